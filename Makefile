@@ -1,0 +1,49 @@
+# Two doors: `make report` and `make test`. Each sets up all it needs.
+#   make report [STUDY=name-or-path] [SYSTEM=name-or-path] [PROFILE=local|slurm|…] [CORES=n]
+STUDY ?= quick
+SYSTEM ?= laptop
+PROFILE ?= local
+CORES ?=
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: report test lint bench docs setup clean
+
+report: $(VENV)/.driver
+	@$(BIN)/snakemake --profile profiles/$(PROFILE) $(if $(CORES),--cores $(CORES)) \
+		--config study=$(STUDY) system=$(SYSTEM)
+
+test: $(VENV)/.test lint
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check src tests scripts
+	$(BIN)/ruff format --check src tests scripts
+	$(BIN)/snakefmt --check --quiet Snakefile workflow
+	$(BIN)/mypy
+	$(BIN)/snakemake --lint --config study=quick >/dev/null 2>&1 || $(BIN)/snakemake --lint --config study=quick
+
+# Ratios, not seconds: prints to the terminal, asserts nothing.
+bench: $(VENV)/.test
+	for file in tests/benchmarks/bench_*.py; do $(BIN)/python $$file; done
+
+# Generated pages: the record's schema and the tables of plug-ins.
+docs: $(VENV)/.driver
+	$(BIN)/python scripts/generate-docs.py
+
+setup: $(VENV)/.driver
+
+$(VENV)/.driver: envs/driver/requirements.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else f"transect needs Python 3.11 or newer, {sys.executable} is {v.major}.{v.minor}: set PYTHON=")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r envs/driver/requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.driver envs/test/requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r envs/test/requirements.txt
+	@touch $@
+
+clean:
+	rm -rf $(VENV) .snakemake results/quick results/environments

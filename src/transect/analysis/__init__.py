@@ -1,0 +1,1 @@
+"""Statistics over records: intervals, noise floor, comparisons, scaling and hardware bounds."""

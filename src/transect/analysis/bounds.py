@@ -1,0 +1,127 @@
+"""Bounds: what the hardware allows, from benchmarks that ran in this study.
+
+The roofline of Williams, Waterman and Patterson, "Roofline: an insightful visual performance
+model", CACM 52(4), 2009: a step takes at least its operations over the peak rate and at least
+its bytes over the memory bandwidth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from transect.analysis.groups import Group
+from transect.domain.record import Record, Status
+
+__all__ = ["Bound", "Rate", "Rates", "run_bound", "step_bound"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rate:
+    """The best rate that a benchmark showed: FLOP/s or B/s on one node with so many threads."""
+
+    value: float
+    benchmark: str
+    label: str | None
+    threads: int
+    cell_id: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bound:
+    """The least time, in s, that a step or run can take here, and which side sets it.
+
+    `compute_s` and `memory_s` are the two sides; `kind` is `arithmetic` or `memory bandwidth`.
+    """
+
+    time_s: float
+    compute_s: float
+    memory_s: float
+    kind: str
+    flops: Rate
+    bandwidth: Rate
+
+    def rate(self, samples: float) -> float:
+        """Return the largest rate in 1/s for `samples` per step."""
+        return samples / self.time_s
+
+
+class Rates:
+    """Peak rates of the machine by number of threads, from ok bench records."""
+
+    def __init__(self, records: Iterable[Record]) -> None:
+        self._found: dict[tuple[str, int], list[tuple[Rate, str]]] = {}
+        for record in records:
+            if record.stage != "bench" or record.status is not Status.OK:
+                continue
+            for one in record.metrics:
+                if one.name in ("flops", "memory_bandwidth") and one.value > 0:
+                    rate = Rate(
+                        value=one.value,
+                        benchmark=record.cell.benchmark or record.cell_id,
+                        label=one.label,
+                        threads=record.cell.threads,
+                        cell_id=record.cell_id,
+                    )
+                    key = (one.name, record.cell.threads)
+                    self._found.setdefault(key, []).append((rate, record.cell.precision))
+
+    def best(self, name: str, threads: int, precision: str = "fp32") -> Rate | None:
+        """Return the highest rate with exactly that many threads, or None.
+
+        For `flops` a benchmark of another precision is no bound: a label that names a
+        precision, or else the cell's precision, has to match.
+        """
+        found = self._found.get((name, threads), [])
+        if name == "flops":
+            known = {"fp16", "bf16", "fp32", "fp64"}
+            found = [
+                (rate, cell_precision)
+                for rate, cell_precision in found
+                if (rate.label if rate.label in known else cell_precision) == precision
+            ]
+        return max((rate for rate, _ in found), key=lambda rate: rate.value, default=None)
+
+    def threads(self) -> list[int]:
+        """Return the thread counts for which there is any rate."""
+        return sorted({threads for _, threads in self._found})
+
+
+def step_bound(group: Group, rates: Rates) -> Bound | None:
+    """Bound of one training step: every rank of a node shares that node's peak rates.
+
+    The benchmark has to have run with as many threads as the node's ranks use together.
+    `flops_per_step` and `bytes_per_step` are those of one rank. None when anything is missing,
+    and for over-subscribed groups and other devices than the CPU.
+    """
+    cell = group.cell
+    if group.over_subscribed or cell.device != "cpu":
+        return None
+    share = cell.ranks_per_node
+    return _bound(group, rates, "step", share, cell.ranks_per_node * cell.threads)
+
+
+def run_bound(group: Group, rates: Rates) -> Bound | None:
+    """Bound of one inference run on the CPU with the cell's threads. None as for `step_bound`."""
+    if group.cell.provider not in (None, "cpu") or group.cell.device != "cpu":
+        return None
+    return _bound(group, rates, "run", 1, group.cell.threads)
+
+
+def _bound(group: Group, rates: Rates, unit: str, share: int, threads: int) -> Bound | None:
+    flops, size = group.detail(f"flops_per_{unit}"), group.detail(f"bytes_per_{unit}")
+    peak = rates.best("flops", threads, group.cell.precision)
+    bandwidth = rates.best("memory_bandwidth", threads)
+    if flops is None or size is None or peak is None or bandwidth is None:
+        return None
+    compute_s, memory_s = share * flops / peak.value, share * size / bandwidth.value
+    if max(compute_s, memory_s) <= 0:
+        return None
+    return Bound(
+        time_s=max(compute_s, memory_s),
+        compute_s=compute_s,
+        memory_s=memory_s,
+        kind="arithmetic" if compute_s >= memory_s else "memory bandwidth",
+        flops=peak,
+        bandwidth=bandwidth,
+    )

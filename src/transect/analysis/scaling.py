@@ -1,0 +1,107 @@
+"""Parallel efficiency with its base declared, superlinear values flagged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from transect.analysis.groups import Group
+from transect.analysis.statistics import NoiseFloor
+
+__all__ = ["Efficiency", "ScalingKind", "efficiencies"]
+
+METRIC = "samples_per_second"
+
+
+class ScalingKind(StrEnum):
+    """What grew with the ranks."""
+
+    STRONG = "strong"
+    WEAK = "weak"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Efficiency:
+    """Speed of a group against its base: `value` 1.0 means perfect use of the added ranks.
+
+    `base_rate` and `rate` are medians in samples/s. `superlinear` is set when the value exceeds
+    1 by more than the noise floor: then caches or a poor base, not the strategy, are at work.
+    """
+
+    group: Group
+    base: Group
+    kind: ScalingKind
+    base_rate: float
+    rate: float
+    value: float
+    superlinear: bool
+
+
+def efficiencies(groups: Sequence[Group], floor: NoiseFloor | None) -> list[Efficiency]:
+    """Efficiency of every group that has more ranks than its base.
+
+    The base is the same framework with the same threads, precision, device and global batch:
+    strategy `single` on one rank, or else the same strategy on its fewest ranks. Without a base
+    of the same global batch, one with the same batch per rank is taken (weak scaling).
+    Over-subscribed and wrong groups are neither measured nor used as a base.
+    """
+    usable = [g for g in groups if not g.over_subscribed and not g.wrong and g.values(METRIC)]
+    found = []
+    for group in usable:
+        base = _base(group, usable)
+        if base is None:
+            continue
+        rate, base_rate = group.summary(METRIC), base.summary(METRIC)
+        if rate is None or base_rate is None or base_rate.median <= 0:
+            continue
+        value = (rate.median / base_rate.median) / (group.cell.ranks / base.cell.ranks)
+        found.append(
+            Efficiency(
+                group=group,
+                base=base,
+                kind=_kind(group, base),
+                base_rate=base_rate.median,
+                rate=rate.median,
+                value=value,
+                superlinear=value > 1 + (floor.relative if floor else 0.0),
+            )
+        )
+    return found
+
+
+def _base(group: Group, usable: Sequence[Group]) -> Group | None:
+    cell = group.cell
+    near = [
+        other
+        for other in usable
+        if other.cell.ranks < cell.ranks
+        and (other.cell.workload, other.cell.framework) == (cell.workload, cell.framework)
+        and (other.cell.threads, other.cell.precision) == (cell.threads, cell.precision)
+        and other.cell.device == cell.device
+        and (other.cell.strategy == cell.strategy or other.cell.ranks == 1)
+        and _kind(group, other) is not ScalingKind.OTHER
+    ]
+    return min(
+        near,
+        key=lambda other: (
+            _kind(group, other) is not ScalingKind.STRONG,
+            other.cell.ranks,
+            other.cell.strategy != "single",
+            other.cell.strategy != cell.strategy,
+            other.cell.id,
+        ),
+        default=None,
+    )
+
+
+def _kind(group: Group, base: Group) -> ScalingKind:
+    own, other = group.global_batch, base.global_batch
+    if own is None or other is None:
+        return ScalingKind.OTHER
+    if own == other:
+        return ScalingKind.STRONG
+    if own * base.cell.ranks == other * group.cell.ranks:
+        return ScalingKind.WEAK
+    return ScalingKind.OTHER

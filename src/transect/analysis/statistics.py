@@ -1,0 +1,228 @@
+"""Order statistics of small samples: median, rank-based interval, noise floor, effect size.
+
+No normal distribution is assumed anywhere. The rules are those of Hoefler and Belli,
+"Scientific benchmarking of parallel computing systems", SC'15: costs are averaged
+arithmetically, rates harmonically, ratios never; an interval needs more than five values.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from transect.domain.metrics import Mean, metric
+
+__all__ = [
+    "MIN_INTERVAL_VALUES",
+    "NoiseFloor",
+    "Spread",
+    "Summary",
+    "average",
+    "cliffs_delta",
+    "harmonic_mean",
+    "mann_whitney_p",
+    "noise_floor",
+    "quantile",
+    "rank_interval",
+    "summarise",
+]
+
+# The smallest sample whose extremes cover the median with 95 % confidence is 6.
+MIN_INTERVAL_VALUES = 6
+
+# Beyond this many arrangements the exact Mann-Whitney count gives way to the normal one.
+_EXACT_LIMIT = 60
+
+
+class Spread(StrEnum):
+    """What the low and high ends of a summary are."""
+
+    INTERVAL = "interval"
+    RANGE = "range"
+    SINGLE = "single"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Summary:
+    """Median of `count` values with its ends, all in the unit of the values.
+
+    `spread` says what the ends are: a rank-based confidence interval (`confidence` holds the
+    level reached), the range of two to five values, or nothing but the single value.
+    """
+
+    count: int
+    median: float
+    low: float
+    high: float
+    spread: Spread
+    confidence: float | None = None
+
+    @property
+    def word(self) -> str:
+        """Name the ends in words: `95 % interval`, `range` or `one run`."""
+        if self.spread is Spread.INTERVAL:
+            return "95 % interval"
+        return "range" if self.spread is Spread.RANGE else "one run"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NoiseFloor:
+    """The largest ratio that repeats of one cell show between each other, less one.
+
+    `relative` is a share (0.04 is 4 %), `pairs` the number of A/A pairs behind it and
+    `groups` the number of cells that they come from.
+    """
+
+    relative: float
+    pairs: int
+    groups: int
+
+
+def rank_interval(
+    values: Sequence[float], confidence: float = 0.95
+) -> tuple[float, float, float] | None:
+    """Confidence interval of the median from order statistics, and the level it reaches.
+
+    The ends are the k-th smallest and k-th largest value with the largest k whose exact
+    binomial coverage is at least `confidence` (Le Boudec, "Performance evaluation of computer
+    and communication systems", section 2.2). Returns None when no k covers, that is for fewer
+    than six values at 95 %.
+
+    >>> rank_interval([1, 2, 3, 4, 5]) is None
+    True
+    >>> rank_interval([6, 1, 5, 2, 4, 3])
+    (1, 6, 0.96875)
+    """
+    ordered = sorted(values)
+    count = len(ordered)
+    best: tuple[float, float, float] | None = None
+    tail = 0.0
+    for k in range(1, count // 2 + 1):
+        # math.comb is exact; the logarithm keeps thousands of samples from overflowing.
+        tail += math.exp(_log_comb(count, k - 1) - count * math.log(2))
+        coverage = 1 - 2 * tail
+        if coverage < confidence:
+            break
+        best = (ordered[k - 1], ordered[count - k], round(coverage, 12))
+    return best
+
+
+def _log_comb(n: int, k: int) -> float:
+    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+
+
+def summarise(values: Iterable[float]) -> Summary | None:
+    """Median with a rank-based interval (six values or more) or the range. None for no values."""
+    ordered = sorted(values)
+    if not ordered:
+        return None
+    median = ordered[len(ordered) // 2] if len(ordered) % 2 else statistics.median(ordered)
+    interval = rank_interval(ordered)
+    if interval is not None:
+        low, high, level = interval
+        return Summary(
+            count=len(ordered), median=median, low=low, high=high,
+            spread=Spread.INTERVAL, confidence=level,
+        )  # fmt: skip
+    return Summary(
+        count=len(ordered),
+        median=median,
+        low=ordered[0],
+        high=ordered[-1],
+        spread=Spread.RANGE if len(ordered) > 1 else Spread.SINGLE,
+    )
+
+
+def quantile(values: Sequence[float], share: float) -> float:
+    """Nearest-rank quantile: an observed value, never an interpolated one. Needs one value."""
+    ordered = sorted(values)
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+
+
+def harmonic_mean(values: Iterable[float]) -> float:
+    """Harmonic mean of positive rates. Raises ValueError for none or for a rate of zero or less."""
+    rates = list(values)
+    if not rates or min(rates) <= 0:
+        raise ValueError(f"a harmonic mean needs positive rates, got {rates[:3]}")
+    return len(rates) / sum(1 / rate for rate in rates)
+
+
+def average(name: str, values: Sequence[float]) -> float | None:
+    """Average one metric's values the way its registry entry says. None if it has no mean.
+
+    Raises BadInput for an unknown metric and ValueError for rates that are not positive.
+    """
+    kind = metric(name).mean
+    if kind is Mean.NONE or not values:
+        return None
+    return harmonic_mean(values) if kind is Mean.HARMONIC else statistics.fmean(values)
+
+
+def cliffs_delta(a: Sequence[float], b: Sequence[float]) -> float:
+    """Effect size from -1 (every a below every b) to 1 (every a above every b).
+
+    Source: Cliff, "Dominance statistics", Psychological Bulletin 114 (1993).
+    """
+    if not a or not b:
+        raise ValueError("an effect size needs values on both sides")
+    wins = sum((x > y) - (x < y) for x, y in itertools.product(a, b))
+    return wins / (len(a) * len(b))
+
+
+def mann_whitney_p(a: Sequence[float], b: Sequence[float]) -> float:
+    """Two-sided p of the Mann-Whitney U test that a and b come from one distribution.
+
+    Exact without ties up to 60 values in all, else normal with the tie correction and
+    continuity correction (Mann and Whitney, Annals of Mathematical Statistics 18, 1947).
+    Three against three values cannot give less than 0.1.
+    """
+    n, m = len(a), len(b)
+    if not n or not m:
+        raise ValueError("the test needs values on both sides")
+    u = sum((x > y) + 0.5 * (x == y) for x, y in itertools.product(a, b))
+    pooled = sorted([*a, *b])
+    ties = [len(list(run)) for _, run in itertools.groupby(pooled)]
+    extreme = max(u, n * m - u)
+    if max(ties) == 1 and n + m <= _EXACT_LIMIT:
+        counts = _u_counts(n, m)
+        return min(1.0, 2 * sum(counts[math.ceil(extreme) :]) / sum(counts))
+    total = n + m
+    tied = sum(t**3 - t for t in ties) / (total * (total - 1))
+    sigma = math.sqrt(n * m / 12 * (total + 1 - tied))
+    if sigma == 0:
+        return 1.0
+    z = max(0.0, extreme - n * m / 2 - 0.5) / sigma
+    return min(1.0, math.erfc(z / math.sqrt(2)))
+
+
+def _u_counts(n: int, m: int) -> list[int]:
+    """Number of arrangements that give each U from 0 to n*m: a Gaussian binomial."""
+    counts = [1] + [0] * (n * m)
+    for i in range(1, n + 1):
+        for u in range(n * m, m + i - 1, -1):
+            counts[u] -= counts[u - m - i]
+        for u in range(i, n * m + 1):
+            counts[u] += counts[u - i]
+    return counts
+
+
+def noise_floor(groups: Iterable[Sequence[float]], share: float = 0.95) -> NoiseFloor | None:
+    """A/A noise: a high quantile of the ratios between repeats of one and the same cell.
+
+    All pairs within each group are taken; values of zero or less give no ratio. With few pairs
+    the quantile is the largest ratio. Returns None when no group holds two values.
+    """
+    ratios: list[float] = []
+    used = 0
+    for group in groups:
+        positive = [value for value in group if value > 0 and math.isfinite(value)]
+        pairs = [abs(math.log(x / y)) for x, y in itertools.combinations(positive, 2)]
+        used += bool(pairs)
+        ratios += pairs
+    if not ratios:
+        return None
+    return NoiseFloor(relative=math.expm1(quantile(ratios, share)), pairs=len(ratios), groups=used)

@@ -1,0 +1,101 @@
+"""What this machine offers, and what is missing for which rows."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+
+from transect.domain.cell import Cell
+from transect.hpc.benchmarks.base import BENCHMARKS
+from transect.launch.launchers.mpiexec import find_mpiexec
+from transect.measure.provenance import available_cores, collect, gpus
+from transect.planning.environments import environment_folder, environment_names
+from transect.runtimes import RUNTIMES
+from transect.training.frameworks import FRAMEWORKS
+from transect.training.workloads import WORKLOADS
+
+__all__ = ["examine"]
+
+Row = dict[str, str]
+
+_TOOLCHAINS = {
+    "gcc": "C runner", "g++": "C++ runner, Horovod", "cmake": "Horovod", "cargo": "Rust runner",
+    "node": "JavaScript runner", "go": "Go runner and trainers", "apptainer": "images on clusters",
+    "nvcc": "CUDA builds",
+}  # fmt: skip
+
+
+def _row(name: str, state: str, detail: str = "") -> Row:
+    return {"name": name, "state": state, "detail": detail}
+
+
+def _machine() -> list[Row]:
+    facts = collect()
+    memory = facts["memory_bytes"]
+    return [
+        _row("cores", str(available_cores()), str(facts["cpu_model"])),
+        _row("memory", f"{memory / 2**30:.1f} GiB" if memory else "unknown"),
+        _row("python", sys.version.split()[0], sys.executable),
+        *([_row("gpu", str(gpu["name"]), f"driver {gpu['driver']}") for gpu in gpus()]
+          or [_row("gpu", "missing", "cells on cuda, nccl and the CUDA provider are skipped")]),
+    ]  # fmt: skip
+
+
+def _programs() -> list[Row]:
+    rows = []
+    mpi = find_mpiexec(None)
+    rows.append(
+        _row("mpiexec", "found" if mpi else "not needed", mpi or "environments bring Open MPI's wheel")
+    )
+    for name, use in _TOOLCHAINS.items():
+        path = shutil.which(name)
+        rows.append(_row(name, "found" if path else "missing", path or f"for: {use}"))
+    sbatch = shutil.which("sbatch")
+    text = "no Slurm here: use profiles/local"
+    if sbatch:
+        told = subprocess.run([sbatch, "--version"], capture_output=True, text=True, timeout=30)
+        text = told.stdout.strip() or told.stderr.strip()
+    rows.append(_row("slurm", "found" if sbatch else "missing", text))
+    return rows
+
+
+def _environments() -> list[Row]:
+    rows = []
+    for name in environment_names():
+        if name in ("driver", "test"):
+            continue
+        folder = environment_folder(name)
+        there = (folder / "transect-complete.json").is_file()
+        rows.append(_row(name, "built" if there else "not yet", str(folder)))
+    return rows
+
+
+def _rows() -> list[Row]:
+    rows = []
+    for name in FRAMEWORKS:
+        environment = FRAMEWORKS.get(name).environment
+        rows.append(_row(f"framework {name}", "available", f"environment '{environment}'"))
+    for name in RUNTIMES:
+        for provider in ("cpu", "cuda"):
+            workload = WORKLOADS.names()[0]
+            cell = Cell(
+                stage="infer", workload=workload, runtime=name, provider=provider, batch=1
+            )
+            reason = RUNTIMES.get(name).supports(cell)
+            state = "skipped" if reason else "available"
+            rows.append(_row(f"runtime {name} on {provider}", state, reason or ""))
+    for name in BENCHMARKS:
+        reason = BENCHMARKS.get(name).supports(Cell(stage="bench", benchmark=name))
+        rows.append(_row(f"benchmark {name}", "skipped" if reason else "available", reason or ""))
+    return rows
+
+
+def examine() -> dict[str, list[Row]]:
+    """Return sections of rows `name`, `state`, `detail`."""
+    return {
+        "machine": _machine(),
+        "programs": _programs(),
+        "environments": _environments(),
+        "rows": _rows(),
+    }

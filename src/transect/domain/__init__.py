@@ -1,0 +1,1 @@
+"""The words of the project as types: cell, record, metric, study, system."""

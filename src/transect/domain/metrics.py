@@ -1,0 +1,115 @@
+"""The one registry of metrics: name, unit, direction, and how values are averaged.
+
+Times are averaged arithmetically and rates harmonically (Hoefler and Belli, "Scientific
+benchmarking of parallel computing systems", SC'15, rules 3 and 4).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from transect.domain.errors import BadInput, unknown_name
+
+__all__ = ["METRICS", "Direction", "Mean", "Metric", "metric", "register_metric"]
+
+
+class Direction(StrEnum):
+    """Which way is better."""
+
+    HIGHER = "higher"
+    LOWER = "lower"
+    NEUTRAL = "neutral"
+
+
+class Mean(StrEnum):
+    """How several values of one metric become one."""
+
+    ARITHMETIC = "arithmetic"
+    HARMONIC = "harmonic"
+    NONE = "none"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Metric:
+    """A measured quantity: what it is called, its unit and which way is better."""
+
+    name: str
+    unit: str
+    direction: Direction
+    mean: Mean
+    description: str
+
+
+METRICS: dict[str, Metric] = {}
+
+
+def register_metric(
+    name: str, unit: str, direction: Direction, mean: Mean, description: str
+) -> Metric:
+    """Add a metric. Raises BadInput when the name is taken with another meaning."""
+    new = Metric(name=name, unit=unit, direction=direction, mean=mean, description=description)
+    if METRICS.setdefault(name, new) != new:
+        raise BadInput(f"metric '{name}' is registered already as {METRICS[name]}")
+    return new
+
+
+def metric(name: str) -> Metric:
+    """Look a metric up by name. Raises BadInput with the nearest name when unknown."""
+    try:
+        return METRICS[name]
+    except KeyError:
+        raise unknown_name("metric", name, METRICS) from None
+
+
+_HIGHER, _LOWER, _NEUTRAL = Direction.HIGHER, Direction.LOWER, Direction.NEUTRAL
+_TIME, _RATE, _NONE = Mean.ARITHMETIC, Mean.HARMONIC, Mean.NONE
+
+for _row in (
+    # training
+    ("samples_per_second", "1/s", _HIGHER, _RATE, "global batch over the median step time"),
+    ("step_time", "s", _LOWER, _TIME, "median over steps of the slowest rank's step time"),
+    ("compute_time", "s", _LOWER, _TIME, "median forward, backward and update time of a step"),
+    ("communication_time", "s", _LOWER, _TIME, "median time of a step inside communication"),
+    ("input_time", "s", _LOWER, _TIME, "median time of a step spent on getting its batch"),
+    ("communication_share", "1", _LOWER, _TIME, "communication time over step time"),
+    ("first_step_time", "s", _LOWER, _TIME, "first step, slowest rank"),
+    ("startup_time", "s", _LOWER, _TIME, "process start to the first step, slowest rank"),
+    ("train_time", "s", _LOWER, _TIME, "first step to the last, evaluations included"),
+    ("time_to_quality", "s", _LOWER, _TIME, "data touched to the target reached, evaluations included"),
+    ("steps_to_quality", "1", _LOWER, _TIME, "steps until the target was reached"),
+    ("final_loss", "1", _LOWER, _TIME, "training loss of the last step's global batch"),
+    ("accuracy", "1", _HIGHER, _TIME, "share of the test set classified right at the end"),
+    ("accuracy_ci_low", "1", _HIGHER, _TIME, "Wilson 95 % interval of the accuracy, lower end"),
+    ("accuracy_ci_high", "1", _HIGHER, _TIME, "Wilson 95 % interval of the accuracy, upper end"),
+    ("parameters", "1", _NEUTRAL, _NONE, "trainable numbers in the model"),
+    ("gradient_bytes", "B", _NEUTRAL, _NONE, "size of the flat gradient buffer of one rank"),
+    ("peak_memory", "B", _LOWER, _TIME, "largest resident set of any rank"),
+    ("equality_ratio", "1", _LOWER, _TIME, "largest loss deviation from the reference over its tolerance"),
+    ("loss_deviation", "1", _LOWER, _TIME, "largest absolute loss deviation from the reference"),
+    # export
+    ("model_bytes", "B", _LOWER, _TIME, "size of the ONNX file"),
+    ("opset", "1", _NEUTRAL, _NONE, "ONNX operator set version"),
+    ("ir_version", "1", _NEUTRAL, _NONE, "ONNX intermediate representation version"),
+    ("operators", "1", _LOWER, _TIME, "nodes in the ONNX graph"),
+    ("export_time", "s", _LOWER, _TIME, "time of the export call"),
+    ("max_abs_difference", "1", _LOWER, _TIME, "largest absolute output difference to the framework"),
+    ("max_rel_difference", "1", _LOWER, _TIME, "largest relative output difference to the framework"),
+    ("top1_agreement", "1", _HIGHER, _TIME, "share of the test set with the same predicted class"),
+    # inference
+    ("latency", "s", _LOWER, _TIME, "median time of one Run call"),
+    ("latency_p95", "s", _LOWER, _TIME, "95th percentile of the time of one Run call"),
+    ("throughput", "1/s", _HIGHER, _RATE, "samples per second at the median latency"),
+    ("session_time", "s", _LOWER, _TIME, "creating the session and loading the model"),
+    ("bind_time", "s", _LOWER, _TIME, "median time of binding the inputs, apart from Run"),
+    ("copy_time", "s", _LOWER, _TIME, "median time of copying the outputs, apart from Run"),
+    # hardware bounds
+    ("flops", "FLOP/s", _HIGHER, _RATE, "floating-point rate of a benchmark"),
+    ("memory_bandwidth", "B/s", _HIGHER, _RATE, "memory bandwidth of a benchmark"),
+    ("network_bandwidth", "B/s", _HIGHER, _RATE, "bandwidth between ranks"),
+    ("network_latency", "s", _LOWER, _TIME, "latency between ranks"),
+    ("residual", "1", _LOWER, _TIME, "scaled residual of a linear solver"),
+    ("benchmark_time", "s", _LOWER, _TIME, "time that the benchmark reports"),
+    ("update_rate", "1/s", _HIGHER, _RATE, "random memory updates per second"),
+):
+    register_metric(*_row)

@@ -1,0 +1,66 @@
+"""Where everything of a study lies: the only place that spells these names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["ROOT", "StudyPaths", "environments_folder"]
+
+# The checkout: src/transect/domain/paths.py is three folders below src.
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StudyPaths:
+    """Paths below `results/STUDY`."""
+
+    results: Path
+    study: str
+
+    @property
+    def folder(self) -> Path:
+        """results/STUDY."""
+        return self.results / self.study
+
+    def cell(self, stage: str, cell_id: str) -> Path:
+        """Folder of one cell."""
+        return self.folder / stage / cell_id
+
+    def record(self, stage: str, cell_id: str) -> Path:
+        """The cell's record."""
+        return self.cell(stage, cell_id) / "record.json"
+
+    def spec(self, stage: str, cell_id: str) -> Path:
+        """The cell's spec, outside of the output folder that a rerun may clear."""
+        return self.folder / "specs" / stage / f"{cell_id}.json"
+
+    @property
+    def plan(self) -> Path:
+        """All cells of the study, as planned last."""
+        return self.folder / "plan.json"
+
+    @property
+    def progress(self) -> Path:
+        """Journal of finished cells, for the progress line."""
+        return self.folder / "progress.jsonl"
+
+    @property
+    def report(self) -> Path:
+        """The report."""
+        return self.folder / "report.html"
+
+    def environment(self, name: str) -> Path:
+        """What became of building an environment; shared by the studies of one results folder."""
+        return self.results / "environments" / f"{name}.json"
+
+
+def environments_folder() -> Path:
+    """Where environments are kept by lock hash: TRANSECT_ENVS or the user's cache."""
+    import os
+
+    given = os.environ.get("TRANSECT_ENVS")
+    if given:
+        return Path(given).expanduser().resolve()
+    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(cache).expanduser() / "transect" / "envs"

@@ -1,0 +1,118 @@
+"""Registries of plug-ins: a class in one file, found by pkgutil or in a plug-in folder."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import os
+import pkgutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Generic, TypeVar
+
+from transect.domain.errors import BadInput, unknown_name
+
+__all__ = ["PLUGINS_VARIABLE", "Registry", "load_plugin_folders", "plugin_folders"]
+
+PLUGINS_VARIABLE = "TRANSECT_PLUGINS"
+
+T = TypeVar("T")
+
+
+class Registry(Generic[T]):
+    """Named plug-ins of one kind. Discovery imports every public module of `package`."""
+
+    def __init__(self, kind: str, package: str) -> None:
+        self.kind = kind
+        self.package = package
+        self._entries: dict[str, type[T]] = {}
+        self._files: dict[str, Path] = {}
+        self._discovered = False
+
+    def register(self, name: str) -> Callable[[type[T]], type[T]]:
+        """Decorate a class to make it known as `name`. A name that is taken raises BadInput."""
+
+        def add(cls: type[T]) -> type[T]:
+            source = Path(sys.modules[cls.__module__].__file__ or "?")
+            if name in self._entries and self._files[name] != source:
+                raise BadInput(
+                    f"{self.kind} '{name}' is registered twice: {self._files[name]} and {source}"
+                )
+            self._entries[name] = cls
+            self._files[name] = source
+            return cls
+
+        return add
+
+    def _discover(self) -> None:
+        if self._discovered:
+            return
+        self._discovered = True
+        package = importlib.import_module(self.package)
+        for module in pkgutil.iter_modules(package.__path__):
+            if not module.name.startswith("_"):
+                importlib.import_module(f"{self.package}.{module.name}")
+        load_plugin_folders()
+
+    def names(self) -> list[str]:
+        """Return all names, sorted."""
+        self._discover()
+        return sorted(self._entries)
+
+    def get(self, name: str, where: str = "") -> T:
+        """Make the plug-in of that name. Raises BadInput with the nearest name when unknown."""
+        self._discover()
+        try:
+            return self._entries[name]()
+        except KeyError:
+            raise unknown_name(self.kind, name, self._entries, where) from None
+
+    def source(self, name: str) -> Path:
+        """Return the file that defines the plug-in: it is part of a cell's fingerprint."""
+        self.get(name)
+        return self._files[name]
+
+    def __contains__(self, name: object) -> bool:
+        self._discover()
+        return name in self._entries
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names())
+
+
+def plugin_folders() -> list[Path]:
+    """Return the plug-in folders of this process, from TRANSECT_PLUGINS (separated like PATH)."""
+    given = os.environ.get(PLUGINS_VARIABLE, "")
+    return [Path(part).resolve() for part in given.split(os.pathsep) if part]
+
+
+def load_plugin_folders() -> list[ModuleType]:
+    """Import every public `*.py` of the plug-in folders, once. Raises BadInput when one cannot be."""
+    modules = []
+    for folder in plugin_folders():
+        if not folder.is_dir():
+            raise BadInput(f"plug-in folder {folder}: no such folder")
+        for path in sorted(folder.glob("*.py")):
+            if path.name.startswith("_"):
+                continue
+            # The path is part of the name: two folders may hold files of one name.
+            name = f"transect_plugin_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
+            if name not in sys.modules:
+                spec = importlib.util.spec_from_file_location(name, path)
+                assert spec is not None and spec.loader is not None
+                sys.modules[name] = module = importlib.util.module_from_spec(spec)
+                try:
+                    spec.loader.exec_module(module)
+                except BadInput:
+                    del sys.modules[name]
+                    raise
+                except Exception as error:
+                    del sys.modules[name]
+                    raise BadInput(
+                        f"plug-in {path}: cannot be imported: {type(error).__name__}: {error}"
+                    ) from error
+            modules.append(sys.modules[name])
+    return modules

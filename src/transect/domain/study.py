@@ -1,0 +1,131 @@
+"""A study: which questions are asked, with which grids. A system: facts about a machine."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+__all__ = [
+    "Bench", "BenchGrid", "Export", "Infer", "InferGrid", "Ingest", "Limits", "Study", "System",
+    "Train", "TrainGrid",
+]  # fmt: skip
+
+Count = Annotated[int, Field(ge=1)]
+Names = Annotated[list[str], Field(min_length=1)]
+Counts = Annotated[list[Count], Field(min_length=1)]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Limits(_Model):
+    """What one cell may use before it is ended."""
+
+    seconds: float = Field(default=300, gt=0)
+    memory_mb: int | None = Field(default=None, ge=16, description="resident memory of all ranks")
+
+
+class TrainGrid(_Model):
+    """The cross product of its lists; the batch is the workload's unless given."""
+
+    workloads: Names
+    frameworks: Names
+    strategies: Names
+    ranks: Counts = [1]
+    nodes: Counts = [1]
+    threads: Counts = [1]
+    precisions: Names = ["fp32"]
+    device: str = "cpu"
+
+
+class Train(_Model):
+    """All training grids and how often each cell is repeated, each repeat with its own seed."""
+
+    repeats: Count = 3
+    grids: list[TrainGrid] = []
+
+
+class Export(_Model):
+    """Which trained workloads are exported, from which framework, by which exporters."""
+
+    workloads: list[str] = []
+    framework: str = "torch"
+    exporters: list[str] = []
+
+
+class InferGrid(_Model):
+    """The cross product of its lists. A runtime that takes no ONNX model ignores `exporters`."""
+
+    workloads: Names
+    runtimes: Names
+    exporters: list[str] = []
+    providers: Names = ["cpu"]
+    batches: Counts = [1]
+    threads: Counts = [1]
+
+
+class Infer(_Model):
+    """All inference grids and how long each cell measures."""
+
+    repeats: Count = 1
+    warmup: int = Field(default=20, ge=0)
+    min_runs: int = Field(default=100, ge=10)
+    max_seconds: float = Field(default=1.0, gt=0)
+    grids: list[InferGrid] = []
+
+
+class BenchGrid(_Model):
+    """Benchmarks that are run, over a sweep of threads and ranks."""
+
+    benchmarks: Names
+    threads: Counts = [1]
+    ranks: Counts = [1]
+
+
+class Bench(_Model):
+    """All benchmark grids."""
+
+    repeats: Count = 1
+    grids: list[BenchGrid] = []
+
+
+class Ingest(_Model):
+    """Logs that are read: files or folders, relative to the study file."""
+
+    paths: list[str] = []
+
+
+class Study(_Model):
+    """One study file. `workloads` overrides hyper-parameters by workload name."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
+    title: str = ""
+    questions: list[str] = []
+    seed: int = Field(default=20261120, ge=0)
+    plugins: list[str] = Field(default=[], description="plug-in folders, relative to the study file")
+    limits: Limits = Limits()
+    workloads: dict[str, dict[str, Any]] = {}
+    train: Train = Train()
+    export: Export = Export()
+    infer: Infer = Infer()
+    bench: Bench = Bench()
+    ingest: Ingest = Ingest()
+    published: list[dict[str, Any]] = Field(default=[], description="published figures to compare with")
+
+
+class System(_Model):
+    """One system file: facts about a machine that it cannot tell by itself."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
+    description: str = ""
+    launcher: str = Field(default="plain", description="starts ranks that need no MPI")
+    mpi_launcher: str = Field(default="mpiexec", description="starts MPI ranks")
+    cores_per_node: Count | None = Field(default=None, description="null: ask the machine")
+    gpus_per_node: int = Field(default=0, ge=0)
+    memory_mb_per_node: Count | None = None
+    partition: str | None = None
+    account: str | None = None
+    interconnect: str = ""
+    modules: list[str] = []

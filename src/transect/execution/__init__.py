@@ -1,0 +1,1 @@
+"""Running one cell to its record, whatever happens; building environments; progress; locks."""

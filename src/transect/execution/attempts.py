@@ -1,0 +1,70 @@
+"""What became of an earlier attempt that never wrote its record, and its leftovers."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from transect.domain.files import write_atomic
+
+__all__ = ["Attempt", "CELL_VARIABLE", "clear_leftovers"]
+
+CELL_VARIABLE = "TRANSECT_CELL"
+
+
+def clear_leftovers(folder: Path) -> int:
+    """End processes that an earlier attempt at this cell left on this machine; return how many."""
+    mark = str(folder)
+    left = []
+    for process in psutil.process_iter():
+        try:
+            if process.pid != os.getpid() and process.environ().get(CELL_VARIABLE) == mark:
+                process.kill()
+                left.append(process)
+        except (psutil.Error, OSError):
+            continue
+    psutil.wait_procs(left, timeout=10)
+    return len(left)
+
+
+class Attempt:
+    """A side file that no rule declares: it lives from a payload's start to its record."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "attempt.json"
+
+    def begin(self, fingerprint: str) -> None:
+        """Note who runs the payload now."""
+        facts = {
+            "pid": os.getpid(),
+            "host": os.uname().nodename,
+            "started": time.time(),
+            "fingerprint": fingerprint,
+            "slurm_job": os.environ.get("SLURM_JOB_ID"),
+            "session": os.environ.get("TRANSECT_SNAKEMAKE"),
+        }
+        write_atomic(self.path, json.dumps(facts))
+
+    def earlier(self, fingerprint: str) -> dict[str, Any] | None:
+        """Return the facts of an earlier attempt of this same session at the same work, or None.
+
+        An attempt of another session was interrupted together with its Snakemake: its cell
+        runs again. One of this session was killed alone: its payload is the likely reason.
+        """
+        try:
+            facts = json.loads(self.path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        same = facts["session"] is not None and facts["session"] == os.environ.get(
+            "TRANSECT_SNAKEMAKE"
+        )
+        return facts if same and facts["fingerprint"] == fingerprint else None
+
+    def end(self) -> None:
+        """The record is written."""
+        self.path.unlink(missing_ok=True)

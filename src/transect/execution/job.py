@@ -1,0 +1,133 @@
+"""One job: a spec with its folders, and the result that its payload leaves."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from transect.domain.cell import Cell
+from transect.domain.errors import BadInput, MissingDependency
+from transect.domain.paths import StudyPaths
+from transect.domain.record import Cause, MetricValue, Samples, Status
+
+__all__ = ["Job", "Result", "check_environment", "load_job", "read_result"]
+
+
+@dataclass(kw_only=True)
+class Result:
+    """What a payload made, before provenance joins it in a record."""
+
+    status: Status = Status.OK
+    cause: Cause | None = None
+    message: str = ""
+    metrics: list[MetricValue] = field(default_factory=list)
+    samples: dict[str, Samples] = field(default_factory=dict)
+    details: dict[str, Any] = field(default_factory=dict)
+    libraries: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def failed(cls, cause: Cause, message: str) -> Result:
+        """Make a failed result."""
+        return cls(status=Status.FAILED, cause=cause, message=message)
+
+    @classmethod
+    def skipped(cls, cause: Cause, message: str) -> Result:
+        """Make a skipped result."""
+        return cls(status=Status.SKIPPED, cause=cause, message=message)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """A cell that is to run."""
+
+    spec: dict[str, Any]
+    spec_file: Path
+    cell: Cell
+    paths: StudyPaths
+    python: str
+    bin: Path | None
+    environment: dict[str, Any]
+
+    @property
+    def folder(self) -> Path:
+        """Where the record and its side files go."""
+        return self.paths.cell(self.cell.stage, self.cell.id)
+
+    @property
+    def log(self) -> Path:
+        """The payload's stdout and stderr."""
+        return self.folder / "output.log"
+
+    @property
+    def result_file(self) -> Path:
+        """Where a payload of our own writes its result."""
+        return self.folder / "result.json"
+
+    def input(self, role: str) -> Path:
+        """Return the folder of the cell that plays `role`."""
+        stage, cell_id = self.spec["inputs"][role]
+        return self.paths.cell(stage, cell_id)
+
+    def module(self, name: str, *arguments: str | Path) -> list[str]:
+        """Return the argv of a module of ours in the cell's environment."""
+        return [self.python, "-m", name, *map(str, arguments)]
+
+
+def load_job(spec_file: Path, results: Path) -> Job:
+    """Read a spec. Raises MissingDependency when its environment could not be built."""
+    try:
+        spec = json.loads(spec_file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise BadInput(f"{spec_file}: no readable spec: {error}") from None
+    cell = Cell.model_validate(spec["cell"])
+    paths = StudyPaths(results=results, study=spec["study"])
+    python, bin_folder, facts = sys.executable, Path(sys.executable).parent, {}
+    if spec["environment"]:
+        stamp = paths.environment(spec["environment"])
+        facts = json.loads(stamp.read_text(encoding="utf-8"))
+        python = facts["python"]
+        bin_folder = Path(python).parent
+    return Job(
+        spec=spec,
+        spec_file=spec_file.resolve(),
+        cell=cell,
+        paths=paths,
+        python=python,
+        bin=bin_folder,
+        environment=facts,
+    )
+
+
+def check_environment(job: Job) -> None:
+    """Raise MissingDependency when the cell's environment is not there."""
+    facts = job.environment
+    if facts and facts["status"] != "ok":
+        raise MissingDependency(f"environment '{facts['name']}': {facts['message']}")
+    if not Path(job.python).exists():
+        raise MissingDependency(f"environment '{facts['name']}': {job.python} has gone")
+
+
+def read_result(path: Path) -> Result | None:
+    """Read what a payload wrote; None when it wrote nothing readable."""
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return Result(
+        status=Status(raw["status"]),
+        cause=Cause(raw["cause"]) if raw.get("cause") else None,
+        message=raw.get("message", ""),
+        metrics=[
+            MetricValue.of(one["name"], one["value"], one.get("label"))
+            for one in raw.get("metrics", [])
+        ],
+        samples={
+            name: Samples.model_validate({"count": len(series.get("values") or ()), **series})
+            for name, series in raw.get("samples", {}).items()
+        },
+        details=raw.get("details", {}),
+        libraries=raw.get("libraries", {}),
+    )

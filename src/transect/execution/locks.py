@@ -1,0 +1,83 @@
+"""Snakemake's lock: cleared when its owner is dead, named when it lives.
+
+Snakemake's own lock files do not say whose they are, so every run leaves an owner file beside
+them. It holds the pid and the process's start time: a pid alone may be used again.
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import time
+from pathlib import Path
+
+import psutil
+
+from transect.domain.files import write_atomic
+
+__all__ = ["Owner", "clear_stale_locks"]
+
+
+class Owner:
+    """The owner file of this process."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "owners" / f"{os.uname().nodename}-{os.getpid()}.json"
+
+    def begin(self) -> None:
+        """Note that this process holds the lock."""
+        facts = {
+            "pid": os.getpid(),
+            "host": os.uname().nodename,
+            "user": getpass.getuser(),
+            "since": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "created": psutil.Process().create_time(),
+        }
+        write_atomic(self.path, json.dumps(facts))
+
+    def end(self) -> None:
+        """The lock is given back."""
+        self.path.unlink(missing_ok=True)
+
+
+def _lives(facts: dict[str, object]) -> bool:
+    if facts["host"] != os.uname().nodename:
+        # Nobody can tell from here: respect it.
+        return True
+    try:
+        created = psutil.Process(int(str(facts["pid"]))).create_time()
+    except psutil.Error:
+        return False
+    return abs(created - float(str(facts["created"]))) < 1.0
+
+
+def clear_stale_locks(folder: Path) -> str | None:
+    """Remove the locks in `.snakemake` when every owner is dead.
+
+    Returns what to tell the user: that a stale lock was cleared, who holds a live one, or None.
+    """
+    owners = []
+    for path in sorted((folder / "owners").glob("*.json")):
+        try:
+            facts = json.loads(path.read_text())
+        except (OSError, ValueError):
+            continue
+        if int(facts["pid"]) == os.getpid() and facts["host"] == os.uname().nodename:
+            continue
+        if _lives(facts):
+            owners.append(facts)
+        else:
+            path.unlink(missing_ok=True)
+    locks = list((folder / "locks").glob("*.lock"))
+    if not locks:
+        return None
+    if owners:
+        who = owners[0]
+        return (
+            f"this folder is in use by {who['user']}'s run, pid {who['pid']} on {who['host']}, "
+            f"since {who['since']}"
+        )
+    for lock in locks:
+        lock.unlink(missing_ok=True)
+    return "cleared the lock of a run that no longer lives"

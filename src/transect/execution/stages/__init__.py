@@ -1,0 +1,31 @@
+"""Stages: how each runs its payload and reads its result. One file each."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from transect.domain.registry import Registry
+from transect.execution.job import Job, Result
+from transect.launch import Request
+from transect.launch.processes import Outcome
+
+__all__ = ["STAGES", "Stage"]
+
+
+class Stage(Protocol):
+    """One stage of the pipeline."""
+
+    def prepare(self, job: Job) -> tuple[str, Request]:
+        """Return the launcher's name and what it is to start. May raise TransectError."""
+        ...
+
+    def inputs(self, job: Job) -> list[str]:
+        """Return what of its inputs the outcome depends on, as checksums."""
+        ...
+
+    def collect(self, job: Job, outcome: Outcome) -> Result:
+        """Read what the payload left; called when it ended by itself, whatever its code."""
+        ...
+
+
+STAGES: Registry[Stage] = Registry("stage", "transect.execution.stages")

@@ -1,0 +1,41 @@
+"""The bench stage: a benchmark runs, and its log is read like any other."""
+
+from __future__ import annotations
+
+from transect.domain.record import Cause
+from transect.execution.job import Job, Result
+from transect.execution.stages import STAGES
+from transect.execution.stages.ingest import result_of
+from transect.hpc.benchmarks.base import BENCHMARKS
+from transect.hpc.ingest import ingest
+from transect.launch import Request
+from transect.launch.launchers.mpiexec import find_mpiexec, mpiexec_prefix
+from transect.launch.processes import Outcome
+
+__all__ = ["Bench"]
+
+
+@STAGES.register("bench")
+class Bench:
+    """Runs a registered benchmark."""
+
+    def prepare(self, job: Job) -> tuple[str, Request]:
+        """One process; a benchmark that needs MPI starts mpiexec itself."""
+        assert job.cell.benchmark
+        mpiexec = find_mpiexec(job.bin)
+        command = BENCHMARKS.get(job.cell.benchmark).command(
+            job.cell, job.folder, job.python, mpiexec_prefix(mpiexec) if mpiexec else []
+        )
+        return "plain", Request(command=command, threads=job.cell.threads, bin=job.bin)
+
+    def inputs(self, job: Job) -> list[str]:
+        """A benchmark makes its own input."""
+        return []
+
+    def collect(self, job: Job, outcome: Outcome) -> Result:
+        """Ingest the benchmark's logs."""
+        if outcome.code:
+            return Result.failed(Cause.CRASH, f"exit code {outcome.code}")
+        assert job.cell.benchmark
+        logs = BENCHMARKS.get(job.cell.benchmark).logs(job.folder)
+        return result_of(ingest(logs), must_have=True)

@@ -1,0 +1,66 @@
+"""The ingest stage: logs that somebody else's runs left."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from transect.domain.files import digest
+from transect.domain.record import Cause, MetricValue
+from transect.execution.job import Job, Result
+from transect.execution.stages import STAGES
+from transect.execution.stages._common import OneProcess
+from transect.hpc.base import Run
+
+__all__ = ["Ingest", "files_below", "result_of"]
+
+
+def files_below(path: Path) -> list[Path]:
+    """Return the file itself, or every file below the folder, sorted; links are not followed."""
+    if path.is_file():
+        return [path]
+    return sorted(
+        Path(folder) / name for folder, _, names in os.walk(path) for name in names
+    )
+
+
+def result_of(runs: Sequence[Run], *, must_have: bool) -> Result:
+    """Turn runs into a result: a number counts only when its run is `ok`."""
+    metrics = []
+    for run in runs:
+        if run.status != "ok":
+            continue
+        for one in run.metrics:
+            if one.normalised is not None:
+                label = one.phase or (str(one.size) if one.size is not None else one.name)
+                metrics.append(MetricValue.of(one.normalised.name, one.normalised.value, label))
+    details = {
+        "runs": [run.model_dump(mode="json", exclude_none=True) for run in runs],
+        "status_counts": dict(Counter(run.status for run in runs)),
+    }
+    if must_have and not metrics:
+        reasons = "; ".join(f"{run.benchmark}: {run.status} {run.reason}" for run in runs)
+        result = Result.failed(Cause.WRONG_RESULT, f"no valid number in its log: {reasons}")
+        result.details = details
+        return result
+    return Result(metrics=metrics, details=details)
+
+
+@STAGES.register("ingest")
+class Ingest(OneProcess):
+    """Runs the parsers in a process of their own."""
+
+    def command(self, job: Job) -> list[str]:
+        """One process of the driver."""
+        arguments = ("--path", job.spec["path"], "--out", job.folder)
+        return job.module("transect.execution.ingest_worker", *arguments)
+
+    def inputs(self, job: Job) -> list[str]:
+        """Every log's name, size and time stamp: logs may be large."""
+        parts = []
+        for path in files_below(Path(job.spec["path"])):
+            facts = path.lstat()
+            parts += [str(path), str(facts.st_size), str(facts.st_mtime_ns)]
+        return [digest(parts)]

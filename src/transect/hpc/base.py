@@ -1,0 +1,135 @@
+"""What a log yields (`Run`) and what reads it (`Parser`), shared by all parsers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import ClassVar, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from transect.domain.metrics import Direction
+from transect.domain.registry import Registry
+from transect.hpc.block import Block
+from transect.hpc.text import Line
+
+__all__ = [
+    "PARSERS",
+    "UNKNOWN",
+    "LogMetric",
+    "Normalised",
+    "Parser",
+    "Run",
+    "RunStatus",
+    "Series",
+]
+
+# The slug of a file in which no parser found its benchmark.
+UNKNOWN = "unknown"
+
+Parameter = str | int | float | bool | list[str] | list[int]
+
+
+class RunStatus(StrEnum):
+    """How a run in a log ended. Only the metrics of an `ok` run may become a bound."""
+
+    OK = "ok"
+    FAILED = "failed"  # the log says that the run was stopped
+    INVALID = "invalid"  # a result, but wrong, impossible or contradicted by its own log
+    TRUNCATED = "truncated"  # the log ends, without saying why, before the result is complete
+    NO_RESULT = "no-result"  # nothing to read a result from
+
+
+class Normalised(BaseModel):
+    """A value under the name and in the unit of `transect.domain.metrics`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    name: str
+    value: float
+    unit: str
+
+
+class LogMetric(BaseModel):
+    """One number as the log prints it, in the log's own unit."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    name: str
+    value: float
+    printed: str = Field(description="the digits of the log, e.g. `8.2370e+02`")
+    unit: str
+    direction: Direction
+    size: int | None = Field(default=None, description="message or problem size, as the log counts")
+    phase: str | None = Field(default=None, description="which of several, e.g. a STREAM kernel")
+    normalised: Normalised | None = None
+
+
+class Series(BaseModel):
+    """Raw samples of one series, in the order of the log."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    unit: str
+    values: list[float]
+
+
+class Run(BaseModel):
+    """One run of one benchmark, found at one place of one file."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    file: str
+    line: int = Field(
+        ge=0, description="where the run or its result begins; 0 when nothing was read"
+    )
+    benchmark: str
+    variant: str = ""
+    version: str = ""
+    status: RunStatus
+    reason: str = Field(default="", description="empty only when the status is ok")
+    parameters: dict[str, Parameter] = {}
+    metrics: list[LogMetric] = []
+    samples: dict[str, Series] = {}
+    warnings: list[str] = []
+
+    def metric(self, name: str, phase: str | None = None) -> LogMetric | None:
+        """Return the first metric of that name (and phase), or None."""
+        for one in self.metrics:
+            if one.name == name and (phase is None or one.phase == phase):
+                return one
+        return None
+
+
+class Parser(Protocol):
+    """Reads the output of one benchmark. Registered with `@PARSERS.register("slug")`.
+
+    The patterns are regular expressions without capturing groups. They are matched at the
+    beginning of a line, after its rank label (`3: `) and leading blanks are taken away, by one
+    combined search over megabytes: only matching lines ever reach Python code.
+    """
+
+    benchmark: ClassVar[str]
+    description: ClassVar[str]
+    # Lines with which output of this benchmark can begin. A table header counts: a log may have
+    # lost its head.
+    starts: ClassVar[tuple[str, ...]]
+    # Lines to be handed to `parse` after the first; None hands over every line.
+    wants: ClassVar[tuple[str, ...] | None]
+    # Benchmarks that print inside this one's output: their start lines do not end its block.
+    contains: ClassVar[frozenset[str]] = frozenset()
+
+    def sniff(self, line: Line) -> bool:
+        """Tell whether a line that matched `starts` really begins output of this benchmark."""
+        return True
+
+    def parse(self, block: Block) -> Iterator[Run]:
+        """Yield the runs of a block: it ends where another benchmark begins, or the file.
+
+        Returning before the block ends hands the rest of it back to the search for start lines.
+        A block that yields no run is reported as `no-result`.
+        """
+        ...
+
+
+PARSERS: Registry[Parser] = Registry("parser", "transect.hpc.parsers")

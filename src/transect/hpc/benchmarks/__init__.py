@@ -1,0 +1,1 @@
+"""Benchmarks that transect runs itself: one file each, found by pkgutil."""

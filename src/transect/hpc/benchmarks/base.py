@@ -1,0 +1,47 @@
+"""What transect can run itself: the interface and the registry."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar, Protocol
+
+from transect.domain.cell import Cell
+from transect.domain.registry import Registry
+
+__all__ = ["BENCHMARKS", "Benchmark"]
+
+
+class Benchmark(Protocol):
+    """What a cell of stage `bench` can run. Registered with `@BENCHMARKS.register(name)`.
+
+    The caller makes `folder`, runs `command` with it as the working directory, keeps standard
+    output and error in `folder/output.log`, and ingests `logs` with the parser `parser`.
+    """
+
+    name: ClassVar[str]
+    parser: ClassVar[str]
+    # The environment whose Python runs it, or None for a program of the system.
+    environment: ClassVar[str | None]
+
+    def supports(self, cell: Cell) -> str | None:
+        """Return why the cell cannot be run here, or None when it can."""
+        ...
+
+    def command(self, cell: Cell, folder: Path, python: str, mpiexec: list[str]) -> list[str]:
+        """Return the argument list; may write input files into `folder`, which exists.
+
+        `mpiexec` is the launcher with its options but without a number of ranks, e.g.
+        `["mpiexec", "--oversubscribe"]`.
+        """
+        ...
+
+    def logs(self, folder: Path) -> list[Path]:
+        """Return the outputs to ingest, after the run."""
+        ...
+
+    def code_files(self) -> list[Path]:
+        """Return the source files that the run depends on: part of the cell's fingerprint."""
+        ...
+
+
+BENCHMARKS: Registry[Benchmark] = Registry("benchmark", "transect.hpc.benchmarks")

@@ -1,0 +1,43 @@
+"""The probe of matrix multiplication, as a benchmark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from transect.domain.cell import Cell
+from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
+from transect.hpc.probes import common, matrix_multiply
+
+__all__ = ["MatrixMultiplyProbe"]
+
+_SECONDS = 5.0
+
+
+@BENCHMARKS.register("matrix-multiply-probe")
+class MatrixMultiplyProbe(Benchmark):
+    """Runs `transect.hpc.probes.matrix_multiply`."""
+
+    name = "matrix-multiply-probe"
+    parser = "matrix-multiply-probe"
+    environment = "base"
+
+    def supports(self, cell: Cell) -> str | None:
+        """Return why not: it is one process, on the CPU."""
+        if cell.device != "cpu":
+            return f"it measures numpy on the CPU, not '{cell.device}'"
+        if cell.ranks != 1:
+            return f"it is one process with threads; {cell.ranks} ranks were asked for"
+        return None
+
+    def command(self, cell: Cell, folder: Path, python: str, mpiexec: list[str]) -> list[str]:
+        """Return the argument list; writes nothing."""
+        module = "transect.hpc.probes.matrix_multiply"
+        return [python, "-m", module, "--threads", str(cell.threads), "--seconds", str(_SECONDS)]
+
+    def logs(self, folder: Path) -> list[Path]:
+        """Return the kept standard output."""
+        return [folder / "output.log"]
+
+    def code_files(self) -> list[Path]:
+        """Return the probe and this file."""
+        return [Path(__file__), Path(common.__file__), Path(matrix_multiply.__file__)]

@@ -1,0 +1,43 @@
+"""The probe of memory bandwidth, as a benchmark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from transect.domain.cell import Cell
+from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
+from transect.hpc.probes import common, memory_bandwidth
+
+__all__ = ["MemoryBandwidthProbe"]
+
+_SECONDS = 5.0
+
+
+@BENCHMARKS.register("memory-bandwidth-probe")
+class MemoryBandwidthProbe(Benchmark):
+    """Runs `transect.hpc.probes.memory_bandwidth`."""
+
+    name = "memory-bandwidth-probe"
+    parser = "memory-bandwidth-probe"
+    environment = "base"
+
+    def supports(self, cell: Cell) -> str | None:
+        """Return why not: it is one process, on the CPU."""
+        if cell.device != "cpu":
+            return f"it measures the memory of the CPU, not of '{cell.device}'"
+        if cell.ranks != 1:
+            return f"it is one process with threads; {cell.ranks} ranks were asked for"
+        return None
+
+    def command(self, cell: Cell, folder: Path, python: str, mpiexec: list[str]) -> list[str]:
+        """Return the argument list; writes nothing."""
+        module = "transect.hpc.probes.memory_bandwidth"
+        return [python, "-m", module, "--threads", str(cell.threads), "--seconds", str(_SECONDS)]
+
+    def logs(self, folder: Path) -> list[Path]:
+        """Return the kept standard output."""
+        return [folder / "output.log"]
+
+    def code_files(self) -> list[Path]:
+        """Return the probe and this file."""
+        return [Path(__file__), Path(common.__file__), Path(memory_bandwidth.__file__)]

@@ -1,0 +1,75 @@
+"""Reads benchmark logs from files and folders. Nothing that was given is dropped in silence."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from transect.domain.errors import BadInput
+from transect.hpc.base import Run
+from transect.hpc.scan import Scanner, no_result
+
+__all__ = ["find_files", "ingest", "iter_runs"]
+
+
+def ingest(paths: Sequence[Path], benchmark: str | None = None) -> list[Run]:
+    """Return all runs of all files under `paths`, in the order of paths, names and lines.
+
+    `benchmark` overrides the guess of what a file holds. Every file yields at least one run: what
+    is not recognised, binary, empty or unreadable is a `no-result` with its reason. Raises
+    BadInput for a path that does not exist and for an unknown benchmark.
+    """
+    return list(iter_runs(paths, benchmark))
+
+
+def iter_runs(paths: Sequence[Path], benchmark: str | None = None) -> Iterator[Run]:
+    """Like `ingest`, one run at a time."""
+    scanner = Scanner(benchmark)
+    for path in find_files(paths):
+        name = os.fsencode(path).decode("utf-8", "replace")
+        try:
+            if not stat.S_ISREG(path.stat().st_mode):
+                yield no_result(name, "cannot be read: not a regular file")
+                continue
+            with path.open("rb") as stream:
+                yield from scanner.scan(stream, name)
+        except OSError as error:
+            yield no_result(name, f"cannot be read: {error.strerror or type(error).__name__}")
+
+
+def find_files(paths: Sequence[Path]) -> list[Path]:
+    """List the files under `paths`, folders recursively and sorted, each file once.
+
+    Symbolic links are followed; a folder that was seen before is not entered again. Raises
+    BadInput naming a path that does not exist.
+    """
+    found: dict[str, Path] = {}
+    folders: set[tuple[int, int]] = set()
+    for path in paths:
+        if not path.exists() and not path.is_symlink():
+            raise BadInput(
+                f"{path}: no such file or folder; expected a benchmark log or a folder of them"
+            )
+        for one in _walk(path, folders):
+            found.setdefault(os.path.realpath(one), one)
+    return list(found.values())
+
+
+def _walk(path: Path, folders: set[tuple[int, int]]) -> Iterator[Path]:
+    if not path.is_dir():
+        yield path
+        return
+    try:
+        facts = path.stat()
+        key = (facts.st_dev, facts.st_ino)
+        if key in folders:
+            return
+        folders.add(key)
+        inside = sorted(path.iterdir())
+    except OSError:
+        yield path  # reading it fails again, and that is reported
+        return
+    for one in inside:
+        yield from _walk(one, folders)

@@ -1,0 +1,1 @@
+"""Parsers of benchmark logs: one file per benchmark, found by pkgutil."""

@@ -1,0 +1,222 @@
+"""HPC Challenge: the key=value summary at the end of `hpccoutf.txt`.
+
+A file may hold several runs, since the program appends. A value of -1 was not run. Rates named
+`Star` are means per process while all processes run; `Single` ran on one process alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from transect.domain.metrics import Direction
+from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Run, RunStatus
+from transect.hpc.block import Block
+from transect.hpc.parsers.hpl import hpl_gflop
+from transect.hpc.text import Line, excerpt
+from transect.hpc.values import contradiction, impossible, log_metric, number
+
+__all__ = ["Hpcc"]
+
+_BANNER = re.compile(r"This is the DARPA/DOE HPC Chall[ae]nge Benchmark version\s+(\S{1,20})")
+_SECTION = re.compile(r"(Begin|End) of (\S{1,40}) section\.")
+_PAIR = re.compile(r"([A-Za-z]\w{1,60})\s*=\s*(\S{1,80})$")
+_FAILED = re.compile(r"\|\|Ax-b\|\|[^=]{0,120}=\s*(\S{1,30})\s*\.{3,}\s*FAILED")
+_UNVERIFIED = 1e-30  # smaller values are uninitialised memory
+
+_UP, _DOWN = Direction.HIGHER, Direction.LOWER
+_STREAM = [
+    (
+        f"{how}STREAM_{kernel}",
+        "GB/s",
+        _UP,
+        "memory_bandwidth",
+        f"{how.lower()}-stream-{kernel.lower()}",
+    )
+    for how in ("Star", "Single")
+    for kernel in ("Copy", "Scale", "Add", "Triad")
+]
+_UPDATES = [
+    (
+        f"{how}RandomAccess{kind}_GUPs",
+        "GUP/s",
+        _UP,
+        "update_rate",
+        f"{how.lower()}-random-access{kind.lower()}",
+    )
+    for how in ("MPI", "Star", "Single")
+    for kind in ("", "_LCG")
+]
+_NETWORK = [
+    (f"{what}{pattern}{kind}_{printed}", unit, way, name, f"{what}{pattern}".lower())
+    for kind, printed, unit, way, name in (
+        ("Latency", "usec", "us", _DOWN, "network_latency"),
+        ("Bandwidth", "GBytes", "GB/s", _UP, "network_bandwidth"),
+    )
+    for what, pattern in (
+        ("Min", "PingPong"),
+        ("Avg", "PingPong"),
+        ("Max", "PingPong"),
+        ("NaturallyOrdered", "Ring"),
+        ("RandomlyOrdered", "Ring"),
+    )
+]
+# Key of the summary: (unit, direction, metric of the registry or None, phase).
+_METRICS: dict[str, tuple[str, Direction, str | None, str]] = {
+    key: (unit, way, name, phase)
+    for key, unit, way, name, phase in [
+        ("HPL_Tflops", "TFLOP/s", _UP, "flops", "hpl"),
+        ("HPL_time", "s", _DOWN, "benchmark_time", "hpl"),
+        *(
+            (f"{how}DGEMM_Gflops", "GFLOP/s", _UP, "flops", f"{how.lower()}-dgemm")
+            for how in ("Star", "Single")
+        ),
+        *(
+            (f"{how}FFT_Gflops", "GFLOP/s", _UP, "flops", f"{how.lower()}-fft")
+            for how in ("MPI", "Star", "Single")
+        ),
+        ("PTRANS_GBs", "GB/s", _UP, None, "ptrans"),
+        ("PTRANS_time", "s", _DOWN, "benchmark_time", "ptrans"),
+        ("MPIRandomAccess_time", "s", _DOWN, "benchmark_time", "mpi-random-access"),
+        *_UPDATES,
+        *_STREAM,
+        *_NETWORK,
+    ]
+}
+
+
+@dataclass(kw_only=True, slots=True)
+class _State:
+    line: int
+    version: str = ""
+    section: str = ""
+    pairs: dict[str, str] = field(default_factory=dict)
+    summary_line: int = 0
+    failures: list[str] = field(default_factory=list)
+    complete: bool = False
+    head: bool = False
+
+
+@PARSERS.register("hpcc")
+class Hpcc(Parser):
+    """Reads summaries; HPL and STREAM inside the output belong to them."""
+
+    benchmark = "hpcc"
+    description = "HPC Challenge: the summary section of hpccoutf.txt"
+    starts = (
+        r"This is the DARPA/DOE HPC Chall[ae]nge Benchmark",
+        r"(?:Begin|End) of (?:Summary|HPL|PTRANS|LatencyBandwidth"
+        r"|\w{0,12}(?:RandomAccess|STREAM|FFT|DGEMM)\w{0,8})"
+        r" section\.",
+    )
+    wants = (
+        *starts,
+        r"[A-Za-z]\w{1,60}[ \t]*=[ \t]*\S",
+        r"\|\|Ax-b\|\|",
+        r"End of HPC Chall[ae]nge tests",
+        r"HPL ERROR",
+        r">>>",
+    )
+    contains = frozenset({"hpl", "stream"})
+
+    def parse(self, block: Block) -> Iterator[Run]:
+        """Yield a run per summary, and one for each start of the program without a summary."""
+        state = _State(line=block.first.number)
+        for line in block:
+            text = line.text.strip()
+            banner = _BANNER.match(text)
+            again = text.startswith("Begin of Summary") and state.summary_line
+            if banner or again:
+                if state.head or state.section:
+                    yield self._close(block, state)
+                state = _State(line=line.number, version=state.version)
+            if banner:
+                state.version, state.head = banner[1], True
+            self._read(state, line, text)
+            if text.startswith("End of HPC Chall"):
+                yield self._close(block, state)
+                return
+        yield self._close(block, state)
+
+    def _read(self, state: _State, line: Line, text: str) -> None:
+        if (found := _SECTION.match(text)) is not None:
+            state.section = f"{found[1]} of {found[2]} section"
+            if found[2] == "Summary":
+                state.complete = found[1] == "End"
+                state.summary_line = state.summary_line or line.number
+        elif state.summary_line and not state.complete and (found := _PAIR.match(text)) is not None:
+            if not line.cut:
+                state.pairs[found[1]] = found[2]
+        elif (found := _FAILED.match(text)) is not None:
+            state.failures.append(f"HPL residual {found[1]} FAILED")
+        elif text.startswith(("HPL ERROR", ">>>")):
+            state.failures.append(excerpt(text))
+
+    def _close(self, block: Block, state: _State) -> Run:
+        metrics, warnings = _metrics(state.pairs)
+        status, reason = _judge(block, state, metrics)
+        pairs = state.pairs
+        version = ".".join(
+            pairs[k] for k in ("VersionMajor", "VersionMinor", "VersionMicro") if k in pairs
+        )
+        return Run(
+            file=block.file, line=state.summary_line or state.line, benchmark=self.benchmark,
+            version=version or state.version, status=status, reason=reason,
+            parameters={k: _parameter(v) for k, v in pairs.items() if k not in _METRICS},
+            metrics=metrics, warnings=warnings,
+        )  # fmt: skip
+
+
+def _parameter(text: str) -> Parameter:
+    if re.fullmatch(r"-?\d{1,18}", text):
+        return int(text)
+    value = number(text)
+    return text if value is None else value
+
+
+def _metrics(pairs: dict[str, str]) -> tuple[list[LogMetric], list[str]]:
+    metrics, absent = [], []
+    for key, (unit, way, name, phase) in _METRICS.items():
+        if key not in pairs:
+            continue
+        one = log_metric(key, pairs[key], unit, way, registered=name, phase=phase)
+        if one is None or one.value == -1 or abs(one.value) < _UNVERIFIED:
+            absent.append(key)
+        else:
+            metrics.append(one)
+    return metrics, [f"not run: {', '.join(absent)}"] if absent else []
+
+
+def _judge(block: Block, state: _State, metrics: list[LogMetric]) -> tuple[RunStatus, str]:
+    pairs, trouble = state.pairs, block.take_trouble()
+    if not state.complete:
+        where = f"after '{state.section}'" if state.section else "before its first section"
+        if trouble or (state.failures and not pairs):
+            return RunStatus.FAILED, f"stopped {where}: {trouble or '; '.join(state.failures[:3])}"
+        return (
+            RunStatus.TRUNCATED,
+            f"ends {where}, without a whole summary, with: {block.last_words()}",
+        )
+    success = pairs.get("Success", "1")  # without it, the rest decides
+    if success != "1":
+        failed = "; ".join(state.failures[:3]) or "a test did not verify its result"
+        return RunStatus.INVALID, f"Success={success}: {failed}"
+    if state.failures:
+        return RunStatus.INVALID, f"Success={success}, but {'; '.join(state.failures[:3])}"
+    for one in metrics:
+        if (why := impossible(one)) is not None:
+            return RunStatus.INVALID, why
+    if (why := _contradicted(pairs)) is not None:
+        return RunStatus.INVALID, why
+    if not metrics:
+        return RunStatus.NO_RESULT, "the summary holds no result"
+    return RunStatus.OK, ""
+
+
+def _contradicted(pairs: dict[str, str]) -> str | None:
+    n, rate, time_s = (pairs.get(key, "") for key in ("HPL_N", "HPL_Tflops", "HPL_time"))
+    if not re.fullmatch(r"\d{1,9}", n) or number(rate) is None or number(time_s) is None:
+        return None
+    why = contradiction(hpl_gflop(int(n)) / 1e3, rate, time_s, "TFLOP/s")
+    return f"{why} (HPL_N = {n})" if why else None

@@ -1,0 +1,209 @@
+"""Logs of transect's own probes (`transect.hpc.probes`): every sample is read and recounted."""
+
+from __future__ import annotations
+
+import math
+import re
+import statistics
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from transect.domain.metrics import Direction
+from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Run, RunStatus, Series
+from transect.hpc.block import Block
+from transect.hpc.text import Line, excerpt
+from transect.hpc.values import NUMBER, impossible, log_metric, number
+
+__all__ = ["MatrixMultiplyProbe", "MemoryBandwidthProbe"]
+
+_HEAD = re.compile(r"transect probe ([a-z\-]{1,40}) (\d{1,6})$")
+_SAMPLE = re.compile(rf"sample ([a-z][\w\-]{{0,40}}) (\d{{1,9}}) ({NUMBER})$")
+_RESULT = re.compile(
+    rf"result ([a-z][\w\-]{{0,40}}) best ({NUMBER}) (\S{{1,12}}) median ({NUMBER}) "
+    r"\S{1,12} runs (\d{1,9})$"
+)
+_VERIFY = re.compile(r"verify (\S{1,40}) (.{1,200}) (passed|FAILED)$")
+_FACT = re.compile(r"([a-z_]{2,20}): (.{1,500})$")
+_WANTS = (
+    r"transect probe ",
+    r"sample ",
+    r"result ",
+    r"verify ",
+    r"[a-z_]{2,20}: ",
+    r"end of transect probe",
+)
+_FORMAT = 1
+_AGREE = 1e-4  # samples have nine decimals, results seven digits
+_REGISTERED = {"B/s": "memory_bandwidth", "FLOP/s": "flops"}
+_PASSES = {"copy": 2, "scale": 2, "add": 3, "triad": 5}
+
+
+@dataclass(slots=True)
+class _State:
+    line: int
+    probe: str = ""
+    format: int = _FORMAT
+    facts: dict[str, str] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    samples: dict[str, list[float]] = field(default_factory=dict)
+    results: dict[str, tuple[str, str, str, int]] = field(default_factory=dict)
+    verdicts: dict[str, str] = field(default_factory=dict)
+    ended: bool = False
+
+
+def _parse(block: Block, benchmark: str) -> Iterator[Run]:
+    state = _State(block.first.number)
+    opened = False
+    for line in block:
+        text = line.text.strip()
+        if (found := _HEAD.match(text)) is not None:
+            if opened:
+                yield _close(block, state, benchmark)
+            state, opened = _State(line.number, found[1], int(found[2])), True
+        elif not line.cut or text.startswith("end of"):
+            _read(state, line, text)
+        if state.ended:
+            yield _close(block, state, benchmark)
+            return
+    yield _close(block, state, benchmark)
+
+
+def _read(state: _State, line: Line, text: str) -> None:
+    if (found := _SAMPLE.match(text)) is not None:
+        value = number(found[3])
+        if value is not None:
+            state.samples.setdefault(found[1], []).append(value)
+    elif (found := _RESULT.match(text)) is not None:
+        state.results[found[1]] = (found[2], found[4], found[3], int(found[5]))
+    elif (found := _VERIFY.match(text)) is not None:
+        state.verdicts[found[1]] = found[3]
+    elif text.startswith("end of transect probe"):
+        state.ended = True
+    elif (found := _FACT.match(text)) is not None:
+        if found[1] == "warning":
+            state.warnings.append(excerpt(found[2]))
+        else:
+            state.facts.setdefault(found[1], found[2])
+
+
+def _close(block: Block, state: _State, benchmark: str) -> Run:
+    metrics: list[LogMetric] = []
+    for label, (best, median, unit, _) in state.results.items():
+        size = label.rpartition("-")[2]
+        found = [
+            log_metric(
+                f"{label}_{which}", printed, unit, Direction.HIGHER, phase=label,
+                registered=_REGISTERED.get(unit),
+                size=int(size) if size.isdecimal() and len(size) < 10 else None,
+            )
+            for which, printed in (("best", best), ("median", median))
+        ]  # fmt: skip
+        metrics += [one for one in found if one is not None]
+    status, reason = _judge(block, state, metrics, benchmark)
+    parameters: dict[str, Parameter] = {
+        key: int(value) if re.fullmatch(r"\d{1,18}", value) else value
+        for key, value in state.facts.items() if key not in ("note", "status")
+    }  # fmt: skip
+    warnings = state.warnings[:20]
+    if state.facts.get("beyond_cache") == "no":
+        warnings.append(
+            f"this is not the bandwidth of main memory alone: {state.facts.get('level', '')}"
+        )
+    return Run(
+        file=block.file, line=state.line, benchmark=benchmark, variant="transect",
+        version=str(state.format), status=status, reason=reason, parameters=parameters,
+        metrics=metrics, warnings=warnings,
+        samples={k: Series(unit="s", values=v) for k, v in state.samples.items()},
+    )  # fmt: skip
+
+
+def _judge(
+    block: Block, state: _State, metrics: list[LogMetric], benchmark: str
+) -> tuple[RunStatus, str]:
+    if f"{state.probe}-probe" != benchmark:
+        return RunStatus.NO_RESULT, f"this is a log of the probe '{state.probe}'"
+    if not state.ended:
+        trouble = block.take_trouble()
+        status = RunStatus.FAILED if trouble else RunStatus.TRUNCATED
+        return (
+            status,
+            trouble or f"no last line of the probe; the log ends with: {block.last_words()}",
+        )
+    if state.format != _FORMAT:
+        return (
+            RunStatus.INVALID,
+            f"format {state.format} of the probe's log is not known, only {_FORMAT}",
+        )
+    wrong = sorted(label for label, verdict in state.verdicts.items() if verdict != "passed")
+    if wrong:
+        return RunStatus.INVALID, f"wrong result: {', '.join(wrong)}"
+    said = state.facts.get("status", "missing")
+    if said != "ok":
+        return RunStatus.INVALID, f"status: {excerpt(said)}"
+    if not state.results or not state.verdicts:
+        return RunStatus.NO_RESULT, "the log holds no result or no verification"
+    for one in metrics:
+        if (why := impossible(one)) is not None:
+            return RunStatus.INVALID, why
+    for label in state.results:
+        if (why := _recount(state, label)) is not None:
+            return RunStatus.INVALID, why
+    return RunStatus.OK, ""
+
+
+def _recount(state: _State, label: str) -> str | None:
+    """Compare the printed rates with the samples, by the counting rule of the probe."""
+    best, median, unit, runs = state.results[label]
+    samples = state.samples.get(label, [])
+    if len(samples) != runs:
+        return f"{label}: {runs} runs are stated, {len(samples)} samples are in the log"
+    if not samples or min(samples) <= 0:
+        return f"{label}: a sample of {min(samples, default=0)} s"
+    kernel, _, size = label.rpartition("-")
+    if unit == "B/s":
+        array = number(state.facts.get("array_bytes", ""))
+        work = None if array is None or label not in _PASSES else _PASSES[label] * array
+    else:
+        work = 2.0 * int(size) ** 3 if kernel and re.fullmatch(r"\d{1,9}", size) else None
+    if work is None:
+        return f"{label}: its work is not known"
+    for which, printed, seconds in (
+        ("best", best, min(samples)),
+        ("median", median, statistics.median(samples)),
+    ):
+        stated = number(printed)
+        # A sample is rounded to 1e-9 s, which matters for the shortest ones.
+        if stated is None or not math.isclose(
+            stated, work / seconds, rel_tol=_AGREE + 1e-9 / seconds
+        ):
+            given = f"the samples give {work / seconds:.6e} {unit}"
+            return f"{label}: {which} is {printed} {unit}, but {given}"
+    return None
+
+
+@PARSERS.register("memory-bandwidth-probe")
+class MemoryBandwidthProbe(Parser):
+    """Reads logs of `transect.hpc.probes.memory_bandwidth`."""
+
+    benchmark = "memory-bandwidth-probe"
+    description = "transect's own probe of memory bandwidth with numpy"
+    starts = (r"transect probe memory-bandwidth \d",)
+    wants = _WANTS
+
+    def parse(self, block: Block) -> Iterator[Run]:
+        """Yield one run per log of the probe."""
+        return _parse(block, self.benchmark)
+
+
+@PARSERS.register("matrix-multiply-probe")
+class MatrixMultiplyProbe(Parser):
+    """Reads logs of `transect.hpc.probes.matrix_multiply`."""
+
+    benchmark = "matrix-multiply-probe"
+    description = "transect's own probe of matrix multiplication with numpy"
+    starts = (r"transect probe matrix-multiply \d",)
+    wants = _WANTS
+
+    def parse(self, block: Block) -> Iterator[Run]:
+        """Yield one run per log of the probe."""
+        return _parse(block, self.benchmark)

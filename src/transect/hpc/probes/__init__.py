@@ -1,0 +1,1 @@
+"""Programs that measure a bound with numpy: `python -m transect.hpc.probes.NAME`."""

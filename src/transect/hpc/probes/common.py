@@ -1,0 +1,93 @@
+"""What the probes share: the machine's memory and caches, and the form of their log."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+__all__ = ["available_memory", "head", "last_level_cache", "say", "say_samples", "tail"]
+
+FORMAT = 1
+
+
+def available_memory() -> int:
+    """Bytes that can be allocated without swapping, by the kernel and the cgroup's limit.
+
+    Returns 1 GiB when the system does not say.
+    """
+    found = [1 << 30]
+    try:
+        text = Path("/proc/meminfo").read_text(encoding="ascii")
+        if (match := re.search(r"MemAvailable:\s*(\d+) kB", text)) is not None:
+            found = [int(match[1]) * 1024]
+    except OSError:
+        pass
+    for limit, used in (
+        ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
+        (
+            "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+            "/sys/fs/cgroup/memory/memory.usage_in_bytes",
+        ),
+    ):
+        try:
+            found.append(int(Path(limit).read_text()) - int(Path(used).read_text()))
+        except (OSError, ValueError):  # no such cgroup version, or the limit is "max"
+            continue
+    return max(0, min(found))
+
+
+def last_level_cache(root: Path = Path("/sys/devices/system/cpu")) -> int | None:
+    """Bytes of last-level cache that this process's CPUs can use, or None when Linux does not say.
+
+    Caches are told apart by the CPUs that share them and added up: two sockets have two.
+    """
+    cpus = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else {0}
+    found: dict[tuple[int, str], int] = {}
+    for cpu in cpus:
+        for index in (root / f"cpu{cpu}" / "cache").glob("index*"):
+            try:
+                kind = (index / "type").read_text().strip()
+                level = int((index / "level").read_text())
+                size = (index / "size").read_text().strip()
+                shared = (index / "shared_cpu_list").read_text().strip()
+            except (OSError, ValueError):
+                continue
+            match = re.fullmatch(r"(\d+)([KMG]?)", size)
+            if match is not None and kind != "Instruction":
+                found[level, shared] = int(match[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[match[2]]
+    if not found:
+        return None
+    top = max(level for level, _ in found)
+    return sum(size for (level, _), size in found.items() if level == top)
+
+
+def say(key: str, value: object) -> None:
+    """Print one `key: value` line."""
+    print(f"{key}: {value}", flush=True)
+
+
+def say_samples(label: str, seconds: Sequence[float]) -> None:
+    """Print every raw sample of one series, one per line, in seconds with all digits."""
+    for index, value in enumerate(seconds):
+        print(f"sample {label} {index} {value:.9f}")
+
+
+def head(name: str, note: str, numpy_version: str) -> None:
+    """Print the first lines of a probe's log."""
+    print(f"transect probe {name} {FORMAT}", flush=True)
+    say("note", note)
+    say("python", sys.version.split()[0])
+    say("numpy", numpy_version)
+    say(
+        "cpus", len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    )
+
+
+def tail(name: str, problems: Sequence[str]) -> int:
+    """Print the status and the last line of a probe's log; return the exit code."""
+    say("status", "ok" if not problems else f"invalid: {'; '.join(problems)}")
+    print(f"end of transect probe {name}", flush=True)
+    return 1 if problems else 0

@@ -1,0 +1,153 @@
+"""Finds the runs of all known benchmarks in one stream, in one pass."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from transect.hpc.base import PARSERS, UNKNOWN, Parser, Run, RunStatus
+from transect.hpc.block import TROUBLE, Block
+from transect.hpc.text import Line, Reader, excerpt, line_pattern
+
+__all__ = ["Scanner", "no_result"]
+
+_MAGIC = {
+    b"\x7fELF": "a program (ELF)",
+    b"\x1f\x8b": "gzip data: unpack it first",
+    b"PK\x03\x04": "a zip archive: unpack it first",
+    b"BZh": "bzip2 data: unpack it first",
+    b"\xfd7zXZ\0": "xz data: unpack it first",
+    b"\x28\xb5\x2f\xfd": "zstd data: unpack it first",
+    b"\x89PNG": "a PNG image",
+    b"%PDF": "a PDF document",
+    b"\x89HDF": "HDF5 data",
+    b"SQLite format 3": "an SQLite database",
+}
+_CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r\b\x1b\0")) + b"\x7f"
+
+
+class Scanner:
+    """Holds the parsers and the patterns made of theirs; one instance serves many files."""
+
+    def __init__(self, benchmark: str | None = None) -> None:
+        """Use all parsers, or one: `benchmark` overrides the guess.
+
+        Raises BadInput with the nearest name when there is no such parser.
+        """
+        self._forced = None if benchmark is None else PARSERS.get(benchmark)
+        self._parsers = [PARSERS.get(name) for name in PARSERS]
+        self._starts = {p.benchmark: re.compile("|".join(p.starts)) for p in self._parsers}
+        self._any_start = re.compile("|".join(s for p in self._parsers for s in p.starts))
+        self._idle = line_pattern([s for p in self._parsers for s in p.starts])
+        self._inside = {p.benchmark: self._inside_pattern(p) for p in self._parsers}
+        if self._forced is not None:
+            self._idle = self._inside[self._forced.benchmark]
+
+    def _inside_pattern(self, parser: Parser) -> re.Pattern[bytes]:
+        if parser.wants is None:
+            return line_pattern(None)
+        others = [] if self._forced else self._others(parser)
+        own = parser.starts if self._forced else ()
+        return line_pattern([*parser.wants, *own, *(s for p in others for s in p.starts), *TROUBLE])
+
+    def _others(self, parser: Parser) -> list[Parser]:
+        inside = parser.contains | {parser.benchmark}
+        return [p for p in self._parsers if p.benchmark not in inside]
+
+    def _opener(self, line: Line, among: list[Parser]) -> Parser | None:
+        text = line.text.lstrip()
+        if self._any_start.match(text):
+            for parser in among:
+                if self._starts[parser.benchmark].match(text) and parser.sniff(line):
+                    return parser
+        return None
+
+    def scan(self, stream: BinaryIO, file: str) -> Iterator[Run]:
+        """Yield every run; a stream without one yields a single `unknown` run that says why."""
+        reader = Reader(stream, self._idle)
+        found = False
+        pushed: Line | None = None
+        while True:
+            reader.pattern = self._idle
+            line = pushed or reader.next_line()
+            if line is None:
+                break
+            parser = self._forced or self._opener(line, self._parsers)
+            if parser is None:
+                pushed = None
+                continue
+            found = True
+            block = self._block(parser, file, reader, line)
+            yield from _parse(parser, block)
+            pushed = block.pushed_back
+        if not found:
+            yield self._nothing(reader, file)
+
+    def _block(self, parser: Parser, file: str, reader: Reader, line: Line) -> Block:
+        reader.pattern = self._inside[parser.benchmark]
+        others = [] if self._forced else self._others(parser)
+        wanted = (
+            None if parser.wants is None else re.compile("|".join((*parser.wants, *parser.starts)))
+        )
+        return Block(file, reader, line, lambda one: self._opener(one, others) is not None, wanted)
+
+    def _nothing(self, reader: Reader, file: str) -> Run:
+        benchmark = self._forced.benchmark if self._forced else UNKNOWN
+        if reader.size == 0:
+            return no_result(file, "the file is empty", benchmark)
+        if (kind := _binary(reader.head)) is not None:
+            return no_result(file, f"the file is binary: {kind}", benchmark)
+        what = f"output of {benchmark}" if self._forced else "output of a known benchmark"
+        first = excerpt(reader.first_line or reader.last_line())
+        return no_result(
+            file, f"no {what} in it; the first line is: {first or '(blank)'}", benchmark
+        )
+
+
+def no_result(file: str, reason: str, benchmark: str = UNKNOWN) -> Run:
+    """Make the run that stands for a file without one."""
+    return Run(file=file, line=0, benchmark=benchmark, status=RunStatus.NO_RESULT, reason=reason)
+
+
+def _parse(parser: Parser, block: Block) -> Iterator[Run]:
+    """Run a parser over a block. What it raises becomes a run: other files must still be read."""
+    count = 0
+    line = block.first.number
+    try:
+        for run in parser.parse(block):
+            count += 1
+            yield run
+    except Exception as error:  # a plug-in may raise anything
+        what = f"{type(error).__name__}: {excerpt(str(error))}"
+        for _ in block:
+            pass
+        count += 1
+        yield Run(
+            file=block.file,
+            line=line,
+            benchmark=parser.benchmark,
+            status=RunStatus.FAILED,
+            reason=f"fault of the parser '{parser.benchmark}': {what}",
+        )
+    if count == 0:
+        yield Run(
+            file=block.file,
+            line=line,
+            benchmark=parser.benchmark,
+            status=RunStatus.NO_RESULT,
+            reason=f"a start line without a result: {excerpt(block.first.text)}",
+        )
+
+
+def _binary(head: bytes) -> str | None:
+    for magic, kind in _MAGIC.items():
+        if head.startswith(magic):
+            return kind
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return None
+    if len(head) - len(head.translate(None, _CONTROL)) > len(head) // 20:
+        return "more than a twentieth of its first bytes are control characters"
+    if head.count(0) == len(head):
+        return "its first bytes are all zero"
+    return None

@@ -1,0 +1,190 @@
+"""Lines out of a log of any size: cleaned in bulk, and only those that match a pattern."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from dataclasses import dataclass
+from typing import BinaryIO
+
+__all__ = ["CLIP", "Line", "Reader", "excerpt", "line_pattern"]
+
+# Longest part of a line that is looked at, in bytes.
+CLIP = 16_384
+
+_CHUNK = 1 << 20
+_BOMS = ((codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+_ANSI = re.compile(
+    rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]{0,256}(?:\x07|\x1b\\)|[@-Z\\^_=>78])"
+)
+
+_WORD = re.compile(rb"[A-Za-z0-9\x80-\xff]")
+
+# A lone carriage return (a progress bar) breaks a line without counting as one. NUL bytes are
+# dropped from the input, so newline + NUL can stand for it.
+_SOFT = b"\n\0"
+
+# `kubectl logs --timestamps` and CI: "2026-01-31T12:00:00.123Z ".
+_TIME = r"(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+\-]\d\d:?\d\d)?[ \t]+(?=\S))?+"
+
+# `srun -l`: "3: ". Open MPI --tag-output: "[1,3]<stdout>:". Intel MPI: "[3] ".
+_LABEL = (
+    r"(?:[ \t]*+\d{1,7}:[ \t]|\[\d{1,9},\d{1,7}\](?:<std(?:out|err|diag)>)?:[ \t]?"
+    r"|\[\d{1,7}\][ \t])?+"
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Line:
+    """A line without its rank label, colours and line end, at most `CLIP` bytes of it."""
+
+    number: int
+    text: str
+    rank: int | None = None
+    cut: bool = False  # the last line of a file that does not end with a line end
+
+
+def line_pattern(alternatives: list[str] | None) -> re.Pattern[bytes]:
+    """Compile what `Reader` searches for; None stands for every line that is not empty.
+
+    The literal newline in front lets `re` skip from line to line at memory speed.
+    """
+    body = r"(?=[^\n])" if alternatives is None else rf"[ \t]*+(?:{'|'.join(alternatives)})"
+    return re.compile(rf"\n\0?{_TIME}({_LABEL}){body}".encode())
+
+
+def excerpt(text: str, width: int = 120) -> str:
+    """Shorten a log line for a message and make its control characters visible."""
+    clean = " ".join(text[: width * 4].split())
+    clean = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in clean)
+    return clean if len(clean) <= width else clean[: width - 1] + "…"
+
+
+def _rank(label: bytes) -> int | None:
+    numbers = re.findall(rb"\d+", label)
+    return int(numbers[-1]) if numbers else None
+
+
+def _text(raw: bytes) -> str:
+    return raw[:CLIP].lstrip(b"\0").rstrip().decode("utf-8", "replace")
+
+
+class Reader:
+    """Searches a stream for lines; holds about two megabytes, however long the file or a line.
+
+    `pattern` may be changed between two calls of `next_line`.
+    """
+
+    def __init__(self, stream: BinaryIO, pattern: re.Pattern[bytes]) -> None:
+        self.pattern = pattern
+        self.first_line = ""
+        self.size = 0
+        self.head = b""
+        self._stream = stream
+        self._decoder: codecs.IncrementalDecoder | None = None
+        self._buffer = b""  # every line in it has its newline in front
+        self._position = 0
+        self._end = 0
+        self._counted = 0  # line ends before this place are in _number
+        self._number = 0
+        self._match_start = 0
+        self._before = ""  # last line of earlier buffers that is not empty
+        self._skipping = False
+        self._cut = False
+        self._over = False
+
+    def next_line(self) -> Line | None:
+        """Return the next line that matches `pattern`, or None at the end of the stream."""
+        while True:
+            found = self.pattern.search(self._buffer, self._position, self._end)
+            if found is None:
+                if not self._fill():
+                    return None
+                continue
+            start = found.start()
+            stop = self._buffer.find(b"\n", start + 1, self._end)
+            last = stop < 0
+            stop = self._end if last else stop
+            self._count(start + 1)
+            self._match_start, self._position = start, stop
+            label = found[1]
+            raw = self._buffer[found.end(1) : min(stop, found.end(1) + CLIP)]
+            return Line(
+                number=self._number,
+                text=_text(raw),
+                rank=_rank(label) if label else None,
+                cut=last and self._cut,
+            )
+
+    def last_line(self, before_match: bool = False) -> str:
+        """Return the last line that is not blank or a rule: of all read, or before the match."""
+        end = self._match_start if before_match else self._end
+        tail = self._buffer[max(0, end - CLIP) : end].rstrip(b"\n\0 \t")
+        for raw in reversed(tail.split(b"\n")):
+            if _WORD.search(raw):
+                return _text(raw)
+        return self._before
+
+    def _count(self, upto: int) -> None:
+        buffer, start = self._buffer, self._counted
+        self._number += buffer.count(b"\n", start, upto) - buffer.count(_SOFT, start, upto)
+        self._counted = upto
+
+    def _fill(self) -> bool:
+        if self._over:
+            return False
+        self._count(self._end)
+        self._before = self.last_line()
+        carry = self._buffer[self._end :]
+        self._counted = self._position = self._match_start = 0
+        while True:
+            piece = self._read()
+            if piece is None:
+                self._over = True
+                self._cut = carry != b"\n"
+                self._buffer, self._end = carry, len(carry) if self._cut else 0
+                return self._end > 0
+            data = (carry or b"\n") + piece
+            end = data.rfind(b"\n")
+            if end > 0:
+                self._buffer, self._end = data, end
+                self._remember_first()
+                return True
+            self._skipping = len(data) > CLIP
+            carry = data[: CLIP + 1]
+
+    def _remember_first(self) -> None:
+        if not self.first_line:
+            self.first_line = _text(self._buffer[: self._end].lstrip(b"\n\0 \t").split(b"\n", 1)[0])
+
+    def _read(self) -> bytes | None:
+        # The rest of the line comes along, so that no escape sequence or CRLF is split.
+        raw = self._stream.read(_CHUNK)
+        if not raw:
+            return None
+        raw += self._stream.readline(CLIP)
+        if self.size == 0:
+            self.head = raw[:8192]
+            for bom, name in _BOMS:
+                if raw.startswith(bom):
+                    self._decoder = codecs.getincrementaldecoder(name)("replace")
+            raw = raw.removeprefix(codecs.BOM_UTF8)
+        self.size += len(raw)
+        if self._decoder is not None:
+            raw = self._decoder.decode(raw).encode("utf-8", "replace")
+        return self._clean(raw)
+
+    def _clean(self, raw: bytes) -> bytes:
+        if b"\0" in raw:
+            raw = raw.translate(None, b"\0")
+        if b"\x1b" in raw:
+            raw = _ANSI.sub(b"", raw)
+        if b"\r" in raw:
+            raw = raw.replace(b"\r\n", b"\n").replace(b"\r", _SOFT)
+        if self._skipping:
+            place = raw.find(b"\n")
+            if place < 0:
+                return b""
+            self._skipping = False
+            raw = raw[place:]
+        return raw

@@ -1,0 +1,135 @@
+"""Numbers in logs: exact unit conversion, physical limits, checks of a rate against a time."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal, InvalidOperation
+
+from transect.domain.metrics import Direction, metric
+from transect.hpc.base import LogMetric, Normalised
+
+__all__ = ["LIMITS", "NUMBER", "UNITS", "contradiction", "impossible", "log_metric", "number"]
+
+# A floating-point number as C and Fortran print it, with nan and inf. No capturing group.
+NUMBER = (
+    r"[-+]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40}|[nN]a[nN]|[iI]nf(?:inity)?)(?:[eE][-+]?\d{1,4})?"
+)
+
+# Log unit -> (unit of the metric registry, factor). MB are 10^6 bytes, MiB 2^20.
+UNITS: dict[str, tuple[str, Decimal]] = {
+    **{
+        f"{p}FLOP/s": ("FLOP/s", Decimal(10) ** e)
+        for p, e in (("", 0), ("M", 6), ("G", 9), ("T", 12), ("P", 15))
+    },
+    **{
+        f"{p}B/s": ("B/s", Decimal(10) ** e)
+        for p, e in (("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12))
+    },
+    **{
+        f"{p}iB/s": ("B/s", Decimal(2) ** e)
+        for p, e in (("K", 10), ("M", 20), ("G", 30), ("T", 40))
+    },
+    **{f"{p}s": ("s", Decimal(10) ** e) for p, e in (("", 0), ("m", -3), ("u", -6), ("n", -9))},
+    "GUP/s": ("1/s", Decimal(10) ** 9),
+    "1": ("1", Decimal(1)),
+}
+
+# Metric of the registry -> (lowest, highest, why), in its unit. A value outside cannot be measured
+# with the machines of today; far enough outside what exists that no real result is refused.
+LIMITS: dict[str, tuple[float, float, str]] = {
+    "flops": (1.0, 1e20, "the fastest machine of 2025 reaches 2e18 FLOP/s in HPL, 2e19 in HPL-MxP"),
+    "memory_bandwidth": (1.0, 1e16, "a GPU of 2025 reaches 1e13 B/s"),
+    "network_bandwidth": (1.0, 1e14, "a node of 2025 reaches 1e12 B/s to its neighbours"),
+    "network_latency": (1e-9, 1e6, "light travels 30 cm in 1e-9 s"),
+    "benchmark_time": (0.0, 1e9, "1e9 s are 31 years"),
+    "update_rate": (1.0, 1e16, "the fastest machine of 2025 is near 1e14 updates per second"),
+    "residual": (0.0, math.inf, "a norm is not negative"),
+}
+
+# Programs round and count lower-order terms differently: this much is no contradiction.
+_SLACK = 1e-3
+
+
+def number(printed: str) -> float | None:
+    """Read a printed number; None when it is no number or not finite."""
+    try:
+        value = float(printed)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def log_metric(
+    name: str,
+    printed: str,
+    unit: str,
+    direction: Direction,
+    *,
+    registered: str | None = None,
+    size: int | None = None,
+    phase: str | None = None,
+) -> LogMetric | None:
+    """Make a metric from the digits of a log; None when they are no finite number.
+
+    `registered` names the metric of the registry to convert to. Raises KeyError for a unit that
+    is not in `UNITS` and BadInput for a metric that is not registered: faults of the parser.
+    """
+    value = number(printed)
+    if value is None:
+        return None
+    normalised = None
+    if registered is not None:
+        base, factor = UNITS[unit]
+        if metric(registered).unit != base:
+            raise ValueError(f"{name}: {unit} cannot be converted to the unit of {registered}")
+        scaled = float(Decimal(printed) * factor) if value else 0.0
+        if math.isfinite(scaled):
+            normalised = Normalised(name=registered, value=scaled, unit=base)
+    return LogMetric(
+        name=name, value=value, printed=printed, unit=unit, direction=direction,
+        size=size, phase=phase, normalised=normalised,
+    )  # fmt: skip
+
+
+def impossible(one: LogMetric) -> str | None:
+    """Say why a value cannot be, with the limit it breaks, or return None."""
+    label = f"{one.phase} {one.name}" if one.phase and one.phase not in one.name else one.name
+    if one.normalised is None:
+        if one.value < 0:
+            return f"{label} = {one.printed} {one.unit} is negative"
+        return None
+    low, high, why = LIMITS.get(one.normalised.name, (-math.inf, math.inf, ""))
+    if low <= one.normalised.value <= high:
+        return None
+    unit = one.normalised.unit
+    return f"{label} = {one.printed} {one.unit} is outside [{low:g}, {high:g}] {unit}: {why}"
+
+
+def _interval(printed: str) -> tuple[float, float]:
+    """Return what a rounded or truncated number may stand for: one unit of its last digit."""
+    try:
+        exact = Decimal(printed)
+        exponent = exact.as_tuple().exponent
+        unit = Decimal(1).scaleb(exponent) if isinstance(exponent, int) else Decimal(0)
+    except (InvalidOperation, ArithmeticError):
+        return -math.inf, math.inf
+    return float(exact - unit), float(exact + unit)
+
+
+def contradiction(work: float, rate: str, time_s: str, unit: str) -> str | None:
+    """Compare a printed rate with `work` over the printed time, allowing for printed digits.
+
+    `work` is in `unit` times seconds, e.g. GFLOP. Returns a sentence with both numbers, or None.
+    """
+    rate_low, rate_high = _interval(rate)
+    time_low, time_high = _interval(time_s)
+    if not math.isfinite(time_high) or time_high <= 0 or not math.isfinite(work):
+        return None
+    implied_low = work / time_high * (1 - _SLACK)
+    implied_high = work / time_low * (1 + _SLACK) if time_low > 0 else math.inf
+    if rate_high >= implied_low and rate_low <= implied_high:
+        return None
+    exact = number(time_s)
+    implied = f"{work / exact:.6g}" if exact else f"at least {implied_low:.6g}"
+    work_over_time = f"its work over its time of {time_s} s is {implied} {unit}"
+    return f"the log prints {rate} {unit}, but {work_over_time}"

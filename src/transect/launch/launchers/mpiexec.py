@@ -1,0 +1,63 @@
+"""Open MPI's or MPICH's mpiexec: from the environment's wheel, else from PATH."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+
+from transect.launch import LAUNCHERS, Request, thread_variables
+
+__all__ = ["Mpiexec", "find_mpiexec", "mpiexec_prefix"]
+
+
+def find_mpiexec(folder: Path | None) -> str | None:
+    """Return the mpiexec beside the environment's python, or the one on PATH.
+
+    The environment's own comes first: mpi4py there loads that MPI.
+    """
+    if folder is not None and (folder / "mpiexec").exists():
+        return str(folder / "mpiexec")
+    return shutil.which("mpiexec")
+
+
+@cache
+def _is_open_mpi(program: str) -> bool:
+    text = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=60).stdout
+    return "Open MPI" in text or "OpenRTE" in text or "PRRTE" in text
+
+
+def mpiexec_prefix(program: str) -> list[str]:
+    """Return the program with the flag that Open MPI wants from root."""
+    root = os.geteuid() == 0 and _is_open_mpi(program)
+    return [program, "--allow-run-as-root"] if root else [program]
+
+
+@LAUNCHERS.register("mpiexec")
+class Mpiexec:
+    """One mpiexec process; it starts and ends the ranks."""
+
+    def supports(self, request: Request) -> str | None:
+        """Needs an mpiexec."""
+        if find_mpiexec(request.bin) is None:
+            return "no mpiexec in the environment or on PATH"
+        if request.nodes != 1:
+            return "mpiexec without a scheduler runs on one node; use a Slurm system"
+        return None
+
+    def processes(self, request: Request) -> list[tuple[list[str], dict[str, str]]]:
+        """Return the one mpiexec command."""
+        program = find_mpiexec(request.bin)
+        assert program is not None
+        command = [*mpiexec_prefix(program), "-n", str(request.ranks)]
+        variables = thread_variables(request.threads) | request.variables
+        if _is_open_mpi(program):
+            if request.ranks * request.threads > request.cores:
+                # Ranks that share a core must not spin while they wait for each other.
+                command += ["--map-by", ":OVERSUBSCRIBE", "--bind-to", "none"]
+                variables |= {"OMPI_MCA_mpi_yield_when_idle": "1"}
+            else:
+                command += ["--bind-to", "core", "--map-by", f"slot:PE={request.threads}"]
+        return [([*command, *request.command], variables)]

@@ -1,0 +1,1 @@
+"""Provenance, the interference guard and statistics that are part of measuring itself."""

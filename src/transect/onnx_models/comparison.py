@@ -1,0 +1,56 @@
+"""How far two sets of outputs lie apart, and whether that is too far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from transect.domain.errors import BadInput
+
+__all__ = ["RELATIVE_FLOOR", "Comparison", "compare"]
+
+# Outputs below this share of the largest one are set against that share: a logit that happens
+# to lie near zero has no meaningful relative error.
+RELATIVE_FLOOR = 1e-3
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Comparison:
+    """Differences of outputs (n, classes) to a reference. NaN where an output is not finite."""
+
+    max_abs_difference: float
+    max_rel_difference: float
+    top1_agreement: float
+    rel_floor: float
+
+    def within(self, tolerance: float) -> bool:
+        """Return whether the largest absolute difference is at most `tolerance`; NaN is not."""
+        return self.max_abs_difference <= tolerance
+
+    def metrics(self, *names: str) -> list[dict[str, float | str]]:
+        """Return the named fields that are finite, as entries of a result's `metrics`."""
+        values = {name: getattr(self, name) for name in names}
+        return [{"name": n, "value": v} for n, v in values.items() if np.isfinite(v)]
+
+
+def compare(outputs: np.ndarray, reference: np.ndarray) -> Comparison:
+    """Compare outputs (n, classes) with the reference of the same shape.
+
+    The relative difference is |a - b| / max(|b|, floor), floor = 1e-3 of the reference's largest
+    absolute value. Raises BadInput when the shapes differ or there is nothing to compare.
+    """
+    if outputs.shape != reference.shape or not outputs.size:
+        raise BadInput(f"outputs of shape {outputs.shape}, expected {reference.shape}, not empty")
+    found, wanted = outputs.astype(np.float64), reference.astype(np.float64)
+    floor = max(RELATIVE_FLOOR * float(np.abs(wanted).max()), float(np.finfo(np.float32).tiny))
+    # Infinite minus infinite is NaN on purpose: such outputs agree with nothing.
+    with np.errstate(invalid="ignore"):
+        apart = np.abs(found - wanted)
+        relative = apart / np.maximum(np.abs(wanted), floor)
+    return Comparison(
+        max_abs_difference=float(apart.max()),
+        max_rel_difference=float(relative.max()),
+        top1_agreement=float((found.argmax(axis=1) == wanted.argmax(axis=1)).mean()),
+        rel_floor=floor,
+    )

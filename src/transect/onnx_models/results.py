@@ -1,0 +1,68 @@
+"""`result.json`: what a worker found, for the stage runner to put into the cell's record."""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+from transect.domain.errors import BadInput
+from transect.domain.files import write_atomic
+from transect.domain.metrics import metric
+from transect.domain.record import Cause, Status
+
+__all__ = ["RESULT", "fault", "result", "write_fault", "write_result"]
+
+RESULT = "result.json"
+
+
+def result(
+    *,
+    status: Status = Status.OK,
+    cause: Cause | None = None,
+    message: str = "",
+    metrics: list[dict[str, Any]] | None = None,
+    samples: dict[str, Any] | None = None,
+    details: dict[str, Any] | None = None,
+    libraries: dict[str, str] | None = None,
+) -> dict[str, Any]:
+    """Make a result. Raises BadInput for a metric that is not in the registry."""
+    for entry in metrics or []:
+        metric(entry["name"])
+    return {
+        "status": status.value,
+        "cause": cause.value if cause else None,
+        "message": message,
+        "metrics": metrics or [],
+        "samples": samples or {},
+        "details": details or {},
+        "libraries": libraries or {},
+    }
+
+
+def write_result(out: Path, value: dict[str, Any]) -> None:
+    """Write `result.json` atomically. Raises ValueError for NaN or infinity, which JSON lacks."""
+    write_atomic(out / RESULT, json.dumps(value, indent=1, allow_nan=False) + "\n")
+
+
+def fault(error: BaseException) -> dict[str, Any]:
+    """Return the failed result of an exception, its cause in the words of the record."""
+    name, text = type(error).__name__, str(error)
+    if isinstance(error, MemoryError) or name == "OutOfMemoryError":
+        cause = Cause.OUT_OF_MEMORY
+    elif isinstance(error, BadInput):
+        cause = Cause.BAD_INPUT
+    elif isinstance(error, ImportError):
+        cause = Cause.MISSING_DEPENDENCY
+    else:
+        cause = Cause.CRASH
+    return result(status=Status.FAILED, cause=cause, message=f"{name}: {text}")
+
+
+def write_fault(out: Path, error: BaseException) -> int:
+    """Print the traceback, write the failed result; return the exit code, 1."""
+    traceback.print_exception(error, file=sys.stderr)
+    write_result(out, fault(error))
+    return 1

@@ -1,0 +1,108 @@
+"""How far two correct float32 runs of one model may lie apart: a bound, not a guess."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from transect.training.layers import Conv2d, Flatten, Layer, Linear, MaxPool2d, ReLU, Sigmoid
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["TOLERANCE_RULE", "UNIT_ROUNDOFF", "Tolerance", "output_tolerance"]
+
+UNIT_ROUNDOFF = 2.0**-24
+
+# Runs that round alike but sum in another order err by like amounts: room for the tails.
+_SAFETY = 32
+
+TOLERANCE_RULE = (
+    "min(worst_case, max(32 * framework_error, 2 (K+1) u * output_scale)); u = 2^-24; K is the "
+    "longest accumulation; output_scale is the largest absolute output; framework_error is the "
+    "framework's own largest distance to the same model in float64; worst_case is twice the "
+    "float32 error bound propagated layer by layer over the test set: a sum of K products plus "
+    "bias adds gamma(K+1) (|W||x| + |b|), gamma(n) = n u / (1 - n u), in any order of summation, "
+    "|W| carries on the error of the layer before, sigmoid divides it by 4 and adds 4 u. "
+    "Sharp enough that TF32 or fp16 arithmetic does not pass for fp32"
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tolerance:
+    """The largest permitted absolute difference, and what it was made from (see the rule)."""
+
+    tolerance: float
+    worst_case: float
+    framework_error: float
+    longest_accumulation: int
+    output_scale: float
+
+
+def output_tolerance(
+    layers: tuple[Layer, ...], module: torch.nn.Sequential, x: np.ndarray, outputs: np.ndarray
+) -> Tolerance:
+    """Derive the tolerance for float32 outputs (n, classes) of `module` on x (n, ...).
+
+    The module is not changed. Running error analysis: N. J. Higham, "Accuracy and Stability of
+    Numerical Algorithms", 2nd ed., sections 3.1 and 3.3. Raises TypeError for a layer without
+    a rule.
+    """
+    exact, error, longest = _propagate(layers, module, x)
+    worst_case = 2.0 * error
+    framework_error = float(np.abs(outputs.astype(np.float64) - exact).max())
+    scale = float(np.abs(exact).max())
+    usual = max(_SAFETY * framework_error, 2 * (longest + 1) * UNIT_ROUNDOFF * scale)
+    return Tolerance(
+        tolerance=min(worst_case, usual),
+        worst_case=worst_case,
+        framework_error=framework_error,
+        longest_accumulation=longest,
+        output_scale=scale,
+    )
+
+
+def _propagate(
+    layers: tuple[Layer, ...], module: torch.nn.Sequential, x: np.ndarray
+) -> tuple[np.ndarray, float, int]:
+    """Return the float64 outputs, the bound of one float32 run's error, and the longest K."""
+    import torch
+
+    exact, absolute = _double(module), _double(module)
+    for parameter in absolute.parameters():
+        parameter.data.abs_()
+    value = torch.tensor(x, dtype=torch.float64)
+    error = torch.zeros_like(value)
+    longest = 1
+    with torch.inference_mode():
+        for layer, run, run_absolute in zip(layers, exact, absolute, strict=True):
+            match layer:
+                case Linear() | Conv2d():
+                    length = _accumulation(layer)
+                    longest = max(longest, length)
+                    terms = (length + 1) * UNIT_ROUNDOFF
+                    # The absolute model adds |b|, and the bias itself carries no error.
+                    carried = run_absolute(error) - run_absolute(torch.zeros_like(value))
+                    error = carried + terms / (1 - terms) * run_absolute(value.abs() + error)
+                case Sigmoid():
+                    error = error / 4 + 4 * UNIT_ROUNDOFF
+                case MaxPool2d() | Flatten():
+                    error = run(error)
+                case ReLU():
+                    pass
+                case _:
+                    raise TypeError(f"no error rule for layer {layer!r}: add it to {__name__}")
+            value = run(value)
+    return value.numpy(), float(error.max()), longest
+
+
+def _accumulation(layer: Linear | Conv2d) -> int:
+    return layer.inputs * (layer.kernel**2 if isinstance(layer, Conv2d) else 1)
+
+
+def _double(module: torch.nn.Sequential) -> torch.nn.Sequential:
+    import copy
+
+    return copy.deepcopy(module).double()

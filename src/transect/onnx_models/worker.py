@@ -1,0 +1,178 @@
+"""One export cell: export, check, and compare ONNX Runtime with the framework.
+
+`python -m transect.onnx_models.worker --spec … --weights … --data … --out …`, in the exporter's
+environment. Writes `model.onnx`, `inputs.bin`, `expected.bin` (what the framework computes),
+`header.json` and `result.json` into `--out`. Exit code 0 when the verdict stands in `result.json`
+(`wrong-result` included), 1 when something was raised.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import json
+import platform
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from transect.domain.cell import Cell
+from transect.domain.errors import BadInput
+from transect.domain.record import Cause, Status
+from transect.onnx_models.comparison import Comparison, compare
+from transect.onnx_models.exporters import EXPORTERS, INPUT, OUTPUT
+from transect.onnx_models.inspection import inspect_model
+from transect.onnx_models.results import result, write_fault, write_result
+from transect.onnx_models.tensors import write_header, write_tensor
+from transect.onnx_models.tolerance import TOLERANCE_RULE, output_tolerance
+from transect.training.workloads import WORKLOADS
+
+__all__ = ["export_cell", "main", "run_onnx"]
+
+MODEL = "model.onnx"
+_BATCHES = (1, 7)
+
+
+def run_onnx(path: Path, x: np.ndarray, batch: int) -> np.ndarray:
+    """Run all rows of x, float32 (n, ...), in batches, the last one partial; one thread, CPU."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
+    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    parts = [
+        session.run([OUTPUT], {INPUT: x[start : start + batch]})[0]
+        for start in range(0, len(x), batch)
+    ]
+    return np.concatenate(parts)
+
+
+def _libraries() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for name in ("torch", "onnx", "onnxscript", "onnxruntime", "onnxruntime-gpu", "numpy"):
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _worst(comparisons: dict[int, Comparison]) -> Comparison:
+    """Return the comparison with the largest difference; one with NaN before all others."""
+
+    def size(one: Comparison) -> float:
+        largest = one.max_abs_difference
+        return largest if np.isfinite(largest) else np.inf
+
+    return max(comparisons.values(), key=size)
+
+
+def export_cell(
+    cell: Cell,
+    weights: dict[str, np.ndarray],
+    x_test: np.ndarray,
+    out: Path,
+    opset: int | None = None,
+) -> dict[str, Any]:
+    """Export one cell into `out`; return its result.
+
+    `weights` are in the neutral layout, `x_test` is (n, ...) and is rounded to float32. Raises
+    BadInput when the cell cannot be exported, and what the exporter, checker or runtime raise.
+    """
+    import torch
+
+    from transect.training.frameworks._torch_modules import build_module, load_weights
+
+    if not (cell.workload and cell.exporter):
+        raise BadInput(f"an export cell names a workload and an exporter, got {cell.axes()}")
+    workload, exporter = WORKLOADS.get(cell.workload), EXPORTERS.get(cell.exporter)
+    if reason := exporter.supports(cell):
+        return result(status=Status.SKIPPED, cause=Cause.UNSUPPORTED, message=reason)
+    if x_test.shape[1:] != workload.sample or len(x_test) < 2:
+        raise BadInput(
+            f"x_test has shape {x_test.shape}, {cell.workload} takes (n >= 2, *{workload.sample})"
+        )
+    torch.set_num_threads(cell.threads)
+    module = build_module(workload.layers).eval()
+    load_weights(module, weights, torch.float32)
+    module.requires_grad_(False)
+    x = np.ascontiguousarray(x_test, dtype=np.float32)
+    with torch.inference_mode():
+        expected = module(torch.from_numpy(x)).numpy()
+
+    path = out / MODEL
+    begin = time.perf_counter()
+    exporter.export(module, torch.from_numpy(x[:2].copy()), path, opset=opset)
+    export_time_s = time.perf_counter() - begin
+
+    facts = inspect_model(path)
+    tolerance = output_tolerance(workload.layers, module, x, expected)
+    comparisons = {
+        batch: compare(run_onnx(path, x, batch), expected) for batch in (*_BATCHES, len(x))
+    }
+    worst = _worst(comparisons)
+    write_header(
+        out,
+        [
+            write_tensor(out, INPUT, x, "inputs.bin"),
+            write_tensor(out, OUTPUT, expected, "expected.bin"),
+        ],
+    )
+    values = {
+        "model_bytes": path.stat().st_size + sum(f.stat().st_size for f in out.glob("*.data")),
+        "opset": facts.pop("opset"),
+        "ir_version": facts.pop("ir_version"),
+        "operators": sum(facts["operators_by_type"].values()),
+        "export_time": export_time_s,
+    }
+    good = worst.within(tolerance.tolerance)
+    return result(
+        status=Status.OK if good else Status.FAILED,
+        cause=None if good else Cause.WRONG_RESULT,
+        message=""
+        if good
+        else f"ONNX Runtime differs from {exporter.framework} by up to "
+        f"{worst.max_abs_difference:.3g}, the tolerance is {tolerance.tolerance:.3g}",
+        metrics=[{"name": name, "value": value} for name, value in values.items()]
+        + worst.metrics("max_abs_difference", "max_rel_difference", "top1_agreement"),
+        details=facts
+        | asdict(tolerance)
+        | {
+            "tolerance_rule": TOLERANCE_RULE,
+            "rel_floor": worst.rel_floor,
+            "batches_compared": list(comparisons),
+            "rows_compared": len(x),
+        },
+        libraries=_libraries(),
+    )
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one export cell."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--spec", type=Path, required=True)
+    parser.add_argument("--weights", type=Path, required=True, help="INDEX.weight, INDEX.bias")
+    parser.add_argument("--data", type=Path, required=True, help="data.npz of the data stage")
+    parser.add_argument("--out", type=Path, required=True)
+    given = parser.parse_args(arguments)
+    try:
+        given.out.mkdir(parents=True, exist_ok=True)
+        spec = json.loads(given.spec.read_text())
+        with np.load(given.weights) as file:
+            weights = {name: file[name] for name in file.files}
+        with np.load(given.data) as file:
+            x_test = file["x_test"]
+        cell = Cell.model_validate(spec["cell"])
+        write_result(given.out, export_cell(cell, weights, x_test, given.out, spec.get("opset")))
+    except Exception as error:
+        return write_fault(given.out, error)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""The report of one study: findings, charts and tables in one HTML file."""

@@ -1,0 +1,262 @@
+"""The four kinds of drawing in the report: dots, lines, stacked bars, and their shared parts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+
+from transect.report.charts.theme import INK, MUTED, PAPER, RULE, WIDTH, Style
+
+__all__ = [
+    "Bar", "Dot", "Line", "bar_plot", "dot_plot", "line_plot", "log_is_better",
+    "log_ticks",
+]  # fmt: skip
+
+_ROW = 36
+_MAX_LABEL = 46
+
+# Plain digits where they are short, k and M above, powers of ten below a thousandth.
+_LABEL = (
+    "datum.value == 0 ? '0' : abs(datum.value) >= 1e4 ? format(datum.value, '.3~s') : "
+    "abs(datum.value) < 1e-3 ? format(datum.value, '.2~e') : format(datum.value, '.4~r')"
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Dot:
+    """One row of a dot plot, all numbers in the axis's unit.
+
+    `low` and `high` are drawn as a line, `inner` as a thicker one, `points` as small dots,
+    `bound` as an upright mark. `hollow` says that the value carries no claim.
+    """
+
+    label: str
+    value: float
+    style: Style
+    low: float | None = None
+    high: float | None = None
+    inner: tuple[float, float] | None = None
+    points: Sequence[float] = ()
+    bound: float | None = None
+    right: str = ""
+    hollow: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Line:
+    """One series of a line plot: points (x, y), small dots, and whether points are joined."""
+
+    points: Sequence[tuple[float, float]]
+    style: Style
+    scatter: Sequence[tuple[float, float]] = ()
+    joined: bool = True
+    symbols: bool = True
+    hollow: bool = False
+    width: float = 2.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bar:
+    """One row of stacked bars: (length, style) of each part, in the axis's unit."""
+
+    label: str
+    parts: Sequence[tuple[float, Style]]
+    right: str = ""
+
+
+def log_is_better(values: Iterable[float | None], ratio: float = 20) -> bool:
+    """Whether positive values lie so far apart that a linear axis would hide the small ones."""
+    known = [value for value in values if value is not None and math.isfinite(value)]
+    return bool(known) and min(known) > 0 and max(known) / min(known) > ratio
+
+
+def dot_plot(
+    rows: Sequence[Dot], *, title: str, rule: float | None = None, log: bool | None = None
+) -> Any:
+    """Rows of dots below their labels; `rule` is a dashed upright line across all rows."""
+    every: list[float] = [rule] if rule is not None else []
+    for row in rows:
+        ends = (row.value, row.low, row.high, row.bound, *row.points, *(row.inner or ()))
+        every += [value for value in ends if value is not None]
+    log = log_is_better(every) if log is None else log
+    every = [value for value in every if math.isfinite(value)]
+    if log:
+        every = [value for value in every if value > 0]
+        rows = [row for row in rows if row.value > 0]
+    x = _x(every, title, log)
+    floor = min(every, default=0.0)
+    base: list[dict[str, Any]] = []
+    small: list[dict[str, Any]] = []
+    for i, row in enumerate(rows):
+        at = i * _ROW + 25
+        inner = row.inner or (row.value, row.value)
+        base.append({
+            "y": at, "value": row.value, "low": max(row.low or row.value, floor) if log else
+            (row.value if row.low is None else row.low),
+            "high": row.value if row.high is None else row.high,
+            "a": inner[0], "b": inner[1], "bound": row.bound, "color": row.style.color,
+            "shape": row.style.shape, "fill": PAPER if row.hollow else row.style.color,
+        })  # fmt: skip
+        small += [{"y": at, "x": point, "color": row.style.color} for point in row.points]
+    y = _y(len(rows))
+    color = alt.Color("color:N", scale=None)
+    data = alt.Chart(_data(base))
+    layers: list[Any] = [
+        data.mark_rule(strokeWidth=1.5, opacity=0.9).encode(
+            x=alt.X("low:Q", **x), x2="high:Q", y=alt.Y("y:Q", **y), color=color
+        ),
+        data.mark_rule(strokeWidth=6, opacity=0.45).encode(
+            x=alt.X("a:Q", **x), x2="b:Q", y=alt.Y("y:Q", **y), color=color
+        ),
+        alt.Chart(_data(small)).mark_circle(size=16, opacity=0.55).encode(
+            x=alt.X("x:Q", **x), y=alt.Y("y:Q", **y), color=color
+        ),
+        data.transform_filter("isValid(datum.bound)")
+        .mark_rule(strokeWidth=3, color=MUTED)
+        .encode(x=alt.X("bound:Q", **x), y=alt.Y("top:Q", **y), y2="bottom:Q")
+        .transform_calculate(top="datum.y - 7", bottom="datum.y + 7"),
+        data.mark_point(size=62, strokeWidth=1.8, opacity=1).encode(
+            x=alt.X("value:Q", **x), y=alt.Y("y:Q", **y), stroke=alt.Stroke("color:N", scale=None),
+            fill=alt.Fill("fill:N", scale=None), shape=alt.Shape("shape:N", scale=None),
+        ),
+        *_labels([(row.label, row.right) for row in rows], y),
+    ]  # fmt: skip
+    if rule is not None:
+        line = alt.Chart(_data([{"x": rule}])).mark_rule(strokeDash=[4, 3], color=INK)
+        layers.insert(0, line.encode(x=alt.X("x:Q", **x)))
+    return alt.layer(*layers, width=WIDTH, height=len(rows) * _ROW + 4)
+
+
+def bar_plot(rows: Sequence[Bar], *, title: str) -> Any:
+    """Stacked bars below their labels."""
+    data = []
+    for i, row in enumerate(rows):
+        at, start = i * _ROW + 25, 0.0
+        for length, style in row.parts:
+            data.append({"top": at - 7, "bottom": at + 7, "a": start, "b": start + length,
+                         "color": style.color})  # fmt: skip
+            start += length
+    x = _x([], title, False)
+    y = _y(len(rows))
+    bars = alt.Chart(_data(data)).mark_rect(stroke=PAPER, strokeWidth=0.8)
+    drawn = bars.encode(
+        x=alt.X("a:Q", **x), x2="b:Q", y=alt.Y("top:Q", **y), y2="bottom:Q",
+        color=alt.Color("color:N", scale=None),
+    )  # fmt: skip
+    labels = _labels([(row.label, row.right) for row in rows], y)
+    return alt.layer(drawn, *labels, width=WIDTH, height=len(rows) * _ROW + 4)
+
+
+def line_plot(
+    lines: Sequence[Line], *, x_title: str, y_title: str, x_log: bool = False,
+    y_log: bool = False, ticks: Sequence[float] = (), rule: float | None = None, height: int = 230,
+) -> Any:  # fmt: skip
+    """Series over a quantitative axis. On a log axis values of zero or less are left out."""
+    axis: dict[str, Any] = {"title": x_title, "grid": False, "domain": True, "tickCount": 6}
+    if ticks:
+        axis |= {"values": list(ticks), "format": "d"}
+    x_scale: dict[str, Any] = {"type": "log", "base": 2} if x_log else {"zero": False}
+    y_scale: dict[str, Any] = {"type": "log"} if y_log else {"zero": True}
+    x_kept: dict[str, Any] = {
+        "axis": axis,
+        "scale": {**x_scale, "nice": False, "padding": 14 if ticks else 2},
+    }
+    heights = [y for line in lines for _, y in (*line.points, *line.scatter) if math.isfinite(y)]
+    y_axis: dict[str, Any] = {
+        "title": y_title, "tickCount": 5, "labelExpr": _LABEL, "titleAngle": 0, "titleX": 0,
+        "titleY": -12, "titleAlign": "left", "titleBaseline": "bottom",
+    }  # fmt: skip
+    if y_log:
+        heights = [*(y for y in heights if y > 0), *([rule] if rule else [])] or [1.0]
+        low, high = min(heights) / 1.2, max(heights) * 1.2
+        y_axis["values"] = log_ticks(low, high)
+        y_scale |= {"domain": [low, high], "nice": False}
+    y_kept: dict[str, Any] = {"axis": y_axis, "scale": y_scale}
+    layers: list[Any] = []
+    for line in lines:
+        color = line.style.color
+        points = [{"x": x, "y": y} for x, y in line.points if not y_log or y > 0]
+        extra = [{"x": x, "y": y} for x, y in line.scatter if not y_log or y > 0]
+        place: dict[str, Any] = {"x": alt.X("x:Q", **x_kept), "y": alt.Y("y:Q", **y_kept)}
+        if extra:
+            dots = alt.Chart(_data(extra)).mark_circle(size=16, opacity=0.55, color=color)
+            layers.append(dots.encode(**place))
+        if line.joined and len(points) > 1:
+            stroke = alt.Chart(_data(points)).mark_line(
+                color=color, strokeWidth=line.width, strokeDash=list(line.style.dash)
+            )
+            layers.append(stroke.encode(**place))
+        if line.symbols:
+            mark = alt.Chart(_data(points)).mark_point(
+                size=58, stroke=color, strokeWidth=1.8, opacity=1, shape=line.style.shape,
+                fill=PAPER if line.hollow else color,
+            )  # fmt: skip
+            layers.append(mark.encode(**place))
+    if rule is not None:
+        across = alt.Chart(_data([{"y": rule}])).mark_rule(strokeDash=[4, 3], color=INK)
+        layers.append(across.encode(y=alt.Y("y:Q", **y_kept)))
+    return alt.layer(*layers, width=WIDTH, height=height)
+
+
+def _labels(texts: Sequence[tuple[str, str]], y: dict[str, Any]) -> list[alt.Chart]:
+    rows = [
+        {"y": i * _ROW + 9, "left": _short(left), "right": right}
+        for i, (left, right) in enumerate(texts)
+    ]
+    lines = [{"y": i * _ROW + 0.5} for i in range(1, len(texts))]
+    data = alt.Chart(_data(rows))
+    place = alt.Y("y:Q", **y)
+    return [
+        alt.Chart(_data(lines)).mark_rule(color=RULE).encode(y=place),
+        data.mark_text(align="left", baseline="middle").encode(
+            x=alt.value(0), y=place, text="left:N"
+        ),
+        data.mark_text(align="right", baseline="middle", color=MUTED).encode(
+            x=alt.value("width"), y=place, text="right:N"
+        ),
+    ]
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _MAX_LABEL else text[: _MAX_LABEL - 1] + "…"
+
+
+def _x(values: list[float], title: str, log: bool) -> dict[str, Any]:
+    scale: dict[str, Any] = {"type": "log"} if log else {"zero": True}
+    low, high = (min(values), max(values)) if log and values else (1.0, 1.0)
+    room = 1.08 * (high / low) ** 0.03
+    if log:
+        scale |= {"domain": [low / room, high * room], "nice": False}
+    axis: dict[str, Any] = {"title": title, "tickCount": 5, "labelExpr": _LABEL}
+    if log:
+        axis["values"] = log_ticks(low / room, high * room)
+    return {"axis": axis, "scale": scale}
+
+
+def _y(rows: int) -> dict[str, Any]:
+    height = rows * _ROW + 4
+    return {"axis": None, "scale": {"domain": [0, height], "range": [0, height]}}
+
+
+def log_ticks(low: float, high: float) -> list[float]:
+    """Powers of ten from `low` to `high`, with 2 and 5 between them where they are few."""
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    span = math.log10(high / low)
+    steps = (1.0, 2.0, 5.0) if span < 2.2 else (1.0,)
+    every = 1 if span < 7 else 2
+    ticks = [step * 10.0**power for power in range(first, last + 1, every) for step in steps]
+    return [tick for tick in ticks if low <= tick <= high]
+
+
+def _data(rows: list[dict[str, Any]]) -> alt.InlineData:
+    """Hand rows over; one with an infinite or missing number cannot be drawn and is left out."""
+    drawn = [
+        row
+        for row in rows
+        if all(math.isfinite(value) for value in row.values() if isinstance(value, float))
+    ]
+    return alt.InlineData(values=drawn)

@@ -1,0 +1,155 @@
+"""Colours, shapes and dashes of series, and the SVG that carries them.
+
+The colours are those of Okabe and Ito, "Color universal design", 2008. Each is drawn with its
+value for light paper and then replaced by a CSS variable, so that one SVG serves both themes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+import vl_convert
+from markupsafe import Markup, escape
+
+from transect.report.blocks import LegendItem
+
+__all__ = ["INK", "MUTED", "PAPER", "RULE", "WIDTH", "Style", "Styles", "legend", "render"]
+
+INK, MUTED, RULE, PAPER = "#1d2329", "#5c6670", "#dde2e7", "#ffffff"
+WIDTH = 380
+
+_SERIES = {
+    "blue": "#0072b2", "vermillion": "#d55e00", "green": "#009e73", "purple": "#b0588f",
+    "orange": "#e69f00", "sky": "#56b4e9", "ink": "#3a4149", "yellow": "#b3a700",
+}  # fmt: skip
+_VARIABLES = {value: f"var(--s-{name})" for name, value in _SERIES.items()} | {
+    INK: "var(--ink)", MUTED: "var(--muted)", RULE: "var(--rule)", PAPER: "var(--paper)",
+}  # fmt: skip
+
+_USUAL = {
+    "numpy": "ink", "torch": "vermillion", "tensorflow": "orange", "keras": "purple",
+    "mxnet": "blue", "go": "sky", "torch-eager": "vermillion", "python": "blue", "c": "ink",
+    "cpp": "purple", "rust": "orange", "javascript": "yellow",
+    "compute": "blue", "communication": "vermillion", "input": "yellow", "other": "ink",
+}  # fmt: skip
+
+# Path of each shape on a square of side 2 around the origin, for the legend.
+_SHAPES = {
+    "circle": "M1,0A1,1,0,1,1,-1,0A1,1,0,1,1,1,0",
+    "square": "M-.9,-.9H.9V.9H-.9Z",
+    "triangle-up": "M0,-1.1L1.1,.9H-1.1Z",
+    "diamond": "M0,-1.2L1,0L0,1.2L-1,0Z",
+    "cross": "M-.4,-1.1H.4V-.4H1.1V.4H.4V1.1H-.4V.4H-1.1V-.4H-.4Z",
+    "triangle-down": "M0,1.1L1.1,-.9H-1.1Z",
+}
+_DASHES = ((), (6, 3), (2, 2), (9, 3, 2, 3), (4, 2), (1, 3))
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How one series looks: colour and, for those who do not see it, shape and dash."""
+
+    color: str
+    shape: str = "circle"
+    dash: tuple[int, ...] = ()
+
+
+class Styles:
+    """Gives every name its colour and every variant its shape, the same all through a report."""
+
+    def __init__(self, names: Iterable[str], variants: Iterable[str]) -> None:
+        unknown = sorted(set(names) - set(_USUAL))
+        spare = ["green", "yellow", "purple", "sky", "blue", "orange"]
+        extra = {name: spare[i % len(spare)] for i, name in enumerate(unknown)}
+        self._colors = {**_USUAL, **extra}
+        # A single process comes first: it is the plain circle and the unbroken line.
+        ordered = sorted(set(variants), key=lambda name: (name != "single", name))
+        self._variants = {name: i for i, name in enumerate(ordered)}
+
+    def get(self, name: str | None, variant: str | None = None) -> Style:
+        """Return the style of a series, e.g. of a framework and a strategy."""
+        index = self._variants.get(variant or "", 0)
+        shapes = list(_SHAPES)
+        return Style(
+            _SERIES[self._colors.get(name or "", "green")],
+            shapes[index % len(shapes)],
+            _DASHES[index % len(_DASHES)],
+        )
+
+
+def legend(
+    items: Iterable[tuple[str, Style]], *, line: bool = True, symbol: bool = True
+) -> list[LegendItem]:
+    """Draw a legend item per series: a piece of its line, its symbol, or both."""
+    drawn = []
+    for text, style in items:
+        dash = ",".join(str(part) for part in style.dash)
+        color = _VARIABLES.get(style.color, style.color)
+        stroke = (
+            f'<line x1="0" x2="28" y1="7" y2="7" stroke="{color}" stroke-width="2"'
+            f' stroke-dasharray="{dash}"/>'
+        )
+        path = (
+            f'<path transform="translate(14,7) scale(4.5)" d="{_SHAPES[style.shape]}"'
+            f' fill="{color}"/>'
+        )
+        svg = (
+            '<svg width="28" height="14" viewBox="0 0 28 14" aria-hidden="true">'
+            f"{stroke if line else ''}{path if symbol else ''}</svg>"
+        )
+        drawn.append(LegendItem(svg=Markup(svg), text=text)  # noqa: S704 no foreign text)
+    return drawn
+
+
+def render(chart: alt.LayerChart | alt.Chart, *, alt_text: str, name: str) -> Markup:
+    """Draw a chart as an SVG that may stand in the page.
+
+    `name` makes the ids inside the drawing unique. Text from records is escaped by Vega.
+    Raises ValueError from vl-convert for a chart that cannot be drawn.
+    """
+    spec = chart.to_dict(validate=False)
+    spec["config"] = _config()
+    spec["autosize"] = {"type": "fit-x", "contains": "padding"}
+    spec["padding"] = {"left": 2, "right": 6, "top": 2, "bottom": 2}
+    svg = vl_convert.vegalite_to_svg(spec)
+    svg = re.sub(
+        r'<rect width="[^"]*" height="[^"]*" fill="(white|transparent)"\s*/>', "", svg, count=1
+    )
+    size = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)
+    box = f"0 0 {size.group(1)} {size.group(2)}" if size else f"0 0 {WIDTH} 200"
+    body = svg[svg.index(">") + 1 : svg.rindex("</svg>")]
+    # Only tags are touched, never the text between them.
+    body = re.sub(r"<[^>]*>", lambda match: _tag(match.group(), name), body)
+    return Markup(  # noqa: S704 Vega escapes text, the label is escaped here
+        f'<svg class="plot" viewBox="{box}" role="img" aria-label="{escape(alt_text)}">{body}</svg>'
+    )
+
+
+def _tag(tag: str, name: str) -> str:
+    """Colour one tag by CSS, drop what the page sets itself, and make its ids unique."""
+    tag = re.sub(
+        r'(fill|stroke)="(#[0-9a-fA-F]{6})"',
+        lambda m: f'{m.group(1)}="{_VARIABLES.get(m.group(2).lower(), m.group(2))}"',
+        tag,
+    )
+    tag = re.sub(r' (?:font-family|aria-[a-z]+|role|pointer-events)="[^"]*"', "", tag)
+    tag = re.sub(r"(\d\.\d\d)\d+", r"\1", tag)
+    tag = re.sub(r'(id="|url\(#)(clip|gradient)', rf"\1{name}-\2", tag)
+    return "" if tag.startswith("<path") and ' d=""' in tag and tag.endswith("/>") else tag
+
+
+def _config() -> dict[str, Any]:
+    axis = {
+        "labelColor": MUTED, "titleColor": MUTED, "gridColor": RULE, "domainColor": MUTED,
+        "tickColor": MUTED, "labelFontSize": 11, "titleFontSize": 11, "titleFontWeight": "normal",
+        "domain": False, "ticks": False, "labelPadding": 5, "titlePadding": 6,
+        "labelOverlap": "greedy", "labelSeparation": 8,
+    }  # fmt: skip
+    return {
+        "aria": False, "background": None, "view": {"stroke": None}, "axis": axis,
+        "text": {"fontSize": 11, "color": INK},
+    }  # fmt: skip

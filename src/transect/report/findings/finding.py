@@ -1,0 +1,85 @@
+"""The type of a finding, and what several kinds of finding share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from transect.analysis.comparisons import Comparison, Sureness, Verdict, compare
+from transect.analysis.groups import Group
+from transect.analysis.statistics import NoiseFloor
+from transect.domain.metrics import Direction, metric
+
+__all__ = ["Finding", "Race", "machine_differences", "names", "race"]
+
+_MACHINE = ("host", "cpu_model", "cores", "memory_bytes", "kernel", "gpus", "git")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    """One sentence of the report. `about` is the workload or stage that it speaks of."""
+
+    text: str
+    evidence: str
+    sureness: Sureness
+    kind: str
+    about: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Race:
+    """Groups ranked by one metric. `tied` holds those not distinguishable from the best."""
+
+    best: Group
+    tied: tuple[Group, ...]
+    runner_up: Group | None
+    comparison: Comparison | None
+
+
+def race(groups: Sequence[Group], name: str, floor: NoiseFloor | None) -> Race | None:
+    """Rank by median; nothing wins over a group that it cannot be told apart from.
+
+    `runner_up` is the nearest group that is really worse, or the nearest tied one.
+    None when no group has the metric.
+    """
+    direction = metric(name).direction
+    sign = -1 if direction is Direction.HIGHER else 1
+    ranked = sorted(
+        (group for group in groups if group.values(name)),
+        key=lambda group: (sign * _median(group, name), group.cell.id),
+    )
+    if not ranked:
+        return None
+    best, rest = ranked[0], ranked[1:]
+    found = [
+        (other, compare(best.values(name), other.values(name), direction=direction, floor=floor))
+        for other in rest
+    ]
+    tied = tuple(g for g, c in found if c is not None and c.verdict is not Verdict.BETTER)
+    nearest = [pair for pair in found if pair[0] in tied] or found
+    runner_up, comparison = nearest[0] if nearest else (None, None)
+    return Race(best=best, tied=tied, runner_up=runner_up, comparison=comparison)
+
+
+def _median(group: Group, name: str) -> float:
+    summary = group.summary(name)
+    assert summary is not None
+    return summary.median
+
+
+def names(items: Sequence[str], limit: int = 3) -> str:
+    """Join names: `a, b and 2 more`."""
+    if len(items) > limit:
+        return f"{', '.join(items[:limit])} and {len(items) - limit} more"
+    return " and ".join(filter(None, [", ".join(items[:-1]), items[-1] if items else ""]))
+
+
+def machine_differences(a: Group, b: Group) -> list[str]:
+    """Name the facts of machine and code in which two compared groups differ."""
+    differing = []
+    for key in _MACHINE:
+        left = {repr(record.provenance.get(key)) for record in a.ok}
+        right = {repr(record.provenance.get(key)) for record in b.ok}
+        if left != right:
+            differing.append(key)
+    return differing

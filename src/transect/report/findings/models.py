@@ -1,0 +1,67 @@
+"""Findings on exports: does the ONNX model compute what the framework computes?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from transect.analysis.comparisons import Sureness
+from transect.analysis.groups import is_wrong
+from transect.domain.record import Record, Status
+from transect.report.context import Context
+from transect.report.findings.finding import Finding, names
+from transect.report.text import count, number, percent
+
+__all__ = ["Judgement", "export_findings", "judge_export"]
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Whether an export is faithful; None when its record holds nothing to judge by."""
+
+    faithful: bool | None
+    reason: str
+
+
+def judge_export(record: Record) -> Judgement:
+    """Judge one export record by its difference, its tolerance and the predicted classes."""
+    if is_wrong(record):
+        return Judgement(False, record.message.split("\n")[0][:120] or "wrong result")
+    if record.status is not Status.OK:
+        return Judgement(None, f"{record.status.value}: {record.cause}")
+    difference, agreement = record.value("max_abs_difference"), record.value("top1_agreement")
+    tolerance = record.details.get("tolerance")
+    if difference is None:
+        return Judgement(None, "outputs were not compared")
+    if isinstance(tolerance, (int, float)) and difference > tolerance:
+        return Judgement(False, f"difference {number(difference)} over {number(tolerance)}")
+    if agreement is not None and agreement < 1:
+        return Judgement(False, f"another class for {percent(1 - agreement, 1)} of the test set")
+    return Judgement(True, f"difference {number(difference)}")
+
+
+def export_findings(context: Context) -> list[Finding]:
+    """One finding on all exports together."""
+    records = [record for record in context.records if record.stage == "export"]
+    judged = [(record, judge_export(record)) for record in records]
+    known = [(record, one) for record, one in judged if one.faithful is not None]
+    if not known:
+        return []
+    bad = [(record, one) for record, one in known if not one.faithful]
+    worst = max((record.value("max_abs_difference") or 0.0 for record, _ in known), default=0.0)
+    if bad:
+        listed = names([f"{r.cell_id.split('~')[0]} ({one.reason})" for r, one in bad])
+        text = (
+            f"{len(known) - len(bad)} of {count(len(known), 'ONNX export')} "
+            f"compute what the framework computes; not {listed}."
+        )
+    elif len(known) == 1:
+        text = "The one ONNX export computes what the framework computes."
+    else:
+        text = f"All {len(known)} ONNX exports compute what the framework computes."
+    evidence = f"largest output difference {number(worst)}, same test inputs on both sides"
+    unknown = len(judged) - len(known)
+    if unknown:
+        evidence += f"; {unknown} not judged"
+    return [
+        Finding(text=text, evidence=evidence, sureness=Sureness.FIRM, kind="export", about="export")
+    ]

@@ -1,0 +1,69 @@
+"""Section: how things were measured, how they were compared, and what each metric means."""
+
+from __future__ import annotations
+
+from transect.domain.metrics import METRICS
+from transect.report.blocks import Block, Column, Facts, Prose, Section, Table
+from transect.report.context import Context
+
+__all__ = ["methods_section"]
+
+_RULES = (
+    ("Middle and spread", "The median of the repeats. From six repeats on, a rank-based 95 % "
+     "confidence interval that assumes no distribution; with two to five the smallest and largest "
+     "value, called a range."),
+    ("Noise floor", "The 95th percentile of the ratios between repeats of the same cell (A/A "
+     "pairs), per workload and metric. Disturbed and over-subscribed cells are left out."),
+    ("Differences", "Called one only above the noise floor and when intervals, or ranges, do not "
+     "overlap. From six values a side the Mann-Whitney test has to agree at 5 %; Cliff's delta "
+     "gives the size of the effect. Three against three values cannot get below p = 0.1."),
+    ("Sureness", "Firm: more than five values a side, or a fact about every record. Tentative: "
+     "seen in every run, in too few runs for an interval. Open: the data cannot decide."),
+    ("Averages", "Times arithmetically, rates harmonically, ratios never."),
+    ("Time to quality", "From the first touch of the data to the target, evaluations included. A "
+     "cell that misses the target in one repeat is not ranked."),
+    ("Step time", "The slowest rank's time, after the warm-up steps."),
+    ("Bound", "Roofline: the larger of operations over the peak rate and bytes over the memory "
+     "bandwidth, both measured here with as many threads as the ranks of a node use together. "
+     "Operations and bytes are the least that the model needs."),
+    ("Efficiency", "Speed-up over the added ranks, against a base that is named: the same "
+     "framework, threads, precision and global batch (strong), or the same batch per rank (weak). "
+     "More than 100 % beyond the noise floor is flagged. Cells with more ranks than cores have "
+     "none."),
+    ("Right results", "A trainer whose loss leaves its tolerance is a wrong result; an export or "
+     "runtime whose outputs differ is left out of every ranking, however fast."),
+    ("Tail latency", "A 95th percentile is given only from 400 samples on, a 99th never."),
+)  # fmt: skip
+
+
+def methods_section(context: Context) -> Section:
+    """Explain the rules, the seeds, and every metric that occurs in this study."""
+    blocks: list[Block] = [Facts(items=list(_RULES))]
+    seeds = sorted({
+        str(value) for record in context.records
+        for key, value in record.parameters.items() if key == "seed" and value is not None
+    })  # fmt: skip
+    if seeds:
+        blocks.append(Prose(f"Seeds used: {', '.join(seeds)}."))
+    used = sorted({one.name for record in context.records for one in record.metrics})
+    rows = [
+        [name, known.description, known.unit, known.direction.value, known.mean.value]
+        for name in used
+        if (known := METRICS.get(name)) is not None
+    ]
+    if rows:
+        columns = [Column("Metric", code=True), Column("Meaning"), Column("Unit"),
+                   Column("Better"), Column("Averaged")]  # fmt: skip
+        blocks.append(Table(columns=columns, rows=rows, caption="Metrics in this study"))
+    blocks.append(
+        Prose(
+            "Every number stands in records.parquet beside this file, a row per record and metric; "
+            "raw samples stay with the records.",
+            quiet=True,
+        )
+    )
+    lead = (
+        "The rules follow Hoefler and Belli, Scientific benchmarking of parallel computing "
+        "systems (SC'15), and MLPerf's time to quality."
+    )
+    return Section(id="methods", title="Methods", lead=lead, blocks=blocks)

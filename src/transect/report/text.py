@@ -1,0 +1,115 @@
+"""Numbers and foreign text as a person reads them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from transect.analysis.statistics import Spread, Summary
+
+__all__ = ["Scale", "clean", "count", "number", "percent", "quantity", "scale_for", "spread"]
+
+_STEPS: dict[str, tuple[tuple[float, str], ...]] = {
+    "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")),
+    "B": ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B")),
+    "B/s": ((1e12, "TB/s"), (1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s")),
+    "FLOP/s": ((1e12, "TFLOP/s"), (1e9, "GFLOP/s"), (1e6, "MFLOP/s"), (1.0, "FLOP/s")),
+}
+
+_ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
+# Marks that turn the direction of text around: they make a log show what it does not say.
+_BIDI = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Scale:
+    """A unit for a whole column or axis: stored values are divided by `factor`."""
+
+    factor: float
+    unit: str
+
+    def __call__(self, value: float | None) -> float | None:
+        """Convert one stored value to this unit; None stays None."""
+        return None if value is None else value / self.factor
+
+    def text(self, value: float | None) -> str:
+        """Format one stored value without its unit; a dash when there is none."""
+        return "–" if value is None else number(value / self.factor)
+
+
+def scale_for(values: Iterable[float | None], unit: str) -> Scale:
+    """Choose the unit in which the middle one of the values reads best."""
+    known = sorted(abs(v) for v in values if v is not None and v != 0 and math.isfinite(v))
+    steps = _STEPS.get(unit)
+    if steps is None:
+        return Scale(factor=1.0, unit="" if unit == "1" else unit)
+    middle = known[len(known) // 2] if known else 1.0
+    for factor, name in steps:
+        if middle >= factor:
+            return Scale(factor=factor, unit=name)
+    return Scale(factor=steps[-1][0], unit=steps[-1][1])
+
+
+def number(value: float) -> str:
+    """Format with three significant digits, thousands apart, and a real minus sign.
+
+    >>> [number(x) for x in (12345.6, 12.345, 0.5, 0.000012, 0)]
+    ['12\\u202f346', '12.3', '0.5', '1.2e-5', '0']
+    """
+    if math.isnan(value):
+        return "not a number"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    size = abs(value)
+    if size == 0:
+        text = "0"
+    elif size >= 1e9 or size < 1e-3:
+        head, _, power = f"{value:.2g}".partition("e")
+        text = f"{head}e{int(power)}" if power else head
+    elif size >= 100:
+        text = f"{value:,.0f}".replace(",", "\u202f")
+    elif float(value).is_integer():
+        text = f"{value:.0f}"
+    else:
+        text = f"{value:.3g}"
+    return text.replace("-", "−") if value < 0 else text
+
+
+def quantity(value: float | None, unit: str) -> str:
+    """Format a value with the unit in which it reads best."""
+    if value is None:
+        return "–"
+    scale = scale_for([value], unit)
+    return f"{scale.text(value)} {scale.unit}".strip()
+
+
+def percent(share: float | None, digits: int = 0) -> str:
+    """Format a share of one as a percentage."""
+    if share is None:
+        return "–"
+    if 0 < share < 0.005 and digits == 0:
+        return f"{share:.1%}".replace("%", " %") if share >= 0.0005 else "under 0.1 %"
+    return f"{share:.{digits}%}".replace("%", " %")
+
+
+def spread(summary: Summary | None, scale: Scale) -> str:
+    """Write the ends of a summary, `1.20 – 1.31`; a dash when there is but one value."""
+    if summary is None or summary.spread is Spread.SINGLE:
+        return "–"
+    return f"{scale.text(summary.low)} – {scale.text(summary.high)}"
+
+
+def count(amount: int, noun: str, plural: str = "") -> str:
+    """Write `1 cell` or `3 cells`."""
+    return f"{amount} {noun if amount == 1 else plural or noun + 's'}"
+
+
+def clean(text: str) -> str:
+    """Make foreign text show what it holds: no terminal codes, controls and marks visible."""
+    text = _ANSI.sub("", text.replace("\r\n", "\n"))
+    text = "".join(
+        chr(0x2400 + ord(c)) if ord(c) < 32 and c not in "\n\t" else c for c in text
+    ).replace("\x7f", "\u2421")
+    return _BIDI.sub(lambda match: f"[U+{ord(match.group()):04X}]", text)

@@ -1,0 +1,243 @@
+"""One inference cell: prepare inputs, start the runner, compare its outputs, write the result.
+
+`python -m transect.runtimes.infer --spec … --export DIR --weights … --out … --python …`. The spec
+holds `cell` and optionally `limits` {"warmup", "min_runs", "max_seconds"}. `--export` is the
+folder of an export cell of the same workload: model, inputs, expected outputs and tolerance.
+Exit code 0 when the verdict stands in `result.json` (`skipped` and `wrong-result` included),
+1 when the runner failed or something was raised.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from transect.domain.cell import Cell
+from transect.domain.errors import BadInput
+from transect.domain.files import write_atomic
+from transect.domain.record import INLINE_SAMPLES, Cause, Status
+from transect.onnx_models.comparison import compare
+from transect.onnx_models.exporters import INPUT, OUTPUT
+from transect.onnx_models.results import RESULT, result, write_fault, write_result
+from transect.onnx_models.tensors import describe, read_tensor, write_header, write_tensor
+from transect.runtimes import RUNTIMES
+from transect.training.costs import run_costs
+from transect.training.workloads import WORKLOADS
+
+__all__ = ["LIMITS", "infer_cell", "main"]
+
+LIMITS: dict[str, float] = {"warmup": 20, "min_runs": 100, "max_seconds": 1.0}
+
+# Fewer samples put the 95th percentile on a handful of values.
+_P95_SAMPLES = 200
+_NANO = 1e-9
+_SKIPPED = 3
+_THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+)
+
+
+def _prepare_inputs(export: Path, folder: Path, batch: int) -> np.ndarray:
+    """Write the runner's input header; return the expected outputs, row by row.
+
+    The test set is used where it lies. One that is smaller than the batch is repeated up to one
+    full batch.
+    """
+    x, expected = read_tensor(export, INPUT), read_tensor(export, OUTPUT)
+    if len(x) != len(expected) or not len(x):
+        raise BadInput(f"{export}: {len(x)} input rows, {len(expected)} expected outputs")
+    if len(x) >= batch:
+        file = json.loads((export / "header.json").read_text())["tensors"]
+        names = {entry["name"]: entry["file"] for entry in file}
+        tensor = describe(INPUT, x.shape, (export / names[INPUT]).resolve())
+    else:
+        rows = np.arange(batch) % len(x)
+        tensor = write_tensor(folder, INPUT, x[rows], "inputs.bin")
+        expected = expected[rows]
+    write_header(folder, [tensor], batch=batch)
+    return expected
+
+
+def _tolerance(export: Path) -> float:
+    path = export / RESULT
+    try:
+        return float(json.loads(path.read_text())["details"]["tolerance"])
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        raise BadInput(
+            f"{path}: holds no tolerance ({type(error).__name__}: {error}); "
+            "--export must be the folder of a finished export cell"
+        ) from None
+
+
+def _model(cell: Cell, uses_exporter: bool, export: Path, weights: Path, out: Path) -> Path:
+    if uses_exporter:
+        return export / "model.onnx"
+    path = out / "model.json"
+    text = json.dumps({"workload": cell.workload, "weights": str(weights.resolve())})
+    write_atomic(path, text + "\n")
+    return path
+
+
+def _start(command: list[str], threads: int) -> int:
+    """Run the program with this process's output streams; return its exit code."""
+    environment = os.environ | dict.fromkeys(_THREAD_VARIABLES, str(threads))
+    return subprocess.run(command, env=environment, check=False).returncode
+
+
+def _read_record(path: Path, code: int) -> dict[str, Any]:
+    """Return the runner's record, or a failed one when it left none."""
+    try:
+        record = json.loads(path.read_text())
+        if isinstance(record, dict):
+            if record.get("status") == "ok" and code != 0:
+                return _no_record(code, "after it wrote its record")
+            return record
+    except (OSError, ValueError):
+        pass
+    return _no_record(code, "without a readable record")
+
+
+def _no_record(code: int, when: str) -> dict[str, Any]:
+    ended = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
+    # SIGKILL and SIGTERM come from outside; SIGSEGV, SIGABRT and the like are its own.
+    cause = Cause.KILLED if code in (-9, -15) else Cause.CRASH
+    return {"status": "failed", "cause": cause.value, "message": f"the runner {ended} {when}"}
+
+
+def _samples(values: np.ndarray, out: Path) -> dict[str, Any]:
+    """Return the `latency` series, in seconds; a long one goes into `samples.npz`."""
+    if len(values) <= INLINE_SAMPLES:
+        return {"unit": "s", "values": values.tolist(), "count": len(values)}
+    np.savez(out / "samples.npz", latency=values)
+    return {"unit": "s", "file": "samples.npz", "key": "latency", "count": len(values)}
+
+
+def _time_metrics(record: dict[str, Any], batch: int) -> list[dict[str, Any]]:
+    runs = record["run_ns"]
+    latency_s = statistics.median(runs) * _NANO
+    values = {
+        "latency": latency_s,
+        "throughput": batch / latency_s,
+        "session_time": record["session_ns"] * _NANO,
+        "bind_time": statistics.median(record["bind_ns"]) * _NANO,
+        "copy_time": statistics.median(record["copy_ns"]) * _NANO,
+    }
+    if len(runs) >= _P95_SAMPLES:
+        values["latency_p95"] = sorted(runs)[math.ceil(0.95 * len(runs)) - 1] * _NANO
+    return [{"name": name, "value": value} for name, value in values.items()]
+
+
+def _judge(
+    cell: Cell, record: dict[str, Any], expected: np.ndarray, tolerance: float, out: Path
+) -> dict[str, Any]:
+    """Make the result of a run that ended well: no time stands where the outputs are wrong."""
+    assert cell.workload
+    assert cell.batch
+    workload = WORKLOADS.get(cell.workload)
+    compared = compare(read_tensor(out / "outputs", OUTPUT), expected)
+    good = compared.within(tolerance)
+    return result(
+        status=Status.OK if good else Status.FAILED,
+        cause=None if good else Cause.WRONG_RESULT,
+        message=""
+        if good
+        else f"outputs differ from the framework's by up to {compared.max_abs_difference:.3g}, "
+        f"the tolerance is {tolerance:.3g}",
+        metrics=(_time_metrics(record, cell.batch) if good else [])
+        + compared.metrics("max_abs_difference", "top1_agreement"),
+        samples={"latency": _samples(np.array(record["run_ns"]) * _NANO, out)} if good else {},
+        details={
+            **{key: record[key] for key in ("session_options", "runtime_version")},
+            **{key: record[key] for key in ("provider_used", "stop_reason")},
+            **run_costs(workload.layers, workload.sample, cell.batch, cell.precision),
+            "runs": len(record["run_ns"]),
+            "rows_compared": len(expected),
+            "tolerance": tolerance,
+        },
+        libraries={cell.runtime or "runtime": str(record["runtime_version"])},
+    )
+
+
+def infer_cell(
+    spec: dict[str, Any], export: Path, weights: Path, out: Path, python: str
+) -> dict[str, Any]:
+    """Run one inference cell into `out`; return its result.
+
+    Raises BadInput when the cell or the export folder cannot be used.
+    """
+    cell = Cell.model_validate(spec["cell"])
+    if not (cell.workload and cell.runtime and cell.batch):
+        raise BadInput(f"an infer cell names workload, runtime and batch, got {cell.axes()}")
+    runtime = RUNTIMES.get(cell.runtime)
+    if reason := runtime.supports(cell):
+        return result(status=Status.SKIPPED, cause=Cause.UNSUPPORTED, message=reason)
+    limits = LIMITS | spec.get("limits", {})
+    inputs, outputs, record_file = out / "inputs", out / "outputs", out / "runner.json"
+    expected, tolerance = _prepare_inputs(export, inputs, cell.batch), _tolerance(export)
+    for stale in (record_file, outputs / "header.json"):
+        stale.unlink(missing_ok=True)
+    options = {
+        "inputs": inputs,
+        "outputs": outputs,
+        "provider": cell.provider or "cpu",
+        "threads": cell.threads,
+        "warmup": int(limits["warmup"]),
+        "min-runs": int(limits["min_runs"]),
+        "max-seconds": limits["max_seconds"],
+        "record": record_file,
+    }
+    arguments = [part for key, value in options.items() for part in (f"--{key}", str(value))]
+    model = _model(cell, runtime.uses_exporter, export, weights, out)
+    code = _start(runtime.command(cell, python, model, arguments), cell.threads)
+    record = _read_record(record_file, code)
+    if record["status"] == "skipped":
+        return result(
+            status=Status.SKIPPED, cause=Cause.UNSUPPORTED, message=record.get("reason", "?")
+        )
+    if record["status"] != "ok":
+        return result(
+            status=Status.FAILED,
+            cause=Cause(record.get("cause", "crash")),
+            message=record.get("message", f"the runner ended with exit code {code}"),
+        )
+    if record["provider_used"] != (cell.provider or "cpu"):
+        raise BadInput(
+            f"runner '{cell.runtime}' ran on {record['provider_used']}, "
+            f"the cell asks for {cell.provider}"
+        )
+    return _judge(cell, record, expected, tolerance, out)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one inference cell."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--spec", type=Path, required=True)
+    parser.add_argument("--export", type=Path, required=True, help="folder of an export cell")
+    parser.add_argument("--weights", type=Path, required=True, help="INDEX.weight, INDEX.bias")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--python", required=True, help="interpreter of the environment")
+    given = parser.parse_args(arguments)
+    try:
+        given.out.mkdir(parents=True, exist_ok=True)
+        spec = json.loads(given.spec.read_text())
+        found = infer_cell(spec, given.export, given.weights, given.out, given.python)
+        write_result(given.out, found)
+    except Exception as error:
+        return write_fault(given.out, error)
+    return 1 if found["status"] == "failed" and found["cause"] != Cause.WRONG_RESULT else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,40 @@
+"""PyTorch in eager mode: what the exported model is set against."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from transect.domain.cell import Cell
+from transect.runtimes import RUNNERS, RUNTIMES, unsupported_run
+from transect.training import layers
+from transect.training.workloads import WORKLOADS
+
+__all__ = ["TorchEagerRuntime"]
+
+
+@RUNTIMES.register("torch-eager")
+class TorchEagerRuntime:
+    """The model as trained, without an export."""
+
+    environment = "torch"
+    uses_exporter = False
+
+    def supports(self, cell: Cell) -> str | None:
+        """Float32 models of the registered workloads, on CPU or CUDA."""
+        if cell.workload not in WORKLOADS:
+            return f"workload '{cell.workload}' has no layers to build"
+        return unsupported_run(cell)
+
+    def command(self, cell: Cell, python: str, model: Path, arguments: list[str]) -> list[str]:
+        """Run the program with the environment's interpreter."""
+        return [python, str(RUNNERS / "torch-eager" / "run.py"), "--model", str(model), *arguments]
+
+    def code_files(self) -> list[Path]:
+        """Return the program, the contract, and what builds the module."""
+        described = Path(layers.__file__)
+        return [
+            RUNNERS / "torch-eager" / "run.py",
+            RUNNERS / "python" / "contract.py",
+            described,
+            described.parent / "frameworks" / "_torch_modules.py",
+        ]

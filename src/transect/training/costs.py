@@ -1,0 +1,68 @@
+"""Operations, bytes and messages that a training step cannot do without: the bounds' side."""
+
+from __future__ import annotations
+
+from math import prod
+
+from transect.training.layers import Conv2d, Layer, Linear, Shape, forward_flops, shapes
+
+__all__ = ["activation_count", "parameter_count", "run_costs", "step_costs"]
+
+_BYTES = {"fp32": 4, "fp64": 8, "fp16": 2, "bf16": 2}
+
+
+def parameter_count(layers: tuple[Layer, ...]) -> int:
+    """Count the trainable numbers."""
+    total = 0
+    for layer in layers:
+        match layer:
+            case Linear(inputs, outputs):
+                total += inputs * outputs + outputs
+            case Conv2d(inputs, outputs, kernel):
+                total += inputs * outputs * kernel * kernel + outputs
+    return total
+
+
+def activation_count(layers: tuple[Layer, ...], sample: Shape) -> int:
+    """Count the numbers that one sample's forward pass writes."""
+    return sum(prod(shape) for shape in shapes(layers, sample)[1:])
+
+
+def run_costs(
+    layers: tuple[Layer, ...], sample: Shape, batch: int, precision: str = "fp32"
+) -> dict[str, int]:
+    """Return `flops_per_run` and `bytes_per_run` of one forward pass over a batch.
+
+    Bytes are the least traffic: weights and inputs read once, outputs written once,
+    activations kept in cache.
+    """
+    ends = prod(sample) + prod(shapes(layers, sample)[-1])
+    return {
+        "flops_per_run": batch * forward_flops(layers, sample),
+        "bytes_per_run": _BYTES[precision] * (parameter_count(layers) + batch * ends),
+    }
+
+
+def step_costs(
+    layers: tuple[Layer, ...], sample: Shape, batch: int, ranks: int, precision: str
+) -> dict[str, int]:
+    """Return what one rank must do in one step on its share of the global `batch`.
+
+    `flops_per_step`: the backward pass does the work of two forward passes (gradients of the
+    inputs and of the weights), and SGD with momentum four operations per parameter.
+    `bytes_per_step`: parameters, gradients and momentum read and written once each (six
+    passes), activations written in the forward pass and read in the backward pass.
+    `communication_bytes_per_step`: what each rank must at least send in an all-reduce,
+    2 (p-1)/p of the gradient (Patarasuk and Yuan, "Bandwidth optimal all-reduce", 2009).
+    `messages_per_step`: at least 2 ceil(log2 p) of them one after the other.
+    """
+    local = batch // ranks
+    parameters = parameter_count(layers)
+    size = _BYTES[precision]
+    return {
+        "flops_per_step": 3 * local * forward_flops(layers, sample) + 4 * parameters,
+        "bytes_per_step": size
+        * (6 * parameters + local * (prod(sample) + 2 * activation_count(layers, sample))),
+        "communication_bytes_per_step": round(2 * (ranks - 1) / ranks * parameters * size),
+        "messages_per_step": 2 * (ranks - 1).bit_length(),
+    }

@@ -1,0 +1,95 @@
+"""Frameworks: who computes gradients. One file each; its import stays inside the class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from transect.domain.cell import Cell
+from transect.domain.registry import Registry
+from transect.training.layers import Layer
+from transect.training.workloads import Parameters
+
+__all__ = ["FRAMEWORKS", "Framework", "ModelPlan", "Trainer"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModelPlan:
+    """All that a framework needs to build its trainer.
+
+    `weights` maps `INDEX.weight`/`INDEX.bias` to float64 arrays in the neutral layout.
+    """
+
+    layers: tuple[Layer, ...]
+    parameters: Parameters
+    weights: dict[str, np.ndarray]
+    precision: str
+    device: str
+    threads: int
+
+
+class Trainer(Protocol):
+    """One rank's model with its optimiser.
+
+    The update rule is the same everywhere: g += weight_decay * w; v = momentum * v + g;
+    w -= learning_rate * v. The loss is a mean over the batch.
+    """
+
+    def batch(self, x: np.ndarray, y: np.ndarray) -> tuple[object, object]:
+        """Bring a batch, x (n, ...) float64 and y (n,) int64, to device and precision."""
+        ...
+
+    def forward_backward(self, x: object, y: object) -> float:
+        """Compute the mean loss and leave the gradients in the trainer."""
+        ...
+
+    def gradient(self) -> np.ndarray:
+        """Return the flat gradient, one contiguous buffer in a fixed order."""
+        ...
+
+    def set_gradient(self, flat: np.ndarray) -> None:
+        """Replace the gradients by those of the flat buffer."""
+        ...
+
+    def update(self) -> None:
+        """Apply the update rule to the weights."""
+        ...
+
+    def finish_step(self) -> None:
+        """Wait until the device has done all that was asked (nothing to do on a CPU)."""
+        ...
+
+    def predict(self, x: np.ndarray) -> np.ndarray:
+        """Return the outputs (n, classes) as a numpy array, without gradients."""
+        ...
+
+    def weights(self) -> dict[str, np.ndarray]:
+        """Return the weights in the neutral layout."""
+        ...
+
+    def load(self, weights: dict[str, np.ndarray]) -> None:
+        """Replace the weights by those given, in the neutral layout."""
+        ...
+
+
+class Framework(Protocol):
+    """Builds trainers. `environment` names the folder under `envs/` it runs in."""
+
+    environment: str
+
+    def supports(self, cell: Cell) -> str | None:
+        """Return None, or the reason why the cell cannot run."""
+        ...
+
+    def trainer(self, plan: ModelPlan) -> Trainer:
+        """Build the model from the plan's weights."""
+        ...
+
+    def libraries(self) -> dict[str, str]:
+        """Return the versions of what computes, for provenance."""
+        ...
+
+
+FRAMEWORKS: Registry[Framework] = Registry("framework", "transect.training.frameworks")

@@ -1,0 +1,134 @@
+"""PyTorch: eager mode, autograd, torch.optim.SGD."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from transect.domain.cell import Cell
+from transect.training.frameworks import FRAMEWORKS, ModelPlan
+
+__all__ = ["TorchFramework", "TorchTrainer"]
+
+
+class TorchTrainer:
+    """`module` is what computes: a strategy may wrap it (DDP), `plain` stays the model itself."""
+
+    def __init__(self, plan: ModelPlan) -> None:
+        import torch
+
+        from transect.training.frameworks._torch_modules import build_module, load_weights
+
+        torch.set_num_threads(plan.threads)
+        self.torch = torch
+        self.dtype = {"fp32": torch.float32, "fp64": torch.float64}[plan.precision]
+        self.device = torch.device(plan.device)
+        self._load = load_weights
+        self._rule = plan.parameters
+        self.plain: Any = build_module(plan.layers).to(self.device, self.dtype)
+        self.load(plan.weights)
+        self.module: Any = self.plain
+        self._parameters = list(self.plain.parameters())
+        self._optimiser = torch.optim.SGD(
+            self._parameters,
+            lr=self._rule.learning_rate,
+            momentum=self._rule.momentum,
+            weight_decay=self._rule.weight_decay,
+        )
+        if self._rule.loss == "mse":
+            self._loss = self._half_squared_distance
+        else:
+            self._loss = torch.nn.functional.cross_entropy
+        total = sum(p.numel() for p in self._parameters)
+        self._flat = np.empty(total, {"fp32": np.float32, "fp64": np.float64}[plan.precision])
+
+    def _half_squared_distance(self, outputs: Any, y: Any) -> Any:
+        # torch's mse_loss averages over classes too and has no half: the published loss does not.
+        one_hot = self.torch.nn.functional.one_hot(y, outputs.shape[1]).to(outputs.dtype)
+        return 0.5 * (outputs - one_hot).square().sum() / len(y)
+
+    def load(self, weights: dict[str, np.ndarray]) -> None:
+        """Round the given weights to this trainer's precision."""
+        self._load(self.plain, weights, self.dtype)
+
+    def batch(self, x: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
+        """Copy to device and precision."""
+        torch = self.torch
+        return (
+            torch.from_numpy(x).to(self.device, self.dtype),
+            torch.from_numpy(y).to(self.device),
+        )
+
+    def forward_backward(self, x: Any, y: Any) -> float:
+        """Run autograd; returns the loss as a Python number, which waits for the device."""
+        self._optimiser.zero_grad(set_to_none=False)
+        loss = self._loss(self.module(x), y)
+        loss.backward()
+        return float(loss.detach())
+
+    def gradient(self) -> np.ndarray:
+        """Copy all gradients into one numpy buffer."""
+        start = 0
+        for parameter in self._parameters:
+            size = parameter.numel()
+            self._flat[start : start + size] = parameter.grad.detach().reshape(-1).cpu().numpy()
+            start += size
+        return self._flat
+
+    def set_gradient(self, flat: np.ndarray) -> None:
+        """Copy the buffer back into the gradients."""
+        start = 0
+        whole = self.torch.from_numpy(flat)
+        for parameter in self._parameters:
+            size = parameter.numel()
+            parameter.grad.copy_(whole[start : start + size].view_as(parameter))
+            start += size
+
+    def update(self) -> None:
+        """Apply torch.optim.SGD: dampening 0, no Nesterov, the same rule as in numpy."""
+        self._optimiser.step()
+
+    def finish_step(self) -> None:
+        """Wait for the GPU, when there is one."""
+        if self.device.type == "cuda":
+            self.torch.cuda.synchronize(self.device)
+
+    def predict(self, x: np.ndarray) -> np.ndarray:
+        """Return the outputs (n, classes) without gradients."""
+        with self.torch.inference_mode():
+            inputs, _ = self.batch(x, np.empty(0, np.int64))
+            outputs: np.ndarray = self.plain(inputs).cpu().numpy()
+        return outputs
+
+    def weights(self) -> dict[str, np.ndarray]:
+        """Return copies in the neutral layout, which is torch's own."""
+        return {
+            name: tensor.detach().cpu().numpy().copy()
+            for name, tensor in self.plain.state_dict().items()
+        }
+
+
+@FRAMEWORKS.register("torch")
+class TorchFramework:
+    """PyTorch on a CPU or one GPU per rank."""
+
+    environment = "torch"
+
+    def supports(self, cell: Cell) -> str | None:
+        """Float32 and float64, on CPU or CUDA."""
+        if cell.precision not in ("fp32", "fp64"):
+            return f"torch cells train in fp32 or fp64, not in {cell.precision}"
+        if cell.device not in ("cpu", "cuda"):
+            return f"torch cells run on cpu or cuda, not on {cell.device}"
+        return None
+
+    def trainer(self, plan: ModelPlan) -> TorchTrainer:
+        """Build the module and its optimiser."""
+        return TorchTrainer(plan)
+
+    def libraries(self) -> dict[str, str]:
+        """Return torch, and CUDA when the build has it."""
+        import torch
+
+        return {"torch": torch.__version__, "cuda": str(torch.version.cuda)}

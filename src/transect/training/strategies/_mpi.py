@@ -1,0 +1,75 @@
+"""What the MPI strategies share: a communicator, numpy buffers, and any framework."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from transect.domain.cell import Cell
+from transect.training.frameworks import Trainer
+from transect.training.strategies import Place, Rendezvous
+
+__all__ = ["MpiStrategy"]
+
+
+class MpiStrategy:
+    """Joins MPI.COMM_WORLD. A subclass says how gradients become their mean."""
+
+    rendezvous: Rendezvous = "mpi"
+
+    def __init__(self) -> None:
+        self.comm: Any = None
+
+    def supports(self, cell: Cell) -> str | None:
+        """Any framework whose gradients come as a numpy buffer: all of them."""
+        return None
+
+    def join(self) -> Place:
+        """Initialise MPI."""
+        from mpi4py import MPI
+
+        self.comm = MPI.COMM_WORLD
+        local = self.comm.Split_type(MPI.COMM_TYPE_SHARED)
+        place = Place(self.comm.rank, self.comm.size, local.rank)
+        local.Free()
+        return place
+
+    def start(self, trainer: Trainer) -> None:
+        """Broadcast the weights of rank 0."""
+        weights = trainer.weights()
+        for array in weights.values():
+            self.comm.Bcast(array, root=0)
+        trainer.load(weights)
+
+    def reduce(self, trainer: Trainer) -> None:
+        """Replace the gradient by its mean over ranks."""
+        flat = trainer.gradient()
+        if self.comm.size > 1:
+            self.mean(flat)
+        trainer.set_gradient(flat)
+
+    def mean(self, flat: np.ndarray) -> None:
+        """Turn the flat buffer into the mean over ranks, in place."""
+        raise NotImplementedError(type(self).__name__)
+
+    def hidden_communication(self) -> float:
+        """All communication is in `reduce`."""
+        return 0.0
+
+    def barrier(self) -> None:
+        """MPI_Barrier."""
+        self.comm.Barrier()
+
+    def leave(self) -> None:
+        """MPI_Finalize runs at exit, through mpi4py."""
+
+    def libraries(self) -> dict[str, str]:
+        """Return mpi4py and the MPI library it found."""
+        import mpi4py
+        from mpi4py import MPI
+
+        return {
+            "mpi4py": mpi4py.__version__,
+            "mpi": MPI.Get_library_version().split(",")[0].strip(" \x00\n"),
+        }

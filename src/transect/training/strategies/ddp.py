@@ -1,0 +1,118 @@
+"""PyTorch DistributedDataParallel over gloo, nccl or mpi."""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import timedelta
+from typing import Any
+
+from transect.domain.cell import Cell
+from transect.training.frameworks import Trainer
+from transect.training.strategies import STRATEGIES, Place, Rendezvous
+
+__all__ = ["DdpGloo", "DdpMpi", "DdpNccl"]
+
+
+class _Ddp:
+    """DDP reduces buckets inside the backward pass; a communication hook takes their times."""
+
+    rendezvous: Rendezvous = "tcp"
+    backend = ""
+
+    def __init__(self) -> None:
+        self._intervals: list[list[float]] = []
+
+    def supports(self, cell: Cell) -> str | None:
+        """Torch only; nccl needs one GPU per rank, mpi a torch built with MPI."""
+        if cell.framework != "torch":
+            return f"ddp is a strategy of torch, not of {cell.framework}"
+        if self.backend == "nccl" and cell.device != "cuda":
+            return "nccl works between GPUs: the cell runs on the cpu"
+        if self.backend == "mpi":
+            return "the mpi back end needs a torch built from source with MPI"
+        return None
+
+    def join(self) -> Place:
+        """Meet at MASTER_ADDR:MASTER_PORT."""
+        import torch.distributed as dist
+
+        dist.init_process_group(self.backend, timeout=timedelta(seconds=120))
+        return Place(dist.get_rank(), dist.get_world_size(), int(os.environ["LOCAL_RANK"]))
+
+    def start(self, trainer: Trainer) -> None:
+        """Wrap the module, which broadcasts rank 0's weights, and hook the reduction."""
+        import torch
+        import torch.distributed as dist
+        from torch.nn.parallel import DistributedDataParallel
+
+        owner: Any = trainer
+        owner.module = DistributedDataParallel(owner.plain)
+        world_size = dist.get_world_size()
+
+        def timed_mean(_: object, bucket: Any) -> Any:
+            interval = [time.perf_counter(), 0.0]
+            self._intervals.append(interval)
+            buffer = bucket.buffer().div_(world_size)
+
+            def finish(future: Any) -> Any:
+                interval[1] = time.perf_counter()
+                return future.value()[0]
+
+            return dist.all_reduce(buffer, async_op=True).get_future().then(finish)
+
+        # Torch checks the annotations, which must be its own types and not their names.
+        timed_mean.__annotations__ = {
+            "bucket": dist.GradBucket,
+            "return": torch.futures.Future[torch.Tensor],
+        }
+        owner.module.register_comm_hook(None, timed_mean)
+
+    def reduce(self, trainer: Trainer) -> None:
+        """Done already, inside the backward pass."""
+
+    def hidden_communication(self) -> float:
+        """Return the union of the buckets' intervals, in seconds; overlap counts once."""
+        total, end = 0.0, 0.0
+        for start, stop in sorted(self._intervals):
+            total += max(0.0, stop - max(start, end))
+            end = max(end, stop)
+        self._intervals.clear()
+        return total
+
+    def barrier(self) -> None:
+        """Wait for all ranks."""
+        import torch.distributed as dist
+
+        dist.barrier()
+
+    def leave(self) -> None:
+        """Destroy the process group."""
+        import torch.distributed as dist
+
+        dist.destroy_process_group()
+
+    def libraries(self) -> dict[str, str]:
+        """Return the back end's name."""
+        return {"torch.distributed": self.backend}
+
+
+@STRATEGIES.register("ddp-gloo")
+class DdpGloo(_Ddp):
+    """DDP over gloo: TCP between CPUs."""
+
+    backend = "gloo"
+
+
+@STRATEGIES.register("ddp-nccl")
+class DdpNccl(_Ddp):
+    """DDP over NCCL: between GPUs."""
+
+    backend = "nccl"
+
+
+@STRATEGIES.register("ddp-mpi")
+class DdpMpi(_Ddp):
+    """DDP over MPI: only in a torch that was built with it."""
+
+    backend = "mpi"

@@ -1,0 +1,30 @@
+"""Rank 0 receives every gradient in rank order, averages, and sends the mean back."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from transect.training.strategies import STRATEGIES
+from transect.training.strategies._mpi import MpiStrategy
+
+__all__ = ["MpiSendrecv"]
+
+
+@STRATEGIES.register("mpi-sendrecv")
+class MpiSendrecv(MpiStrategy):
+    """The published Send/Recv scheme; here rank 0 computes its share too, so no rank is idle."""
+
+    def mean(self, flat: np.ndarray) -> None:
+        """Collect on rank 0 and send back: 2 (p - 1) messages through one rank."""
+        comm = self.comm
+        if comm.rank == 0:
+            incoming = np.empty_like(flat)
+            for source in range(1, comm.size):
+                comm.Recv(incoming, source=source)
+                flat += incoming
+            flat /= comm.size
+            for target in range(1, comm.size):
+                comm.Send(flat, dest=target)
+        else:
+            comm.Send(flat, dest=0)
+            comm.Recv(flat, source=0)

@@ -1,0 +1,34 @@
+"""The iris network of the published Go study, as published, and a variant that learns."""
+
+from __future__ import annotations
+
+from transect.training.layers import Linear, ReLU, Sigmoid
+from transect.training.workloads import WORKLOADS, Parameters
+
+__all__ = ["IrisMlp", "IrisMlpCrossEntropy"]
+
+
+@WORKLOADS.register("iris-mlp")
+class IrisMlp:
+    """4-30-20-3 with sigmoids and L2 loss, learning rate 0.01, 100 epochs, as published.
+
+    The published batch of 4 per rank becomes a global batch of 16, four ranks' worth, so that
+    every number of ranks takes the same path. The published sum of gradients becomes a mean.
+    """
+
+    dataset = "iris"
+    sample = (4,)
+    layers = (Linear(4, 30), Sigmoid(), Linear(30, 20), Sigmoid(), Linear(20, 3), Sigmoid())
+    defaults = Parameters(batch=16, epochs=100, learning_rate=0.01, loss="mse", quality_target=0.9)
+
+
+@WORKLOADS.register("iris-mlp-ce")
+class IrisMlpCrossEntropy:
+    """The same widths with rectifiers, cross-entropy and momentum: it reaches its target."""
+
+    dataset = "iris"
+    sample = (4,)
+    layers = (Linear(4, 30), ReLU(), Linear(30, 20), ReLU(), Linear(20, 3))
+    defaults = Parameters(
+        batch=16, epochs=60, learning_rate=0.02, momentum=0.9, quality_target=0.9
+    )

@@ -1,0 +1,264 @@
+"""Writes a made-up study: SYNTHETIC records for tests of the report. No number was measured.
+
+Run `python tests/report/make_records.py FOLDER` to look at a report by eye.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from transect.domain.cell import Cell
+from transect.domain.record import Cause, MetricValue, Record, Samples, Status, write_record
+
+__all__ = ["HOSTILE", "make_record", "write_synthetic_study"]
+
+# Text that would run, break out of a script block or end a line if it were not escaped.
+HOSTILE = (
+    "</script><script>window.HACKED=1</script><img src=x onerror='window.HACKED=2'>"
+    "\u2028\u2029 ]]> {{ 7*7 }} <!-- \x1b[31mred\x1b[0m \x00 &amp; <b>bold</b>"
+)
+
+TARGETS = {"iris-mlp": 0.95, "digits-cnn": 0.96}
+SPEEDS = {
+    ("numpy", "single"): 1.0,
+    ("numpy", "mpi-allreduce"): 0.95,
+    ("torch", "single"): 1.6,
+    ("torch", "ddp-gloo"): 1.45,
+    ("tensorflow", "single"): 1.1,
+    ("keras", "single"): 0.7,
+    ("go", "mpi-sendrecv"): 1.05,
+}
+
+
+def make_record(
+    cell: Cell,
+    metrics: dict[str, float] | list[MetricValue] | None = None,
+    *,
+    status: Status = Status.OK,
+    cause: Cause | None = None,
+    **fields: Any,
+) -> Record:
+    """Make one synthetic record; `metrics` maps registered names to values."""
+    if not isinstance(metrics, list):
+        metrics = [MetricValue.of(name, value) for name, value in (metrics or {}).items()]
+    return Record(
+        study="synthetic", stage=cell.stage, cell=cell, cell_id=cell.id, status=status, cause=cause,
+        fingerprint="synthetic", started="2026-01-01T00:00:00Z", ended="2026-01-01T00:00:10Z",
+        metrics=metrics, **{"provenance": provenance(), **fields},
+    )  # fmt: skip
+
+
+def provenance(environment: str = "driver", **changes: Any) -> dict[str, Any]:
+    """Synthetic provenance of one record."""
+    return {
+        "host": "synthetic-node-1", "cpu_model": "Synthetic CPU 2.0 GHz", "sockets": 1, "cores": 4,
+        "numa_nodes": 1, "memory_bytes": 16 * 2**30, "kernel": "6.1.0-synthetic",
+        "cgroup": {"cpu_max": "400000 100000"}, "gpus": [], "mpi": "Open MPI 5.0.0",
+        "libraries": {"numpy": "2.1.0"},
+        "environment": {"name": environment, "lock_hash": f"{environment}-0123abcd"},
+        "git": {"commit": "0" * 40, "dirty": False}, "slurm": {},
+        "load_before": [0.1, 0.1, 0.1], "load_after": [3.9, 2.0, 1.0],
+        "foreign_before": [], "foreign_after": [], "variables": {"OMP_NUM_THREADS": "1"},
+        **changes,
+    }  # fmt: skip
+
+
+def _train(rng: random.Random, workload: str, framework: str, strategy: str, ranks: int,
+           repeat: int, folder: Path) -> Record:  # fmt: skip
+    cell = Cell(
+        stage="train", workload=workload, framework=framework, strategy=strategy,
+        ranks_per_node=ranks, batch=64, repeat=repeat,
+    )  # fmt: skip
+    over = ranks > 4
+    big = workload == "digits-cnn"
+    noise = 1 + rng.gauss(0, 0.015)
+    speed = SPEEDS[(framework, strategy)] * noise
+    compute = (0.02 if big else 0.0008) / speed / min(ranks, 4)
+    communication = 0.0 if ranks == 1 else (0.002 if big else 0.0003) * ranks**0.5 * noise
+    feed = 0.0004 if big else 0.00005
+    step_time = compute + communication + feed
+    steps = 400 if big else 200
+    fading = [2.2 * np.exp(-step / (steps / 6)) + 0.08 for step in range(steps)]
+    jitter = [1e-6 * rng.gauss(0, 1) * (1 + step / 50) for step in range(steps)]
+    loss = [value + move for value, move in zip(fading, jitter, strict=True)]
+    tolerance = [1e-5 + 4e-5 * step / steps for step in range(steps)]
+    ratio = max(abs(a) / b for a, b in zip(jitter, tolerance, strict=True))
+    times = [step_time * (1 + abs(rng.gauss(0, 0.05))) for _ in range(steps)]
+    reached = framework != "keras" or repeat != 1 or workload != "iris-mlp"
+    accuracy = 0.973 + rng.gauss(0, 0.003) if reached else 0.93
+    share = 0.6 if framework == "torch" else 0.62
+    metrics = {
+        "samples_per_second": 64 / step_time, "step_time": step_time, "compute_time": compute,
+        "communication_time": communication, "input_time": feed,
+        "communication_share": communication / step_time, "first_step_time": step_time * 9,
+        "startup_time": 1.9, "train_time": step_time * steps * 1.1,
+        "steps_to_quality": steps * share, "final_loss": loss[-1], "accuracy": accuracy,
+        "accuracy_ci_low": accuracy - 0.02, "accuracy_ci_high": min(1.0, accuracy + 0.015),
+        "parameters": 19_000 if big else 131, "gradient_bytes": 76_000 if big else 524,
+        "peak_memory": 2.1e8, "equality_ratio": ratio,
+        "loss_deviation": max(abs(value) for value in jitter),
+    }  # fmt: skip
+    if reached:
+        metrics["time_to_quality"] = step_time * steps * share * 1.1
+    series = {
+        "step_time": times, "compute_time": [compute] * steps,
+        "communication_time": [communication] * steps, "input_time": [feed] * steps,
+        "loss": loss, "reference_loss": fading, "loss_tolerance": tolerance,
+    }  # fmt: skip
+    samples = {}
+    if big:
+        target = folder / "train" / cell.id / "samples.npz"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        np.savez(target, **{name: np.asarray(values) for name, values in series.items()})
+    for name, values in series.items():
+        unit = "s" if name.endswith("_time") else "1"
+        place: dict[str, Any] = {"file": "samples.npz", "key": name} if big else {"values": values}
+        samples[name] = Samples(unit=unit, count=steps, **place)
+    return make_record(
+        cell, metrics, samples=samples,
+        details={
+            "over_subscribed": over, "cores": 4, "warmup_steps": 20,
+            "quality": {"metric": "accuracy", "target": TARGETS[workload], "reached": reached},
+            "reference": "reference-cell~00000000",
+            "tolerance": {"precision": "fp32", "rule": "16 eps x (1 + step) x |loss|"},
+            "flops_per_step": (9e7 if big else 6e4) / ranks,
+            "bytes_per_step": (3e6 if big else 2e4) / ranks,
+            "communication_bytes_per_step": 1e5, "messages_per_step": 2, "global_batch": 64,
+            "disturbed": framework == "go" and repeat == 2, "guard": {"foreign": 0},
+        },
+        parameters={"learning_rate": 0.1, "seed": 17 + repeat, "epochs": 10},
+        provenance=provenance(framework),
+    )  # fmt: skip
+
+
+def _infer(rng: random.Random, workload: str, runtime: str, exporter: str | None, batch: int,
+           threads: int, repeat: int) -> Record:  # fmt: skip
+    cell = Cell(
+        stage="infer", workload=workload, framework="torch", exporter=exporter, runtime=runtime,
+        provider="cpu", batch=batch, threads=threads, repeat=repeat,
+    )  # fmt: skip
+    base = {"torch-eager": 9e-5, "python": 2e-5, "rust": 1.95e-5}[runtime]
+    cost = (base + 4e-6 * batch / threads**0.7) * (1 + rng.gauss(0, 0.01))
+    values = [cost * (1 + abs(rng.gauss(0, 0.06)) + (rng.random() > 0.98)) for _ in range(300)]
+    median = float(np.median(values))
+    metrics = {"latency": median, "latency_p95": float(np.quantile(values, 0.95)),
+               "throughput": batch / median, "session_time": 0.012, "max_abs_difference": 3e-7,
+               "top1_agreement": 1.0}  # fmt: skip
+    if runtime != "torch-eager":
+        metrics |= {"bind_time": 2e-6, "copy_time": 1e-6}
+    return make_record(
+        cell, metrics, samples={"latency": Samples(unit="s", values=values, count=len(values))},
+        details={"session_options": {"intra_op_num_threads": threads}, "runtime_version": "1.20.0",
+                 "provider_used": "CPUExecutionProvider", "flops_per_run": 4e5 * batch,
+                 "bytes_per_run": 8e4 + 300 * batch,
+                 "stop_reason": "interval" if repeat else "time cap"},
+        provenance=provenance("torch" if runtime == "torch-eager" else "onnxruntime"),
+    )  # fmt: skip
+
+
+def _export(workload: str, exporter: str, difference: float) -> Record:
+    cell = Cell(stage="export", workload=workload, framework="torch", exporter=exporter)
+    return make_record(
+        cell,
+        {"model_bytes": 81_234, "opset": 18, "ir_version": 10, "operators": 14,
+         "export_time": 0.8, "max_abs_difference": difference,
+         "max_rel_difference": 10 * difference,
+         "top1_agreement": 1.0 if difference < 1e-5 else 0.97},
+        details={"operators_by_type": {"Conv": 2, "Relu": 3, "Gemm": 2, "MaxPool": 2, "Reshape": 5},
+                 "initialisers": 8, "initialisers_shared": False, "dynamic_batch": True,
+                 "checker": "passed", "tolerance": 1e-5},
+        provenance=provenance("torch"),
+    )  # fmt: skip
+
+
+def _hardware(rng: random.Random) -> list[Record]:
+    records = []
+    for threads in (1, 2, 4):
+        for repeat in range(3):
+            noise = 1 + rng.gauss(0, 0.01)
+            cell = Cell(stage="bench", benchmark="memory-bandwidth-probe", threads=threads,
+                        repeat=repeat)  # fmt: skip
+            values = [MetricValue.of("memory_bandwidth", 9e9 * threads**0.6 * noise * scale, label)
+                      for label, scale in (("copy", 1.0), ("triad", 1.1))]  # fmt: skip
+            records.append(make_record(cell, values))
+            cell = Cell(stage="bench", benchmark="matrix-multiply-probe", threads=threads,
+                        repeat=repeat)  # fmt: skip
+            values = [MetricValue.of("flops", 6e10 * threads**0.95 * noise, "fp32")]
+            records.append(make_record(cell, values))
+    runs = [
+        {"file": "hpl.out", "line": 12, "benchmark": "hpl", "variant": "WR11C2R4", "version": "2.3",
+         "status": status, "reason": reason, "parameters": {"N": 8000, "NB": 192},
+         "metrics": [{"name": "gflops", "value": value, "unit": "Gflop/s", "direction": "higher",
+                      "normalised": {"name": "flops", "value": value * 1e9, "unit": "FLOP/s"}}],
+         "warnings": []}
+        for status, reason, value in (
+            ("ok", "", 151.0), ("invalid", "residual above the threshold " + HOSTILE, 987.0))
+    ]  # fmt: skip
+    ingest = make_record(Cell(stage="ingest", source="hpl-logs"), details={"runs": runs})
+    return [*records, ingest]
+
+
+def write_synthetic_study(root: Path, *, seed: int = 1) -> Path:
+    """Write `root/synthetic/STAGE/CELL/record.json` for all stages; return that folder."""
+    rng, study = random.Random(seed), root / "synthetic"
+    records: list[Record] = []
+    for workload in TARGETS:
+        for framework, strategy in SPEEDS:
+            if (framework, workload) == ("go", "iris-mlp"):
+                continue
+            for ranks in (1,) if strategy == "single" else (1, 2, 4, 8):
+                for repeat in range(3):
+                    records.append(_train(rng, workload, framework, strategy, ranks, repeat, study))
+        records.append(
+            make_record(
+                Cell(stage="reference", workload=workload, batch=64, precision="fp64"),
+                {"final_loss": 0.08},
+            )
+        )
+        records.append(make_record(Cell(stage="data", workload=workload)))
+        records.append(_export(workload, "torch-dynamo", 4e-7))
+        records.append(_export(workload, "torchscript", 4e-7 if workload == "iris-mlp" else 3e-3))
+        for runtime, exporter in (
+            ("torch-eager", None),
+            ("python", "torch-dynamo"),
+            ("rust", "torch-dynamo"),
+        ):
+            for batch, threads in ((1, 1), (8, 1), (64, 1), (64, 2), (64, 4)):
+                for repeat in range(2 if workload == "iris-mlp" else 3):
+                    records.append(_infer(rng, workload, runtime, exporter, batch, threads, repeat))
+    records += _hardware(rng)
+    records += [
+        make_record(
+            Cell(stage="train", workload="iris-mlp", framework="mxnet", strategy="kvstore",
+                 ranks_per_node=2, batch=64),
+            {"samples_per_second": 9e9, "time_to_quality": 1e-9, "equality_ratio": 41.0,
+             "accuracy": 0.99}, status=Status.FAILED, cause=Cause.WRONG_RESULT,
+            message="loss leaves the tolerance at step 3 " + HOSTILE,
+            log_tail="step 1 ok\nstep 2 ok\n" + HOSTILE),
+        make_record(
+            Cell(stage="train", workload="digits-cnn", framework="tensorflow",
+                 strategy="multiworker", ranks_per_node=2, batch=64),
+            status=Status.FAILED, cause=Cause.OUT_OF_MEMORY,
+            message="killed by the kernel at 4 GiB",
+            log_tail="slurmstepd: error: Detected 1 oom_kill event", provenance={}),
+        make_record(
+            Cell(stage="infer", workload="digits-cnn", framework="torch", runtime="c",
+                 provider="cuda", batch=1),
+            status=Status.SKIPPED, cause=Cause.MISSING_DEPENDENCY, message="no CUDA device here",
+            provenance=provenance("onnxruntime", kernel="6.6.0-other", host="synthetic-node-2")),
+    ]  # fmt: skip
+    for record in records:
+        write_record(study / record.stage / record.cell_id / "record.json", record)
+    broken = study / "train" / "broken.cell~ffffffff" / "record.json"
+    broken.parent.mkdir(parents=True)
+    broken.write_text('{"study": "<script>window.HACKED=3</script>"', encoding="utf-8")
+    return study
+
+
+if __name__ == "__main__":
+    print(write_synthetic_study(Path(sys.argv[1])))

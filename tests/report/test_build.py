@@ -1,0 +1,121 @@
+"""The report's files: complete, deterministic, inert, and made from whatever there is."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from transect.analysis.table import COLUMNS
+from transect.report.build import build_report, script_json
+from transect.report.text import clean, number, quantity
+
+
+def test_summary_counts_every_record_and_names_what_failed(summary: dict[str, Any]) -> None:
+    assert summary["counts"]["failed"] == 2
+    assert summary["counts"]["skipped"] == 1
+    assert sum(summary["by_stage"]["train"].values()) == 86
+    assert {one["cause"] for one in summary["failures"]} == {
+        "wrong-result", "out-of-memory", "missing-dependency",
+    }  # fmt: skip
+    assert len(summary["problems"]) == 1
+    assert "broken.cell" in summary["problems"][0]
+    for finding in summary["findings"]:
+        assert finding["sureness"] in ("firm", "tentative", "open")
+        assert finding["text"].endswith(".")
+        assert finding["evidence"]
+
+
+def test_parquet_holds_a_row_per_record_and_metric(report: Path, summary: dict[str, Any]) -> None:
+    table = pd.read_parquet(report.parent / "records.parquet")
+    assert list(table.columns) == list(COLUMNS)
+    assert table.drop_duplicates(["stage", "cell"]).shape[0] == sum(summary["counts"].values())
+    assert table[table["status"] == "skipped"]["metric"].isna().all()
+
+
+def test_equal_records_give_equal_bytes(study: Path, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        build_report(study, tmp_path / name / "report.html", title="x", questions=[])
+    for file in ("report.html", "summary.json", "records.parquet"):
+        assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
+
+
+class _Tags(HTMLParser):
+    """Collects every start tag with its attributes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+
+def test_foreign_text_becomes_no_tag_and_nothing_is_fetched(report: Path) -> None:
+    page = report.read_text(encoding="utf-8")
+    parser = _Tags()
+    parser.feed(page)
+    names = [tag for tag, _ in parser.tags]
+    assert names.count("script") == 2
+    assert "img" not in names and "b" not in names and "i" not in names
+    for _, attributes in parser.tags:
+        assert not [name for name in attributes if name.startswith("on")]
+        for name in ("src", "href", "xlink:href"):
+            assert (attributes.get(name) or "#").startswith(("#", "data:,"))
+    assert "<script>window.HACKED" not in page
+    assert "{{ 7*7 }}" in page, "log text is no template"
+    assert "url(http" not in page and "@import" not in page
+    assert "\x00" not in page and "\x1b" not in page
+
+
+def test_the_inlined_summary_cannot_end_its_script(report: Path, summary: dict[str, Any]) -> None:
+    page = report.read_text(encoding="utf-8")
+    found = re.search(r'<script type="application/json" id="summary">(.*?)</script>', page, re.S)
+    assert found is not None
+    assert json.loads(found.group(1)) == summary
+    assert not set("<>\u2028\u2029") & set(script_json({"a": "</script>\u2028\u2029"}))
+
+
+def test_every_chart_is_drawn_in_theme_colours_only(report: Path) -> None:
+    page = report.read_text(encoding="utf-8")
+    plots = re.findall(r'<svg class="plot".*?</svg>', page, re.S)
+    assert len(plots) > 20
+    for plot in plots:
+        assert 'role="img"' in plot and 'aria-label="' in plot
+        assert not re.search(r'(?:fill|stroke)="(?:#|black|white|rgb)', plot)
+    ids = re.findall(r' id="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize("folder", ["absent", "hollow"])
+def test_a_study_without_records_still_has_a_report(tmp_path: Path, folder: str) -> None:
+    (tmp_path / "hollow").mkdir()
+    output = tmp_path / "out" / "report.html"
+    summary = build_report(tmp_path / folder, output, title="t", questions=[])
+    assert summary["counts"] == {"ok": 0, "failed": 0, "skipped": 0}
+    assert "no record" in summary["findings"][0]["text"]
+    assert "No runtime was measured" in output.read_text(encoding="utf-8")
+    assert list(pd.read_parquet(output.parent / "records.parquet").columns) == list(COLUMNS)
+
+
+def test_clean_shows_what_hides() -> None:
+    assert clean("\x1b[31mred\x1b[0m\x00\u202eabc\r\n") == "red\u2400[U+202E]abc\n"
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [(0.00123, "s", "1.23 ms"), (2.5e9, "B/s", "2.5 GB/s"), (None, "s", "–"), (2048, "B", "2 KiB")],
+)
+def test_quantities_read_well(value: float | None, unit: str, text: str) -> None:
+    assert quantity(value, unit) == text
+
+
+def test_numbers_keep_three_digits() -> None:
+    assert [number(x) for x in (12345.6, 12.345, 1.2e-5, -1.5)] == [
+        "12\u202f346", "12.3", "1.2e-5", "−1.5",
+    ]  # fmt: skip

@@ -1,0 +1,67 @@
+"""Makes export and infer cells for the tests, in real processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from transect.training.layers import initial_weights
+from transect.training.workloads import WORKLOADS
+
+SOURCE = Path(__file__).resolve().parents[2] / "src"
+ROWS = 50
+
+
+def make_inputs(folder: Path, workload: str) -> tuple[Path, Path]:
+    """Write `weights.npz` and `data.npz` of a workload, from fixed seeds."""
+    model = WORKLOADS.get(workload)
+    x = np.random.default_rng(7).normal(size=(ROWS, *model.sample))
+    y = np.zeros(ROWS, np.int64)
+    folder.mkdir(parents=True, exist_ok=True)
+    np.savez(folder / "weights.npz", **initial_weights(model.layers, 3))  # type: ignore[arg-type]
+    np.savez(folder / "data.npz", x_train=x, y_train=y, x_test=x, y_test=y)
+    return folder / "weights.npz", folder / "data.npz"
+
+
+def run_module(python: str, module: str, out: Path, spec: dict[str, Any], *more: str) -> Any:
+    """Run one worker; return (exit code, result, stderr)."""
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "spec.json").write_text(json.dumps(spec))
+    command = [python, "-m", module, "--spec", str(out / "spec.json"), "--out", str(out), *more]
+    done = subprocess.run(
+        command,
+        env=os.environ | {"PYTHONPATH": str(SOURCE)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.returncode, json.loads((out / "result.json").read_text()), done.stderr
+
+
+def export(python: str, folder: Path, workload: str, exporter: str, **more: Any) -> Any:
+    """Run an export cell into `folder/exporter`."""
+    weights, data = make_inputs(folder, workload)
+    cell = {"stage": "export", "workload": workload, "framework": "torch", "exporter": exporter}
+    spec = {"cell": cell, "parameters": {}, **more}
+    paths = ("--weights", str(weights), "--data", str(data))
+    return run_module(python, "transect.onnx_models.worker", folder / exporter, spec, *paths)
+
+
+def infer(python: str, folder: Path, exporter: str, out: str = "infer", **axes: Any) -> Any:
+    """Run an infer cell into `folder/out` on the export in `folder/exporter`."""
+    cell = {"stage": "infer", "workload": "digits-cnn", "runtime": "python", "batch": 16} | axes
+    spec = {"cell": cell, "limits": {"warmup": 2, "min_runs": 20, "max_seconds": 0.05}}
+    paths = ("--export", str(folder / exporter), "--weights", str(folder / "weights.npz"))
+    module = "transect.runtimes.infer"
+    return run_module(sys.executable, module, folder / out, spec, *paths, "--python", python)
+
+
+def metrics(result: dict[str, Any]) -> dict[str, float]:
+    """Return the metrics by name."""
+    return {entry["name"]: entry["value"] for entry in result["metrics"]}

@@ -1,0 +1,153 @@
+"""Statistics against known values, and the rules for calling something a difference."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from transect.analysis.comparisons import Sureness, Verdict, compare
+from transect.analysis.statistics import (
+    NoiseFloor,
+    Spread,
+    average,
+    cliffs_delta,
+    harmonic_mean,
+    mann_whitney_p,
+    noise_floor,
+    quantile,
+    rank_interval,
+    summarise,
+)
+from transect.domain.metrics import Direction
+
+FLOOR = NoiseFloor(relative=0.05, pairs=9, groups=3)
+
+
+@pytest.mark.parametrize(
+    ("count", "low", "high"),
+    # Ranks from tables of the binomial interval of the median, e.g. Le Boudec, appendix A.
+    [(6, 1, 6), (8, 1, 8), (9, 2, 8), (10, 2, 9), (20, 6, 15), (70, 27, 44)],
+)
+def test_rank_interval_gives_the_tabulated_ranks(count: int, low: int, high: int) -> None:
+    found = rank_interval(list(range(1, count + 1)))
+    assert found is not None
+    assert found[:2] == (low, high)
+    assert found[2] >= 0.95
+
+
+def test_few_values_give_a_range_that_is_not_called_an_interval() -> None:
+    summary = summarise([3.0, 1.0, 2.0])
+    assert summary is not None
+    assert (summary.spread, summary.low, summary.median, summary.high) == (Spread.RANGE, 1, 2, 3)
+    assert summary.confidence is None
+    assert summary.word == "range"
+
+
+def test_six_values_give_an_interval_with_its_level() -> None:
+    summary = summarise(range(6))
+    assert summary is not None
+    assert summary.spread is Spread.INTERVAL
+    assert summary.confidence == pytest.approx(0.96875)
+
+
+def test_no_values_give_no_summary() -> None:
+    assert summarise([]) is None
+
+
+def test_thousands_of_samples_do_not_overflow() -> None:
+    low, high, level = rank_interval(list(range(5001))) or (0, 0, 0)
+    assert low < 2500 < high
+    assert 0.95 <= level < 0.96
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ([1.1, 2.2, 3.3], [4.4, 5.5, 6.6]),
+        ([1.0, 4.0, 9.0, 16.0], [2.0, 3.0, 5.0, 7.0, 11.0, 13.0]),
+        ([1.0, 2.0, 2.0, 3.0] * 5, [2.0, 3.0, 4.0, 4.0, 4.0] * 5),
+        ([float(i) for i in range(40)], [i + 0.5 for i in range(5, 45)]),
+    ],
+)
+def test_mann_whitney_agrees_with_scipy(a: list[float], b: list[float]) -> None:
+    stats = pytest.importorskip("scipy.stats")
+    exact = len(set(a + b)) == len(a + b) and len(a + b) <= 60
+    expected = stats.mannwhitneyu(a, b, method="exact" if exact else "asymptotic").pvalue
+    assert mann_whitney_p(a, b) == pytest.approx(expected)
+
+
+def test_three_against_three_cannot_reach_five_percent() -> None:
+    assert mann_whitney_p([1, 2, 3], [40, 50, 60]) == pytest.approx(0.1)
+
+
+def test_cliffs_delta_spans_minus_one_to_one() -> None:
+    assert cliffs_delta([1, 2], [3, 4]) == -1
+    assert cliffs_delta([3, 4], [1, 2]) == 1
+    assert cliffs_delta([1, 2], [1, 2]) == 0
+
+
+def test_rates_are_averaged_harmonically_and_times_arithmetically() -> None:
+    assert average("samples_per_second", [30.0, 60.0]) == pytest.approx(40.0)
+    assert average("step_time", [30.0, 60.0]) == pytest.approx(45.0)
+    assert average("opset", [17, 18]) is None
+    with pytest.raises(ValueError, match="positive"):
+        harmonic_mean([1.0, 0.0])
+
+
+def test_quantile_is_an_observed_value() -> None:
+    assert quantile([1.0, 2.0, 10.0], 0.95) == 10.0
+    assert quantile([1.0, 2.0, 10.0], 0.5) == 2.0
+
+
+def test_noise_floor_is_the_largest_ratio_of_few_pairs() -> None:
+    floor = noise_floor([[1.0, 1.1], [2.0, 2.02], [5.0]])
+    assert floor is not None
+    assert floor.relative == pytest.approx(0.1)
+    assert (floor.pairs, floor.groups) == (2, 2)
+    assert noise_floor([[1.0], []]) is None
+
+
+def test_a_difference_below_the_noise_floor_is_not_one() -> None:
+    found = compare([1.00, 1.001, 1.002], [1.03, 1.031, 1.032], floor=FLOOR)
+    assert found is not None
+    assert found.verdict is Verdict.SAME
+    assert found.sureness is Sureness.OPEN
+    assert "noise floor" in found.reason
+
+
+def test_overlapping_ranges_are_not_distinguishable() -> None:
+    found = compare([1.0, 2.0, 3.0], [2.9, 4.0, 5.0], floor=FLOOR)
+    assert found is not None
+    assert found.verdict is Verdict.SAME
+    assert "overlap" in found.reason
+
+
+def test_three_clear_runs_a_side_are_tentative_and_say_so() -> None:
+    found = compare([1.0, 1.1, 1.2], [2.0, 2.1, 2.2], floor=FLOOR)
+    assert found is not None
+    assert (found.verdict, found.sureness) == (Verdict.BETTER, Sureness.TENTATIVE)
+    assert "too few runs for an interval" in found.reason
+    assert found.p is None
+
+
+def test_eight_clear_runs_a_side_are_firm() -> None:
+    a, b = [1 + i / 100 for i in range(8)], [2 + i / 100 for i in range(8)]
+    found = compare(a, b, floor=FLOOR)
+    assert found is not None
+    assert (found.verdict, found.sureness) == (Verdict.BETTER, Sureness.FIRM)
+    assert found.p is not None and found.p < 0.05
+    turned = compare(a, b, direction=Direction.HIGHER, floor=FLOOR)
+    assert turned is not None and turned.verdict is Verdict.WORSE
+
+
+def test_one_run_a_side_without_a_floor_decides_nothing() -> None:
+    found = compare([1.0], [100.0])
+    assert found is not None
+    assert found.verdict is Verdict.SAME
+
+
+def test_zero_times_do_not_divide_by_zero() -> None:
+    found = compare([0.0, 0.0], [1.0, 1.1], floor=FLOOR)
+    assert found is not None
+    assert math.isinf(found.factor)

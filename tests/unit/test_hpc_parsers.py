@@ -1,0 +1,395 @@
+"""What the parsers make of whole, broken and contradictory logs."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from transect.hpc.base import PARSERS, Run
+from transect.hpc.scan import Scanner
+
+DATA = Path(__file__).parent.parent / "data" / "hpc"
+HPL = (DATA / "hpl-2.0-netlib.txt").read_text()
+HPCC = (DATA / "hpcc-1.5.0-two-ranks.txt").read_text()
+MEMORY = (DATA / "memory-bandwidth-probe.txt").read_text()
+MATRIX = (DATA / "matrix-multiply-probe.txt").read_text()
+# The form of stream.c 5.10: 8 bytes, 10^7 elements; 2 x 80 MB in 8 ms are 20 GB/s.
+STREAM = """\
+-------------------------------------------------------------
+STREAM version $Revision: 5.10 $
+-------------------------------------------------------------
+This system uses 8 bytes per array element.
+-------------------------------------------------------------
+Array size = 10000000 (elements), Offset = 0 (elements)
+Each kernel will be executed 10 times.
+Number of Threads requested = 2
+Number of Threads counted = 2
+-------------------------------------------------------------
+Function    Best Rate MB/s  Avg time     Min time     Max time
+Copy:           20000.0     0.008100     0.008000     0.009000
+Scale:          16000.0     0.010100     0.010000     0.011000
+Add:            24000.0     0.010100     0.010000     0.011000
+Triad:          24000.0     0.010100     0.010000     0.011000
+-------------------------------------------------------------
+Solution Validates: avg error less than 1.000000e-13 on all three arrays
+-------------------------------------------------------------
+"""
+LOGS = {
+    "hpl": HPL,
+    "stream": STREAM,
+    "hpcc": HPCC,
+    "memory-bandwidth-probe": MEMORY,
+    "matrix-multiply-probe": MATRIX,
+}
+SCANNER = Scanner()
+
+
+def scan(text: str | bytes, scanner: Scanner = SCANNER) -> list[Run]:
+    raw = text.encode() if isinstance(text, str) else text
+    return list(scanner.scan(io.BytesIO(raw), "log"))
+
+
+def no_fault(runs: list[Run]) -> list[Run]:
+    assert runs, "nothing may be lost"
+    for run in runs:
+        assert "fault of the parser" not in run.reason, run.reason
+        assert bool(run.reason) == (run.status != "ok")
+    return runs
+
+
+def results(runs: list[Run]) -> list[object]:
+    return [(r.benchmark, r.status, [(m.name, m.printed) for m in r.metrics]) for r in runs]
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_a_whole_log_is_ok_and_all_its_rates_are_normalised(name: str) -> None:
+    (run,) = no_fault(scan(LOGS[name]))
+    assert (run.benchmark, run.status, run.reason) == (name, "ok", "")
+    assert any(m.normalised is not None for m in run.metrics)
+
+
+def test_values_keep_the_digits_of_the_log() -> None:
+    (run,) = scan(STREAM)
+    copy = run.metric("copy")
+    assert copy is not None and copy.printed == "20000.0" and copy.unit == "MB/s"
+    assert (
+        copy.normalised is not None
+        and copy.normalised.value == 2e10
+        and copy.normalised.unit == "B/s"
+    )
+
+
+DISGUISES: dict[str, Callable[[str], bytes]] = {
+    "CRLF": lambda t: t.replace("\n", "\r\n").encode(),
+    "UTF-16": lambda t: t.encode("utf-16"),
+    "UTF-16 big endian": lambda t: b"\xfe\xff" + t.encode("utf-16-be"),
+    "UTF-16 without a mark": lambda t: t.encode("utf-16-le"),
+    "UTF-8 with a mark": lambda t: b"\xef\xbb\xbf" + t.encode(),
+    "colours": lambda t: re.sub(r"(?m)^", "\x1b[0;31m", t).replace("\n", "\x1b[0m\n").encode(),
+    "NUL bytes": lambda t: (b"\0" * 100_000) + t.replace("e", "e\0").encode(),
+    "srun -l": lambda t: re.sub(r"(?m)^", "0: ", t).encode(),
+    "srun -l, padded": lambda t: re.sub(r"(?m)^", "  3: ", t).encode(),
+    "Open MPI tags": lambda t: re.sub(r"(?m)^", "[1,0]<stdout>:", t).encode(),
+    "a million characters": lambda t: b"x" * 1_000_000 + b"\n" + t.encode() + b"y" * 3_000_000,
+    "noise": lambda t: re.sub(r"(?m)^", "srun: job 1 queued\nINFO x=1\n", t).encode(),
+    "a progress bar": lambda t: b" 1%\r 2%\r" * 1000 + b"\n" + t.encode(),
+    "time stamps": lambda t: re.sub(r"(?m)^", "2026-01-31T12:00:00.1234567Z ", t).encode(),
+    "no line end": lambda t: t.rstrip("\n").encode(),
+}
+
+
+@pytest.mark.parametrize("disguise", DISGUISES)
+@pytest.mark.parametrize("name", LOGS)
+def test_a_disguised_log_yields_the_same_results(name: str, disguise: str) -> None:
+    runs = no_fault(scan(DISGUISES[disguise](LOGS[name])))
+    assert results(runs) == results(scan(LOGS[name]))
+
+
+def test_line_numbers_are_those_of_an_editor() -> None:
+    (run,) = scan("a\rb\rc\n\n" + HPL)
+    assert ("a\rb\rc\n\n" + HPL).split("\n")[run.line - 1].startswith("WR")
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_a_log_cut_after_any_line_is_never_ok_before_its_result_is_complete(name: str) -> None:
+    lines = LOGS[name].splitlines(keepends=True)
+    whole = results(scan(LOGS[name]))
+    seen_ok = False
+    for end in range(1, len(lines)):
+        runs = no_fault(scan("".join(lines[:end])))
+        if all(run.status == "ok" for run in runs):
+            seen_ok = True
+            assert results(runs) == whole
+        else:
+            assert not seen_ok, f"ok became {runs[-1].status} at line {end}"
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_a_log_cut_at_any_byte_of_its_result_never_yields_a_wrong_number(name: str) -> None:
+    text = LOGS[name]
+    full = {(m.name, m.printed) for run in scan(text) for m in run.metrics}
+    step = max(1, len(text) // 400)
+    for end in range(len(text) // 2, len(text), step):
+        for run in no_fault(scan(text[:end])):
+            if run.status == "ok":
+                assert {(m.name, m.printed) for m in run.metrics} <= full
+
+
+def test_several_runs_of_several_benchmarks_in_one_file() -> None:
+    runs = no_fault(
+        scan(HPL + STREAM + "Done\n" + MEMORY + HPCC + HPL + HPL + STREAM + STREAM + HPCC + MATRIX)
+    )
+    assert [r.benchmark for r in runs] == [
+        "hpl", "stream", "memory-bandwidth-probe", "hpcc", "hpl", "hpl", "stream", "stream", "hpcc",
+        "matrix-multiply-probe",
+    ]  # fmt: skip
+    assert {r.status for r in runs} == {"ok"}
+    assert [r.line for r in runs] == sorted({r.line for r in runs})
+
+
+ROW = re.compile(r"(?m)^(WR\S+ .* )(\S+ +)(\S+)$")
+RESIDUAL = re.compile(r"(?m)^(\|\|Ax-b.*= +)\S+( \.+ )PASSED")
+
+CASES = [
+    # log, how it is changed, status of the last run, part of its reason
+    (HPL, lambda t: RESIDUAL.sub(r"\1-nan\2FAILED", t), "invalid", "-nan FAILED"),
+    (HPL, lambda t: RESIDUAL.sub(r"\1 17.5\2FAILED", t), "invalid", "17.5 FAILED"),
+    (HPL, lambda t: RESIDUAL.sub(r"\1 17.5\2PASSED", t), "invalid", "threshold is 16.0"),
+    (HPL, lambda t: ROW.sub(r"\1\2 9.999e+03", t), "invalid", "9.999e+03 GFLOP/s, but"),
+    (HPL, lambda t: ROW.sub(r"\1\2 -1.0e+00", t), "invalid", "outside"),
+    (HPL, lambda t: ROW.sub(r"\1\2 nan", t), "invalid", "not a number"),
+    (HPL, lambda t: ROW.sub("problem size too large, exiting", t), "failed", "too large"),
+    (HPL, lambda t: t[: t.index("- The matrix")], "truncated", "0 of 1"),
+    (
+        HPL,
+        lambda t: t[: t.index("- The matrix")] + "srun: error: n1: task 0: Killed\n",
+        "failed",
+        "Killed",
+    ),
+    (HPL, lambda t: "srun: error: n1: task 0: Killed\n" + t + "Done\n", "ok", ""),
+    (HPL, lambda t: RESIDUAL.sub("", t), "invalid", "not verified"),
+    (
+        HPL,
+        lambda t: (
+            "HPL ERROR from process # 0, on line 440 of HPL_pdinfo:\n>>> Need at least 4 <<<\n"
+        ),
+        "failed",
+        "HPL ERROR",
+    ),
+    (STREAM, lambda t: t.replace("20000.0", "-20000.0"), "invalid", "outside"),
+    (STREAM, lambda t: t.replace("20000.0", "99000.0"), "invalid", "99000.0 MB/s, but"),
+    (STREAM, lambda t: t.replace("20000.0", "nan"), "invalid", "copy"),
+    (
+        STREAM,
+        lambda t: t.replace("Solution Validates", "Failed Validation on array a[]"),
+        "invalid",
+        "array a[]",
+    ),
+    (STREAM, lambda t: t[: t.index("Solution")], "truncated", "no validation"),
+    (STREAM, lambda t: t[: t.index("Triad")], "truncated", "triad"),
+    (
+        STREAM,
+        lambda t: t[: t.index("Triad")] + "slurmstepd: error: *** STEP CANCELLED\n",
+        "failed",
+        "CANCELLED",
+    ),
+    (STREAM, lambda t: t[: t.index("Function")], "truncated", "before the table"),
+    (HPCC, lambda t: t.replace("Success=1", "Success=0"), "invalid", "Success=0"),
+    (HPCC, lambda t: re.sub("HPL_Tflops=.*", "HPL_Tflops=77", t), "invalid", "77 TFLOP/s, but"),
+    (
+        HPCC,
+        lambda t: re.sub("StarSTREAM_Triad=.*", "StarSTREAM_Triad=-3", t),
+        "invalid",
+        "StarSTREAM_Triad",
+    ),
+    (HPCC, lambda t: re.sub("PTRANS_GBs=.*", "PTRANS_GBs=-1", t), "ok", ""),
+    (HPCC, lambda t: t[: t.index("End of Summary")], "truncated", "Begin of Summary"),
+    (
+        HPCC,
+        lambda t: t[: t.index("Begin of Summary")] + "MPI_ABORT was invoked on rank 0\n",
+        "failed",
+        "MPI_ABORT",
+    ),
+    (HPCC, lambda t: RESIDUAL.sub(r"\1-nan\2FAILED", t), "invalid", "-nan"),
+    (
+        MEMORY,
+        lambda t: re.sub(r"(sample copy 1) \S+", r"\1 0.000001", t),
+        "invalid",
+        "but the samples give",
+    ),
+    (MEMORY, lambda t: re.sub(r"sample copy 1 .*\n", "", t), "invalid", "samples are in the log"),
+    (MEMORY, lambda t: t.replace("passed", "FAILED", 1), "invalid", "wrong result: a"),
+    (MEMORY, lambda t: t.replace("status: ok", "status: invalid: x"), "invalid", "status"),
+    (MEMORY, lambda t: t.replace("bandwidth 1\n", "bandwidth 2\n", 1), "invalid", "format 2"),
+    (MATRIX, lambda t: re.sub(r"best \S+", "best 9e+30", t), "invalid", "outside"),
+    (MATRIX, lambda t: t[: t.index("status")], "truncated", "no last line"),
+]
+
+
+@pytest.mark.parametrize(
+    ("log", "change", "status", "reason"), CASES, ids=[f"{i}-{c[2]}" for i, c in enumerate(CASES)]
+)
+def test_status_and_reason(
+    log: str, change: Callable[[str], str], status: str, reason: str
+) -> None:
+    changed = change(log)
+    assert changed != log
+    run = no_fault(scan(changed))[-1]
+    assert run.status == status, run.reason
+    assert reason in run.reason
+
+
+def test_hpl_rows_of_amd_and_nvidia_and_a_rewritten_n() -> None:
+    residual = "||Ax-b||_oo/(eps*(||A||_oo*||x||_oo+||b||_oo)*N)=   0.0036928 ...... PASSED\n"
+    nvidia = (
+        "HPL-NVIDIA 23.5.0  -- NVIDIA accelerated HPL benchmark -- NVIDIA\nHPLinpack 2.1  --  x\n"
+        "N      :  100000 \nNB     :  1024\nP      :  1\nQ      :  2\n"
+        "[WARNING] Change Input N from 100000 to 99328\n"
+        "T/V                N    NB     P     Q         Time          Gflops (   per GPU)\n"
+        "WC0            99328  1024     1     2        10.00       6.533e+04 ( 3.267e+04)\n"
+        + residual
+        + "End of Tests.\n"
+    )
+    amd = (
+        "T/V            SWP       N    NB     P     Q          Time          Gflops\n"
+        "WRC11C2R4o     Mix  100000   384     1     2        100.00      6.6668e+03\n" + residual
+    )
+    one, two = no_fault(scan(nvidia + "HPLinpack 2.3  --  x\n" + amd))
+    assert (one.variant, one.version, one.parameters["N"], one.status) == (
+        "nvidia",
+        "23.5.0",
+        99328,
+        "ok",
+    )
+    assert one.metric("gflops_per_gpu") is not None and any("rewritten" in w for w in one.warnings)
+    assert (two.variant, two.version, two.parameters["SWP"], two.status) == (
+        "amd",
+        "2.3",
+        "Mix",
+        "ok",
+    )
+
+
+def test_hpl_names_the_tests_of_a_sweep_that_never_came() -> None:
+    cut = HPL.replace("NB     :      80", "NB     :      80      160")
+    runs = no_fault(scan(cut[: cut.index("Finished")]))
+    assert [r.status for r in runs] == ["ok", "truncated"] and "1 of 2 results" in runs[1].reason
+
+
+def test_stream_tables_of_64_labelled_ranks_are_kept_apart() -> None:
+    lines = STREAM.splitlines()
+    text = "".join(f"{rank:2d}: {line}\n" for line in lines for rank in range(64))
+    runs = no_fault(scan(text))
+    assert len(runs) == 64 and {r.status for r in runs} == {"ok"}
+    assert {m.printed for r in runs for m in r.metrics if m.name == "copy"} == {"20000.0"}
+
+
+def test_stream_tables_without_labels_are_all_found_and_warned_about() -> None:
+    text = "".join(f"{line}\n" * 8 for line in STREAM.splitlines())
+    runs = no_fault(scan(text))
+    assert len(runs) == 8 and {r.status for r in runs} == {"ok"}
+    assert all("interleave" in r.warnings[0] for r in runs)
+
+
+def test_a_cut_run_before_a_whole_one_does_not_take_its_rows() -> None:
+    runs = no_fault(scan(STREAM[: STREAM.index("Scale")] + STREAM))
+    assert [r.status for r in runs] == ["truncated", "ok"]
+
+
+def test_stream_in_binary_units() -> None:
+    text = (
+        STREAM.replace("Best Rate MB/s", "Rate (GiB/s)")
+        .replace("20000.0", "18.626")
+        .replace("16000.0", "14.901")
+    )
+    (run,) = no_fault(scan(text.replace("24000.0", "22.352")))
+    copy = run.metric("copy")
+    assert run.status == "ok" and copy is not None and copy.normalised is not None
+    assert copy.normalised.value == pytest.approx(2e10, rel=1e-4)
+
+
+def test_stream_of_mpi_counts_the_arrays_of_all_ranks() -> None:
+    text = STREAM.replace("Array size = 10000000", "Total Aggregate Array size = 10000000")
+    (run,) = no_fault(scan(text.replace("Offset", " Array size per MPI rank = 5000000, Offset")))
+    assert run.status == "ok" and run.parameters["array_size"] == 10_000_000
+
+
+def test_old_versions_of_hpcc_that_misspell_their_name() -> None:
+    old = HPCC.replace("Challenge", "Challange").replace("Success=1\n", "")
+    assert results(no_fault(scan(old))) == results(scan(HPCC))
+
+
+def test_probe_below_cache_size_claims_no_memory_bandwidth() -> None:
+    (run,) = scan(MEMORY)
+    assert run.parameters["beyond_cache"] == "no"
+    assert any("not the bandwidth of main memory" in w for w in run.warnings)
+    assert len(run.samples["copy"].values) == MEMORY.count("sample copy ")
+
+
+@pytest.mark.parametrize("name", list(PARSERS))
+def test_every_parser_is_described_and_has_usable_patterns(name: str) -> None:
+    parser = PARSERS.get(name)
+    assert parser.benchmark == name and parser.description
+    for pattern in (*parser.starts, *(parser.wants or ())):
+        assert re.compile(pattern).groups == 0, "no capturing groups"
+        assert not re.compile(pattern).match("")
+
+
+words = st.sampled_from(
+    [w for t in LOGS.values() for w in re.findall(r"\S+|\n", t)]
+    + [
+        "\n",
+        "\r",
+        "\0",
+        "\x1b[31m",
+        "9" * 5000,
+        "1e999",
+        "-nan",
+        "1e-9999",
+        "N : 9",
+        "W" * 99,
+        "é",
+        "0: ",
+    ]
+)
+garbled = st.lists(words, max_size=60).map(lambda ws: " ".join(ws).encode())
+
+
+@st.composite
+def mutated(draw: st.DrawFn) -> bytes:
+    raw = bytearray(LOGS[draw(st.sampled_from(sorted(LOGS)))].encode())
+    for _ in range(draw(st.integers(1, 8))):
+        start = draw(st.integers(0, len(raw)))
+        stop = start + draw(st.integers(0, 40))
+        raw[start:stop] = draw(st.one_of(st.binary(max_size=20), garbled))
+    return bytes(raw)
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.one_of(st.binary(max_size=300), garbled, mutated()), st.sampled_from([None, *LOGS]))
+def test_no_input_breaks_a_parser(raw: bytes, benchmark: str | None) -> None:
+    for run in no_fault(scan(raw, SCANNER if benchmark is None else FORCED[benchmark])):
+        assert Run.model_validate_json(run.model_dump_json()) == run
+
+
+FORCED = {name: Scanner(name) for name in LOGS}
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(1, 200), st.sampled_from(sorted(LOGS)))
+def test_the_size_of_a_read_does_not_matter(size: int, name: str) -> None:
+    class Dribble(io.BytesIO):
+        def read(self, _: int | None = -1) -> bytes:
+            return super().read(size)
+
+        def readline(self, _: int | None = -1) -> bytes:
+            return super().readline(size % 7)
+
+    text = LOGS[name].replace("\n", "\n\n")
+    assert results(list(SCANNER.scan(Dribble(text.encode()), "log"))) == results(scan(text))

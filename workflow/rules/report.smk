@@ -1,0 +1,30 @@
+# The report, whatever became of the cells.
+
+
+rule make_report:
+    input:
+        FLOW.records(),
+    output:
+        html=report(
+            f"{FLOW.folder}/report.html",
+            caption="../report/report.rst",
+            category="report",
+        ),
+        table=f"{FLOW.folder}/records.parquet",
+        summary=f"{FLOW.folder}/summary.json",
+    params:
+        state=FLOW.report_state(),
+    resources:
+        machine=1,
+    shell:
+        "{FLOW.python:q} -m transect.execution.make_report"
+        " --study {FLOW.study_file:q} --results {FLOW.results:q}"
+
+
+rule check_strict:
+    input:
+        f"{FLOW.folder}/summary.json",
+    output:
+        f"{FLOW.folder}/strict.ok",
+    shell:
+        "{FLOW.python:q} -m transect.execution.strict --summary {input:q} --out {output:q}"
