@@ -6,6 +6,7 @@ import json
 
 import psutil
 import pytest
+
 from conftest import ROOT
 
 pytestmark = pytest.mark.study

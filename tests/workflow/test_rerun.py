@@ -27,7 +27,11 @@ infer:
     - {workloads: [iris-mlp-ce], runtimes: [python, torch-eager], exporters: [torchscript]}
 ingest: {paths: [logs]}
 """
-REPORT = {"results/small/report.html", "results/small/records.parquet", "results/small/summary.json"}
+REPORT = {
+    "results/small/report.html",
+    "results/small/records.parquet",
+    "results/small/summary.json",
+}
 CONFIG = "study=small.yaml"
 
 

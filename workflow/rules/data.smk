@@ -6,11 +6,11 @@ rule prepare_data:
         lambda wildcards: FLOW.inputs("data", wildcards.cell),
     output:
         update(FLOW.pattern("data")),
-    params:
-        fingerprint=lambda wildcards: FLOW.fingerprint("data", wildcards.cell),
     priority: lambda wildcards: FLOW.order("data", wildcards.cell)
     resources:
         machine=1,
         attempt=lambda wildcards, attempt: attempt,
+    params:
+        fingerprint=lambda wildcards: FLOW.fingerprint("data", wildcards.cell),
     shell:
         FLOW.command("data")

@@ -4,11 +4,11 @@
 rule make_environment:
     output:
         FLOW.environment_stamp(),
-    params:
-        lock=lambda wildcards: FLOW.lock_hash(wildcards.environment),
     resources:
         machine=1,
         runtime=60,
+    params:
+        lock=lambda wildcards: FLOW.lock_hash(wildcards.environment),
     shell:
         "{FLOW.python:q} -m transect.execution.build_environment"
         " --name {wildcards.environment} --out {output:q}"

@@ -6,11 +6,11 @@ rule export_model:
         lambda wildcards: FLOW.inputs("export", wildcards.cell),
     output:
         update(FLOW.pattern("export")),
-    params:
-        fingerprint=lambda wildcards: FLOW.fingerprint("export", wildcards.cell),
     priority: lambda wildcards: FLOW.order("export", wildcards.cell)
     resources:
         machine=1,
         attempt=lambda wildcards, attempt: attempt,
+    params:
+        fingerprint=lambda wildcards: FLOW.fingerprint("export", wildcards.cell),
     shell:
         FLOW.command("export")

@@ -6,12 +6,12 @@ rule run_benchmark:
         lambda wildcards: FLOW.inputs("bench", wildcards.cell),
     output:
         update(FLOW.pattern("bench")),
-    params:
-        fingerprint=lambda wildcards: FLOW.fingerprint("bench", wildcards.cell),
     priority: lambda wildcards: FLOW.order("bench", wildcards.cell)
     resources:
         machine=1,
         attempt=lambda wildcards, attempt: attempt,
+    params:
+        fingerprint=lambda wildcards: FLOW.fingerprint("bench", wildcards.cell),
     shell:
         FLOW.command("bench")
 
@@ -21,11 +21,11 @@ rule ingest_logs:
         lambda wildcards: FLOW.logs(wildcards.cell),
     output:
         update(FLOW.pattern("ingest")),
-    params:
-        fingerprint=lambda wildcards: FLOW.fingerprint("ingest", wildcards.cell),
     priority: lambda wildcards: FLOW.order("ingest", wildcards.cell)
     resources:
         machine=1,
         attempt=lambda wildcards, attempt: attempt,
+    params:
+        fingerprint=lambda wildcards: FLOW.fingerprint("ingest", wildcards.cell),
     shell:
         FLOW.command("ingest")

@@ -6,11 +6,11 @@ rule run_inference:
         lambda wildcards: FLOW.inputs("infer", wildcards.cell),
     output:
         update(FLOW.pattern("infer")),
-    params:
-        fingerprint=lambda wildcards: FLOW.fingerprint("infer", wildcards.cell),
     priority: lambda wildcards: FLOW.order("infer", wildcards.cell)
     resources:
         machine=1,
         attempt=lambda wildcards, attempt: attempt,
+    params:
+        fingerprint=lambda wildcards: FLOW.fingerprint("infer", wildcards.cell),
     shell:
         FLOW.command("infer")

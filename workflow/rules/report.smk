@@ -12,10 +12,10 @@ rule make_report:
         ),
         table=f"{FLOW.folder}/records.parquet",
         summary=f"{FLOW.folder}/summary.json",
-    params:
-        state=FLOW.report_state(),
     resources:
         machine=1,
+    params:
+        state=FLOW.report_state(),
     shell:
         "{FLOW.python:q} -m transect.execution.make_report"
         " --study {FLOW.study_file:q} --results {FLOW.results:q}"

@@ -7,12 +7,12 @@ rule train_cell:
         lambda wildcards: FLOW.inputs("train", wildcards.cell),
     output:
         update(FLOW.pattern("train")),
-    params:
-        fingerprint=lambda wildcards: FLOW.fingerprint("train", wildcards.cell),
     priority: lambda wildcards: FLOW.order("train", wildcards.cell)
     resources:
         machine=1,
         attempt=lambda wildcards, attempt: attempt,
+    params:
+        fingerprint=lambda wildcards: FLOW.fingerprint("train", wildcards.cell),
     shell:
         FLOW.command("train")
 
@@ -22,11 +22,11 @@ rule train_reference:
         lambda wildcards: FLOW.inputs("reference", wildcards.cell),
     output:
         update(FLOW.pattern("reference")),
-    params:
-        fingerprint=lambda wildcards: FLOW.fingerprint("reference", wildcards.cell),
     priority: lambda wildcards: FLOW.order("reference", wildcards.cell)
     resources:
         machine=1,
         attempt=lambda wildcards, attempt: attempt,
+    params:
+        fingerprint=lambda wildcards: FLOW.fingerprint("reference", wildcards.cell),
     shell:
         FLOW.command("reference")

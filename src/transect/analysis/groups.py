@@ -129,22 +129,26 @@ def group_labels(groups: Sequence[Group], always: Iterable[str] = ()) -> dict[Ce
 class Floors:
     """Noise floor per stage, workload and metric, from repeats of the same cell.
 
-    Over-subscribed and disturbed groups are left out. A workload without repeats takes the
-    floor of all workloads of its stage.
+    Over-subscribed groups are left out, and disturbed ones as long as others have repeats.
+    A workload without repeats takes the floor of all workloads of its stage.
     """
 
     def __init__(self, groups: Sequence[Group]) -> None:
-        self._groups = [g for g in groups if not g.over_subscribed and not g.disturbed]
+        self._groups = [group for group in groups if not group.over_subscribed]
         self._cache: dict[tuple[str, str | None, str], NoiseFloor | None] = {}
 
     def get(self, stage: str, workload: str | None, name: str) -> NoiseFloor | None:
         """Return the floor of one metric, or None when nothing was run twice."""
         key = (stage, workload, name)
         if key not in self._cache:
-            own = [g for g in self._groups if g.cell.stage == stage and g.cell.workload == workload]
-            floor = noise_floor(group.values(name) for group in own)
-            if floor is None:
-                wider = [group for group in self._groups if group.cell.stage == stage]
-                floor = noise_floor(group.values(name) for group in wider)
-            self._cache[key] = floor
+            staged = [group for group in self._groups if group.cell.stage == stage]
+            quiet = [group for group in staged if not group.disturbed]
+            tries = (
+                [group for group in quiet if group.cell.workload == workload],
+                quiet,
+                [group for group in staged if group.cell.workload == workload],
+                staged,
+            )
+            floors = (noise_floor(group.values(name) for group in some) for some in tries)
+            self._cache[key] = next((floor for floor in floors if floor is not None), None)
         return self._cache[key]

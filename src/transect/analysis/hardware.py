@@ -51,9 +51,10 @@ def benchmark_values(records: Iterable[Record]) -> list[BenchmarkValue]:
             continue
         runs = record.details.get("runs")
         entries = [run for run in runs if isinstance(run, dict)] if isinstance(runs, list) else []
-        if record.metrics:
+        if record.metrics and (record.stage == "bench" or not entries):
             rows += _from_metrics(record)
-            # The record's own metrics are the valid runs of a bench record already.
+            # The record's own metrics are the valid runs of a bench record already; an ingest
+            # record joins many files, and only its runs tell which number is whose.
             entries = [run for run in entries if not _is_valid(run)]
         for run in entries:
             rows += _from_run(record, run)

@@ -46,7 +46,11 @@ def _programs() -> list[Row]:
     rows = []
     mpi = find_mpiexec(None)
     rows.append(
-        _row("mpiexec", "found" if mpi else "not needed", mpi or "environments bring Open MPI's wheel")
+        _row(
+            "mpiexec",
+            "found" if mpi else "not needed",
+            mpi or "environments bring Open MPI's wheel",
+        )
     )
     for name, use in _TOOLCHAINS.items():
         path = shutil.which(name)
@@ -79,9 +83,7 @@ def _rows() -> list[Row]:
     for name in RUNTIMES:
         for provider in ("cpu", "cuda"):
             workload = WORKLOADS.names()[0]
-            cell = Cell(
-                stage="infer", workload=workload, runtime=name, provider=provider, batch=1
-            )
+            cell = Cell(stage="infer", workload=workload, runtime=name, provider=provider, batch=1)
             reason = RUNTIMES.get(name).supports(cell)
             state = "skipped" if reason else "available"
             rows.append(_row(f"runtime {name} on {provider}", state, reason or ""))

@@ -36,6 +36,4 @@ def unknown_name(kind: str, given: str, known: Iterable[str], where: str = "") -
     near = difflib.get_close_matches(given, names, n=1, cutoff=0.5)
     hint = f" did you mean '{near[0]}'?" if near else ""
     prefix = f"{where}: " if where else ""
-    return BadInput(
-        f"{prefix}unknown {kind} '{given}':{hint} Known: {', '.join(names) or 'none'}"
-    )
+    return BadInput(f"{prefix}unknown {kind} '{given}':{hint} Known: {', '.join(names) or 'none'}")

@@ -112,7 +112,9 @@ class Record(BaseModel):
     ended: str = Field(description="UTC, ISO 8601")
     metrics: list[MetricValue] = []
     samples: dict[str, Samples] = {}
-    details: dict[str, Any] = Field(default={}, description="facts of the stage, see docs/record.md")
+    details: dict[str, Any] = Field(
+        default={}, description="facts of the stage, see docs/record.md"
+    )
     parameters: dict[str, Any] = Field(default={}, description="the spec that the cell ran with")
     provenance: dict[str, Any] = {}
 
@@ -144,4 +146,6 @@ def read_record(path: Path) -> Record:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "file"
-        raise BadInput(f"{path}: not a record of schema {SCHEMA_VERSION}: {where}: {first['msg']}") from None
+        raise BadInput(
+            f"{path}: not a record of schema {SCHEMA_VERSION}: {where}: {first['msg']}"
+        ) from None

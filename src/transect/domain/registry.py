@@ -99,7 +99,9 @@ def load_plugin_folders() -> list[ModuleType]:
             if path.name.startswith("_"):
                 continue
             # The path is part of the name: two folders may hold files of one name.
-            name = f"transect_plugin_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
+            name = (
+                f"transect_plugin_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
+            )
             if name not in sys.modules:
                 spec = importlib.util.spec_from_file_location(name, path)
                 assert spec is not None and spec.loader is not None

@@ -28,7 +28,9 @@ def _mapping(loader: _Strict, node: yaml.MappingNode) -> dict[Any, Any]:
             line = key_node.start_mark.line + 1
             raise BadInput(f"{loader.name}:{line}: key '{key}' stands twice in one mapping")
         seen.add(key)
-    return {loader.construct_object(k): loader.construct_object(v, deep=True) for k, v in node.value}
+    return {
+        loader.construct_object(k): loader.construct_object(v, deep=True) for k, v in node.value
+    }
 
 
 _Strict.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
@@ -65,7 +67,9 @@ def _keys_at(model: type[BaseModel], location: tuple[Any, ...]) -> list[str]:
     schema = model.model_json_schema()
     place: dict[str, Any] = schema
     for part in location[:-1]:
-        place = place["items"] if isinstance(part, int) else place.get("properties", {}).get(part, {})
+        place = (
+            place["items"] if isinstance(part, int) else place.get("properties", {}).get(part, {})
+        )
         for choice in [place, *place.get("anyOf", [])]:
             if "$ref" in choice:
                 place = schema["$defs"][choice["$ref"].rsplit("/", 1)[1]]

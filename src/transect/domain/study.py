@@ -104,7 +104,9 @@ class Study(_Model):
     title: str = ""
     questions: list[str] = []
     seed: int = Field(default=20261120, ge=0)
-    plugins: list[str] = Field(default=[], description="plug-in folders, relative to the study file")
+    plugins: list[str] = Field(
+        default=[], description="plug-in folders, relative to the study file"
+    )
     limits: Limits = Limits()
     workloads: dict[str, dict[str, Any]] = {}
     train: Train = Train()
@@ -112,7 +114,9 @@ class Study(_Model):
     infer: Infer = Infer()
     bench: Bench = Bench()
     ingest: Ingest = Ingest()
-    published: list[dict[str, Any]] = Field(default=[], description="published figures to compare with")
+    published: list[dict[str, Any]] = Field(
+        default=[], description="published figures to compare with"
+    )
 
 
 class System(_Model):

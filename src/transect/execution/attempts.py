@@ -12,7 +12,7 @@ import psutil
 
 from transect.domain.files import write_atomic
 
-__all__ = ["Attempt", "CELL_VARIABLE", "clear_leftovers"]
+__all__ = ["CELL_VARIABLE", "Attempt", "clear_leftovers"]
 
 CELL_VARIABLE = "TRANSECT_CELL"
 

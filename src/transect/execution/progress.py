@@ -60,7 +60,9 @@ def note_progress(paths: StudyPaths, record: Record) -> None:
     with os.fdopen(handle, "wb") as stream:
         stream.write((json.dumps(row) + "\n").encode())
     mark = {"ok": "ok     ", "failed": "FAILED ", "skipped": "skipped"}[record.status.value]
-    reason = f" ({record.cause.value}: {record.message.splitlines()[0][:100]})" if record.cause else ""
+    reason = (
+        f" ({record.cause.value}: {record.message.splitlines()[0][:100]})" if record.cause else ""
+    )
     print(f"[transect] {mark} {record.cell_id}{reason}", file=sys.stderr)
     try:
         lines = paths.progress.read_text(encoding="utf-8").splitlines()

@@ -178,7 +178,9 @@ def run_job(job: Job, attempt: int) -> Record:
         parameters=job.spec.get("parameters", {}),
         provenance={
             **collect(),
-            "environment": {k: job.environment[k] for k in ("name", "lock_hash") if job.environment},
+            "environment": {
+                k: job.environment[k] for k in ("name", "lock_hash") if job.environment
+            },
             "libraries": result.libraries,
             "mpi": result.libraries.get("mpi"),
             "variables": variables,

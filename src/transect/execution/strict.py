@@ -17,12 +17,16 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
     failures = [
-        one for one in json.loads(given.summary.read_text())["failures"] if one["status"] == "failed"
+        one
+        for one in json.loads(given.summary.read_text())["failures"]
+        if one["status"] == "failed"
     ]
     if failures:
         print(f"transect: strict: {len(failures)} cells failed:", file=sys.stderr)
         for one in failures:
-            print(f"  {one['stage']}/{one['cell']}: {one['cause']}: {one['message']}", file=sys.stderr)
+            print(
+                f"  {one['stage']}/{one['cell']}: {one['cause']}: {one['message']}", file=sys.stderr
+            )
         return 1
     given.out.write_text("no cell failed\n")
     return 0

@@ -38,7 +38,9 @@ class Flow:
         self.study_file = find_study(str(config["study"]))
         self.results = str(config["results"])
         if str(config["strict"]).lower() not in ("true", "false"):
-            raise BadInput(f"config: key 'strict': expected true or false, found {config['strict']!r}")
+            raise BadInput(
+                f"config: key 'strict': expected true or false, found {config['strict']!r}"
+            )
         self.strict = str(config["strict"]).lower() == "true"
         plan = make_plan(self.study_file, find_system(str(config["system"])), Path(self.results))
         self.folder = str(plan.paths.folder)

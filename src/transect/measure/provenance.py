@@ -36,7 +36,9 @@ def _read(path: str) -> str:
 
 def _cgroup() -> dict[str, str]:
     """Return the limits of this process's cgroup (version 2), as text; empty when unlimited."""
-    line = next((row for row in _read("/proc/self/cgroup").splitlines() if row.startswith("0::")), "")
+    line = next(
+        (row for row in _read("/proc/self/cgroup").splitlines() if row.startswith("0::")), ""
+    )
     folder = "/sys/fs/cgroup" + line[3:].rstrip("/")
     names = ("cpu.max", "memory.max", "cpuset.cpus.effective")
     return {name: text for name in names if (text := _read(f"{folder}/{name}"))}
@@ -49,7 +51,7 @@ def _machine() -> dict[str, Any]:
         key, _, value = line.partition(":")
         fields.setdefault(key.strip(), set()).add(value.strip())
     memory = _read("/proc/meminfo").splitlines()[:1]
-    nodes = [p for p in Path("/sys/devices/system/node").glob("node[0-9]*")]
+    nodes = list(Path("/sys/devices/system/node").glob("node[0-9]*"))
     return {
         "host": socket.gethostname(),
         "cpu_model": next(iter(fields.get("model name", {platform.processor() or "unknown"}))),
@@ -81,9 +83,7 @@ def gpus() -> list[dict[str, Any]]:
                 "name": str(pynvml.nvmlDeviceGetName(handle)),
                 "driver": str(pynvml.nvmlSystemGetDriverVersion()),
                 "memory_bytes": int(pynvml.nvmlDeviceGetMemoryInfo(handle).total),
-                "sm_clock_mhz": int(
-                    pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM)
-                ),
+                "sm_clock_mhz": int(pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM)),
             }
         )
     pynvml.nvmlShutdown()
@@ -113,10 +113,14 @@ def git_state() -> dict[str, Any]:
 def speed_variables(environment: dict[str, str] | None = None) -> dict[str, str]:
     """Return the environment variables that change speed."""
     source = os.environ if environment is None else environment
-    return {name: value for name, value in sorted(source.items()) if name.startswith(_SPEED_PREFIXES)}
+    return {
+        name: value for name, value in sorted(source.items()) if name.startswith(_SPEED_PREFIXES)
+    }
 
 
 def collect() -> dict[str, Any]:
     """Return machine, code and job: the part of a record's provenance that no payload knows."""
-    slurm = {k: v for k, v in sorted(os.environ.items()) if k in ("SLURM_JOB_ID", "SLURM_JOB_NODELIST")}
+    slurm = {
+        k: v for k, v in sorted(os.environ.items()) if k in ("SLURM_JOB_ID", "SLURM_JOB_NODELIST")
+    }
     return {**_machine(), "git": git_state(), "slurm": slurm}

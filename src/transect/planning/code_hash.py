@@ -68,9 +68,7 @@ def _hash(roots: frozenset[Path]) -> str:
     files: set[Path] = set()
     for root in roots:
         files |= closure(root) if root.suffix == ".py" else {root}
-    return digest(
-        part for path in sorted(files) for part in (path.name, _text(path))
-    )[:16]
+    return digest(part for path in sorted(files) for part in (path.name, _text(path)))[:16]
 
 
 def code_hash(roots: Iterable[Path]) -> str:

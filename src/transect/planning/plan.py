@@ -151,7 +151,9 @@ def _index(cells: list[Cell], framework: str) -> dict[tuple[Any, ...], str]:
     return ids
 
 
-def _spec(cell: Cell, study: Study, system: System, parameters: Parameters | None) -> dict[str, Any]:
+def _spec(
+    cell: Cell, study: Study, system: System, parameters: Parameters | None
+) -> dict[str, Any]:
     """Return what one cell's payload is told: nothing in it may change without a reason to rerun."""
     spec: dict[str, Any] = {"study": study.name, "cell": cell.axes(), "cell_id": cell.id}
     values = parameters.model_dump() if parameters else {}

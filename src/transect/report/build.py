@@ -114,10 +114,10 @@ def _grouped(findings: Sequence[Finding]) -> list[tuple[str, list[tuple[str, Fin
 
 def _under(heading: str, text: str) -> str:
     """Drop from a sentence the name that stands above it already."""
-    if text.startswith(f"{heading} "):
-        rest = text.removeprefix(f"{heading} ")
-        return rest[:1].upper() + rest[1:]
-    return text.removeprefix(f"{heading}: ")
+    rest = text.removeprefix(f"{heading}: ").removeprefix(f"{heading} ")
+    # Names of frameworks keep their small letters; words that begin a sentence do not.
+    plain = ("computing", "communication", "loading", "going", "no", "on")
+    return rest[:1].upper() + rest[1:] if rest.split(" ")[0] in plain else rest
 
 
 def _summary(context: Context, findings: Sequence[Finding]) -> dict[str, Any]:

@@ -55,7 +55,9 @@ def prepare(spec: dict[str, Any], out: Path) -> dict[str, Any]:
         raise BadInput(f"{name} ends in {outputs} outputs for {len(samples.classes)} classes")
     train, test = split(samples.y, parameters.test_fraction, seed)
     if len(train) < parameters.batch:
-        raise BadInput(f"{name}: batch {parameters.batch} exceeds the {len(train)} training samples")
+        raise BadInput(
+            f"{name}: batch {parameters.batch} exceeds the {len(train)} training samples"
+        )
     x_train, x_test = dataset.normalise(samples.x[train], samples.x[test])
     out.mkdir(parents=True, exist_ok=True)
     np.savez(

@@ -102,7 +102,11 @@ def error_facts(error: BaseException) -> dict[str, str]:
     """Name the cause of an exception in the words of the record."""
     name, text = type(error).__name__, str(error)
     lower = text.lower()
-    if isinstance(error, MemoryError) or name == "OutOfMemoryError" or "can't allocate memory" in lower:
+    if (
+        isinstance(error, MemoryError)
+        or name == "OutOfMemoryError"
+        or "can't allocate memory" in lower
+    ):
         cause = "out-of-memory"
     elif isinstance(error, ImportError):
         cause = "missing-dependency"

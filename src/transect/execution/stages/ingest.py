@@ -21,9 +21,7 @@ def files_below(path: Path) -> list[Path]:
     """Return the file itself, or every file below the folder, sorted; links are not followed."""
     if path.is_file():
         return [path]
-    return sorted(
-        Path(folder) / name for folder, _, names in os.walk(path) for name in names
-    )
+    return sorted(Path(folder) / name for folder, _, names in os.walk(path) for name in names)
 
 
 def result_of(runs: Sequence[Run], *, must_have: bool) -> Result:

@@ -20,7 +20,7 @@ from transect.training.costs import step_costs
 from transect.training.strategies import STRATEGIES
 from transect.training.workloads import WORKLOADS, Parameters
 
-__all__ = ["Train", "WARMUP_STEPS"]
+__all__ = ["WARMUP_STEPS", "Train"]
 
 # Left out of medians, kept in the samples: caches, allocators and branch predictors settle.
 WARMUP_STEPS = 5
@@ -98,9 +98,7 @@ def _merge(job: Job, facts: list[dict[str, Any]], series: list[dict[str, Any]]) 
     accuracy = correct / total
     reached = np.flatnonzero(accuracy >= parameters.quality_target)
     steady = merged["step_time"][min(WARMUP_STEPS, len(steps) - 1) :]
-    median = {
-        name: float(np.median(merged[name][-len(steady) :])) for name in merged
-    }
+    median = {name: float(np.median(merged[name][-len(steady) :])) for name in merged}
     low, high = wilson(int(correct[-1]), total)
     values: dict[str, float] = {
         "samples_per_second": cell.batch / median["step_time"],  # type: ignore[operator]

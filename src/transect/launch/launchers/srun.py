@@ -28,4 +28,6 @@ class Srun:
             "--kill-on-bad-exit=1",
             "--mpi=pmix",
         ]
-        return [([*command, *request.command], thread_variables(request.threads) | request.variables)]
+        return [
+            ([*command, *request.command], thread_variables(request.threads) | request.variables)
+        ]

@@ -101,7 +101,7 @@ def legend(
             '<svg width="28" height="14" viewBox="0 0 28 14" aria-hidden="true">'
             f"{stroke if line else ''}{path if symbol else ''}</svg>"
         )
-        drawn.append(LegendItem(svg=Markup(svg), text=text)  # noqa: S704 no foreign text)
+        drawn.append(LegendItem(svg=Markup(svg), text=text))  # noqa: S704 ours
     return drawn
 
 

@@ -73,7 +73,8 @@ def _best(context: Context, groups: list[Group], name: str, where: str) -> list[
     elif result.tied:
         others = [labels[group.cell] for group in result.tied]
         plural = "answer first" if name == "latency" else "serve most"
-        text = f"{where}: {label} and {names(others)} {plural}, not distinguishable at {value}."
+        tied = names([label, *others], 4)
+        text = f"{where}: {tied} {plural}, not distinguishable: the best median is {value}."
         sureness = Sureness.OPEN
     else:
         assert result.comparison is not None and result.runner_up is not None

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from transect.analysis.bounds import step_bound
-from transect.analysis.comparisons import Sureness
+from transect.analysis.comparisons import Sureness, Verdict, compare
 from transect.analysis.groups import Group, group_labels, is_wrong
 from transect.analysis.scaling import METRIC, efficiencies
+from transect.analysis.statistics import NoiseFloor
 from transect.domain.cell import Cell
+from transect.domain.metrics import Direction
 from transect.report.context import Context
 from transect.report.findings.finding import Finding, Race, machine_differences, names, race
 from transect.report.text import count, number, percent, quantity
@@ -74,7 +76,7 @@ def _fastest(
     if result.tied:
         others = [labels[group.cell] for group in result.tied]
         text = (
-            f"{workload}: {label} and {names(others)} reach {target} soonest and cannot be told "
+            f"{workload}: {names([label, *others], 4)} reach {target} soonest and cannot be told "
             f"apart: the best median is {took}."
         )
         sureness = Sureness.OPEN
@@ -90,7 +92,8 @@ def _fastest(
     evidence += _caveats(result)
     if left_out:
         evidence.append(left_out)
-    if best.disturbed or not best.values("equality_ratio"):
+    rival = result.runner_up
+    if best.disturbed or (rival and rival.disturbed) or not best.values("equality_ratio"):
         sureness = Sureness.TENTATIVE if sureness is Sureness.FIRM else sureness
     return [
         _finding("fastest", text, "; ".join(evidence), sureness, workload),
@@ -178,18 +181,27 @@ def _scaling(
         gain = top.rate / top.base_rate
         verb = f"speeds training up {number(gain)} times" if gain > 1 else (
             f"slows training down to {percent(gain)}")  # fmt: skip
-        noise = floor.relative if floor else 0.0
-        if abs(gain - 1) <= noise:
-            verb = "changes the speed by less than the noise floor"
+        claim = f"{verb}, an efficiency of {percent(top.value)}"
+        sureness = Sureness.TENTATIVE
+        found_difference = compare(
+            top.group.values(METRIC),
+            top.base.values(METRIC),
+            direction=Direction.HIGHER,
+            floor=floor,
+        )
+        if found_difference is None or found_difference.verdict is Verdict.SAME:
+            claim, sureness = "makes no difference in speed that stands out", Sureness.OPEN
+            note += f"; {found_difference.reason}" if found_difference else ""
         text = (
             f"{workload}: going from {count(base.ranks, 'rank')} to {cell.ranks} with "
-            f"{cell.framework} · {cell.strategy} {verb}, an efficiency of {percent(top.value)}."
+            f"{cell.framework} · {cell.strategy} {claim}."
         )
         evidence = (
             f"{top.kind} scaling, base {labels[base]} at {number(top.base_rate)} samples/s, "
-            f"then {number(top.rate)} samples/s{note}"
+            f"then {number(top.rate)} samples/s; "
+            f"{_floor_text(floor)}{note}"
         )
-        found.append(_finding("scaling", text, evidence, Sureness.TENTATIVE, workload))
+        found.append(_finding("scaling", text, evidence, sureness, workload))
     odd = [one for one in every if one.superlinear]
     if odd:
         worst = max(odd, key=lambda one: one.value)
@@ -201,6 +213,10 @@ def _scaling(
         evidence = f"base {labels[worst.base.cell]} at {number(worst.base_rate)} samples/s"
         found.append(_finding("suspect", text, evidence, Sureness.OPEN, workload))
     return found
+
+
+def _floor_text(floor: NoiseFloor | None) -> str:
+    return f"noise floor {percent(floor.relative, 1)}" if floor else "no noise floor known"
 
 
 def equality_findings(context: Context) -> list[Finding]:

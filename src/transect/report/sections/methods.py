@@ -13,7 +13,7 @@ _RULES = (
      "confidence interval that assumes no distribution; with two to five the smallest and largest "
      "value, called a range."),
     ("Noise floor", "The 95th percentile of the ratios between repeats of the same cell (A/A "
-     "pairs), per workload and metric. Disturbed and over-subscribed cells are left out."),
+     "pairs), per workload and metric. Over-subscribed cells are left out, and disturbed ones as long as others were repeated."),
     ("Differences", "Called one only above the noise floor and when intervals, or ranges, do not "
      "overlap. From six values a side the Mann-Whitney test has to agree at 5 %; Cliff's delta "
      "gives the size of the effect. Three against three values cannot get below p = 0.1."),

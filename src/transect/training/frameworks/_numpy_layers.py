@@ -71,7 +71,9 @@ def _pool(x: Array, size: int) -> tuple[Array, Backward]:
     return np.take_along_axis(flat, where, axis=-1)[..., 0], backward
 
 
-def forward(layer: Layer, x: Array, weight: Array | None, bias: Array | None) -> tuple[Array, Backward]:
+def forward(
+    layer: Layer, x: Array, weight: Array | None, bias: Array | None
+) -> tuple[Array, Backward]:
     """Run one layer; the returned function runs it backwards."""
     match layer:
         case Linear():

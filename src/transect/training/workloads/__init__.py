@@ -17,7 +17,9 @@ class Parameters(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    batch: int = Field(gt=0, description="global batch; the last partial batch of an epoch is left out")
+    batch: int = Field(
+        gt=0, description="global batch; the last partial batch of an epoch is left out"
+    )
     epochs: int = Field(gt=0)
     learning_rate: float = Field(gt=0)
     momentum: float = Field(default=0.0, ge=0, lt=1)

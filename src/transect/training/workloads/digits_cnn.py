@@ -24,4 +24,6 @@ class DigitsCnn:
         Flatten(),
         Linear(32 * 2 * 2, 10),
     )
-    defaults = Parameters(batch=64, epochs=10, learning_rate=0.02, momentum=0.9, quality_target=0.95)
+    defaults = Parameters(
+        batch=64, epochs=10, learning_rate=0.02, momentum=0.9, quality_target=0.95
+    )

@@ -29,6 +29,4 @@ class IrisMlpCrossEntropy:
     dataset = "iris"
     sample = (4,)
     layers = (Linear(4, 30), ReLU(), Linear(30, 20), ReLU(), Linear(20, 3))
-    defaults = Parameters(
-        batch=16, epochs=60, learning_rate=0.02, momentum=0.9, quality_target=0.9
-    )
+    defaults = Parameters(batch=16, epochs=60, learning_rate=0.02, momentum=0.9, quality_target=0.9)

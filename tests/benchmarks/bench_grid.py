@@ -1,0 +1,331 @@
+"""What transect adds to Snakemake on a large grid: dry run and no-op run against bare workflows.
+
+Run by hand: `python tests/benchmarks/bench_grid.py [--cells 1000 5000] [--pairs 5] [--where]`.
+
+Three workflows of equally many jobs run in turn, in a temporary folder, under the same profile:
+
+transect    a study of that many train cells of two frameworks (plus data, references, report)
+bare        `shell:` jobs without inputs, and a target that wants them all
+same edges  a bare workflow whose jobs take the inputs that train cells take: data, reference and
+            environment; its report and target take all. What is left is transect's own part.
+
+No payload runs: for the no-op run every output is written by hand and Snakemake's metadata come
+from `snakemake --touch`. `--where` profiles one dry run and names our functions in it.
+Prints ratios of medians; asserts nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import pstats
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from importlib.metadata import version
+from pathlib import Path
+
+from transect.domain.paths import ROOT
+from transect.domain.record import Record, Status, write_record
+
+REPEATS = 5
+BARE = """
+rule all:
+    default_target: True
+    input:
+        expand("out/{{i}}.json", i=range({jobs})),
+
+
+rule cell:
+    output:
+        "out/{{i}}.json",
+    shell:
+        "touch {{output}}"
+"""
+SAME_EDGES = """
+CELLS = expand("out/cell/{{i}}.r{{r}}.json", i=range({cells}), r=range({repeats}))
+
+
+rule all:
+    default_target: True
+    input:
+        "out/report.html",
+        CELLS,
+
+
+rule environment:
+    output:
+        "out/environment.json",
+    shell:
+        "touch {{output}}"
+
+
+rule data:
+    input:
+        "out/environment.json",
+    output:
+        "out/data.json",
+    shell:
+        "touch {{output}}"
+
+
+rule reference:
+    input:
+        "out/data.json",
+        "out/environment.json",
+    output:
+        "out/reference/{{r}}.json",
+    shell:
+        "touch {{output}}"
+
+
+rule cell:
+    input:
+        "out/data.json",
+        "out/reference/{{r}}.json",
+        "out/environment.json",
+    output:
+        "out/cell/{{i}}.r{{r}}.json",
+    shell:
+        "touch {{output}}"
+
+
+rule report:
+    input:
+        CELLS,
+    output:
+        "out/report.html",
+    shell:
+        "touch {{output}}"
+"""
+
+
+def about(**more: str) -> str:
+    """Say on what these numbers were measured."""
+    model = next(
+        (
+            line.partition(":")[2].strip()
+            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            if line.startswith("model name")
+        ),
+        platform.machine(),
+    )
+    facts = {
+        "date": f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}",
+        "cores": f"{len(os.sched_getaffinity(0))} x {model}",
+        "python": platform.python_version(),
+        **more,
+        "load": f"{os.getloadavg()[0]:.1f} at the start",
+    }
+    return ", ".join(f"{key} {value}" for key, value in facts.items())
+
+
+def ratio(ours: list[float], theirs: list[float]) -> str:
+    """Ratio of the medians, and the quartiles of the pairs' ratios."""
+    middle = statistics.median(ours) / statistics.median(theirs)
+    pairs = [a / b for a, b in zip(ours, theirs, strict=True)]
+    if len(pairs) < 4:
+        return f"{middle:.2f} ({min(pairs):.2f}-{max(pairs):.2f})"
+    low, _, high = statistics.quantiles(pairs, n=4, method="inclusive")
+    return f"{middle:.2f} ({low:.2f}-{high:.2f})"
+
+
+class Workflow:
+    """A folder with a Snakefile."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        self.folder = folder
+        self.arguments = arguments
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("TRANSECT_", "PYTHON"))}
+        # An own cache: the stamps made here must not touch anybody's environments.
+        self.environment = kept | {"TRANSECT_ENVS": str(folder / "environments")}
+
+    def run(self, *arguments: str, profiler: tuple[str, ...] = ()) -> tuple[float, float]:
+        """Run Snakemake; return wall and CPU seconds."""
+        snakemake = str(Path(sys.executable).parent / "snakemake")
+        argv = [sys.executable, *profiler, snakemake, "--profile", "profiles/local"]
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        start = time.perf_counter()
+        run = subprocess.run(
+            [*argv, *arguments, *self.arguments],
+            cwd=self.folder, env=self.environment, capture_output=True, text=True,
+        )  # fmt: skip
+        wall = time.perf_counter() - start
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        if run.returncode:
+            sys.exit(f"{self.folder.name}: exit code {run.returncode}\n{run.stdout}\n{run.stderr}")
+        cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        return wall, cpu
+
+    def pending(self) -> int:
+        """Count the outputs that Snakemake would still make."""
+        snakemake = str(Path(sys.executable).parent / "snakemake")
+        argv = [snakemake, "--profile", "profiles/local", "--summary", *self.arguments]
+        run = subprocess.run(
+            argv, cwd=self.folder, env=self.environment, capture_output=True, text=True, check=True
+        )
+        rows = [line.split("\t") for line in run.stdout.splitlines()[1:]]
+        return sum(row[-1] != "no update" for row in rows if len(row) > 3)
+
+
+def transect_grid(folder: Path, cells: int) -> Workflow:
+    """Copy the checkout and give it a study of `cells` train cells: two frameworks."""
+    folder.mkdir()
+    for name in ("Snakefile", "workflow", "config", "envs", "profiles", "src"):
+        source = ROOT / name
+        if source.is_dir():
+            skip = shutil.ignore_patterns("__pycache__", "*.egg-info")
+            shutil.copytree(source, folder / name, ignore=skip)
+        else:
+            shutil.copy2(source, folder / name)
+    threads = list(range(1, cells // (2 * REPEATS) + 1))
+    study = {
+        "name": "grid",
+        "train": {
+            "repeats": REPEATS,
+            "grids": [
+                {
+                    "workloads": ["iris-mlp-ce"],
+                    "frameworks": ["numpy", "torch"],
+                    "strategies": ["single"],
+                    "threads": threads,
+                }
+            ],
+        },
+    }
+    # JSON is YAML.
+    (folder / "grid.yaml").write_text(json.dumps(study))
+    return Workflow(folder, "--config", "study=grid.yaml")
+
+
+def bare_grid(folder: Path, text: str) -> Workflow:
+    """Write a Snakefile of its own under the same profile."""
+    folder.mkdir()
+    (folder / "Snakefile").write_text(text)
+    shutil.copytree(ROOT / "profiles" / "local", folder / "profiles" / "local")
+    return Workflow(folder)
+
+
+def finish_transect(grid: Workflow) -> None:
+    """Write every output of the study as if its payload had run, oldest first."""
+    results = grid.folder / "results"
+    for name in ("base", "torch"):
+        stamp = results / "environments" / f"{name}.json"
+        stamp.parent.mkdir(parents=True, exist_ok=True)
+        facts = {"name": name, "lock_hash": "", "python": sys.executable, "status": "ok"}
+        stamp.write_text(json.dumps(facts | {"message": ""}))
+    for stage in ("data", "reference", "train"):
+        for file in sorted((results / "grid" / "specs" / stage).glob("*.json")):
+            spec = json.loads(file.read_text())
+            record = Record(
+                study="grid", stage=stage, cell=spec["cell"], cell_id=spec["cell_id"],
+                status=Status.OK, fingerprint=spec["fingerprint"],
+                started="2026-01-01T00:00:00.000+00:00", ended="2026-01-01T00:00:01.000+00:00",
+                parameters=spec.get("parameters", {}),
+            )  # fmt: skip
+            folder = results / "grid" / stage / spec["cell_id"]
+            write_record(folder / "record.json", record)
+    for name in ("records.parquet", "summary.json", "report.html"):
+        (results / "grid" / name).write_text("{}")
+
+
+def finish_bare(grid: Workflow, names: list[str]) -> None:
+    """Write every output, oldest first."""
+    for name in names:
+        path = grid.folder / "out" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("{}")
+
+
+def compare(grids: dict[str, Workflow], what: str, arguments: tuple[str, ...], pairs: int) -> None:
+    """Run all in turn and print their times and ratios to the bare one."""
+    wall: dict[str, list[float]] = {name: [] for name in grids}
+    cpu: dict[str, list[float]] = {name: [] for name in grids}
+    # The first round warms the page cache and writes byte code.
+    for turn in range(pairs + 1):
+        for name in sorted(grids, reverse=bool(turn % 2)):
+            times = grids[name].run(*arguments)
+            if turn:
+                wall[name].append(times[0])
+                cpu[name].append(times[1])
+    for name in grids:
+        print(
+            f"{what:8s} {name:11s} {statistics.median(wall[name]):8.2f} s"
+            f" {statistics.median(cpu[name]):8.2f} s"
+            f"   {ratio(wall[name], wall['bare']):18s} {ratio(cpu[name], cpu['bare']):18s}"
+            f" {ratio(wall[name], wall['same edges']):18s}",
+            flush=True,
+        )
+
+
+def where(grid: Workflow, arguments: tuple[str, ...]) -> None:
+    """Profile one run; name the functions of ours in it."""
+    file = grid.folder / "profile"
+    grid.run(*arguments, profiler=("-m", "cProfile", "-o", str(file)))
+    stats = pstats.Stats(str(file))
+    total = stats.total_tt  # type: ignore[attr-defined]
+    print(f"\nunder cProfile {total:.1f} s; ours, by cumulative time:")
+    rows = [
+        (values[3], values[0], f"{Path(key[0]).name}:{key[1]} {key[2]}")
+        for key, values in stats.stats.items()  # type: ignore[attr-defined]
+        if str(grid.folder) in key[0]
+    ]
+    for seconds, calls, name in sorted(rows, reverse=True)[:25]:
+        print(f"  {seconds:8.2f} s {100 * seconds / total:5.1f} %  {calls:8d} calls  {name}")
+
+
+def measure(cells: int, pairs: int, profile: bool, temporary: Path) -> None:
+    """Build, finish and compare the three workflows of one size."""
+    grids = {"transect": transect_grid(temporary / f"transect-{cells}", cells)}
+    # Besides the train cells: data, references, two environments, report and target.
+    jobs = cells + REPEATS + 4
+    grids["bare"] = bare_grid(temporary / f"bare-{cells}", BARE.format(jobs=jobs))
+    text = SAME_EDGES.format(cells=cells // REPEATS, repeats=REPEATS)
+    grids["same edges"] = bare_grid(temporary / f"edges-{cells}", text)
+    print(f"\n{cells} train cells, {jobs} jobs and a target, {pairs} rounds")
+    print(
+        "run      workflow       median      CPU       wall/bare          CPU/bare          ",
+        end="",
+    )
+    print(" wall/same edges")
+    dry = ("-n", "--quiet", "all")
+    compare(grids, "dry run", dry, pairs)
+    if profile:
+        where(grids["transect"], dry)
+    finish_transect(grids["transect"])
+    finish_bare(grids["bare"], [f"{i}.json" for i in range(jobs)])
+    edges = ["environment.json", "data.json", *(f"reference/{r}.json" for r in range(REPEATS))]
+    edges += [f"cell/{i}.r{r}.json" for i in range(cells // REPEATS) for r in range(REPEATS)]
+    finish_bare(grids["same edges"], [*edges, "report.html"])
+    for name, grid in grids.items():
+        grid.run("--touch")
+        left = grid.pending()
+        if left:
+            sys.exit(f"{name}: {left} outputs are pending, this would be no no-op run")
+    compare(grids, "no-op", (), pairs)
+    if profile:
+        where(grids["transect"], ())
+
+
+def main() -> None:
+    """Measure every size."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--cells", type=int, nargs="+", default=[1000, 5000])
+    parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("--where", action="store_true", help="profile one run of each kind")
+    given = parser.parse_args()
+    print(about(snakemake=version("snakemake")))
+    with tempfile.TemporaryDirectory() as temporary:
+        for cells in given.cells:
+            measure(cells, given.pairs, given.where, Path(temporary))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,195 @@
+"""Cells, records, metrics, strict YAML: the words of the project."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from transect.domain.cell import CELL_PATTERN, Cell
+from transect.domain.errors import BadInput
+from transect.domain.files import digest, write_atomic, write_if_changed
+from transect.domain.metrics import METRICS, Direction, Mean, register_metric
+from transect.domain.record import (
+    Cause,
+    MetricValue,
+    Record,
+    Samples,
+    Status,
+    read_record,
+    write_record,
+)
+
+NAMES = st.one_of(st.none(), st.text(min_size=1, max_size=20))
+
+
+@given(NAMES, NAMES, NAMES, st.integers(1, 64), st.integers(1, 64), st.integers(0, 9))
+def test_any_cell_has_a_safe_id(workload, framework, strategy, nodes, ranks, repeat):
+    import re
+
+    cell = Cell(
+        stage="train",
+        workload=workload,
+        framework=framework,
+        strategy=strategy,
+        nodes=nodes,
+        ranks_per_node=ranks,
+        repeat=repeat,
+    )
+    assert re.fullmatch(CELL_PATTERN, cell.id)
+    assert cell.id == Cell.model_validate(cell.axes()).id
+    assert cell.ranks == nodes * ranks
+
+
+def test_id_is_stable():
+    cell = Cell(stage="train", workload="iris-mlp", framework="numpy", strategy="single", batch=16)
+    assert cell.id == "iris-mlp.numpy.single.n1x1.b16.fp32~e84b7a6c"
+
+
+def test_a_new_axis_with_a_default_keeps_old_ids():
+    class Wider(Cell):
+        reduce: str = "mean"
+
+    old = Cell(stage="train", workload="w")
+    assert Wider(stage="train", workload="w").id == old.id
+    assert Wider(stage="train", workload="w", reduce="sum").id != old.id
+
+
+def test_cells_that_differ_have_different_ids():
+    ids = {
+        Cell(stage="train", workload="w", repeat=r, threads=t).id for r in range(9) for t in (1, 2)
+    }
+    assert len(ids) == 18
+
+
+def test_cell_refuses_what_it_does_not_know():
+    with pytest.raises(ValidationError):
+        Cell(stage="train", rank=2)
+    with pytest.raises(ValidationError):
+        Cell(stage="train", nodes=0)
+
+
+def record(**changes):
+    cell = Cell(stage="train", workload="w")
+    base = {
+        "study": "s",
+        "stage": "train",
+        "cell": cell,
+        "cell_id": cell.id,
+        "status": "ok",
+        "fingerprint": "f",
+        "started": "2026-01-01T00:00:00+00:00",
+        "ended": "2026-01-01T00:00:01+00:00",
+    }
+    return Record.model_validate(base | changes)
+
+
+def test_record_survives_a_round_trip(tmp_path):
+    one = record(
+        metrics=[MetricValue.of("step_time", 0.5)],
+        samples={"loss": Samples(unit="1", values=[1.0, 0.5], count=2)},
+    )
+    write_record(tmp_path / "record.json", one)
+    assert read_record(tmp_path / "record.json") == one
+    assert one.value("step_time") == 0.5
+    assert one.value("accuracy") is None
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"cause": "crash"},
+        {"status": "failed"},
+        {"status": "failed", "cause": "because"},
+        {"metrics": [{"name": "x", "value": float("nan"), "unit": "s", "direction": "lower"}]},
+    ],
+)
+def test_record_refuses_contradictions(changes):
+    with pytest.raises(ValidationError):
+        record(**changes)
+
+
+def test_failed_record_has_a_cause_of_the_closed_list():
+    assert record(status="failed", cause="timeout").cause is Cause.TIMEOUT
+    assert record(status="skipped", cause="unsupported").status is Status.SKIPPED
+
+
+def test_unreadable_record_is_named(tmp_path):
+    with pytest.raises(BadInput, match="no such record"):
+        read_record(tmp_path / "none.json")
+    (tmp_path / "half.json").write_text('{"study": "s"')
+    with pytest.raises(BadInput, match=r"half\.json"):
+        read_record(tmp_path / "half.json")
+
+
+def test_samples_are_in_one_place():
+    with pytest.raises(ValidationError):
+        Samples(unit="s", count=0)
+    with pytest.raises(ValidationError):
+        Samples(unit="s", values=[1.0], file="x.npz", count=1)
+
+
+def test_rates_are_averaged_harmonically_and_times_arithmetically():
+    for one in METRICS.values():
+        if one.unit.endswith("/s"):
+            assert one.mean is Mean.HARMONIC, one.name
+        if one.unit == "s":
+            assert one.mean is Mean.ARITHMETIC, one.name
+
+
+def test_a_metric_has_one_meaning():
+    with pytest.raises(BadInput, match="step_time"):
+        register_metric("step_time", "ms", Direction.LOWER, Mean.ARITHMETIC, "other")
+    with pytest.raises(BadInput, match="did you mean 'step_time'"):
+        MetricValue.of("step_tim", 1.0)
+
+
+@given(st.lists(st.binary(max_size=4), max_size=4), st.lists(st.binary(max_size=4), max_size=4))
+def test_digest_tells_lists_apart(a, b):
+    assert (digest(a) == digest(b)) == (a == b)
+
+
+def test_write_if_changed_keeps_the_time_stamp(tmp_path):
+    path = tmp_path / "spec.json"
+    assert write_if_changed(path, "a")
+    stamp = path.stat().st_mtime_ns
+    assert not write_if_changed(path, "a")
+    assert path.stat().st_mtime_ns == stamp
+    assert write_if_changed(path, "b")
+
+
+def test_failed_write_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
+    path = tmp_path / "record.json"
+    write_atomic(path, "old")
+
+    def refuse(*_):
+        raise OSError(28, "no space left")
+
+    monkeypatch.setattr("pathlib.Path.replace", refuse)
+    with pytest.raises(OSError):
+        write_atomic(path, "new")
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_study_survives_json():
+    from transect.domain.study import Study
+
+    study = Study.model_validate({"name": "s", "train": {"grids": []}})
+    assert Study.model_validate(json.loads(study.model_dump_json())) == study
+
+
+def test_domain_imports_in_a_bare_framework_environment(base_python):
+    code = "import transect.domain.cell, transect.training.worker, transect.measure.provenance"
+    run = subprocess.run(
+        [base_python, "-c", code],
+        env={"PYTHONPATH": str(sys.modules["conftest"].ROOT / "src")},
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stderr

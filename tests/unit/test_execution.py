@@ -1,0 +1,162 @@
+"""Processes under limits, locks, progress, code hashes, environments."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import psutil
+import pytest
+
+from conftest import ROOT
+from transect.domain.paths import StudyPaths
+from transect.execution.locks import Owner, clear_stale_locks
+from transect.execution.progress import progress_line
+from transect.launch.processes import run
+from transect.planning.code_hash import PACKAGE, closure
+
+
+def python(code: str) -> tuple[list[str], dict[str, str]]:
+    return [sys.executable, "-c", code], {}
+
+
+CASES = {
+    "all well": ([python("pass"), python("pass")], {}, ("exited", 0)),
+    "exit code of the failing one": (
+        [python("import time; time.sleep(60)"), python("raise SystemExit(7)")],
+        {},
+        ("exited", 7),
+    ),
+    "signal": ([python("import os; os.kill(os.getpid(), 9)")], {}, ("signalled", 9)),
+    "time limit": ([python("import time; time.sleep(60)")], {"seconds": 0.5}, ("timeout", 0)),
+    "memory limit": (
+        [python("x = bytearray(300 * 2**20); import time; time.sleep(60)")],
+        {"memory_bytes": 200 * 2**20},
+        ("out-of-memory", 0),
+    ),
+    "a child that ignores SIGTERM and changes its session": (
+        [
+            python(
+                "import os, signal, subprocess, sys, time;"
+                "signal.signal(signal.SIGTERM, signal.SIG_IGN);"
+                "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'],"
+                " start_new_session=True);"
+                "time.sleep(60)"
+            )
+        ],
+        {"seconds": 1.0},
+        ("timeout", 0),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_processes_end_as_said_and_leave_none_behind(tmp_path, name):
+    commands, limits, expected = CASES[name]
+    mark = f"{tmp_path}-{name}"
+    commands = [(argv, {"TRANSECT_TEST": mark}) for argv, _ in commands]
+    outcome = run(
+        commands,
+        log=tmp_path / "log",
+        cwd=tmp_path,
+        seconds=limits.get("seconds", 30),
+        memory_bytes=limits.get("memory_bytes"),
+    )
+    assert (outcome.end, outcome.code) == expected
+    left = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get("TRANSECT_TEST") == mark:
+                left.append(process)
+        except (psutil.Error, OSError):
+            continue
+    assert left == []
+
+
+def locked(folder):
+    (folder / "locks").mkdir(parents=True)
+    lock = folder / "locks" / "0.output.lock"
+    lock.write_text("results/x\n")
+    return lock
+
+
+def test_lock_of_a_dead_owner_is_cleared(tmp_path):
+    lock = locked(tmp_path)
+    child = subprocess.Popen([sys.executable, "-c", "pass"])
+    child.wait()
+    owner = {"pid": child.pid, "host": os.uname().nodename, "user": "u", "since": "s", "created": 0}
+    (tmp_path / "owners").mkdir()
+    (tmp_path / "owners" / "x.json").write_text(json.dumps(owner))
+    assert "cleared" in str(clear_stale_locks(tmp_path))
+    assert not lock.exists()
+    assert clear_stale_locks(tmp_path) is None
+
+
+@pytest.mark.parametrize("host", [os.uname().nodename, "another-node"])
+def test_lock_of_a_live_or_unknowable_owner_is_respected_and_named(tmp_path, host):
+    lock = locked(tmp_path)
+    parent = psutil.Process(os.getppid())
+    owner = {
+        "pid": parent.pid,
+        "host": host,
+        "user": "somebody",
+        "since": "2026-01-01T00:00:00Z",
+        "created": parent.create_time(),
+    }
+    (tmp_path / "owners").mkdir()
+    (tmp_path / "owners" / "x.json").write_text(json.dumps(owner))
+    told = str(clear_stale_locks(tmp_path))
+    assert "somebody" in told and str(parent.pid) in told and host in told
+    assert lock.exists()
+
+
+def test_a_reused_pid_is_not_an_owner(tmp_path):
+    lock = locked(tmp_path)
+    owner = {
+        "pid": os.getppid(),
+        "host": os.uname().nodename,
+        "user": "u",
+        "since": "s",
+        "created": 1.0,
+    }
+    (tmp_path / "owners").mkdir()
+    (tmp_path / "owners" / "x.json").write_text(json.dumps(owner))
+    clear_stale_locks(tmp_path)
+    assert not lock.exists()
+
+
+def test_own_owner_file_comes_and_goes(tmp_path):
+    owner = Owner(tmp_path)
+    owner.begin()
+    assert owner.path.exists()
+    owner.end()
+    assert not owner.path.exists()
+
+
+def test_progress_line_counts_and_estimates():
+    rows = [
+        {"stage": "train", "status": "ok", "seconds": "2.0"},
+        {"stage": "train", "status": "failed", "seconds": "4.0"},
+    ]
+    line = progress_line({"todo": {"train": 4, "infer": 10}}, rows, 0.0)
+    # Two training cells at 3 s, and ten unknown ones at the mean of all known.
+    assert line == "train 2/4 · all 2/14 done, 1 failed, 0 skipped · about 0:36 left"
+
+
+def test_closure_holds_what_a_stage_imports_and_no_more():
+    worker = {
+        path.relative_to(PACKAGE).as_posix() for path in closure(PACKAGE / "training/worker.py")
+    }
+    assert {"domain/cell.py", "training/strategies/__init__.py"} <= worker
+    assert not any(name.startswith(("hpc/", "report/", "planning/")) for name in worker)
+    assert "training/strategies/mpi_allreduce.py" not in worker
+    strategy = closure(PACKAGE / "training/strategies/mpi_allreduce.py")
+    assert PACKAGE / "training/strategies/_mpi.py" in strategy
+
+
+def test_paths_stay_below_the_study():
+    paths = StudyPaths(results=ROOT / "results", study="quick")
+    for path in (paths.record("train", "c~12345678"), paths.spec("train", "c"), paths.report):
+        assert paths.folder in path.parents

@@ -1,0 +1,173 @@
+"""The house: imports run downward, no circles, heavy libraries stay where they belong."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[2] / "src" / "transect"
+
+# From the top down: a layer imports those that follow it, never those before it.
+LAYERS = (
+    "cli", "execution", "report", "analysis", "planning", "hpc", "runtimes", "onnx_models",
+    "launch", "training", "measure", "domain",
+)  # fmt: skip
+
+FRAMEWORK_LIBRARIES = {"torch", "tensorflow", "keras", "mxnet", "jax", "horovod"}
+REPORT_LIBRARIES = {"pandas", "pyarrow", "altair", "vl_convert", "jinja2", "markupsafe"}
+# These must import in every framework environment.
+EVERYWHERE = {
+    "training": {"numpy", "pydantic"},
+    "measure": {"numpy", "pydantic", "psutil"},
+    "domain": {"numpy", "pydantic", "psutil", "yaml"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """One imported module. `lazy`: inside a function; `typing`: under `if TYPE_CHECKING`."""
+
+    module: str
+    line: int
+    lazy: bool
+    typing: bool
+
+    @property
+    def library(self) -> str:
+        return self.module.split(".")[0]
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+FILES = sorted(path for path in PACKAGE.rglob("*.py") if "__pycache__" not in path.parts)
+MODULES = {module_name(path): path for path in FILES}
+LAYERED = [path for path in FILES if path.parent != PACKAGE]
+
+
+def layer_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0]
+
+
+def is_type_checking(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+
+
+def walk(node: ast.AST, lazy: bool = False, typing: bool = False) -> Iterator[Import]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import):
+            yield from (Import(one.name, child.lineno, lazy, typing) for one in child.names)
+        elif isinstance(child, ast.ImportFrom):
+            assert child.level == 0, f"line {child.lineno}: a relative import"
+            package = child.module or ""
+            for one in child.names:
+                whole = f"{package}.{one.name}"
+                module = whole if whole in MODULES else package
+                yield Import(module, child.lineno, lazy, typing)
+        else:
+            inside = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            yield from walk(child, lazy or inside, typing or is_type_checking(child))
+
+
+@cache
+def imports(path: Path) -> tuple[Import, ...]:
+    return tuple(walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
+def offences(path: Path, wrong: list[Import]) -> list[str]:
+    return [f"{path.relative_to(PACKAGE.parent)}:{one.line}: {one.module}" for one in wrong]
+
+
+def test_every_folder_is_a_layer():
+    folders = {layer_of(path) for path in LAYERED}
+    assert folders == set(LAYERS)
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_imports_run_downward(layer):
+    above = {f"transect.{name}" for name in LAYERS[: LAYERS.index(layer)]}
+    found = []
+    for path in LAYERED:
+        if layer_of(path) == layer:
+            wrong = [i for i in imports(path) if ".".join(i.module.split(".")[:2]) in above]
+            found += offences(path, wrong)
+    assert not found, f"{layer} imports from a layer above it"
+
+
+def circle(graph: dict[str, set[str]]) -> list[str]:
+    """Return the modules of one circle, in order, or nothing."""
+    done: set[str] = set()
+
+    def visit(name: str, trail: list[str]) -> list[str]:
+        if name in trail:
+            return trail[trail.index(name) :]
+        if name in done:
+            return []
+        for other in sorted(graph.get(name, ())):
+            if found := visit(other, [*trail, name]):
+                return found
+        done.add(name)
+        return []
+
+    for name in sorted(graph):
+        if found := visit(name, []):
+            return found
+    return []
+
+
+def test_no_module_imports_itself_in_a_circle():
+    graph = {
+        name: {i.module for i in imports(path) if not (i.lazy or i.typing)} & MODULES.keys()
+        for name, path in MODULES.items()
+    }
+    assert not circle(graph)
+
+
+def test_a_circle_is_found():
+    assert circle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c"]
+    assert circle({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
+
+
+def test_frameworks_are_imported_inside_functions_only():
+    found = []
+    for path in FILES:
+        early = [i for i in imports(path) if not (i.lazy or i.typing)]
+        found += offences(path, [i for i in early if i.library in FRAMEWORK_LIBRARIES])
+    assert not found
+
+
+def test_report_libraries_stay_in_analysis_and_report():
+    found = []
+    for path in FILES:
+        if path.parent == PACKAGE or layer_of(path) not in ("analysis", "report"):
+            found += offences(path, [i for i in imports(path) if i.library in REPORT_LIBRARIES])
+    assert not found
+
+
+@pytest.mark.parametrize("layer", sorted(EVERYWHERE))
+def test_lower_layers_import_in_every_environment(layer):
+    allowed = EVERYWHERE[layer] | sys.stdlib_module_names | {"transect"}
+    found = []
+    for path in LAYERED:
+        if layer_of(path) == layer:
+            early = [i for i in imports(path) if not (i.lazy or i.typing)]
+            found += offences(path, [i for i in early if i.library not in allowed])
+    assert not found
+
+
+@pytest.mark.parametrize("layer", sorted(EVERYWHERE))
+def test_only_strict_yaml_reads_yaml(layer):
+    users = [
+        path.relative_to(PACKAGE).as_posix()
+        for path in LAYERED
+        if layer_of(path) == layer and any(i.library == "yaml" for i in imports(path))
+    ]
+    assert users == (["domain/strict_yaml.py"] if layer == "domain" else [])

@@ -1,0 +1,126 @@
+"""Every plug-in of every registry keeps its protocol; duplicates and broken files are refused."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from conftest import ROOT
+from transect.domain.cell import Cell
+from transect.domain.errors import BadInput
+from transect.domain.registry import Registry
+from transect.execution.stages import STAGES
+from transect.hpc.base import PARSERS
+from transect.hpc.benchmarks.base import BENCHMARKS
+from transect.launch import LAUNCHERS, Request
+from transect.onnx_models.exporters import EXPORTERS
+from transect.planning.environments import environment_names
+from transect.runtimes import RUNTIMES
+from transect.training.costs import parameter_count
+from transect.training.datasets import DATASETS
+from transect.training.frameworks import FRAMEWORKS
+from transect.training.layers import initial_weights, shapes
+from transect.training.strategies import STRATEGIES
+from transect.training.workloads import WORKLOADS
+
+REGISTRIES = [
+    BENCHMARKS, DATASETS, EXPORTERS, FRAMEWORKS, LAUNCHERS, PARSERS, RUNTIMES, STAGES, STRATEGIES,
+    WORKLOADS,
+]  # fmt: skip
+ALL = [(registry, name) for registry in REGISTRIES for name in registry]
+
+
+@pytest.mark.parametrize(("registry", "name"), ALL, ids=lambda v: getattr(v, "kind", v))
+def test_plugin_is_documented_and_in_a_file(registry, name):
+    plugin = registry.get(name)
+    doc = type(plugin).__doc__ or sys.modules[type(plugin).__module__].__doc__
+    assert doc
+    assert registry.source(name).is_file()
+
+
+@pytest.mark.parametrize("name", FRAMEWORKS.names())
+def test_framework_answers_for_a_minimal_and_a_strange_cell(name):
+    framework = FRAMEWORKS.get(name)
+    assert framework.environment in environment_names()
+    assert framework.supports(Cell(stage="train", framework=name, strategy="single")) is None
+    reason = framework.supports(Cell(stage="train", framework=name, precision="int3"))
+    assert reason and "int3" in reason
+
+
+@pytest.mark.parametrize("name", STRATEGIES.names())
+def test_strategy_answers_for_any_cell(name):
+    for framework in FRAMEWORKS:
+        for ranks in (1, 4):
+            cell = Cell(stage="train", framework=framework, strategy=name, ranks_per_node=ranks)
+            reason = STRATEGIES.get(name).supports(cell)
+            assert reason is None or len(reason) > 10
+
+
+@pytest.mark.parametrize("name", WORKLOADS.names())
+def test_workload_fits_its_layers_and_weights(name):
+    workload = WORKLOADS.get(name)
+    assert workload.dataset in DATASETS
+    assert len(shapes(workload.layers, workload.sample)[-1]) == 1
+    weights = initial_weights(workload.layers, 1)
+    assert sum(array.size for array in weights.values()) == parameter_count(workload.layers)
+
+
+@pytest.mark.parametrize("name", LAUNCHERS.names())
+def test_launcher_gives_argument_lists(name, monkeypatch):
+    monkeypatch.setenv("SLURM_JOB_ID", "1")
+    request = Request(command=["program", "with space"], ranks_per_node=2, threads=1, cores=2)
+    launcher = LAUNCHERS.get(name)
+    if launcher.supports(request) is not None:
+        pytest.skip(str(launcher.supports(request)))
+    for argv, variables in launcher.processes(request):
+        assert argv[-2:] == ["program", "with space"]
+        assert variables["OMP_NUM_THREADS"] == "1"
+
+
+def test_plain_launcher_numbers_its_ranks():
+    request = Request(command=["x"], ranks_per_node=3, cores=2)
+    variables = [v for _, v in LAUNCHERS.get("plain").processes(request)]
+    assert [v["RANK"] for v in variables] == ["0", "1", "2"]
+    assert {v["WORLD_SIZE"] for v in variables} == {"3"}
+    assert len({v["MASTER_PORT"] for v in variables}) == 1
+    assert "one node" in str(LAUNCHERS.get("plain").supports(Request(command=["x"], nodes=2)))
+
+
+def test_duplicate_name_is_refused(tmp_path, monkeypatch):
+    registry: Registry[object] = Registry("thing", "transect.training.workloads")
+    registry.register("a")(Cell)
+    with pytest.raises(BadInput, match="registered twice"):
+        registry.register("a")(Request)
+
+
+def test_unknown_name_has_a_hint():
+    with pytest.raises(BadInput, match="did you mean 'torch'"):
+        FRAMEWORKS.get("troch")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("import no_such_module_at_all\n", "cannot be imported"),
+        ("def broken(:\n", "SyntaxError"),
+        (
+            "from transect.training.frameworks import FRAMEWORKS\n"
+            "@FRAMEWORKS.register('numpy')\nclass Other: pass\n",
+            "registered twice",
+        ),
+    ],
+)
+def test_broken_plugin_file_is_named(tmp_path, text, expected):
+    (tmp_path / "mine.py").write_text(text)
+    code = "from transect.training.frameworks import FRAMEWORKS; FRAMEWORKS.names()"
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"TRANSECT_PLUGINS": str(tmp_path), "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 1
+    assert expected in run.stderr and "mine.py" in run.stderr

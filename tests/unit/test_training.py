@@ -1,0 +1,127 @@
+"""Gradients, costs, batches, the reference's tolerance, intervals."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+
+from conftest import ROOT
+from transect.measure.intervals import wilson
+from transect.training.costs import parameter_count, step_costs
+from transect.training.layers import Conv2d, Flatten, Linear, MaxPool2d, ReLU, forward_flops, shapes
+
+GRADIENTS = """
+import sys, json
+import numpy as np
+from dataclasses import replace
+from transect.training.frameworks import FRAMEWORKS, ModelPlan
+from transect.training.layers import initial_weights
+from transect.training.workloads import WORKLOADS
+
+name, framework = sys.argv[1:]
+workload = WORKLOADS.get(name)
+weights = initial_weights(workload.layers, 3)
+plan = ModelPlan(layers=workload.layers, parameters=workload.defaults, weights=weights,
+                 precision="fp64", device="cpu", threads=1)
+generator = np.random.default_rng(0)
+x, y = generator.standard_normal((6, *workload.sample)), generator.integers(0, 3, 6)
+trainer = FRAMEWORKS.get(framework).trainer(plan)
+loss = trainer.forward_backward(*trainer.batch(x, y))
+gradient = trainer.gradient().copy()
+flat = np.concatenate([w.ravel() for w in weights.values()])
+worst = 0.0
+for index in generator.choice(flat.size, 60, replace=False):
+    losses = []
+    for sign in (1, -1):
+        moved = flat.copy(); moved[index] += sign * 1e-5
+        parts, start = {}, 0
+        for key, array in weights.items():
+            parts[key] = moved[start:start + array.size].reshape(array.shape); start += array.size
+        trainer.load(parts)
+        losses.append(trainer.forward_backward(*trainer.batch(x, y)))
+    worst = max(worst, abs((losses[0] - losses[1]) / 2e-5 - gradient[index]))
+trainer.load(weights)
+for _ in range(3):
+    trainer.forward_backward(*trainer.batch(x, y)); trainer.update()
+after = np.concatenate([w.ravel() for w in trainer.weights().values()])
+print(json.dumps({"loss": loss, "worst": worst, "after": after.tolist(), "gradient": gradient.tolist()}))
+"""
+
+
+def gradients(python, workload, framework):
+    run = subprocess.run(
+        [python, "-c", GRADIENTS, workload, framework],
+        env={"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout)
+
+
+@pytest.mark.parametrize("workload", ["iris-mlp", "iris-mlp-ce", "digits-cnn"])
+def test_gradients_agree_with_finite_differences_and_between_frameworks(
+    base_python, torch_python, workload
+):
+    ours = gradients(base_python, workload, "numpy")
+    torch = gradients(torch_python, workload, "torch")
+    assert ours["worst"] < 1e-8 and torch["worst"] < 1e-8
+    assert ours["loss"] == pytest.approx(torch["loss"], rel=1e-12)
+    assert ours["gradient"] == pytest.approx(torch["gradient"], abs=1e-13)
+    # Three updates with momentum: the same rule in both.
+    assert ours["after"] == pytest.approx(torch["after"], abs=1e-13)
+
+
+def test_shapes_refuse_a_layer_that_does_not_fit():
+    with pytest.raises(ValueError, match="layer 1"):
+        shapes((Linear(4, 3), Linear(4, 2)), (4,))
+    with pytest.raises(ValueError, match="layer 0"):
+        shapes((MaxPool2d(3),), (1, 8, 8))
+
+
+def test_costs_of_a_known_network():
+    layers = (Conv2d(1, 2, 3, padding=1), ReLU(), Flatten(), Linear(8, 3))
+    assert parameter_count(layers) == 2 * 9 + 2 + 8 * 3 + 3
+    # Convolution: 8 outputs x (2 x 9 + 1); activation 8; linear 2 x 24 + 3.
+    assert forward_flops(layers, (1, 2, 2)) == 8 * 19 + 8 + 51
+    costs = step_costs(layers, (1, 2, 2), batch=8, ranks=4, precision="fp32")
+    assert costs["flops_per_step"] == 3 * 2 * 211 + 4 * 47
+    assert costs["communication_bytes_per_step"] == round(2 * 3 / 4 * 47 * 4)
+    assert costs["messages_per_step"] == 4
+    alone = step_costs(layers, (1, 2, 2), batch=8, ranks=1, precision="fp32")
+    assert alone["communication_bytes_per_step"] == alone["messages_per_step"] == 0
+
+
+BATCHES = """
+import numpy as np
+from transect.training.strategies import Place
+from transect.training.worker import batch_indices
+order = np.stack([np.random.default_rng(e).permutation(50) for e in range(2)])
+whole = [i for epoch in batch_indices(order, 12, Place()) for i in epoch]
+assert len(whole) == 2 * 4
+parts = [[i for epoch in batch_indices(order, 12, Place(rank, 3)) for i in epoch] for rank in range(3)]
+for step, expected in enumerate(whole):
+    assert np.array_equal(np.concatenate([part[step] for part in parts]), expected)
+"""
+
+
+def test_ranks_share_exactly_the_single_rank_batch(base_python):
+    env = {"PYTHONPATH": str(ROOT / "src")}
+    run = subprocess.run([base_python, "-c", BATCHES], env=env, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+
+
+@pytest.mark.parametrize(
+    ("right", "total", "low", "high"),
+    # E. B. Wilson's formula evaluated by hand for 0, half and all of the samples.
+    [(0, 10, 0.0, 0.2775), (5, 10, 0.2366, 0.7634), (10, 10, 0.7225, 1.0)],
+)
+def test_wilson(right, total, low, high):
+    assert wilson(right, total) == pytest.approx((low, high), abs=1e-4)
+
+
+def test_wilson_refuses_what_is_no_share():
+    with pytest.raises(ValueError, match="no share"):
+        wilson(3, 2)
