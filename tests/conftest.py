@@ -6,11 +6,18 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
+CHROMIUM = Path("/usr/bin/chromium")
+ARGUMENTS = [
+    "--no-sandbox", "--disable-gpu", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync", "--no-first-run",
+]  # fmt: skip
 
 
 def _environment_python(name: str, folder: Path) -> str:
@@ -94,3 +101,29 @@ class Checkout:
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     """A checkout for one test module."""
     return Checkout(tmp_path_factory.mktemp("checkout") / "transect")
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """A real Chromium; skips with the reason when there is none."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with sync_api.sync_playwright() as playwright:
+        path = str(CHROMIUM) if CHROMIUM.exists() else playwright.chromium.executable_path
+        if not Path(path).exists():
+            pytest.skip(f"no chromium at {CHROMIUM} nor at {path}")
+        started = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def browser_page(browser: Any) -> Iterator[tuple[Any, list[str], list[str]]]:
+    """A phone-wide page with the requests that it made and the errors that it met."""
+    page = browser.new_page(viewport={"width": 375, "height": 800})
+    requests: list[str] = []
+    errors: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
+    yield page, requests, errors
+    page.close()

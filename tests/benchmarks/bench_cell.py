@@ -36,7 +36,9 @@ STUDY = {
     "workloads": {"iris-mlp-ce": {"epochs": 1}},
     "train": {
         "repeats": 1,
-        "grids": [{"workloads": ["iris-mlp-ce"], "frameworks": ["numpy"], "strategies": ["single"]}],
+        "grids": [
+            {"workloads": ["iris-mlp-ce"], "frameworks": ["numpy"], "strategies": ["single"]}
+        ],
     },
 }
 # Functions that `run_cell` calls by these names; `run` is the payload.
@@ -48,16 +50,29 @@ PARTS = {
     "note_progress": "progress journal and line",
     "run": "payload",
 }
-JOBS = (5, 45)
+JOBS = (10, 110)
 
 
-def timed_child(arguments: list[str], out: Path) -> int:
+# Nothing of this file is imported before the runner's own imports are timed.
+CHILD = """
+import time
+started = time.monotonic()
+from transect.execution import run_cell
+imported = time.monotonic()
+import sys
+sys.path.insert(0, {folder!r})
+import bench_cell
+sys.exit(bench_cell.timed_child(started, imported, {out!r}, sys.argv[1:]))
+"""
+
+
+def timed_child(started: float, imported: float, out: str, arguments: list[str]) -> int:
     """Run the module with its functions timed. The clock is the machine's, shared by processes."""
-    began = float(os.environ["BENCH_BEGAN"])
-    marks = {"interpreter": time.monotonic() - began}
     from transect.execution import run_cell
 
-    marks["import run_cell"] = time.monotonic() - began - marks["interpreter"]
+    ready = time.monotonic()
+    began = float(os.environ["BENCH_BEGAN"])
+    marks = {"interpreter": started - began, "import run_cell": imported - started}
     spent = dict.fromkeys([*PARTS, "stage.collect", "stage.inputs", "discover"], 0.0)
 
     def timed(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -83,7 +98,9 @@ def timed_child(arguments: list[str], out: Path) -> int:
     code = run_cell.main(arguments)
     end = time.monotonic()
     spent["rest of main"] = end - start - sum(spent.values()) + spent["discover"]
-    write_atomic(out, json.dumps(marks | spent | {"until_end": end - began}))
+    # Importing this file belongs to none of the parts.
+    facts = marks | spent | {"until_end": end - began, "excluded": ready - imported}
+    Path(out).write_text(json.dumps(facts))
     return code
 
 
@@ -105,8 +122,13 @@ def prepare(folder: Path) -> tuple[Path, dict[str, str], list[str]]:
     plan.write_specs()
     facts = build("base", folder / "base.log")
     write_atomic(plan.paths.environment("base"), json.dumps(facts))
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("TRANSECT_CELL")}
-    variables = kept | {"PYTHONPATH": str(ROOT / "src")}
+    # Byte code is written and found, as it is for a user, whatever this shell forbids.
+    drop = ("PYTHON", "TRANSECT_CELL", "TRANSECT_SNAKEMAKE")
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(drop)}
+    variables = kept | {
+        "PYTHONPATH": str(ROOT / "src"),
+        "PYTHONPYCACHEPREFIX": str(folder / "byte-code"),
+    }
     for stage in ("data", "reference", "train"):
         (planned,) = plan.stage(stage).values()
         spec = plan.paths.spec(stage, planned.id)
@@ -137,11 +159,12 @@ def runner_share(runs: int, folder: Path) -> None:
         return time.monotonic() - start
 
     out = folder / "parts.json"
+    child = CHILD.format(folder=str(Path(__file__).parent), out=str(out))
     for turn in range(runs + 1):
         nothing = wall(["-c", "pass"])
         total = wall(["-m", "transect.execution.run_cell", *arguments])
         payload = json.loads(record.read_text())["details"]["payload_s"]
-        instrumented = wall([__file__, "--child", str(out), *arguments])
+        instrumented = wall(["-c", child, *arguments])
         if not turn:
             continue
         empty.append(nothing)
@@ -150,6 +173,7 @@ def runner_share(runs: int, folder: Path) -> None:
         added.append(total - payload)
         split = json.loads(out.read_text())
         split["exit"] = instrumented - split.pop("until_end")
+        del split["excluded"]
         for name, seconds in split.items():
             parts.setdefault(name, []).append(seconds)
     print(f"\none train cell, {runs} runs: median (quartiles)")
@@ -183,16 +207,16 @@ def snakemake_share(runs: int, folder: Path) -> None:
                 walls[jobs].append(seconds)
     few, many = JOBS
     slopes = [(b - a) / (many - few) for a, b in zip(walls[few], walls[many], strict=True)]
-    print(f"\nSnakemake's own, bare `touch` jobs one after another, {runs} pairs of {few} and {many}:")
+    print(
+        f"\nSnakemake's own, bare `touch` jobs one after another, {runs} pairs of {few} and {many}:"
+    )
     print(f"  {'per job':40s} {spread(slopes)}")
     start = [a - few * slope for a, slope in zip(walls[few], slopes, strict=True)]
     print(f"  {'once per call':40s} {spread(start)}")
 
 
-def main() -> int:
+def main() -> None:
     """Measure the runner, then Snakemake."""
-    if sys.argv[1:2] == ["--child"]:
-        return timed_child(sys.argv[3:], Path(sys.argv[2]))
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=15)
     given = parser.parse_args()
@@ -200,8 +224,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as temporary:
         runner_share(given.runs, Path(temporary))
         snakemake_share(max(3, given.runs // 3), Path(temporary))
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -212,16 +213,22 @@ def measure(framework: str, workload: str, folder: Path, epochs: int, pairs: int
     samples = epochs * (data["order"].shape[1] // rule.batch) * rule.batch
     rates: dict[str, list[float]] = {name: [] for name in runs}
     last: dict[str, list[float]] = {}
+    cpu: dict[str, list[float]] = {name: [] for name in runs}
+    faults: dict[str, list[int]] = {name: [] for name in runs}
     # The first round is warm-up.
     for turn in range(pairs + 1):
         for name in sorted(runs, reverse=bool(turn % 2)):
+            before, busy = resource.getrusage(resource.RUSAGE_SELF).ru_minflt, time.process_time()
             seconds, last[name] = runs[name](data, weights, rule)
             if turn:
                 rates[name].append(samples / seconds)
+                cpu[name].append(samples / (time.process_time() - busy))
+                now = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+                faults[name].append(round((now - before) / (samples / rule.batch)))
     ours = statistics.median(rates["transect"])
     # Rounding grows along the path, so that only its beginning is the same number.
     head = slice(0, 20)
-    for name in runs.keys() - {"transect"}:
+    for name in [name for name in runs if name != "transect"]:
         theirs = statistics.median(rates[name])
         quotients = [a / b for a, b in zip(rates["transect"], rates[name], strict=True)]
         low, _, high = statistics.quantiles(quotients, n=4, method="inclusive")
@@ -232,8 +239,11 @@ def measure(framework: str, workload: str, folder: Path, epochs: int, pairs: int
         extra = 1e6 * (samples / ours - samples / theirs) / steps
         print(
             f"{framework:6s} {workload:12s} {name:7s} {ours:10.0f} {theirs:10.0f}"
-            f"   {ours / theirs:.3f}  ({low:.3f}-{high:.3f}) {extra:+8.1f} us"
-            f" {1e6 * samples / theirs / steps:9.1f} us  {same}",
+            f"   {ours / theirs:.3f} ({low:.3f}-{high:.3f})"
+            f"   {statistics.median(cpu['transect']) / statistics.median(cpu[name]):.3f}"
+            f" {extra:+8.1f} of {1e6 * samples / theirs / steps:7.1f} us"
+            f" {statistics.median(faults['transect']):6.0f} {statistics.median(faults[name]):6.0f}"
+            f"  {same}",
             flush=True,
         )
 
@@ -291,8 +301,10 @@ def main() -> None:
             ]
             subprocess.run([pythons["numpy"], *argv], env=variables, check=True)
         print(
-            "\nframework, workload, baseline      ours       its samples/s, ratio (quartiles of pairs),"
-            " ours more per step, its step, largest difference of the first 20 losses"
+            "\ncolumns: framework, workload, baseline; samples/s of transect and of the baseline;"
+            " their ratio (quartiles of the pairs); the same of CPU time, building the model"
+            " included; what transect adds to one step, of the baseline's step; page faults per step"
+            " of both; largest difference between the first 20 losses"
         )
         for framework, python in pythons.items():
             argv = [__file__, "--pairs", str(given.pairs), "--child", framework, temporary]

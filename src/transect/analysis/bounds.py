@@ -54,6 +54,9 @@ class Rates:
         for record in records:
             if record.stage != "bench" or record.status is not Status.OK:
                 continue
+            # Several ranks print rates per process and of all together: not a rate of threads.
+            if record.cell.ranks > 1:
+                continue
             for one in record.metrics:
                 if one.name in ("flops", "memory_bandwidth") and one.value > 0:
                     rate = Rate(

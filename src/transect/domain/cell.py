@@ -64,7 +64,7 @@ class Cell(BaseModel):
         'iris-mlp.numpy.single.n1x1.b16.fp32~9d0e5b5d'
         """
         parts = [value for axis in _READABLE if (value := getattr(self, axis))]
-        if self.stage in ("train", "reference"):
+        if self.stage in ("train", "reference") or self.ranks > 1:
             parts.append(f"n{self.nodes}x{self.ranks_per_node}")
         if self.threads != 1 or self.stage in ("infer", "bench"):
             parts.append(f"t{self.threads}")

@@ -27,12 +27,15 @@ def files_below(path: Path) -> list[Path]:
 def result_of(runs: Sequence[Run], *, must_have: bool) -> Result:
     """Turn runs into a result: a number counts only when its run is `ok`."""
     metrics = []
-    for run in runs:
-        if run.status != "ok":
-            continue
+    valid = [run for run in runs if run.status == "ok"]
+    for run in valid:
+        # Within one record a label names one number: a run's place tells several runs apart.
+        place = f"{Path(run.file).name}:{run.line}" if len(valid) > 1 else None
         for one in run.metrics:
             if one.normalised is not None:
-                label = one.phase or (str(one.size) if one.size is not None else one.name)
+                label = " ".join(
+                    str(part) for part in (place, one.name, one.size) if part is not None
+                )
                 metrics.append(MetricValue.of(one.normalised.name, one.normalised.value, label))
     details = {
         "runs": [run.model_dump(mode="json", exclude_none=True) for run in runs],

@@ -1,0 +1,200 @@
+"""The documentation is in step with the code, and its examples work."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / "results" / "README.md"])
+ADDING = ROOT / "docs" / "adding.md"
+
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+_FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+_EXAMPLE = re.compile(r"<!-- example: (\S+) -->\n```\w+\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_REGISTRY_HOSTS = (
+    "pypi.org", "pythonhosted", "npmjs", "crates.io", "proxy.golang", "anaconda", "docker.io",
+    "download.pytorch", "index-url",
+)  # fmt: skip
+_MACHINE_PATHS = ("/work/", "/root/", "/home/", "localhost", "127.0.0.1")
+
+
+@cache
+def generator() -> ModuleType:
+    path = ROOT / "scripts" / "generate-docs.py"
+    spec = importlib.util.spec_from_file_location("generate_docs", path)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def page_id(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def anchors(path: Path) -> set[str]:
+    """Return the anchors that a viewer makes of the headings."""
+    headings = re.findall(r"^#+ (.+)$", _FENCE.sub("", path.read_text()), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", one.lower()).replace(" ", "-") for one in headings}
+
+
+def test_generated_pages_are_in_step():
+    assert generator().stale_pages() == [], "run `make docs`"
+
+
+def test_generation_is_deterministic():
+    assert generator().pages() == generator().pages()
+
+
+def test_a_stale_page_is_named(tmp_path, monkeypatch, capsys):
+    module = generator()
+    page = ROOT / "docs" / "metrics.md"
+    monkeypatch.setattr(module, "pages", lambda: {page: page.read_text() + "more\n"})
+    monkeypatch.setattr(sys, "argv", ["generate-docs", "--check"])
+    assert module.main() == 1
+    assert "docs/metrics.md" in capsys.readouterr().err
+
+
+def test_schemas_hold_every_field():
+    from transect.domain.record import Record
+
+    schema = json.loads((ROOT / "docs" / "record.schema.json").read_text())
+    assert set(schema["properties"]) == set(Record.model_fields)
+
+
+def test_record_page_names_every_field_and_cause():
+    from transect.domain.record import Cause, Record
+
+    text = (ROOT / "docs" / "record.md").read_text()
+    for name in [*Record.model_fields, *(cause.value for cause in Cause)]:
+        assert f"`{name}`" in text, name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_relative_links_exist(page):
+    missing = []
+    for target in _LINK.findall(_FENCE.sub("", page.read_text())):
+        if "://" in target:
+            continue
+        name, _, anchor = target.partition("#")
+        file = (page.parent / name).resolve() if name else page
+        if not file.exists() or (anchor and anchor not in anchors(file)):
+            missing.append(target)
+    assert not missing
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_no_registry_hosts_and_no_machine_paths(page):
+    text = page.read_text()
+    assert not [word for word in (*_REGISTRY_HOSTS, *_MACHINE_PATHS) if word in text]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_commands_exist(page):
+    from transect.cli.main import app
+
+    known = {one.name or one.callback.__name__ for one in app.registered_commands if one.callback}
+    found = re.findall(r"(?:^ {4}|`|bin/)transect ([a-z]+)", page.read_text(), re.MULTILINE)
+    assert set(found) <= known
+
+
+def test_readme_names_every_command():
+    from transect.cli.main import app
+
+    text = (ROOT / "README.md").read_text()
+    for one in app.registered_commands:
+        assert one.callback and f"`transect {one.callback.__name__} " in text.replace(
+            "`", "` "
+        ).replace("` transect", "`transect")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_make_targets_exist(page):
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    found = re.findall(r"(?:^ {4}|`)make ([a-z]+)", page.read_text(), re.MULTILINE)
+    assert set(found) <= targets
+
+
+def test_readme_names_every_exit_code():
+    from transect.domain import errors
+
+    text = (ROOT / "README.md").read_text()
+    for one in (errors.TransectError, errors.BadInput, errors.MissingDependency):
+        assert re.search(rf"^\| {one.exit_code} \|", text, re.MULTILINE)
+
+
+def test_change_log_and_citation_have_this_version():
+    from transect import __version__
+
+    assert f"## [{__version__}] - " in (ROOT / "CHANGELOG.md").read_text()
+    assert f"version: {__version__}\n" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_examples_are_those_that_the_tests_run():
+    extra = ROOT / "tests" / "plugins" / "extra"
+    examples = dict(_EXAMPLE.findall(ADDING.read_text()))
+    shared = [name for name in examples if (extra / name).is_file()]
+    assert len(shared) >= 4
+    for name in shared:
+        assert examples[name] == (extra / name).read_text(), name
+
+
+def test_examples_are_one_of_each_kind():
+    decorators = re.findall(r"^@([A-Z]+)\.register", ADDING.read_text(), re.MULTILINE)
+    kinds = {"FRAMEWORKS", "STRATEGIES", "WORKLOADS", "DATASETS", "EXPORTERS", "RUNTIMES", "PARSERS",
+             "BENCHMARKS", "LAUNCHERS"}  # fmt: skip
+    assert kinds == set(decorators)
+
+
+_USE = """
+from pathlib import Path
+from transect.hpc.ingest import ingest
+from transect.launch import LAUNCHERS, Request
+from transect.training.datasets import DATASETS
+from transect.training.layers import shapes
+from transect.training.workloads import WORKLOADS
+
+(command, variables), = LAUNCHERS.get("numactl").processes(Request(command=["program"]))
+assert command[0] == "numactl" and command[-1] == "program" and variables["WORLD_SIZE"] == "1"
+workload = WORKLOADS.get("wine-mlp")
+assert workload.dataset in DATASETS
+assert shapes(workload.layers, workload.sample)[-1] == (3,)
+run, = ingest([Path("extra.log")])
+assert run.metrics[0].normalised.value == 12.5e9
+"""
+
+
+def test_examples_work(tmp_path):
+    plugins = tmp_path / "plugins"
+    plugins.mkdir()
+    for name, text in _EXAMPLE.findall(ADDING.read_text()):
+        (plugins / name if name.endswith(".py") else tmp_path / name).write_text(text)
+    (tmp_path / "extra.log").write_text("noise\nEXTRA BENCH: 12.5 GB/s\n")
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "TRANSECT_PLUGINS": str(plugins)}
+    used = subprocess.run(
+        [sys.executable, "-c", _USE], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    assert used.returncode == 0, used.stderr
+    # The study names the folder by itself.
+    del environment["TRANSECT_PLUGINS"]
+    check = subprocess.run(
+        [sys.executable, "-m", "transect", "check", "study.yaml", "--json"],
+        cwd=tmp_path, env=environment, capture_output=True, text=True,
+    )  # fmt: skip
+    assert check.returncode == 0, check.stderr
+    cells = json.loads(check.stdout)["cells"]
+    assert {one["skip"] for one in cells} == {None}
+    told = " ".join(one["cell"] for one in cells)
+    for name in ("extra-framework", "extra-reduce-broadcast", "wine-mlp", "torchscript-opset-13",
+                 "extra-runtime", "extra-copy"):  # fmt: skip
+        assert name in told

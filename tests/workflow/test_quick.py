@@ -1,0 +1,114 @@
+"""The quick study, cut down to one repeat and two ranks: every stage, on real data."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pyarrow.parquet
+import pytest
+import yaml
+
+pytestmark = pytest.mark.study
+
+COLUMNS = [
+    "study", "stage", "cell", "workload", "framework", "strategy", "runtime", "provider",
+    "exporter", "nodes", "ranks", "batch", "precision", "repeat", "status", "cause", "metric",
+    "value", "unit", "direction",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def results(checkout):
+    study = yaml.safe_load((checkout.folder / "config/studies/quick.yaml").read_text())
+    study["train"]["repeats"] = study["infer"]["repeats"] = 1
+    study["infer"]["max_seconds"] = 0.1
+    for grid in study["train"]["grids"]:
+        grid["ranks"] = [r for r in grid.get("ranks", [1]) if r <= 2]
+    (checkout.folder / "cut.yaml").write_text(yaml.safe_dump(study))
+    run = checkout.snakemake("--config", "study=cut.yaml", timeout=1000)
+    assert run.returncode == 0, run.stderr
+    return checkout.folder / "results" / "quick"
+
+
+def records(results, stage):
+    return [json.loads(path.read_text()) for path in results.glob(f"{stage}/*/record.json")]
+
+
+def value(record, name):
+    found = [one["value"] for one in record["metrics"] if one["name"] == name]
+    return found[0] if found else None
+
+
+def test_nothing_fails_and_only_what_this_machine_lacks_is_skipped(results):
+    summary = json.loads((results / "summary.json").read_text())
+    assert summary["counts"]["failed"] == 0, summary["failures"]
+    reasons = {one["message"] for one in summary["failures"]}
+    assert reasons <= {"no CUDA device", "hpcc is not on PATH"}, reasons
+    assert summary["problems"] == []
+    assert summary["findings"]
+
+
+def test_every_trainer_follows_the_reference(results):
+    trained = records(results, "train")
+    assert len(trained) == 3 * (2 + 8 + 2)
+    for record in trained:
+        assert value(record, "equality_ratio") <= 1, record["cell_id"]
+        assert value(record, "samples_per_second") > 0
+        parts = [value(record, f"{p}_time") for p in ("compute", "communication", "input")]
+        assert sum(parts) <= value(record, "step_time") * 1.5
+        assert record["provenance"]["cpu_model"]
+        assert record["provenance"]["libraries"]
+    learned = [r for r in trained if r["cell"]["workload"] != "iris-mlp"]
+    assert all(value(r, "time_to_quality") for r in learned)
+
+
+def test_repeats_and_frameworks_start_from_the_same_files(results):
+    manifests = {r["cell"]["workload"]: r["details"] for r in records(results, "data")}
+    assert manifests["digits-cnn"]["train"] + manifests["digits-cnn"]["test"] == 1797
+    assert manifests["iris-mlp"]["train"] + manifests["iris-mlp"]["test"] == 150
+    balance = manifests["iris-mlp"]["class_balance"]["test"]
+    assert len(set(balance.values())) == 1
+
+
+def test_exports_are_faithful_and_take_any_batch(results):
+    exported = records(results, "export")
+    assert len(exported) == 6
+    for record in exported:
+        assert value(record, "top1_agreement") == 1.0
+        assert value(record, "max_abs_difference") <= record["details"]["tolerance"]
+        assert record["details"]["dynamic_batch"] is True
+
+
+def test_runtimes_measure_run_alone_and_never_pretend_cuda(results):
+    for record in records(results, "infer"):
+        if record["cell"]["provider"] == "cuda" and record["status"] == "skipped":
+            assert record["message"] == "no CUDA device"
+            continue
+        assert record["details"]["provider_used"].lower().startswith(record["cell"]["provider"])
+        assert value(record, "latency") > 0
+        assert record["samples"]["latency"]["count"] >= 200
+
+
+def test_probes_give_bounds(results):
+    found = {r["cell"]["benchmark"]: r for r in records(results, "bench") if r["status"] == "ok"}
+    assert value(found["memory-bandwidth-probe"], "memory_bandwidth") > 0
+    assert value(found["matrix-multiply-probe"], "flops") > 0
+    if shutil.which("hpcc"):
+        assert value(found["hpcc"], "flops") > 0
+
+
+def test_table_is_tidy(results):
+    table = pyarrow.parquet.read_table(results / "records.parquet")
+    assert set(COLUMNS) <= set(table.column_names)
+    frame = table.to_pandas()
+    assert not frame.duplicated(["stage", "cell", "metric", "label"]).any()
+
+
+def test_report_opens_without_network_in_a_browser(results, browser_page):
+    page, requests, errors = browser_page
+    page.goto((results / "report.html").as_uri())
+    assert page.locator("main > section").count() >= 9
+    assert errors == []
+    assert all(url.startswith("file:") for url in requests)
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
