@@ -28,7 +28,7 @@ class Limits(_Model):
 
 
 class TrainGrid(_Model):
-    """The cross product of its lists; the batch is the workload's unless given."""
+    """The cross product of its lists; the global batch is the workload's."""
 
     workloads: Names
     frameworks: Names

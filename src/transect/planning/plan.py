@@ -21,7 +21,8 @@ from transect.domain.strict_yaml import load_model
 from transect.domain.study import Study, System
 from transect.planning.environments import lock_hash
 from transect.planning.expand import expand
-from transect.planning.sources import environment_of, source_hash
+from transect.planning.code_hash import code_hash
+from transect.planning.sources import environment_of, launcher_source, source_hash
 from transect.training.workloads import Parameters
 
 __all__ = ["Planned", "StudyPlan", "find_study", "find_system", "load_study", "make_plan"]
@@ -194,6 +195,10 @@ def make_plan(study_file: Path, system_file: Path, results: Path) -> StudyPlan:
     system = load_model(system_file, System)
     cells, parameters = expand(study, study_file)
     ids = _index(cells, study.export.framework)
+    launchers = [
+        code_hash([launcher_source(name, f"{system_file}: {key}")])
+        for key, name in (("launcher", system.launcher), ("mpi_launcher", system.mpi_launcher))
+    ]
     logs = _ingest_paths(study, study_file)
     shuffled = list(range(len(cells)))
     random.Random(study.seed).shuffle(shuffled)
@@ -207,7 +212,8 @@ def make_plan(study_file: Path, system_file: Path, results: Path) -> StudyPlan:
         environment = environment_of(cell)
         spec["environment"] = environment
         lock = lock_hash(environment) if environment else ""
-        fingerprint = digest([canonical_json(spec), source_hash(cell), lock])[:16]
+        sources = [source_hash(cell), *(launchers if cell.stage == "train" else ())]
+        fingerprint = digest([canonical_json(spec), *sources, lock])[:16]
         spec["fingerprint"] = fingerprint
         planned.setdefault(cell.stage, {})[cell.id] = Planned(
             cell, cell.id, environment, inputs, spec, fingerprint, order

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from transect.domain.cell import Cell
 from transect.hpc.benchmarks.base import BENCHMARKS
+from transect.launch import LAUNCHERS
 from transect.onnx_models.exporters import EXPORTERS
 from transect.planning.code_hash import PACKAGE, code_hash
 from transect.runtimes import RUNTIMES
@@ -16,7 +17,7 @@ from transect.training.frameworks import FRAMEWORKS
 from transect.training.strategies import STRATEGIES
 from transect.training.workloads import WORKLOADS
 
-__all__ = ["environment_of", "report_hash", "source_hash"]
+__all__ = ["environment_of", "launcher_source", "report_hash", "source_hash"]
 
 
 def _workload(cell: Cell) -> list[Path]:
@@ -30,7 +31,6 @@ def _train(cell: Cell) -> list[Path]:
     return [
         PACKAGE / "training" / "worker.py",
         PACKAGE / "launch" / "processes.py",
-        *(PACKAGE / "launch" / "launchers" / f"{name}.py" for name in ("plain", "mpiexec")),
         FRAMEWORKS.source(cell.framework),
         STRATEGIES.source(cell.strategy),
         *_workload(cell),
@@ -101,6 +101,12 @@ def source_hash(cell: Cell) -> str:
         cell.stage, cell.workload, cell.framework, cell.strategy, cell.exporter, cell.runtime,
         cell.benchmark, cell.source,
     )  # fmt: skip
+
+
+def launcher_source(name: str, where: str) -> Path:
+    """Return a launcher's file: how ranks are started is part of what is measured."""
+    LAUNCHERS.get(name, where)
+    return LAUNCHERS.source(name)
 
 
 def report_hash() -> str:

@@ -38,7 +38,7 @@ __all__ = ["LIMITS", "infer_cell", "main"]
 LIMITS: dict[str, float] = {"warmup": 20, "min_runs": 100, "max_seconds": 1.0}
 
 # Fewer samples put the 95th percentile on a handful of values.
-_P95_SAMPLES = 200
+_P95_SAMPLES = 400
 _NANO = 1e-9
 _SKIPPED = 3
 _THREAD_VARIABLES = (

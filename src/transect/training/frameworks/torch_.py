@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,10 @@ class TorchTrainer:
         torch.set_num_threads(plan.threads)
         self.torch = torch
         self.dtype = {"fp32": torch.float32, "fp64": torch.float64}[plan.precision]
+        if plan.device == "cuda":
+            # One GPU per rank; the launcher numbers the ranks of a node.
+            local_rank = int(os.environ.get("LOCAL_RANK", "0"))
+            torch.cuda.set_device(local_rank % torch.cuda.device_count())
         self.device = torch.device(plan.device)
         self._load = load_weights
         self._rule = plan.parameters
