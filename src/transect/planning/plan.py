@@ -19,9 +19,9 @@ from transect.domain.paths import ROOT, StudyPaths
 from transect.domain.registry import PLUGINS_VARIABLE
 from transect.domain.strict_yaml import load_model
 from transect.domain.study import Study, System
+from transect.planning.code_hash import code_hash
 from transect.planning.environments import lock_hash
 from transect.planning.expand import expand
-from transect.planning.code_hash import code_hash
 from transect.planning.sources import environment_of, launcher_source, source_hash
 from transect.training.workloads import Parameters
 
