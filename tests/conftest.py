@@ -46,7 +46,7 @@ class Checkout:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
-        for name in ("Snakefile", "workflow", "config", "envs", "profiles", "src"):
+        for name in ("Snakefile", "workflow", "config", "envs", "profiles", "src", "tests/data"):
             source = ROOT / name
             if source.is_dir():
                 skip = shutil.ignore_patterns("__pycache__", "*.egg-info")

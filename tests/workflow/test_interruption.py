@@ -52,12 +52,12 @@ def payloads(checkout):
     return found
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_interrupted_run_goes_on(checkout, number):
+def start(checkout):
+    """Start the study from its first training cell, in a process group of its own."""
     (checkout.folder / "long.yaml").write_text(STUDY)
     for record in records(checkout):
         record.unlink()
-    running = subprocess.Popen(
+    return subprocess.Popen(
         checkout.command("--config", CONFIG),
         cwd=checkout.folder,
         env=checkout.environment(),
@@ -65,6 +65,11 @@ def test_interrupted_run_goes_on(checkout, number):
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_interrupted_run_goes_on(checkout, number):
+    running = start(checkout)
     try:
         wait_for(lambda: len(records(checkout)) >= 2 and payloads(checkout))
     finally:
@@ -90,17 +95,7 @@ def test_interrupted_run_goes_on(checkout, number):
 
 
 def test_live_lock_is_named_and_respected(checkout):
-    (checkout.folder / "long.yaml").write_text(STUDY)
-    for record in records(checkout):
-        record.unlink()
-    running = subprocess.Popen(
-        checkout.command("--config", CONFIG),
-        cwd=checkout.folder,
-        env=checkout.environment(),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    running = start(checkout)
     try:
         wait_for(lambda: payloads(checkout))
         second = checkout.snakemake("--config", CONFIG)

@@ -112,3 +112,10 @@ def test_report_opens_without_network_in_a_browser(results, browser_page):
     assert errors == []
     assert all(url.startswith("file:") for url in requests)
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+def test_logs_are_read_and_are_no_bounds_of_this_machine(results):
+    (read,) = records(results, "ingest")
+    found = {run["benchmark"] for run in read["details"]["runs"] if run["status"] == "ok"}
+    assert {"hpl", "hpcc"} <= found
+    assert "from logs" in (results / "report.html").read_text()

@@ -32,7 +32,7 @@ from transect.training.frameworks import FRAMEWORKS, ModelPlan
 from transect.training.frameworks.numpy_ import NumpyTrainer
 from transect.training.layers import Conv2d, Layer, Linear
 from transect.training.strategies import Place
-from transect.training.worker import batch_indices, error_facts
+from transect.training.worker import batch_indices, error_facts, load_start
 from transect.training.workloads import WORKLOADS, Parameters
 
 __all__ = ["PERTURBED_RUNS", "SAFETY", "UNIT_ROUNDOFF", "longest_sum", "main", "rule", "trajectory"]
@@ -99,11 +99,7 @@ def _run(spec: dict[str, Any], folder: Path, out: Path) -> dict[str, Any]:
     assert cell.workload
     workload = WORKLOADS.get(cell.workload)
     parameters = Parameters.model_validate(spec["parameters"])
-    with np.load(folder / "data.npz") as file:
-        data = {name: file[name] for name in file.files}
-    with np.load(folder / f"start-{cell.repeat}.npz") as file:
-        data["order"] = file["order"]
-        weights = {name: file[name] for name in file.files if name != "order"}
+    data, weights = load_start(folder, cell.repeat)
     plan = ModelPlan(
         layers=workload.layers,
         parameters=parameters,

@@ -25,9 +25,19 @@ from transect.training.frameworks import FRAMEWORKS, ModelPlan, Trainer
 from transect.training.strategies import STRATEGIES, Place, Strategy
 from transect.training.workloads import WORKLOADS, Parameters
 
-__all__ = ["batch_indices", "error_facts", "main", "train"]
+__all__ = ["batch_indices", "error_facts", "load_start", "main", "train"]
 
 _NANO = 1e-9
+
+
+def load_start(folder: Path, repeat: int) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Return what the data stage wrote: arrays with the repeat's batch order, initial weights."""
+    with np.load(folder / "data.npz") as file:
+        data = {name: file[name] for name in file.files}
+    with np.load(folder / f"start-{repeat}.npz") as file:
+        data["order"] = file["order"]
+        weights = {name: file[name] for name in file.files if name != "order"}
+    return data, weights
 
 
 def batch_indices(order: np.ndarray, batch: int, place: Place) -> Iterator[list[np.ndarray]]:
@@ -132,11 +142,7 @@ def _run(spec: dict[str, Any], data_folder: Path, out: Path, facts: dict[str, An
     if place.world_size != cell.ranks:
         raise RuntimeError(f"started on {place.world_size} ranks, the cell has {cell.ranks}")
     touched = time.perf_counter()
-    with np.load(data_folder / "data.npz") as file:
-        data = {name: file[name] for name in file.files}
-    with np.load(data_folder / f"start-{cell.repeat}.npz") as file:
-        data["order"] = file["order"]
-        weights = {name: file[name] for name in file.files if name != "order"}
+    data, weights = load_start(data_folder, cell.repeat)
     plan = ModelPlan(
         layers=workload.layers,
         parameters=parameters,
