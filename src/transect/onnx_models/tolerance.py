@@ -26,7 +26,7 @@ TOLERANCE_RULE = (
     "float32 error bound propagated layer by layer over the test set: a sum of K products plus "
     "bias adds gamma(K+1) (|W||x| + |b|), gamma(n) = n u / (1 - n u), in any order of summation, "
     "|W| carries on the error of the layer before, sigmoid divides it by 4 and adds 4 u. "
-    "Sharp enough that TF32 or fp16 arithmetic does not pass for fp32"
+    "Weights rounded to fp16 do not pass"
 )
 
 

@@ -12,7 +12,7 @@ from transect.domain.record import Cause, MetricValue
 from transect.execution.job import Job, Result
 from transect.execution.stages import STAGES
 from transect.execution.stages._common import OneProcess
-from transect.hpc.base import Run
+from transect.hpc.base import LogMetric, Run
 
 __all__ = ["Ingest", "files_below", "result_of"]
 
@@ -22,6 +22,13 @@ def files_below(path: Path) -> list[Path]:
     if path.is_file():
         return [path]
     return sorted(Path(folder) / name for folder, _, names in os.walk(path) for name in names)
+
+
+def _size(one: LogMetric) -> str | None:
+    """Return the size of a point of a series, unless the metric's name tells it already."""
+    if one.size is None or str(one.size) in one.name:
+        return None
+    return str(one.size)
 
 
 def result_of(runs: Sequence[Run], *, must_have: bool) -> Result:
@@ -34,7 +41,7 @@ def result_of(runs: Sequence[Run], *, must_have: bool) -> Result:
         for one in run.metrics:
             if one.normalised is not None:
                 label = " ".join(
-                    str(part) for part in (place, one.name, one.size) if part is not None
+                    str(part) for part in (place, one.name, _size(one)) if part is not None
                 )
                 metrics.append(MetricValue.of(one.normalised.name, one.normalised.value, label))
     details = {

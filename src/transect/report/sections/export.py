@@ -25,6 +25,8 @@ def export_section(context: Context) -> Section:
         if chart is not None:
             blocks.append(Charts(items=[chart]))
         blocks += [_facts(judged), _operators(judged)]
+        rules = {str(r.details["tolerance_rule"]) for r in judged if "tolerance_rule" in r.details}
+        blocks += [Prose(clean(f"Tolerance: {rule}."), quiet=True) for rule in sorted(rules)]
     else:
         blocks.append(Prose("No model was exported.", quiet=True))
     lead = (
@@ -100,7 +102,7 @@ def _facts(records: list[Record]) -> Table:
     columns = [
         Column("Export"), Column("File", numeric=True), Column("Opset", numeric=True),
         Column("IR", numeric=True), Column("Operators", numeric=True),
-        Column("Initialisers", numeric=True), Column("Dynamic batch"), Column("Checker"),
+        Column("Initialisers", numeric=True), Column("Shared"), Column("Dynamic batch"), Column("Checker"),
         Column("Export time", numeric=True),
     ]  # fmt: skip
     rows = []
@@ -112,7 +114,7 @@ def _facts(records: list[Record]) -> Table:
             _name(record), quantity(record.value("model_bytes"), "B"),
             number(opset) if opset else "–", number(version) if version else "–",
             number(operators) if operators else "–", clean(str(details.get("initialisers", "–"))),
-            _yes(details.get("dynamic_batch")), clean(str(details.get("checker", "–"))),
+            _yes(details.get("initialisers_shared")), _yes(details.get("dynamic_batch")), clean(str(details.get("checker", "–"))),
             quantity(record.value("export_time"), "s"),
         ])  # fmt: skip
     return Table(columns=columns, rows=rows, caption="The exported files")
