@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from checkouts import ROOT
 from transect.domain.cell import CELL_PATTERN, Cell
 from transect.domain.errors import BadInput
 from transect.domain.files import digest, write_atomic, write_if_changed
@@ -188,7 +188,7 @@ def test_domain_imports_in_a_bare_framework_environment(base_python):
     code = "import transect.domain.cell, transect.training.worker, transect.measure.provenance"
     run = subprocess.run(
         [base_python, "-c", code],
-        env={"PYTHONPATH": str(sys.modules["conftest"].ROOT / "src")},
+        env={"PYTHONPATH": str(ROOT / "src")},
         capture_output=True,
         text=True,
     )

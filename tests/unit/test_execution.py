@@ -10,7 +10,7 @@ import sys
 import psutil
 import pytest
 
-from conftest import ROOT
+from checkouts import ROOT
 from transect.domain.paths import StudyPaths
 from transect.execution.locks import Owner, clear_stale_locks
 from transect.execution.progress import progress_line

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from conftest import ROOT
+from checkouts import ROOT
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
 from transect.domain.registry import Registry

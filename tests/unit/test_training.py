@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from conftest import ROOT
+from checkouts import ROOT
 from transect.measure.intervals import wilson
 from transect.training.costs import parameter_count, step_costs
 from transect.training.layers import Conv2d, Flatten, Linear, MaxPool2d, ReLU, forward_flops, shapes

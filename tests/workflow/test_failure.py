@@ -7,7 +7,7 @@ import json
 import psutil
 import pytest
 
-from conftest import ROOT
+from checkouts import ROOT
 
 pytestmark = pytest.mark.study
 

@@ -166,7 +166,7 @@ def _judge(
             "rows_compared": len(expected),
             "tolerance": tolerance,
         },
-        libraries={cell.runtime or "runtime": str(record["runtime_version"])},
+        libraries={f"runtime {cell.runtime}": str(record["runtime_version"])},
     )
 
 

@@ -136,4 +136,5 @@ class TorchFramework:
         """Return torch, and CUDA when the build has it."""
         import torch
 
-        return {"torch": torch.__version__, "cuda": str(torch.version.cuda)}
+        cuda = {"cuda": str(torch.version.cuda)} if torch.version.cuda else {}
+        return {"torch": torch.__version__} | cuda

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from conftest import ROOT
+from checkouts import ROOT
 
 pytestmark = pytest.mark.study
 
