@@ -106,8 +106,8 @@ def test_cuda_that_is_hidden_is_no_device(monkeypatch: pytest.MonkeyPatch) -> No
     assert (RUNTIMES.get("python").supports(cell) or "").startswith("no CUDA device")
 
 
-@pytest.mark.parametrize(("runs", "has_p95"), [(199, False), (200, True)])
-def test_p95_needs_two_hundred_samples(runs: int, has_p95: bool) -> None:
+@pytest.mark.parametrize(("runs", "has_p95"), [(399, False), (400, True)])
+def test_p95_needs_four_hundred_samples(runs: int, has_p95: bool) -> None:
     series = list(range(1000, 1000 + runs))
     record = {"run_ns": series, "bind_ns": [1], "copy_ns": [2], "session_ns": 3}
     found = {entry["name"]: entry["value"] for entry in _time_metrics(record, 10)}
