@@ -7,6 +7,7 @@ infrastructure, or an interruption, and there is no record.
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import shutil
 import signal
@@ -219,4 +220,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    code = main()
+    # Leave without a last round of garbage collection: 50 ms of every cell.
+    gc.freeze()
+    sys.exit(code)

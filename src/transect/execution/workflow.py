@@ -83,7 +83,11 @@ class Flow:
     def inputs(self, stage: str, cell: str) -> list[str]:
         """Return the environment's stamp and the records that a cell depends on."""
         planned = self._cells[stage][cell]
-        found = [f"{self.folder}/{s}/{i}/record.json" for s, i in planned.inputs.values()]
+        sources = planned.inputs
+        if "reference" in sources:
+            # The reference takes the data too: one edge less for every training cell.
+            sources = {role: source for role, source in sources.items() if role != "data"}
+        found = [f"{self.folder}/{s}/{i}/record.json" for s, i in sources.values()]
         if planned.environment:
             found.append(self._stamps[planned.environment])
         return found

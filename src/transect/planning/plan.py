@@ -60,7 +60,7 @@ class StudyPlan:
 
     def write_specs(self) -> int:
         """Write each spec that changed, and the plan; return how many changed."""
-        table = {f"{p.cell.stage}/{p.id}": digest([canonical_json(p.spec)]) for p in self}
+        table = {f"{p.cell.stage}/{p.id}": p.fingerprint for p in self}
         try:
             old = json.loads(self.paths.plan.read_text(encoding="utf-8"))
         except (OSError, ValueError):

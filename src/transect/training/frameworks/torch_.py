@@ -67,7 +67,7 @@ class TorchTrainer:
 
     def forward_backward(self, x: Any, y: Any) -> float:
         """Run autograd; returns the loss as a Python number, which waits for the device."""
-        self._optimiser.zero_grad(set_to_none=False)
+        self._optimiser.zero_grad()
         loss = self._loss(self.module(x), y)
         loss.backward()
         return float(loss.detach())
