@@ -25,8 +25,8 @@ def results(checkout):
     study["infer"]["max_seconds"] = 0.1
     for grid in study["train"]["grids"]:
         grid["ranks"] = [r for r in grid.get("ranks", [1]) if r <= 2]
-    (checkout.folder / "cut.yaml").write_text(yaml.safe_dump(study))
-    run = checkout.snakemake("--config", "study=cut.yaml", timeout=1000)
+    (checkout.folder / "config/studies/cut.yaml").write_text(yaml.safe_dump(study))
+    run = checkout.snakemake("--config", "study=cut", timeout=1000)
     assert run.returncode == 0, run.stderr
     return checkout.folder / "results" / "quick"
 
