@@ -6,7 +6,7 @@ import gc
 import sys
 
 # A graph of thousands of jobs is all live objects: collecting them again and again finds nothing
-# and takes a sixth of a dry run of 3,000 cells (docs/speed.md).
+# and costs time in every call (docs/speed.md).
 gc.freeze()
 gc.set_threshold(100_000, 50, 50)
 sys.path.insert(0, f"{workflow.basedir}/src")
