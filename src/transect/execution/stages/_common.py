@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from pathlib import Path
 
 from transect.domain.errors import MissingDependency
@@ -31,12 +32,12 @@ def need(job: Job, role: str) -> Path:
     return folder
 
 
-class OneProcess:
+class OneProcess(ABC):
     """Subclasses give `command` and `inputs`."""
 
+    @abstractmethod
     def command(self, job: Job) -> list[str]:
         """Return the argv of the payload."""
-        raise NotImplementedError(type(self).__name__)
 
     def prepare(self, job: Job) -> tuple[str, Request]:
         """One process, held to the cell's threads."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from transect.training.strategies import Place, Rendezvous
 __all__ = ["MpiStrategy"]
 
 
-class MpiStrategy:
+class MpiStrategy(ABC):
     """Joins MPI.COMM_WORLD. A subclass says how gradients become their mean."""
 
     rendezvous: Rendezvous = "mpi"
@@ -49,9 +50,9 @@ class MpiStrategy:
             self.mean(flat)
         trainer.set_gradient(flat)
 
+    @abstractmethod
     def mean(self, flat: np.ndarray) -> None:
         """Turn the flat buffer into the mean over ranks, in place."""
-        raise NotImplementedError(type(self).__name__)
 
     def hidden_communication(self) -> float:
         """All communication is in `reduce`."""
@@ -61,7 +62,7 @@ class MpiStrategy:
         """MPI_Barrier."""
         self.comm.Barrier()
 
-    def leave(self) -> None:
+    def leave(self) -> None:  # noqa: B027 there is nothing to do, for every MPI strategy
         """MPI_Finalize runs at exit, through mpi4py."""
 
     def libraries(self) -> dict[str, str]:
