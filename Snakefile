@@ -20,8 +20,13 @@ wildcard_constraints:
     environment=r"[A-Za-z0-9_.-]+",
 
 
+# Networked, short or reading only: on a cluster these run where Snakemake runs.
 localrules:
     all,
+    make_environment,
+    ingest_logs,
+    make_report,
+    check_strict,
 
 
 rule all:
@@ -29,17 +34,27 @@ rule all:
     input:
         f"{FLOW.folder}/report.html",
         # Targets too: a record that was deleted is made again although the report is there.
-        FLOW.records(),
+        FLOW.targets(),
         [f"{FLOW.folder}/strict.ok"] if FLOW.strict else [],
 
 
 include: "workflow/rules/environments.smk"
-include: "workflow/rules/data.smk"
-include: "workflow/rules/train.smk"
-include: "workflow/rules/export.smk"
-include: "workflow/rules/infer.smk"
-include: "workflow/rules/hpc.smk"
+include: "workflow/rules/ingest.smk"
 include: "workflow/rules/report.smk"
+
+
+# Cells as jobs of their own on one machine, in allocation blocks on a cluster.
+if FLOW.scheduled:
+
+    include: "workflow/rules/blocks.smk"
+
+else:
+
+    include: "workflow/rules/data.smk"
+    include: "workflow/rules/train.smk"
+    include: "workflow/rules/export.smk"
+    include: "workflow/rules/infer.smk"
+    include: "workflow/rules/bench.smk"
 
 
 onstart:
@@ -51,4 +66,4 @@ onsuccess:
 
 
 onerror:
-    FLOW.finish()
+    FLOW.fail()

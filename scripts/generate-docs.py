@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from transect.domain import study
+from transect.domain import study, system
 from transect.domain.files import write_if_changed
 from transect.domain.metrics import METRICS
 from transect.domain.paths import ROOT
@@ -24,6 +24,7 @@ from transect.execution.stages import STAGES
 from transect.hpc.base import PARSERS
 from transect.hpc.benchmarks.base import BENCHMARKS
 from transect.launch import LAUNCHERS
+from transect.launch.rendezvous import RENDEZVOUS
 from transect.onnx_models.exporters import EXPORTERS
 from transect.runtimes import RUNTIMES
 from transect.training.datasets import DATASETS
@@ -38,7 +39,7 @@ _KEYS_END = "<!-- generated keys: end -->"
 
 _REGISTRIES: tuple[Registry[Any], ...] = (
     FRAMEWORKS, STRATEGIES, WORKLOADS, DATASETS, EXPORTERS, RUNTIMES, PARSERS, BENCHMARKS,
-    LAUNCHERS, STAGES,
+    LAUNCHERS, RENDEZVOUS, STAGES,
 )  # fmt: skip
 
 _MODELS: tuple[tuple[str, str, type[BaseModel]], ...] = (
@@ -53,7 +54,9 @@ _MODELS: tuple[tuple[str, str, type[BaseModel]], ...] = (
     ("bench.grids", "bench.grids[]", study.BenchGrid),
     ("ingest", "ingest", study.Ingest),
     ("workloads.NAME", "workloads.NAME", Parameters),
-    ("A system", "", study.System),
+    ("A system", "", system.System),
+    ("networks.NAME", "networks.NAME", system.Network),
+    ("environments.NAME", "environments.NAME", system.EnvironmentChoice),
 )
 
 # What a field means where the model itself does not say: a description in the model wins.
@@ -96,7 +99,7 @@ _MEANINGS = {
     "Infer.grids": "see below",
     "BenchGrid.benchmarks": "names from [plugins.md](plugins.md#benchmark)",
     "BenchGrid.threads": "threads",
-    "BenchGrid.ranks": "ranks",
+    "BenchGrid.ranks": "ranks on each node",
     "Bench.repeats": "runs of each cell",
     "Bench.grids": "see below",
     "Ingest.paths": "files or folders, relative to the study file",
@@ -109,12 +112,16 @@ _MEANINGS = {
     "Parameters.dataset_options": "passed to the dataset's `load`",
     "System.name": "names the system",
     "System.description": "for people",
-    "System.gpus_per_node": "a fact; not used yet",
-    "System.memory_mb_per_node": "a fact; not used yet",
-    "System.partition": "a fact; not used yet",
-    "System.account": "a fact; not used yet",
-    "System.interconnect": "a fact; not used yet",
-    "System.modules": "a fact; not used yet",
+    "System.gpus_per_node": "cells that need more are refused",
+    "System.account": "`sbatch --account`",
+    "System.partition": "`sbatch --partition`; null: the cluster's default",
+    "System.qos": "`sbatch --qos`",
+    "System.constraint": "`sbatch --constraint`",
+    "System.interconnect": "for people",
+    "System.scheduler": "`slurm` puts cells into jobs",
+    "Network.description": "for people",
+    "BenchGrid.nodes": "nodes; ranks are on each",
+    "BenchGrid.networks": "as in training grids",
 }
 
 
@@ -250,7 +257,7 @@ def pages() -> dict[Path, str]:
     return {
         DOCS / "record.schema.json": _schema(Record),
         DOCS / "study.schema.json": _schema(study.Study),
-        DOCS / "system.schema.json": _schema(study.System),
+        DOCS / "system.schema.json": _schema(system.System),
         DOCS / "plugins.md": plugins_page(),
         DOCS / "metrics.md": metrics_page(),
         DOCS / "studies.md": studies_page(),

@@ -3,7 +3,7 @@
 
 rule make_report:
     input:
-        FLOW.records(),
+        FLOW.targets(),
     output:
         html=report(
             f"{FLOW.folder}/report.html",

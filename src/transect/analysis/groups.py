@@ -20,6 +20,8 @@ _UNIT_AXES: tuple[tuple[str, Callable[[Cell], str]], ...] = (
     ("precision", lambda cell: cell.precision),
     ("device", lambda cell: cell.device),
     ("provider", lambda cell: cell.provider or ""),
+    # Cells on one node cross no network, unless the study says which one they are to use.
+    ("network", lambda cell: cell.network or ("default network" if cell.nodes > 1 else "")),
 )
 
 
@@ -105,11 +107,16 @@ def _order(group: Group) -> tuple[str, str, str, str, str, int, int, int, str]:
 
 
 def group_labels(groups: Sequence[Group], always: Iterable[str] = ()) -> dict[Cell, str]:
-    """Short label of each group: its names, and only those axes in which the groups differ."""
+    """Short label of each group: its names, and only those axes in which the groups differ.
+
+    Where numbers of nodes differ, `2x4 ranks` stands for 2 nodes with 4 ranks on each.
+    """
     shown = set(always)
     for axis, _ in _UNIT_AXES:
         if len({getattr(group.cell, axis) for group in groups}) > 1:
             shown.add(axis)
+    spread = "nodes" in shown
+    shown -= {"nodes", "ranks"} if spread else set()
     frameworks = {group.cell.framework for group in groups}
     labels = {}
     for group in groups:
@@ -121,6 +128,7 @@ def group_labels(groups: Sequence[Group], always: Iterable[str] = ()) -> dict[Ce
         else:
             names = [cell.benchmark, cell.source, cell.framework, cell.strategy, cell.exporter]
         parts = [name for name in names if name]
+        parts += [f"{cell.nodes}x{cell.ranks_per_node} ranks"] if spread else []
         parts += [text(cell) for axis, text in _UNIT_AXES if axis in shown and text(cell)]
         labels[cell] = " · ".join(parts) or cell.id
     return labels

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from transect.domain.cell import Cell
 from transect.domain.record import Record
 
 __all__ = ["BenchmarkValue", "benchmark_values"]
@@ -18,7 +19,7 @@ class BenchmarkValue:
     """One number of one benchmark run. `valid` is False unless the run says that it passed.
 
     `name` is the registry's where the number could be converted to the registry's unit, else
-    the log's own.
+    the log's own. `placement` says how several ranks were placed, and the network between them.
     """
 
     stage: str
@@ -37,6 +38,7 @@ class BenchmarkValue:
     threads: int | None
     parameters: dict[str, Any]
     warnings: tuple[str, ...]
+    placement: str = ""
 
 
 def benchmark_values(records: Iterable[Record]) -> list[BenchmarkValue]:
@@ -74,6 +76,7 @@ def _from_metrics(record: Record) -> list[BenchmarkValue]:
             variant="", version="", where="", valid=status == "ok", status=status,
             reason=record.message, name=one.name, label=one.label or "", value=one.value,
             unit=one.unit, threads=record.cell.threads, parameters={}, warnings=(),
+            placement=_placement(record.cell),
         )
         for one in record.metrics
     ]  # fmt: skip
@@ -110,9 +113,17 @@ def _from_run(record: Record, run: dict[str, Any]) -> list[BenchmarkValue]:
                 threads=record.cell.threads if record.stage == "bench" else None,
                 parameters=parameters if isinstance(parameters, dict) else {},
                 warnings=tuple(str(w) for w in warnings) if isinstance(warnings, list) else (),
+                placement=_placement(record.cell),
             )
         )
     return rows
+
+
+def _placement(cell: Cell) -> str:
+    if cell.ranks == 1:
+        return ""
+    ranks = f"{cell.nodes} x {cell.ranks_per_node} ranks"
+    return f"{ranks} · {cell.network}" if cell.network else ranks
 
 
 def _normalised(one: dict[str, Any]) -> tuple[str, float | None, str]:

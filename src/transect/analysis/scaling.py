@@ -44,7 +44,8 @@ def efficiencies(groups: Sequence[Group], floor: NoiseFloor | None) -> list[Effi
 
     The base is the same framework with the same threads, precision, device and global batch:
     strategy `single` on one rank, or else the same strategy on its fewest ranks. Without a base
-    of the same global batch, one with the same batch per rank is taken (weak scaling).
+    of the same global batch, one with the same batch per rank is taken (weak scaling). It uses the
+    same network, or is on one node of a study that names no network for it.
     Over-subscribed and wrong groups are neither measured nor used as a base.
     """
     usable = [g for g in groups if not g.over_subscribed and not g.wrong and g.values(METRIC)]
@@ -81,6 +82,7 @@ def _base(group: Group, usable: Sequence[Group]) -> Group | None:
         and (other.cell.threads, other.cell.precision) == (cell.threads, cell.precision)
         and other.cell.device == cell.device
         and (other.cell.strategy == cell.strategy or other.cell.ranks == 1)
+        and (other.cell.network == cell.network or _crosses_none(other))
         and _kind(group, other) is not ScalingKind.OTHER
     ]
     return min(
@@ -90,10 +92,15 @@ def _base(group: Group, usable: Sequence[Group]) -> Group | None:
             other.cell.ranks,
             other.cell.strategy != "single",
             other.cell.strategy != cell.strategy,
+            other.cell.network != cell.network,
             other.cell.id,
         ),
         default=None,
     )
+
+
+def _crosses_none(group: Group) -> bool:
+    return group.cell.nodes == 1 and group.cell.network is None
 
 
 def _kind(group: Group, base: Group) -> ScalingKind:

@@ -15,8 +15,8 @@ _INTEGERS = ("nodes", "ranks", "threads", "batch", "repeat")
 
 COLUMNS = (
     "study", "stage", "cell", "workload", "framework", "strategy", "runtime", "provider",
-    "exporter", "benchmark", "source", "nodes", "ranks", "threads", "batch", "precision", "repeat",
-    "status", "cause", "metric", "label", "value", "unit", "direction",
+    "exporter", "benchmark", "source", "nodes", "ranks", "threads", "batch", "precision", "network",
+    "repeat", "status", "cause", "metric", "label", "value", "unit", "direction",
 )  # fmt: skip
 
 
@@ -60,6 +60,7 @@ def _row(record: Record, one: MetricValue | None) -> dict[str, Any]:
         "threads": cell.threads,
         "batch": cell.batch,
         "precision": cell.precision,
+        "network": cell.network,
         "repeat": cell.repeat,
         "status": record.status.value,
         "cause": record.cause.value if record.cause else None,

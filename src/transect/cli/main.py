@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from transect import __version__
+from transect.cli.launch import launch
 from transect.domain.errors import BadInput, TransectError
 
 __all__ = ["app", "run"]
@@ -52,10 +53,13 @@ def check(
     Shows the same messages as a run. Exit code 2 when the study cannot be used.
     Example: transect check config/studies/quick.yaml
     """
+    from transect.planning.blocks import make_blocks
     from transect.planning.expand import reason_to_skip
     from transect.planning.plan import find_study, find_system, make_plan
 
     plan = make_plan(find_study(study), find_system(system), Path("results"))
+    # On a cluster: what no node can hold is refused here too.
+    blocks = make_blocks(plan) if plan.system.scheduler != "none" else []
     rows = [
         {"stage": p.cell.stage, "cell": p.id, "environment": p.environment or "driver",
          "skip": reason_to_skip(p.cell)}
@@ -70,6 +74,9 @@ def check(
     _print(table)
     skipped = sum(row["skip"] is not None for row in rows)
     print(f"{plan.file}: valid, {len(rows)} cells, {skipped} of them would be skipped")
+    if blocks:
+        minutes = sum(block.minutes * block.shape.nodes for block in blocks)
+        print(f"{len(blocks)} jobs, which ask for {minutes / 60:.1f} node-hours at most")
 
 
 def _records(folder: Path) -> list[Any]:
@@ -175,23 +182,46 @@ def report(
 
 
 @app.command()
-def doctor(as_json: Json = False) -> None:
+def doctor(
+    system: Annotated[str | None, typer.Option(help="check this system file against Slurm")] = None,
+    results: Annotated[Path, typer.Option(help="folder that every node has to see")] = Path(
+        "results"
+    ),
+    wait: Annotated[float, typer.Option(help="seconds that a test job may take to start")] = 120,
+    as_json: Json = False,
+) -> None:
     """Say what this machine offers, and what is missing for which rows.
 
-    Cores, memory, MPI, frameworks, runtimes, toolchains, GPU, Slurm.
+    Cores, memory, MPI, frameworks, runtimes, toolchains, GPU, Slurm. With --system: whether
+    Slurm has what the system file says, with two short jobs on its nodes, and what to change;
+    exit code 1 when something is wrong.
+    Example: transect doctor --system config/systems/mine.yaml
     """
     from transect.cli.doctor import examine
 
-    facts = examine()
+    if system is None:
+        facts = examine()
+    else:
+        from transect.cli.cluster_doctor import examine_system
+        from transect.domain.strict_yaml import load_model
+        from transect.domain.system import System
+        from transect.planning.plan import find_system
+
+        facts = examine_system(load_model(find_system(system), System), results, wait)
     if as_json:
         print(json.dumps(facts, indent=1))
-        return
-    for title, rows in facts.items():
-        table = _table(title, "", "")
-        for row in rows:
-            table.add_row(row["name"], row["state"], row["detail"])
-        _print(table)
-        print()
+    else:
+        for title, rows in facts.items():
+            table = _table(title, "", "")
+            for row in rows:
+                table.add_row(row["name"], row["state"], row["detail"])
+            _print(table)
+            print()
+    if any(row["state"] == "wrong" for rows in facts.values() for row in rows):
+        raise typer.Exit(1)
+
+
+app.command()(launch)
 
 
 def _version(show: bool) -> None:

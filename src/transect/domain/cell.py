@@ -44,6 +44,7 @@ class Cell(BaseModel):
     threads: int = Field(default=1, ge=1)
     batch: int | None = Field(default=None, ge=1)
     precision: str = "fp32"
+    network: str | None = None
     repeat: int = Field(default=0, ge=0)
 
     @property
@@ -72,6 +73,8 @@ class Cell(BaseModel):
             parts.append(f"b{self.batch}")
         if self.framework or self.runtime:
             parts.append(self.precision)
+        if self.network:
+            parts.append(self.network)
         if self.repeat:
             parts.append(f"r{self.repeat}")
         readable = re.sub(r"[^A-Za-z0-9_.+-]", "-", ".".join(parts)) or self.stage

@@ -10,7 +10,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["canonical_json", "digest", "sha256_file", "write_atomic", "write_if_changed"]
+__all__ = [
+    "canonical_json",
+    "digest",
+    "free_bytes",
+    "sha256_file",
+    "write_atomic",
+    "write_if_changed",
+]
 
 
 def write_atomic(path: Path, data: str | bytes) -> None:
@@ -57,6 +64,12 @@ def digest(parts: Iterable[str | bytes]) -> str:
         total.update(str(len(raw)).encode("ascii") + b":")
         total.update(raw)
     return total.hexdigest()
+
+
+def free_bytes(folder: Path) -> int:
+    """Return the bytes that a user without privileges can still write on `folder`'s file system."""
+    facts = os.statvfs(folder)
+    return facts.f_bavail * facts.f_frsize
 
 
 def sha256_file(path: Path) -> str:

@@ -132,6 +132,8 @@ for _row in (
     ("memory_bandwidth", "B/s", _HIGHER, _RATE, "memory bandwidth of a benchmark"),
     ("network_bandwidth", "B/s", _HIGHER, _RATE, "bandwidth between ranks"),
     ("network_latency", "s", _LOWER, _TIME, "latency between ranks"),
+    ("message_time", "s", _LOWER, _TIME, "half a round trip of a message between two ranks"),
+    ("allreduce_time", "s", _LOWER, _TIME, "slowest rank's time of one all-reduce"),
     ("residual", "1", _LOWER, _TIME, "scaled residual of a linear solver"),
     ("benchmark_time", "s", _LOWER, _TIME, "time that the benchmark reports"),
     ("update_rate", "1/s", _HIGHER, _RATE, "random memory updates per second"),

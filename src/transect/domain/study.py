@@ -1,4 +1,4 @@
-"""A study: which questions are asked, with which grids. A system: facts about a machine."""
+"""A study: which questions are asked, with which grids."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 __all__ = [
-    "Bench", "BenchGrid", "Export", "Infer", "InferGrid", "Ingest", "Limits", "Study", "System",
-    "Train", "TrainGrid",
+    "Bench", "BenchGrid", "Export", "Infer", "InferGrid", "Ingest", "Limits", "Study", "Train",
+    "TrainGrid",
 ]  # fmt: skip
 
 Count = Annotated[int, Field(ge=1)]
@@ -24,7 +24,15 @@ class Limits(_Model):
     """What one cell may use before it is ended."""
 
     seconds: float = Field(default=300, gt=0)
-    memory_mb: int | None = Field(default=None, ge=16, description="resident memory of all ranks")
+    memory_mb: int | None = Field(
+        default=None, ge=16, description="resident memory of all ranks on one node"
+    )
+    repeats_if_disturbed: int = Field(
+        default=1, ge=0, description="how often a cell is measured again when others disturbed it"
+    )
+    repeat_seconds: float = Field(
+        default=60, ge=0, description="no repeat of a payload that took longer than this"
+    )
 
 
 class TrainGrid(_Model):
@@ -37,6 +45,11 @@ class TrainGrid(_Model):
     nodes: Counts = [1]
     threads: Counts = [1]
     precisions: Names = ["fp32"]
+    networks: list[str | None] = Field(
+        default=[None],
+        min_length=1,
+        description="names among the system's networks; null: its own choice",
+    )
     device: str = "cpu"
 
 
@@ -77,11 +90,13 @@ class Infer(_Model):
 
 
 class BenchGrid(_Model):
-    """Benchmarks that are run, over a sweep of threads and ranks."""
+    """Benchmarks that are run, over a sweep of nodes, ranks on each, threads and networks."""
 
     benchmarks: Names
     threads: Counts = [1]
     ranks: Counts = [1]
+    nodes: Counts = [1]
+    networks: list[str | None] = Field(default=[None], min_length=1)
 
 
 class Bench(_Model):
@@ -117,19 +132,3 @@ class Study(_Model):
     published: list[dict[str, Any]] = Field(
         default=[], description="published figures to compare with"
     )
-
-
-class System(_Model):
-    """One system file: facts about a machine that it cannot tell by itself."""
-
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
-    description: str = ""
-    launcher: str = Field(default="plain", description="starts ranks that need no MPI")
-    mpi_launcher: str = Field(default="mpiexec", description="starts MPI ranks")
-    cores_per_node: Count | None = Field(default=None, description="null: ask the machine")
-    gpus_per_node: int = Field(default=0, ge=0)
-    memory_mb_per_node: Count | None = None
-    partition: str | None = None
-    account: str | None = None
-    interconnect: str = ""
-    modules: list[str] = []

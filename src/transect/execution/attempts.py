@@ -50,20 +50,23 @@ class Attempt:
         }
         write_atomic(self.path, json.dumps(facts))
 
-    def earlier(self, fingerprint: str) -> dict[str, Any] | None:
-        """Return the facts of an earlier attempt of this same session at the same work, or None.
+    def of_session(self) -> dict[str, Any] | None:
+        """Return the facts of an attempt of this same session of Snakemake, or None.
 
         An attempt of another session was interrupted together with its Snakemake: its cell
         runs again. One of this session was killed alone: its payload is the likely reason.
         """
         try:
-            facts = json.loads(self.path.read_text(encoding="utf-8"))
+            facts: dict[str, Any] = json.loads(self.path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return None
-        same = facts["session"] is not None and facts["session"] == os.environ.get(
-            "TRANSECT_SNAKEMAKE"
-        )
-        return facts if same and facts["fingerprint"] == fingerprint else None
+        session = os.environ.get("TRANSECT_SNAKEMAKE")
+        return facts if session is not None and facts["session"] == session else None
+
+    def earlier(self, fingerprint: str) -> dict[str, Any] | None:
+        """Return the facts of an attempt of this session at this same work, or None."""
+        facts = self.of_session()
+        return facts if facts is not None and facts["fingerprint"] == fingerprint else None
 
     def end(self) -> None:
         """The record is written."""

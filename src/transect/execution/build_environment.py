@@ -18,9 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from transect.domain.files import write_atomic
+from transect.domain.strict_yaml import load_model
+from transect.domain.system import EnvironmentChoice, System
 from transect.planning.environments import environment_folder, environment_source, lock_hash
 
-__all__ = ["build", "main"]
+__all__ = ["build", "chosen", "main"]
 
 _COMPLETE = "transect-complete.json"
 _TAIL_LINES = 15
@@ -79,14 +81,40 @@ def build(name: str, log: Path) -> dict[str, Any]:
     return facts | built
 
 
+def chosen(name: str, choice: EnvironmentChoice) -> dict[str, Any]:
+    """Return the facts of an environment that the system offers as modules or as an image.
+
+    Nothing is built. An image that is not there is a failure; modules show when a cell loads them.
+    """
+    facts: dict[str, Any] = {
+        "name": name,
+        "lock_hash": lock_hash(name, choice),
+        "python": choice.python,
+        "modules": choice.modules,
+        "image": choice.image,
+        "wrap": True,
+        "status": "ok",
+        "message": "",
+    }
+    if choice.image and "://" not in choice.image and not Path(choice.image).is_file():
+        text = f"the system file names image {choice.image}, which is not there"
+        return facts | {"status": "failed", "message": text}
+    return facts
+
+
 def main() -> int:
     """Build one environment and write its stamp."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--name", required=True)
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--system", type=Path, help="a system file that may choose otherwise")
     given = parser.parse_args()
     given.out.parent.mkdir(parents=True, exist_ok=True)
-    facts = build(given.name, given.out.with_suffix(".log").resolve())
+    choices = load_model(given.system, System).environments if given.system else {}
+    if given.name in choices:
+        facts = chosen(given.name, choices[given.name])
+    else:
+        facts = build(given.name, given.out.with_suffix(".log").resolve())
     write_atomic(given.out, json.dumps(facts, indent=1) + "\n")
     return 0
 

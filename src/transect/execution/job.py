@@ -10,8 +10,9 @@ from typing import Any
 
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput, MissingDependency
-from transect.domain.paths import StudyPaths
+from transect.domain.paths import ROOT, StudyPaths
 from transect.domain.record import Cause, MetricValue, Samples, Status
+from transect.launch.wrapping import container, modules
 
 __all__ = ["Job", "Result", "check_environment", "load_job", "read_result"]
 
@@ -71,6 +72,17 @@ class Job:
         stage, cell_id = self.spec["inputs"][role]
         return self.paths.cell(stage, cell_id)
 
+    def wrap(self) -> tuple[list[str], dict[str, str]]:
+        """Return what goes before a command of the cell's environment, and its variables."""
+        names = [*self.spec["system"].get("modules", ()), *(self.environment.get("modules") or ())]
+        argv, variables = modules(names)
+        image = self.environment.get("image")
+        if image:
+            folders = [str(ROOT), str(self.paths.results), str(self.spec_file.parent)]
+            gpus = self.cell.device == "cuda" or self.cell.provider == "cuda"
+            argv = [*argv, *container(image, gpus=gpus, binds=folders)]
+        return argv, variables
+
     def module(self, name: str, *arguments: str | Path) -> list[str]:
         """Return the argv of a module of ours in the cell's environment."""
         return [self.python, "-m", name, *map(str, arguments)]
@@ -89,7 +101,8 @@ def load_job(spec_file: Path, results: Path) -> Job:
         stamp = paths.environment(spec["environment"])
         facts = json.loads(stamp.read_text(encoding="utf-8"))
         python = facts["python"]
-        bin_folder = Path(python).parent
+        # Modules and images bring their own programs: nothing of theirs lies beside python here.
+        bin_folder = None if facts.get("wrap") else Path(python).parent
     return Job(
         spec=spec,
         spec_file=spec_file.resolve(),
@@ -106,7 +119,7 @@ def check_environment(job: Job) -> None:
     facts = job.environment
     if facts and facts["status"] != "ok":
         raise MissingDependency(f"environment '{facts['name']}': {facts['message']}")
-    if not Path(job.python).exists():
+    if not facts.get("wrap") and not Path(job.python).exists():
         raise MissingDependency(f"environment '{facts['name']}': {job.python} has gone")
 
 

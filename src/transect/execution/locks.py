@@ -16,7 +16,24 @@ import psutil
 
 from transect.domain.files import write_atomic
 
-__all__ = ["Owner", "clear_stale_locks"]
+__all__ = ["Owner", "clear_stale_locks", "process_start", "still_lives"]
+
+
+def process_start(pid: int | None = None) -> float:
+    """Return when a process started, in s since the epoch. Raises psutil.Error when it is gone."""
+    return float(psutil.Process(pid).create_time())
+
+
+def still_lives(facts: dict[str, object]) -> bool:
+    """Tell whether the process of `host`, `pid`, `created` still runs."""
+    if facts["host"] != os.uname().nodename:
+        # Nobody can tell from here: respect it.
+        return True
+    try:
+        created = process_start(int(str(facts["pid"])))
+    except psutil.Error:
+        return False
+    return abs(created - float(str(facts["created"]))) < 1.0
 
 
 class Owner:
@@ -32,24 +49,13 @@ class Owner:
             "host": os.uname().nodename,
             "user": getpass.getuser(),
             "since": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            "created": psutil.Process().create_time(),
+            "created": process_start(),
         }
         write_atomic(self.path, json.dumps(facts))
 
     def end(self) -> None:
         """The lock is given back."""
         self.path.unlink(missing_ok=True)
-
-
-def _lives(facts: dict[str, object]) -> bool:
-    if facts["host"] != os.uname().nodename:
-        # Nobody can tell from here: respect it.
-        return True
-    try:
-        created = psutil.Process(int(str(facts["pid"]))).create_time()
-    except psutil.Error:
-        return False
-    return abs(created - float(str(facts["created"]))) < 1.0
 
 
 def clear_stale_locks(folder: Path) -> str | None:
@@ -65,7 +71,7 @@ def clear_stale_locks(folder: Path) -> str | None:
             continue
         if int(facts["pid"]) == os.getpid() and facts["host"] == os.uname().nodename:
             continue
-        if _lives(facts):
+        if still_lives(facts):
             owners.append(facts)
         else:
             path.unlink(missing_ok=True)

@@ -12,27 +12,24 @@ import os
 import shutil
 import signal
 import sys
-import time
-import traceback
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
-from transect.domain.errors import BadInput, MissingDependency, TransectError
+from transect.domain.errors import BadInput, TransectError
 from transect.domain.files import digest
 from transect.domain.record import Cause, Record, Status, read_record, write_record
 from transect.execution.attempts import CELL_VARIABLE, Attempt, clear_leftovers
-from transect.execution.job import Job, Result, check_environment, load_job
+from transect.execution.job import Job, Result, load_job
+from transect.execution.payload import FULL, DiskFull, execute, refuse
 from transect.execution.progress import note_progress
+from transect.execution.scheduler import fate
 from transect.execution.stages import STAGES, Stage
-from transect.launch import LAUNCHERS
-from transect.launch.processes import Outcome, run
-from transect.measure.guard import snapshot
-from transect.measure.provenance import collect, speed_variables
-from transect.planning.expand import reason_to_skip
+from transect.measure.guard import Guard, disturbances
+from transect.measure.provenance import collect
 
-__all__ = ["main", "run_job"]
+__all__ = ["end_on_signals", "fingerprint_of", "main", "run_job", "valid_record"]
 
 _TAIL_BYTES = 6000
 
@@ -50,117 +47,103 @@ def _tail(path: Path) -> str:
         return ""
 
 
-def _kept(job: Job, fingerprint: str) -> bool:
-    """Keep a record that still holds: same spec, code, environment and inputs."""
+def fingerprint_of(job: Job, stage: Stage) -> str:
+    """Return the plan part of the fingerprint with the checksums of the inputs."""
+    return digest([job.spec["fingerprint"], *stage.inputs(job)])[:16]
+
+
+def valid_record(job: Job, fingerprint: str) -> Record | None:
+    """Return the record when it still holds: same spec, code, environment and inputs."""
     path = job.folder / "record.json"
     try:
         record = read_record(path)
     except BadInput:
-        return False
+        return None
     # These two may have been mended outside of what the fingerprint covers.
     mended = (Cause.MISSING_DEPENDENCY, Cause.UNSUPPORTED)
     if record.fingerprint != fingerprint or record.cause in mended:
-        return False
+        return None
     # Snakemake compares times: a record that was found valid counts as new.
     os.utime(path)
-    return True
+    return record
 
 
-def _refuse(job: Job) -> Result | None:
-    """Return why the payload is not even started, or None."""
-    reason = reason_to_skip(job.cell)
-    if reason is not None:
-        return Result.skipped(Cause.UNSUPPORTED, reason)
-    try:
-        check_environment(job)
-    except MissingDependency as error:
-        return Result.failed(Cause.MISSING_DEPENDENCY, str(error))
-    return None
+def _fate(earlier: dict[str, Any]) -> Result:
+    """Return the result of a cell whose first runner ended without a record."""
+    if earlier["slurm_job"]:
+        told = fate(earlier["slurm_job"], Path(".snakemake") / "slurm_logs")
+        return Result.failed(told.cause, told.message)
+    text = f"the runner of its first attempt (pid {earlier['pid']}) was killed"
+    return Result.failed(Cause.KILLED, text)
 
 
-def _execute(job: Job, stage: Stage) -> tuple[Result, Outcome | None, dict[str, str]]:
-    try:
-        name, request = stage.prepare(job)
-        launcher = LAUNCHERS.get(name)
-        reason = launcher.supports(request)
-        if reason is not None:
-            return Result.skipped(Cause.UNSUPPORTED, reason), None, {}
-        commands = launcher.processes(request)
-    except MissingDependency as error:
-        return Result.skipped(Cause.MISSING_DEPENDENCY, str(error)), None, {}
-    except BadInput as error:
-        return Result.failed(Cause.BAD_INPUT, str(error)), None, {}
-    limits: dict[str, Any] = job.spec["cell_limits"]
-    memory = limits["memory_mb"]
-    os.environ["TRANSECT_STARTED_AT"] = repr(time.time())
-    outcome = run(
-        commands,
-        log=job.log,
-        cwd=job.folder,
-        seconds=limits["seconds"],
-        memory_bytes=memory * 2**20 if memory else None,
-    )
-    variables = speed_variables({**os.environ, **commands[0][1]})
-    if outcome.end == "timeout":
-        text = f"ended after its limit of {limits['seconds']:g} s"
-        return Result.failed(Cause.TIMEOUT, text), outcome, variables
-    if outcome.end == "out-of-memory":
-        text = f"its ranks held more than the limit of {memory} MB"
-        return Result.failed(Cause.OUT_OF_MEMORY, text), outcome, variables
-    # A launcher such as mpiexec reports a rank's signal as 128 + number.
-    number = outcome.code if outcome.end == "signalled" else outcome.code - 128
-    if number in (signal.SIGKILL, signal.SIGTERM):
-        text = f"a process was ended by {signal.Signals(number).name}, not by transect"
-        return Result.failed(Cause.KILLED, text), outcome, variables
-    if outcome.end == "signalled":
-        text = f"a process died by {signal.Signals(number).name}"
-        return Result.failed(Cause.CRASH, text), outcome, variables
-    return stage.collect(job, outcome), outcome, variables
+def _fresh(folder: Path) -> None:
+    # Removed before the payload starts: an interrupted cell must not look finished.
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
 
 
-def _guarded(job: Job, stage: Stage) -> tuple[Result, Outcome | None, dict[str, str]]:
-    try:
-        return _execute(job, stage)
-    except (TransectError, ValueError, KeyError, OSError) as error:
-        # What a payload left behind may be anything; a full disk is not the cell's fault.
-        if isinstance(error, OSError) and error.errno in (28, 122):
-            raise
-        traceback.print_exc()
-        return Result.failed(Cause.CRASH, f"{type(error).__name__}: {error}"), None, {}
+def _measure(
+    job: Job, stage: Stage, side: Attempt, fingerprint: str, guard: Guard
+) -> tuple[Result, dict[str, str], dict[str, Any]]:
+    """Run the payload, again when others disturbed it and the budget allows."""
+    limits = job.spec["cell_limits"]
+    again = limits["repeats_if_disturbed"] if stage.measures else 0
+    for repeats in range(again + 1):
+        if repeats:
+            _fresh(job.folder)
+        before = guard.look()
+        side.begin(fingerprint)
+        result, outcome, variables = execute(job, stage)
+        after = guard.look()
+        reasons = disturbances(before, after)
+        if outcome is None:
+            break
+        result.details |= {
+            "payload_s": outcome.seconds,
+            "disturbed": bool(reasons),
+            "disturbed_by": reasons,
+            "disturbed_repeats": repeats,
+        }
+        too_long = outcome.seconds > limits["repeat_seconds"]
+        if not reasons or too_long or result.status is not Status.OK:
+            break
+    return result, variables, {"guard_before": before, "guard_after": after}
 
 
-def run_job(job: Job, attempt: int) -> Record:
-    """Run the cell, or keep its valid record; write and return the record."""
+def run_job(job: Job, attempt: int, guard: Guard | None = None) -> Record:
+    """Run the cell, or keep its valid record; write and return the record.
+
+    Raises DiskFull, and OSError when the record cannot be written.
+    """
     stage = STAGES.get(job.cell.stage)
-    fingerprint = digest([job.spec["fingerprint"], *stage.inputs(job)])[:16]
-    if _kept(job, fingerprint):
-        return read_record(job.folder / "record.json")
+    fingerprint = fingerprint_of(job, stage)
+    kept = valid_record(job, fingerprint)
+    if kept is not None:
+        return kept
     side = Attempt(job.folder)
     earlier = side.earlier(fingerprint) if attempt > 1 else None
     if side.path.exists():
         clear_leftovers(job.folder)
     tail = _tail(job.log) if earlier else ""
-    # Removed before the payload starts: an interrupted cell must not look finished.
-    shutil.rmtree(job.folder, ignore_errors=True)
-    job.folder.mkdir(parents=True, exist_ok=True)
-    started, before, after = _now(), {}, {}
-    outcome, variables = None, {}
+    _fresh(job.folder)
+    started = _now()
+    variables: dict[str, str] = {}
+    seen: dict[str, Any] = {}
     os.environ[CELL_VARIABLE] = str(job.folder)
-    refusal = _refuse(job)
+    refusal = refuse(job)
     if refusal is not None:
         result = refusal
     elif earlier is not None:
-        result = Result.failed(
-            Cause.KILLED, f"the runner of its first attempt (pid {earlier['pid']}) was killed"
-        )
+        result = _fate(earlier)
     else:
-        before = snapshot()
-        side.begin(fingerprint)
-        result, outcome, variables = _guarded(job, stage)
-        after = snapshot()
+        try:
+            result, variables, seen = _measure(job, stage, side, fingerprint, guard or Guard())
+        except DiskFull:
+            # Not this cell's fault: the next attempt runs it again.
+            side.end()
+            raise
         tail = _tail(job.log)
-    if outcome is not None:
-        result.details |= {"payload_s": outcome.seconds, "disturbed": bool(after.get("foreign"))}
     record = Record(
         study=job.spec["study"],
         stage=job.cell.stage,
@@ -185,19 +168,26 @@ def run_job(job: Job, attempt: int) -> Record:
             "libraries": result.libraries,
             "mpi": result.libraries.get("mpi"),
             "variables": variables,
-            "load_before": before.get("load"),
-            "load_after": after.get("load"),
-            "foreign_before": before.get("foreign"),
-            "foreign_after": after.get("foreign"),
+            **seen,
         },
     )
-    write_record(job.folder / "record.json", record)
+    try:
+        write_record(job.folder / "record.json", record)
+    except OSError as error:
+        side.end()
+        raise DiskFull(f"{job.folder}: the record cannot be written: {error}") from None
     side.end()
     return record
 
 
 def _interrupted(number: int, _: FrameType | None) -> NoReturn:
     raise SystemExit(128 + number)
+
+
+def end_on_signals() -> None:
+    """Turn the signals that ask for an end into SystemExit, so that payloads are ended too."""
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, _interrupted)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -207,14 +197,18 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--results", type=Path, required=True)
     parser.add_argument("--attempt", type=int, default=1)
     given = parser.parse_args(arguments)
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, _interrupted)
+    end_on_signals()
     try:
         job = load_job(given.spec, given.results.resolve())
         record = run_job(job, given.attempt)
     except TransectError as error:
         print(f"transect: {error}", file=sys.stderr)
         return error.exit_code
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        print(f"transect: {given.results}: {error}", file=sys.stderr)
+        return DiskFull.exit_code
     note_progress(job.paths, record)
     return 0
 

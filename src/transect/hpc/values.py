@@ -41,6 +41,8 @@ LIMITS: dict[str, tuple[float, float, str]] = {
     "memory_bandwidth": (1.0, 1e16, "a GPU of 2025 reaches 1e13 B/s"),
     "network_bandwidth": (1.0, 1e14, "a node of 2025 reaches 1e12 B/s to its neighbours"),
     "network_latency": (1e-9, 1e6, "light travels 30 cm in 1e-9 s"),
+    "message_time": (1e-9, 1e6, "light travels 30 cm in 1e-9 s"),
+    "allreduce_time": (1e-9, 1e6, "light travels 30 cm in 1e-9 s"),
     "benchmark_time": (0.0, 1e9, "1e9 s are 31 years"),
     "update_rate": (1.0, 1e16, "the fastest machine of 2025 is near 1e14 updates per second"),
     "residual": (0.0, math.inf, "a norm is not negative"),

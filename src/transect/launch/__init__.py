@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -19,15 +20,48 @@ class Request:
     nodes: int = 1
     ranks_per_node: int = 1
     threads: int = 1
+    # Cores of one node, to see whether ranks share them.
     cores: int = 1
     # The environment's bin folder, where a wheel may have put mpiexec.
     bin: Path | None = None
+    # They win over every variable that the launch layer sets for all ranks.
     variables: dict[str, str] = field(default_factory=dict)
+    # How ranks meet: a name of transect.launch.rendezvous.RENDEZVOUS.
+    rendezvous: str = "none"
+    # Network interface as `ip link` names it on every node; None leaves the choice to libraries.
+    interface: str | None = None
+    # Set besides those that choose the interface, e.g. UCX_NET_DEVICES.
+    network_variables: dict[str, str] = field(default_factory=dict)
+    mpi_type: str = "pmix"
+    gpus_per_rank: int = 0
+    # Show every rank all of its node's GPUs, that of local rank i at place i, not its own only.
+    share_gpus: bool = False
+    # Put before the command on each rank: modules, a container (transect.launch.wrapping).
+    wrap: list[str] = field(default_factory=list)
+    memory_mb_per_node: int | None = None
+    # What runs transect/launch/rank.py on the nodes: any Python from 3.8 on.
+    python: str | None = None
+    # Give each rank cores of its own, unless the launcher or TRANSECT_BIND=none says otherwise.
+    bind: bool = False
+    # Begin each line of output with `[rank] `.
+    label: bool = False
+    # Name of the job step, to find it again.
+    name: str = ""
 
     @property
     def ranks(self) -> int:
         """World size."""
         return self.nodes * self.ranks_per_node
+
+    @property
+    def over_subscribed(self) -> bool:
+        """Whether ranks of one node share cores."""
+        return self.ranks_per_node * self.threads > self.cores
+
+    @property
+    def shim_python(self) -> str:
+        """The interpreter of rank.py: `python`, else the one that runs this."""
+        return self.python or sys.executable
 
 
 class Launcher(Protocol):
@@ -38,7 +72,11 @@ class Launcher(Protocol):
         ...
 
     def processes(self, request: Request) -> list[tuple[list[str], dict[str, str]]]:
-        """Return what to start here: one entry per process that the runner starts itself."""
+        """Return what to start here: one entry per process that the runner starts itself.
+
+        Raises BadInput for an unknown rendezvous or a request that does not fit the allocation,
+        MissingDependency when the scheduler cannot be asked.
+        """
         ...
 
 

@@ -12,7 +12,7 @@ from typing import Literal
 
 import psutil
 
-__all__ = ["Outcome", "run"]
+__all__ = ["Outcome", "end_all", "run"]
 
 _POLL_S = 0.02
 _MEMORY_POLL_S = 0.2
@@ -62,8 +62,12 @@ def _resident(pids: list[int]) -> int:
     return total
 
 
-def _end_all(roots: list[int], session: str) -> None:
-    """Ask nicely, wait a little, then end every process of the payload."""
+def end_all(roots: list[int], session: str) -> None:
+    """Ask nicely, wait a little, then end every process of the payload.
+
+    Those are `roots` with their descendants, and whatever has TRANSECT_PAYLOAD=session in its
+    environment.
+    """
     for number, patience in ((signal.SIGTERM, _GRACE_S), (signal.SIGKILL, 10.0)):
         family = _family(roots, session)
         if not family:
@@ -138,7 +142,7 @@ def run(
         finally:
             running = [child.pid for child in children if child.poll() is None]
             if running or end != "exited" or any(child.returncode for child in children):
-                _end_all([child.pid for child in children], session)
+                end_all([child.pid for child in children], session)
             for child in children:
                 child.wait()
     if end == "exited" and first < 0:

@@ -3,24 +3,40 @@
 from __future__ import annotations
 
 import os
+import socket
 import time
+from pathlib import Path
 from typing import Any
 
 import psutil
 
-__all__ = ["BUSY", "snapshot"]
+__all__ = ["BUSY", "Guard", "disturbances", "snapshot"]
 
 # A foreign process counts as a disturbance from this share of one core.
 BUSY = 0.2
+# Less than this share of memory free means that the kernel is already reclaiming.
+_LITTLE_MEMORY = 0.03
+# Daemons that start and watch our own job steps.
+_SLURM = ("slurmstepd", "slurmd", "srun", "munged")
+_CPUS = Path("/sys/devices/system/cpu")
 
 
-def snapshot(window_s: float = 0.05) -> dict[str, Any]:
-    """Return load average and the processes that are busy now and not our own family.
+def _ours(process: psutil.Process, job: str | None) -> bool:
+    """Tell whether a process belongs to our own Slurm job, or serves it."""
+    if job is None:
+        return False
+    try:
+        if process.name().startswith(_SLURM):
+            return True
+        return process.environ().get("SLURM_JOB_ID") == job
+    except (psutil.Error, OSError):
+        return False
 
-    `foreign` lists name, pid and cores used over `window_s` seconds. Raises nothing: a process
-    that ends meanwhile is left out.
-    """
+
+def _foreign(window_s: float) -> list[dict[str, Any]]:
+    """Return the processes that are busy now and not of our own family or job."""
     ours = {process.pid for process in psutil.Process().parents()} | {os.getpid()}
+    job = os.environ.get("SLURM_JOB_ID")
     before: dict[int, tuple[psutil.Process, float]] = {}
     for process in psutil.process_iter():
         try:
@@ -39,8 +55,140 @@ def snapshot(window_s: float = 0.05) -> dict[str, Any]:
             times = process.cpu_times()
             # The kernel counts in ticks of 10 ms, so a share is a multiple of tick over window.
             share = (times.user + times.system - used) / elapsed
-            if share >= BUSY:
+            if share >= BUSY and not _ours(process, job):
                 foreign.append({"pid": pid, "name": process.name(), "cores": round(share, 2)})
         except psutil.Error:
             continue
-    return {"load": list(os.getloadavg()), "foreign": foreign}
+    return foreign
+
+
+def _throttled() -> int | None:
+    """Return how often cores were slowed down for heat since boot; None where nobody counts."""
+    counts = []
+    for path in _CPUS.glob("cpu[0-9]*/thermal_throttle/core_throttle_count"):
+        try:
+            counts.append(int(path.read_text()))
+        except (OSError, ValueError):
+            continue
+    return sum(counts) if counts else None
+
+
+def _clock_mhz() -> float | None:
+    """Return the mean clock of the cores now; None where the kernel does not tell."""
+    clocks = []
+    for path in _CPUS.glob("cpu[0-9]*/cpufreq/scaling_cur_freq"):
+        try:
+            clocks.append(int(path.read_text()) / 1000)
+        except (OSError, ValueError):
+            continue
+    return sum(clocks) / len(clocks) if clocks else None
+
+
+def _gpus() -> list[dict[str, Any]]:
+    """Return use, clocks, throttling and processes of every NVIDIA GPU; empty without any."""
+    try:
+        import pynvml
+
+        pynvml.nvmlInit()
+    except Exception:  # no library, no driver, no permission: all mean that none can be read
+        return []
+    found = []
+    # Idle clocks and the application's own limits are no throttling.
+    harmless = 0x1 | 0x2
+    for index in range(pynvml.nvmlDeviceGetCount()):
+        handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+        use = pynvml.nvmlDeviceGetUtilizationRates(handle)
+        reasons = int(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle))
+        processes = pynvml.nvmlDeviceGetComputeRunningProcesses(handle)
+        found.append(
+            {
+                "index": index,
+                "busy": use.gpu / 100,
+                "memory_used_bytes": int(pynvml.nvmlDeviceGetMemoryInfo(handle).used),
+                "sm_clock_mhz": int(pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM)),
+                "throttle_reasons": reasons & ~harmless,
+                "processes": [int(one.pid) for one in processes],
+            }
+        )
+    pynvml.nvmlShutdown()
+    return found
+
+
+def _swapped() -> int:
+    facts = psutil.swap_memory()
+    return int(facts.sin + facts.sout)
+
+
+def _disk() -> dict[str, int] | None:
+    counters = psutil.disk_io_counters()
+    if counters is None:
+        return None
+    return {"read_bytes": counters.read_bytes, "write_bytes": counters.write_bytes}
+
+
+def snapshot(window_s: float = 0.05) -> dict[str, Any]:
+    """Return this node's load, foreign processes, memory, I/O, clocks, throttling and GPUs.
+
+    `foreign` lists name, pid and cores used over `window_s` seconds. Counters (swap, disk,
+    throttling) are totals since boot. Raises nothing: what cannot be read is None or empty.
+    """
+    memory = psutil.virtual_memory()
+    return {
+        "host": socket.gethostname(),
+        "load": list(os.getloadavg()),
+        "foreign": _foreign(window_s),
+        "memory_available_bytes": int(memory.available),
+        "memory_total_bytes": int(memory.total),
+        "swapped_bytes": _swapped(),
+        "disk": _disk(),
+        "clock_mhz": _clock_mhz(),
+        "throttle_count": _throttled(),
+        "gpus": _gpus(),
+    }
+
+
+def disturbances(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> list[str]:
+    """Return in words what disturbed a cell, from the snapshots of its nodes; empty: nothing."""
+    reasons = []
+    earlier = {one["host"]: one for one in before}
+    for when, snapshots in (("before", before), ("after", after)):
+        for one in snapshots:
+            reasons += [
+                f"{who['name']} (pid {who['pid']}) used {who['cores']:g} cores {when} it "
+                f"on {one['host']}"
+                for who in one.get("foreign", [])
+            ]
+            if "missing" in one:
+                reasons.append(f"{one['host']} did not answer the guard {when} it")
+    for one in after:
+        first = earlier.get(one["host"])
+        if first is None or "missing" in one or "missing" in first:
+            continue
+        host = one["host"]
+        if one["memory_available_bytes"] < _LITTLE_MEMORY * one["memory_total_bytes"]:
+            reasons.append(f"memory ran short on {host}")
+        if one["swapped_bytes"] > first["swapped_bytes"]:
+            reasons.append(f"{host} swapped")
+        counts = one["throttle_count"], first["throttle_count"]
+        if None not in counts and counts[0] > counts[1]:
+            reasons.append(f"cores of {host} were throttled for heat")
+        reasons += [
+            f"GPU {gpu['index']} of {host} was throttled (reasons {gpu['throttle_reasons']:#x})"
+            for gpu in one["gpus"]
+            if gpu["throttle_reasons"]
+        ]
+        # Our own ranks have ended: whoever still computes there is somebody else.
+        reasons += [
+            f"pid {pid} used GPU {gpu['index']} of {host}"
+            for gpu in [*first["gpus"], *one["gpus"]]
+            for pid in gpu["processes"]
+        ]
+    return list(dict.fromkeys(reasons))
+
+
+class Guard:
+    """Looks at the node that it runs on. Subclasses look at all nodes of an allocation."""
+
+    def look(self) -> list[dict[str, Any]]:
+        """Return one snapshot for each node."""
+        return [snapshot()]

@@ -8,8 +8,9 @@ from functools import cache
 from pathlib import Path
 
 from transect.domain.errors import unknown_name
-from transect.domain.files import digest
+from transect.domain.files import canonical_json, digest
 from transect.domain.paths import ROOT, environments_folder
+from transect.domain.system import EnvironmentChoice
 
 __all__ = ["environment_folder", "environment_names", "environment_source", "lock_hash"]
 
@@ -29,9 +30,23 @@ def environment_names() -> list[str]:
     return sorted(path.parent.name for path in (ROOT / "envs").glob("*/requirements.txt"))
 
 
+def lock_hash(name: str, choice: EnvironmentChoice | None = None) -> str:
+    """Hash what an environment is made from: 16 hexadecimal digits.
+
+    Requirements, build script, Python version and architecture; or, where the system chooses
+    modules or an image, those. An image counts by name, size and time stamp: it may be large.
+    """
+    if choice is None:
+        return _lock_of_files(name)
+    parts = [name, canonical_json(choice.model_dump())]
+    if choice.image and Path(choice.image).exists():
+        facts = Path(choice.image).stat()
+        parts += [str(facts.st_size), str(facts.st_mtime_ns)]
+    return digest(parts)[:16]
+
+
 @cache
-def lock_hash(name: str) -> str:
-    """Hash requirements, build script, Python version and architecture: 16 hexadecimal digits."""
+def _lock_of_files(name: str) -> str:
     folder = environment_source(name)
     parts: list[str | bytes] = [sys.version.split()[0], platform.machine(), sys.platform]
     for file in ("requirements.txt", "build.sh"):

@@ -83,12 +83,12 @@ def _train(study: Study, parameters: dict[str, Parameters]) -> list[Cell]:
         Cell(
             stage="train", workload=workload, framework=framework, strategy=strategy, nodes=nodes,
             ranks_per_node=ranks, threads=threads, precision=precision, device=grid.device,
-            batch=parameters[workload].batch, repeat=repeat,
+            network=network, batch=parameters[workload].batch, repeat=repeat,
         )
         for grid in study.train.grids
-        for workload, framework, strategy, nodes, ranks, threads, precision in product(
+        for workload, framework, strategy, nodes, ranks, threads, precision, network in product(
             grid.workloads, grid.frameworks, grid.strategies, grid.nodes, grid.ranks,
-            grid.threads, grid.precisions,
+            grid.threads, grid.precisions, grid.networks,
         )
         for repeat in range(study.train.repeats)
     ]  # fmt: skip
@@ -150,11 +150,16 @@ def expand(study: Study, where: Path) -> tuple[list[Cell], dict[str, Parameters]
     ]
     cells += _infer(study)
     cells += [
-        Cell(stage="bench", benchmark=name, threads=threads, ranks_per_node=ranks, repeat=repeat)
+        Cell(
+            stage="bench", benchmark=name, threads=threads, nodes=nodes, ranks_per_node=ranks,
+            network=network, repeat=repeat,
+        )
         for grid in study.bench.grids
-        for name, threads, ranks in product(grid.benchmarks, grid.threads, grid.ranks)
+        for name, threads, ranks, nodes, network in product(
+            grid.benchmarks, grid.threads, grid.ranks, grid.nodes, grid.networks
+        )
         for repeat in range(study.bench.repeats)
-    ]
+    ]  # fmt: skip
     cells += [Cell(stage="ingest", source=_source(path)) for path in study.ingest.paths]
     if not cells:
         raise BadInput(f"{where}: the study has no cells: give it a train, bench or ingest grid")

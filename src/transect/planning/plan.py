@@ -18,7 +18,8 @@ from transect.domain.files import canonical_json, digest, write_if_changed
 from transect.domain.paths import ROOT, StudyPaths
 from transect.domain.registry import PLUGINS_VARIABLE
 from transect.domain.strict_yaml import load_model
-from transect.domain.study import Study, System
+from transect.domain.study import Study
+from transect.domain.system import System
 from transect.planning.code_hash import code_hash
 from transect.planning.environments import lock_hash
 from transect.planning.expand import expand
@@ -175,8 +176,37 @@ def _spec(
             "warmup": infer.warmup, "min_runs": infer.min_runs, "max_seconds": infer.max_seconds,
         }  # fmt: skip
     spec["cell_limits"] = study.limits.model_dump()
-    spec["system"] = system.model_dump(include={"launcher", "mpi_launcher", "cores_per_node"})
+    spec["system"] = _system_spec(cell, system)
     return spec
+
+
+def _system_spec(cell: Cell, system: System) -> dict[str, Any]:
+    """Return the facts of the system on which a cell's outcome depends.
+
+    Where it queues is none of them: a new account or partition makes nothing stale.
+    """
+    spec = system.model_dump(include={"launcher", "mpi_launcher", "cores_per_node"})
+    if cell.stage in ("train", "bench"):
+        if system.scheduler != "none":
+            spec |= system.model_dump(include={"scheduler", "mpi_type", "physical_cores"})
+        name = cell.network or system.network
+        if name is not None and cell.ranks > 1:
+            spec["network"] = system.networks[name].model_dump(exclude={"description"})
+    if system.modules:
+        spec["modules"] = system.modules
+    if system.scratch:
+        spec["scratch"] = system.scratch
+    return spec
+
+
+def _check_networks(cells: list[Cell], system: System, where: Path, system_file: Path) -> None:
+    for cell in cells:
+        if cell.network is not None and cell.network not in system.networks:
+            known = ", ".join(system.networks) or "none"
+            raise BadInput(
+                f"{where}: network '{cell.network}' is not among the networks of {system_file} "
+                f"({known})"
+            )
 
 
 def _ingest_paths(study: Study, where: Path) -> dict[str, Path]:
@@ -194,6 +224,7 @@ def make_plan(study_file: Path, system_file: Path, results: Path) -> StudyPlan:
     study = load_study(study_file)
     system = load_model(system_file, System)
     cells, parameters = expand(study, study_file)
+    _check_networks(cells, system, study_file, system_file)
     ids = _index(cells, study.export.framework)
     launchers = [
         code_hash([launcher_source(name, f"{system_file}: {key}")])
@@ -211,7 +242,8 @@ def make_plan(study_file: Path, system_file: Path, results: Path) -> StudyPlan:
             spec["path"] = str(logs[cell.source])
         environment = environment_of(cell)
         spec["environment"] = environment
-        lock = lock_hash(environment) if environment else ""
+        choice = system.environments.get(environment)
+        lock = lock_hash(environment, choice) if environment else ""
         sources = [source_hash(cell), *(launchers if cell.stage == "train" else ())]
         fingerprint = digest([canonical_json(spec), *sources, lock])[:16]
         spec["fingerprint"] = fingerprint

@@ -9,6 +9,7 @@ from pathlib import Path
 from transect.domain.cell import Cell
 from transect.hpc.benchmarks.base import BENCHMARKS
 from transect.launch import LAUNCHERS
+from transect.launch.rendezvous import RENDEZVOUS
 from transect.onnx_models.exporters import EXPORTERS
 from transect.planning.code_hash import PACKAGE, code_hash
 from transect.runtimes import RUNTIMES
@@ -33,6 +34,7 @@ def _train(cell: Cell) -> list[Path]:
         PACKAGE / "launch" / "processes.py",
         FRAMEWORKS.source(cell.framework),
         STRATEGIES.source(cell.strategy),
+        RENDEZVOUS.source(STRATEGIES.get(cell.strategy).rendezvous),
         *_workload(cell),
     ]
 

@@ -8,6 +8,7 @@ from typing import Any
 from transect.analysis.bounds import Rates
 from transect.analysis.groups import Floors, Group, group_records
 from transect.analysis.load import Loaded, SampleReader
+from transect.domain.cell import Cell
 from transect.domain.record import Record, Status
 from transect.report.charts.theme import Style, Styles
 
@@ -41,7 +42,7 @@ class Context:
         cells = [record.cell for record in loaded.records]
         self.styles = Styles(
             [name for c in cells for name in (c.framework, c.runtime, c.benchmark) if name],
-            [c.strategy for c in cells if c.strategy],
+            [_variant(c) for c in cells if c.strategy],
         )
 
     @classmethod
@@ -61,9 +62,14 @@ class Context:
     def style(self, group: Group) -> Style:
         """Return the style of a group's series."""
         cell = group.cell
-        return self.styles.get(cell.runtime or cell.framework or cell.benchmark, cell.strategy)
+        return self.styles.get(cell.runtime or cell.framework or cell.benchmark, _variant(cell))
 
     def not_ok(self) -> list[Record]:
         """Return failed records, then skipped ones, each in order of stage and cell."""
         bad = [record for record in self.records if record.status is not Status.OK]
         return sorted(bad, key=lambda r: (r.status is Status.SKIPPED, r.stage, r.cell_id))
+
+
+def _variant(cell: Cell) -> str:
+    """What tells series of one framework apart: the strategy, and a network that was named."""
+    return " ".join(part for part in (cell.strategy, cell.network) if part)

@@ -15,6 +15,9 @@ __all__ = ["STAGES", "Stage"]
 class Stage(Protocol):
     """One stage of the pipeline."""
 
+    # A disturbed measurement is repeated; a disturbed computation is not.
+    measures: bool
+
     def prepare(self, job: Job) -> tuple[str, Request]:
         """Return the launcher's name and what it is to start. May raise TransectError."""
         ...

@@ -11,8 +11,49 @@ from transect.domain.record import Cause, Status, read_record
 from transect.execution.job import Job, Result, read_result
 from transect.launch import Request
 from transect.launch.processes import Outcome
+from transect.launch.rendezvous import RENDEZVOUS
+from transect.measure.provenance import available_cores
 
-__all__ = ["OneProcess", "checksums", "need"]
+__all__ = ["OneProcess", "checksums", "cores", "need", "ranks"]
+
+
+def ranks(job: Job, command: list[str], rendezvous: str) -> tuple[str, Request]:
+    """Return the launcher's name and the request that start `command` on all ranks of the cell."""
+    cell, system = job.cell, job.spec["system"]
+    wrap, variables = job.wrap()
+    physical = system.get("physical_cores")
+    if physical is not None:
+        # Pinning virtual nodes would put the first rank of each on the same core.
+        variables = variables | {"TRANSECT_BIND": "none"}
+    if physical is not None and cell.ranks * cell.threads > physical:
+        # Nodes that are one machine: Slurm believes in more cores than there are.
+        variables = variables | {
+            "OMPI_MCA_mpi_yield_when_idle": "1",
+            "OMPI_MCA_hwloc_base_binding_policy": "none",
+        }
+    network = system.get("network") or {}
+    return system["mpi_launcher" if RENDEZVOUS.get(rendezvous).mpi else "launcher"], Request(
+        command=command,
+        nodes=cell.nodes,
+        ranks_per_node=cell.ranks_per_node,
+        threads=cell.threads,
+        cores=cores(job),
+        bin=job.bin,
+        variables=variables,
+        rendezvous=rendezvous,
+        interface=network.get("interface"),
+        network_variables=network.get("variables", {}),
+        mpi_type=system.get("mpi_type", "pmix"),
+        gpus_per_rank=1 if cell.device == "cuda" else 0,
+        wrap=wrap,
+        memory_mb_per_node=job.spec["cell_limits"]["memory_mb"],
+        bind=system.get("scheduler") == "slurm" and physical is None,
+    )
+
+
+def cores(job: Job) -> int:
+    """Return the cores of one node, as the system file or the machine says."""
+    return int(job.spec["system"]["cores_per_node"] or available_cores())
 
 
 def checksums(*files: Path) -> list[str]:
@@ -35,14 +76,24 @@ def need(job: Job, role: str) -> Path:
 class OneProcess(ABC):
     """Subclasses give `command` and `inputs`."""
 
+    measures = False
+    # Whether `command` runs in the cell's environment; else it is one of the driver's.
+    in_environment = True
+
     @abstractmethod
     def command(self, job: Job) -> list[str]:
         """Return the argv of the payload."""
 
     def prepare(self, job: Job) -> tuple[str, Request]:
         """One process, held to the cell's threads."""
-        request = Request(command=self.command(job), threads=job.cell.threads, bin=job.bin)
-        return "plain", request
+        wrap, variables = job.wrap() if self.in_environment else ([], {})
+        return "plain", Request(
+            command=self.command(job),
+            threads=job.cell.threads,
+            bin=job.bin,
+            wrap=wrap,
+            variables=variables,
+        )
 
     def inputs(self, job: Job) -> list[str]:
         """Nothing, unless a subclass says otherwise."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from transect.domain.record import Cause
 from transect.execution.job import Job, Result
 from transect.execution.stages import STAGES
+from transect.execution.stages._common import ranks
 from transect.execution.stages.ingest import result_of
 from transect.hpc.benchmarks.base import BENCHMARKS
 from transect.hpc.ingest import ingest
@@ -19,14 +20,25 @@ __all__ = ["Bench"]
 class Bench:
     """Runs a registered benchmark."""
 
+    measures = True
+
     def prepare(self, job: Job) -> tuple[str, Request]:
-        """One process; a benchmark that needs MPI starts mpiexec itself."""
+        """All ranks through the system's launcher, or one process that starts mpiexec itself."""
         assert job.cell.benchmark
+        benchmark = BENCHMARKS.get(job.cell.benchmark)
+        if benchmark.prefix_starts_ranks:
+            return ranks(job, benchmark.command(job.cell, job.folder, job.python, []), "mpi")
         mpiexec = find_mpiexec(job.bin)
-        command = BENCHMARKS.get(job.cell.benchmark).command(
-            job.cell, job.folder, job.python, mpiexec_prefix(mpiexec) if mpiexec else []
+        prefix = mpiexec_prefix(mpiexec) if mpiexec else []
+        wrap, variables = job.wrap()
+        command = benchmark.command(job.cell, job.folder, job.python, prefix)
+        return "plain", Request(
+            command=command,
+            threads=job.cell.threads,
+            bin=job.bin,
+            wrap=wrap,
+            variables=variables,
         )
-        return "plain", Request(command=command, threads=job.cell.threads, bin=job.bin)
 
     def inputs(self, job: Job) -> list[str]:
         """A benchmark makes its own input."""

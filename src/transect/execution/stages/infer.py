@@ -15,6 +15,9 @@ __all__ = ["Infer"]
 class Infer(OneProcess):
     """Runs `transect.runtimes.infer` here, which starts the runner in its environment."""
 
+    measures = True
+    in_environment = False
+
     def command(self, job: Job) -> list[str]:
         """One process of the driver that starts the runner."""
         arguments = (

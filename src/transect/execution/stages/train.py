@@ -11,11 +11,10 @@ from transect.domain.files import canonical_json
 from transect.domain.record import Cause, MetricValue, Samples, Status
 from transect.execution.job import Job, Result
 from transect.execution.stages import STAGES
-from transect.execution.stages._common import checksums, need
+from transect.execution.stages._common import checksums, cores, need, ranks
 from transect.launch import Request
 from transect.launch.processes import Outcome
 from transect.measure.intervals import wilson
-from transect.measure.provenance import available_cores
 from transect.training.costs import step_costs
 from transect.training.strategies import STRATEGIES
 from transect.training.workloads import WORKLOADS, Parameters
@@ -28,13 +27,11 @@ WARMUP_STEPS = 5
 _SERIES = ("step", "compute", "communication", "input")
 
 
-def _cores(job: Job) -> int:
-    return int(job.spec["system"]["cores_per_node"] or available_cores())
-
-
 @STAGES.register("train")
 class Train:
     """Runs `transect.training.worker` on every rank."""
+
+    measures = True
 
     def prepare(self, job: Job) -> tuple[str, Request]:
         """Ranks through the launcher that the strategy's rendezvous asks for."""
@@ -43,15 +40,8 @@ class Train:
         assert cell.strategy
         strategy = STRATEGIES.get(cell.strategy)
         arguments = ("--spec", job.spec_file, "--data", need(job, "data"), "--out", job.folder)
-        key = "mpi_launcher" if strategy.rendezvous == "mpi" else "launcher"
-        return job.spec["system"][key], Request(
-            command=job.module("transect.training.worker", *arguments),
-            nodes=cell.nodes,
-            ranks_per_node=cell.ranks_per_node,
-            threads=cell.threads,
-            cores=_cores(job),
-            bin=job.bin,
-        )
+        command = job.module("transect.training.worker", *arguments)
+        return ranks(job, command, strategy.rendezvous)
 
     def inputs(self, job: Job) -> list[str]:
         """Data, start and reference trajectory."""
@@ -65,11 +55,10 @@ class Train:
         if errors:
             first = errors[0]
             return Result.failed(Cause(first["cause"]), f"rank {first['rank']}: {first['message']}")
-        ranks = range(job.cell.ranks)
         if outcome.code:
             return Result.failed(Cause.CRASH, f"exit code {outcome.code}")
         facts, series = [], []
-        for rank in ranks:
+        for rank in range(job.cell.ranks):
             try:
                 facts.append(json.loads((job.folder / f"rank-{rank:03d}.json").read_text()))
                 with np.load(job.folder / f"rank-{rank:03d}.npz") as file:
@@ -131,7 +120,7 @@ def _merge(job: Job, facts: list[dict[str, Any]], series: list[dict[str, Any]]) 
     np.savez_compressed(job.folder / "samples.npz", **arrays)
     for path in job.folder.glob("rank-*"):
         path.unlink()
-    cores = _cores(job)
+    own = cores(job)
     result = Result(
         metrics=[MetricValue.of(n, v) for n, v in values.items() if np.isfinite(v)],
         samples={
@@ -146,8 +135,8 @@ def _merge(job: Job, facts: list[dict[str, Any]], series: list[dict[str, Any]]) 
         details={
             "global_batch": cell.batch,
             "warmup_steps": WARMUP_STEPS,
-            "cores": cores,
-            "over_subscribed": cell.ranks_per_node * cell.threads > cores,
+            "cores": own,
+            "over_subscribed": _over_subscribed(job, own),
             "quality": {
                 "metric": "accuracy",
                 "target": parameters.quality_target,
@@ -164,6 +153,14 @@ def _merge(job: Job, facts: list[dict[str, Any]], series: list[dict[str, Any]]) 
     )
     _judge(result, loss, deviation, tolerance)
     return result
+
+
+def _over_subscribed(job: Job, cores_per_node: int) -> bool:
+    """Whether ranks share cores, on a node or on the one machine that all nodes are."""
+    cell, physical = job.cell, job.spec["system"].get("physical_cores")
+    if physical is not None and cell.ranks * cell.threads > physical:
+        return True
+    return cell.ranks_per_node * cell.threads > cores_per_node
 
 
 def _rule(job: Job) -> str:

@@ -22,6 +22,9 @@ class Benchmark(Protocol):
     parser: ClassVar[str]
     # The environment whose Python runs it, or None for a program of the system.
     environment: ClassVar[str | None]
+    # Whether `mpiexec` of `command` is to be a launcher that starts all ranks of the cell on all
+    # its nodes already, e.g. `["srun", "--nodes=2", "--ntasks=2", "--mpi=pmix"]`.
+    prefix_starts_ranks: ClassVar[bool] = False
 
     def supports(self, cell: Cell) -> str | None:
         """Return why the cell cannot be run here, or None when it can."""
@@ -31,7 +34,7 @@ class Benchmark(Protocol):
         """Return the argument list; may write input files into `folder`, which exists.
 
         `mpiexec` is the launcher with its options but without a number of ranks, e.g.
-        `["mpiexec", "--oversubscribe"]`.
+        `["mpiexec", "--oversubscribe"]`; with it where `prefix_starts_ranks` is set.
         """
         ...
 

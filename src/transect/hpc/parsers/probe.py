@@ -8,13 +8,13 @@ import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from transect.domain.metrics import Direction
+from transect.domain.metrics import METRICS, Direction
 from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Run, RunStatus, Series
 from transect.hpc.block import Block
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, impossible, log_metric, number
 
-__all__ = ["MatrixMultiplyProbe", "MemoryBandwidthProbe"]
+__all__ = ["MatrixMultiplyProbe", "MemoryBandwidthProbe", "NetworkProbe"]
 
 _HEAD = re.compile(r"transect probe ([a-z\-]{1,40}) (\d{1,6})$")
 _SAMPLE = re.compile(rf"sample ([a-z][\w\-]{{0,40}}) (\d{{1,9}}) ({NUMBER})$")
@@ -36,6 +36,14 @@ _FORMAT = 1
 _AGREE = 1e-4  # samples have nine decimals, results seven digits
 _REGISTERED = {"B/s": "memory_bandwidth", "FLOP/s": "flops"}
 _PASSES = {"copy": 2, "scale": 2, "add": 3, "triad": 5}
+# Kind of a result of the network probe -> (metric of the registry, series that it comes from).
+_NETWORK = {
+    "pingpong": ("message_time", "pingpong"),
+    "allreduce": ("allreduce_time", "allreduce"),
+    "allreduce-nodes": ("allreduce_time", "allreduce-nodes"),
+    "latency": ("network_latency", "pingpong"),
+    "bandwidth": ("network_bandwidth", "pingpong"),
+}
 
 
 @dataclass(slots=True)
@@ -89,11 +97,13 @@ def _read(state: _State, line: Line, text: str) -> None:
 def _close(block: Block, state: _State, benchmark: str) -> Run:
     metrics: list[LogMetric] = []
     for label, (best, median, unit, _) in state.results.items():
-        size = label.rpartition("-")[2]
+        kind, _, size = label.rpartition("-")
+        registered = _NETWORK[kind][0] if kind in _NETWORK else _REGISTERED.get(unit)
         found = [
             log_metric(
-                f"{label}_{which}", printed, unit, Direction.HIGHER, phase=label,
-                registered=_REGISTERED.get(unit),
+                f"{label}_{which}", printed, unit,
+                Direction.LOWER if unit == "s" else Direction.HIGHER, phase=label,
+                registered=registered if registered and METRICS[registered].unit == unit else None,
                 size=int(size) if size.isdecimal() and len(size) < 10 else None,
             )
             for which, printed in (("best", best), ("median", median))
@@ -152,33 +162,46 @@ def _judge(
 
 
 def _recount(state: _State, label: str) -> str | None:
-    """Compare the printed rates with the samples, by the counting rule of the probe."""
+    """Compare the printed numbers with the samples, by the counting rule of the probe."""
     best, median, unit, runs = state.results[label]
-    samples = state.samples.get(label, [])
+    kind, _, size = label.rpartition("-")
+    series = f"{_NETWORK[kind][1]}-{size}" if kind in _NETWORK else label
+    samples = state.samples.get(series, [])
     if len(samples) != runs:
         return f"{label}: {runs} runs are stated, {len(samples)} samples are in the log"
     if not samples or min(samples) <= 0:
         return f"{label}: a sample of {min(samples, default=0)} s"
-    kernel, _, size = label.rpartition("-")
-    if unit == "B/s":
-        array = number(state.facts.get("array_bytes", ""))
-        work = None if array is None or label not in _PASSES else _PASSES[label] * array
-    else:
-        work = 2.0 * int(size) ** 3 if kernel and re.fullmatch(r"\d{1,9}", size) else None
+    work = 1.0 if unit == "s" else _work(state, label, unit)
     if work is None:
         return f"{label}: its work is not known"
+    if series != label and series not in state.results:
+        return f"{label}: it comes from {series}, which is not in the log"
+    if kind in _NETWORK and size != "0" and series not in state.verdicts:
+        return f"{label}: the log does not say that its results were right"
     for which, printed, seconds in (
         ("best", best, min(samples)),
         ("median", median, statistics.median(samples)),
     ):
         stated = number(printed)
+        expected = seconds if unit == "s" else work / seconds
         # A sample is rounded to 1e-9 s, which matters for the shortest ones.
-        if stated is None or not math.isclose(
-            stated, work / seconds, rel_tol=_AGREE + 1e-9 / seconds
-        ):
-            given = f"the samples give {work / seconds:.6e} {unit}"
+        if stated is None or not math.isclose(stated, expected, rel_tol=_AGREE + 1e-9 / seconds):
+            given = f"the samples give {expected:.6e} {unit}"
             return f"{label}: {which} is {printed} {unit}, but {given}"
     return None
+
+
+def _work(state: _State, label: str, unit: str) -> float | None:
+    """Bytes or operations of one run, by the counting rule of the probe."""
+    kind, _, size = label.rpartition("-")
+    if not re.fullmatch(r"\d{1,9}", size):
+        size = ""
+    if kind == "bandwidth":
+        return float(size) if size else None
+    if unit == "B/s":
+        array = number(state.facts.get("array_bytes", ""))
+        return None if array is None or label not in _PASSES else _PASSES[label] * array
+    return 2.0 * int(size) ** 3 if kind and size else None
 
 
 @PARSERS.register("memory-bandwidth-probe")
@@ -202,6 +225,20 @@ class MatrixMultiplyProbe(Parser):
     benchmark = "matrix-multiply-probe"
     description = "transect's own probe of matrix multiplication with numpy"
     starts = (r"transect probe matrix-multiply \d",)
+    wants = _WANTS
+
+    def parse(self, block: Block) -> Iterator[Run]:
+        """Yield one run per log of the probe."""
+        return _parse(block, self.benchmark)
+
+
+@PARSERS.register("network-probe")
+class NetworkProbe(Parser):
+    """Reads logs of `transect.hpc.probes.network`."""
+
+    benchmark = "network-probe"
+    description = "transect's own probe of messages between ranks with mpi4py"
+    starts = (r"transect probe network \d",)
     wants = _WANTS
 
     def parse(self, block: Block) -> Iterator[Run]:

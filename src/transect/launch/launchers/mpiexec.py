@@ -8,7 +8,10 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-from transect.launch import LAUNCHERS, Request, thread_variables
+from transect.launch import LAUNCHERS, Request
+from transect.launch.network import free_port
+from transect.launch.rendezvous import World
+from transect.launch.shim import common_variables, rank_command, rendezvous_of
 
 __all__ = ["Mpiexec", "find_mpiexec", "mpiexec_prefix"]
 
@@ -51,13 +54,29 @@ class Mpiexec:
         """Return the one mpiexec command."""
         program = find_mpiexec(request.bin)
         assert program is not None
+        kind = rendezvous_of(request)
+        world = World(
+            hosts=("127.0.0.1",),
+            addresses=("127.0.0.1",),
+            ranks_per_node=request.ranks,
+            threads=request.threads,
+            port=free_port(request.ranks),
+            interface=request.interface,
+        )
         command = [*mpiexec_prefix(program), "-n", str(request.ranks)]
-        variables = thread_variables(request.threads) | request.variables
+        variables = common_variables(request, kind, world)
+        bound = False
         if _is_open_mpi(program):
-            if request.ranks * request.threads > request.cores:
+            bound = os.environ.get("TRANSECT_BIND") != "none" and not request.over_subscribed
+            if request.over_subscribed:
                 # Ranks that share a core must not spin while they wait for each other.
+                variables = {"OMPI_MCA_mpi_yield_when_idle": "1"} | variables
                 command += ["--map-by", ":OVERSUBSCRIBE", "--bind-to", "none"]
-                variables |= {"OMPI_MCA_mpi_yield_when_idle": "1"}
-            else:
+            elif bound:
                 command += ["--bind-to", "core", "--map-by", f"slot:PE={request.threads}"]
-        return [([*command, *request.command], variables)]
+            else:
+                command += ["--bind-to", "none"]
+        ranks = rank_command(
+            request, kind, world, told_by="mpi", bind="never" if bound else "always"
+        )
+        return [([*command, *ranks], variables)]

@@ -1,19 +1,16 @@
-"""Plain processes on this machine, with the rendezvous variables that torch reads."""
+"""Plain processes on this machine."""
 
 from __future__ import annotations
 
-import socket
+from dataclasses import replace
 
-from transect.launch import LAUNCHERS, Request, thread_variables
+from transect.launch import LAUNCHERS, Request
+from transect.launch.network import free_port
+from transect.launch.rank import Numbers, fill
+from transect.launch.rendezvous import NUMBERS, World
+from transect.launch.shim import common_variables, rank_command, rendezvous_of
 
 __all__ = ["Plain"]
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
 
 
 @LAUNCHERS.register("plain")
@@ -21,20 +18,33 @@ class Plain:
     """One process per rank, on one node."""
 
     def supports(self, request: Request) -> str | None:
-        """One node only."""
+        """One node only, and no MPI between ranks."""
         if request.nodes != 1:
             return f"plain processes run on one node, the cell asks for {request.nodes}"
+        if request.ranks > 1 and rendezvous_of(request).mpi:
+            return "plain processes do not form an MPI world: use mpiexec or srun"
         return None
 
     def processes(self, request: Request) -> list[tuple[list[str], dict[str, str]]]:
         """Return one entry per rank."""
-        variables = thread_variables(request.threads) | request.variables
-        variables |= {
-            "MASTER_ADDR": "127.0.0.1",
-            "MASTER_PORT": str(_free_port()),
-            "WORLD_SIZE": str(request.ranks),
-        }
-        return [
-            (request.command, variables | {"RANK": str(rank), "LOCAL_RANK": str(rank)})
-            for rank in range(request.ranks)
-        ]
+        if request.rendezvous == "none":
+            # Ranks that do not say how they meet may still meet as torch's do.
+            request = replace(request, rendezvous="tcp")
+        kind = rendezvous_of(request)
+        world = World(
+            hosts=("127.0.0.1",),
+            addresses=("127.0.0.1",),
+            ranks_per_node=request.ranks,
+            threads=request.threads,
+            port=free_port(request.ranks),
+            interface=request.interface,
+        )
+        command = rank_command(request, kind, world, told_by="given", bind="always")
+        common = common_variables(request, kind, world)
+        templates = NUMBERS | kind.per_rank(world)
+        found = []
+        for rank in range(request.ranks):
+            numbers = Numbers(rank, request.ranks, rank, request.ranks, 0, 1, "127.0.0.1")
+            own = {name: fill(template, numbers) for name, template in templates.items()}
+            found.append((command, common | own))
+        return found

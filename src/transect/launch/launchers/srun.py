@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import os
+import socket
 
-from transect.launch import LAUNCHERS, Request, thread_variables
+from transect.domain.errors import BadInput, MissingDependency
+from transect.launch import LAUNCHERS, Request, rank
+from transect.launch.network import derived_port, free_port
+from transect.launch.rendezvous import Rendezvous, World
+from transect.launch.shim import common_variables, rank_command, rendezvous_of
+from transect.launch.slurm import ask, is_local, job_hosts, job_id
 
 __all__ = ["Srun"]
 
 
 @LAUNCHERS.register("srun")
 class Srun:
-    """One job step; Slurm starts, binds and ends the ranks."""
+    """One job step; Slurm starts, binds and ends the ranks.
+
+    Slurm 21.08 or later. Where it does not bind, rank.py may.
+    """
 
     def supports(self, request: Request) -> str | None:
         """Needs a Slurm allocation."""
@@ -19,15 +28,113 @@ class Srun:
 
     def processes(self, request: Request) -> list[tuple[list[str], dict[str, str]]]:
         """Return the one srun command."""
+        kind = rendezvous_of(request)
+        hosts = self._hosts(request, kind)
+        world = self._world(request, kind, hosts)
         command = [
-            "srun",
-            f"--nodes={request.nodes}",
+            *self._step(request, hosts),
             f"--ntasks={request.ranks}",
             f"--ntasks-per-node={request.ranks_per_node}",
-            f"--cpus-per-task={request.threads}",
+            f"--cpus-per-task={self._cpus_per_task(request)}",
+            # Rank r is local rank r % ranks_per_node of node r // ranks_per_node.
+            "--distribution=block",
             "--kill-on-bad-exit=1",
-            "--mpi=pmix",
+            # A site's WaitTime would end ranks that finish later than the first one.
+            "--wait=0",
+            f"--mpi={request.mpi_type if kind.mpi else 'none'}",
         ]
-        return [
-            ([*command, *request.command], thread_variables(request.threads) | request.variables)
+        if request.name:
+            command.append(f"--job-name={request.name}")
+        if request.gpus_per_rank:
+            # The node's GPUs together: rank.py deals them out, and peers can reach each other's.
+            # Without --gpu-bind=none, which leaves CUDA_VISIBLE_DEVICES unset.
+            count = request.gpus_per_rank * request.ranks_per_node
+            command.append(f"--gres=gpu:{count}")
+        variables = common_variables(request, kind, world)
+        if request.over_subscribed:
+            command.append("--overcommit")
+            # Ranks that share a core must not spin while they wait for each other.
+            idle = {
+                "OMPI_MCA_mpi_yield_when_idle": "1",
+                "OMPI_MCA_hwloc_base_binding_policy": "none",
+            }
+            variables = idle | variables
+        ranks = rank_command(request, kind, world, told_by="slurm", bind="auto")
+        return [([*command, *ranks], variables)]
+
+    def _step(self, request: Request, hosts: list[str]) -> list[str]:
+        memory = request.memory_mb_per_node or 0
+        step = [
+            "srun",
+            f"--nodes={request.nodes}",
+            # All that the job has: steps run one after another. In batch scripts the variables of
+            # --mem-per-cpu would give a step of few cores little memory.
+            f"--mem={memory}",
+            # Snakemake's job is a step itself, which otherwise holds everything.
+            "--overlap",
+            "--export=ALL",
+            "--input=none",
+            # One SIGINT ends the step, as it does with other launchers.
+            "--quit-on-interrupt",
         ]
+        if len(hosts) > request.nodes:
+            step.append(f"--nodelist={','.join(hosts[: request.nodes])}")
+        return step
+
+    def _cpus_per_task(self, request: Request) -> int:
+        # With --overcommit it is the number for each node.
+        return max(1, request.cores) if request.over_subscribed else request.threads
+
+    def _hosts(self, request: Request, kind: Rendezvous) -> list[str]:
+        known = bool(os.environ.get("SLURM_JOB_NODELIST"))
+        if not known and (kind.mpi or request.rendezvous == "none"):
+            return []  # nobody needs to know: do not ask the scheduler
+        hosts = job_hosts()
+        if len(hosts) < request.nodes:
+            raise BadInput(
+                f"job {job_id()} has {len(hosts)} nodes ({','.join(hosts)}), "
+                f"{request.nodes} are asked for"
+            )
+        return hosts
+
+    def _world(self, request: Request, kind: Rendezvous, hosts: list[str]) -> World:
+        names = tuple(hosts[: request.nodes]) or ("",) * request.nodes
+        here = bool(hosts) and is_local(names[0])
+        seed = job_id()
+        count = request.ranks_per_node
+        return World(
+            hosts=names,
+            addresses=self._addresses(request, kind, names),
+            ranks_per_node=count,
+            threads=request.threads,
+            port=free_port(count, seed) if here else derived_port(seed),
+            interface=request.interface,
+        )
+
+    def _addresses(
+        self, request: Request, kind: Rendezvous, names: tuple[str, ...]
+    ) -> tuple[str, ...]:
+        if not kind.numeric:
+            return names
+        if request.nodes == 1:
+            return ("127.0.0.1",)
+        if request.interface:
+            # Only the nodes know the address of one of their interfaces.
+            asked = [request.shim_python, rank.__file__, "--address", request.interface]
+            one = [f"--ntasks={request.nodes}", "--ntasks-per-node=1", "--mpi=none"]
+            said = ask(*self._step(request, job_hosts()), *one, *asked)
+            found = dict(line.split() for line in said.splitlines())
+            return tuple(found.get(name) or found[name.split(".")[0]] for name in names)
+        found = {}
+        for name in names:
+            try:
+                found[name] = socket.gethostbyname(name)
+            except OSError as error:
+                raise MissingDependency(f"the address of node {name}: {error}") from None
+        wrong = [name for name, address in found.items() if address.startswith("127.")]
+        if wrong:
+            raise BadInput(
+                f"node {wrong[0]} goes by {found[wrong[0]]} here, which no other node can reach: "
+                "name a network interface"
+            )
+        return tuple(found.values())

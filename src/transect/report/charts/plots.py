@@ -18,6 +18,7 @@ __all__ = [
 
 _ROW = 36
 _MAX_LABEL = 46
+_ROOM = 60  # characters of both labels of a row
 
 # Plain digits where they are short, k and M above, powers of ten below a thousandth.
 _LABEL = (
@@ -204,7 +205,7 @@ def line_plot(
 
 def _labels(texts: Sequence[tuple[str, str]], y: dict[str, Any]) -> list[alt.Chart]:
     rows = [
-        {"y": i * _ROW + 9, "left": _short(left), "right": right}
+        {"y": i * _ROW + 9, "left": _short(left, _ROOM - len(right)), "right": right}
         for i, (left, right) in enumerate(texts)
     ]
     lines = [{"y": i * _ROW + 0.5} for i in range(1, len(texts))]
@@ -221,8 +222,13 @@ def _labels(texts: Sequence[tuple[str, str]], y: dict[str, Any]) -> list[alt.Cha
     ]
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= _MAX_LABEL else text[: _MAX_LABEL - 1] + "…"
+def _short(text: str, room: int) -> str:
+    """Cut a label in its middle: its end tells series of one framework and strategy apart."""
+    most = max(12, min(_MAX_LABEL, room))
+    if len(text) <= most:
+        return text
+    tail = most * 2 // 3
+    return f"{text[: most - tail - 1]}…{text[-tail:]}"
 
 
 def _x(values: list[float], title: str, log: bool) -> dict[str, Any]:

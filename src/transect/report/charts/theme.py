@@ -17,7 +17,9 @@ from markupsafe import Markup, escape
 
 from transect.report.blocks import LegendItem
 
-__all__ = ["INK", "MUTED", "PAPER", "RULE", "WIDTH", "Style", "Styles", "legend", "render"]
+__all__ = [
+    "INK", "MUTED", "PAPER", "RULE", "WIDTH", "Style", "Styles", "legend", "palette", "render",
+]  # fmt: skip
 
 INK, MUTED, RULE, PAPER = "#1d2329", "#5c6670", "#dde2e7", "#ffffff"
 WIDTH = 380
@@ -79,6 +81,15 @@ class Styles:
             shapes[index % len(shapes)],
             _DASHES[index % len(_DASHES)],
         )
+
+
+def palette(amount: int) -> list[Style]:
+    """Return styles for series without a name of their own, in the order of a chart."""
+    colors, shapes = list(_SERIES.values()), list(_SHAPES)
+    return [
+        Style(colors[i % len(colors)], shapes[i % len(shapes)], _DASHES[i % len(_DASHES)])
+        for i in range(amount)
+    ]
 
 
 def legend(

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from transect.analysis.load import Problem
 from transect.report.context import Context
+from transect.report.findings.communication import communication_findings
 from transect.report.findings.coverage import coverage_findings
 from transect.report.findings.finding import Finding
 from transect.report.findings.models import export_findings
@@ -14,6 +15,7 @@ from transect.report.findings.training import equality_findings, training_findin
 
 _KINDS: tuple[Callable[[Context], list[Finding]], ...] = (
     training_findings,
+    communication_findings,
     equality_findings,
     export_findings,
     serving_findings,

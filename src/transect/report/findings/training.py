@@ -182,6 +182,7 @@ def _scaling(
         verb = f"speeds training up {number(gain)} times" if gain > 1 else (
             f"slows training down to {percent(gain)}")  # fmt: skip
         claim = f"{verb}, an efficiency of {percent(top.value)}"
+        across = f" over {cell.network}" if cell.network and cell.nodes > 1 else ""
         sureness = Sureness.TENTATIVE
         found_difference = compare(
             top.group.values(METRIC),
@@ -194,7 +195,7 @@ def _scaling(
             note += f"; {found_difference.reason}" if found_difference else ""
         text = (
             f"{workload}: going from {count(base.ranks, 'rank')} to {cell.ranks} with "
-            f"{cell.framework} · {cell.strategy} {claim}."
+            f"{cell.framework} · {cell.strategy}{across} {claim}."
         )
         evidence = (
             f"{top.kind} scaling, base {labels[base]} at {number(top.base_rate)} samples/s, "

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from transect.analysis.load import Problem
 from transect.report.blocks import Prose, Section
 from transect.report.context import Context
+from transect.report.sections.communication import communication_section
 from transect.report.sections.equality import equality_section
 from transect.report.sections.export import export_section
 from transect.report.sections.failures import failures_section
@@ -22,6 +23,7 @@ __all__ = ["all_sections"]
 
 _SECTIONS: tuple[Callable[[Context], Section], ...] = (
     speed_section,
+    communication_section,
     equality_section,
     export_section,
     runtimes_section,

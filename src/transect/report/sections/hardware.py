@@ -16,6 +16,8 @@ from transect.report.text import clean, count, number, quantity, scale_for
 __all__ = ["hardware_section"]
 
 _MOST_DOTS = 24
+# Times over many sizes: section "Communication" draws them as curves.
+_CURVES = ("message_time", "allreduce_time")
 
 
 def hardware_section(context: Context) -> Section:
@@ -25,7 +27,8 @@ def hardware_section(context: Context) -> Section:
     charts = []
     for stage, origin in (("bench", "measured here"), ("ingest", "from logs")):
         # Numbers in units of their own cannot stand on a common axis: they are in the table.
-        for name in sorted({v.name for v in values if v.stage == stage and v.name in METRICS}):
+        names = {v.name for v in values if v.stage == stage and v.name in METRICS}
+        for name in sorted(names - set(_CURVES)):
             chart = _chart(context, stage, origin, name, values)
             if chart is not None:
                 charts.append(chart)
@@ -49,7 +52,7 @@ def hardware_section(context: Context) -> Section:
 
 
 def _name(value: BenchmarkValue) -> str:
-    parts = [value.benchmark, value.variant, value.label]
+    parts = [value.benchmark, value.variant, value.label, value.placement]
     if value.threads is not None:
         parts.append(count(value.threads, "thread"))
     return clean(" · ".join(part for part in parts if part))

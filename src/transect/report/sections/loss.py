@@ -61,8 +61,10 @@ def loss_charts(context: Context, workload: str, groups: list[Group]) -> list[Ch
 
 def _series(context: Context, curves: Curves, labels: dict[Cell, str]) -> list[LegendItem]:
     seen: dict[str, Style] = {}
+    several = len({group.cell.network for group, *_ in curves}) > 1
     for group, *_ in curves:
-        name = " · ".join(p for p in (group.cell.framework, group.cell.strategy) if p)
+        parts = [group.cell.framework, group.cell.strategy, group.cell.network if several else None]
+        name = " · ".join(part for part in parts if part)
         seen.setdefault(name, context.style(group))
     return legend(seen.items(), symbol=False)
 

@@ -26,8 +26,14 @@ _RULES = (
     ("Bound", "Roofline: the larger of operations over the peak rate and bytes over the memory "
      "bandwidth, both measured here with as many threads as the ranks of a node use together. "
      "Operations and bytes are the least that the model needs."),
+    ("Communication", "The slowest rank's time inside communication, per step, against the alpha-beta "
+     "lower bound of an all-reduce of the gradient: max(⌈log2 p⌉ α, 2 (p − 1)/p · n/β) for n bytes on "
+     "p nodes (Chan et al., 2007). α and β are fitted to ping-pong between two nodes of the same "
+     "network, t(n) = α + n/β, by least squares of log t. Messages within a node and additions count "
+     "as free. A fit that misses its points by more than 20 % is called poor."),
     ("Efficiency", "Speed-up over the added ranks, against a base that is named: the same "
-     "framework, threads, precision and global batch (strong), or the same batch per rank (weak). "
+     "framework, threads, precision, network and global batch (strong), or the same batch per rank "
+     "(weak). "
      "More than 100 % beyond the noise floor is flagged. Cells with more ranks than cores have "
      "none."),
     ("Right results", "A trainer whose loss leaves its tolerance is a wrong result; an export or "

@@ -29,17 +29,20 @@ def scaling_blocks(
 
 def _chart(context: Context, workload: str, groups: list[Group]) -> Chart:
     series: dict[tuple[str, ...], list[Group]] = defaultdict(list)
+    # Ranks are added on one node or node by node: a line never changes from one to the other.
+    several_nodes = any(group.cell.nodes > 1 for group in groups)
     for group in groups:
         cell = group.cell
         key = (cell.framework or "", cell.strategy or "", str(cell.threads), cell.precision,
-               str(cell.batch), cell.device)  # fmt: skip
+               str(cell.batch), cell.device, cell.network or "",
+               str(cell.ranks_per_node) if several_nodes else "")  # fmt: skip
         series[key].append(group)
     lines, legends, rows = [], [], []
     labels = group_labels(groups, always=("ranks",))
     for members in series.values():
         members.sort(key=lambda group: group.cell.ranks)
         style = context.style(members[0])
-        legends.append((_series_name(members[0]), style))
+        legends.append((_series_name(members[0], groups), style))
         claimed = [group for group in members if not group.over_subscribed]
         shown = [group for group in members if group.over_subscribed]
         for some, hollow in ((claimed, False), (shown, True)):
@@ -82,8 +85,15 @@ def _chart(context: Context, workload: str, groups: list[Group]) -> Chart:
     )
 
 
-def _series_name(group: Group) -> str:
-    return " · ".join(part for part in (group.cell.framework, group.cell.strategy) if part)
+def _series_name(group: Group, among: list[Group]) -> str:
+    cell = group.cell
+    parts = [cell.framework, cell.strategy]
+    if len({other.cell.network for other in among}) > 1:
+        parts.append(cell.network)
+    per_node = {other.cell.ranks_per_node for other in among}
+    if len(per_node) > 1 and any(other.cell.nodes > 1 for other in among):
+        parts.append(f"{cell.ranks_per_node} per node")
+    return " · ".join(part for part in parts if part)
 
 
 def _line(groups: list[Group], style: Style, *, hollow: bool) -> Line:
@@ -98,12 +108,16 @@ def _line(groups: list[Group], style: Style, *, hollow: bool) -> Line:
 
 
 def _bound_line(context: Context, groups: list[Group]) -> Line | None:
-    """The bound of cells with one thread per rank; it is the same for every framework."""
+    """The bound of cells with one thread per rank; it is the same for every framework.
+
+    As many ranks on more nodes have more memory bandwidth: the highest bound is drawn.
+    """
     points: dict[float, float] = {}
     for group in groups:
         bound, batch = step_bound(group, context.rates), group.global_batch
         if bound is not None and batch:
-            points.setdefault(float(group.cell.ranks), bound.rate(batch))
+            ranks = float(group.cell.ranks)
+            points[ranks] = max(points.get(ranks, 0.0), bound.rate(batch))
     if not points:
         return None
     style = Style(MUTED, "square", (2, 2))

@@ -33,6 +33,8 @@ def speed_section(context: Context) -> Section:
                     quiet=True,
                 )
             )
+        if len({group.cell.nodes for group in usable}) > 1:
+            blocks.append(Prose("2x4 ranks are 2 nodes with 4 ranks on each.", quiet=True))
         makers = (quality_chart, throughput_chart, split_chart)
         charts = [make(context, workload, usable) for make in makers]
         scaling, tables = scaling_blocks(context, workload, usable)

@@ -1,0 +1,1 @@
+"""A throw-away multi-node Slurm cluster on one Linux machine, in private namespaces."""

@@ -1,0 +1,120 @@
+"""Drives the software switch (switch.c), for delays where the kernel has no netem."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from .errors import ClusterError
+from .options import Link
+from .processes import DAEMON_ENVIRONMENT, Process, gone, wait_until
+from .state import Folder
+
+__all__ = ["build", "carries", "program", "reshape", "running", "start", "stop"]
+
+SOURCE = Path(__file__).with_name("switch.c")
+
+
+def program(folder: Folder) -> Path:
+    """Return where this cluster's switch lies, built or not."""
+    return folder.path / "switch"
+
+
+def build(folder: Folder) -> None:
+    """Compile the switch into the state folder, unless it is there."""
+    target = program(folder)
+    if target.exists():
+        return
+    done = subprocess.run(
+        ["cc", "-O2", "-o", str(target), str(SOURCE)], capture_output=True, text=True
+    )
+    if done.returncode != 0:
+        raise ClusterError(f"cc cannot compile {SOURCE}: {done.stderr.strip()}")
+
+
+def _process_file(folder: Folder, link: Link) -> Path:
+    return folder.run / f"switch-{link.name}.json"
+
+
+def _shape_file(folder: Folder, link: Link) -> Path:
+    return folder.run / f"switch-{link.name}.shape"
+
+
+def carries(folder: Folder, link: Link) -> bool:
+    """Whether the switch, and not a bridge, makes up this link."""
+    return _process_file(folder, link).exists()
+
+
+def running(folder: Folder, link: Link) -> bool:
+    """Whether this link's switch runs; to be asked outside of the world."""
+    process = Process.load(_process_file(folder, link))
+    return process is not None and process.alive()
+
+
+def _write_shape(folder: Folder, link: Link) -> None:
+    shape = f"{link.rate_bit_per_s or 0} {round((link.delay_us or 0) * 1000)}\n"
+    _shape_file(folder, link).write_text(shape)
+
+
+def _record(folder: Folder, link: Link) -> None:
+    Process.myself(folder.host_proc).save(_process_file(folder, link))
+
+
+def start(folder: Folder, link: Link, namespaces: Sequence[Path]) -> None:
+    """Start the switch, which makes the link's interfaces in these network namespaces."""
+    build(folder)
+    _write_shape(folder, link)
+    log = folder.log / f"switch-{link.name}.log"
+    log.unlink(missing_ok=True)
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            [
+                str(program(folder)),
+                str(_shape_file(folder, link)),
+                link.name,
+                *map(str, namespaces),
+            ],
+            env=DAEMON_ENVIRONMENT,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+            preexec_fn=lambda: _record(folder, link),
+        )
+    ready = wait_until(lambda: "ready" in log.read_text() or process.poll() is not None, 10)
+    if not ready or process.poll() is not None:
+        raise ClusterError(
+            f"link {link.name}: the software switch failed: {log.read_text().strip()}"
+        )
+
+
+def _pid_inside(folder: Folder, link: Link) -> int:
+    """Return the switch's number in the world, where its own /proc is mounted."""
+    own = [str(program(folder)), str(_shape_file(folder, link)), link.name]
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                argv = (entry / "cmdline").read_text().split("\0")
+            except OSError:
+                continue
+            if argv[:3] == own:
+                return int(entry.name)
+    raise ClusterError(f"link {link.name}: its software switch does not run")
+
+
+def reshape(folder: Folder, link: Link) -> None:
+    """Tell the switch another rate and delay; what is connected stays connected."""
+    _write_shape(folder, link)
+    os.kill(_pid_inside(folder, link), signal.SIGHUP)
+
+
+def stop(folder: Folder, link: Link) -> None:
+    """End the switch; its interfaces go with it."""
+    pid = _pid_inside(folder, link)
+    os.kill(pid, signal.SIGKILL)
+    if not wait_until(lambda: gone(pid), 5):
+        raise ClusterError(f"link {link.name}: its software switch did not end")
+    _process_file(folder, link).unlink()

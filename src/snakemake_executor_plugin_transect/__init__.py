@@ -1,0 +1,180 @@
+"""Snakemake's Slurm executor with the defects mended that lose or repeat work.
+
+Everything that is not named here is the stock plug-in's: submission, resources, cancelling.
+`profiles/slurm` chooses it by `executor: transect`. Nothing of transect is imported before it is
+needed: Snakemake loads every executor at its start, and only then the Snakefile says which
+checkout's sources are meant.
+"""
+
+# No postponed annotations here: Snakemake reads the settings' types as objects.
+import asyncio
+import re
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from snakemake_executor_plugin_slurm import Executor as SlurmExecutor
+from snakemake_executor_plugin_slurm import ExecutorSettings as SlurmSettings
+from snakemake_executor_plugin_slurm import common_settings
+
+__all__ = ["Executor", "ExecutorSettings", "common_settings"]
+
+# Refusals that pass: limits on queued jobs, a controller that restarts or is busy.
+_PASSING = re.compile(
+    r"MaxSubmit|MaxJob|QOSMax|AssocMax|AssocGrp|QOSGrp|job violates accounting/QOS policy"
+    r"|unable to contact slurm controller|Unable to contact|Socket timed out|Connection refused"
+    r"|temporarily unable|Resource temporarily unavailable|Zero Bytes were transmitted"
+    r"|Job submit limit|too many jobs|Transport endpoint|Slurm backup controller",
+    re.IGNORECASE,
+)
+
+
+_FORGOTTEN_S = 300
+
+
+@dataclass
+class ExecutorSettings(SlurmSettings):
+    """The stock plug-in's settings and two of ours."""
+
+    patience: int = field(
+        default=3600,
+        metadata={
+            "help": "How many seconds to go on submitting when Slurm refuses for a reason that "
+            "passes: a full queue, a controller that restarts.",
+            "env_var": False,
+            "required": False,
+        },
+    )
+    slowest_poll: int = field(
+        default=30,
+        metadata={
+            "help": "The longest pause in seconds between two looks at the queue.",
+            "env_var": False,
+            "required": False,
+        },
+    )
+
+
+class _NoNodes(set[str]):
+    """Forgets what is added: Slurm itself keeps jobs away from a node that is down.
+
+    The stock plug-in excludes the whole node list of a job that lost one node, healthy ones
+    too: on a cluster of that size nothing can be submitted any more.
+    https://github.com/snakemake/snakemake-executor-plugin-slurm/issues/485
+    """
+
+    def add(self, _: str) -> None:
+        return
+
+
+class Executor(SlurmExecutor):
+    """The Slurm executor, with nothing lost and nothing run twice."""
+
+    def __post_init__(self, test_mode: bool = False) -> None:
+        from transect.execution import slurm_run
+
+        self._ending = threading.Event()
+        self._refused: dict[int, float] = {}
+        self._lost: dict[str, float] = {}
+        settings = self.workflow.executor_settings
+        if not slurm_run.accounting():
+            # sacct may be installed without a database: asked in vain, the stock plug-in drops
+            # its active jobs and waits for ever.
+            # https://github.com/snakemake/snakemake-executor-plugin-slurm/issues/331
+            settings.status_command = "squeue"
+        super().__post_init__(test_mode)
+        if not settings.exclude_failed_nodes:
+            self._failed_nodes = _NoNodes()
+        slurm_run.cancel_orphans()
+        slurm_run.begin(self.run_uuid)
+
+    def _report_job_error_threadsafe(self, job_info: Any, msg: str) -> None:
+        """Submit again while Slurm refuses for a reason that passes.
+
+        The stock plug-in fails the job at the first refusal.
+        https://github.com/snakemake/snakemake-executor-plugin-slurm/issues/313
+        """
+        job = job_info.job
+        now = time.monotonic()
+        reason = next((line.strip() for line in msg.splitlines() if _PASSING.search(line)), None)
+        first = self._refused.setdefault(id(job), now)
+        patience = self.workflow.executor_settings.patience
+        if reason is None or now - first > patience or self._ending.is_set():
+            super()._report_job_error_threadsafe(job_info, msg)
+            return
+        pause = min(30.0, max(1.0, (now - first) / 4))
+        text = f"Slurm refuses {job.name} for now, again in {pause:.0f} s: {reason[:200]}"
+        print(f"[transect] {text}", file=sys.stderr)
+        self._ending.wait(pause)
+        self.run_job(job)
+
+    def report_job_error(self, job_info: Any, msg: str | None = None, **more: Any) -> None:
+        """Keep the reason for the records that are written when the run has ended."""
+        from transect.execution.submissions import SUBMISSIONS
+
+        lines = [line.strip() for line in (msg or "").splitlines() if line.strip()]
+        SUBMISSIONS.failed[str(job_info.job.name)] = " ".join(lines[:2])[:500]
+        super().report_job_error(job_info, msg=msg, **more)
+
+    def report_job_success(self, job_info: Any) -> None:
+        """Forget earlier failures of a job that succeeded after all."""
+        from transect.execution.submissions import SUBMISSIONS
+
+        SUBMISSIONS.failed.pop(str(job_info.job.name), None)
+        super().report_job_success(job_info)
+
+    async def check_active_jobs(self, active_jobs: list[Any]) -> AsyncIterator[Any]:
+        """Ask for states; keep the jobs when nobody answers, and drop those Slurm forgot.
+
+        https://github.com/snakemake/snakemake-executor-plugin-slurm/issues/331
+        https://github.com/snakemake/snakemake-executor-plugin-slurm/issues/207
+        """
+        active = list(active_jobs)
+        if not active:
+            # Also while this object is still being made: the base class starts asking early.
+            async for job in super().check_active_jobs(active):
+                yield job
+            return
+        answers = self._status_query_calls
+        still = [job async for job in super().check_active_jobs(active)]
+        if self._status_query_calls == answers:
+            still = active
+        for job in still:
+            if not await self._forgotten(job):
+                yield job
+        pause = self.workflow.executor_settings.slowest_poll
+        self.next_seconds_between_status_checks = min(
+            self.next_seconds_between_status_checks or pause, pause
+        )
+
+    async def _forgotten(self, job: Any) -> bool:
+        """Fail a job that Slurm has not known for five minutes, though it answers."""
+        from transect.execution import slurm_run
+
+        if await asyncio.to_thread(slurm_run.known, job.external_jobid):
+            self._lost.pop(job.external_jobid, None)
+            return False
+        since = self._lost.setdefault(job.external_jobid, time.monotonic())
+        if time.monotonic() - since < _FORGOTTEN_S:
+            return False
+        self.report_job_error(job, msg=f"Slurm no longer knows job {job.external_jobid}")
+        return True
+
+    def cancel_jobs(self, active_jobs: list[Any]) -> None:
+        """Cancel, and remember that a person asked for it."""
+        from transect.execution.submissions import SUBMISSIONS
+
+        SUBMISSIONS.interrupted = True
+        self._ending.set()
+        super().cancel_jobs(active_jobs)
+
+    def shutdown(self) -> None:
+        """End waiting submissions first."""
+        from transect.execution import slurm_run
+
+        self._ending.set()
+        super().shutdown()
+        slurm_run.end(self.run_uuid)

@@ -1,0 +1,264 @@
+"""What the network allows: an alpha-beta model from ping-pong, and the least time of an all-reduce.
+
+The model is that of Hockney, "The communication challenge for MPP", Parallel Computing 20(3), 1994:
+a message of n bytes takes t(n) = alpha + n / beta. The lower bound of an all-reduce is that of Chan,
+Heimlich, Purkayastha and van de Geijn, "Collective communication: theory, practice, and experience",
+Concurrency and Computation 19(13), 2007; see also Thakur, Rabenseifner and Gropp,
+"Optimization of collective communication operations in MPICH", IJHPCA 19(1), 2005.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from transect.analysis.groups import Group, group_records
+from transect.analysis.statistics import Summary
+from transect.domain.cell import Cell
+from transect.domain.record import Record
+
+__all__ = [
+    "BOUND_NAME", "POOR", "AllreduceBound", "AlphaBeta", "Communication", "NetworkFit",
+    "allreduce_bound", "communications", "fit_alpha_beta", "fit_for", "network_fits",
+]  # fmt: skip
+
+BENCHMARK = "network-probe"
+BOUND_NAME = "alpha-beta lower bound"
+# A relative scatter about the line above which the line does not describe the network.
+POOR = 0.2
+_ITERATIONS = 100
+_TOLERANCE = 1e-10
+
+Array = np.ndarray[Any, np.dtype[np.float64]]
+
+_LABEL = re.compile(r"(?:^|\s)pingpong-(\d{1,12})_median$")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AlphaBeta:
+    """The model t(n) = alpha + n / beta of `points` median one-way times.
+
+    `alpha_s` in s and `beta` in B/s, each with its standard error. `residual` is the root of the
+    mean square of log(t / model), corrected for the two parameters: a relative deviation when it is
+    small. `worst` is the t / model farthest from 1, at `worst_size` bytes.
+    """
+
+    alpha_s: float
+    alpha_error_s: float
+    beta: float
+    beta_error: float
+    residual: float
+    worst: float
+    worst_size: int
+    points: int
+
+    @property
+    def poor(self) -> bool:
+        """Whether one line does not describe the network."""
+        return self.residual > POOR
+
+    def time(self, size: float) -> float:
+        """Return the model's one-way time in s of `size` bytes."""
+        return self.alpha_s + size / self.beta
+
+    @property
+    def remark(self) -> str:
+        """Say why the fit is poor; empty when it is not."""
+        if not self.poor:
+            return ""
+        return (
+            f"poor fit: {self.worst_size} B take {self.worst:.2g} times the line's time; a change "
+            "of protocol (eager, rendezvous) or a link that lets bursts through bends the line"
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NetworkFit:
+    """The model of one probe cell. `medians` are its points: (bytes, one-way time in s)."""
+
+    cell: Cell
+    model: AlphaBeta
+    medians: tuple[tuple[int, float], ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AllreduceBound:
+    """The alpha-beta lower bound of an all-reduce: `time_s` is the larger of the two parts in s.
+
+    `kind` is `latency` or `bandwidth`, the part that sets it.
+    """
+
+    time_s: float
+    latency_s: float
+    bandwidth_s: float
+    kind: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Communication:
+    """Measured communication of one training group beside what its network allows.
+
+    `time` summarises the repeats' median seconds per step. `missing` says why there is no bound.
+    """
+
+    group: Group
+    time: Summary
+    share: float | None
+    gradient_bytes: float | None
+    fit: NetworkFit | None
+    bound: AllreduceBound | None
+    missing: str
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times the bound was taken, or None without a bound."""
+        return self.time.median / self.bound.time_s if self.bound else None
+
+
+def fit_alpha_beta(points: Sequence[tuple[float, float]]) -> AlphaBeta | None:
+    """Fit (bytes, s) by least squares of log t: an error counts by its share of the time.
+
+    For small errors that is least squares with weights 1 / t^2. Unweighted, the largest messages
+    would decide alone; with these weights and large errors, a line far below its points would count
+    as no more than 100 % off. Gauss-Newton with step halving in (log alpha, log 1/beta); standard
+    errors are those of the linearised problem, from the scatter about the line. None for fewer than
+    three points, one size, or a time or size that is not positive and finite (no bytes are a size).
+    """
+    sizes = {size for size, _ in points}
+    wrong = any(not (0 < time < np.inf and 0 <= size < np.inf) for size, time in points)
+    if len(points) < 3 or len(sizes) < 2 or wrong:
+        return None
+    size, time = (np.array(column, dtype=float) for column in zip(*points, strict=True))
+    found = np.log([time.min(), (time / np.maximum(size, 1)).min()])
+    best, design = _residuals(found, size, time)
+    for _ in range(_ITERATIONS):
+        step, *_ = np.linalg.lstsq(design, best, rcond=None)
+        while np.abs(step).max() > _TOLERANCE:
+            residual, slopes = _residuals(found + step, size, time)
+            if residual @ residual < best @ best:
+                break
+            step = step / 2
+        else:
+            break
+        found, best, design = found + step, residual, slopes
+    variance = float(best @ best) / (len(points) - 2)
+    errors = np.sqrt(variance * np.diag(np.linalg.pinv(design.T @ design)))
+    alpha, slope = (float(value) for value in np.exp(found))
+    worst = int(np.abs(best).argmax())
+    return AlphaBeta(
+        alpha_s=alpha,
+        alpha_error_s=alpha * float(errors[0]),
+        beta=1 / slope,
+        beta_error=float(errors[1]) / slope,
+        residual=float(np.sqrt(variance)),
+        worst=float(np.exp(best[worst])),
+        worst_size=int(size[worst]),
+        points=len(points),
+    )
+
+
+def _residuals(found: Array, size: Array, time: Array) -> tuple[Array, Array]:
+    """Return log(t / model), shape (points,), and the model's derivatives, (points, 2)."""
+    parts = np.column_stack([np.full_like(size, np.exp(found[0])), size * np.exp(found[1])])
+    model = parts.sum(axis=1)
+    return np.log(time / model), parts / model[:, None]
+
+
+def allreduce_bound(model: AlphaBeta, size: float, ranks: int) -> AllreduceBound:
+    """Least time in s in which `ranks` processes can all-reduce `size` bytes, by the model.
+
+    max(ceil(log2 p) alpha, 2 (p - 1) / p n / beta), the lower bounds of Chan et al. for ranks that
+    send one message at a time: what a rank has in the end depends on every other one, which takes
+    ceil(log2 p) messages in a row, and 2 (p - 1) n bytes have to be sent in all, shared by p ranks
+    at best. The parts are not added: nothing says that both are paid one after the other. Their
+    sum with twice the first part is the time of one algorithm (Rabenseifner's) and no bound; short
+    messages are faster. Additions count as free. Raises ZeroDivisionError for no ranks.
+    """
+    latency_s = max(0, ranks - 1).bit_length() * model.alpha_s
+    bandwidth_s = 2 * (ranks - 1) / ranks * size / model.beta
+    return AllreduceBound(
+        time_s=max(latency_s, bandwidth_s),
+        latency_s=latency_s,
+        bandwidth_s=bandwidth_s,
+        kind="latency" if latency_s >= bandwidth_s else "bandwidth",
+    )
+
+
+def network_fits(records: Iterable[Record]) -> list[NetworkFit]:
+    """Fit every ok network probe; repeats of a cell are pooled. In order of the cells."""
+    probes = [record for record in records if record.cell.benchmark == BENCHMARK]
+    found = []
+    for group in group_records(probes, "bench"):
+        points = tuple(sorted(point for record in group.ok for point in _medians(record)))
+        model = fit_alpha_beta(points)
+        if model is not None:
+            found.append(NetworkFit(cell=group.cell, model=model, medians=points))
+    return sorted(found, key=lambda fit: (fit.cell.nodes, fit.cell.network or "", fit.cell.id))
+
+
+def _medians(record: Record) -> list[tuple[int, float]]:
+    return [
+        (int(match[1]), one.value)
+        for one in record.metrics
+        if one.name == "message_time" and (match := _LABEL.search(one.label or ""))
+    ]
+
+
+def fit_for(cell: Cell, fits: Sequence[NetworkFit]) -> NetworkFit | None:
+    """Return the fit of the network that a training cell's messages cross, or None.
+
+    Across nodes: a probe of the same network on two nodes or more, on as many nodes if there is
+    one. Within a node the network plays no part: any probe on one node, of the same name first.
+    """
+    inside = cell.nodes == 1
+    able = [
+        fit
+        for fit in fits
+        if (fit.cell.nodes == 1) == inside and (inside or fit.cell.network == cell.network)
+    ]
+    return min(
+        able,
+        key=lambda fit: (
+            fit.cell.network != cell.network,
+            abs(fit.cell.nodes - cell.nodes),
+            abs(fit.cell.ranks_per_node - cell.ranks_per_node),
+            fit.cell.id,
+        ),
+        default=None,
+    )
+
+
+def communications(groups: Iterable[Group], fits: Sequence[NetworkFit]) -> list[Communication]:
+    """Hold each right group of several ranks against the bound, in order of the groups.
+
+    Across nodes the bound counts one rank per node: messages within a node are free in it. It is
+    that of an all-reduce for every strategy, also for one that does not use any: all of them do
+    an all-reduce's work.
+    """
+    found = []
+    for group in groups:
+        time = group.summary("communication_time")
+        if group.cell.ranks < 2 or group.wrong or time is None:
+            continue
+        share, size = group.summary("communication_share"), group.summary("gradient_bytes")
+        fit = fit_for(group.cell, fits)
+        ranks = group.cell.nodes if group.cell.nodes > 1 else group.cell.ranks
+        bound, missing = None, ""
+        if fit is None:
+            missing = "no probe of its network"
+        elif size is None:
+            missing = "its gradient's size is not known"
+        else:
+            bound = allreduce_bound(fit.model, size.median, ranks)
+        found.append(
+            Communication(
+                group=group, time=time, share=share.median if share else None,
+                gradient_bytes=size.median if size else None, fit=fit, bound=bound,
+                missing=missing,
+            )
+        )  # fmt: skip
+    return found

@@ -1,0 +1,206 @@
+"""`transect launch`: start ranks of any framework, on this machine or in a Slurm allocation."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from transect.domain.errors import BadInput
+from transect.launch import LAUNCHERS, Request
+from transect.launch.rendezvous import RENDEZVOUS, Choice, choose
+
+__all__ = ["launch", "make_request", "script"]
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def _variables(pairs: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not _NAME.fullmatch(name):
+            raise BadInput(f"--env {pair!r}: expected NAME=VALUE")
+        found[name] = value
+    return found
+
+
+def _pick(launcher: str, needs_mpi: bool) -> str:
+    """Return the launcher for `auto`: srun in an allocation, else mpiexec where MPI is needed."""
+    if launcher != "auto":
+        LAUNCHERS.get(launcher, "--launcher")
+        return launcher
+    if "SLURM_JOB_ID" in os.environ and shutil.which("srun"):
+        return "srun"
+    return "mpiexec" if needs_mpi else "plain"
+
+
+def _cores(launcher: str) -> int:
+    if launcher == "srun":
+        from transect.launch.slurm import cores_per_node
+
+        return cores_per_node()
+    from transect.measure.provenance import available_cores
+
+    return available_cores()
+
+
+def make_request(
+    command: Sequence[str],
+    *,
+    choice: Choice,
+    launcher: str,
+    nodes: int = 1,
+    ranks_per_node: int = 1,
+    threads: int | None = None,
+    gpus_per_rank: int = 0,
+    share_gpus: bool = False,
+    interface: str | None = None,
+    mpi_type: str = "pmix",
+    container: str | None = None,
+    modules: Sequence[str] = (),
+    env: Sequence[str] = (),
+    label: bool = True,
+    bind: bool = True,
+) -> Request:
+    """Turn the options of `transect launch` into a request. Raises BadInput."""
+    from transect.launch import wrapping
+
+    for option, value in (("--nodes", nodes), ("--ranks-per-node", ranks_per_node)):
+        if value < 1:
+            raise BadInput(f"{option} {value}: expected 1 or more")
+    if gpus_per_rank < 0 or (threads is not None and threads < 1):
+        raise BadInput("--gpus-per-rank and --threads: expected a count")
+    if choice.strategy.endswith("nccl") and not gpus_per_rank:
+        raise BadInput(f"{choice.strategy} works between GPUs: give --gpus-per-rank")
+    ranks = nodes * ranks_per_node
+    if choice.strategy == "single" and ranks > 1:
+        raise BadInput(f"single runs on 1 rank, not on {ranks}")
+    cores = _cores(launcher)
+    wrap, loaded = wrapping.modules(modules)
+    if container is not None:
+        wrap += wrapping.container(container, gpus=gpus_per_rank > 0)
+    program = shutil.which(command[0])
+    return Request(
+        command=list(command),
+        nodes=nodes,
+        ranks_per_node=ranks_per_node,
+        threads=threads or max(1, cores // ranks_per_node),
+        cores=cores,
+        # mpiexec beside the command's python: mpi4py there loads that MPI.
+        bin=Path(program).absolute().parent if program else None,
+        # Lines are to come when they are written, not when a buffer is full.
+        variables={
+            "PYTHONUNBUFFERED": "1",
+            "TRANSECT_STRATEGY": choice.strategy,
+            **loaded,
+            **_variables(env),
+        },
+        rendezvous=choice.rendezvous,
+        interface=interface,
+        mpi_type=mpi_type,
+        gpus_per_rank=gpus_per_rank,
+        share_gpus=share_gpus,
+        wrap=wrap,
+        bind=bind,
+        label=label,
+        name=f"transect-launch-{os.getpid()}",
+    )
+
+
+def script(processes: list[tuple[list[str], dict[str, str]]]) -> str:
+    """Return a bash script that starts these processes: variables in common are exported first."""
+    first = processes[0][1]
+    common = {k: v for k, v in first.items() if all(p[1].get(k) == v for p in processes)}
+    lines = [f"export {name}={shlex.quote(value)}" for name, value in sorted(common.items())]
+    for argv, variables in processes:
+        own = {k: v for k, v in variables.items() if k not in common}
+        set_own = ["env", *(f"{k}={v}" for k, v in sorted(own.items()))] if own else []
+        lines.append(shlex.join([*set_own, *argv]) + (" &" if len(processes) > 1 else ""))
+    return "\n".join([*lines, "wait"] if len(processes) > 1 else lines)
+
+
+def launch(
+    command: Annotated[list[str], typer.Argument(help="after `--`: what each rank runs")],
+    framework: Annotated[str, typer.Option(help="torch, tensorflow, keras, mxnet, numpy, go")],
+    strategy: Annotated[str, typer.Option(help="how ranks work together, e.g. ddp, horovod")],
+    nodes: Annotated[int, typer.Option(help="nodes")] = 1,
+    ranks_per_node: Annotated[int, typer.Option(help="ranks on each node")] = 1,
+    threads: Annotated[
+        int | None, typer.Option(help="threads of a rank; default: its share of the cores")
+    ] = None,
+    gpus_per_rank: Annotated[int, typer.Option(help="GPUs that each rank has for its own")] = 0,
+    share_gpus: Annotated[
+        bool, typer.Option("--share-gpus", help="show each rank all GPUs of its node")
+    ] = False,
+    launcher: Annotated[str, typer.Option(help="auto, srun, mpiexec, plain")] = "auto",
+    network_interface: Annotated[
+        str | None, typer.Option(help="as `ip link` names it on every node, e.g. ib0")
+    ] = None,
+    mpi_type: Annotated[str, typer.Option(help="srun --mpi=; see `srun --mpi=list`")] = "pmix",
+    container: Annotated[str | None, typer.Option(help="Apptainer image of each rank")] = None,
+    module: Annotated[
+        list[str] | None, typer.Option(help="environment module to load; may be repeated")
+    ] = None,
+    env: Annotated[
+        list[str] | None, typer.Option(help="NAME=VALUE for all ranks; may be repeated")
+    ] = None,
+    label: Annotated[bool, typer.Option(help="begin each line of output with `[rank] `")] = True,
+    bind: Annotated[bool, typer.Option(help="give each rank cores of its own")] = True,
+    grace: Annotated[float, typer.Option(help="seconds to end in, after a signal")] = 30.0,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="print the script and end")] = False,
+) -> None:
+    """Start ranks with all that their framework needs; good in anybody's batch script.
+
+    Ends all ranks when one fails, and exits with that rank's code.
+    Example: transect launch --framework torch --strategy ddp --ranks-per-node 2 -- python train.py
+    """
+    choice = choose(framework, strategy, gpus_per_rank)
+    chosen = _pick(launcher, RENDEZVOUS.get(choice.rendezvous).mpi)
+    starter = LAUNCHERS.get(chosen)
+    request = make_request(
+        command,
+        choice=choice,
+        launcher=chosen,
+        nodes=nodes,
+        ranks_per_node=ranks_per_node,
+        threads=threads,
+        gpus_per_rank=gpus_per_rank,
+        share_gpus=share_gpus,
+        interface=network_interface,
+        mpi_type=mpi_type,
+        container=container,
+        modules=module or (),
+        env=env or (),
+        label=label,
+        bind=bind,
+    )
+    reason = starter.supports(request)
+    if reason is not None:
+        raise BadInput(f"launcher {chosen}: {reason}")
+    processes = starter.processes(request)
+    if dry_run:
+        print(f"# {framework} {choice.strategy}, rendezvous {choice.rendezvous}, {chosen}")
+        print(script(processes))
+        return
+    from transect.launch.slurm import signal_step
+    from transect.launch.supervise import signal_mpi_ranks, supervise
+
+    signal_ranks: Callable[[int], bool] | None = None
+    if chosen == "srun":
+        signal_ranks = partial(signal_step, request.name)
+    elif chosen == "mpiexec":
+        signal_ranks = signal_mpi_ranks
+    sys.stdout.flush()
+    code = supervise(
+        processes, launcher=chosen != "plain", signal_ranks=signal_ranks, grace_s=grace
+    )
+    raise typer.Exit(code)

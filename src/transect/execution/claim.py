@@ -1,0 +1,86 @@
+"""One run at a time in a results folder: two would disturb each other's measurements."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import time
+from pathlib import Path
+
+from transect.domain.errors import BadInput
+from transect.execution.locks import process_start, still_lives
+
+__all__ = ["Claim"]
+
+
+class Claim:
+    """The claim of this process on a results folder, whatever clone or folder it runs from."""
+
+    def __init__(self, results: Path, study: str) -> None:
+        self.results = results
+        self.path = results / ".transect-owner.json"
+        self.study = study
+        self._held = False
+
+    def take(self) -> None:
+        """Claim the folder. Raises BadInput that names the run which holds it.
+
+        A claim whose process has died is taken over. One from another host counts as alive:
+        nobody can tell from here.
+        """
+        self.results.mkdir(parents=True, exist_ok=True)
+        facts = {
+            "study": self.study,
+            "user": getpass.getuser(),
+            "pid": os.getpid(),
+            "host": os.uname().nodename,
+            "since": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "created": process_start(),
+        }
+        for _ in range(3):
+            try:
+                handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+            except FileExistsError:
+                holder = self._holder()
+                if holder is not None:
+                    raise BadInput(self._refusal(holder)) from None
+                self.path.unlink(missing_ok=True)
+                continue
+            with os.fdopen(handle, "w") as stream:
+                json.dump(facts, stream)
+            self._held = True
+            return
+        raise BadInput(f"{self.path}: other runs claim this folder at the same time: try again")
+
+    def _holder(self) -> dict[str, object] | None:
+        """Return who holds the claim; None when it is stale."""
+        try:
+            facts: dict[str, object] = json.loads(self.path.read_text())
+            return facts if still_lives(facts) else None
+        except FileNotFoundError:
+            return None
+        except (ValueError, KeyError, TypeError):
+            # Half written: a claim of this second counts, an older one is a dead run's.
+            young = time.time() - self.path.stat().st_mtime < 5
+            return {} if young else None
+
+    def _refusal(self, holder: dict[str, object]) -> str:
+        who = (
+            f"{holder.get('user', '?')}'s run of study '{holder.get('study', '?')}' "
+            f"(pid {holder.get('pid', '?')} on {holder.get('host', '?')}, "
+            f"since {holder.get('since', '?')})"
+        )
+        text = (
+            f"results folder {self.results} is in use by {who}: wait for it, or use another "
+            "folder with --config results=FOLDER"
+        )
+        if holder.get("host") != os.uname().nodename:
+            text += f". If that run no longer lives, delete {self.path}"
+        return text
+
+    def give_back(self) -> None:
+        """End the claim, if it is ours."""
+        if self._held:
+            self.path.unlink(missing_ok=True)
+            self._held = False

@@ -1,0 +1,139 @@
+"""Running a cell's payload and naming why it ended badly."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import signal
+import time
+import traceback
+from typing import Any
+
+from transect.domain.errors import BadInput, MissingDependency, TransectError
+from transect.domain.files import free_bytes
+from transect.domain.record import Cause, Status
+from transect.execution.job import Job, Result, check_environment
+from transect.execution.stages import Stage
+from transect.launch import LAUNCHERS
+from transect.launch.processes import Outcome, run
+from transect.measure.provenance import speed_variables
+from transect.planning.expand import reason_to_skip
+
+__all__ = ["FULL", "DiskFull", "execute", "refuse", "step_cause"]
+
+# What srun and its daemons say, first come first: later lines tell of ranks that srun ended.
+_STEP_SIGNS = (
+    (Cause.OUT_OF_MEMORY, r"exceeded (?:job |step )?memory limit|oom[-_ ]kill|Out Of Memory"),
+    (Cause.NODE_FAILURE, r"DUE TO NODE FAILURE|Node failure on"),
+    (Cause.TIMEOUT, r"DUE TO TIME LIMIT"),
+    (Cause.KILLED, r"tasks? [\d,-]+: (?:Killed|Terminated)\b|STEP \S+ (?:ON \S+ )?CANCELLED AT"),
+    (None, r"tasks? [\d,-]+: (?:Exited with exit code|Segmentation|Aborted|Bus error|Floating)"),
+)
+_STEP_LINE = re.compile(r"^(?:srun|slurmstepd|slurmd): ", re.MULTILINE)
+# No space, over quota.
+FULL = (errno.ENOSPC, errno.EDQUOT)
+# Less than this is a full file system: a record does not fit.
+_NO_ROOM = 1 << 20
+
+
+class DiskFull(TransectError):
+    """The results folder is full: a fault of the infrastructure, not of a cell."""
+
+    exit_code = 75
+
+
+def refuse(job: Job) -> Result | None:
+    """Return why the payload is not even started, or None."""
+    reason = reason_to_skip(job.cell)
+    if reason is not None:
+        return Result.skipped(Cause.UNSUPPORTED, reason)
+    try:
+        check_environment(job)
+    except MissingDependency as error:
+        return Result.failed(Cause.MISSING_DEPENDENCY, str(error))
+    return None
+
+
+def step_cause(log: str) -> tuple[Cause | None, str] | None:
+    """Return the cause that the first telling line of srun names, with that line.
+
+    The cause is None when a rank ended by itself first: its own files say more. None when no
+    line tells.
+    """
+    for line in log.splitlines():
+        if not _STEP_LINE.match(line):
+            continue
+        for cause, pattern in _STEP_SIGNS:
+            if re.search(pattern, line):
+                return cause, line.strip()
+    return None
+
+
+def _judge(job: Job, stage: Stage, outcome: Outcome) -> Result:
+    """Turn how the processes ended into a result."""
+    limits: dict[str, Any] = job.spec["cell_limits"]
+    if outcome.end == "timeout":
+        text = f"ended after its limit of {limits['seconds']:g} s"
+        return Result.failed(Cause.TIMEOUT, text)
+    if outcome.end == "out-of-memory":
+        text = f"its ranks held more than the limit of {limits['memory_mb']} MB"
+        return Result.failed(Cause.OUT_OF_MEMORY, text)
+    if outcome.code:
+        told = step_cause(job.log.read_text(encoding="utf-8", errors="replace"))
+        if told is not None:
+            cause, line = told
+            return Result.failed(cause, line) if cause else stage.collect(job, outcome)
+    # A launcher such as mpiexec reports a rank's signal as 128 + number.
+    number = outcome.code if outcome.end == "signalled" else outcome.code - 128
+    if number in (signal.SIGKILL, signal.SIGTERM):
+        text = f"a process was ended by {signal.Signals(number).name}, not by transect"
+        return Result.failed(Cause.KILLED, text)
+    if outcome.end == "signalled":
+        text = f"a process died by {signal.Signals(number).name}"
+        return Result.failed(Cause.CRASH, text)
+    return stage.collect(job, outcome)
+
+
+def _run(job: Job, stage: Stage) -> tuple[Result, Outcome | None, dict[str, str]]:
+    try:
+        name, request = stage.prepare(job)
+        launcher = LAUNCHERS.get(name)
+        reason = launcher.supports(request)
+        if reason is not None:
+            return Result.skipped(Cause.UNSUPPORTED, reason), None, {}
+        commands = launcher.processes(request)
+    except MissingDependency as error:
+        return Result.skipped(Cause.MISSING_DEPENDENCY, str(error)), None, {}
+    except BadInput as error:
+        return Result.failed(Cause.BAD_INPUT, str(error)), None, {}
+    limits: dict[str, Any] = job.spec["cell_limits"]
+    memory = limits["memory_mb"]
+    os.environ["TRANSECT_STARTED_AT"] = repr(time.time())
+    outcome = run(
+        commands,
+        log=job.log,
+        cwd=job.folder,
+        seconds=limits["seconds"],
+        memory_bytes=memory * 2**20 if memory else None,
+    )
+    variables = speed_variables({**os.environ, **commands[0][1]})
+    return _judge(job, stage, outcome), outcome, variables
+
+
+def execute(job: Job, stage: Stage) -> tuple[Result, Outcome | None, dict[str, str]]:
+    """Run the payload; return its result, how it ended, and the variables that change speed.
+
+    Raises DiskFull when there is no room for results; any other fault becomes a result.
+    """
+    try:
+        found = _run(job, stage)
+    except (TransectError, ValueError, KeyError, OSError) as error:
+        # What a payload left behind may be anything; a full disk is not the cell's fault.
+        if isinstance(error, OSError) and error.errno in FULL:
+            raise DiskFull(f"{job.folder}: {error}") from None
+        traceback.print_exc()
+        found = Result.failed(Cause.CRASH, f"{type(error).__name__}: {error}"), None, {}
+    if found[0].status is Status.FAILED and free_bytes(job.folder) < _NO_ROOM:
+        raise DiskFull(f"{job.folder}: no room for results on this file system")
+    return found

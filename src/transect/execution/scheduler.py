@@ -1,0 +1,113 @@
+"""What Slurm says: whether it keeps accounts, and what became of a job."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from transect.domain.record import Cause
+
+__all__ = ["Fate", "accounting", "ask", "fate"]
+
+_TIMEOUT_S = 30
+
+_CAUSES = {
+    "TIMEOUT": Cause.TIMEOUT,
+    "DEADLINE": Cause.TIMEOUT,
+    "NODE_FAIL": Cause.NODE_FAILURE,
+    "BOOT_FAIL": Cause.NODE_FAILURE,
+    "OUT_OF_MEMORY": Cause.OUT_OF_MEMORY,
+    "PREEMPTED": Cause.SCHEDULER,
+    "REVOKED": Cause.SCHEDULER,
+    "CANCELLED": Cause.KILLED,
+}
+_WORDS = {
+    "TIMEOUT": "reached its time limit",
+    "DEADLINE": "reached its deadline",
+    "NODE_FAIL": "lost a node",
+    "BOOT_FAIL": "got a node that did not boot",
+    "OUT_OF_MEMORY": "ran out of memory",
+    "PREEMPTED": "was preempted",
+    "REVOKED": "was revoked",
+    "CANCELLED": "was cancelled",
+}
+# A Slurm that samples memory kills the job and calls it FAILED: only its log tells why.
+_MEMORY = re.compile(r"exceeded (?:job |step )?memory limit|oom[-_ ]kill|Out Of Memory", re.I)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fate:
+    """How a job ended, in the words of a record."""
+
+    cause: Cause
+    message: str
+
+
+def ask(*command: str) -> str | None:
+    """Return what a Slurm command prints; None when it fails, hangs or is not there."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout if done.returncode == 0 else None
+
+
+@cache
+def accounting() -> bool:
+    """Tell whether this Slurm has a database that `sacct` can ask."""
+    text = ask("scontrol", "show", "config") or ""
+    found = re.search(r"^AccountingStorageType\s*=\s*(\S+)", text, re.MULTILINE)
+    return bool(found) and "none" not in found[1]
+
+
+def _from_controller(job: str) -> tuple[str, str, str] | None:
+    text = ask("scontrol", "--oneliner", "show", "job", job)
+    state = re.search(r"\bJobState=(\S+)", text or "")
+    if not text or not state:
+        return None
+    nodes = re.search(r"\bNodeList=(\S+)", text)
+    reason = re.search(r"\bReason=(.+?) Dependency=", text)
+    return state[1], nodes[1] if nodes else "", reason[1] if reason else ""
+
+
+def _from_accounting(job: str) -> tuple[str, str, str] | None:
+    text = ask("sacct", "-j", job, "-X", "-n", "-P", "-o", "State,NodeList,Reason")
+    if not text or not text.strip():
+        return None
+    state, nodes, reason = [*text.splitlines()[0].split("|"), "", ""][:3]
+    # "CANCELLED by 1000"
+    return state.split()[0], nodes, reason if reason != "None" else ""
+
+
+def _log_tells_memory(job: str, logs: Path) -> bool:
+    for path in logs.rglob(f"{job}.log"):
+        try:
+            if _MEMORY.search(path.read_text(errors="replace")):
+                return True
+        except OSError:
+            continue
+    return False
+
+
+def fate(job: str, logs: Path) -> Fate:
+    """Return what became of a job that ended without its runner saying so.
+
+    `logs` is the folder of the jobs' own output, read when the state alone does not tell.
+    """
+    found = _from_controller(job) or (_from_accounting(job) if accounting() else None)
+    if found is None:
+        return Fate(cause=Cause.KILLED, message=f"Slurm no longer knows what became of job {job}")
+    state, nodes, reason = found
+    if state == "FAILED" and _log_tells_memory(job, logs):
+        state = "OUT_OF_MEMORY"
+    where = f" on {nodes}" if nodes and nodes != "(null)" else ""
+    if state in _CAUSES:
+        detail = f" ({reason})" if reason and reason not in ("None", "TimeLimit") else ""
+        return Fate(cause=_CAUSES[state], message=f"job {job}{where} {_WORDS[state]}{detail}")
+    return Fate(
+        cause=Cause.KILLED,
+        message=f"its runner in job {job}{where} was killed; Slurm calls the job {state}",
+    )

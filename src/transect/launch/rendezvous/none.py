@@ -1,0 +1,20 @@
+"""Ranks that need not meet."""
+
+from __future__ import annotations
+
+from transect.launch.rendezvous import NUMBERS, RENDEZVOUS, Rendezvous, World
+
+__all__ = ["NoRendezvous"]
+
+
+@RENDEZVOUS.register("none")
+class NoRendezvous(Rendezvous):
+    """Nothing to set on one rank; several are told their numbers."""
+
+    strategies = dict.fromkeys(
+        ("numpy", "torch", "tensorflow", "keras", "mxnet", "go"), ("single",)
+    )
+
+    def per_rank(self, world: World) -> dict[str, str]:
+        """Numbers, where there is more than one rank."""
+        return dict(NUMBERS) if world.ranks > 1 else {}

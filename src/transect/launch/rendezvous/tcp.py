@@ -1,0 +1,25 @@
+"""torch.distributed's `env://`: a TCP store on the first node."""
+
+from __future__ import annotations
+
+from transect.launch.rendezvous import NUMBERS, RENDEZVOUS, Rendezvous, World
+
+__all__ = ["Tcp"]
+
+
+@RENDEZVOUS.register("tcp")
+class Tcp(Rendezvous):
+    """MASTER_ADDR, MASTER_PORT and the variables of torchrun.
+
+    Source: https://docs.pytorch.org/docs/stable/elastic/run.html#environment-variables
+    """
+
+    strategies = {"torch": ("ddp-gloo", "ddp-nccl", "fsdp")}  # noqa: RUF012 a constant
+
+    def common(self, world: World) -> dict[str, str]:
+        """Where rank 0 listens."""
+        return {"MASTER_ADDR": world.hosts[0], "MASTER_PORT": str(world.port)}
+
+    def per_rank(self, world: World) -> dict[str, str]:
+        """The rank's numbers."""
+        return dict(NUMBERS)

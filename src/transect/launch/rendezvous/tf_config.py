@@ -1,0 +1,35 @@
+"""TensorFlow's MultiWorkerMirroredStrategy: TF_CONFIG."""
+
+from __future__ import annotations
+
+import json
+
+from transect.launch.rendezvous import NUMBERS, RENDEZVOUS, Rendezvous, World
+
+__all__ = ["TfConfig"]
+
+
+@RENDEZVOUS.register("tf-config")
+class TfConfig(Rendezvous):
+    """The addresses of all workers and the own index. Gradients travel over these addresses.
+
+    Source: https://www.tensorflow.org/guide/distributed_training#TF_CONFIG
+    """
+
+    strategies = {"tensorflow": ("multiworker",), "keras": ("multiworker",)}  # noqa: RUF012
+    numeric = True
+
+    def common(self, world: World) -> dict[str, str]:
+        """TensorFlow's own thread pool does not follow OMP_NUM_THREADS."""
+        return {"TF_NUM_INTRAOP_THREADS": str(world.threads)}
+
+    def per_rank(self, world: World) -> dict[str, str]:
+        """TF_CONFIG, and the rank's numbers."""
+        workers = [
+            f"{address}:{world.port + local_rank}"
+            for address in world.addresses
+            for local_rank in range(world.ranks_per_node)
+        ]
+        task = '"task": {"type": "worker", "index": {rank}}'
+        cluster = f'"cluster": {json.dumps({"worker": workers})}'
+        return {**NUMBERS, "TF_CONFIG": f"{{{cluster}, {task}}}"}

@@ -1,0 +1,62 @@
+"""The argument list that starts a rank: rank.py before the command, where it has something to do."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Literal
+
+# Imported for their files: they run on the nodes, and are part of what is measured.
+from transect.launch import Request, parent, placement, rank, thread_variables
+from transect.launch.network import interface_variables
+from transect.launch.rendezvous import RENDEZVOUS, Rendezvous, World
+
+__all__ = ["FILES", "common_variables", "rank_command", "rendezvous_of"]
+
+FILES = tuple(module.__file__ for module in (rank, parent, placement))
+
+
+def rendezvous_of(request: Request) -> Rendezvous:
+    """Return the request's rendezvous. Raises BadInput when its name is unknown."""
+    return RENDEZVOUS.get(request.rendezvous)
+
+
+def common_variables(request: Request, kind: Rendezvous, world: World) -> dict[str, str]:
+    """Return the variables of all ranks; the later win: threads, network, rendezvous, request."""
+    return {
+        **thread_variables(request.threads),
+        **interface_variables(request.interface),
+        **request.network_variables,
+        **kind.common(world),
+        **request.variables,
+    }
+
+
+def rank_command(
+    request: Request,
+    kind: Rendezvous,
+    world: World,
+    *,
+    told_by: Literal["mpi", "slurm", "given"],
+    bind: Literal["never", "auto", "always"],
+) -> list[str]:
+    """Return the argv of one rank. Without anything to do it is the wrapped command itself."""
+    command = [*request.wrap, *request.command]
+    options: list[str] = []
+    for name, template in kind.per_rank(world).items():
+        # Plain processes have got theirs from the launcher.
+        if told_by != "given":
+            options += ["--set", f"{name}={template}"]
+    if request.bind and bind != "never" and request.ranks_per_node > 1:
+        options += ["--bind", bind, "--threads", str(request.threads)]
+    if request.gpus_per_rank:
+        options += ["--gpus-per-rank", str(request.gpus_per_rank)]
+        options += ["--share-gpus"] if request.share_gpus else []
+    if request.label:
+        options.append("--label")
+    for service in kind.services(world):
+        options += ["--service", json.dumps(asdict(service))]
+    if not options:
+        return command
+    place = ["--told-by", told_by, "--ranks-per-node", str(request.ranks_per_node)]
+    return [request.shim_python, rank.__file__, *place, *options, "--", *command]

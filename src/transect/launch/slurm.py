@@ -1,0 +1,127 @@
+"""What the present Slurm job is: its nodes, their cores, its steps."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+from collections.abc import Mapping
+
+from transect.domain.errors import BadInput, MissingDependency
+
+__all__ = [
+    "ask", "cores_per_node", "expand_hosts", "is_local", "job_hosts", "job_id", "signal_step",
+]  # fmt: skip
+
+_PART = re.compile(r"([^,\[\]]+|\[[^\]]*\])+")
+_RANGE = re.compile(r"\[([^\]]*)\]")
+
+
+def _numbers(text: str) -> list[str]:
+    """`1-3,07` is 1 2 3 07; the width of the first number is that of all."""
+    found = []
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        if not first.isdigit() or (last and not last.isdigit()):
+            raise ValueError(part)
+        found += [str(n).zfill(len(first)) for n in range(int(first), int(last or first) + 1)]
+    return found
+
+
+def _expand(part: str) -> list[str]:
+    match = _RANGE.search(part)
+    if match is None:
+        return [part]
+    before, after = part[: match.start()], part[match.end() :]
+    return [before + n + rest for n in _numbers(match[1]) for rest in _expand(after)]
+
+
+def expand_hosts(text: str) -> list[str]:
+    """Return the hosts of a Slurm node list: `n[1-2,07],login` is n1 n2 n07 login.
+
+    Raises BadInput when it is no node list.
+    """
+    text = text.strip()
+    parts = [match[0] for match in _PART.finditer(text)]
+    try:
+        if not text or ",".join(parts) != text:
+            raise ValueError(text)
+        return [host for part in parts for host in _expand(part)]
+    except ValueError:
+        raise BadInput(f"{text!r} is no list of nodes, expected such as n[1-4,7]") from None
+
+
+def ask(*argv: str) -> str:
+    """Return what a Slurm program prints. Raises MissingDependency when it fails."""
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise MissingDependency(f"{argv[0]}: {error}") from None
+    if done.returncode:
+        said = (done.stderr or done.stdout).strip().splitlines() or ["nothing"]
+        raise MissingDependency(f"{' '.join(argv)}: exit code {done.returncode}: {said[-1]}")
+    return done.stdout.strip()
+
+
+def job_id(environ: Mapping[str, str] = os.environ) -> str:
+    """Return the job's number. Raises BadInput outside of an allocation."""
+    try:
+        return environ["SLURM_JOB_ID"]
+    except KeyError:
+        raise BadInput("srun needs a Slurm allocation: SLURM_JOB_ID is not set") from None
+
+
+def job_hosts(environ: Mapping[str, str] = os.environ) -> list[str]:
+    """Return the nodes of the allocation, in Slurm's order.
+
+    Snakemake strips most SLURM_ variables from its jobs, so squeue is asked when they are not there.
+    Raises MissingDependency when squeue does not answer.
+    """
+    job = job_id(environ)
+    listed = environ.get("SLURM_JOB_NODELIST") or ask("squeue", "-h", "-j", job, "-o", "%N")
+    return expand_hosts(listed)
+
+
+def cores_per_node(environ: Mapping[str, str] = os.environ) -> int:
+    """Return the least number of CPUs that the job has on one of its nodes.
+
+    Raises MissingDependency when squeue, asked where variables are stripped, does not answer.
+    """
+    listed = environ.get("SLURM_JOB_CPUS_PER_NODE", "")
+    counts = [int(n) for n in re.findall(r"(\d+)(?:\(x\d+\))?", listed)]
+    if counts:
+        return min(counts)
+    nodes, _, cpus = ask("squeue", "-h", "-j", job_id(environ), "-o", "%D %C").partition(" ")
+    return max(1, int(cpus) // max(1, int(nodes)))
+
+
+def is_local(host: str) -> bool:
+    """Tell whether `host` is this machine's name."""
+    return host.split(".")[0] == socket.gethostname().split(".")[0]
+
+
+def signal_step(name: str, number: int) -> bool:
+    """Send a signal to all ranks of the job's step `name`; return whether that was done.
+
+    It is done for SIGINT, SIGTERM and SIGHUP, which srun itself answers with SIGKILL to its ranks,
+    so that they have no time to save. Other signals are left to srun, which passes them on.
+    """
+    if number not in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        return False
+    try:
+        steps = ask("squeue", "-h", "-s", "-j", job_id(), "-o", "%i %j").splitlines()
+    except (MissingDependency, BadInput):
+        return False
+    found = [
+        step for step, _, one in (line.strip().partition(" ") for line in steps) if one == name
+    ]
+    for step in found:
+        # Its exit code says nothing: Slurm 22.05 delivers the signal and reports an invalid job id.
+        argv = ["scancel", f"--signal={signal.Signals(number).name[3:]}", step]
+        try:
+            subprocess.run(argv, capture_output=True, timeout=60)
+        except (OSError, subprocess.TimeoutExpired):
+            return False
+    return bool(found)

@@ -1,0 +1,174 @@
+"""Running ranks for a person or a batch script: output passes through, signals are passed on."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+import psutil
+
+from transect.domain.errors import MissingDependency
+from transect.launch.parent import die_with_parent
+from transect.launch.processes import end_all
+
+__all__ = ["signal_mpi_ranks", "supervise"]
+
+ENDING = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+_PASSED_ON = ENDING | {signal.SIGUSR1, signal.SIGUSR2}
+# What transect/launch/parent.py says of a rank that failed; and srun, of ranks without a parent.
+_FAILED = re.compile(
+    r"\[\d+\] transect: rank \d+ on \S+ (?:exited with code (\d+)|was ended by signal (\d+))"
+    r"|srun: error: \S+: tasks? [\d,-]+: (?:Exited with exit code (\d+)|(.+))"
+)
+_BY_NAME = {signal.strsignal(number): int(number) for number in signal.valid_signals()}
+
+
+def _reported(line: str) -> int:
+    """Return the exit code that a line of stderr tells of a rank, or 0."""
+    match = _FAILED.match(line)
+    if match is None:
+        return 0
+    code, number, task_code, name = match.groups()
+    number = number or _BY_NAME.get((name or "").removesuffix(" (core dumped)").strip())
+    return int(code or task_code or 0) or (128 + int(number) if number else 0)
+
+
+class _Listener(threading.Thread):
+    """Passes stderr on and notes the code of the first rank that failed."""
+
+    def __init__(self, source: int) -> None:
+        super().__init__(daemon=True)
+        self.source = source
+        self.code = 0
+
+    def run(self) -> None:
+        with os.fdopen(self.source, "rb") as stream:
+            for line in stream:
+                self.code = self.code or _reported(line.decode(errors="replace"))
+                try:
+                    sys.stderr.buffer.write(line)
+                    sys.stderr.buffer.flush()
+                except OSError:
+                    continue
+
+
+def _code(child: subprocess.Popen[bytes]) -> int | None:
+    code = child.poll()
+    return 128 - code if code is not None and code < 0 else code
+
+
+def _is_rank(process: psutil.Process) -> bool:
+    try:
+        return bool({"OMPI_COMM_WORLD_RANK", "PMI_RANK"} & process.environ().keys())
+    except (psutil.Error, OSError):
+        return False
+
+
+def signal_mpi_ranks(number: int) -> bool:
+    """Send a signal to the ranks that mpiexec started here; return whether there were any.
+
+    Open MPI's mpiexec answers SIGTERM by ending its ranks before they can save.
+    """
+    below = psutil.Process().children(recursive=True)
+    ranks = {process.pid: process for process in below if _is_rank(process)}
+    # What a rank has started has inherited its variables.
+    heads = [process for process in ranks.values() if process.ppid() not in ranks]
+    for process in heads:
+        with contextlib.suppress(psutil.Error):
+            process.send_signal(number)
+    return bool(heads)
+
+
+def supervise(
+    processes: list[tuple[list[str], dict[str, str]]],
+    *,
+    launcher: bool = False,
+    signal_ranks: Callable[[int], bool] | None = None,
+    grace_s: float = 30.0,
+) -> int:
+    """Start every (argv, variables), wait for all, end all as soon as one fails.
+
+    Returns the exit code of the first rank that failed, 128 + number for a signal, or 0.
+    `launcher`: the one process starts the ranks elsewhere, so its own code may be that of a rank
+    that was ended because another one failed; the first report of a rank on stderr counts.
+    SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 are passed on, by `signal_ranks` when that
+    returns true. After one of the first three the ranks have `grace_s` seconds, or until the
+    second one, to end. When this process dies, the ranks die too.
+    Raises MissingDependency when a program cannot be started. To be called in the main thread.
+    """
+    session = f"{os.getpid()}-{time.time_ns()}"
+    waited = _PASSED_ON | {signal.SIGCHLD}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, waited)
+
+    def prepare() -> None:
+        # srun and mpiexec end their ranks on SIGTERM.
+        die_with_parent(signal.SIGTERM if launcher else signal.SIGKILL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    children: list[subprocess.Popen[bytes]] = []
+    listener: _Listener | None = None
+    first = 0
+    try:
+        for argv, variables in processes:
+            try:
+                child = subprocess.Popen(
+                    argv,
+                    env=os.environ | variables | {"TRANSECT_PAYLOAD": session},
+                    stdin=subprocess.DEVNULL,
+                    stderr=subprocess.PIPE if launcher else None,
+                    start_new_session=True,
+                    preexec_fn=prepare,
+                )
+            except OSError as error:
+                raise MissingDependency(f"cannot start {argv[0]!r}: {error}") from None
+            children.append(child)
+            if child.stderr is not None:
+                listener = _Listener(os.dup(child.stderr.fileno()))
+                child.stderr.close()
+                listener.start()
+        first = _wait(children, signal_ranks, waited, grace_s)
+    finally:
+        if any(child.poll() is None for child in children) or first:
+            end_all([child.pid for child in children], session)
+        for child in children:
+            child.wait()
+        if listener is not None:
+            listener.join(2.0)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return listener.code if first and listener is not None and listener.code else first
+
+
+def _wait(
+    children: list[subprocess.Popen[bytes]],
+    signal_ranks: Callable[[int], bool] | None,
+    waited: set[signal.Signals],
+    grace_s: float,
+) -> int:
+    """Return the first code that is not 0, or 0 when all have ended."""
+    deadline: float | None = None
+    while True:
+        codes = [_code(child) for child in children]
+        first = next((code for code in codes if code), 0)
+        # Ranks that were asked to end may each take their time.
+        if None not in codes or (first and deadline is None):
+            return first
+        if deadline is not None and time.monotonic() > deadline:
+            return first or 128 + signal.SIGTERM
+        told = signal.sigtimedwait(waited, 0.2)
+        if told is None or told.si_signo == signal.SIGCHLD:
+            continue
+        if told.si_signo in ENDING:
+            if deadline is not None:
+                return first or 128 + told.si_signo
+            deadline = time.monotonic() + grace_s
+        if signal_ranks is None or not signal_ranks(told.si_signo):
+            for child in children:
+                if child.poll() is None:
+                    child.send_signal(told.si_signo)

@@ -1,0 +1,69 @@
+"""Findings on communication: how much of a step it takes, and how far from the bound it is."""
+
+from __future__ import annotations
+
+from transect.analysis.comparisons import Sureness
+from transect.analysis.groups import group_labels
+from transect.analysis.network import BOUND_NAME, Communication, communications, network_fits
+from transect.report.context import Context
+from transect.report.findings.finding import Finding
+from transect.report.text import number, percent, quantity
+
+__all__ = ["communication_findings"]
+
+
+def communication_findings(context: Context) -> list[Finding]:
+    """Per workload: the cell with the largest share of communication, and the largest ratio.
+
+    Cells within their cores come before over-subscribed ones. Nothing without a network probe.
+    """
+    fits = network_fits(context.records)
+    found = []
+    for workload in context.workloads("train") if fits else []:
+        groups = [group for group in context.of("train", workload) if group.ok]
+        bounded = [one for one in communications(groups, fits) if one.ratio is not None]
+        able = [one for one in bounded if not one.group.over_subscribed] or bounded
+        if able:
+            found.append(_finding(workload, able, len(bounded) - len(able)))
+    return found
+
+
+def _finding(workload: str, rows: list[Communication], left_out: int) -> Finding:
+    labels = group_labels([one.group for one in rows], always=("ranks", "nodes", "network"))
+    top = max(rows, key=lambda one: (one.share or 0.0, one.ratio or 0.0, one.group.cell.id))
+    worst = max(rows, key=lambda one: (one.ratio or 0.0, one.group.cell.id))
+    assert top.bound is not None and top.fit is not None
+    text = (
+        f"{workload}: communication takes {percent(top.share)} of a step of "
+        f"{labels[top.group.cell]}, {number(top.ratio or 0.0)} times the {BOUND_NAME} of an "
+        "all-reduce"
+    )
+    if worst is not top:
+        text += f"; the most is {number(worst.ratio or 0.0)} times, of {labels[worst.group.cell]}"
+    over = top.group.over_subscribed
+    if over:
+        text += "; its ranks share cores, so waiting for a core is part of it"
+    model = top.fit.model
+    evidence = [
+        f"{quantity(top.time.median, 's')} per step"
+        + (f", {top.time.word} {quantity(top.time.low, 's')} to {quantity(top.time.high, 's')}"
+           if top.time.count > 1 else ", one run"),
+        f"{quantity(top.gradient_bytes, 'B')} of gradients",
+        f"bound {quantity(top.bound.time_s, 's')}, set by {top.bound.kind}",
+        f"latency {quantity(model.alpha_s, 's')} and bandwidth {quantity(model.beta, 'B/s')} from "
+        f"{top.fit.cell.id}, relative residual {percent(model.residual)}",
+    ]  # fmt: skip
+    if model.remark:
+        evidence.append(model.remark)
+    if min(one.ratio or 0.0 for one in (top, worst)) < 1:
+        evidence.append("less than the bound allows, so the probe or the fit is off")
+    if left_out:
+        evidence.append(f"{left_out} over-subscribed left out")
+    doubtful = over or any(
+        (one.ratio or 0.0) < 1 or (one.fit is not None and one.fit.model.poor)
+        for one in (top, worst)
+    )
+    return Finding(
+        text=text + ".", evidence="; ".join(evidence), kind="communication", about=workload,
+        sureness=Sureness.OPEN if doubtful else Sureness.TENTATIVE,
+    )  # fmt: skip

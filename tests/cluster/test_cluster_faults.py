@@ -1,0 +1,342 @@
+"""Faults on a real Slurm: each ends in a report with the right cause, and in nothing else lost."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from clustered import PLUGINS
+from clusters import VirtualCluster, eventually
+
+pytestmark = [pytest.mark.study, pytest.mark.cluster]
+
+HEAD = """
+name: {name}
+plugins: [plugins]
+limits: {{seconds: 300, memory_mb: 600, repeats_if_disturbed: 0}}
+workloads: {{iris-mlp-ce: {{epochs: 2}}}}
+"""
+# Several cells wait in one block, one after another: each meets another fault.
+WAITING = (
+    HEAD
+    + """
+train:
+  repeats: {repeats}
+  grids:
+    - {{workloads: [iris-mlp-ce], frameworks: [numpy, test-waits], strategies: [single]}}
+"""
+)
+FOUR_NODES = (
+    HEAD
+    + """
+train:
+  repeats: 1
+  grids:
+    - {{workloads: [iris-mlp-ce], frameworks: [numpy, test-waits], strategies: [mpi-allreduce],
+       nodes: [4]}}
+"""
+)
+
+
+def config(name: str, **more: str) -> tuple[str, ...]:
+    extra = [f"{key}={value}" for key, value in more.items()]
+    return ("--config", f"study={name}.yaml", "system=virtual-cluster", *extra)
+
+
+@pytest.fixture(scope="module")
+def checkout(make_checkout):
+    made = make_checkout()
+    shutil.copytree(PLUGINS / "cluster", made.folder / "plugins")
+    return made
+
+
+def start(checkout, name: str, template: str, **values):
+    checkout.study(template.format(name=name, **values), f"{name}.yaml")
+    return checkout.start(*config(name))
+
+
+def pids_of(checkout, folder: Path) -> list[int]:
+    """Return the ranks of the cell in `folder`, as the login node numbers them."""
+    found = checkout.cluster.processes()
+    return [p for p, a in found.items() if "transect.training.worker" in a and folder.name in a
+            and not a.startswith("srun") and "rank.py" not in a]  # fmt: skip
+
+
+def job_of(folder: Path) -> str:
+    return str(json.loads((folder / "attempt.json").read_text())["slurm_job"])
+
+
+def causes(checkout, name: str) -> dict[str, str]:
+    """Return status or cause of each training cell, by its readable id."""
+    return {
+        cell.removeprefix("train/"): record["cause"] or record["status"]
+        for cell, record in checkout.records(name).items()
+        if cell.startswith("train/")
+    }
+
+
+def nothing_left(checkout) -> None:
+    eventually(lambda: not checkout.leftovers(), within_s=15, what="no payload on any node")
+    assert not checkout.active_jobs()
+
+
+def cell_of(folder: Path) -> str:
+    return folder.name.split("~")[0]
+
+
+def test_faults_one_after_another_end_each_in_its_own_cause(checkout):
+    """Kill of a rank, scancel, time limit, restarts of slurmd and slurmctld, power cut."""
+    name, cluster = "faults", checkout.cluster
+    run = start(checkout, name, WAITING, repeats=6)
+    expected: dict[str, str] = {}
+
+    def kill_rank(folder: Path) -> str:
+        (rank,) = pids_of(checkout, folder)
+        cluster.run("kill", "-9", str(rank))
+        return "killed"
+
+    def scancel(folder: Path) -> str:
+        cluster.run("scancel", job_of(folder))
+        return "killed"
+
+    def time_limit(folder: Path) -> str:
+        cluster.run("scontrol", "update", f"jobid={job_of(folder)}", "timelimit=0")
+        return "timeout"
+
+    def restart_slurmd(folder: Path) -> str:
+        where = cluster.run("squeue", "-h", "-j", job_of(folder), "-o", "%N").stdout.strip()
+        cluster.restart("slurmd", where)
+        (folder / "release").touch()
+        return "ok"
+
+    def restart_slurmctld(folder: Path) -> str:
+        cluster.restart("slurmctld")
+        (folder / "release").touch()
+        return "ok"
+
+    def power_cut(folder: Path) -> str:
+        where = cluster.run("squeue", "-h", "-j", job_of(folder), "-o", "%N").stdout.strip()
+        cluster.kill_node(where)
+        return "node-failure"
+
+    folder = None
+    for fault in (kill_rank, restart_slurmd, restart_slurmctld, scancel, time_limit, power_cut):
+        # The bound: Slurm notices a dead node after 20 s, a new job starts within as long.
+        folder = checkout.waits(name, within_s=75, other_than=folder)
+        expected[cell_of(folder)] = fault(folder)
+    text = run.ends(120)
+    found = causes(checkout, name)
+    assert {cell: found[cell] for cell in expected} == expected, text
+    others = {cell: cause for cell, cause in found.items() if cell not in expected}
+    assert set(others.values()) == {"ok"} and len(others) == 6
+    nothing_left(checkout)
+    report = (checkout.folder / "results" / name / "report.html").read_text()
+    for cause in ("killed", "timeout", "node-failure"):
+        assert cause in report
+    messages = [r["message"] for r in checkout.records(name).values() if r["message"]]
+    assert any("was cancelled" in m for m in messages), messages
+    assert any("reached its time limit" in m for m in messages), messages
+    for node in ("n1", "n2", "n3", "n4"):
+        if "down" in cluster.node_state(node):
+            cluster.start_node(node)
+    eventually(lambda: all("idle" in cluster.node_state(f"n{i}") for i in range(1, 5)),
+               within_s=30, what="four idle nodes")  # fmt: skip
+
+
+def test_a_power_cut_in_a_four_node_cell_spares_the_others(checkout):
+    """The stock executor then excludes all four nodes, and nothing can be submitted again."""
+    name, cluster = "four", checkout.cluster
+    run = start(checkout, name, FOUR_NODES)
+    folder = checkout.waits(name, within_s=60)
+    cluster.kill_node("n3")
+    eventually(lambda: "down" in cluster.node_state("n3"), within_s=40, what="n3 down")
+    # Somebody repairs it: the other cells of the block need four nodes.
+    cluster.start_node("n3")
+    text = run.ends(120)
+    found = causes(checkout, name)
+    assert found.pop(cell_of(folder)) == "node-failure", text
+    assert set(found.values()) == {"ok"}
+    assert "--exclude" not in (checkout.folder / "submissions.txt").read_text()
+    nothing_left(checkout)
+
+
+def test_the_failing_study_has_the_causes_that_it_has_on_one_machine(make_checkout):
+    checkout = make_checkout()
+    shutil.copytree(PLUGINS / "failing", checkout.folder / "plugins")
+    frameworks = "[numpy, test-raises, test-killed, test-sleeps, test-eats-memory, test-wrong, test-needs-module]"  # fmt: skip
+    text = (
+        HEAD.replace("seconds: 300", "seconds: 12")
+        + f"""
+train:
+  repeats: 1
+  grids:
+    - {{{{workloads: [iris-mlp-ce], frameworks: {frameworks}, strategies: [single]}}}}
+    - {{{{workloads: [iris-mlp-ce], frameworks: [test-killed, test-raises],
+       strategies: [mpi-allreduce], nodes: [2]}}}}
+"""
+    )
+    checkout.study(text.format(name="failing"), "failing.yaml")
+    checkout.start(*config("failing")).ends(150)
+    found = {
+        re.sub(r"^iris-mlp-ce\.|\.b16.*", "", cell): cause
+        for cell, cause in causes(checkout, "failing").items()
+    }
+    assert found == {
+        "numpy.single.n1x1": "ok",
+        "test-raises.single.n1x1": "crash",
+        "test-killed.single.n1x1": "killed",
+        "test-sleeps.single.n1x1": "timeout",
+        "test-eats-memory.single.n1x1": "out-of-memory",
+        "test-wrong.single.n1x1": "wrong-result",
+        "test-needs-module.single.n1x1": "missing-dependency",
+        "test-killed.mpi-allreduce.n2x1": "killed",
+        "test-raises.mpi-allreduce.n2x1": "crash",
+    }
+    nothing_left(checkout)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_an_interrupted_run_goes_on_and_runs_nothing_twice(checkout, number):
+    name = f"stopped-{number.name.lower()}"
+    run = start(checkout, name, WAITING, repeats=2)
+    folder = checkout.waits(name, within_s=60)
+    (folder / "release").touch()
+    eventually((folder / "record.json").exists, within_s=20, what="the first waiting cell's record")
+    second = checkout.waits(name, within_s=60, other_than=folder)
+    before = {c: r["started"] for c, r in checkout.records(name).items()}
+    run.signal(number)
+    if number == signal.SIGTERM:
+        # Snakemake then waits for what runs.
+        (second / "release").touch()
+    run.ends(60, code=None)
+    again = checkout.start(*config(name))
+    if number != signal.SIGTERM:
+        third = checkout.waits(name, within_s=60)
+        assert third == second
+        (third / "release").touch()
+    text = again.ends(120)
+    if number == signal.SIGKILL:
+        assert "cancelled 1 jobs of a run that no longer lives" in text
+    after = {c: r["started"] for c, r in checkout.records(name).items()}
+    assert {c: after[c] for c in before} == before
+    assert set(causes(checkout, name).values()) == {"ok"}
+    nothing_left(checkout)
+
+
+def test_two_runs_in_one_results_folder_are_refused_and_in_two_are_not(checkout, make_checkout):
+    run = start(checkout, "first", WAITING, repeats=1)
+    folder = checkout.waits("first", within_s=60)
+    checkout.study(WAITING.format(name="second", repeats=1), "second.yaml")
+    refused = checkout.start(*config("second")).ends(30, code=None)
+    assert "is in use by root's run of study 'first' (pid" in refused
+    other = make_checkout()
+    shutil.copytree(PLUGINS / "cluster", other.folder / "plugins")
+    other.study(WAITING.format(name="second", repeats=1), "second.yaml")
+    results = checkout.folder / "results"
+    shared = other.start(*config("second", results=str(results))).ends(30, code=None)
+    assert "is in use by root's run of study 'first' (pid" in shared
+    beside = other.start(*config("second"))
+    released = other.waits("second", within_s=60)
+    for each in (folder, released):
+        (each / "release").touch()
+    run.ends(90)
+    beside.ends(90)
+    assert set(causes(checkout, "first").values()) == {"ok"}
+    assert set(causes(other, "second").values()) == {"ok"}
+
+
+def test_a_queue_that_is_full_for_a_while_is_waited_for(checkout):
+    """The stock executor fails a job at the first refusal."""
+    cluster = checkout.cluster
+    cluster.run("scontrol", "update", "partition=cpu", "state=inactive")
+    shim = checkout.folder / "shims" / "sbatch"
+    kept = shim.read_text()
+    # What a site's limit on submitted jobs answers, until somebody's jobs have left the queue.
+    refusal = 'sbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit limit, user\'s size and/or time limits)'  # fmt: skip
+    shim.write_text(f'#!/bin/sh\n[ -e {checkout.folder}/full ] && {{ echo "{refusal}" >&2; exit 1; }}\n'
+                    + kept.removeprefix("#!/bin/sh\n"))  # fmt: skip
+    (checkout.folder / "full").touch()
+    try:
+        run = start(checkout, "full", WAITING, repeats=1)
+        eventually(lambda: run.text().count("Slurm refuses prepare_n1 for now") >= 2,
+                   within_s=30, what="two refusals")  # fmt: skip
+        (checkout.folder / "full").unlink()
+        cluster.run("scontrol", "update", "partition=cpu", "state=up")
+        folder = checkout.waits("full", within_s=60)
+        (folder / "release").touch()
+        text = run.ends(90)
+    finally:
+        shim.write_text(kept)
+        (checkout.folder / "full").unlink(missing_ok=True)
+        cluster.run("scontrol", "update", "partition=cpu", "state=up")
+    assert set(causes(checkout, "full").values()) == {"ok"}
+    assert "Error in rule" not in text
+
+
+def test_a_drained_node_is_worked_around(checkout):
+    cluster = checkout.cluster
+    cluster.run("scontrol", "update", "node=n1,n2", "state=drain", "reason=test")
+    try:
+        run = start(checkout, "drained", WAITING, repeats=1)
+        folder = checkout.waits("drained", within_s=60)
+        where = cluster.run("squeue", "-h", "-j", job_of(folder), "-o", "%N").stdout.strip()
+        # The node of a running cell is drained too: the cell ends in peace.
+        cluster.run("scontrol", "update", f"node={where}", "state=drain", "reason=test")
+        (folder / "release").touch()
+        run.ends(90)
+    finally:
+        cluster.run("scontrol", "update", "node=n1,n2,n3,n4", "state=resume", check=False)
+    assert where in ("n3", "n4")
+    assert set(causes(checkout, "drained").values()) == {"ok"}
+
+
+@pytest.fixture
+def small_results(make_checkout):
+    """A checkout whose results lie on 24 MB, on a cluster that was made after the mount."""
+    checkout = make_checkout()
+    shutil.copytree(PLUGINS / "cluster", checkout.folder / "plugins")
+    small = checkout.folder / "small"
+    small.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "none", str(small)], check=True)
+    try:
+        with VirtualCluster("small", nodes=1, gpu_nodes=0) as cluster:
+            checkout.cluster = cluster
+            yield checkout, small
+    finally:
+        subprocess.run(["umount", "--lazy", str(small)], check=True)
+
+
+def test_a_full_file_system_loses_nothing(small_results):
+    checkout, small = small_results
+    checkout.study(WAITING.format(name="narrow", repeats=2), "narrow.yaml")
+    system = checkout.folder / "one-node.yaml"
+    text = (checkout.folder / "config/systems/virtual-cluster.yaml").read_text()
+    system.write_text(text.replace("nodes: 4", "nodes: 1"))
+    arguments = ("--config", "study=narrow.yaml", "system=one-node.yaml", "results=small/results")
+    run = checkout.start(*arguments)
+    (checkout.folder / "results").symlink_to(small / "results")
+    folder = checkout.waits("narrow", within_s=60)
+    ballast = small / "ballast"
+    with ballast.open("wb") as stream, contextlib.suppress(OSError):
+        while True:
+            stream.write(b"x" * 4096)
+            stream.flush()
+    (folder / "release").symlink_to("/")  # a link takes no room here
+    eventually(lambda: "Trying to restart job" in run.text(), within_s=60, what="a failed job")
+    ballast.unlink()
+    # The cell was not to blame: it runs again, and waits again.
+    for _ in range(2):
+        waiting = checkout.waits("narrow", within_s=60)
+        (waiting / "release").touch()
+        eventually((waiting / "record.json").exists, within_s=30, what="its record")
+    run.ends(90)
+    assert set(causes(checkout, "narrow").values()) == {"ok"}
+    logs = checkout.folder.glob(".snakemake/slurm_logs/**/*.log")
+    assert any("No space left" in log.read_text() or "no room" in log.read_text() for log in logs)

@@ -1,0 +1,210 @@
+"""A study on a real Slurm: what is submitted, what runs, and what runs again after an edit."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+
+from checkouts import ROOT
+from clustered import PLUGINS
+
+pytestmark = [pytest.mark.study, pytest.mark.cluster]
+
+STUDY = """
+name: onslurm
+plugins: [plugins]
+limits: {seconds: 60, memory_mb: 1500, repeats_if_disturbed: 0}
+workloads: {iris-mlp-ce: {epochs: 2, learning_rate: 0.02}}
+train:
+  repeats: 2
+  grids:
+    - {workloads: [iris-mlp-ce], frameworks: [numpy, test-edited], strategies: [single]}
+    - {workloads: [iris-mlp-ce], frameworks: [numpy], strategies: [mpi-allreduce], nodes: [1, 2],
+       ranks: [1, 2]}
+    - {workloads: [iris-mlp-ce], frameworks: [test-sees-gpu], strategies: [mpi-allreduce],
+       ranks: [2], device: cuda}
+bench:
+  grids: [{benchmarks: [network-probe], nodes: [2], networks: [direct]}]
+ingest: {paths: [tests/data/hpc]}
+"""
+CONFIG = ("--config", "study=study.yaml", "system=virtual-cluster")
+# What each shape of job asks Slurm for, apart from names of files: an update of the executor
+# plug-in that changes one of these changes what users are billed for.
+COMMON = (
+    "--parsable --job-name NAME --output FILE --export=ALL --comment rule_{rule} -p {partition} "
+    "-t {minutes} --mem 4000 --nodes={nodes} --no-requeue"
+)
+GOLDEN = {
+    "prepare_n1": COMMON.format(rule="prepare_n1", partition="cpu", minutes=6, nodes=1)
+    + " --ntasks=1 --cpus-per-task=1 --ntasks-per-node=1 -D FILE",
+    "train_iris_mlp_ce_n1": COMMON.format(
+        rule="train_iris_mlp_ce_n1", partition="cpu", minutes=11, nodes=1
+    )
+    + " --ntasks=1 --cpus-per-task=2 --ntasks-per-node=1 -D FILE",
+    "train_iris_mlp_ce_n2": COMMON.format(
+        rule="train_iris_mlp_ce_n2", partition="cpu", minutes=7, nodes=2
+    )
+    + " --ntasks=2 --cpus-per-task=2 --ntasks-per-node=1 -D FILE",
+    "train_iris_mlp_ce_n1_g2": COMMON.format(
+        rule="train_iris_mlp_ce_n1_g2", partition="gpu", minutes=5, nodes=1
+    )
+    + " --cpus-per-task=2 --ntasks-per-node=1 -D FILE --gres=gpu:fake:2",
+    "bench_n2": COMMON.format(rule="bench_n2", partition="cpu", minutes=4, nodes=2)
+    + " --ntasks=2 --cpus-per-task=1 --ntasks-per-node=1 -D FILE",
+}
+
+
+@pytest.fixture(scope="module")
+def ran(make_checkout):
+    """A checkout in which the study has run once, and what that run printed."""
+    checkout = make_checkout()
+    shutil.copytree(PLUGINS / "cluster", checkout.folder / "plugins")
+    checkout.study(STUDY)
+    return checkout, checkout.start(*CONFIG).ends(240)
+
+
+def submissions(checkout) -> dict[str, str]:
+    """Return what was asked of sbatch, by rule, without what differs from run to run."""
+    found = {}
+    for call in (checkout.folder / "submissions.txt").read_text().split("----\n"):
+        words = call.split("\n")[:-1]
+        if not words:
+            continue
+        words = words[: next(i for i, word in enumerate(words) if word.startswith("--wrap"))]
+        for flag in ("--output", "-D"):
+            words[words.index(flag) + 1] = "FILE"
+        words[words.index("--job-name") + 1] = "NAME"
+        rule = words[words.index("--comment") + 1].removeprefix("rule_")
+        found[rule] = shlex.join(words)
+    return found
+
+
+def started(checkout) -> dict[str, str]:
+    return {cell: record["started"] for cell, record in checkout.records("onslurm").items()}
+
+
+def again(checkout) -> set[str]:
+    """Run the study; return the cells whose record was made again."""
+    before = started(checkout)
+    checkout.start(*CONFIG).ends(180)
+    after = started(checkout)
+    assert after.keys() == before.keys()
+    return {cell for cell in after if after[cell] != before[cell]}
+
+
+def test_every_cell_runs_where_it_asks_to(ran):
+    checkout, _ = ran
+    records = checkout.records("onslurm")
+    bad = {cell: r["message"] for cell, r in records.items() if r["status"] != "ok"}
+    assert not bad
+    assert len(records) == 1 + 2 + 2 * (2 + 4 + 1) + 1 + 1
+    two = records["train/iris-mlp-ce.numpy.mpi-allreduce.n2x2.b16.fp32"]
+    assert len({one["host"] for one in two["provenance"]["guard_after"]}) == 2
+    assert re.fullmatch(r"n\[\d[,-]\d\]", two["provenance"]["slurm"]["SLURM_JOB_NODELIST"])
+    assert two["provenance"]["guard_before"][0]["memory_total_bytes"] > 2**28
+    assert records["ingest/hpc"]["provenance"]["host"] == "login"
+
+
+def test_four_ranks_on_two_nodes_follow_the_reference(ran):
+    checkout, _ = ran
+    record = checkout.records("onslurm")["train/iris-mlp-ce.numpy.mpi-allreduce.n2x2.b16.fp32"]
+    values = {one["name"]: one["value"] for one in record["metrics"]}
+    assert values["equality_ratio"] < 1
+    assert record["details"]["over_subscribed"], "four ranks share this machine's two cores"
+
+
+def test_submissions_are_what_they_were(ran):
+    checkout, _ = ran
+    assert submissions(checkout) == GOLDEN
+
+
+def test_a_gpu_cell_gives_each_rank_its_own_device(ran):
+    checkout, _ = ran
+    logs = list((checkout.folder / "results/onslurm/train").glob("*test-sees-gpu*~*/output.log"))
+    assert len(logs) == 2
+    for log in logs:
+        seen = sorted(line.split()[1:] for line in log.read_text().splitlines() if "SEEN" in line)
+        assert seen == [["0", "0"], ["1", "1"]]
+
+
+def test_progress_is_told_where_snakemake_runs(ran):
+    _, text = ran
+    assert "[transect] ok      iris-mlp-ce.numpy.mpi-allreduce.n2x2.b16.fp32" in text
+    assert "all 19/19 done, 0 failed" in text
+
+
+def test_nothing_is_left(ran):
+    checkout, _ = ran
+    assert not checkout.active_jobs()
+    assert not checkout.leftovers()
+    assert not (checkout.folder / "results" / ".transect-owner.json").exists()
+    assert not list((checkout.folder / ".snakemake" / "runs").glob("*.json"))
+
+
+def test_nothing_runs_twice(ran):
+    checkout, _ = ran
+    jobs = len(checkout.cluster.jobs())
+    text = checkout.start(*CONFIG).ends(60)
+    assert "Nothing to be done" in text
+    assert len(checkout.cluster.jobs()) == jobs
+
+
+def test_an_edited_framework_reruns_its_cells_alone(ran):
+    checkout, _ = ran
+    # Both test frameworks of that file, and no other cell of their blocks.
+    path = checkout.folder / "plugins" / "cluster_frameworks.py"
+    path.write_text(path.read_text().replace("_EDITED = 0", "_EDITED = 1"))
+    cells = again(checkout)
+    assert cells == {
+        "train/iris-mlp-ce.test-edited.single.n1x1.b16.fp32",
+        "train/iris-mlp-ce.test-edited.single.n1x1.b16.fp32.r1",
+        "train/iris-mlp-ce.test-sees-gpu.mpi-allreduce.n1x2.b16.fp32",
+        "train/iris-mlp-ce.test-sees-gpu.mpi-allreduce.n1x2.b16.fp32.r1",
+    }
+
+
+def test_an_edited_parser_reruns_what_reads_logs(ran):
+    checkout, _ = ran
+    path = checkout.folder / "src/transect/hpc/parsers/hpl.py"
+    path.write_text(path.read_text() + "\n# edited\n")
+    # Benchmarks are read by parsers too; no training cell is.
+    assert {cell.split("/")[0] for cell in again(checkout)} == {"ingest", "bench"}
+
+
+def test_a_deleted_record_is_made_again_alone(ran):
+    checkout, _ = ran
+    (path,) = (checkout.folder / "results/onslurm/train").glob("*numpy.single*fp32~*/record.json")
+    path.unlink()
+    cell = path.parent.name.split("~")[0]
+    before = started(checkout) | {f"train/{cell}": ""}
+    checkout.start(*CONFIG).ends(120)
+    after = started(checkout)
+    assert {c for c in after if after[c] != before[c]} == {f"train/{cell}"}
+
+
+def test_a_learning_rate_reruns_training_and_keeps_the_data(ran):
+    checkout, _ = ran
+    checkout.study(STUDY.replace("learning_rate: 0.02", "learning_rate: 0.03"))
+    cells = again(checkout)
+    assert "data/iris-mlp-ce" not in cells
+    assert {cell.split("/")[0] for cell in cells} == {"reference", "train"}
+    assert len(cells) == 2 + 14
+
+
+def test_the_queue_is_none_of_a_cells_business(ran):
+    checkout, _ = ran
+    # More minutes for each job: nothing is measured again.
+    path = checkout.folder / "config/systems/virtual-cluster.yaml"
+    path.write_text(path.read_text().replace("overhead_minutes: 2", "overhead_minutes: 3"))
+    assert again(checkout) == set()
+
+
+def test_the_report_shows_nodes_and_communication(ran):
+    checkout, _ = ran
+    text = (checkout.folder / "results/onslurm/report.html").read_text()
+    assert 'id="communication"' in text
+    assert Path(ROOT / "config/systems/virtual-cluster.yaml").exists()

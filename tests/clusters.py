@@ -1,0 +1,202 @@
+"""A throw-away Slurm cluster on this machine, for tests that need a real one."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from typing import Any
+
+from checkouts import ROOT
+
+__all__ = ["SCRIPT", "SYSTEM_PYTHON", "VirtualCluster", "eventually", "virtual_cluster", "why_not"]
+
+SCRIPT = ROOT / "scripts" / "virtual-cluster"
+# Not the python of this test run: the script promises to need the system's only.
+SYSTEM_PYTHON = shutil.which("python3", path="/usr/bin:/bin") or "python3"
+
+
+def why_not(*, accounting: bool = False) -> str:
+    """Return why no cluster can run here; empty when one can.
+
+    For ``pytest.mark.skipif(bool(why_not()), reason=why_not())``.
+    """
+    code = (
+        f"import sys; sys.path.insert(0, {str(SCRIPT.parent)!r})\n"
+        "from virtual_cluster import options, requirements\n"
+        f"print('; '.join(requirements.missing(options.Options(accounting={accounting}))))"
+    )
+    said = subprocess.run([SYSTEM_PYTHON, "-c", code], capture_output=True, text=True)
+    return said.stdout.strip() if said.returncode == 0 else said.stderr.strip()
+
+
+def eventually(condition: Callable[[], bool], *, within_s: float, what: str) -> float:
+    """Poll until the condition holds and return how long that took; else fail, saying what."""
+    started = time.monotonic()
+    while not condition():
+        assert time.monotonic() - started < within_s, f"not within {within_s} s: {what}"
+        time.sleep(0.1)
+    return time.monotonic() - started
+
+
+def virtual_cluster(*argv: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run the script itself; options are those of `subprocess.run`."""
+    options = {"stdin": subprocess.DEVNULL, "timeout": 120} | options
+    return subprocess.run(
+        [SYSTEM_PYTHON, str(SCRIPT), *argv], capture_output=True, text=True, **options
+    )
+
+
+class VirtualCluster:
+    """One cluster by name; also a context manager that brings it up and takes it down.
+
+    Options are those of ``virtual-cluster up`` with underscores: ``nodes=2, gpu_nodes=0,
+    accounting=True, link=["fast=1gbit,50us"]``.
+    """
+
+    def __init__(self, name: str, **options: Any) -> None:
+        # Several test runs on one machine must not meet.
+        self.name = f"{name}-{os.getpid()}"
+        self.arguments: list[str] = []
+        for option, value in options.items():
+            flag = "--" + option.replace("_", "-")
+            for each in value if isinstance(value, list | tuple) else [value]:
+                if each is True:
+                    self.arguments.append(flag)
+                elif each is not False and each is not None:
+                    self.arguments += [flag, str(each)]
+
+    def __enter__(self) -> VirtualCluster:
+        try:
+            return self.up()
+        except BaseException:
+            self.down()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        self.down()
+
+    def command(
+        self, *argv: str, check: bool = True, timeout: float = 120
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command of the script on this cluster."""
+        command, *rest = argv
+        done = virtual_cluster(command, "--name", self.name, *rest, timeout=timeout)
+        if check:
+            assert done.returncode == 0, f"{argv}: {done.returncode}\n{done.stdout}{done.stderr}"
+        return done
+
+    def up(self) -> VirtualCluster:
+        """Start the cluster, or see that it is up."""
+        self.command("up", *self.arguments)
+        return self
+
+    def down(self) -> None:
+        """End the cluster; nothing is left."""
+        self.command("down")
+
+    def status(self) -> dict[str, Any]:
+        """Return what ``status --json`` tells."""
+        return dict(json.loads(self.command("status", "--json", check=False).stdout))
+
+    def node_state(self, node: str) -> str:
+        """Return a node's state as sinfo names it: ``idle``, ``mixed``, ``down*``."""
+        return self.run("sinfo", "-h", "-n", node, "-o", "%T").stdout.strip()
+
+    def job_state(self, job: str) -> str:
+        """Return a job's state as squeue names it: ``PENDING``, ``RUNNING``, ``COMPLETED``."""
+        return self.run("squeue", "-h", "-t", "all", "-j", job, "-o", "%T").stdout.strip()
+
+    def shell(self, *argv: str, node: str | None = None) -> list[str]:
+        """Return the argv that runs a command on the login node or on a compute node."""
+        where = ["--node", node] if node else []
+        return [
+            SYSTEM_PYTHON, str(SCRIPT), "shell", "--name", self.name, *where, "--", *argv,
+        ]  # fmt: skip
+
+    def run(
+        self,
+        *argv: str,
+        timeout: float = 120,
+        check: bool = True,
+        node: str | None = None,
+        **options: Any,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command on the login node; further options are those of `subprocess.run`."""
+        options = {"stdin": subprocess.DEVNULL} | options
+        done = subprocess.run(
+            self.shell(*argv, node=node), capture_output=True, text=True, timeout=timeout, **options
+        )
+        if check:
+            assert done.returncode == 0, f"{argv}: {done.returncode}\n{done.stdout}{done.stderr}"
+        return done
+
+    def popen(self, *argv: str, node: str | None = None, **options: Any) -> subprocess.Popen[str]:
+        """Start a command on the login node; signals to it are forwarded, SIGKILL included."""
+        options = {
+            "stdin": subprocess.DEVNULL,
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.PIPE,
+            "text": True,
+        } | options
+        return subprocess.Popen(self.shell(*argv, node=node), **options)
+
+    def node_run(
+        self, node: str, *argv: str, timeout: float = 120, check: bool = True
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command on a compute node, outside of any job."""
+        return self.run(*argv, timeout=timeout, check=check, node=node)
+
+    def processes(self, node: str | None = None) -> dict[int, str]:
+        """Return the command lines of all processes on a node by their number there.
+
+        To be used with ``node_run(node, "kill", "-9", ...)``. On the login node: those of all.
+        """
+        script = (
+            "for p in /proc/[0-9]*; do echo ${p#/proc/} $(tr '\\0' ' ' < $p/cmdline); done"
+            " 2> /dev/null"
+        )
+        lines = self.run("sh", "-c", script, node=node, check=False).stdout.splitlines()
+        split = [line.partition(" ") for line in lines]
+        return {int(pid): argv for pid, _, argv in split if argv and script not in argv}
+
+    def kill_node(self, node: str) -> None:
+        """Cut a node's power."""
+        self.command("kill-node", node)
+
+    def start_node(self, node: str) -> None:
+        """Power a node on."""
+        self.command("start-node", node)
+
+    def restart(self, daemon: str, node: str | None = None) -> None:
+        """Restart ``slurmctld``, or ``slurmd`` on a node."""
+        self.command("restart", daemon, *([node] if node else []))
+
+    def shape(self, link: str, *, rate: str | None = None, delay: str | None = None) -> None:
+        """Change a link's rate or delay; an empty text means none."""
+        rate_option = ["--rate", rate] if rate is not None else []
+        delay_option = ["--delay", delay] if delay is not None else []
+        self.command("shape", link, *rate_option, *delay_option)
+
+    def jobs(self) -> list[dict[str, str]]:
+        """Return what squeue knows of all jobs, finished ones of the last minutes too.
+
+        Keys: id, name, state (such as RUNNING), partition, nodes, reason, comment, restarts.
+        """
+        columns = {
+            "id": "JobID", "name": "Name", "state": "State", "partition": "Partition",
+            "nodes": "NodeList", "reason": "Reason", "comment": "Comment",
+            "restarts": "RestartCnt",
+        }  # fmt: skip
+        layout = ",".join(f"{column}:256" for column in columns.values())
+        said = self.run("squeue", "-h", "-t", "all", "-O", layout).stdout
+        return [
+            {
+                key: line[256 * place : 256 * (place + 1)].strip()
+                for place, key in enumerate(columns)
+            }
+            for line in said.splitlines()
+        ]

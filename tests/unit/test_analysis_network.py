@@ -1,0 +1,220 @@
+"""The alpha-beta model of a network, the bound of an all-reduce, and which cell meets which fit."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+
+from transect.analysis.groups import group_labels, group_records
+from transect.analysis.network import (
+    AlphaBeta,
+    allreduce_bound,
+    communications,
+    fit_alpha_beta,
+    fit_for,
+    network_fits,
+)
+from transect.analysis.scaling import efficiencies
+from transect.analysis.table import records_table
+from transect.domain.cell import Cell
+from transect.domain.record import Cause, MetricValue, Record, Status
+
+SIZES = [0, *(4**power for power in range(1, 12))]
+
+
+def record(cell: Cell, metrics: list[MetricValue], **fields: object) -> Record:
+    return Record(
+        study="s", stage=cell.stage, cell=cell, cell_id=cell.id, fingerprint="f",
+        started="2026-01-01T00:00:00Z", ended="2026-01-01T00:00:01Z",
+        **{"status": Status.OK, "metrics": metrics, **fields},
+    )  # fmt: skip
+
+
+def probe(network: str | None, nodes: int, alpha: float, beta: float, ranks: int = 1) -> Record:
+    cell = Cell(
+        stage="bench", benchmark="network-probe", nodes=nodes, ranks_per_node=ranks, network=network
+    )
+    points = [
+        MetricValue.of("message_time", alpha + n / beta, f"pingpong-{n}_median") for n in SIZES
+    ]
+    return record(cell, [*points, MetricValue.of("message_time", 1e-9, "pingpong-4_best")])
+
+
+def train(network: str | None, nodes: int, communication: float, ranks: int = 1,
+          strategy: str = "mpi-allreduce", **details: object) -> Record:  # fmt: skip
+    cell = Cell(stage="train", workload="w", framework="numpy", strategy=strategy, batch=64,
+                nodes=nodes, ranks_per_node=ranks, network=network)  # fmt: skip
+    values = {
+        "communication_time": communication, "communication_share": 0.5, "gradient_bytes": 76_000,
+        "samples_per_second": 100.0 * nodes * ranks, "equality_ratio": 0.5,
+    }  # fmt: skip
+    metrics = [MetricValue.of(name, value) for name, value in values.items()]
+    return record(cell, metrics, details={"global_batch": 64, **details})
+
+
+def test_an_exact_line_is_found_exactly() -> None:
+    model = fit_alpha_beta([(n, 50e-6 + n / 1.25e8) for n in SIZES])
+    assert model is not None
+    assert model.alpha_s == pytest.approx(50e-6, rel=1e-6)
+    assert model.beta == pytest.approx(1.25e8, rel=1e-6)
+    assert model.residual < 1e-6 and not model.poor and model.remark == ""
+    assert model.time(1.25e8) == pytest.approx(1.00005)
+
+
+def test_noise_moves_the_fit_by_no_more_than_its_errors_say() -> None:
+    alpha, beta, hits = 7e-6, 1.2e9, 0
+    rng = random.Random(1)
+    for _ in range(200):
+        model = fit_alpha_beta([(n, (alpha + n / beta) * rng.gauss(1, 0.05)) for n in SIZES])
+        assert model is not None
+        assert model.residual == pytest.approx(0.05, abs=0.04)
+        inside = abs(model.alpha_s - alpha) < 2 * model.alpha_error_s
+        hits += inside and abs(model.beta - beta) < 2 * model.beta_error
+    # Each within two standard errors in 93 % of the fits (t with 10 degrees of freedom).
+    assert 0.8 < hits / 200 < 0.95
+
+
+def test_small_messages_count_as_much_as_large_ones() -> None:
+    times = {n: 10e-6 + n / 1e8 for n in SIZES}
+    times[4194304] *= 1.3
+    model = fit_alpha_beta(list(times.items()))
+    assert model is not None
+    assert model.alpha_s == pytest.approx(10e-6, rel=0.05)
+    assert model.worst_size == 4194304
+
+
+def test_a_bent_line_is_a_poor_fit_that_names_the_place() -> None:
+    burst = [(n, 7e-6 + (n / 2e9 if n <= 16384 else n / 1.25e8)) for n in SIZES]
+    model = fit_alpha_beta(burst)
+    assert model is not None and model.poor
+    assert model.worst_size == 16384
+    assert "16384 B" in model.remark
+    assert 1e8 < model.beta < 2e9
+
+
+@pytest.mark.parametrize(
+    "points",
+    [
+        [],
+        [(0, 1e-6), (4, 1e-6)],
+        [(4, 1e-6), (4, 2e-6), (4, 3e-6)],
+        [(0, 1e-6), (4, 0.0), (16, 1e-6)],
+        [(0, 1e-6), (4, -1e-6), (16, 1e-6)],
+        [(0, 1e-6), (4, math.nan), (16, 1e-6)],
+        [(0, 1e-6), (4, math.inf), (16, 1e-6)],
+    ],
+)
+def test_no_fit_is_made_of_what_carries_none(points: list[tuple[float, float]]) -> None:
+    assert fit_alpha_beta(points) is None
+
+
+def test_flat_times_give_a_latency_and_no_surprise() -> None:
+    model = fit_alpha_beta([(n, 1e-4) for n in SIZES])
+    assert model is not None
+    assert model.alpha_s == pytest.approx(1e-4, rel=0.01)
+
+
+MODEL = AlphaBeta(
+    alpha_s=50e-6, alpha_error_s=0, beta=1e8, beta_error=0, residual=0, worst=1, worst_size=0,
+    points=12,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("ranks", "size", "latency", "bandwidth", "kind"),
+    [
+        (2, 76_000, 50e-6, 760e-6, "bandwidth"),  # 1 message; 2 * 1/2 * 76000 / 1e8
+        (4, 76_000, 100e-6, 1140e-6, "bandwidth"),  # 2 messages; 2 * 3/4 * 76000 / 1e8
+        (4, 400, 100e-6, 6e-6, "latency"),
+        (5, 1_000, 150e-6, 16e-6, "latency"),  # ceil(log2 5) = 3
+        (8, 1_000, 150e-6, 17.5e-6, "latency"),
+        (9, 1_000, 200e-6, 17.7777e-6, "latency"),
+        (1, 1_000, 0, 0, "latency"),
+    ],
+)
+def test_bound_against_numbers_made_by_hand(
+    ranks: int, size: int, latency: float, bandwidth: float, kind: str
+) -> None:
+    bound = allreduce_bound(MODEL, size, ranks)
+    assert bound.latency_s == pytest.approx(latency)
+    assert bound.bandwidth_s == pytest.approx(bandwidth, rel=1e-4)
+    assert bound.time_s == max(bound.latency_s, bound.bandwidth_s)
+    assert bound.kind == kind
+
+
+def test_probes_are_fitted_by_network_and_nodes_and_failed_ones_left_out() -> None:
+    failed = probe("slow", 4, 1e-3, 1e6).model_copy(
+        update={"status": Status.FAILED, "cause": Cause.WRONG_RESULT}
+    )
+    records = [probe("slow", 2, 50e-6, 1e8), probe("fast", 2, 5e-6, 1e9), failed]
+    fits = network_fits(records)
+    assert [(fit.cell.network, fit.cell.nodes) for fit in fits] == [("fast", 2), ("slow", 2)]
+    assert fits[1].model.alpha_s == pytest.approx(50e-6, rel=1e-6)
+    assert len(fits[1].medians) == len(SIZES)
+
+
+def cell_of(network: str | None, nodes: int, ranks: int = 1) -> Cell:
+    return train(network, nodes, 1e-3, ranks).cell
+
+
+def test_a_cell_meets_the_probe_of_its_own_network() -> None:
+    fits = network_fits(
+        [probe("slow", 2, 50e-6, 1e8), probe("slow", 4, 60e-6, 1e8), probe(None, 2, 5e-6, 1e9),
+         probe(None, 1, 1e-6, 1e10, ranks=2)]
+    )  # fmt: skip
+
+    def met(*axes: object) -> tuple[str | None, int] | None:
+        fit = fit_for(cell_of(*axes), fits)  # type: ignore[arg-type]
+        return (fit.cell.network, fit.cell.nodes) if fit else None
+
+    assert met("slow", 4) == ("slow", 4)
+    assert met("slow", 2) == ("slow", 2)
+    assert met("slow", 8) == ("slow", 4)
+    assert met(None, 4) == (None, 2)
+    assert met("other", 2) is None
+    assert met("slow", 1, 2) == (None, 1), "within a node the network plays no part"
+    assert fit_for(cell_of("slow", 1, 2), fits[1:]) is None
+
+
+def test_communication_stands_against_the_bound_of_its_nodes() -> None:
+    fits = network_fits([probe("slow", 2, 50e-6, 1e8), probe(None, 1, 1e-6, 1e10, ranks=2)])
+    records = [train("slow", 4, 2.28e-3, ranks=2), train("none", 2, 1e-3), train(None, 1, 0.0),
+               train(None, 1, 1e-4, ranks=4)]  # fmt: skip
+    rows = communications(group_records(records), fits)
+    found = {(one.group.cell.nodes, one.group.cell.ranks_per_node): one for one in rows}
+    assert set(found) == {(4, 2), (2, 1), (1, 4)}, "one rank has nothing to say"
+    # Four nodes, not eight ranks: messages within a node are free.
+    across = found[(4, 2)]
+    assert across.bound is not None and across.bound.time_s == pytest.approx(1.14e-3, rel=1e-4)
+    assert across.ratio == pytest.approx(2.0, rel=1e-4)
+    assert found[(2, 1)].ratio is None and found[(2, 1)].missing == "no probe of its network"
+    within = found[(1, 4)]
+    assert within.bound is not None and within.bound.time_s == pytest.approx(11.4e-6, rel=1e-4)
+
+
+def test_networks_are_not_merged_and_labels_tell_them_apart() -> None:
+    groups = group_records([train("slow", 2, 1e-3), train("fast", 2, 1e-3), train(None, 2, 1e-3)])
+    assert sorted(group_labels(groups).values()) == [
+        "numpy · mpi-allreduce · default network", "numpy · mpi-allreduce · fast",
+        "numpy · mpi-allreduce · slow",
+    ]  # fmt: skip
+    (alone,) = group_labels(groups[:1]).values()
+    assert alone == "numpy · mpi-allreduce"
+    table = records_table([train("slow", 2, 1e-3)])
+    assert set(table["network"]) == {"slow"}
+
+
+def test_efficiency_takes_its_base_from_the_same_network_or_from_one_node() -> None:
+    slow, fast = train("slow", 2, 1e-3), train("fast", 4, 1e-3)
+    own, none = train("slow", 1, 0.0), train(None, 1, 0.0)
+    assert efficiencies(group_records([slow, fast]), None) == []
+    (one,) = efficiencies(group_records([slow, none]), None)
+    assert one.base.cell.network is None
+    (one,) = efficiencies(group_records([slow, none, own]), None)
+    assert one.base.cell.network == "slow"
+    assert efficiencies(group_records([fast, own]), None) == []
+    across = train("slow", 4, 1e-3)
+    (one,) = efficiencies(group_records([across, train(None, 2, 1e-3), own]), None)
+    assert one.base.cell.nodes == 1

@@ -1,0 +1,220 @@
+"""Launchers' argument lists, and `transect launch` with real ranks."""
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from transect.domain.errors import BadInput, MissingDependency
+from transect.launch import LAUNCHERS, Request, rank, slurm, wrapping
+from transect.launch.launchers import mpiexec as mpiexec_module
+from transect.launch.slurm import cores_per_node, expand_hosts
+from transect.launch.supervise import _reported
+
+SRC = Path(rank.__file__).parents[2]
+LAUNCH = [sys.executable, "-m", "transect", "launch"]
+TORCH = ["--framework", "torch", "--strategy", "ddp"]
+STEP = [
+    "--mem=0", "--overlap", "--export=ALL", "--input=none", "--quit-on-interrupt",
+]  # fmt: skip
+NUMBERS = [
+    "--set", "RANK={rank}", "--set", "WORLD_SIZE={size}", "--set", "LOCAL_RANK={local_rank}",
+    "--set", "LOCAL_WORLD_SIZE={local_size}", "--set", "GROUP_RANK={node}",
+    "--set", "GROUP_WORLD_SIZE={nodes}",
+]  # fmt: skip
+
+
+def shim(told_by: str, ranks_per_node: int) -> list[str]:
+    return [
+        sys.executable, rank.__file__, "--told-by", told_by, "--ranks-per-node", str(ranks_per_node),
+    ]  # fmt: skip
+
+
+@pytest.fixture
+def job(monkeypatch):
+    """Variables as in a batch script on four nodes of which this is none."""
+    monkeypatch.setenv("SLURM_JOB_ID", "77")
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "n[1-3,7]")
+    monkeypatch.delenv("TRANSECT_BIND", raising=False)
+
+
+def started(launcher: str, **fields: object) -> tuple[list[str], dict[str, str]]:
+    request = Request(command=["python", "a b.py"], **fields)
+    assert LAUNCHERS.get(launcher).supports(request) is None
+    return LAUNCHERS.get(launcher).processes(request)[0]
+
+
+def test_srun_for_torch(job):
+    argv, variables = started(
+        "srun", nodes=2, ranks_per_node=4, threads=3, cores=12, rendezvous="tcp",
+        interface="ib0", label=True, bind=True, name="mine", variables={"A": "1"},
+        network_variables={"UCX_NET_DEVICES": "mlx5_0:1"},
+    )  # fmt: skip
+    assert argv == [
+        "srun", "--nodes=2", *STEP, "--nodelist=n1,n2", "--ntasks=8", "--ntasks-per-node=4",
+        "--cpus-per-task=3", "--distribution=block", "--kill-on-bad-exit=1", "--wait=0",
+        "--mpi=none", "--job-name=mine", *shim("slurm", 4), *NUMBERS,
+        "--bind", "auto", "--threads", "3", "--label", "--", "python", "a b.py",
+    ]  # fmt: skip
+    assert variables["MASTER_ADDR"] == "n1" and 20000 <= int(variables["MASTER_PORT"]) < 30000
+    assert variables["GLOO_SOCKET_IFNAME"] == "ib0" and variables["OMP_NUM_THREADS"] == "3"
+    assert variables["UCX_NET_DEVICES"] == "mlx5_0:1" and variables["A"] == "1"
+
+
+def test_srun_for_mpi_on_shared_cores(job):
+    argv, variables = started(
+        "srun", nodes=4, ranks_per_node=3, threads=2, cores=4, rendezvous="mpi",
+        mpi_type="pmix_v4", memory_mb_per_node=2000,
+    )  # fmt: skip
+    assert argv == [
+        "srun", "--nodes=4", "--mem=2000", *STEP[1:], "--ntasks=12", "--ntasks-per-node=3",
+        "--cpus-per-task=4", "--distribution=block", "--kill-on-bad-exit=1", "--wait=0",
+        "--mpi=pmix_v4", "--overcommit", "python", "a b.py",
+    ]  # fmt: skip
+    assert variables["OMPI_MCA_mpi_yield_when_idle"] == "1"
+    assert variables["OMPI_MCA_hwloc_base_binding_policy"] == "none"
+    assert "MASTER_ADDR" not in variables
+
+
+def test_srun_with_gpus_in_a_container(job):
+    wrap = wrapping.container("/images/torch.sif", gpus=True, binds=["/data"])
+    argv, _ = started(
+        "srun", ranks_per_node=2, rendezvous="tcp", gpus_per_rank=2, wrap=wrap, cores=2,
+        python="/usr/bin/python3",
+    )  # fmt: skip
+    assert "--gres=gpu:4" in argv and "--nodelist=n1" in argv
+    at = argv.index("/usr/bin/python3")
+    assert argv[at + 1] == rank.__file__ and argv[-2:] == ["python", "a b.py"]
+    container = argv[argv.index("--") + 1 : -2]
+    assert container[1:] == ["exec", "--nv", "--bind", "/data", "/images/torch.sif"]
+    assert argv[argv.index("--gpus-per-rank") + 1] == "2"
+
+
+def test_srun_asks_for_nodes_that_are_there(job):
+    with pytest.raises(BadInput, match=r"job 77 has 4 nodes \(n1,n2,n3,n7\), 5 are asked for"):
+        started("srun", nodes=5, rendezvous="tcp")
+
+
+def test_srun_needs_an_allocation(monkeypatch):
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    assert "allocation" in str(LAUNCHERS.get("srun").supports(Request(command=["x"])))
+
+
+def test_stripped_variables_are_asked_from_squeue(tmp_path, monkeypatch):
+    program = tmp_path / "squeue"
+    program.write_text('#!/bin/sh\ncase "$*" in *%N*) echo "n[1-2]";; *) echo "2 8";; esac\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    only_id = {"SLURM_JOB_ID": "5"}
+    assert slurm.job_hosts(only_id) == ["n1", "n2"]
+    assert cores_per_node(only_id) == 4
+    program.write_text("#!/bin/sh\necho no such job >&2\nexit 1\n")
+    with pytest.raises(MissingDependency, match=r"squeue -h -j 5 .*exit code 1: no such job"):
+        slurm.job_hosts(only_id)
+
+
+def test_cores_of_the_smallest_node():
+    assert cores_per_node({"SLURM_JOB_CPUS_PER_NODE": "16(x3),8"}) == 8
+
+
+@pytest.mark.parametrize(
+    ("text", "hosts"),
+    [
+        ("login", ["login"]),
+        ("n[1-3,7]", ["n1", "n2", "n3", "n7"]),
+        ("n[08-10]", ["n08", "n09", "n10"]),
+        ("a1,b[1-2]c,d", ["a1", "b1c", "b2c", "d"]),
+        ("r[1-2]n[1-2].x", ["r1n1.x", "r1n2.x", "r2n1.x", "r2n2.x"]),
+    ],
+)
+def test_node_lists(text, hosts):
+    assert expand_hosts(text) == hosts
+
+
+@pytest.mark.parametrize("text", ["", "n[1-", "n[x]", "a,,b", "n[1-2-3]"])
+def test_bad_node_lists(text):
+    with pytest.raises(BadInput, match="no list of nodes"):
+        expand_hosts(text)
+
+
+def test_plain_ranks_are_told_by_their_launcher():
+    request = Request(command=["x"], ranks_per_node=2, cores=2, rendezvous="tf-config", label=True)
+    (first, one), (second, two) = LAUNCHERS.get("plain").processes(request)
+    assert first == second == [*shim("given", 2), "--label", "--", "x"]
+    assert one["TF_CONFIG"].endswith('"index": 0}}') and two["TF_CONFIG"].endswith('"index": 1}}')
+    assert (one["RANK"], two["RANK"]) == ("0", "1")
+
+
+def test_plain_without_wishes_is_the_command_itself():
+    request = Request(command=["x"], wrap=["w"], rendezvous="tcp")
+    assert LAUNCHERS.get("plain").processes(request)[0][0] == ["w", "x"]
+    mpi = replace(request, rendezvous="mpi", ranks_per_node=2)
+    assert "mpiexec or srun" in str(LAUNCHERS.get("plain").supports(mpi))
+
+
+@pytest.mark.parametrize(
+    ("cores", "bind", "expected", "shimmed"),
+    [
+        (4, "", ["--bind-to", "core", "--map-by", "slot:PE=2"], []),
+        (2, "", ["--map-by", ":OVERSUBSCRIBE", "--bind-to", "none"], ["--bind", "always"]),
+        (4, "none", ["--bind-to", "none"], ["--bind", "always"]),
+    ],
+)
+def test_mpiexec(monkeypatch, tmp_path, cores, bind, expected, shimmed):
+    (tmp_path / "mpiexec").write_text("")
+    monkeypatch.setattr(mpiexec_module, "_is_open_mpi", lambda _: True)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setenv("TRANSECT_BIND", bind)
+    argv, _ = started(
+        "mpiexec", ranks_per_node=2, threads=2, cores=cores, rendezvous="mpi", bin=tmp_path
+    )
+    program = str(tmp_path / "mpiexec")
+    assert argv == [program, "-n", "2", *expected, "python", "a b.py"]
+    argv, variables = started(
+        "mpiexec", ranks_per_node=2, threads=2, cores=cores, rendezvous="tcp", bin=tmp_path,
+        bind=True,
+    )  # fmt: skip
+    threads = ["--threads", "2"] if shimmed else []
+    assert argv == [
+        program, "-n", "2", *expected, *shim("mpi", 2), *NUMBERS, *shimmed, *threads,
+        "--", "python", "a b.py",
+    ]  # fmt: skip
+    assert variables["MASTER_ADDR"] == "127.0.0.1"
+
+
+def test_modules_are_loaded_by_a_constant_script():
+    wrap, variables = wrapping.modules(["gcc/13.2", "cuda/12.4"])
+    assert wrap[:2] == ["bash", "-lc"] and "gcc" not in " ".join(wrap)
+    assert variables == {"TRANSECT_MODULES": "gcc/13.2 cuda/12.4"}
+    assert wrapping.modules([]) == ([], {})
+    for bad in ("a b", "$(x)", "-f", "*"):
+        with pytest.raises(BadInput, match="expected a name such as"):
+            wrapping.modules([bad])
+
+
+def test_wrapped_command_runs_with_its_modules(tmp_path):
+    wrap, variables = wrapping.modules(["x/1"])
+    (tmp_path / ".bash_profile").write_text('module() { export LOADED="$*"; }\n')
+    argv = [*wrap, "sh", "-c", 'echo "$LOADED" "$1"', "-", "a  b"]
+    environment = os.environ | variables | {"HOME": str(tmp_path)}
+    done = subprocess.run(argv, env=environment, capture_output=True, text=True)
+    assert done.stdout == "load x/1 a  b\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("[3] transect: rank 3 on n2 exited with code 5", 5),
+        ("[3] transect: rank 3 on n2 was ended by signal 9 (SIGKILL)", 137),
+        ("srun: error: n2: task 1: Exited with exit code 3", 3),
+        ("srun: error: n2: tasks 1,3-4: Killed", 137),
+        ("srun: error: n2: task 1: Segmentation fault (core dumped)", 139),
+        ("srun: error: something else", 0),
+        ("text of a program", 0),
+    ],
+)
+def test_reports_of_ranks_are_understood(line, code):
+    assert _reported(line + "\n") == code

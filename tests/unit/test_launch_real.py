@@ -1,0 +1,266 @@
+"""`transect launch` with real ranks: they meet, fail, get signals and leave nothing behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from transect.launch import rank
+
+SRC = Path(rank.__file__).parents[2]
+LAUNCH = [sys.executable, "-m", "transect", "launch"]
+TORCH = ["--framework", "torch", "--strategy", "ddp"]
+
+
+def environment() -> dict[str, str]:
+    return {k: v for k, v in os.environ.items() if not k.startswith("SLURM_")} | {
+        "PYTHONPATH": str(SRC)
+    }
+
+
+def launch(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*LAUNCH, *arguments], env=environment(), cwd=cwd, capture_output=True, text=True,
+        timeout=120,
+    )  # fmt: skip
+
+
+def test_two_torch_ranks_meet(torch_python, tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import torch, torch.distributed as dist\n"
+        "dist.init_process_group('gloo')\n"
+        "x = torch.tensor([dist.get_rank() + 1.0])\n"
+        "dist.all_reduce(x)\n"
+        "print('sum', x.item())\n"
+        "dist.destroy_process_group()\n"
+    )
+    done = launch(*TORCH, "--ranks-per-node", "2", "--", torch_python, str(script))
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == ["[0] sum 3.0", "[1] sum 3.0"]
+
+
+MPI = "from mpi4py import MPI; c = MPI.COMM_WORLD; print('sum', c.allreduce(c.rank + 1))"
+
+
+def test_two_mpi_ranks_meet(base_python):
+    for label in ([], ["--no-label"]):
+        done = launch(
+            "--framework", "numpy", "--strategy", "mpi-allreduce", "--ranks-per-node", "2", *label,
+            "--", base_python, "-c", MPI,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        lines = ["sum 3", "sum 3"] if label else ["[0] sum 3", "[1] sum 3"]
+        assert sorted(done.stdout.splitlines()) == lines
+
+
+@pytest.mark.parametrize("label", ["--label", "--no-label"])
+@pytest.mark.parametrize(("end", "code"), [("exit 3", 3), ("kill -9 $$", 137)])
+def test_one_rank_ends_all_and_gives_its_code(label, end, code):
+    begin = time.monotonic()
+    script = f'if [ "$RANK" = 1 ]; then {end}; fi; exec sleep 600'
+    done = launch(*TORCH, "--ranks-per-node", "3", label, "--", "sh", "-c", script)
+    assert done.returncode == code
+    # The others were ended, not waited for.
+    assert time.monotonic() - begin < 100
+
+
+def test_one_mpi_rank_ends_all(base_python):
+    code = "import os, time; r = os.environ['OMPI_COMM_WORLD_RANK']; "
+    code += "os.kill(os.getpid(), 9) if r == '1' else time.sleep(600)"
+    done = launch(
+        "--framework", "numpy", "--strategy", "mpi", "--ranks-per-node", "2",
+        "--", base_python, "-c", code,
+    )  # fmt: skip
+    assert done.returncode == 137, done.stderr
+
+
+HANDLER = """
+import os, signal, sys, time
+def told(number, _):
+    os.write(1, signal.Signals(number).name.encode() + bytes([10]))
+    if number == signal.SIGTERM:
+        sys.exit(0)
+for one in (signal.SIGUSR1, signal.SIGTERM):
+    signal.signal(one, told)
+open("pid-" + os.environ["RANK"], "w").write(str(os.getpid()))
+while True:
+    time.sleep(0.01)
+"""
+
+
+class Running:
+    """`transect launch` with ranks that write down their process ids."""
+
+    def __init__(
+        self, folder: Path, *arguments: str, code: str = HANDLER, python: str = sys.executable
+    ) -> None:
+        self.child = subprocess.Popen(
+            [*LAUNCH, *TORCH, "--ranks-per-node", "2", *arguments, "--", python, "-c", code],
+            env=environment(), cwd=folder, text=True, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, start_new_session=True,
+        )  # fmt: skip
+        self.pids = []
+        for number in range(2):
+            path = folder / f"pid-{number}"
+            while not (path.exists() and path.read_text()):
+                assert self.child.poll() is None
+                time.sleep(0.01)
+            self.pids.append(int(path.read_text()))
+
+    def alive(self) -> list[int]:
+        psutil.wait_procs([psutil.Process(p) for p in self.pids if psutil.pid_exists(p)], 30)
+        return [p for p in self.pids if psutil.pid_exists(p)]
+
+
+@pytest.mark.parametrize("label", ["--label", "--no-label"])
+def test_signals_reach_ranks(tmp_path, label):
+    running = Running(tmp_path, label)
+    running.child.send_signal(signal.SIGUSR1)
+    lines = sorted(running.child.stdout.readline() for _ in range(2))
+    running.child.terminate()
+    out, _ = running.child.communicate(timeout=60)
+    heads = ["[0] ", "[1] "] if label == "--label" else ["", ""]
+    assert lines == [f"{head}SIGUSR1\n" for head in heads]
+    assert sorted(out.splitlines()) == [f"{head}SIGTERM" for head in heads]
+    # They ended by themselves, in order.
+    assert running.child.returncode == 0 and not running.alive()
+
+
+def test_signals_reach_ranks_of_mpiexec(tmp_path, base_python):
+    running = Running(tmp_path, "--launcher", "mpiexec", python=base_python)
+    running.child.send_signal(signal.SIGUSR1)
+    lines = sorted(running.child.stdout.readline() for _ in range(2))
+    running.child.terminate()
+    out, _ = running.child.communicate(timeout=60)
+    assert lines == ["[0] SIGUSR1\n", "[1] SIGUSR1\n"]
+    # mpiexec itself would have ended them before they could say so.
+    assert sorted(out.splitlines()) == ["[0] SIGTERM", "[1] SIGTERM"]
+    assert running.child.returncode == 0 and not running.alive()
+
+
+def test_second_signal_ends_ranks_at_once(tmp_path):
+    stubborn = HANDLER.replace("        sys.exit(0)\n", "        pass\n")
+    running = Running(tmp_path, code=stubborn)
+    running.child.send_signal(signal.SIGTERM)
+    assert sorted(running.child.stdout.readline() for _ in range(2)) == [
+        "[0] SIGTERM\n", "[1] SIGTERM\n",
+    ]  # fmt: skip
+    running.child.send_signal(signal.SIGTERM)
+    running.child.communicate(timeout=60)
+    assert running.child.returncode == 143 and not running.alive()
+
+
+def test_interrupt_from_the_keyboard(tmp_path):
+    running = Running(tmp_path)
+    running.child.send_signal(signal.SIGINT)
+    running.child.communicate(timeout=60)
+    assert running.child.returncode == 130 and not running.alive()
+
+
+@pytest.mark.parametrize("label", ["--label", "--no-label"])
+def test_killed_launcher_leaves_no_orphans(tmp_path, label):
+    running = Running(tmp_path, label)
+    running.child.kill()
+    running.child.communicate(timeout=60)
+    assert not running.alive()
+
+
+def test_dry_run_prints_a_script_that_runs(tmp_path):
+    show = "import os, sys; e = os.environ; print(e['RANK'], e['WORLD_SIZE'], e['A'], sys.argv[1:])"
+    done = launch(
+        *TORCH, "--ranks-per-node", "2", "--env", "A=it's $HOME", "--threads", "3", "--dry-run",
+        "--", sys.executable, "-c", show, "a  b", "'", "$x",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("# torch ddp-gloo, rendezvous tcp, plain\n")
+    for line in ("export MASTER_ADDR=127.0.0.1", "export OMP_NUM_THREADS=3", "export WORLD_SIZE=2"):
+        assert line in done.stdout.splitlines()
+    bare = {"PATH": os.environ["PATH"], "HOME": "/nowhere"}
+    again = subprocess.run(
+        ["bash"], input=done.stdout, env=bare, capture_output=True, text=True, timeout=60
+    )
+    tail = "2 it's $HOME ['a  b', \"'\", '$x']"
+    assert sorted(again.stdout.splitlines()) == [f"[0] 0 {tail}", f"[1] 1 {tail}"], again.stderr
+
+
+def test_services_of_a_rendezvous_run():
+    show = "import os; print(os.environ['DMLC_ROLE'], os.environ['DMLC_NUM_WORKER'])"
+    done = launch(
+        "--framework", "mxnet", "--strategy", "kvstore", "--ranks-per-node", "2",
+        "--", sys.executable, "-c", show,
+    )  # fmt: skip
+    assert sorted(done.stdout.splitlines()) == [
+        "[0] worker 2", "[1] worker 2", "[scheduler] scheduler 2", "[server 0] server 2",
+    ], done.stderr  # fmt: skip
+
+
+STORE = """
+import os, time, urllib.error, urllib.request as http
+told = os.environ
+base = f"http://{told['HOROVOD_GLOO_RENDEZVOUS_ADDR']}:{told['HOROVOD_GLOO_RENDEZVOUS_PORT']}/g/"
+def put(key):
+    http.urlopen(http.Request(base + key, data=b"here", method="PUT"))
+def get(key):
+    while True:
+        try:
+            return http.urlopen(base + key).read().decode()
+        except urllib.error.HTTPError:
+            time.sleep(0.01)
+rank = told["HOROVOD_RANK"]
+put(rank)
+print(get("1" if rank == "0" else "0"))
+if rank == "0":
+    get("met")  # the store ends with rank 0
+else:
+    try:
+        put("met")
+    except OSError:
+        pass  # it was told, and the store has ended before it answered
+"""
+
+
+def test_horovod_store_answers_every_rank():
+    done = launch(
+        "--framework", "torch", "--strategy", "horovod", "--ranks-per-node", "2",
+        "--", sys.executable, "-c", STORE,
+    )  # fmt: skip
+    assert sorted(done.stdout.splitlines()) == ["[0] here", "[1] here"], done.stderr
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--framework", "troch", "--strategy", "ddp"], "did you mean 'torch'?"),
+        (["--framework", "torch", "--strategy", "dpd"], "Known: ddp, ddp-gloo"),
+        (["--framework", "torch", "--strategy", "ddp-nccl"], "give --gpus-per-rank"),
+        (
+            ["--framework", "torch", "--strategy", "single", "--ranks-per-node", "2"],
+            "single runs on 1 rank, not on 2",
+        ),
+        ([*TORCH, "--nodes", "2"], "plain processes run on one node"),
+        ([*TORCH, "--nodes", "0"], "--nodes 0: expected 1 or more"),
+        ([*TORCH, "--env", "A"], "--env 'A': expected NAME=VALUE"),
+        ([*TORCH, "--launcher", "mpirun"], "unknown launcher 'mpirun'"),
+        ([*TORCH, "--launcher", "srun"], "allocation"),
+        ([*TORCH, "--module", "a;b"], "module 'a;b'"),
+        ([*TORCH, "--launcher", "mpiexec", "--nodes", "2"], "one node"),
+    ],
+)
+def test_bad_input_is_one_message(arguments, message):
+    done = launch(*arguments, "--", "true")
+    assert done.returncode == 2
+    assert message in done.stderr and "Traceback" not in done.stderr
+
+
+def test_program_that_is_not_there():
+    done = launch(*TORCH, "--", "no-such-program")
+    assert done.returncode == 127 and "no-such-program" in done.stderr
+    bare = launch(*TORCH, "--no-label", "--", "no-such-program")
+    assert bare.returncode == 3 and "cannot start 'no-such-program'" in bare.stderr

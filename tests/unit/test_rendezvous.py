@@ -1,0 +1,227 @@
+"""What each framework's ranks are told, and the store that Horovod meets at."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+
+import pytest
+
+from transect.domain.errors import BadInput
+from transect.launch import keystore
+from transect.launch.network import PORTS, derived_port, free_port, interface_variables
+from transect.launch.rank import Numbers, fill
+from transect.launch.rendezvous import RENDEZVOUS, World, choose
+from transect.training.strategies import STRATEGIES
+
+WORLD = World(
+    hosts=("n1", "n2"),
+    addresses=("10.0.0.1", "10.0.0.2"),
+    ranks_per_node=2,
+    threads=3,
+    port=20000,
+    interface="ib0",
+)
+LAST = Numbers(3, 4, 1, 2, 1, 2, "n2")
+
+
+def told(kind: str, world: World = WORLD, numbers: Numbers = LAST) -> dict[str, str]:
+    """Everything that one rank is told."""
+    one = RENDEZVOUS.get(kind)
+    own = {name: fill(template, numbers) for name, template in one.per_rank(world).items()}
+    return one.common(world) | own
+
+
+NUMBERS = {
+    "RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2",
+    "GROUP_RANK": "1", "GROUP_WORLD_SIZE": "2",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("none", NUMBERS),
+        ("mpi", {}),
+        ("tcp", NUMBERS | {"MASTER_ADDR": "n1", "MASTER_PORT": "20000"}),
+        (
+            "dmlc",
+            NUMBERS
+            | {
+                "DMLC_PS_ROOT_URI": "10.0.0.1", "DMLC_PS_ROOT_PORT": "20000",
+                "DMLC_NUM_WORKER": "4", "DMLC_NUM_SERVER": "2", "DMLC_INTERFACE": "ib0",
+                "DMLC_ROLE": "worker", "DMLC_WORKER_ID": "3",
+            },
+        ),
+        (
+            "horovod",
+            NUMBERS
+            | {
+                "HOROVOD_CONTROLLER": "gloo", "HOROVOD_CPU_OPERATIONS": "gloo",
+                "HOROVOD_GLOO_RENDEZVOUS_ADDR": "10.0.0.1",
+                "HOROVOD_GLOO_RENDEZVOUS_PORT": "20000", "HOROVOD_GLOO_IFACE": "ib0",
+                "HOROVOD_HOSTNAME": "n2", "HOROVOD_RANK": "3", "HOROVOD_SIZE": "4",
+                "HOROVOD_LOCAL_RANK": "1", "HOROVOD_LOCAL_SIZE": "2",
+                "HOROVOD_CROSS_RANK": "1", "HOROVOD_CROSS_SIZE": "2",
+            },
+        ),
+        ("horovod-mpi", {"HOROVOD_CONTROLLER": "mpi", "HOROVOD_CPU_OPERATIONS": "mpi"}),
+    ],
+)  # fmt: skip
+def test_rank_is_told(kind, expected):
+    assert told(kind) == expected
+
+
+def test_tf_config_lists_all_workers_and_the_own_index():
+    variables = told("tf-config")
+    assert json.loads(variables["TF_CONFIG"]) == {
+        "cluster": {
+            "worker": ["10.0.0.1:20000", "10.0.0.1:20001", "10.0.0.2:20000", "10.0.0.2:20001"]
+        },
+        "task": {"type": "worker", "index": 3},
+    }
+    assert variables["TF_NUM_INTRAOP_THREADS"] == "3"
+
+
+def test_one_node_needs_no_network():
+    world = World(hosts=("127.0.0.1",), addresses=("127.0.0.1",), port=20000)
+    first = Numbers(0, 1, 0, 1, 0, 1, "here")
+    assert told("horovod", world, first)["HOROVOD_GLOO_IFACE"] == "lo"
+    assert told("dmlc", world, first)["DMLC_NODE_HOST"] == "127.0.0.1"
+    assert told("none", world, first) == {}
+
+
+def test_services():
+    scheduler, server = RENDEZVOUS.get("dmlc").services(WORLD)
+    assert (scheduler.on, scheduler.variables) == ("first-node", {"DMLC_ROLE": "scheduler"})
+    assert (server.on, server.variables) == ("every-node", {"DMLC_ROLE": "server"})
+    (store,) = RENDEZVOUS.get("horovod").services(WORLD)
+    assert store.argv == (sys.executable, keystore.__file__, "10.0.0.1", "20000")
+    assert store.wait_for == "10.0.0.1:20000" and not store.ends
+
+
+@pytest.mark.parametrize(
+    ("framework", "strategy", "gpus", "full", "kind"),
+    [
+        ("torch", "ddp", 0, "ddp-gloo", "tcp"),
+        ("torch", "ddp", 1, "ddp-nccl", "tcp"),
+        ("torch", "fsdp", 0, "fsdp", "tcp"),
+        ("torch", "horovod", 0, "horovod-gloo", "horovod"),
+        ("torch", "horovod-mpi", 0, "horovod-mpi", "horovod-mpi"),
+        ("torch", "ddp-mpi", 0, "ddp-mpi", "mpi"),
+        ("tensorflow", "multiworker", 0, "multiworker", "tf-config"),
+        ("keras", "multiworker", 0, "multiworker", "tf-config"),
+        ("mxnet", "kvstore", 0, "kvstore", "dmlc"),
+        ("numpy", "mpi-allreduce", 0, "mpi-allreduce", "mpi"),
+        ("go", "single", 0, "single", "none"),
+    ],
+)
+def test_strategy_has_a_rendezvous(framework, strategy, gpus, full, kind):
+    choice = choose(framework, strategy, gpus)
+    assert (choice.strategy, choice.rendezvous) == (full, kind)
+
+
+def test_pipeline_strategies_meet_as_they_say():
+    for name in STRATEGIES.names():
+        if name.startswith(("ddp", "mpi", "single")) and name != "ddp-mpi":
+            assert choose("torch", name).rendezvous == STRATEGIES.get(name).rendezvous
+
+
+def test_unknown_names_list_the_known_ones():
+    with pytest.raises(BadInput, match=r"unknown framework 'troch': did you mean 'torch'\?.*keras"):
+        choose("troch", "ddp")
+    with pytest.raises(BadInput, match=r"unknown strategy of torch 'kvstore'.*ddp, ddp-gloo"):
+        choose("torch", "kvstore")
+    with pytest.raises(BadInput, match=r"unknown strategy of mxnet 'ddp'.*kvstore"):
+        choose("mxnet", "ddp")
+
+
+def test_interface_reaches_every_library():
+    assert interface_variables(None) == {}
+    variables = interface_variables("ib0")
+    assert variables["NCCL_SOCKET_IFNAME"] == "=ib0"
+    for name in (
+        "GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME", "OMPI_MCA_btl_tcp_if_include",
+        "OMPI_MCA_oob_tcp_if_include", "PRTE_MCA_prte_if_include",
+    ):  # fmt: skip
+        assert variables[name] == "ib0"
+
+
+def test_free_ports_are_free_and_in_a_row():
+    first = free_port(3, "job")
+    assert first in PORTS and first + 2 in PORTS
+    with socket.socket() as taken:
+        taken.bind(("", first))
+        taken.listen()
+        assert free_port(3, "job") not in range(first - 2, first + 1)
+
+
+def test_derived_port_stays_in_its_range():
+    for job in ("1", "99999999", "123_4"):
+        assert derived_port(job) in PORTS
+
+
+@pytest.fixture
+def store() -> Iterator[str]:
+    """The store as a process of its own; its base address."""
+    port = free_port()
+    child = subprocess.Popen([sys.executable, keystore.__file__, "127.0.0.1", str(port)])
+    try:
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port), timeout=5).close()
+                break
+            except OSError:
+                assert child.poll() is None
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        child.kill()
+        child.wait()
+
+
+def ask(address: str, method: str, body: bytes | None = None) -> tuple[int, bytes]:
+    request = urllib.request.Request(address, data=body, method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            return answer.status, answer.read()
+    except urllib.error.HTTPError as error:
+        return error.code, b""
+
+
+def test_store_keeps_bytes(store):
+    assert ask(f"{store}/global_/0", "GET")[0] == 404
+    value = bytes(range(256))
+    assert ask(f"{store}/global_/0", "PUT", value)[0] == 200
+    assert ask(f"{store}/global_/0", "GET") == (200, value)
+    assert ask(f"{store}/local_/0", "GET")[0] == 404
+    # A rank that has met all others says so; others may still be asking.
+    assert ask(f"{store}/global_/0", "DELETE")[0] == 200
+    assert ask(f"{store}/global_/0", "GET") == (200, value)
+
+
+def test_store_serves_many_at_once(store):
+    threads = [
+        threading.Thread(target=ask, args=(f"{store}/g/{i}", "PUT", str(i).encode()))
+        for i in range(32)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [ask(f"{store}/g/{i}", "GET")[1] for i in range(32)] == [b"%d" % i for i in range(32)]
+
+
+def test_rendezvous_needs_no_framework():
+    code = (
+        "import sys, transect.launch.rendezvous as r; r.RENDEZVOUS.names();"
+        "print([n for n in ('torch','tensorflow','mxnet','numpy') if n in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=dict(os.environ)
+    )
+    assert done.stdout.strip() == "[]", done.stderr
