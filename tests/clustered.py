@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from checkouts import ROOT, Checkout
 from clusters import VirtualCluster, eventually
@@ -19,13 +19,16 @@ _ENDED = ("COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_ME
 
 
 class ClusterRun:
-    """One call of Snakemake in the background."""
+    """One call of Snakemake in the background. `started` holds those that a test began."""
+
+    started: ClassVar[list[ClusterRun]] = []
 
     def __init__(self, checkout: ClusterCheckout, arguments: tuple[str, ...]) -> None:
         self.log = (
             checkout.folder / f"snakemake-{len(list(checkout.folder.glob('snakemake-*')))}.log"
         )
         self._stream = self.log.open("w")
+        self.started.append(self)
         self.process = subprocess.Popen(
             checkout.command(*arguments),
             cwd=checkout.folder,
@@ -95,10 +98,15 @@ class ClusterCheckout(Checkout):
             found[f"{record['stage']}/{record['cell_id'].split('~')[0]}"] = record
         return found
 
-    def waiting(self, study: str) -> Path | None:
-        """Return the folder of the cell that waits to be released now."""
+    def waiting(self, study: str, since: float = 0) -> Path | None:
+        """Return the folder of the cell that waits to be released now.
+
+        `since`, in s since the epoch, leaves out those that an earlier run left.
+        """
         for path in (self.folder / "results" / study / "train").glob("*/waiting-*"):
             folder = path.parent
+            if path.stat().st_mtime < since:
+                continue
             ranks = int(json.loads((self._spec(study, folder)).read_text())["cell"].get("nodes", 1))
             ready = len(list(folder.glob("waiting-*"))) == ranks
             if ready and not (folder / "record.json").exists():
@@ -108,12 +116,14 @@ class ClusterCheckout(Checkout):
     def _spec(self, study: str, folder: Path) -> Path:
         return self.folder / "results" / study / "specs" / "train" / f"{folder.name}.json"
 
-    def waits(self, study: str, within_s: float, other_than: Path | None = None) -> Path:
+    def waits(
+        self, study: str, within_s: float, other_than: Path | None = None, since: float = 0
+    ) -> Path:
         """Wait until a cell waits, and return its folder."""
         found: list[Path] = []
 
         def look() -> bool:
-            folder = self.waiting(study)
+            folder = self.waiting(study, since)
             found[:] = [folder] if folder is not None and folder != other_than else []
             return bool(found)
 

@@ -20,14 +20,16 @@ SYSTEM_PYTHON = shutil.which("python3", path="/usr/bin:/bin") or "python3"
 
 
 def why_not(*, accounting: bool = False) -> str:
-    """Return why no cluster can run here; empty when one can.
+    """Return why no cluster with a shaped link can run here; empty when one can.
 
     For ``pytest.mark.skipif(bool(why_not()), reason=why_not())``.
     """
     code = (
         f"import sys; sys.path.insert(0, {str(SCRIPT.parent)!r})\n"
         "from virtual_cluster import options, requirements\n"
-        f"print('; '.join(requirements.missing(options.Options(accounting={accounting}))))"
+        "links = (options.Link.parse('shaped=1gbit'),)\n"
+        f"asked = options.Options(accounting={accounting}, links=links)\n"
+        "print('; '.join(requirements.missing(asked)))"
     )
     said = subprocess.run([SYSTEM_PYTHON, "-c", code], capture_output=True, text=True)
     return said.stdout.strip() if said.returncode == 0 else said.stderr.strip()

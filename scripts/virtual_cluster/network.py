@@ -1,6 +1,8 @@
-"""Links between the nodes: a bridge and pairs of interfaces, shaped by the kernel.
+"""Links between the nodes: a bridge and pairs of interfaces, or the software switch.
 
-All functions run inside the world.
+The switch carries what has a rate or a delay. The kernel's token buckets cannot take its place: they
+let as much as fits into the bucket pass at once, and with buckets of a few frames their timers miss
+the rate. All functions run inside the world.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from .options import CONTROL, Link, Node, Options
 from .processes import DAEMON_ENVIRONMENT
 from .state import Folder
 
-__all__ = ["build", "netem_works", "reshape", "uses_switch"]
+__all__ = ["build", "reshape", "uses_switch"]
 
 
 def _enter_network(path: Path) -> None:
@@ -59,40 +61,20 @@ def make_namespace(path: Path) -> None:
         raise ClusterError(f"cannot make the network namespace of {path.name}")
 
 
-def netem_works() -> bool:
-    """Whether this kernel can delay packets; tried in a network namespace of its own."""
-    tried = subprocess.run(
-        ["tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1us"],
-        env=DAEMON_ENVIRONMENT,
-        capture_output=True,
-        preexec_fn=functools.partial(unshare, NEWNET),
-    )
-    return tried.returncode == 0
-
-
 def uses_switch(link: Link) -> bool:
-    """Whether the software switch must carry this link."""
-    return link.delay_us is not None and not netem_works()
+    """Whether the software switch carries this link; the control link is always bridged."""
+    shaped = link.rate_bit_per_s is not None or link.delay_us is not None
+    return shaped and link.name != CONTROL
 
 
-def _tbf(link: Link) -> str:
+def _token_bucket(link: Link) -> str:
+    """Return the queueing discipline of the control link's ports; empty for none."""
+    if link.rate_bit_per_s is None:
+        return ""
     # A bucket of 2 ms: a 16 KB bucket halves the throughput of 1 Gbit/s. 32 KB at least: segments
     # that the kernel hands over undivided are 64 KB long, and smaller buckets cost more.
-    burst = max(link.rate_bit_per_s // 8 // 500, 32_768) if link.rate_bit_per_s else 0
+    burst = max(link.rate_bit_per_s // 8 // 500, 32_768)
     return f"tbf rate {link.rate_bit_per_s}bit burst {burst}b latency 50ms"
-
-
-def _shapes(link: Link) -> tuple[str, str]:
-    """Return the queueing disciplines at a node's end and at the bridge's end; empty for none.
-
-    The rate holds at both ends. The delay is added at the node's end only, so that a packet
-    between two nodes meets it once.
-    """
-    at_bridge = _tbf(link) if link.rate_bit_per_s else ""
-    if link.delay_us is None:
-        return at_bridge, at_bridge
-    rate = f" rate {link.rate_bit_per_s}bit" if link.rate_bit_per_s else ""
-    return f"netem delay {link.delay_us:g}us{rate} limit 20000", at_bridge
 
 
 def _port(options: Options, link: Link, node: Node) -> str:
@@ -103,14 +85,13 @@ def _bridge(options: Options, link: Link) -> str:
     return f"br{[each.name for each in options.all_links].index(link.name)}"
 
 
-def _shape(folder: Folder, options: Options, link: Link, *, before: Link | None) -> None:
-    """Set the queueing disciplines of a bridged link."""
-    was = _shapes(before) if before else ("", "")
-    at_node, at_bridge = _shapes(link)
-    for node in options.all_nodes:
-        for device, old, new, namespace in (
-            (link.name, was[0], at_node, folder.network_namespace(node)),
-            (_port(options, link, node), was[1], at_bridge, None),
+def _limit_control(folder: Folder, before: Options, link: Link) -> None:
+    """Set the control link's rate at both ends of each node's pair."""
+    old, new = _token_bucket(before.control), _token_bucket(link)
+    for node in before.all_nodes:
+        for device, namespace in (
+            (link.name, folder.network_namespace(node)),
+            (_port(before, link, node), None),
         ):
             lines = [f"qdisc del dev {device} root"] if old else []
             lines += [f"qdisc add dev {device} root {new}"] if new else []
@@ -132,7 +113,6 @@ def _add_bridged(folder: Folder, options: Options, link: Link) -> None:
         ]
     _batch("ip", lines)
     _set_addresses(folder, options, link)
-    _shape(folder, options, link, before=None)
 
 
 def _set_addresses(folder: Folder, options: Options, link: Link) -> None:
@@ -178,12 +158,11 @@ def reshape(folder: Folder, before: Options, link: Link) -> None:
     When it changes between the kernel's bridge and the software switch, its interfaces are made
     anew, and what is connected over it breaks.
     """
-    old = before.link(link.name)
     on_switch = switch.carries(folder, link)
-    if on_switch and not (link.delay_us is None and link.rate_bit_per_s is None):
+    if link.name == CONTROL:
+        _limit_control(folder, before, link)
+    elif on_switch and uses_switch(link):
         switch.reshape(folder, link)
-    elif not on_switch and not uses_switch(link):
-        _shape(folder, before, link, before=old)
-    else:
+    elif on_switch or uses_switch(link):
         _remove(before, link, folder)
         _add(folder, before, link)

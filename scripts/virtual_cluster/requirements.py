@@ -62,10 +62,9 @@ def missing(options: Options) -> list[str]:
         lacks.append(problem)
     if not Path("/etc/slurm").is_dir():
         lacks.append("the folder /etc/slurm (it comes with slurm-wlm-basic-plugins)")
-    delayed = [link.name for link in options.links if link.delay_us is not None]
-    if delayed and not lacks and not network.netem_works():
-        for what in _switch_lacks():
-            lacks.append(f"for the delay of link {delayed[0]}, netem in the kernel or {what}")
+    shaped = [link.name for link in options.links if network.uses_switch(link)]
+    if shaped:
+        lacks += [f"for the rate or delay of link {shaped[0]}, {what}" for what in _switch_lacks()]
     return lacks
 
 

@@ -1,4 +1,4 @@
-"""Drives the software switch (switch.c), for delays where the kernel has no netem."""
+"""Drives the software switch (switch.c), which carries links with a rate or a delay."""
 
 from __future__ import annotations
 

@@ -19,11 +19,13 @@ exec /usr/bin/sbatch "$@"
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[VirtualCluster]:
-    """Four nodes and one with two fake GPUs."""
-    if why_not():
-        pytest.skip(why_not())
-    with VirtualCluster("study", nodes=4, gpu_nodes=1) as up:
+def cluster(request: pytest.FixtureRequest) -> Iterator[VirtualCluster]:
+    """Four nodes and one with two fake GPUs; with accounting where the module says so."""
+    accounting = getattr(request.module, "ACCOUNTING", False)
+    reason = why_not(accounting=accounting)
+    if reason:
+        pytest.skip(reason)
+    with VirtualCluster("study", nodes=4, gpu_nodes=1, accounting=accounting) as up:
         yield up
 
 

@@ -8,11 +8,12 @@ import re
 import shutil
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
-from clustered import PLUGINS
+from clustered import PLUGINS, ClusterRun
 from clusters import VirtualCluster, eventually
 
 pytestmark = [pytest.mark.study, pytest.mark.cluster]
@@ -23,6 +24,8 @@ plugins: [plugins]
 limits: {{seconds: 300, memory_mb: 600, repeats_if_disturbed: 0}}
 workloads: {{iris-mlp-ce: {{epochs: 2}}}}
 """
+# States come from sacct here, and from squeue in the other module.
+ACCOUNTING = True
 # Several cells wait in one block, one after another: each meets another fault.
 WAITING = (
     HEAD
@@ -57,6 +60,17 @@ def checkout(make_checkout):
     return made
 
 
+@pytest.fixture(autouse=True)
+def nothing_goes_on(cluster):
+    """End what a failed test left: the next one needs the cluster to itself."""
+    yield
+    for run in ClusterRun.started:
+        run.kill()
+    ClusterRun.started.clear()
+    cluster.run("scancel", "--user=root", check=False)
+    cluster.run("scontrol", "update", "node=n[1-4]", "state=resume", check=False)
+
+
 def start(checkout, name: str, template: str, **values):
     checkout.study(template.format(name=name, **values), f"{name}.yaml")
     return checkout.start(*config(name))
@@ -85,6 +99,39 @@ def causes(checkout, name: str) -> dict[str, str]:
 def nothing_left(checkout) -> None:
     eventually(lambda: not checkout.leftovers(), within_s=15, what="no payload on any node")
     assert not checkout.active_jobs()
+
+
+def tells(run: ClusterRun, text: str, times: int = 1) -> None:
+    """Wait until a run has printed a text."""
+    try:
+        eventually(lambda: run.text().count(text) >= times, within_s=60, what=repr(text))
+    except AssertionError as error:
+        raise AssertionError(f"{error}\n{run.text()}") from None
+
+
+def repair(cluster) -> None:
+    """Switch every node on again, for the next test.
+
+    They need not be idle: this Slurm keeps a core of a job that ran while it was restarted.
+    """
+    states: dict[str, str] = {}
+
+    def usable() -> bool:
+        for node in ("n1", "n2", "n3", "n4"):
+            states[node] = cluster.node_state(node)
+            if "down" in states[node] or "*" in states[node]:
+                cluster.start_node(node)
+        return set(states.values()) <= {"idle", "mixed"}
+
+    try:
+        eventually(usable, within_s=40, what="four nodes that work")
+    except AssertionError:
+        raise AssertionError(f"{states}, jobs {cluster.jobs()}") from None
+
+
+def submitted(checkout, comment: str) -> int:
+    """Return how many jobs of a rule sbatch was asked for."""
+    return (checkout.folder / "submissions.txt").read_text().count(f"\n{comment}")
 
 
 def cell_of(folder: Path) -> str:
@@ -134,6 +181,9 @@ def test_faults_one_after_another_end_each_in_its_own_cause(checkout):
     text = run.ends(120)
     found = causes(checkout, name)
     assert {cell: found[cell] for cell in expected} == expected, text
+    # Two blocks, and one submission more for each fault that ended a job: no retry inside another
+    # (https://github.com/snakemake/snakemake-executor-plugin-slurm/issues/284).
+    assert submitted(checkout, "rule_train_iris_mlp_ce_n1") == 2 + 3
     others = {cell: cause for cell, cause in found.items() if cell not in expected}
     assert set(others.values()) == {"ok"} and len(others) == 6
     nothing_left(checkout)
@@ -143,11 +193,7 @@ def test_faults_one_after_another_end_each_in_its_own_cause(checkout):
     messages = [r["message"] for r in checkout.records(name).values() if r["message"]]
     assert any("was cancelled" in m for m in messages), messages
     assert any("reached its time limit" in m for m in messages), messages
-    for node in ("n1", "n2", "n3", "n4"):
-        if "down" in cluster.node_state(node):
-            cluster.start_node(node)
-    eventually(lambda: all("idle" in cluster.node_state(f"n{i}") for i in range(1, 5)),
-               within_s=30, what="four idle nodes")  # fmt: skip
+    repair(cluster)
 
 
 def test_a_power_cut_in_a_four_node_cell_spares_the_others(checkout):
@@ -164,6 +210,10 @@ def test_a_power_cut_in_a_four_node_cell_spares_the_others(checkout):
     assert found.pop(cell_of(folder)) == "node-failure", text
     assert set(found.values()) == {"ok"}
     assert "--exclude" not in (checkout.folder / "submissions.txt").read_text()
+    assert submitted(checkout, "rule_train_iris_mlp_ce_n4") == 2
+    # Slurm's own requeueing would run the job a second time beside Snakemake's
+    # (https://github.com/snakemake/snakemake-executor-plugin-slurm/issues/353).
+    assert {job["restarts"] for job in cluster.jobs()} == {"0"}
     nothing_left(checkout)
 
 
@@ -202,30 +252,32 @@ train:
     nothing_left(checkout)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_an_interrupted_run_goes_on_and_runs_nothing_twice(checkout, number):
-    name = f"stopped-{number.name.lower()}"
-    run = start(checkout, name, WAITING, repeats=2)
-    folder = checkout.waits(name, within_s=60)
-    (folder / "release").touch()
-    eventually((folder / "record.json").exists, within_s=20, what="the first waiting cell's record")
-    second = checkout.waits(name, within_s=60, other_than=folder)
-    before = {c: r["started"] for c, r in checkout.records(name).items()}
-    run.signal(number)
-    if number == signal.SIGTERM:
-        # Snakemake then waits for what runs.
-        (second / "release").touch()
-    run.ends(60, code=None)
-    again = checkout.start(*config(name))
-    if number != signal.SIGTERM:
-        third = checkout.waits(name, within_s=60)
-        assert third == second
-        (third / "release").touch()
-    text = again.ends(120)
-    if number == signal.SIGKILL:
-        assert "cancelled 1 jobs of a run that no longer lives" in text
+def test_interrupted_runs_go_on_and_run_nothing_twice(checkout):
+    """SIGINT, SIGKILL and SIGTERM to Snakemake, each followed by a new start."""
+    name = "stopped"
+    run = start(checkout, name, WAITING, repeats=3)
+    done: dict[str, str] = {}
+    waiting, since = None, 0.0
+    for number in (signal.SIGINT, signal.SIGKILL, signal.SIGTERM):
+        folder = checkout.waits(name, within_s=60, since=since)
+        # The cell that was interrupted is the one that waits again.
+        assert waiting in (None, folder)
+        (folder / "release").touch()
+        eventually((folder / "record.json").exists, within_s=20, what="the cell's record")
+        if number != signal.SIGTERM:
+            waiting = checkout.waits(name, within_s=60, other_than=folder)
+        done = {c: r["started"] for c, r in checkout.records(name).items()}
+        run.signal(number)
+        text = run.ends(60, code=None)
+        if number == signal.SIGINT:
+            eventually(lambda: not checkout.active_jobs(), within_s=20, what="an empty queue")
+        since = time.time()
+        run = checkout.start(*config(name))
+        if number == signal.SIGKILL:
+            tells(run, "of a run that no longer lives")
+    text = run.ends(120)
     after = {c: r["started"] for c, r in checkout.records(name).items()}
-    assert {c: after[c] for c in before} == before
+    assert {c: after[c] for c in done} == done, text
     assert set(causes(checkout, name).values()) == {"ok"}
     nothing_left(checkout)
 
@@ -265,8 +317,7 @@ def test_a_queue_that_is_full_for_a_while_is_waited_for(checkout):
     (checkout.folder / "full").touch()
     try:
         run = start(checkout, "full", WAITING, repeats=1)
-        eventually(lambda: run.text().count("Slurm refuses prepare_n1 for now") >= 2,
-                   within_s=30, what="two refusals")  # fmt: skip
+        tells(run, "Slurm refuses prepare_n1 for now", times=2)
         (checkout.folder / "full").unlink()
         cluster.run("scontrol", "update", "partition=cpu", "state=up")
         folder = checkout.waits("full", within_s=60)
@@ -278,6 +329,27 @@ def test_a_queue_that_is_full_for_a_while_is_waited_for(checkout):
         cluster.run("scontrol", "update", "partition=cpu", "state=up")
     assert set(causes(checkout, "full").values()) == {"ok"}
     assert "Error in rule" not in text
+
+
+def test_states_that_cannot_be_asked_are_asked_again(checkout):
+    """The stock executor drops its jobs when sacct fails often enough, and waits for ever.
+
+    https://github.com/snakemake/snakemake-executor-plugin-slurm/issues/331
+    """
+    shim = checkout.folder / "shims" / "sacct"
+    calls = checkout.folder / "sacct-calls"
+    shim.write_text(f"#!/bin/sh\necho . >> {calls}\nexit 1\n")
+    shim.chmod(0o755)
+    try:
+        run = start(checkout, "unasked", WAITING, repeats=1)
+        # Every look at the queue is five attempts.
+        eventually(lambda: calls.exists() and len(calls.read_text().split()) >= 12,
+                   within_s=60, what="sacct to be asked")  # fmt: skip
+    finally:
+        shim.unlink()
+    (checkout.waits("unasked", within_s=60) / "release").touch()
+    run.ends(60)
+    assert set(causes(checkout, "unasked").values()) == {"ok"}
 
 
 def test_a_drained_node_is_worked_around(checkout):
@@ -324,16 +396,16 @@ def test_a_full_file_system_loses_nothing(small_results):
     (checkout.folder / "results").symlink_to(small / "results")
     folder = checkout.waits("narrow", within_s=60)
     ballast = small / "ballast"
-    with ballast.open("wb") as stream, contextlib.suppress(OSError):
+    with contextlib.suppress(OSError), ballast.open("wb", buffering=0) as stream:
         while True:
             stream.write(b"x" * 4096)
-            stream.flush()
     (folder / "release").symlink_to("/")  # a link takes no room here
     eventually(lambda: "Trying to restart job" in run.text(), within_s=60, what="a failed job")
+    freed = time.time()
     ballast.unlink()
     # The cell was not to blame: it runs again, and waits again.
     for _ in range(2):
-        waiting = checkout.waits("narrow", within_s=60)
+        waiting = checkout.waits("narrow", within_s=60, since=freed)
         (waiting / "release").touch()
         eventually((waiting / "record.json").exists, within_s=30, what="its record")
     run.ends(90)

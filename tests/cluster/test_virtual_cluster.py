@@ -15,12 +15,13 @@ from clusters import SCRIPT, SYSTEM_PYTHON, VirtualCluster, eventually, virtual_
 NO_CLUSTER = why_not()
 needs_cluster = pytest.mark.skipif(bool(NO_CLUSTER), reason=NO_CLUSTER)
 NODES = ["g1", "n1", "n2"]
-SUBNETS = {"slow": "10.77.1", "far": "10.77.2", "free": "10.77.3"}
+SUBNETS = {"eth0": "10.77.0", "slow": "10.77.1", "far": "10.77.2", "free": "10.77.3"}
 
-# Sends bytes, or bounces single bytes, between two nodes over TCP.
+# Sends bytes, or bounces messages, between two nodes over TCP.
 PROBE = """
 import socket, sys, time
 role, address = sys.argv[1:3]
+whole = socket.MSG_WAITALL
 if role == "serve":
     listener = socket.create_server((address, 5001))
     print("ready", flush=True)
@@ -30,11 +31,12 @@ if role == "serve":
         while connection.recv(65536): pass
         connection.close()
     else:
-        while byte := connection.recv(1): connection.sendall(byte)
+        size = int(connection.recv(8, whole))
+        while message := connection.recv(size, whole): connection.sendall(message)
 else:
     connection = socket.create_connection((address, 5001))
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    amount = int(sys.argv[3])
+    amount, size = map(int, sys.argv[3:5])
     start = time.perf_counter()
     if role == "rate":
         connection.sendall(b"r" + bytes(amount))
@@ -42,12 +44,12 @@ else:
         connection.recv(1)
         print(8 * amount / (time.perf_counter() - start))
     else:
-        connection.sendall(b"l")
+        connection.sendall(b"l%8d" % size)
         times = []
         for _ in range(amount):
             start = time.perf_counter()
-            connection.sendall(b"x")
-            connection.recv(1)
+            connection.sendall(bytes(size))
+            connection.recv(size, whole)
             times.append(time.perf_counter() - start)
         print(min(times))
 """
@@ -61,14 +63,17 @@ def cluster() -> Iterator[VirtualCluster]:
         yield made
 
 
-def probe(cluster: VirtualCluster, role: str, link: str, amount: int) -> float:
-    """Measure from n2 to n1: ``rate`` in bit/s of this many bytes, ``latency`` in s."""
+def probe(cluster: VirtualCluster, role: str, link: str, amount: int, size: int = 1) -> float:
+    """Measure from n2 to n1: ``rate`` in bit/s of this many bytes, or ``latency`` in s.
+
+    The latter is the least time in which one of this many messages of this size came back.
+    """
     address = f"{SUBNETS[link]}.1"
     server = cluster.popen("python3", "-c", PROBE, "serve", address, node="n1")
     assert server.stdout is not None
     try:
         assert server.stdout.readline() == "ready\n"
-        argv = ["python3", "-c", PROBE, role, address, str(amount)]
+        argv = ["python3", "-c", PROBE, role, address, str(amount), str(size)]
         return float(cluster.node_run("n2", *argv).stdout)
     finally:
         server.kill()
@@ -117,6 +122,30 @@ def test_a_rate_limits_a_link_and_can_be_changed(cluster: VirtualCluster) -> Non
     cluster.shape("slow", rate="20mbit")
     assert 10e6 < probe(cluster, "rate", "slow", 2_000_000) < 22e6
     cluster.shape("slow", rate="100mbit")
+
+
+@needs_cluster
+@pytest.mark.parametrize("size", [1, 1024, 16_384, 65_536])
+def test_short_messages_see_the_rate_as_long_ones_do(cluster: VirtualCluster, size: int) -> None:
+    both_ways = 2 * size * 8 / 100e6
+    took = probe(cluster, "latency", "slow", 20, size)
+    assert both_ways <= took < 1.1 * both_ways + 2e-3
+
+
+@needs_cluster
+def test_a_rate_can_be_given_and_taken_away(cluster: VirtualCluster) -> None:
+    cluster.shape("free", rate="20mbit")
+    assert 10e6 < probe(cluster, "rate", "free", 2_000_000) < 22e6
+    cluster.shape("free", rate="")
+    assert probe(cluster, "rate", "free", 20_000_000) > 300e6
+
+
+@needs_cluster
+def test_the_control_link_can_have_a_rate(cluster: VirtualCluster) -> None:
+    cluster.shape("eth0", rate="20mbit")
+    assert 10e6 < probe(cluster, "rate", "eth0", 2_000_000) < 25e6
+    cluster.shape("eth0", rate="")
+    assert cluster.status()["healthy"]
 
 
 @needs_cluster

@@ -30,7 +30,11 @@ def still_lives(facts: dict[str, object]) -> bool:
         # Nobody can tell from here: respect it.
         return True
     try:
-        created = process_start(int(str(facts["pid"])))
+        process = psutil.Process(int(str(facts["pid"])))
+        created = process.create_time()
+        # One that was killed stays in the table until its parent asks for it.
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return False
     except psutil.Error:
         return False
     return abs(created - float(str(facts["created"]))) < 1.0

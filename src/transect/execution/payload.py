@@ -8,6 +8,7 @@ import re
 import signal
 import time
 import traceback
+from pathlib import Path
 from typing import Any
 
 from transect.domain.errors import BadInput, MissingDependency, TransectError
@@ -30,7 +31,11 @@ _STEP_SIGNS = (
     (Cause.KILLED, r"tasks? [\d,-]+: (?:Killed|Terminated)\b|STEP \S+ (?:ON \S+ )?CANCELLED AT"),
     (None, r"tasks? [\d,-]+: (?:Exited with exit code|Segmentation|Aborted|Bus error|Floating)"),
 )
-_STEP_LINE = re.compile(r"^(?:srun|slurmstepd|slurmd): ", re.MULTILINE)
+# A controller that was restarted, or nodes that still clean up, take no step for a while.
+_REFUSED = re.compile(r"^srun: error: Unable to create step for job", re.MULTILINE)
+_STEP_WAIT_S = 180
+# Daemons may sign with their node: `slurmstepd-n1: `.
+_STEP_LINE = re.compile(r"^(?:srun|slurmstepd|slurmd)(?:-[\w.-]+)?: ")
 # No space, over quota.
 FULL = (errno.ENOSPC, errno.EDQUOT)
 # Less than this is a full file system: a record does not fit.
@@ -41,6 +46,13 @@ class DiskFull(TransectError):
     """The results folder is full: a fault of the infrastructure, not of a cell."""
 
     exit_code = 75
+
+
+def _text(log: Path) -> str:
+    try:
+        return log.read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return ""
 
 
 def refuse(job: Job) -> Result | None:
@@ -80,7 +92,7 @@ def _judge(job: Job, stage: Stage, outcome: Outcome) -> Result:
         text = f"its ranks held more than the limit of {limits['memory_mb']} MB"
         return Result.failed(Cause.OUT_OF_MEMORY, text)
     if outcome.code:
-        told = step_cause(job.log.read_text(encoding="utf-8", errors="replace"))
+        told = step_cause(_text(job.log))
         if told is not None:
             cause, line = told
             return Result.failed(cause, line) if cause else stage.collect(job, outcome)
@@ -109,14 +121,24 @@ def _run(job: Job, stage: Stage) -> tuple[Result, Outcome | None, dict[str, str]
         return Result.failed(Cause.BAD_INPUT, str(error)), None, {}
     limits: dict[str, Any] = job.spec["cell_limits"]
     memory = limits["memory_mb"]
-    os.environ["TRANSECT_STARTED_AT"] = repr(time.time())
-    outcome = run(
-        commands,
-        log=job.log,
-        cwd=job.folder,
-        seconds=limits["seconds"],
-        memory_bytes=memory * 2**20 if memory else None,
-    )
+    begin = time.monotonic()
+    while True:
+        os.environ["TRANSECT_STARTED_AT"] = repr(time.time())
+        outcome = run(
+            commands,
+            log=job.log,
+            cwd=job.folder,
+            seconds=limits["seconds"],
+            memory_bytes=memory * 2**20 if memory else None,
+        )
+        if not (outcome.code and _REFUSED.search(_text(job.log))):
+            break
+        if time.monotonic() - begin > _STEP_WAIT_S:
+            text = f"srun could not begin a step within {_STEP_WAIT_S} s"
+            return Result.failed(Cause.SCHEDULER, text), outcome, {}
+        # The step never began: nothing runs twice.
+        job.log.unlink()
+        time.sleep(1)
     variables = speed_variables({**os.environ, **commands[0][1]})
     return _judge(job, stage, outcome), outcome, variables
 

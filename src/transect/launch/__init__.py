@@ -43,6 +43,9 @@ class Request:
     python: str | None = None
     # Give each rank cores of its own, unless the launcher or TRANSECT_BIND=none says otherwise.
     bind: bool = False
+    # Seconds that srun may wait for its step to begin; None: as long as it likes. A controller
+    # that was restarted makes srun wait for a minute: whoever calls can ask again sooner.
+    patience_s: int | None = None
     # Begin each line of output with `[rank] `.
     label: bool = False
     # Name of the job step, to find it again.

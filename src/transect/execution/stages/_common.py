@@ -47,6 +47,7 @@ def ranks(job: Job, command: list[str], rendezvous: str) -> tuple[str, Request]:
         gpus_per_rank=1 if cell.device == "cuda" else 0,
         wrap=wrap,
         memory_mb_per_node=job.spec["cell_limits"]["memory_mb"],
+        patience_s=STEP_PATIENCE_S,
         bind=system.get("scheduler") == "slurm" and physical is None,
     )
 
@@ -54,6 +55,10 @@ def ranks(job: Job, command: list[str], rendezvous: str) -> tuple[str, Request]:
 def cores(job: Job) -> int:
     """Return the cores of one node, as the system file or the machine says."""
     return int(job.spec["system"]["cores_per_node"] or available_cores())
+
+
+# srun gives up a step that has not begun by then; the payload's runner asks again.
+STEP_PATIENCE_S = 5
 
 
 def checksums(*files: Path) -> list[str]:

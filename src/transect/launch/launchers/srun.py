@@ -43,6 +43,8 @@ class Srun:
             "--wait=0",
             f"--mpi={request.mpi_type if kind.mpi else 'none'}",
         ]
+        if request.patience_s is not None:
+            command.append(f"--immediate={request.patience_s}")
         if request.name:
             command.append(f"--job-name={request.name}")
         if request.gpus_per_rank:
