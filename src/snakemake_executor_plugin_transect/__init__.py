@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import snakemake_executor_plugin_slurm as stock
 from snakemake_executor_plugin_slurm import Executor as SlurmExecutor
 from snakemake_executor_plugin_slurm import ExecutorSettings as SlurmSettings
 from snakemake_executor_plugin_slurm import common_settings
@@ -33,6 +34,23 @@ _PASSING = re.compile(
 
 
 _FORGOTTEN_S = 300
+_ask_states = stock.query_job_status
+
+
+async def _first_words(command: str, logger: Any) -> tuple[dict[str, str] | None, float | None]:
+    """Ask for states, each in one word.
+
+    sacct says `CANCELLED by 1000`; the stock plug-in knows `CANCELLED`, and takes anything else
+    for a job that still runs: it would wait for a cancelled job for ever. The profile that came
+    before the plug-in had the same: https://github.com/Snakemake-Profiles/slurm/pull/22
+    """
+    states, seconds = await _ask_states(command, logger)
+    if states is None:
+        return None, seconds
+    return {job: state.split()[0] for job, state in states.items() if state}, seconds
+
+
+stock.query_job_status = _first_words
 
 
 @dataclass

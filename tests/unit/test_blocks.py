@@ -1,0 +1,138 @@
+"""Allocation blocks: which cells share a job, and what the job asks for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from transect.domain.errors import BadInput
+from transect.planning.blocks import make_blocks, resources
+from transect.planning.plan import make_plan
+
+STUDY = """
+name: shapes
+limits: {seconds: 110, memory_mb: 900, repeats_if_disturbed: 0}
+train:
+  repeats: 3
+  grids:
+    - {workloads: [iris-mlp, digits-cnn], frameworks: [numpy], strategies: [single]}
+    - {workloads: [iris-mlp], frameworks: [numpy], strategies: [mpi-allreduce], nodes: [1, 3],
+       ranks: [2]}
+    - {workloads: [iris-mlp], frameworks: [torch], strategies: [ddp-nccl], device: cuda, ranks: [4]}
+ingest: {paths: [log]}
+"""
+SYSTEM = """
+name: fit
+scheduler: slurm
+launcher: srun
+mpi_launcher: srun
+nodes: 4
+cores_per_node: 8
+gpus_per_node: 4
+"""
+
+
+def plan(tmp_path: Path, study: str = STUDY, system: str = SYSTEM):
+    (tmp_path / "study.yaml").write_text(study)
+    (tmp_path / "system.yaml").write_text(system)
+    (tmp_path / "log").touch()
+    return make_plan(tmp_path / "study.yaml", tmp_path / "system.yaml", tmp_path / "results")
+
+
+def test_cells_of_one_shape_and_workload_share_a_job(tmp_path):
+    made = plan(tmp_path)
+    blocks = {block.id: block for block in make_blocks(made)}
+    assert {name: len(block.cells) for name, block in blocks.items()} == {
+        "prepare.n1": 2 + 6,
+        "train.digits-cnn.n1": 3,
+        "train.iris-mlp.n1": 6,
+        "train.iris-mlp.n1.g4": 3,
+        "train.iris-mlp.n3": 3,
+    }
+    # What feeds others comes first; the rest in the study's shuffled order.
+    assert [p.cell.stage for p in blocks["prepare.n1"].cells] == ["data"] * 2 + ["reference"] * 6
+    orders = [p.order for p in blocks["train.iris-mlp.n1"].cells]
+    assert orders == sorted(orders)
+    # 6 cells of 110 s and 5 s around each, and the system's 5 minutes.
+    assert blocks["train.iris-mlp.n1"].minutes == 12 + 5
+    every = [p.id for block in blocks.values() for p in block.cells]
+    assert len(every) == len(set(every)) == sum(1 for p in made if p.cell.stage != "ingest")
+
+
+def test_a_block_ends_where_its_time_limits_do_not_fit(tmp_path):
+    made = plan(tmp_path, system=SYSTEM + "block_minutes: 4\n")
+    sizes = [len(b.cells) for b in make_blocks(made) if b.id.startswith("train.iris-mlp.n1.")]
+    assert sorted(sizes) == [1, 2, 2, 2, 2]
+    alone = plan(tmp_path, system=SYSTEM + "cells_per_job: 1\n")
+    assert {len(block.cells) for block in make_blocks(alone)} == {1}
+
+
+def test_repeats_of_disturbed_cells_have_room(tmp_path):
+    text = STUDY.replace("repeats_if_disturbed: 0", "repeats_if_disturbed: 2, repeat_seconds: 50")
+    (block,) = (b for b in make_blocks(plan(tmp_path, text)) if b.id == "train.digits-cnn.n1")
+    assert block.minutes == -(-3 * (110 + 2 * 50 + 5) // 60) + 5
+
+
+def test_what_a_job_asks_for(tmp_path):
+    made = plan(tmp_path)
+    blocks = {block.id: block for block in make_blocks(made)}
+    limits = made.study.limits
+    assert resources(blocks["train.iris-mlp.n3"], made.system, limits) == {
+        "nodes": 3, "tasks": 3, "cpus_per_task": 2, "runtime": 11, "mpi": "", "mem_mb": 1600,
+        "slurm_extra": "--ntasks-per-node=1",
+    }  # fmt: skip
+    where = "account: a\npartition: p\ngpu_partition: g\ngpu_type: h100\nqos: q\nconstraint: c\n"
+    whole = plan(tmp_path, system=SYSTEM + where + "exclusive: true\nmemory_mb_per_node: 5000\n")
+    blocks = {block.id: block for block in make_blocks(whole)}
+    assert resources(blocks["train.iris-mlp.n1.g4"], whole.system, limits) == {
+        "nodes": 1, "tasks": 1, "cpus_per_task": 8, "runtime": 11, "mpi": "", "mem_mb": 5000,
+        "slurm_partition": "g", "slurm_account": "a", "qos": "q", "constraint": "c",
+        "gres": "gpu:h100:4", "tasks_per_gpu": 0,
+        "slurm_extra": "--exclusive --ntasks-per-node=1",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("nodes: 4", "nodes: 2", r"asks for 3 nodes, system 'fit' has nodes: 2"),
+        ("gpus_per_node: 4", "gpus_per_node: 2", r"asks for 4 gpus per node, .* gpus_per_node: 2"),
+        ("nodes: 4", "nodes: 4\nmemory_mb_per_node: 1000", r"900 MB on a node and its runner 700"),
+    ],
+)
+def test_what_no_node_can_hold_is_refused(tmp_path, old, new, told):
+    with pytest.raises(BadInput, match=told):
+        make_blocks(plan(tmp_path, system=SYSTEM.replace(old, new)))
+
+
+def test_without_any_gpu_the_cell_runs_to_its_own_skip(tmp_path):
+    blocks = make_blocks(plan(tmp_path, system=SYSTEM.replace("gpus_per_node: 4", "")))
+    assert all(block.shape.gpus_per_node == 0 for block in blocks)
+
+
+def test_a_block_is_stale_when_a_cell_is_and_not_when_its_queue_changes(tmp_path):
+    def prints(**change: str) -> dict[str, str]:
+        study, system = STUDY, SYSTEM
+        for old, new in change.items():
+            study, system = study.replace(old, new), system.replace(old, new)
+        made = plan(tmp_path, study, system)
+        return {block.id: block.fingerprint for block in make_blocks(made)}
+
+    first = prints()
+    assert prints(seconds="seconds") == first
+    assert prints(gpus_per_node="account: other\ngpus_per_node") == first
+    changed = prints(**{"name: shapes": "name: shapes\nworkloads: {digits-cnn: {momentum: 0.5}}"})
+    stale = {name for name in first if changed[name] != first[name]}
+    assert stale == {"prepare.n1", "train.digits-cnn.n1"}
+
+
+def test_networks_must_be_the_systems(tmp_path):
+    study = STUDY.replace("nodes: [1, 3],", "nodes: [1, 3], networks: [ib],")
+    with pytest.raises(BadInput, match=r"network 'ib' is not among the networks of .*\(none\)"):
+        plan(tmp_path, study)
+    system = SYSTEM + "networks: {ib: {interface: ib0, variables: {UCX_TLS: rc}}}\n"
+    made = plan(tmp_path, study, system)
+    cells = [p for p in made if p.cell.network]
+    assert {p.spec["system"]["network"]["interface"] for p in cells} == {"ib0"}
+    assert all(".ib" in p.id for p in cells)

@@ -1,0 +1,195 @@
+"""From what Slurm says to the cause in a record; claims on a results folder; disturbances."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from transect.domain.errors import BadInput
+from transect.domain.record import Cause
+from transect.execution.claim import Claim
+from transect.execution.locks import process_start, still_lives
+from transect.execution.payload import step_cause
+from transect.execution.scheduler import fate
+from transect.measure.guard import Guard, disturbances, snapshot
+
+STEPS = {
+    "memory": (
+        "slurmstepd-n1: error: StepId=11.1 exceeded memory limit (895463424 > 629145600), being "
+        "killed\nsrun: error: n1: task 0: Killed\n",
+        Cause.OUT_OF_MEMORY,
+    ),
+    "cgroup": (
+        "slurmstepd: error: Detected 1 oom_kill event in StepId=7.0. Some of the step tasks have "
+        "been OOM Killed.\nsrun: error: node7: task 3: Out Of Memory\n",
+        Cause.OUT_OF_MEMORY,
+    ),
+    "a rank": ("epoch 1\nsrun: error: n2: tasks 1,3: Killed\n", Cause.KILLED),
+    "node": (
+        "slurmstepd: error: *** STEP 5.0 ON n1 CANCELLED AT 2026-11-21T01:00:00 DUE TO NODE "
+        "FAILURE, SEE SLURMCTLD LOG FOR DETAILS ***\n",
+        Cause.NODE_FAILURE,
+    ),
+    "time": (
+        "slurmstepd: error: *** STEP 5.0 ON n1 CANCELLED AT 2026-11-21T01:00:00 DUE TO TIME "
+        "LIMIT ***\nsrun: error: n1: task 0: Terminated\n",
+        Cause.TIMEOUT,
+    ),
+    "cancelled": (
+        "slurmstepd: error: *** STEP 5.0 ON n1 CANCELLED AT 2026-11-21T01:00:00 ***\n",
+        Cause.KILLED,
+    ),
+    # One crashed, srun ended the other: the first line counts.
+    "crash": (
+        "srun: error: n1: task 0: Exited with exit code 1\nsrun: error: n2: task 1: Killed\n",
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_the_first_telling_line_of_srun_names_the_cause(name):
+    log, cause = STEPS[name]
+    told = step_cause(log)
+    assert told is not None and told[0] == cause
+
+
+def test_a_payload_that_prints_such_words_is_not_believed():
+    assert step_cause("n1: task 0: Killed\nexceeded memory limit\nNode failure on n1\n") is None
+
+
+def fake_scontrol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str) -> None:
+    script = tmp_path / "scontrol"
+    script.write_text(f"#!/bin/sh\ncat <<'END'\n{said}\nEND\n")
+    script.chmod(script.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "cause", "words"),
+    [
+        ("TIMEOUT", "TimeLimit", Cause.TIMEOUT, "job 7 on n[1-2] reached its time limit"),
+        ("NODE_FAIL", "NodeDown", Cause.NODE_FAILURE, "lost a node (NodeDown)"),
+        ("CANCELLED", "None", Cause.KILLED, "job 7 on n[1-2] was cancelled"),
+        ("OUT_OF_MEMORY", "OutOfMemory", Cause.OUT_OF_MEMORY, "ran out of memory"),
+        ("PREEMPTED", "None", Cause.SCHEDULER, "was preempted"),
+        ("FAILED", "NonZeroExitCode", Cause.KILLED, "Slurm calls the job FAILED"),
+    ],
+)
+def test_what_became_of_a_job(tmp_path, monkeypatch, state, reason, cause, words):
+    said = f"JobId=7 JobName=x JobState={state} Reason={reason} Dependency=(null) NodeList=n[1-2]"
+    fake_scontrol(tmp_path, monkeypatch, said)
+    told = fate("7", tmp_path)
+    assert told.cause is cause and words in told.message
+
+
+def test_a_job_killed_for_memory_may_be_called_failed(tmp_path, monkeypatch):
+    fake_scontrol(
+        tmp_path, monkeypatch, "JobState=FAILED Reason=None Dependency=(null) NodeList=n1"
+    )
+    (tmp_path / "rule_x").mkdir()
+    (tmp_path / "rule_x" / "7.log").write_text("slurmstepd: error: JobId=7 exceeded memory limit\n")
+    assert fate("7", tmp_path).cause is Cause.OUT_OF_MEMORY
+    assert fate("8", tmp_path).cause is Cause.KILLED
+
+
+def test_a_claim_names_its_holder_and_outlives_no_process(tmp_path):
+    code = (
+        "import sys, time; from pathlib import Path\n"
+        "from transect.execution.claim import Claim\n"
+        f"Claim(Path({str(tmp_path)!r}), 'theirs').take(); print('taken', flush=True)\n"
+        "time.sleep(60)"
+    )
+    other = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert other.stdout is not None
+    try:
+        assert other.stdout.readline() == "taken\n"
+        with pytest.raises(
+            BadInput, match=rf"study 'theirs' \(pid {other.pid} on .*results=FOLDER"
+        ):
+            Claim(tmp_path, "ours").take()
+    finally:
+        other.kill()
+        # Not waited for yet: a zombie holds nothing.
+        claim = Claim(tmp_path, "ours")
+        for _ in range(50):
+            try:
+                claim.take()
+                break
+            except BadInput:
+                time.sleep(0.1)
+        other.wait()
+        other.stdout.close()
+    assert json.loads(claim.path.read_text())["study"] == "ours"
+    claim.give_back()
+    assert not claim.path.exists()
+
+
+def test_a_claim_of_another_host_is_respected(tmp_path):
+    facts = {"user": "u", "pid": 1, "host": "elsewhere", "study": "s", "created": 1.0, "since": "t"}
+    (tmp_path / ".transect-owner.json").write_text(json.dumps(facts))
+    with pytest.raises(BadInput, match=r"on elsewhere.*If that run no longer lives, delete "):
+        Claim(tmp_path, "ours").take()
+
+
+def test_a_pid_that_is_used_again_is_another_process():
+    facts = {"host": os.uname().nodename, "pid": os.getpid(), "created": process_start()}
+    assert still_lives(facts)
+    assert not still_lives(facts | {"created": process_start() - 100})
+
+
+def calm(host: str = "n1", **change: object) -> dict[str, object]:
+    return {
+        "host": host, "load": [0.0, 0.0, 0.0], "foreign": [], "memory_available_bytes": 8 << 30,
+        "memory_total_bytes": 16 << 30, "swapped_bytes": 0, "disk": None, "clock_mhz": None,
+        "throttle_count": 3, "gpus": [],
+    } | change  # fmt: skip
+
+
+GPU = {"index": 0, "throttle_reasons": 0, "processes": []}
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (
+            {"foreign": [{"pid": 5, "name": "make", "cores": 0.8}]},
+            "make (pid 5) used 0.8 cores after",
+        ),
+        ({"memory_available_bytes": 1 << 20}, "memory ran short on n1"),
+        ({"swapped_bytes": 4096}, "n1 swapped"),
+        ({"throttle_count": 4}, "cores of n1 were throttled for heat"),
+        ({"gpus": [GPU | {"throttle_reasons": 0x8}]}, "GPU 0 of n1 was throttled (reasons 0x8)"),
+        ({"gpus": [GPU | {"processes": [77]}]}, "pid 77 used GPU 0 of n1"),
+    ],
+)
+def test_each_disturbance_is_told_in_words(change, told):
+    assert disturbances([calm()], [calm()]) == []
+    (reason,) = disturbances([calm()], [calm(**change)])
+    assert told in reason
+
+
+def test_a_node_that_does_not_answer_is_named():
+    missing = {"host": "n2", "missing": True}
+    reasons = disturbances([calm(), calm("n2")], [calm(), missing])
+    assert reasons == ["n2 did not answer the guard after it"]
+
+
+def test_the_guard_sees_a_busy_stranger_and_not_itself():
+    busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        deadline = 50
+        while deadline and not any(one["pid"] == busy.pid for one in snapshot()["foreign"]):
+            deadline -= 1
+        assert deadline, "never seen"
+        assert all(one["pid"] != os.getpid() for one in Guard().look()[0]["foreign"])
+    finally:
+        busy.kill()
+        busy.wait()
