@@ -41,7 +41,7 @@ STUDY = {
         ],
     },
 }
-# Functions that `run_cell` calls by these names; `run` is the payload.
+# Functions that `run_cell` and its helpers call by these names; `run` is the payload.
 PARTS = {
     "load_job": "read the spec",
     "snapshot": "two snapshots of the machine",
@@ -68,7 +68,8 @@ sys.exit(bench_cell.timed_child(started, imported, {out!r}, sys.argv[1:]))
 
 def timed_child(started: float, imported: float, out: str, arguments: list[str]) -> int:
     """Run the module with its functions timed. The clock is the machine's, shared by processes."""
-    from transect.execution import run_cell
+    from transect.execution import payload, run_cell
+    from transect.measure import guard
 
     ready = time.monotonic()
     began = float(os.environ["BENCH_BEGAN"])
@@ -86,12 +87,14 @@ def timed_child(started: float, imported: float, out: str, arguments: list[str])
         return call
 
     start = time.monotonic()
-    for registry in (run_cell.STAGES, run_cell.LAUNCHERS):
+    for registry in (run_cell.STAGES, payload.LAUNCHERS):
         registry.names()
     stage = type(run_cell.STAGES.get("train"))
     spent["discover"] = time.monotonic() - start
+    owners = {"run": payload, "snapshot": guard}
     for name in PARTS:
-        setattr(run_cell, name, timed(name, getattr(run_cell, name)))
+        owner = owners.get(name, run_cell)
+        setattr(owner, name, timed(name, getattr(owner, name)))
     for name in ("collect", "inputs"):
         setattr(stage, name, timed(f"stage.{name}", getattr(stage, name)))
     start = time.monotonic()

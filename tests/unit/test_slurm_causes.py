@@ -147,7 +147,7 @@ def test_a_pid_that_is_used_again_is_another_process():
 
 def calm(host: str = "n1", **change: object) -> dict[str, object]:
     return {
-        "host": host, "load": [0.0, 0.0, 0.0], "foreign": [], "memory_available_bytes": 8 << 30,
+        "host": host, "load": [0.0, 0.0, 0.0], "foreign": [], "unseen_cores": 0.0, "memory_available_bytes": 8 << 30,
         "memory_total_bytes": 16 << 30, "swapped_bytes": 0, "disk": None, "clock_mhz": None,
         "throttle_count": 3, "gpus": [],
     } | change  # fmt: skip
@@ -163,6 +163,7 @@ GPU = {"index": 0, "throttle_reasons": 0, "processes": []}
             {"foreign": [{"pid": 5, "name": "make", "cores": 0.8}]},
             "make (pid 5) used 0.8 cores after",
         ),
+        ({"unseen_cores": 1.0}, "1 cores of n1 were busy after it with what cannot be seen"),
         ({"memory_available_bytes": 1 << 20}, "memory ran short on n1"),
         ({"swapped_bytes": 4096}, "n1 swapped"),
         ({"throttle_count": 4}, "cores of n1 were throttled for heat"),

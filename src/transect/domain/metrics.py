@@ -137,5 +137,23 @@ for _row in (
     ("residual", "1", _LOWER, _TIME, "scaled residual of a linear solver"),
     ("benchmark_time", "s", _LOWER, _TIME, "time that the benchmark reports"),
     ("update_rate", "1/s", _HIGHER, _RATE, "random memory updates per second"),
+    ("storage_bandwidth", "B/s", _HIGHER, _RATE, "reading or writing of a file system"),
+    ("metadata_rate", "1/s", _HIGHER, _RATE, "operations of a file system on names and attributes"),
+    ("io500_score", "1", _HIGHER, _TIME, "square root of GiB/s times kIOPS, as IO500 defines it"),
+    ("collective_time", "s", _LOWER, _TIME, "time of one collective operation"),
+    (
+        "collective_bandwidth",
+        "B/s",
+        _HIGHER,
+        _RATE,
+        "rate of a collective, as its benchmark counts",
+    ),
+    ("message_rate", "1/s", _HIGHER, _RATE, "messages per second between pairs of ranks"),
+    ("overlap", "1", _HIGHER, _TIME, "share of communication that hides behind computing"),
+    ("traversal_rate", "1/s", _HIGHER, _RATE, "edges of a graph traversed per second"),
+    ("mixed_flops", "FLOP/s", _HIGHER, _RATE, "rate of a solver that may use lower precision"),
+    ("sparse_flops", "FLOP/s", _HIGHER, _RATE, "rate of a conjugate gradient benchmark"),
+    ("kernel_flops", "FLOP/s", _HIGHER, _RATE, "rate of an application kernel, by its own formula"),
+    ("operation_rate", "1/s", _HIGHER, _RATE, "operations per second, as a benchmark counts them"),
 ):
     register_metric(*_row)

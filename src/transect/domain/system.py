@@ -84,7 +84,7 @@ class System(_Model):
     )
     network: str | None = Field(default=None, description="the one used when a study names none")
     scratch: str | None = Field(
-        default=None, description="node-local folder; $VARIABLES are those of the job"
+        default=None, description="node-local folder, TMPDIR of payloads; $VARIABLES are the job's"
     )
     environments: dict[Name, EnvironmentChoice] = Field(
         default={}, description="environments that come from modules or images here"

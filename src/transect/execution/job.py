@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -76,6 +77,10 @@ class Job:
         """Return what goes before a command of the cell's environment, and its variables."""
         names = [*self.spec["system"].get("modules", ()), *(self.environment.get("modules") or ())]
         argv, variables = modules(names)
+        scratch = self.spec["system"].get("scratch")
+        if scratch:
+            # The variables are the job's: the same on each of its nodes.
+            variables = variables | {"TMPDIR": os.path.expandvars(scratch)}
         image = self.environment.get("image")
         if image:
             folders = [str(ROOT), str(self.paths.results), str(self.spec_file.parent)]

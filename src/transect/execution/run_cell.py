@@ -165,6 +165,7 @@ def run_job(job: Job, attempt: int, guard: Guard | None = None) -> Record:
             "environment": {
                 k: job.environment[k] for k in ("name", "lock_hash") if job.environment
             },
+            "system": job.spec.get("about"),
             "libraries": result.libraries,
             "mpi": result.libraries.get("mpi"),
             "variables": variables,

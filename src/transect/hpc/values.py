@@ -31,6 +31,12 @@ UNITS: dict[str, tuple[str, Decimal]] = {
     },
     **{f"{p}s": ("s", Decimal(10) ** e) for p, e in (("", 0), ("m", -3), ("u", -6), ("n", -9))},
     "GUP/s": ("1/s", Decimal(10) ** 9),
+    "1/s": ("1/s", Decimal(1)),
+    "kIOPS": ("1/s", Decimal(1000)),
+    "%": ("1", Decimal("0.01")),
+    "min": ("s", Decimal(60)),
+    "TEPS": ("1/s", Decimal(1)),
+    "Mop/s": ("1/s", Decimal(10) ** 6),
     "1": ("1", Decimal(1)),
 }
 
@@ -45,6 +51,29 @@ LIMITS: dict[str, tuple[float, float, str]] = {
     "allreduce_time": (1e-9, 1e6, "light travels 30 cm in 1e-9 s"),
     "benchmark_time": (0.0, 1e9, "1e9 s are 31 years"),
     "update_rate": (1.0, 1e16, "the fastest machine of 2025 is near 1e14 updates per second"),
+    "storage_bandwidth": (0.0, 1e15, "the fastest file system of 2025 reaches 4e13 B/s"),
+    "metadata_rate": (
+        0.0,
+        1e10,
+        "the fastest file system of 2025 is near 1e8 operations per second",
+    ),
+    "io500_score": (0.0, 1e7, "the best of 2025 is near 4e4"),
+    "collective_time": (1e-9, 1e6, "light travels 30 cm in 1e-9 s"),
+    "collective_bandwidth": (0.0, 1e15, "a node of 2025 reaches 1e13 B/s between its GPUs"),
+    "message_rate": (0.0, 1e12, "a node of 2025 sends near 1e9 messages per second"),
+    "overlap": (0.0, 1.0, "it is a share"),
+    "traversal_rate": (1.0, 1e16, "the fastest machine of 2025 is near 2e14 edges per second"),
+    "mixed_flops": (1.0, 1e20, "the fastest machine of 2025 reaches 2e19 FLOP/s in HPL-MxP"),
+    "sparse_flops": (1.0, 1e18, "the fastest machine of 2025 reaches 2e16 FLOP/s in HPCG"),
+    "kernel_flops": (1.0, 1e20, "no application outruns the fastest machine's peak"),
+    "operation_rate": (0.0, 1e20, "no benchmark counts more than the fastest machine's peak"),
+    "samples_per_second": (
+        0.0,
+        1e10,
+        "no training run of 2025 is near a billion samples per second",
+    ),
+    "throughput": (0.0, 1e10, "no runtime of 2025 is near a billion samples per second"),
+    "latency": (1e-9, 1e6, "light travels 30 cm in 1e-9 s"),
     "residual": (0.0, math.inf, "a norm is not negative"),
 }
 

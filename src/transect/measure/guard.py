@@ -10,10 +10,12 @@ from typing import Any
 
 import psutil
 
-__all__ = ["BUSY", "Guard", "disturbances", "snapshot"]
+__all__ = ["BUSY", "UNSEEN", "Guard", "disturbances", "snapshot"]
 
 # A foreign process counts as a disturbance from this share of one core.
 BUSY = 0.2
+# The kernel's total is in ticks for each core, and a look of the guard's own costs some.
+UNSEEN = 0.75
 # Less than this share of memory free means that the kernel is already reclaiming.
 _LITTLE_MEMORY = 0.03
 # Daemons that start and watch our own job steps.
@@ -33,8 +35,16 @@ def _ours(process: psutil.Process, job: str | None) -> bool:
         return False
 
 
-def _foreign(window_s: float) -> list[dict[str, Any]]:
-    """Return the processes that are busy now and not of our own family or job."""
+def _busy_s() -> float:
+    """Return the seconds that all cores together have been busy since boot, this process's too."""
+    times = psutil.cpu_times()
+    return float(sum(times) - times.idle - getattr(times, "iowait", 0.0) - times.guest)
+
+
+def _foreign(window_s: float) -> tuple[list[dict[str, Any]], float]:
+    """Return the processes that are busy now and not of our own family or job, and the cores
+    that are busy with what cannot be seen from here: another container, or a virtual node.
+    """
     ours = {process.pid for process in psutil.Process().parents()} | {os.getpid()}
     job = os.environ.get("SLURM_JOB_ID")
     before: dict[int, tuple[psutil.Process, float]] = {}
@@ -44,10 +54,10 @@ def _foreign(window_s: float) -> list[dict[str, Any]]:
             before[process.pid] = (process, times.user + times.system)
         except psutil.Error:
             continue
-    start = time.perf_counter()
+    start, busy = time.perf_counter(), _busy_s()
     time.sleep(window_s)
-    elapsed = time.perf_counter() - start
-    foreign = []
+    elapsed, busy = time.perf_counter() - start, _busy_s() - busy
+    foreign, seen = [], 0.0
     for pid, (process, used) in before.items():
         if pid in ours:
             continue
@@ -55,11 +65,12 @@ def _foreign(window_s: float) -> list[dict[str, Any]]:
             times = process.cpu_times()
             # The kernel counts in ticks of 10 ms, so a share is a multiple of tick over window.
             share = (times.user + times.system - used) / elapsed
+            seen += share
             if share >= BUSY and not _ours(process, job):
                 foreign.append({"pid": pid, "name": process.name(), "cores": round(share, 2)})
         except psutil.Error:
             continue
-    return foreign
+    return foreign, round(max(0.0, busy / elapsed - seen), 2)
 
 
 def _throttled() -> int | None:
@@ -129,14 +140,17 @@ def _disk() -> dict[str, int] | None:
 def snapshot(window_s: float = 0.05) -> dict[str, Any]:
     """Return this node's load, foreign processes, memory, I/O, clocks, throttling and GPUs.
 
-    `foreign` lists name, pid and cores used over `window_s` seconds. Counters (swap, disk,
+    `foreign` lists name, pid and cores used over `window_s` seconds, `unseen_cores` what the kernel
+    counts as busy beyond every process that can be seen. Counters (swap, disk,
     throttling) are totals since boot. Raises nothing: what cannot be read is None or empty.
     """
     memory = psutil.virtual_memory()
+    foreign, unseen = _foreign(window_s)
     return {
         "host": socket.gethostname(),
         "load": list(os.getloadavg()),
-        "foreign": _foreign(window_s),
+        "foreign": foreign,
+        "unseen_cores": unseen,
         "memory_available_bytes": int(memory.available),
         "memory_total_bytes": int(memory.total),
         "swapped_bytes": _swapped(),
@@ -158,6 +172,11 @@ def disturbances(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> l
                 f"on {one['host']}"
                 for who in one.get("foreign", [])
             ]
+            if one.get("unseen_cores", 0.0) >= UNSEEN:
+                reasons.append(
+                    f"{one['unseen_cores']:g} cores of {one['host']} were busy {when} it with "
+                    "what cannot be seen from there"
+                )
             if "missing" in one:
                 reasons.append(f"{one['host']} did not answer the guard {when} it")
     for one in after:

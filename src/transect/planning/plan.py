@@ -247,6 +247,8 @@ def make_plan(study_file: Path, system_file: Path, results: Path) -> StudyPlan:
         sources = [source_hash(cell), *(launchers if cell.stage == "train" else ())]
         fingerprint = digest([canonical_json(spec), *sources, lock])[:16]
         spec["fingerprint"] = fingerprint
+        # For the record only: an edit of these words makes nothing stale.
+        spec["about"] = system.model_dump(include={"name", "description", "interconnect"})
         planned.setdefault(cell.stage, {})[cell.id] = Planned(
             cell, cell.id, environment, inputs, spec, fingerprint, order
         )

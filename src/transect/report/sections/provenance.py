@@ -16,8 +16,9 @@ __all__ = ["provenance_section"]
 
 # Facts that should be the same for two records to be compared.
 _FACTS = (
-    "host", "cpu_model", "sockets", "cores", "numa_nodes", "memory_bytes", "kernel", "cgroup",
-    "gpus", "mpi", "git.commit", "git.dirty",
+    "system.name", "system.description", "system.interconnect", "slurm.SLURM_JOB_NODELIST", "host",
+    "cpu_model", "sockets", "cores", "numa_nodes", "memory_bytes", "kernel", "cgroup", "gpus",
+    "mpi", "git.commit", "git.dirty",
 )  # fmt: skip
 
 
@@ -76,6 +77,7 @@ def _lookup(provenance: dict[str, Any], path: str) -> Any:
 
 
 def _title(fact: str) -> str:
+    fact = fact.replace("slurm.SLURM_JOB_NODELIST", "nodes of the job")
     return fact.replace("_bytes", "").replace("_", " ").replace(".", " ").replace("cpu", "CPU")
 
 

@@ -1,0 +1,104 @@
+"""`transect doctor --system`: a good file passes, and each wrong promise is named with its cure."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = [pytest.mark.study, pytest.mark.cluster]
+
+ACCOUNTING = True
+GOOD = """
+name: good
+scheduler: slurm
+launcher: srun
+mpi_launcher: srun
+nodes: 4
+cores_per_node: 2
+gpus_per_node: 2
+gpu_partition: gpu
+gpu_type: fake
+memory_mb_per_node: 4000
+block_minutes: 50
+account: transect
+networks: {direct: {interface: eth0}}
+scratch: /tmp
+"""
+
+
+@pytest.fixture(scope="module")
+def checkout(make_checkout):
+    return make_checkout()
+
+
+def doctor(checkout, text: str) -> tuple[int, dict[str, tuple[str, str]]]:
+    """Return the exit code, and state and detail by row."""
+    (checkout.folder / "system.yaml").write_text(text)
+    command = [sys.executable, "-m", "transect", "doctor", "--system", "system.yaml", "--json"]
+    done = subprocess.run(
+        checkout.cluster.shell(*command),
+        cwd=checkout.folder,
+        env=checkout.environment() | {"PYTHONPATH": str(checkout.folder / "src")},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        stdin=subprocess.DEVNULL,
+    )
+    sections = json.loads(done.stdout)
+    rows = [row for section in sections.values() for row in section]
+    return done.returncode, {row["name"]: (row["state"], row["detail"]) for row in rows}
+
+
+def test_a_file_that_fits_is_all_ok(checkout):
+    code, rows = doctor(checkout, GOOD)
+    bad = {name: row for name, row in rows.items() if row[0] == "wrong"}
+    assert (code, bad) == (0, {})
+    assert rows["MPI between nodes"] == ("ok", "2 ranks found each other")
+    assert rows["results folder, written from there"][0] == "ok"
+    assert rows["environment base"][0] == "ok"
+    assert not list((checkout.folder / "results").glob(".doctor*"))
+
+
+WRONG = {
+    "partition": ("partition: gpuu\n", "partition", "'gpuu' does not exist: set it to one of cpu, gpu"),
+    "time": ("block_minutes: 500\n", "cpu: minutes", "set block_minutes to 55 or less"),
+    "nodes": ("nodes: 9\n", "cpu: nodes", "9 asked, 4 offered: set nodes to 4 or less"),
+    "cores": ("cores_per_node: 64\n", "cpu: cores_per_node", "set it to 2"),
+    "memory": ("memory_mb_per_node: 9000\n", "cpu: memory_mb_per_node", "set it to 4000 or less"),
+    "gpu type": ("gpu_type: h100\n", "gpu: gpus_per_node", "the nodes offer gpu:fake:2"),
+    "constraint": ("constraint: icelake\n", "cpu: constraint icelake", "no node has it"),
+    "account": ("account: nobody\n", "account nobody", "user root has root, transect"),
+    "mpi": ("mpi_type: pmi9\n", "mpi_type pmi9", "srun offers: pmix"),
+    "network": ("networks: {ib: {interface: ib0}}\n", "network ib", "no interface 'ib0' there"),
+    "scratch": ("scratch: /nowhere\n", "scratch", "/nowhere cannot be written"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_promise_is_named_with_its_cure(checkout, name):
+    line, row, told = WRONG[name]
+    key = line.split(":")[0]
+    kept = [one for one in GOOD.splitlines() if not one.startswith(f"{key}:")]
+    code, rows = doctor(checkout, "\n".join(kept) + "\n" + line)
+    assert code == 1
+    assert rows[row][0] == "wrong", rows
+    assert told in rows[row][1]
+
+
+def test_a_results_folder_of_one_node_is_found_out(checkout, tmp_path):
+    # /dev/shm is each node's own.
+    (checkout.folder / "system.yaml").write_text(GOOD)
+    command = [sys.executable, "-m", "transect", "doctor", "--system", "system.yaml",
+               "--results", "/dev/shm/results"]  # fmt: skip
+    done = subprocess.run(
+        checkout.cluster.shell(*command), cwd=checkout.folder, capture_output=True, text=True,
+        env=checkout.environment() | {"PYTHONPATH": str(checkout.folder / "src")}, timeout=120,
+        stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "is not shared: give --results a folder that every node sees" in " ".join(
+        done.stdout.split()
+    )

@@ -1,0 +1,100 @@
+"""`transect launch` in a batch script of somebody's own, on two nodes."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+
+import pytest
+
+from checkouts import ROOT
+from clusters import eventually
+
+pytestmark = pytest.mark.cluster
+
+# Every rank says who it is and adds up the ranks' numbers over gloo.
+SUM = """
+import os, torch, torch.distributed as dist
+dist.init_process_group("gloo")
+total = torch.tensor([float(dist.get_rank())])
+dist.all_reduce(total)
+print("rank", os.environ["RANK"], "of", os.environ["WORLD_SIZE"], "local", os.environ["LOCAL_RANK"],
+      "at", os.environ["MASTER_ADDR"], "sum", int(total), flush=True)
+dist.destroy_process_group()
+"""
+WAIT = """
+import os, sys, time
+print("waiting", os.getpid(), flush=True)
+time.sleep(300)
+"""
+
+
+@pytest.fixture
+def job(cluster, tmp_path):
+    """Return a function that submits `transect launch` and gives its job and output file."""
+
+    def submit(options: str, python: str, code: str):
+        (tmp_path / "train.py").write_text(code)
+        log = tmp_path / "log"
+        (tmp_path / "job.sh").write_text(
+            f"#!/bin/bash\nexport PYTHONPATH={ROOT / 'src'}\n"
+            f"exec {sys.executable} -m transect launch {options} -- {python} {tmp_path}/train.py\n"
+        )
+        command = ("sbatch", "--parsable", "-N2", "--ntasks-per-node=2", "--mem=1500", "--no-requeue",
+                   f"--output={log}", str(tmp_path / "job.sh"))  # fmt: skip
+        return cluster.run(*command).stdout.strip(), log
+
+    yield submit
+    cluster.run("scancel", "--user=root", check=False)
+
+
+def ends(cluster, job: str, within_s: float = 60) -> str:
+    """Wait for a job's end; return its state and the exit code of its script."""
+    done = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL")
+    eventually(lambda: cluster.job_state(job) in done, within_s=within_s, what=f"job {job} ends")
+    text = cluster.run("scontrol", "show", "job", job).stdout
+    return text[text.index("ExitCode=") :].split()[0].removeprefix("ExitCode=")
+
+
+def test_ddp_on_two_nodes_finds_its_ranks(cluster, job, torch_python):
+    number, log = job(
+        "--framework torch --strategy ddp --nodes 2 --ranks-per-node 2 --network-interface eth0",
+        torch_python,
+        SUM,
+    )
+    assert ends(cluster, number) == "0:0", log.read_text()
+    lines = sorted(line for line in log.read_text().splitlines() if " rank " in line)
+    assert [line.split(" at ")[0] for line in lines] == [
+        f"[{r}] rank {r} of 4 local {r % 2}" for r in range(4)
+    ]
+    assert {line.split(" sum ")[1] for line in lines} == {"6"}
+    assert len({line.split(" at ")[1] for line in lines}) == 1
+
+
+def waiting(log) -> int:
+    return log.read_text().count("waiting") if log.exists() else 0
+
+
+def test_a_killed_rank_ends_the_others_and_gives_its_code(cluster, job, base_python):
+    options = "--framework numpy --strategy mpi-allreduce --nodes 2 --ranks-per-node 1"
+    number, log = job(options, base_python, WAIT)
+    eventually(lambda: waiting(log) == 2, within_s=60, what="two ranks")
+    ranks = [p for p, argv in cluster.processes().items()
+             if argv.endswith("train.py") and "launch" not in argv and "rank.py" not in argv]  # fmt: skip
+    begin = time.monotonic()
+    cluster.run("kill", "-9", str(ranks[0]))
+    assert ends(cluster, number) == "137:0", log.read_text()
+    assert time.monotonic() - begin < 20
+    eventually(lambda: not [a for a in cluster.processes().values() if "train.py" in a],
+               within_s=10, what="no rank left")  # fmt: skip
+
+
+def test_a_cancelled_job_leaves_no_rank(cluster, job, base_python):
+    options = "--framework numpy --strategy mpi-allreduce --nodes 2 --ranks-per-node 1"
+    number, log = job(options, base_python, WAIT)
+    eventually(lambda: waiting(log) == 2, within_s=60, what="two ranks")
+    cluster.run("scancel", f"--signal={signal.SIGTERM.name}", "--batch", number)
+    assert ends(cluster, number) != "0:0"
+    eventually(lambda: not [a for a in cluster.processes().values() if "train.py" in a],
+               within_s=10, what="no rank left")  # fmt: skip
