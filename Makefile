@@ -8,7 +8,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: report test lint bench docs setup clean
+.PHONY: report test lint bench corpus docs setup clean
 
 report: $(VENV)/.driver
 	@$(BIN)/snakemake --profile profiles/$(PROFILE) $(if $(CORES),--cores $(CORES)) \
@@ -27,6 +27,10 @@ lint: $(VENV)/.test
 # Ratios, not seconds: prints to the terminal, asserts nothing.
 bench: $(VENV)/.test
 	for file in tests/benchmarks/bench_*.py; do $(BIN)/python $$file; done
+
+# How much of what a person read in real logs the parsers find: TRANSECT_CORPUS names the folder.
+corpus: $(VENV)/.test
+	$(BIN)/python scripts/score-corpus.py
 
 # Generated pages: the record's schema and the tables of plug-ins.
 docs: $(VENV)/.driver

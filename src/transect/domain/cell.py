@@ -45,6 +45,8 @@ class Cell(BaseModel):
     batch: int | None = Field(default=None, ge=1)
     precision: str = "fp32"
     network: str | None = None
+    # Pairs of name and value, sorted by name: a benchmark's problem.
+    options: tuple[tuple[str, int | float | str], ...] = ()
     repeat: int = Field(default=0, ge=0)
 
     @property
@@ -73,12 +75,17 @@ class Cell(BaseModel):
             parts.append(f"b{self.batch}")
         if self.framework or self.runtime:
             parts.append(self.precision)
+        parts += [f"{name}{value}" for name, value in self.options]
         if self.network:
             parts.append(self.network)
         if self.repeat:
             parts.append(f"r{self.repeat}")
         readable = re.sub(r"[^A-Za-z0-9_.+-]", "-", ".".join(parts)) or self.stage
         return f"{readable}~{digest([canonical_json(self.axes())])[:8]}"
+
+    def option(self, name: str, default: int | float | str) -> int | float | str:
+        """Return a benchmark option, or its default."""
+        return dict(self.options).get(name, default)
 
     def without_repeat(self) -> Cell:
         """Return the same point with repeat 0: the key under which repeats are compared."""

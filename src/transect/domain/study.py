@@ -90,13 +90,18 @@ class Infer(_Model):
 
 
 class BenchGrid(_Model):
-    """Benchmarks that are run, over a sweep of nodes, ranks on each, threads and networks."""
+    """Benchmarks that are run, over a sweep of nodes, ranks on each, threads, networks, options."""
 
     benchmarks: Names
     threads: Counts = [1]
     ranks: Counts = [1]
     nodes: Counts = [1]
     networks: list[str | None] = Field(default=[None], min_length=1)
+    options: list[dict[str, int | float | str]] = Field(
+        default=[{}],
+        min_length=1,
+        description="one cell for each: problem sizes and the like, see docs/benchmarks.md",
+    )
 
 
 class Bench(_Model):

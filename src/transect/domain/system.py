@@ -89,6 +89,9 @@ class System(_Model):
     environments: dict[Name, EnvironmentChoice] = Field(
         default={}, description="environments that come from modules or images here"
     )
+    benchmarks: dict[Name, EnvironmentChoice] = Field(
+        default={}, description="modules or images that bring a benchmark's program"
+    )
     modules: list[str] = Field(default=[], description="loaded before every payload")
 
     @model_validator(mode="after")

@@ -75,13 +75,15 @@ class Job:
 
     def wrap(self) -> tuple[list[str], dict[str, str]]:
         """Return what goes before a command of the cell's environment, and its variables."""
-        names = [*self.spec["system"].get("modules", ()), *(self.environment.get("modules") or ())]
-        argv, variables = modules(names)
-        scratch = self.spec["system"].get("scratch")
+        system = self.spec["system"]
+        program = system.get("program") or {}
+        own = [*(self.environment.get("modules") or ()), *(program.get("modules") or ())]
+        argv, variables = modules([*system.get("modules", ()), *own])
+        scratch = system.get("scratch")
         if scratch:
             # The variables are the job's: the same on each of its nodes.
             variables = variables | {"TMPDIR": os.path.expandvars(scratch)}
-        image = self.environment.get("image")
+        image = self.environment.get("image") or program.get("image")
         if image:
             folders = [str(ROOT), str(self.paths.results), str(self.spec_file.parent)]
             gpus = self.cell.device == "cuda" or self.cell.provider == "cuda"

@@ -75,7 +75,11 @@ def _check_names(study: Study, where: Path) -> None:
                 )
     for number, bench in enumerate(study.bench.grids):
         for name in bench.benchmarks:
-            BENCHMARKS.get(name, f"{where}: bench.grids.{number}.benchmarks")
+            known = BENCHMARKS.get(name, f"{where}: bench.grids.{number}.benchmarks").options
+            for key in sorted({key for options in bench.options for key in options}):
+                if key not in known:
+                    text = f"{where}: bench.grids.{number}.options"
+                    raise unknown_name(f"option of {name}", key, known, text)
 
 
 def _train(study: Study, parameters: dict[str, Parameters]) -> list[Cell]:
@@ -152,11 +156,11 @@ def expand(study: Study, where: Path) -> tuple[list[Cell], dict[str, Parameters]
     cells += [
         Cell(
             stage="bench", benchmark=name, threads=threads, nodes=nodes, ranks_per_node=ranks,
-            network=network, repeat=repeat,
+            network=network, options=tuple(sorted(options.items())), repeat=repeat,
         )
         for grid in study.bench.grids
-        for name, threads, ranks, nodes, network in product(
-            grid.benchmarks, grid.threads, grid.ranks, grid.nodes, grid.networks
+        for name, threads, ranks, nodes, network, options in product(
+            grid.benchmarks, grid.threads, grid.ranks, grid.nodes, grid.networks, grid.options
         )
         for repeat in range(study.bench.repeats)
     ]  # fmt: skip

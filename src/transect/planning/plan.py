@@ -192,6 +192,8 @@ def _system_spec(cell: Cell, system: System) -> dict[str, Any]:
         name = cell.network or system.network
         if name is not None and cell.ranks > 1:
             spec["network"] = system.networks[name].model_dump(exclude={"description"})
+    if cell.benchmark in system.benchmarks:
+        spec["program"] = system.benchmarks[str(cell.benchmark)].model_dump(exclude={"python"})
     if system.modules:
         spec["modules"] = system.modules
     if system.scratch:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+
+from transect.domain.errors import MissingDependency
 from transect.domain.record import Cause
 from transect.execution.job import Job, Result
 from transect.execution.stages import STAGES
@@ -16,6 +19,16 @@ from transect.launch.processes import Outcome
 __all__ = ["Bench"]
 
 
+def _need_program(job: Job, program: str | None) -> None:
+    """Raise MissingDependency when a benchmark's program is neither here nor brought along."""
+    if program is None or job.spec["system"].get("program") or shutil.which(program):
+        return
+    raise MissingDependency(
+        f"{program} is not on PATH: install it, or name modules or an image for "
+        f"'{job.cell.benchmark}' under `benchmarks` in the system file"
+    )
+
+
 @STAGES.register("bench")
 class Bench:
     """Runs a registered benchmark."""
@@ -26,6 +39,7 @@ class Bench:
         """All ranks through the system's launcher, or one process that starts mpiexec itself."""
         assert job.cell.benchmark
         benchmark = BENCHMARKS.get(job.cell.benchmark)
+        _need_program(job, benchmark.program)
         if benchmark.prefix_starts_ranks:
             return ranks(job, benchmark.command(job.cell, job.folder, job.python, []), "mpi")
         mpiexec = find_mpiexec(job.bin)

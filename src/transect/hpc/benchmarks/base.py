@@ -25,6 +25,10 @@ class Benchmark(Protocol):
     # Whether `mpiexec` of `command` is to be a launcher that starts all ranks of the cell on all
     # its nodes already, e.g. `["srun", "--nodes=2", "--ntasks=2", "--mpi=pmix"]`.
     prefix_starts_ranks: ClassVar[bool] = False
+    # The program that has to be on PATH, unless the system file names modules or an image for it.
+    program: ClassVar[str | None] = None
+    # What `options` of a study may name, each with what it means and its default.
+    options: ClassVar[dict[str, str]] = {}
 
     def supports(self, cell: Cell) -> str | None:
         """Return why the cell cannot be run here, or None when it can."""
