@@ -331,6 +331,32 @@ def test_a_queue_that_is_full_for_a_while_is_waited_for(checkout):
     assert "Error in rule" not in text
 
 
+def test_a_job_that_is_refused_for_good_ends_in_a_report(checkout):
+    name = "refused"
+    checkout.study(WAITING.format(name=name, repeats=1).replace("test-waits", "test-edited"),
+                   f"{name}.yaml")  # fmt: skip
+    system = (checkout.folder / "config/systems/virtual-cluster.yaml").read_text()
+    mine = checkout.folder / "mine.yaml"
+    mine.write_text(system + "account: nobody\n")
+    arguments = ("--config", f"study={name}.yaml", "system=mine.yaml")
+    text = checkout.start(*arguments).ends(60, code=1)
+    records = checkout.records(name)
+    assert {r["cause"] for c, r in records.items() if not c.startswith("train")} == {"scheduler"}
+    assert {r["cause"] for c, r in records.items() if c.startswith("train")} == {
+        "missing-dependency"
+    }
+    assert "nobody" in records["data/iris-mlp-ce"]["message"], records["data/iris-mlp-ce"][
+        "message"
+    ]
+    assert (checkout.folder / "results" / name / "report.html").exists()
+    assert "`transect retry` runs them again" in text
+    mine.write_text(system + "account: transect\n")
+    told = checkout.transect("retry", f"results/{name}", "--skipped").stdout
+    assert "4 records" in told
+    checkout.start(*arguments).ends(90)
+    assert set(causes(checkout, name).values()) == {"ok"}
+
+
 def test_states_that_cannot_be_asked_are_asked_again(checkout):
     """The stock executor drops its jobs when sacct fails often enough, and waits for ever.
 

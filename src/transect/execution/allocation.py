@@ -105,6 +105,19 @@ def _join(server: socket.socket, token: str, hosts: list[str]) -> dict[str, sock
     return found
 
 
+def _end(step: subprocess.Popen[str]) -> None:
+    """Let a step end by itself, then make it."""
+    assert step.stdin is not None
+    step.stdin.close()
+    for ask_to_end in (lambda: None, step.terminate, step.kill):
+        ask_to_end()
+        try:
+            step.wait(timeout=5)
+            return
+        except subprocess.TimeoutExpired:
+            continue
+
+
 @contextmanager
 def open_guard() -> Iterator[Guard]:
     """Yield a guard over every node of the allocation; over this one outside of Slurm.
@@ -125,22 +138,15 @@ def open_guard() -> Iterator[Guard]:
             sys.executable, "-m", "transect.measure.watcher", "--connect", here,
         ]  # fmt: skip
         # The token goes by standard input: an argument would be there for all to read.
-        watcher = subprocess.Popen(command, stdin=subprocess.PIPE, text=True)
-        assert watcher.stdin is not None
+        watchers = subprocess.Popen(command, stdin=subprocess.PIPE, text=True)
+        connections: dict[str, socket.socket] = {}
         try:
-            watcher.stdin.write(token + "\n")
-            watcher.stdin.flush()
+            assert watchers.stdin is not None
+            watchers.stdin.write(token + "\n")
+            watchers.stdin.flush()
             connections = _join(server, token, hosts)
             yield AllocationGuard(hosts, connections)
         finally:
-            for connection in list(locals().get("connections", {}).values()):
+            for connection in connections.values():
                 connection.close()
-            watcher.stdin.close()
-            try:
-                watcher.wait(timeout=5)
-            except subprocess.TimeoutExpired:
-                watcher.terminate()
-                try:
-                    watcher.wait(timeout=5)
-                except subprocess.TimeoutExpired:
-                    watcher.kill()
+            _end(watchers)

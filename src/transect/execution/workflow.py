@@ -30,6 +30,8 @@ from transect.planning.sources import report_hash
 
 __all__ = ["Flow", "open_flow"]
 
+# Set for everything that one run of Snakemake starts.
+SESSION = "TRANSECT_SNAKEMAKE"
 _CONFIG_KEYS = {"study", "system", "results", "strict"}
 
 
@@ -83,6 +85,8 @@ class Flow:
 
     def _forget_broken_blocks(self) -> None:
         """Drop the stamp of a block that lacks a record: somebody deleted it to have it again."""
+        if SESSION in os.environ:
+            return  # a job's own Snakemake: other blocks are none of its business
         for block in self._blocks:
             stamp = Path(self.block_stamp(block))
             records = (self._plan.paths.record(p.cell.stage, p.id) for p in block.cells)
@@ -249,13 +253,13 @@ def open_flow(config: dict[str, Any]) -> Flow:
     try:
         flow = Flow(config, folder)
         # A job's own Snakemake runs what the main one planned, whatever was edited since.
-        if "TRANSECT_SNAKEMAKE" not in os.environ:
+        if SESSION not in os.environ:
             flow.before_run()
     except TransectError as error:
         _leave(error)
     # A job's own Snakemake must not take the main one's place.
-    if "TRANSECT_SNAKEMAKE" not in os.environ:
-        os.environ["TRANSECT_SNAKEMAKE"] = f"{os.getpid()}:{os.uname().nodename}"
+    if SESSION not in os.environ:
+        os.environ[SESSION] = f"{os.getpid()}:{os.uname().nodename}"
         told = clear_stale_locks(folder)
         if told:
             print(f"[transect] {told}", file=sys.stderr)

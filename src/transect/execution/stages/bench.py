@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
-
 from transect.domain.errors import MissingDependency
 from transect.domain.record import Cause
 from transect.execution.job import Job, Result
 from transect.execution.stages import STAGES
 from transect.execution.stages._common import ranks
 from transect.execution.stages.ingest import result_of
-from transect.hpc.benchmarks.base import BENCHMARKS
+from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
 from transect.hpc.ingest import ingest
 from transect.launch import Request
 from transect.launch.launchers.mpiexec import find_mpiexec, mpiexec_prefix
@@ -19,14 +17,24 @@ from transect.launch.processes import Outcome
 __all__ = ["Bench"]
 
 
-def _need_program(job: Job, program: str | None) -> None:
-    """Raise MissingDependency when a benchmark's program is neither here nor brought along."""
-    if program is None or job.spec["system"].get("program") or shutil.which(program):
-        return
-    raise MissingDependency(
-        f"{program} is not on PATH: install it, or name modules or an image for "
-        f"'{job.cell.benchmark}' under `benchmarks` in the system file"
-    )
+def _program(job: Job, benchmark: Benchmark) -> str:
+    """Return what the benchmark runs: its program, or the Python of its environment.
+
+    Raises MissingDependency when its program is neither here nor brought along.
+    """
+    names = benchmark.programs(job.cell)
+    if not names:
+        return job.python
+    if job.spec["system"].get("program"):
+        # Looked up by each rank, after modules are loaded or inside the image.
+        return names[0]
+    found = benchmark.find(job.cell)
+    if found is None:
+        raise MissingDependency(
+            f"{' or '.join(names)} is not on PATH: install it, or name modules or an image for "
+            f"'{job.cell.benchmark}' under `benchmarks` in the system file"
+        )
+    return found
 
 
 @STAGES.register("bench")
@@ -39,13 +47,13 @@ class Bench:
         """All ranks through the system's launcher, or one process that starts mpiexec itself."""
         assert job.cell.benchmark
         benchmark = BENCHMARKS.get(job.cell.benchmark)
-        _need_program(job, benchmark.program)
+        program = _program(job, benchmark)
         if benchmark.prefix_starts_ranks:
-            return ranks(job, benchmark.command(job.cell, job.folder, job.python, []), "mpi")
+            return ranks(job, benchmark.command(job.cell, job.folder, program, []), "mpi")
         mpiexec = find_mpiexec(job.bin)
         prefix = mpiexec_prefix(mpiexec) if mpiexec else []
         wrap, variables = job.wrap()
-        command = benchmark.command(job.cell, job.folder, job.python, prefix)
+        command = benchmark.command(job.cell, job.folder, program, prefix)
         return "plain", Request(
             command=command,
             threads=job.cell.threads,
