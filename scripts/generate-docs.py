@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from transect.domain import study, system
+from transect.domain.cell import Cell
 from transect.domain.files import write_if_changed
 from transect.domain.metrics import METRICS
 from transect.domain.paths import ROOT
@@ -32,10 +33,15 @@ from transect.training.frameworks import FRAMEWORKS
 from transect.training.strategies import STRATEGIES
 from transect.training.workloads import WORKLOADS, Parameters
 
+# The tests load this file by its path.
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from key_meanings import MEANINGS
+
 DOCS = ROOT / "docs"
 _NOTE = "<!-- Made by scripts/generate-docs.py from the code: edit that, then `make docs`. -->"
-_KEYS_START = "<!-- generated keys: start -->"
-_KEYS_END = "<!-- generated keys: end -->"
+_START = "<!-- generated keys: start -->"
+_END = "<!-- generated keys: end -->"
 
 _REGISTRIES: tuple[Registry[Any], ...] = (
     FRAMEWORKS, STRATEGIES, WORKLOADS, DATASETS, EXPORTERS, RUNTIMES, PARSERS, BENCHMARKS,
@@ -58,71 +64,6 @@ _MODELS: tuple[tuple[str, str, type[BaseModel]], ...] = (
     ("networks.NAME", "networks.NAME", system.Network),
     ("environments.NAME", "environments.NAME", system.EnvironmentChoice),
 )
-
-# What a field means where the model itself does not say: a description in the model wins.
-_MEANINGS = {
-    "Study.name": "names the folder `results/NAME`",
-    "Study.title": "heading of the report; the name when empty",
-    "Study.questions": "what the report is to answer; shown at its top",
-    "Study.seed": "of the split, initial weights, batch order and order of cells",
-    "Study.limits": "what one cell may use",
-    "Study.workloads": "hyper-parameters that replace a workload's own, by workload",
-    "Study.train": "training cells",
-    "Study.export": "ONNX exports",
-    "Study.infer": "inference cells",
-    "Study.bench": "benchmarks that are run",
-    "Study.ingest": "logs of benchmarks that ran elsewhere",
-    "Limits.seconds": "wall-clock time of one cell's payload",
-    "TrainGrid.workloads": "names from [plugins.md](plugins.md#workload)",
-    "TrainGrid.frameworks": "names from [plugins.md](plugins.md#framework)",
-    "TrainGrid.strategies": "names from [plugins.md](plugins.md#strategy)",
-    "TrainGrid.ranks": "ranks per node",
-    "TrainGrid.nodes": "nodes; more than one needs a launcher that can",
-    "TrainGrid.threads": "threads per rank",
-    "TrainGrid.precisions": "`fp32` or `fp64`, as the framework supports",
-    "TrainGrid.device": "`cpu` or `cuda`",
-    "Train.repeats": "runs of each cell, each with its own initial weights and batch order",
-    "Train.grids": "see below",
-    "Export.workloads": "each must be trained by `framework` with `single` on one CPU rank, one thread",
-    "Export.framework": "whose weights are exported",
-    "Export.exporters": "names from [plugins.md](plugins.md#exporter)",
-    "InferGrid.workloads": "each must stand in `export.workloads`",
-    "InferGrid.runtimes": "names from [plugins.md](plugins.md#runtime)",
-    "InferGrid.exporters": "each must stand in `export.exporters`; not used by runtimes without ONNX",
-    "InferGrid.providers": "`cpu` or `cuda`",
-    "InferGrid.batches": "samples per call",
-    "InferGrid.threads": "intra-operator threads",
-    "Infer.repeats": "runs of each cell",
-    "Infer.warmup": "calls before the measurement, thrown away",
-    "Infer.min_runs": "least number of timed calls",
-    "Infer.max_seconds": "cap on the timed part, once `min_runs` are done",
-    "Infer.grids": "see below",
-    "BenchGrid.benchmarks": "names from [plugins.md](plugins.md#benchmark)",
-    "BenchGrid.threads": "threads",
-    "BenchGrid.ranks": "ranks on each node",
-    "Bench.repeats": "runs of each cell",
-    "Bench.grids": "see below",
-    "Ingest.paths": "files or folders, relative to the study file",
-    "Parameters.epochs": "passes over the training part",
-    "Parameters.learning_rate": "of SGD",
-    "Parameters.momentum": "v = momentum v + g; w -= learning_rate v",
-    "Parameters.weight_decay": "g += weight_decay w",
-    "Parameters.loss": "mean over the batch; `mse` is half the squared distance to one-hot",
-    "Parameters.test_fraction": "share of each class that is kept for testing",
-    "Parameters.dataset_options": "passed to the dataset's `load`",
-    "System.name": "names the system",
-    "System.description": "for people",
-    "System.gpus_per_node": "cells that need more are refused",
-    "System.account": "`sbatch --account`",
-    "System.partition": "`sbatch --partition`; null: the cluster's default",
-    "System.qos": "`sbatch --qos`",
-    "System.constraint": "`sbatch --constraint`",
-    "System.interconnect": "for people",
-    "System.scheduler": "`slurm` puts cells into jobs",
-    "Network.description": "for people",
-    "BenchGrid.nodes": "nodes; ranks are on each",
-    "BenchGrid.networks": "as in training grids",
-}
 
 
 def _cell(text: object) -> str:
@@ -169,6 +110,43 @@ def plugins_page() -> str:
             columns.remove("environment")
         parts += [f"## {registry.kind}", _table(columns, rows)]
     return "\n\n".join(parts) + "\n"
+
+
+def _programs(name: str) -> str:
+    """Return what a benchmark runs: the names of its program, or a probe of ours."""
+    names = BENCHMARKS.get(name).programs(Cell(stage="bench", benchmark=name))
+    return " or ".join(f"`{one}`" for one in names) or "a probe of transect"
+
+
+def benchmarks_block() -> str:
+    """Return the tables of docs/benchmarks.md: parsers, benchmarks that are run, their options."""
+    ours = ROOT / "src"
+    parsers = [
+        [f"`{name}`", PARSERS.get(name).description]
+        for name in PARSERS
+        if PARSERS.source(name).is_relative_to(ours)
+    ]
+    rows, options = [], []
+    for name in BENCHMARKS:
+        if not BENCHMARKS.source(name).is_relative_to(ours):
+            continue
+        one = BENCHMARKS.get(name)
+        environment = f"`{one.environment}`" if one.environment else "the system's own"
+        about = [_first_line(type(one)), _programs(name), environment, f"`{one.parser}`"]
+        rows.append([f"`{name}`", *about])
+        options += [[f"`{name}`", f"`{key}`", text] for key, text in one.options.items()]
+    parts = [
+        _START,
+        _NOTE,
+        "### Parsers",
+        _table(["name", "reads"], parsers),
+        "### Benchmarks that transect runs",
+        _table(["name", "what", "program", "environment", "parser"], rows),
+        "### Options of benchmarks",
+        _table(["benchmark", "option", "meaning"], options),
+        _END,
+    ]
+    return "\n\n".join(parts)
 
 
 def metrics_page() -> str:
@@ -219,7 +197,7 @@ def _model_rows(model: type[BaseModel], prefix: str) -> list[list[str]]:
     required = set(schema.get("required", ()))
     rows = []
     for key, one in schema["properties"].items():
-        meaning = one.get("description") or _MEANINGS.get(f"{model.__name__}.{key}")
+        meaning = one.get("description") or MEANINGS.get(f"{model.__name__}.{key}")
         if not meaning:
             raise SystemExit(
                 f"generate-docs: {model.__name__}.{key} has no description: give its Field one"
@@ -231,21 +209,21 @@ def _model_rows(model: type[BaseModel], prefix: str) -> list[list[str]]:
 
 def keys_block() -> str:
     """Return the tables of the study's and the system's keys."""
-    parts = [_KEYS_START, _NOTE]
+    parts = [_START, _NOTE]
     for title, prefix, model in _MODELS:
         table = _table(["key", "type", "default", "meaning"], _model_rows(model, prefix))
         parts += [f"### {title}", _first_line(model), table]
-    return "\n\n".join([*parts, _KEYS_END])
+    return "\n\n".join([*parts, _END])
 
 
-def studies_page() -> str:
-    """Return docs/studies.md with its generated part replaced; the rest is written by hand."""
-    page = (DOCS / "studies.md").read_text(encoding="utf-8")
-    before, start, rest = page.partition(_KEYS_START)
-    _, end, after = rest.partition(_KEYS_END)
+def _with_block(name: str, block: str) -> str:
+    """Return a page of docs/ with its generated part replaced; the rest is written by hand."""
+    page = (DOCS / name).read_text(encoding="utf-8")
+    before, start, rest = page.partition(_START)
+    _, end, after = rest.partition(_END)
     if not (start and end):
-        raise SystemExit(f"generate-docs: docs/studies.md has no {_KEYS_START} … {_KEYS_END}")
-    return before + keys_block() + after
+        raise SystemExit(f"generate-docs: docs/{name} has no {_START} … {_END}")
+    return before + block + after
 
 
 def _schema(model: type[BaseModel]) -> str:
@@ -259,8 +237,9 @@ def pages() -> dict[Path, str]:
         DOCS / "study.schema.json": _schema(study.Study),
         DOCS / "system.schema.json": _schema(system.System),
         DOCS / "plugins.md": plugins_page(),
+        DOCS / "benchmarks.md": _with_block("benchmarks.md", benchmarks_block()),
         DOCS / "metrics.md": metrics_page(),
-        DOCS / "studies.md": studies_page(),
+        DOCS / "studies.md": _with_block("studies.md", keys_block()),
     }
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
-from pathlib import Path
 
 import pytest
 
-from checkouts import ROOT
 from clustered import PLUGINS
 
 pytestmark = [pytest.mark.study, pytest.mark.cluster]
@@ -195,6 +193,31 @@ def test_a_learning_rate_reruns_training_and_keeps_the_data(ran):
     assert len(cells) == 2 + 14
 
 
+def test_an_edited_pin_makes_the_environment_and_all_its_blocks_stale(ran):
+    checkout, _ = ran
+    path = checkout.folder / "envs/base/requirements.txt"
+    kept = path.read_text()
+    path.write_text(kept.replace("numpy==", "# a pin\nnumpy=="))
+    text = checkout.start(*CONFIG, "-n").ends(60)
+    path.write_text(kept)
+    stale = {
+        rule for rule in ("make_environment", *GOLDEN) if re.search(rf"^{rule} +1$", text, re.M)
+    }
+    assert stale == {"make_environment", *GOLDEN}
+    assert not re.search(r"^ingest_logs +1$", text, re.M)
+
+
+def test_an_edited_report_submits_no_job(ran):
+    checkout, _ = ran
+    report, jobs = checkout.folder / "results/onslurm/report.html", len(checkout.cluster.jobs())
+    old = report.stat().st_mtime_ns
+    style = next((checkout.folder / "src/transect/report/templates").glob("*.css"))
+    style.write_text(style.read_text() + "\n/* edited */\n")
+    assert again(checkout) == set()
+    assert report.stat().st_mtime_ns > old
+    assert len(checkout.cluster.jobs()) == jobs
+
+
 def test_the_queue_is_none_of_a_cells_business(ran):
     checkout, _ = ran
     # More minutes for each job: nothing is measured again.
@@ -207,4 +230,4 @@ def test_the_report_shows_nodes_and_communication(ran):
     checkout, _ = ran
     text = (checkout.folder / "results/onslurm/report.html").read_text()
     assert 'id="communication"' in text
-    assert Path(ROOT / "config/systems/virtual-cluster.yaml").exists()
+    assert "2x2 ranks" in text and "alpha-beta" in text

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,12 +12,18 @@ from types import SimpleNamespace
 import pytest
 
 from transect.domain.cell import Cell
+from transect.domain.errors import MissingDependency
+from transect.execution.job import Job, load_job
+from transect.execution.stages import STAGES
 from transect.hpc.base import PARSERS
 from transect.hpc.benchmarks import hpcc
 from transect.hpc.benchmarks.base import BENCHMARKS
 from transect.hpc.ingest import ingest
 from transect.hpc.probes.common import available_memory, last_level_cache
 from transect.hpc.probes.memory_bandwidth import plan_array_bytes
+from transect.launch import LAUNCHERS
+from transect.launch.processes import run
+from transect.planning.plan import make_plan
 
 MIB = 1 << 20
 
@@ -52,25 +60,22 @@ def test_hpcc_input_uses_every_rank(ranks: int, grid: tuple[int, int]) -> None:
     assert lines[31].startswith("#####"), "the separator is line 32"
 
 
-def test_hpcc_says_when_it_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "/nowhere")
-    assert BENCHMARKS.get("hpcc").supports(cell("hpcc")) == "hpcc is not on PATH"
-
-
-def test_hpcc_is_started_by_the_launcher_beside_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_hpcc_is_started_by_the_launcher_beside_it(tmp_path: Path) -> None:
     for name in ("hpcc", "mpiexec"):
-        (tmp_path / name).write_text("#!/bin/sh\n")
-        (tmp_path / name).chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
+        (tmp_path / name).touch()
     (tmp_path / "hpccoutf.txt").write_text("old")
-    two = cell("hpcc", ranks_per_node=2)
-    argv = BENCHMARKS.get("hpcc").command(two, tmp_path, "python", ["/env/mpiexec", "--x"])
-    assert argv == [str(tmp_path / "mpiexec"), "--x", "-n", "2", str(tmp_path / "hpcc")]
+    program = str(tmp_path / "hpcc")
+    two = cell("hpcc", ranks_per_node=2, options=(("N", 500), ("NB", 40)))
+    argv = BENCHMARKS.get("hpcc").command(two, tmp_path, program, ["/env/mpiexec", "--x"])
+    assert argv == [str(tmp_path / "mpiexec"), "--x", "-n", "2", program]
     assert not (tmp_path / "hpccoutf.txt").exists(), "the program would append to it"
-    argv = BENCHMARKS.get("hpcc").command(two, tmp_path, "python", ["srun"])
-    assert argv == ["srun", "-n", "2", str(tmp_path / "hpcc")]
+    lines = (tmp_path / "hpccinf.txt").read_text().splitlines()
+    assert (lines[5].split()[0], lines[7].split()[0]) == ("500", "40")
+    argv = BENCHMARKS.get("hpcc").command(two, tmp_path, program, ["srun"])
+    assert argv == ["srun", "-n", "2", program]
+    # Modules or an image bring the MPI with the program.
+    argv = BENCHMARKS.get("hpcc").command(two, tmp_path, "hpcc", ["/env/mpiexec"])
+    assert argv == ["mpiexec", "-n", "2", "hpcc"]
 
 
 @pytest.mark.parametrize(
@@ -162,3 +167,88 @@ def test_a_probe_that_finds_a_wrong_array_says_so(capsys: pytest.CaptureFixture[
         patch.setattr(probe._Arrays, "run", run)
         assert probe.main(["--array-bytes", "8000", "--seconds", "0"]) == 1
     assert "status: invalid: " in capsys.readouterr().out
+
+
+def make_job(tmp_path: Path, benchmark: str, grid: str, system: str = "") -> Job:
+    bench = f"bench: {{grids: [{{benchmarks: [{benchmark}], {grid}}}]}}"
+    (tmp_path / "study.yaml").write_text(f"name: installed\n{bench}\n")
+    (tmp_path / "system.yaml").write_text(f"name: here\n{system}")
+    plan = make_plan(tmp_path / "study.yaml", tmp_path / "system.yaml", tmp_path / "results")
+    plan.write_specs()
+    (planned,) = plan.stage("bench").values()
+    job = load_job(plan.paths.spec("bench", planned.id), tmp_path / "results")
+    job.folder.mkdir(parents=True)
+    return job
+
+
+# A stand-in that reads N, NB, P and Q where HPL does, and prints what HPL 2.3 would.
+XHPL = r"""
+word() { sed -n "$1p" HPL.dat | awk '{print $1}'; }
+n=$(word 6) nb=$(word 8) p=$(word 11) q=$(word 12)
+echo "HPLinpack 2.3  --  High-Performance Linpack benchmark  --   December 2, 2018"
+printf 'N      : %7d\nNB     : %7d\nP      : %7d\nQ      : %7d\n' "$n" "$nb" "$p" "$q"
+echo "- Computational tests pass if scaled residuals are less than                16.0"
+echo "T/V                N    NB     P     Q               Time                 Gflops"
+awk -v n="$n" -v nb="$nb" -v p="$p" -v q="$q" 'BEGIN {
+  printf "WR11C2R4  %10d %5d %5d %5d %18.2f %22.4e\n", n, nb, p, q, 2, (2/3*n + 3/2)*n*n/2/1e9 }'
+echo "||Ax-b||_oo/(eps*(||A||_oo*||x||_oo+||b||_oo)*N)=   1.13100920e-03 ...... PASSED"
+echo "Finished      1 tests with the following results:"
+echo "              1 tests completed and passed residual checks,"
+echo "              0 tests completed and failed residual checks,"
+echo "              0 tests skipped because of illegal input values."
+echo "End of Tests."
+"""
+
+
+def test_a_cell_of_hpl_from_its_study_to_its_number(tmp_path, monkeypatch) -> None:
+    xhpl = tmp_path / "bin" / "xhpl"
+    xhpl.parent.mkdir()
+    xhpl.write_text(f"#!/bin/sh\n{XHPL}")
+    xhpl.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    job = make_job(tmp_path, "hpl", "options: [{N: 3840}]")
+    stage = STAGES.get("bench")
+    name, request = stage.prepare(job)
+    assert (name, request.rendezvous, request.command) == ("mpiexec", "mpi", [str(xhpl)])
+    # One rank needs no launcher of MPI.
+    commands = LAUNCHERS.get("plain").processes(request)
+    outcome = run(commands, log=job.log, cwd=job.folder, seconds=60)
+    result = stage.collect(job, outcome)
+    assert (result.status.value, result.message) == ("ok", "")
+    (metric,) = [one for one in result.metrics if one.name == "flops"]
+    assert metric.value == pytest.approx((2 / 3 * 3840 + 1.5) * 3840**2 / 2, rel=1e-4)
+    (told,) = result.details["runs"]
+    assert (told["parameters"]["N"], told["parameters"]["NB"]) == (3840, 192)
+
+
+def test_a_missing_program_is_a_missing_dependency(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    job = make_job(tmp_path, "stream", "threads: [2]")
+    with pytest.raises(
+        MissingDependency, match=r"stream_c.exe or stream is not on PATH: .*'stream'"
+    ):
+        STAGES.get("bench").prepare(job)
+
+
+@pytest.mark.parametrize("name", ["stream", "hpl", "hpcc"])
+def test_modules_bring_a_program_that_is_not_here(name, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    system = f"benchmarks: {{{name}: {{modules: [site/{name}]}}}}\n"
+    job = make_job(tmp_path, name, "options: [{}]", system)
+    _, request = STAGES.get("bench").prepare(job)
+    assert request.command == [BENCHMARKS.get(name).programs(job.cell)[0]]
+    assert request.variables["TRANSECT_MODULES"] == f"site/{name}" and request.wrap[0] == "bash"
+
+
+@pytest.mark.skipif(shutil.which("hpcc") is None, reason="hpcc is not on PATH")
+def test_a_cell_of_hpcc_runs_with_its_options(tmp_path) -> None:
+    job = make_job(tmp_path, "hpcc", "ranks: [2], options: [{N: 500, NB: 50}]")
+    stage = STAGES.get("bench")
+    name, request = stage.prepare(job)
+    commands = LAUNCHERS.get(name).processes(request)
+    outcome = run(commands, log=job.log, cwd=job.folder, seconds=120)
+    result = stage.collect(job, outcome)
+    assert (result.status.value, result.message) == ("ok", ""), job.log.read_text()
+    (told,) = result.details["runs"]
+    assert (told["parameters"]["HPL_N"], told["parameters"]["HPL_NB"]) == (500, 50)
+    assert told["parameters"]["CommWorldProcs"] == 2

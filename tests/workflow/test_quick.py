@@ -44,7 +44,8 @@ def test_nothing_fails_and_only_what_this_machine_lacks_is_skipped(results):
     summary = json.loads((results / "summary.json").read_text())
     assert summary["counts"]["failed"] == 0, summary["failures"]
     reasons = {one["message"] for one in summary["failures"]}
-    assert reasons <= {"no CUDA device", "hpcc is not on PATH"}, reasons
+    reasons = {reason for reason in reasons if not reason.startswith("hpcc is not on PATH")}
+    assert reasons <= {"no CUDA device"}, reasons
     assert summary["problems"] == []
     assert summary["findings"]
 

@@ -16,6 +16,10 @@ from transect.domain.record import Record, Status
 __all__ = ["Bound", "Rate", "Rates", "run_bound", "step_bound"]
 
 
+# Benchmarks that compute in fp64 whatever their cell says.
+_DOUBLE = frozenset({"hpl", "hpcc", "hpcg"})
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rate:
     """The best rate that a benchmark showed: FLOP/s or B/s on one node with so many threads."""
@@ -73,21 +77,26 @@ class Rates:
         """Return the highest rate with exactly that many threads, or None.
 
         For `flops` a benchmark of another precision is no bound: a label that names a
-        precision, or else the cell's precision, has to match.
+        precision, a benchmark that has but one, or else the cell's precision, has to match.
         """
         found = self._found.get((name, threads), [])
         if name == "flops":
-            known = {"fp16", "bf16", "fp32", "fp64"}
-            found = [
-                (rate, cell_precision)
-                for rate, cell_precision in found
-                if (rate.label if rate.label in known else cell_precision) == precision
-            ]
+            found = [pair for pair in found if _precision(*pair) == precision]
         return max((rate for rate, _ in found), key=lambda rate: rate.value, default=None)
 
     def threads(self) -> list[int]:
         """Return the thread counts for which there is any rate."""
         return sorted({threads for _, threads in self._found})
+
+
+def _precision(rate: Rate, cell_precision: str) -> str:
+    """Return the precision of a rate of arithmetic, as its label or its benchmark tells it."""
+    label = (rate.label or "").lower()
+    if label in ("fp16", "bf16", "fp32", "fp64"):
+        return label
+    if "sgemm" in label:
+        return "fp32"
+    return "fp64" if "dgemm" in label or rate.benchmark in _DOUBLE else cell_precision
 
 
 def step_bound(group: Group, rates: Rates) -> Bound | None:

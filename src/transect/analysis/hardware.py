@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Any
 
 from transect.domain.cell import Cell
@@ -20,6 +22,9 @@ class BenchmarkValue:
 
     `name` is the registry's where the number could be converted to the registry's unit, else
     the log's own. `placement` says how several ranks were placed, and the network between them.
+    `series` is the label without a message or problem size, which stands in `size`. `printed` holds
+    the log's own digits and unit. `nodes` and `ranks` are known for what ran here. `run` tells the
+    runs of one study apart.
     """
 
     stage: str
@@ -39,6 +44,16 @@ class BenchmarkValue:
     parameters: dict[str, Any]
     warnings: tuple[str, ...]
     placement: str = ""
+    system: str = ""
+    series: str = ""
+    phase: str = ""
+    size: int | None = None
+    printed: str = ""
+    direction: str = ""
+    nodes: int | None = None
+    ranks: int | None = None
+    options: str = ""
+    run: str = ""
 
 
 def benchmark_values(records: Iterable[Record]) -> list[BenchmarkValue]:
@@ -58,8 +73,8 @@ def benchmark_values(records: Iterable[Record]) -> list[BenchmarkValue]:
             # The record's own metrics are the valid runs of a bench record already; an ingest
             # record joins many files, and only its runs tell which number is whose.
             entries = [run for run in entries if not _is_valid(run)]
-        for run in entries:
-            rows += _from_run(record, run)
+        for number, run in enumerate(entries):
+            rows += _from_run(record, run, number)
     return rows
 
 
@@ -69,26 +84,100 @@ def _is_valid(run: dict[str, Any]) -> bool:
 
 def _from_metrics(record: Record) -> list[BenchmarkValue]:
     status = record.status.value
-    return [
-        BenchmarkValue(
-            stage=record.stage, cell_id=record.cell_id,
-            benchmark=record.cell.benchmark or record.cell.source or "",
-            variant="", version="", where="", valid=status == "ok", status=status,
-            reason=record.message, name=one.name, label=one.label or "", value=one.value,
-            unit=one.unit, threads=record.cell.threads, parameters={}, warnings=(),
-            placement=_placement(record.cell),
-        )
-        for one in record.metrics
-    ]  # fmt: skip
+    printed = _printed(record)
+    rows = []
+    for one in record.metrics:
+        run, log = printed.get((one.name, one.value), ({}, {}))
+        told = run.get("parameters")
+        parameters = dict(record.cell.options) | (told if isinstance(told, dict) else {})
+        rows.append(
+            BenchmarkValue(
+                stage=record.stage, cell_id=record.cell_id,
+                benchmark=record.cell.benchmark or record.cell.source or "",
+                variant="", version="", where="", valid=status == "ok", status=status,
+                reason=record.message, name=one.name, label=one.label or "", value=one.value,
+                unit=one.unit, threads=record.cell.threads, parameters=parameters, warnings=(),
+                direction=one.direction.value, run=record.cell_id,
+                **_series(log, one.label or ""), **_place(record),
+            )
+        )  # fmt: skip
+    return rows
 
 
-def _from_run(record: Record, run: dict[str, Any]) -> list[BenchmarkValue]:
+def _printed(record: Record) -> dict[tuple[str, float | None], tuple[dict[str, Any], Any]]:
+    """Find the run and the log's own number behind each metric of a bench record."""
+    found: dict[tuple[str, float | None], tuple[dict[str, Any], Any]] = {}
+    runs = record.details.get("runs")
+    for run in runs if isinstance(runs, list) else []:
+        if not isinstance(run, dict) or not _is_valid(run):
+            continue
+        given = run.get("metrics")
+        for one in given if isinstance(given, list) else []:
+            if isinstance(one, dict):
+                found.setdefault(_normalised(one)[:2], (run, one))
+    return found
+
+
+def _series(log: dict[str, Any], label: str) -> dict[str, Any]:
+    """Name of the series that a printed number belongs to, with the number's size apart."""
+    size = log.get("size")
+    name, phase = str(log.get("name") or label), str(log.get("phase") or "")
+    parts = [phase, name] if phase and phase not in name else [name]
+    text = " ".join(part for part in parts if part)
+    if isinstance(size, int):
+        text = re.sub(rf"[-_ ]?(?<!\d){size}(?!\d)", "", text)
+    digits = str(log.get("printed") or "")
+    unit = str(log.get("unit") or "")
+    return {
+        "series": text, "size": size if isinstance(size, int) else None,
+        "phase": phase or name,
+        "printed": f"{digits} {unit if unit != '1' else ''}".strip() if digits else "",
+    }  # fmt: skip
+
+
+def _place(record: Record) -> dict[str, Any]:
+    cell = record.cell
+    about = record.provenance.get("system")
+    name = about.get("name") if isinstance(about, dict) else None
+    return {
+        "placement": _placement(cell), "nodes": cell.nodes, "ranks": cell.ranks,
+        "system": str(name or record.provenance.get("host") or "unknown"),
+        "options": " ".join(f"{key}={value}" for key, value in cell.options),
+    }  # fmt: skip
+
+
+def _log_system(file: str, source: str, benchmark: str) -> str:
+    """Name the system that a log came from: the first name below the path that was read.
+
+    `source` is the last name of that path. A log that lies directly in it is a system of its own. A
+    folder that is called like the benchmark is no system: the name below it is taken.
+    """
+    parts = PurePosixPath(file).parts
+    if source in parts[:-1]:
+        parts = parts[parts.index(source) + 1 :]
+    elif file.startswith("/"):
+        parts = parts[-1:]
+    if len(parts) > 1 and _letters(parts[0]) == _letters(benchmark):
+        parts = parts[1:]
+    return parts[0] if parts else source
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+def _from_run(record: Record, run: dict[str, Any], number: int) -> list[BenchmarkValue]:
     line = run.get("line")
     file = str(run.get("file") or "")
+    where = f"{file}:{line}" if file and line is not None else file
     warnings = run.get("warnings")
     given = run.get("metrics")
     metrics = [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
     parameters = run.get("parameters")
+    ran_here = record.stage == "bench"
+    benchmark = str(run.get("benchmark") or record.cell.benchmark or "")
+    system = _log_system(file, record.cell.source or "", benchmark)
+    place = _place(record) if ran_here else {"system": system}
     rows = []
     for one in metrics or [{}]:
         name, value, unit = _normalised(one)
@@ -99,10 +188,10 @@ def _from_run(record: Record, run: dict[str, Any]) -> list[BenchmarkValue]:
             BenchmarkValue(
                 stage=record.stage,
                 cell_id=record.cell_id,
-                benchmark=str(run.get("benchmark") or record.cell.benchmark or ""),
+                benchmark=benchmark,
                 variant=str(run.get("variant") or ""),
                 version=str(run.get("version") or ""),
-                where=f"{file}:{line}" if file and line is not None else file,
+                where=where,
                 valid=_is_valid(run),
                 status=str(run.get("status") or "unknown"),
                 reason=str(run.get("reason") or ""),
@@ -110,10 +199,13 @@ def _from_run(record: Record, run: dict[str, Any]) -> list[BenchmarkValue]:
                 label=" ".join(extra),
                 value=value,
                 unit=unit,
-                threads=record.cell.threads if record.stage == "bench" else None,
+                threads=record.cell.threads if ran_here else None,
                 parameters=parameters if isinstance(parameters, dict) else {},
                 warnings=tuple(str(w) for w in warnings) if isinstance(warnings, list) else (),
-                placement=_placement(record.cell),
+                direction=str(one.get("direction") or ""),
+                run=f"{record.cell_id} {number}",
+                **_series(one, str(one.get("label") or "")),
+                **place,
             )
         )
     return rows

@@ -85,8 +85,12 @@ def _rows() -> list[Row]:
             state = "skipped" if reason else "available"
             rows.append(_row(f"runtime {name} on {provider}", state, reason or ""))
     for name in BENCHMARKS:
-        reason = BENCHMARKS.get(name).supports(Cell(stage="bench", benchmark=name))
-        rows.append(_row(f"benchmark {name}", "skipped" if reason else "available", reason or ""))
+        benchmark, cell = BENCHMARKS.get(name), Cell(stage="bench", benchmark=name)
+        programs = benchmark.programs(cell)
+        missing = bool(programs) and benchmark.find(cell) is None
+        # What a cell has to ask for (ranks, threads) is no lack of this machine.
+        detail = f"{' or '.join(programs)} is not on PATH" if missing else ""
+        rows.append(_row(f"benchmark {name}", "skipped" if missing else "available", detail))
     return rows
 
 

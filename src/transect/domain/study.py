@@ -102,6 +102,7 @@ class BenchGrid(_Model):
         min_length=1,
         description="one cell for each: problem sizes and the like, see docs/benchmarks.md",
     )
+    device: str = "cpu"
 
 
 class Bench(_Model):

@@ -156,7 +156,7 @@ def expand(study: Study, where: Path) -> tuple[list[Cell], dict[str, Parameters]
     cells += [
         Cell(
             stage="bench", benchmark=name, threads=threads, nodes=nodes, ranks_per_node=ranks,
-            network=network, options=tuple(sorted(options.items())), repeat=repeat,
+            network=network, device=grid.device, options=tuple(sorted(options.items())), repeat=repeat,
         )
         for grid in study.bench.grids
         for name, threads, ranks, nodes, network, options in product(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import ClassVar, Protocol
 
@@ -15,7 +16,8 @@ class Benchmark(Protocol):
     """What a cell of stage `bench` can run. Registered with `@BENCHMARKS.register(name)`.
 
     The caller makes `folder`, runs `command` with it as the working directory, keeps standard
-    output and error in `folder/output.log`, and ingests `logs` with the parser `parser`.
+    output and error in `folder/output.log`, and ingests `logs`. `parser` is the one that is
+    expected to read them.
     """
 
     name: ClassVar[str]
@@ -30,13 +32,29 @@ class Benchmark(Protocol):
     # What `options` of a study may name, each with what it means and its default.
     options: ClassVar[dict[str, str]] = {}
 
+    def programs(self, cell: Cell) -> tuple[str, ...]:
+        """Return the names that the cell's program may have, the likeliest first; () for none.
+
+        The same on every machine. Modules or an image are taken to bring the first.
+        """
+        return (self.program,) if self.program else ()
+
+    def find(self, cell: Cell) -> str | None:
+        """Return the path of the first of `programs` that this machine has, or None."""
+        return next((path for name in self.programs(cell) if (path := shutil.which(name))), None)
+
     def supports(self, cell: Cell) -> str | None:
-        """Return why the cell cannot be run here, or None when it can."""
+        """Return why the cell cannot be run here, or None when it can.
+
+        It is asked on machines without the program too: that it is missing is said elsewhere.
+        """
         ...
 
-    def command(self, cell: Cell, folder: Path, python: str, mpiexec: list[str]) -> list[str]:
+    def command(self, cell: Cell, folder: Path, program: str, mpiexec: list[str]) -> list[str]:
         """Return the argument list; may write input files into `folder`, which exists.
 
+        `program` is what `find` returned, or the first of `programs` where modules or an image
+        bring it; for a benchmark without a program the Python of its environment.
         `mpiexec` is the launcher with its options but without a number of ranks, e.g.
         `["mpiexec", "--oversubscribe"]`; with it where `prefix_starts_ranks` is set.
         """

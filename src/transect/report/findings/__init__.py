@@ -9,6 +9,7 @@ from transect.report.context import Context
 from transect.report.findings.communication import communication_findings
 from transect.report.findings.coverage import coverage_findings
 from transect.report.findings.finding import Finding
+from transect.report.findings.hardware import hardware_findings
 from transect.report.findings.models import export_findings
 from transect.report.findings.serving import serving_findings
 from transect.report.findings.training import equality_findings, training_findings
@@ -19,6 +20,7 @@ _KINDS: tuple[Callable[[Context], list[Finding]], ...] = (
     equality_findings,
     export_findings,
     serving_findings,
+    hardware_findings,
     coverage_findings,
 )
 

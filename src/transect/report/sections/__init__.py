@@ -15,6 +15,7 @@ from transect.report.sections.hardware import hardware_section
 from transect.report.sections.methods import methods_section
 from transect.report.sections.provenance import provenance_section
 from transect.report.sections.published import published_section
+from transect.report.sections.roofline import roofline_section
 from transect.report.sections.runtimes import runtimes_section
 from transect.report.sections.speed import speed_section
 from transect.report.text import clean
@@ -27,6 +28,7 @@ _SECTIONS: tuple[Callable[[Context], Section], ...] = (
     equality_section,
     export_section,
     runtimes_section,
+    roofline_section,
     hardware_section,
     published_section,
     provenance_section,

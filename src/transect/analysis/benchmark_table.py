@@ -1,0 +1,281 @@
+"""The best valid value of each benchmark on each system, and what may not be compared with what."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from transect.analysis.hardware import BenchmarkValue
+from transect.domain.metrics import METRICS, Direction
+
+__all__ = [
+    "INCOMPARABLE", "Barrier", "Best", "Refusal", "Series", "best_values", "parameter",
+    "refusals", "scaling_series", "series_of",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Barrier:
+    """Parameters that have to agree before two values may be compared, and why.
+
+    `names` lists spellings of one parameter. An empty `benchmark` stands for all, and empty
+    `metrics` for all.
+    """
+
+    names: tuple[str, ...]
+    what: str
+    reason: str
+    benchmark: str = ""
+    metrics: frozenset[str] = frozenset()
+
+    def concerns(self, value: BenchmarkValue) -> bool:
+        """Whether it stands between this value and others."""
+        return self.benchmark in ("", value.benchmark) and (
+            not self.metrics or value.name in self.metrics
+        )
+
+
+_SAMPLES = frozenset({"samples_per_second", "throughput", "latency"})
+
+# miniBUDE: Poenaru, Lin and McIntosh-Smith, "A performance analysis of modern parallel programming
+# models using a compute-bound application", ISC 2021; the formula is printed by its own source. The
+# size of a work-group changes how work is dealt out, not how it is counted: no barrier.
+INCOMPARABLE: tuple[Barrier, ...] = (
+    Barrier(
+        benchmark="minibude", names=("ppwi", "poses_per_work_item", "poses_per_workitem", "PPWI"),
+        what="poses per work-item",
+        reason="miniBUDE counts operations by a formula that depends on the poses per work-item, "
+        "so one GFLOP/s is not the same work as the other; the times of one deck can be compared",
+    ),
+    Barrier(
+        benchmark="npb", names=("class", "problem_class"), what="problem class",
+        reason="Each class is another problem, from one that fits a cache to one that fills nodes",
+    ),
+    Barrier(
+        metrics=_SAMPLES, names=("model", "network", "task"), what="model",
+        reason="A sample of another model is another amount of work",
+    ),
+)  # fmt: skip
+
+# No best among them: a check, and times of problems whose size is chosen freely.
+_NOT_RATED = frozenset({"residual", "benchmark_time"})
+
+_SPELLINGS = {
+    "threads": ("threads", "threads_counted", "threads_requested", "num_threads", "omp_threads"),
+    "nodes": ("nodes", "num_nodes"),
+    "ranks": ("ranks", "processes", "num_processes", "mpi_ranks", "mpi_processes"),
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Best:
+    """The best valid value of one series of one system; `value` is None when no run is valid.
+
+    `runs` counts the runs of this benchmark and variant on this system, `bad` those that are not
+    valid by their status. `rivals` is the number of systems in the same comparison, this one
+    included; `wins` says whether it is the best of two or more.
+    """
+
+    system: str
+    benchmark: str
+    variant: str
+    name: str
+    series: str
+    value: BenchmarkValue | None
+    runs: int
+    bad: tuple[tuple[str, int], ...]
+    reasons: tuple[str, ...]
+    barrier: tuple[str, ...] = ()
+    rivals: int = 1
+    wins: bool = False
+    refused: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Refusal:
+    """Best values that stand beside each other and are not compared."""
+
+    values: tuple[BenchmarkValue, ...]
+    barrier: Barrier
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Series:
+    """One benchmark of one system over threads or nodes: values of all runs at each number."""
+
+    first: BenchmarkValue
+    points: tuple[tuple[int, tuple[float, ...]], ...]
+
+
+def series_of(value: BenchmarkValue) -> tuple[str, str, str]:
+    """Return benchmark, metric and series: what a reader would compare, if nothing forbids it."""
+    return (value.benchmark, value.name, value.series)
+
+
+def parameter(value: BenchmarkValue, name: str) -> int | None:
+    """Return threads, nodes or ranks: of the cell, or else as the log names it."""
+    own = getattr(value, name)
+    if isinstance(own, int):
+        return own
+    for spelling in _SPELLINGS[name]:
+        found = value.parameters.get(spelling)
+        if isinstance(found, int) and not isinstance(found, bool) and found > 0:
+            return found
+    return None
+
+
+def _rated(value: BenchmarkValue) -> bool:
+    known = METRICS.get(value.name)
+    return (
+        value.valid and value.value is not None and known is not None
+        and known.direction is not Direction.NEUTRAL and value.name not in _NOT_RATED
+    )  # fmt: skip
+
+
+def _barrier(value: BenchmarkValue) -> tuple[str, ...]:
+    """Return what has to agree: a run that does not tell it is only comparable with its like."""
+    found = []
+    for one in INCOMPARABLE:
+        if one.concerns(value):
+            given = [value.parameters[name] for name in one.names if name in value.parameters]
+            if given or one.benchmark:
+                found.append(f"{one.what} {given[0] if given else 'unknown'}")
+    return tuple(found)
+
+
+def _gather(
+    values: Iterable[BenchmarkValue], key: Callable[[BenchmarkValue], Hashable]
+) -> list[list[BenchmarkValue]]:
+    found: dict[Hashable, list[BenchmarkValue]] = defaultdict(list)
+    for value in values:
+        found[key(value)].append(value)
+    return list(found.values())
+
+
+def _best(values: Sequence[BenchmarkValue]) -> BenchmarkValue:
+    """Return the best by the metric's direction.
+
+    A rate may be the best of any message or problem size. A time may not: that of the smallest size
+    always wins, so only the smallest one competes.
+    """
+    lower = METRICS[values[0].name].direction is Direction.LOWER
+    if lower:
+        smallest = min(value.size or 0 for value in values)
+        values = [value for value in values if (value.size or 0) == smallest]
+    sign = 1 if lower else -1
+    return min(values, key=lambda value: (sign * (value.value or 0.0), value.run, value.label))
+
+
+def best_values(values: Sequence[BenchmarkValue]) -> list[Best]:
+    """Return a row per system, benchmark, variant and series, the best of each series first.
+
+    Only valid runs compete, in one unit of the registry, and never across an `INCOMPARABLE`
+    parameter. A system without a valid run of a benchmark has one row that says so.
+    """
+    rows: list[Best] = []
+    for runs in _gather(values, lambda v: (v.system, v.benchmark, v.variant)):
+        first = runs[0]
+        status = {value.run: value for value in runs}
+        bad = Counter(one.status for one in status.values() if not one.valid)
+        reasons = [one.reason for one in status.values() if not one.valid and one.reason]
+        row = Best(
+            system=first.system, benchmark=first.benchmark, variant=first.variant, name="",
+            series="", value=None, runs=len(status), bad=tuple(sorted(bad.items())),
+            reasons=tuple(dict.fromkeys(reasons)),
+        )  # fmt: skip
+        rated = [value for value in runs if _rated(value)]
+        if len(status) == sum(bad.values()):
+            rows.append(row)
+        for some in _gather(rated, lambda v: (v.name, v.series, v.unit, _barrier(v))):
+            best = _best(some)
+            barrier = _barrier(best)
+            rows.append(
+                replace(row, name=best.name, series=best.series, value=best, barrier=barrier)
+            )
+    return sorted(_compared(rows), key=_order)
+
+
+def _order(row: Best) -> tuple[str, str, str, str, tuple[str, ...], float, str]:
+    value = row.value.value if row.value and row.value.value is not None else 0.0
+    known = METRICS.get(row.name)
+    sign = -1 if known and known.direction is Direction.HIGHER else 1
+    return (row.benchmark, row.variant, row.name, row.series, row.barrier, sign * value,
+            row.system)  # fmt: skip
+
+
+def _compared(rows: list[Best]) -> list[Best]:
+    """Say of each row whether it wins over other systems, and whether a comparison is refused."""
+    groups: dict[tuple[object, ...], list[Best]] = defaultdict(list)
+    beside: dict[tuple[str, str, str], set[tuple[str, ...]]] = defaultdict(set)
+    for row in rows:
+        if row.value is not None:
+            key = (row.benchmark, row.variant, row.name, row.series, row.value.unit, row.barrier)
+            groups[key].append(row)
+            beside[row.benchmark, row.name, row.series].add(row.barrier)
+    winners, rivals = set(), {}
+    for members in groups.values():
+        best = _best([row.value for row in members if row.value is not None])
+        for row in members:
+            rivals[id(row)] = len(members)
+            if len(members) > 1 and row.value is not None and row.value.value == best.value:
+                winners.add(id(row))
+    done = []
+    for row in rows:
+        # Across a barrier there is no best, not even on one side of it: a reader would compare.
+        refused = len(beside[row.benchmark, row.name, row.series]) > 1
+        wins = id(row) in winners and not refused
+        done.append(replace(row, rivals=rivals.get(id(row), 1), wins=wins, refused=refused))
+    return done
+
+
+def refusals(rows: Sequence[Best]) -> list[Refusal]:
+    """Return what is not compared: per benchmark and series, the best value on each side."""
+    found = []
+    some = [row for row in rows if row.refused and row.value is not None]
+    keys = dict.fromkeys((row.benchmark, row.name, row.series) for row in some)
+    for key in keys:
+        members = [row for row in some if (row.benchmark, row.name, row.series) == key]
+        sides = {row.barrier: row.value for row in reversed(members) if row.value is not None}
+        first = next(iter(sides.values()))
+        barrier = next(one for one in INCOMPARABLE if one.concerns(first))
+        found.append(Refusal(values=tuple(sides[side] for side in sorted(sides)), barrier=barrier))
+    return found
+
+
+def scaling_series(values: Iterable[BenchmarkValue], axis: str) -> list[Series]:
+    """Return each benchmark's valid values over `threads` or `nodes`, two numbers at least.
+
+    Everything else that is known of the placement is held: nodes and ranks over threads, ranks per
+    node and threads over nodes, the network, the options, and what `INCOMPARABLE` names.
+    """
+    found = []
+    usable = [v for v in values if _rated(v) and parameter(v, axis) is not None]
+    for some in _gather(usable, lambda v: _held(v, axis)):
+        points: dict[int, list[float]] = defaultdict(list)
+        for run in _gather(some, lambda v: v.run):
+            best = _best(run)
+            at = parameter(best, axis)
+            if at is not None and best.value is not None:
+                points[at].append(best.value)
+        if len(points) > 1:
+            found.append(
+                Series(first=some[0], points=tuple((n, tuple(points[n])) for n in sorted(points)))
+            )
+    return sorted(found, key=lambda one: (one.first.name, one.first.benchmark, one.first.series,
+                                          one.first.system, one.first.placement))  # fmt: skip
+
+
+def _held(value: BenchmarkValue, axis: str) -> Hashable:
+    nodes, ranks = parameter(value, "nodes"), parameter(value, "ranks")
+    place: tuple[object, ...]
+    if axis == "threads":
+        place = (nodes, ranks, value.placement)
+    else:
+        each = ranks / nodes if ranks and nodes else None
+        network = value.placement.partition(" · ")[2]
+        place = (each, parameter(value, "threads"), network)
+    return (
+        value.stage, value.system, value.benchmark, value.variant, value.name, value.series,
+        value.unit, value.options, _barrier(value), place,
+    )  # fmt: skip

@@ -1,0 +1,39 @@
+"""Where benchmarks of file systems write."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from transect.domain.cell import Cell
+from transect.hpc.benchmarks._options import OptionError, text
+
+__all__ = ["FOLDER_MEANING", "in_folder", "target_folder"]
+
+FOLDER_MEANING = (
+    "absolute path of the folder to write in; default: $TMPDIR on one node, the cell's own folder "
+    "on several, where it has to be shared"
+)
+# Constant, as those of transect.launch.wrapping: the payload's own TMPDIR is known to it alone.
+_SCRIPT = 'place=$1; flag=$2; shift 2; exec "$@" "$flag" "${TMPDIR:-.}/$place"'
+
+
+def target_folder(cell: Cell) -> str | None:
+    """Return the folder that the cell names, or None. Raises OptionError for a relative path."""
+    if not cell.option("folder", ""):
+        return None
+    folder = text(cell, "folder", "", r"[^\x00-\x1f]+", "an absolute path")
+    if not folder.startswith("/"):
+        raise OptionError(f"option folder: expected an absolute path, found {folder!r}")
+    return folder
+
+
+def in_folder(cell: Cell, folder: Path, argv: list[str], flag: str) -> list[str]:
+    """Return `argv` with `flag` and the path to write to, whose name no other run has."""
+    place = f"transect-{cell.benchmark}-{os.getpid()}"
+    target = target_folder(cell)
+    if target is not None:
+        return [*argv, flag, f"{target}/{place}"]
+    if cell.nodes > 1:
+        return [*argv, flag, str(folder / place)]
+    return ["sh", "-c", _SCRIPT, "transect", place, flag, *argv]

@@ -1,0 +1,80 @@
+"""HPCG, High-Performance Conjugate Gradients, where a system has it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+from transect.domain.cell import Cell
+from transect.domain.files import write_atomic
+from transect.hpc.benchmarks._options import OptionError, complaint, whole
+from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
+
+__all__ = ["Hpcg", "input_file"]
+
+# Those of the hpcg.dat that comes with HPCG 3.1; a result to be submitted takes 1800 s.
+_SIDE = 104
+_SECONDS = 60
+
+
+def input_file(nx: int, ny: int, nz: int, seconds: int) -> str:
+    """Return `hpcg.dat`: two free lines, the grid of each rank, the seconds to run for."""
+    return f"HPCG benchmark input file\nwritten by transect\n{nx} {ny} {nz}\n{seconds}\n"
+
+
+def _problem(cell: Cell) -> tuple[int, int, int, int]:
+    nx, ny, nz = sides = tuple(whole(cell, name, _SIDE, 16) for name in ("nx", "ny", "nz"))
+    for name, side in zip(("nx", "ny", "nz"), sides, strict=True):
+        # Three coarser grids, each half as long.
+        if side % 8:
+            raise OptionError(f"option {name}: expected a multiple of 8 from 16 on, found {side}")
+    if 8 * min(sides) < max(sides):
+        raise OptionError(
+            f"options nx, ny, nz: HPCG takes no side more than 8 times as long as another, "
+            f"found {nx} {ny} {nz}"
+        )
+    return nx, ny, nz, whole(cell, "seconds", _SECONDS)
+
+
+@BENCHMARKS.register("hpcg")
+class Hpcg(Benchmark):
+    """High-Performance Conjugate Gradients; the grid of each rank stays when ranks are added."""
+
+    name = "hpcg"
+    parser = "hpcg"
+    environment = None
+    prefix_starts_ranks = True
+    program = "xhpcg"
+    options: ClassVar[dict[str, str]] = {
+        "nx": f"points of each rank's grid along x, a multiple of 8; default {_SIDE}",
+        "ny": f"along y; default {_SIDE}",
+        "nz": f"along z; default {_SIDE}",
+        "seconds": f"how long it runs, besides its set-up; default {_SECONDS}",
+    }
+
+    def supports(self, cell: Cell) -> str | None:
+        """Return why not: the cell asks for a GPU, or for a grid that HPCG would refuse."""
+        if cell.device != "cpu":
+            return f"xhpcg as it is started here runs on the CPU, not on '{cell.device}'"
+        return complaint(_problem, cell)
+
+    def command(self, cell: Cell, folder: Path, program: str, mpiexec: list[str]) -> list[str]:
+        """Write `hpcg.dat` and return argv: without arguments xhpcg reads that file."""
+        write_atomic(folder / "hpcg.dat", input_file(*_problem(cell)))
+        return [*mpiexec, program]
+
+    def logs(self, folder: Path) -> list[Path]:
+        """Return the report that it writes, or what it printed when it wrote none.
+
+        3.x: `HPCG-Benchmark_3.1_DATE.txt` beside `hpcgDATE.txt`, which holds residuals only; the
+        first versions called their report `hpcg_log_DATE.txt`.
+        """
+        for pattern in ("HPCG-Benchmark*", "hpcg*.txt"):
+            found = sorted(folder.glob(pattern))
+            if found:
+                return found
+        return [folder / "output.log"]
+
+    def code_files(self) -> list[Path]:
+        """Return this file: it makes the input."""
+        return [Path(__file__)]

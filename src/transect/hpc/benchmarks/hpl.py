@@ -1,0 +1,119 @@
+"""HPL, the High-Performance Linpack, where a system has it."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+from typing import ClassVar
+
+from transect.domain.cell import Cell
+from transect.domain.files import write_atomic
+from transect.hpc.benchmarks._linpack import linpack_input, near_square
+from transect.hpc.benchmarks._options import OptionError, complaint, fraction, whole
+from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
+
+__all__ = ["Hpl", "grid", "node_memory", "order_for"]
+
+_NB = 192
+_FRACTION = 0.2
+_BYTES = 8
+
+
+def node_memory(root: Path = Path("/")) -> int:
+    """Bytes of this node's memory, or of the control group's limit where that is less.
+
+    The total and not what is free now: repeats of a cell must solve the same problem.
+    Returns 1 GiB when the system does not say.
+    """
+    found = [1 << 30]
+    try:
+        text = (root / "proc/meminfo").read_text(encoding="ascii")
+        if (match := re.search(r"MemTotal:\s*(\d+) kB", text)) is not None:
+            found = [int(match[1]) * 1024]
+    except OSError:
+        pass
+    groups = root / "sys/fs/cgroup"
+    limits = [groups / "memory.max", groups / "memory/memory.limit_in_bytes"]
+    try:
+        own = re.search(r"(?m)^0::/(.+)$", (root / "proc/self/cgroup").read_text())
+        # A job's limit may stand in any group above the one of its step.
+        group = groups / own[1] if own is not None and ".." not in own[1] else groups
+        while group != groups:
+            limits.append(group / "memory.max")
+            group = group.parent
+    except OSError:
+        pass
+    for limit in limits:
+        try:
+            found.append(int(limit.read_text()))
+        except (OSError, ValueError):  # another version of control groups, or "max"
+            continue
+    return min(found)
+
+
+def order_for(memory: int, share: float, nb: int) -> int:
+    """Return the largest N, a multiple of `nb`, whose matrix of doubles fits in the share.
+
+    At least `nb`, however little memory there is.
+    """
+    return max(nb, math.isqrt(int(memory * share) // _BYTES) // nb * nb)
+
+
+def grid(cell: Cell) -> tuple[int, int]:
+    """Return (P, Q), near-square unless option P says otherwise. Raises OptionError."""
+    p, q = near_square(cell.ranks)
+    given = whole(cell, "P", p)
+    if given == p:
+        return p, q
+    if cell.ranks % given:
+        raise OptionError(f"option P: expected a divisor of the {cell.ranks} ranks, found {given}")
+    return given, cell.ranks // given
+
+
+def _check(cell: Cell) -> None:
+    grid(cell)
+    whole(cell, "NB", _NB)
+    whole(cell, "N", 1)
+    fraction(cell, "memory_fraction", _FRACTION)
+
+
+@BENCHMARKS.register("hpl")
+class Hpl(Benchmark):
+    """High-Performance Linpack; its input file and the size of its problem are made here."""
+
+    name = "hpl"
+    parser = "hpl"
+    environment = None
+    prefix_starts_ranks = True
+    program = "xhpl"
+    options: ClassVar[dict[str, str]] = {
+        "N": "order of the matrix; default: from memory_fraction",
+        "memory_fraction": "share of the memory of all nodes that the matrix takes, when N is not "
+        f"given, rounded down to whole blocks; default {_FRACTION}",
+        "NB": f"block size; default {_NB}",
+        "P": "process rows, Q follows; default: near-square, P <= Q",
+    }
+
+    def supports(self, cell: Cell) -> str | None:
+        """Return why not: the cell asks for a GPU, or for a problem that HPL would refuse."""
+        if cell.device != "cpu":
+            return f"xhpl as it is started here runs on the CPU, not on '{cell.device}'"
+        return complaint(_check, cell)
+
+    def command(self, cell: Cell, folder: Path, program: str, mpiexec: list[str]) -> list[str]:
+        """Write `HPL.dat` and return argv: xhpl takes no arguments."""
+        p, q = grid(cell)
+        nb = whole(cell, "NB", _NB)
+        share = fraction(cell, "memory_fraction", _FRACTION)
+        n = whole(cell, "N", order_for(node_memory() * cell.nodes, share, nb))
+        write_atomic(folder / "HPL.dat", linpack_input(n=n, nb=nb, p=p, q=q, device=6))
+        return [*mpiexec, program]
+
+    def logs(self, folder: Path) -> list[Path]:
+        """Return the kept standard output."""
+        return [folder / "output.log"]
+
+    def code_files(self) -> list[Path]:
+        """Return this file; what it imports follows."""
+        return [Path(__file__)]

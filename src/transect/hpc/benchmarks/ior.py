@@ -1,0 +1,72 @@
+"""IOR, the benchmark of parallel file systems, where a system has it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+from transect.domain.cell import Cell
+from transect.hpc.benchmarks._files import FOLDER_MEANING, in_folder, target_folder
+from transect.hpc.benchmarks._options import OptionError, complaint, one_of, size_bytes
+from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
+
+__all__ = ["Ior"]
+
+_APIS = ("POSIX", "MPIIO", "HDF5", "NCMPI", "MMAP")
+_FILES = ("per-process", "shared")
+_BLOCK, _TRANSFER = "64m", "1m"
+
+
+def _flags(cell: Cell) -> list[str]:
+    block, block_bytes = size_bytes(cell, "block", _BLOCK)
+    transfer, transfer_bytes = size_bytes(cell, "transfer", _TRANSFER)
+    if block_bytes % transfer_bytes:
+        raise OptionError(
+            f"option block: expected a multiple of the transfer size {transfer}, found '{block}'"
+        )
+    api = one_of(cell, "api", _APIS[0], _APIS)
+    # -e: the write ends when the data are on the disk. -C: each rank reads what a rank of the
+    # next node wrote, so that on several nodes no cache of the writer helps.
+    flags = ["-a", api, "-w", "-r", "-e", "-C", "-b", block, "-t", transfer]
+    if one_of(cell, "files", _FILES[0], _FILES) == "per-process":
+        flags.append("-F")
+    target_folder(cell)
+    return flags
+
+
+@BENCHMARKS.register("ior")
+class Ior(Benchmark):
+    """IOR: all ranks write, then read. On one node, reads may come out of its memory."""
+
+    name = "ior"
+    parser = "ior"
+    environment = None
+    prefix_starts_ranks = True
+    program = "ior"
+    options: ClassVar[dict[str, str]] = {
+        "api": f"one of {', '.join(_APIS)}; default {_APIS[0]}",
+        "block": f"what each rank writes in a row, e.g. 4g; default {_BLOCK}",
+        "transfer": f"what it writes at once; default {_TRANSFER}",
+        "files": f"{' or '.join(_FILES)}; default {_FILES[0]}",
+        "folder": FOLDER_MEANING,
+    }
+
+    def supports(self, cell: Cell) -> str | None:
+        """Return why not: a GPU, threads, or options that IOR would refuse."""
+        if cell.device != "cpu":
+            return f"IOR writes from the memory of the CPU, not of '{cell.device}'"
+        if cell.threads != 1:
+            return f"IOR runs one thread per rank; ask for {cell.threads} ranks instead"
+        return complaint(_flags, cell)
+
+    def command(self, cell: Cell, folder: Path, program: str, mpiexec: list[str]) -> list[str]:
+        """Return the argument list; IOR removes its files itself."""
+        return [*mpiexec, *in_folder(cell, folder, [program, *_flags(cell)], "-o")]
+
+    def logs(self, folder: Path) -> list[Path]:
+        """Return the kept standard output."""
+        return [folder / "output.log"]
+
+    def code_files(self) -> list[Path]:
+        """Return this file; what it imports follows."""
+        return [Path(__file__)]

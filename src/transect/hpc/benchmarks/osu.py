@@ -1,0 +1,94 @@
+"""The OSU Micro-Benchmarks of MPI, where a system has them: a program for each test."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import ClassVar
+
+from transect.domain.cell import Cell
+from transect.hpc.benchmarks._options import complaint, text, whole
+from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
+
+__all__ = ["Osu"]
+
+_TEST = "osu_allreduce"
+# Where packages that keep PATH clean put them: pt2pt, collective, one-sided, startup.
+_PLACES = "/usr/libexec/osu-micro-benchmarks/mpi"
+# One sender and one receiver: the tests of pt2pt and one-sided, and their variants.
+_PAIR = re.compile(
+    r"osu_(?:latency|bw|bibw)(?:_m[tp]|_persistent)?"
+    r"|osu_(?:put|get|acc|cas|fop|get_acc)_(?:latency|bw|bibw)"
+)
+_PAIRS = re.compile(r"osu_(?:mbw_mr|multi_lat)")
+
+
+def _test(cell: Cell) -> str:
+    return text(cell, "test", _TEST, r"osu_[a-z0-9_]+", "the name of a test, e.g. osu_latency")
+
+
+def _flags(cell: Cell) -> list[str]:
+    _test(cell)
+    flags = []
+    if largest := whole(cell, "max_bytes", 0, 0):
+        flags += ["-m", str(largest)]
+    if iterations := whole(cell, "iterations", 0, 0):
+        flags += ["-i", str(iterations)]
+    return flags
+
+
+@BENCHMARKS.register("osu")
+class Osu(Benchmark):
+    """One test of the OSU Micro-Benchmarks, over message sizes."""
+
+    name = "osu"
+    parser = "osu"
+    environment = None
+    prefix_starts_ranks = True
+    program = _TEST
+    options: ClassVar[dict[str, str]] = {
+        "test": f"the program, e.g. osu_latency, osu_bw, osu_bcast; default {_TEST}",
+        "max_bytes": "largest message; default 0: the test's own",
+        "iterations": "for each size; default 0: the test's own",
+    }
+
+    def programs(self, cell: Cell) -> tuple[str, ...]:
+        """Return the test's name."""
+        return (str(cell.option("test", _TEST)),)
+
+    def find(self, cell: Cell) -> str | None:
+        """Look on PATH, then in the folders of packages that do not put the tests there."""
+        found = super().find(cell)
+        if found is None:
+            name = self.programs(cell)[0]
+            found = next(map(str, sorted(Path(_PLACES).glob(f"*/{name}"))), None)
+        return found
+
+    def supports(self, cell: Cell) -> str | None:
+        """Return why not: a GPU, threads, or a number of ranks that the test cannot use."""
+        if cell.device != "cpu":
+            return f"OSU tests as they are started here send from the CPU, not from '{cell.device}'"
+        if cell.threads != 1:
+            return f"OSU tests run one thread per rank, not {cell.threads}"
+        if (reason := complaint(_flags, cell)) is not None:
+            return reason
+        test = _test(cell)
+        if _PAIR.fullmatch(test) and cell.ranks != 2:
+            return f"{test} runs on exactly 2 ranks, not on {cell.ranks}"
+        if _PAIRS.fullmatch(test) and cell.ranks % 2:
+            return f"{test} runs on pairs of ranks, not on {cell.ranks}"
+        if cell.ranks < 2:
+            return f"{test} runs on 2 or more ranks: one has nobody to talk to"
+        return None
+
+    def command(self, cell: Cell, folder: Path, program: str, mpiexec: list[str]) -> list[str]:
+        """Return the argument list; writes nothing."""
+        return [*mpiexec, program, *_flags(cell)]
+
+    def logs(self, folder: Path) -> list[Path]:
+        """Return the kept standard output."""
+        return [folder / "output.log"]
+
+    def code_files(self) -> list[Path]:
+        """Return this file."""
+        return [Path(__file__)]

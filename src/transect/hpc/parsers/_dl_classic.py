@@ -1,0 +1,203 @@
+"""The logs of MXNet's Speedometer and Gluon, and of TensorFlow's estimators and official models."""
+
+from __future__ import annotations
+
+import re
+
+from transect.hpc.parsers._dl_state import HIGHER, LOWER, NEUTRAL, Training
+from transect.hpc.text import excerpt
+from transect.hpc.values import NUMBER
+
+__all__ = ["classic_step", "read_mxnet", "read_namespace", "read_tensorflow"]
+
+_SPEED = re.compile(
+    r"(?:Epoch|Iter) ?\[(\d{1,9})\]\s{0,3}(?:Rank ?\[\d{1,9}\]\s{0,3})?/?Batch ?\[(\d{1,12})"
+    rf"(?:-(\d{{1,12}}))?\](?:\s{{0,9}}\[[^\]\n]{{1,40}}\])?\s{{1,9}}[Ss]peed: ({NUMBER}) samples/sec(.*)$"
+)
+_PAIR = re.compile(rf"([A-Za-z][\w\-@]{{0,40}})\s?[=:]\s?({NUMBER})(?=[\s,]|$)")
+_EPOCH = re.compile(
+    rf"Epoch ?\[(\d{{1,9}})\]\s{{1,3}}(Time cost|(?:Train|Validation)-[\w\-]{{1,40}})\s?=\s?({NUMBER})"
+)
+_GLUON = re.compile(r"\[Epoch (\d{1,9})\] (training|validation|speed):(.*)$")
+_GLUON_SPEED = re.compile(rf"\s({NUMBER}) samples/sec\s{{1,9}}time cost: ({NUMBER})")
+_GLUON_NLP = re.compile(
+    r"\[Epoch (\d{1,9}) Batch (\d{1,12})/\d{1,12}\][^\n]{0,200}?throughput[ =:]{1,3}"
+    rf"({NUMBER})\s?(samples/s|tokens/s|K tokens/s)?"
+)
+_LOSS = re.compile(rf"loss = ({NUMBER}), step = (\d{{1,12}})")
+_RATE = re.compile(rf"(global_step/sec|examples/sec): ({NUMBER})")
+_FINAL = re.compile(rf"Loss for final step: ({NUMBER})\.?$")
+_FINISHED = re.compile(
+    rf"Finished training up to step (\d{{1,12}})\. Elapsed seconds ({NUMBER}?)\.?$"
+)
+_PLAN = re.compile(r"Training for (\d{1,12}) steps")
+_SAVED = re.compile(r"Saving dict for global step (\d{1,12}): (.*)$")
+_BERT_RATE = re.compile(
+    rf"Throughput Average \(([a-z]{{1,20}})/sec\)( with overhead)? = ({NUMBER})"
+)
+_BERT_TIME = re.compile(
+    rf"Total (Training|Inference) Time( W/O Overhead| W/O start up overhead)? = ({NUMBER})"
+    r" for ([A-Z][a-z]{1,20})(?: processed)? = (\d{1,18})"
+)
+_HISTORY = re.compile(
+    rf"TimeHistory: ({NUMBER}) seconds, ({NUMBER}) examples/second between steps (\d{{1,12}})"
+    r" and (\d{1,12})"
+)
+_BENCHMARK = re.compile(
+    rf"BenchmarkMetric: \{{'global step':\s?(\d{{1,12}}),[^}}\n]{{0,200}}'examples_per_second':\s?({NUMBER})"
+)
+_NAMESPACE = re.compile(
+    r"(\w{1,60})=('[^'\n]{0,200}'|\"[^\"\n]{0,200}\"|\[[^\]\n]{0,200}\]|[^,()\n]{1,80})"
+)
+_COLUMNS = re.compile(r"(Num GPUs|Per-GPU Batch Size) (\d{1,9})$")
+
+
+def classic_step(text: str) -> tuple[int, ...] | None:
+    """Return the step of a progress line of MXNet or TensorFlow, or None."""
+    if (found := _SPEED.match(text)) is not None:
+        return int(found[1]), int(found[3] or found[2])
+    if (found := _LOSS.match(text)) is not None:
+        return (int(found[2]),)
+    return None
+
+
+def read_mxnet(training: Training, text: str) -> bool:
+    """Take in a line of Speedometer, of Module.fit, or of a Gluon script."""
+    if (found := _SPEED.match(text)) is not None:
+        training.at((int(found[1]), int(found[3] or found[2])))
+        training.point("speed", found[4], "samples/sec", HIGHER, "samples_per_second")
+        for name, value in _PAIR.findall(found[5][:400])[:8]:
+            name = name.removeprefix("Train-")
+            if name != "lr":
+                training.point(f"train_{name}", value, "1", _way(name))
+        training.expects_end = "Time cost"
+    elif (found := _EPOCH.match(text)) is not None:
+        name = found[2].lower().replace("-", "_").replace(" ", "_")
+        if name == "time_cost":
+            training.result("epoch_time", found[3], "s", LOWER)
+            _epoch_over(training, int(found[1]))
+        else:
+            training.result(name, found[3], "1", _way(name))
+    elif (found := _GLUON.match(text)) is not None:
+        if (speed := _GLUON_SPEED.match(found[3])) is not None:
+            training.result("epoch_speed", speed[1], "samples/sec", HIGHER, "samples_per_second")
+            training.result("epoch_time", speed[2], "s", LOWER)
+            _epoch_over(training, int(found[1]))
+        for name, value in [] if speed else _PAIR.findall(found[3][:400])[:8]:
+            part = "train" if found[2] == "training" else "validation"
+            training.result(f"{part}_{name}", value, "1", _way(name))
+    elif (found := _GLUON_NLP.match(text)) is not None:
+        training.at((int(found[1]), int(found[2])))
+        samples = found[4] == "samples/s"
+        training.point(
+            "throughput", found[3], found[4] or "1/s", HIGHER,
+            "samples_per_second" if samples else None,
+        )  # fmt: skip
+    else:
+        return False
+    training.variants.add("mxnet")
+    return True
+
+
+def _way(name: str):  # type: ignore[no-untyped-def]
+    lower = name.lower()
+    if "acc" in lower or "f1" in lower:
+        return HIGHER
+    return (
+        LOWER
+        if any(word in lower for word in ("loss", "err", "perplexity", "entropy"))
+        else NEUTRAL
+    )
+
+
+def _epoch_over(training: Training, epoch: int) -> None:
+    planned = training.parameters.get("num_epochs")
+    if not isinstance(planned, int) or epoch + 1 >= planned:
+        training.ended = "Time cost"
+    else:
+        training.planned, training.planned_what = planned, "epochs"
+        training.expects_end = "Time cost of the last epoch"
+
+
+def read_tensorflow(training: Training, text: str) -> bool:
+    """Take in a line of an estimator, of NVIDIA's BERT for TensorFlow, or of an official model."""
+    bert = False
+    if (found := _LOSS.match(text)) is not None:
+        training.at((int(found[2]),))
+        training.point("loss", found[1], "1", LOWER)
+        training.expects_end = "Loss for final step"
+    elif (found := _RATE.match(text)) is not None:
+        samples = found[1] == "examples/sec"
+        training.point(found[1], found[2], found[1].replace("global_step", "step"), HIGHER,
+                       "samples_per_second" if samples else None)  # fmt: skip
+        training.steps += 1
+        training.expects_end = "Loss for final step"
+    elif (found := _FINAL.match(text)) is not None:
+        training.result("final_loss", found[1], "1", LOWER)
+        training.ended = "Loss for final step"
+    elif (found := _FINISHED.match(text)) is not None:
+        training.result("training_time", found[2].rstrip("."), "s", LOWER, "train_time")
+        training.ended = "Finished training"
+    elif (found := _PLAN.match(text)) is not None:
+        training.planned = int(found[1])
+    elif (found := _SAVED.match(text)) is not None:
+        for name, value in _PAIR.findall(found[2][:2000])[:24]:
+            if name != "global_step":
+                training.result(f"eval_{name}", value, "1", _way(name))
+    elif (found := _BERT_RATE.match(text)) is not None:
+        bert = True
+        overhead = " with overhead" if found[2] else ""
+        training.result(
+            f"throughput_average{overhead.replace(' ', '_')}", found[3], f"{found[1]}/sec", HIGHER,
+            None if overhead or found[1] not in ("sentences", "sequences") else "samples_per_second",
+        )  # fmt: skip
+        _check_bert(training, bool(overhead), found[3])
+        training.ended = "Throughput Average"
+    elif (found := _BERT_TIME.match(text)) is not None:
+        bert = True
+        without = "_without_overhead" if found[2] else ""
+        training.result(f"total_{found[1].lower()}_time{without}", found[3], "s", LOWER)
+        training.parameter(f"{found[4].lower()}{without}", int(found[5]))
+    elif (found := _HISTORY.match(text)) is not None:
+        training.at((int(found[4]),))
+        training.point("examples/second", found[2], "examples/sec", HIGHER, "samples_per_second")
+    elif (found := _BENCHMARK.match(text)) is not None:
+        training.at((int(found[1]),))
+        training.point("examples/second", found[2], "examples/sec", HIGHER, "samples_per_second")
+    elif (found := _COLUMNS.match(text)) is not None:
+        training.parameter(found[1].lower().replace(" ", "_").replace("-", "_"), int(found[2]))
+        return True
+    else:
+        return False
+    training.variants.add("nvidia-bert-tensorflow" if bert else "tensorflow")
+    return True
+
+
+def _check_bert(training: Training, overhead: bool, rate: str) -> None:
+    suffix = "" if overhead else "_without_overhead"
+    time = training.results.get(f"total_training_time{suffix}")
+    count = training.parameters.get(f"sentences{suffix}")
+    if time is not None and isinstance(count, int) and (training.work is None or not overhead):
+        training.work = (float(count), rate, time.printed, "sentences/sec")
+
+
+def read_namespace(training: Training, text: str) -> bool:
+    """Take in the arguments that fairseq, MXNet's scripts and Neuron's print."""
+    place = text.find("Namespace(", 0, 60)
+    if place < 0:
+        return False
+    wanted = (
+        "arch", "batch_size", "max_tokens", "max_sentences", "max_epoch", "max_update", "lr", "seed",
+        "network", "num_layers", "num_epochs", "gpus", "kv_store", "dtype", "image_shape", "fp16",
+        "distributed_world_size", "max_steps", "steps_this_run", "grad_accum_usteps", "seq_len",
+        "update_freq", "optimizer", "disp_batches",
+    )  # fmt: skip
+    for key, value in _NAMESPACE.findall(text, place + 10)[:2000]:
+        if key in wanted:
+            plain = value.strip().strip("'\"")
+            whole = re.fullmatch(r"\d{1,15}", plain) is not None
+            training.parameter(key, int(plain) if whole else excerpt(plain))
+    steps = training.parameters.get("steps_this_run", training.parameters.get("max_steps"))
+    if isinstance(steps, int) and steps > 0 and "grad_accum_usteps" in training.parameters:
+        training.planned = steps
+    return True

@@ -1,0 +1,242 @@
+"""What a training log has said so far, whichever program wrote it, and the run made of it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from transect.domain.metrics import Direction
+from transect.hpc.base import LogMetric, Normalised, Parameter, Run, RunStatus
+from transect.hpc.block import Block
+from transect.hpc.parsers._learning import Samples, add_parameter
+from transect.hpc.text import excerpt
+from transect.hpc.values import contradiction, impossible, log_metric, number
+
+__all__ = ["HIGHER", "LOWER", "NEUTRAL", "Training", "finish", "hours", "rate_of"]
+
+HIGHER, LOWER, NEUTRAL = Direction.HIGHER, Direction.LOWER, Direction.NEUTRAL
+
+# The first of these that appears in a log names its variant: the others print inside of it.
+_VARIANTS = (
+    "megatron", "hf-trainer", "fairseq", "dllogger", "neuron", "nvidia-bert-tensorflow",
+    "mxnet", "deepspeed", "tensorflow",
+)  # fmt: skip
+_SAMPLES = re.compile(r"(?:img|image|sample|sentence|sequence|example|seq)s?(?:/|_per_|\b)|ips$")
+_OTHERS = re.compile(r"token|word|frame|char|mel|byte|flop|item|it/s|iter|step")
+_RATE = re.compile(
+    r"(?:^|[._\s])(?:\w*ips|throughput\w*|\w*throughput|fps)$|/s(?:ec)?$|per_sec", re.IGNORECASE
+)
+_MOST_SERIES = 40
+_MOST_RESULTS = 80
+Step = tuple[int, ...]
+
+
+def hours(printed: str) -> float | None:
+    """Read `1 day, 2:03:04.50` or `0:12:03.45` in seconds; None when it is something else."""
+    found = re.fullmatch(r"(?:(\d{1,5}) days?, )?(\d{1,6}):(\d\d):(\d\d(?:\.\d{1,9})?)", printed)
+    if found is None:
+        return None
+    return int(found[1] or 0) * 86400 + int(found[2]) * 3600 + int(found[3]) * 60 + float(found[4])
+
+
+def rate_of(name: str, unit: str) -> tuple[str, str | None] | None:
+    """Return unit and metric of the registry for a key that is a rate; None for other keys.
+
+    A bare `throughput` without a unit may count anything: it is normalised by nobody.
+    """
+    if not _RATE.search(name) and not _RATE.search(unit):
+        return None
+    text = f"{unit} {name}".lower()
+    if _OTHERS.search(text):
+        return unit or "1/s", None
+    return unit or "1/s", "samples_per_second" if _SAMPLES.search(text) else None
+
+
+@dataclass(slots=True)
+class Training:
+    """One training, from its first line on."""
+
+    line: int
+    rank: int | None = None
+    variants: set[str] = field(default_factory=set)
+    version: str = ""
+    parameters: dict[str, Parameter] = field(default_factory=dict)
+    series: dict[str, Samples] = field(default_factory=dict)
+    results: dict[str, LogMetric] = field(default_factory=dict)
+    units: dict[str, str] = field(default_factory=dict)  # of DLLogger's metadata
+    first_step: Step = ()
+    last_step: Step = ()
+    steps: int = 0
+    planned: int | None = None
+    planned_what: str = "steps"
+    ended: str = ""
+    expects_end: str = ""  # the line that should end it
+    work: tuple[float, str, str, str] | None = None  # work, rate, time, unit: to be compared
+    contradictions: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    room: int = 10_000  # samples to be kept of a series
+    reader: int = 0  # which reader took the last line: most logs are of one kind
+    previous: str = ""  # the last line: logs of several handlers print all twice
+
+    def begun(self) -> bool:
+        """Tell whether there is more than a header."""
+        return bool(self.steps or self.results or self.ended)
+
+    def restarts(self, step: Step) -> bool:
+        """Tell whether a step belongs to the next training: it counts from the start again."""
+        if not self.last_step or len(step) != len(self.first_step):
+            return bool(self.ended) and self.steps > 0
+        return step <= self.first_step < self.last_step or (
+            bool(self.ended) and step < self.last_step
+        )
+
+    def at(self, step: Step, planned: int | None = None, what: str = "steps") -> None:
+        """Note that a step was made, of as many as the line says."""
+        self.steps += 1
+        self.first_step = self.first_step or step
+        self.last_step = max(self.last_step, step) if self.last_step else step
+        if planned is not None:
+            self.planned, self.planned_what = planned, what
+
+    def point(
+        self,
+        name: str,
+        printed: str,
+        unit: str,
+        direction: Direction,
+        registered: str | None = None,
+    ) -> None:
+        """Append to a series."""
+        samples = self.series.get(name)
+        if samples is None:
+            if len(self.series) >= _MOST_SERIES:
+                return
+            fresh = Samples(unit, direction, registered, limit=self.room)
+            samples = self.series.setdefault(excerpt(name, 60), fresh)
+        samples.add(printed)
+
+    def result(
+        self,
+        name: str,
+        printed: str,
+        unit: str,
+        direction: Direction,
+        registered: str | None = None,
+    ) -> None:
+        """Set a number that stands for the whole training; a later one takes its place."""
+        if name not in self.results and len(self.results) >= _MOST_RESULTS:
+            return
+        found = log_metric(excerpt(name, 60), printed, unit, direction)
+        if found is None:
+            if (seconds := hours(printed)) is not None:
+                found = LogMetric(
+                    name=name, value=seconds, printed=printed, unit="s", direction=direction
+                )
+            else:
+                if number(printed) is None and len(self.contradictions) < 5:
+                    self.contradictions.append(f"{excerpt(name, 60)} is {excerpt(printed, 40)}")
+                return
+        if registered is not None:
+            # Rates count per second and times are in seconds, whatever their units are called.
+            base = "s" if found.unit == "s" else "1" if found.unit == "1" else "1/s"
+            value = Normalised(name=registered, value=found.value, unit=base)
+            found = found.model_copy(update={"normalised": value})
+        self.results[name] = found
+
+    def parameter(self, key: str, value: Parameter | None) -> None:
+        """Set a parameter unless it is there."""
+        add_parameter(self.parameters, key, value)
+
+
+def _metrics(training: Training) -> list[LogMetric]:
+    found = list(training.results.values())
+    for name, samples in training.series.items():
+        plain = Samples(samples.unit, samples.direction, None, samples.kept, samples.count,
+                        samples.last)  # fmt: skip
+        several = plain.metrics(name)
+        if several and samples.registered is not None:
+            first = several[0]
+            factor, base = {"ms": (1e-3, "s"), "s": (1.0, "s"), "1": (1.0, "1")}.get(
+                samples.unit, (1.0, "1/s")
+            )
+            several[0] = first.model_copy(
+                update={
+                    "normalised": Normalised(
+                        name=samples.registered, value=first.value * factor, unit=base
+                    )
+                }
+            )
+        found += several
+    out: list[LogMetric] = []
+    taken: set[str] = set()
+    for one in found:  # a summary outranks the median of the steps
+        again = one.normalised is not None and one.normalised.name in taken
+        if one.normalised is not None:
+            taken.add(one.normalised.name)
+        out.append(one.model_copy(update={"normalised": None}) if again else one)
+    return out
+
+
+def finish(block: Block, training: Training) -> Run:
+    """Make the run of a training."""
+    variant = next((v for v in _VARIANTS if v in training.variants), "")
+    metrics = _metrics(training)
+    parameters = dict(training.parameters)
+    others = sorted(training.variants - {variant})
+    if others:
+        parameters["also_prints"] = others
+    if training.last_step:
+        parameters["last_step"] = ", ".join(str(one) for one in training.last_step)
+    if training.planned is not None:
+        parameters[f"planned_{training.planned_what}"] = training.planned
+    if training.rank is not None:
+        parameters["rank"] = training.rank
+    warnings = training.warnings[:10]
+    status, reason = _judge(block, training, metrics, warnings)
+    for name, samples in training.series.items():
+        warnings += samples.warnings(name)
+        if samples.broken and not samples.last_broken:
+            warnings.append(f"{name} was {samples.broken} in between")
+    return Run(
+        file=block.file, line=training.line, benchmark="dl-training", variant=variant,
+        version=training.version, status=status, reason=reason, parameters=parameters,
+        metrics=metrics, warnings=warnings[:20],
+        samples={name: one.series() for name, one in training.series.items() if one.kept},
+    )  # fmt: skip
+
+
+def _judge(
+    block: Block, training: Training, metrics: list[LogMetric], warnings: list[str]
+) -> tuple[RunStatus, str]:
+    trouble = "; ".join(part for part in (block.take_trouble(), *training.errors) if part)
+    done, planned = training.last_step, training.planned
+    epochs = training.planned_what == "epochs"
+    made = (done[0] if epochs else done[-1]) if done else 0
+    at = f"step {', '.join(map(str, done))}" if done else "the first step"
+    short = planned is not None and made < planned and not training.ended
+    if not training.ended and (short or training.expects_end or not training.begun()):
+        of = f" of {planned} {training.planned_what}" if planned is not None else ""
+        where = f"after {at}{of}" if done else f"before {at}"
+        if trouble:
+            return RunStatus.FAILED, f"stopped {where}: {trouble}"
+        complete = planned is not None and not short and done and not training.expects_end
+        if not complete:
+            lacks = f", without '{training.expects_end}'" if training.expects_end else ""
+            return RunStatus.TRUNCATED, f"ends {where}{lacks}, with: {block.last_words()}"
+    for name, samples in training.series.items():
+        if samples.last_broken:
+            return RunStatus.INVALID, f"{name} is {samples.broken} in the end"
+    if training.contradictions:
+        return RunStatus.INVALID, training.contradictions[0]
+    for one in metrics:
+        rate = one.normalised is not None or one.unit.endswith(("/s", "/sec"))
+        if (rate or one.unit in ("s", "ms")) and (why := impossible(one)) is not None:
+            return RunStatus.INVALID, why
+    if training.work is not None and (why := contradiction(*training.work)) is not None:
+        return RunStatus.INVALID, why
+    if not training.ended and planned is None:
+        if trouble:
+            return RunStatus.FAILED, f"stopped after {at}: {trouble}"
+        warnings.append("the log does not say whether the training ended")
+    return RunStatus.OK, ""

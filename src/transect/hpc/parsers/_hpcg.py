@@ -1,0 +1,236 @@
+"""The lines of HPCG logs: the report in its three notations, and the table of the GPU builds.
+
+The report is written as `Section::Key=value` (3.0 and later), as indented `Key: value` (2.x, 3.0,
+rocHPCG), or with a blank around ` Final Summary ::` (Intel 3.1). Indentation is not relied upon:
+time stamps and rank labels destroy it. A heading tells which section the keys below it are in.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from transect.hpc.parsers._compute import differ
+from transect.hpc.text import Line, excerpt
+from transect.hpc.values import NUMBER, number
+
+__all__ = ["STARTS", "TESTS", "WANTS", "Report", "begins", "read"]
+
+TESTS = (
+    "Spectral Convergence Tests",
+    "Departure from Symmetry",
+    "Iteration Count Information",
+    "Reproducibility Information",
+)
+_SECTIONS = (
+    "Machine Summary",
+    "Global Problem Dimensions",
+    "Processor Dimensions",
+    "Local Domain Dimensions",
+    "Setup Information",
+    "Linear System Information",
+    "Multigrid Information",
+    "Memory Use Information",
+    *TESTS,
+    "Benchmark Time Summary",
+    "Floating Point Operations Summary",
+    "GB/s Summary",
+    "GFLOP/s Summary",
+    "User Optimization Overheads",
+    "Sparse Operations Overheads",
+    "DDOT Timing Variations",
+    "Final Summary",
+)
+_ANY_SECTION = "|".join(re.escape(name) for name in _SECTIONS)
+_LEAVES = (
+    r"Distributed Processes|Threads per processes|Global n[xyz]|np[xyz]|n[xyz]|Setup Time"
+    r"|Number of (?:Equations|Nonzero Terms)|Result|Scaled residual (?:mean|variance)"
+    r"|(?:Reference|Optimized) CG iterations per set|Total number of[a-z ]{0,24} iterations"
+    r"|Number of CG sets|Optimization phase|(?:Raw )?(?:DDOT|WAXPBY|SpMV|MG|SymGS|Total)"
+    r"|ALL_reduce|Raw (?:Read|Write|Total) B/W|Total with [a-zA-Z ]{1,60}"
+)
+_GRID = r"\d{1,9}x\d{1,9}x\d{1,9}"
+_RATE_ROW = r"(?:SpMV|SymGS|total|final)[ \t]*=[ \t]*"
+_GPU_UNIT = r"GF(?:lop/s)?\b"
+_VERSION = r"version=(?:HPCG|V\d)"
+_MAKE_TITLE = r"n\d{1,6}-\d{1,9}p-\d{1,6}t(?:[ \t]+version:|[ \t]*(?=[\r\n]|\Z))"
+
+STARTS = (
+    r"HPCG-NVIDIA[ \t]+v?\d",
+    r"HPCG-Benchmark(?:[ \t]+version|[ \t]*(?=[\r\n]|\Z))",
+    _MAKE_TITLE,
+    _VERSION,
+    r"rocHPCG version",
+    r"start of application \(\d{1,6} OMP threads\)",
+    r"HPCG result is (?:VALID|INVALID)",
+    r"HPCG result is[ \t]*[:=][ \t]*INVALID",
+    r"(?:Machine Summary|Global Problem Dimensions|Benchmark Time Summary)[ \t]*(?:::|[:=])",
+    r"[_*]{0,16}[ \t]{0,2}Final Summary[ \t]{0,2}[_*]{0,16}[ \t]*(?:::|[:=])",
+    rf"{_GRID} process grid",
+    rf"{_RATE_ROW}[\d.]{{1,20}} {_GPU_UNIT}",
+)
+WANTS = (
+    *STARTS,
+    r"version[ \t]*[:=]",
+    r"[\w.\-]{1,80} version: (?:V?\d|HPCG)",
+    rf"(?:{_ANY_SECTION})",
+    rf"(?:{_LEAVES})[ \t]*:",
+    r"HPCG 2\.4 [Rr]ating",
+    r"Reference version of",
+    r"Results are valid but",
+    r"You have selected the QuickPath",
+    rf"{_GRID} local domain",
+    rf"{_RATE_ROW}",
+    r"Total Time:",
+    r"(?:Setup|Optimization|Convergence)[ \t]+Overhead:",
+    r"(?:Number of CG sets|Iterations per set|scaled res (?:mean|variance)):",
+    r"GPU Name:",
+    r"\*\*\* WARNING \*\*\*",
+    r"Build v",
+)
+
+_BUILD = re.compile(r"(HPCG-NVIDIA|rocHPCG version:?)\s+v?(\S{1,40})")
+_VERSION_LINE = re.compile(
+    r"(?:[\w.\-]{1,80}\s+)?version\s*[:=]\s*(?:HPCG-Benchmark[_\-])?(V?\d[\w.\-]{0,20})"
+)
+_TITLE = re.compile(rf"HPCG-Benchmark\b|{_MAKE_TITLE}|(?:[\w.\-]{{1,80}} )?version[:=]")
+_VALID = re.compile(rf"HPCG result is VALID with a GFLOP/s rating of\s*([:=]?)\s*({NUMBER})")
+_INVALID = re.compile(r"HPCG result is\s*[:=]?\s*INVALID")
+_NOT_VALID = re.compile(r"\*{3} WARNING \*{3}.{0,80}\b(?:INVALID|NOT (?:A )?VALID)", re.IGNORECASE)
+_OLD_RATING = re.compile(rf"HPCG 2\.4 [Rr]ating[^:=]{{0,60}}[:=]\s*({NUMBER})")
+_SHORT = re.compile(rf"Results are valid but execution time \(sec\) is\s*[:=]\s*({NUMBER})")
+_GRID_LINE = re.compile(rf"({_GRID}) (process grid|local domain)")
+_GPU_RATE = re.compile(
+    rf"(SpMV|SymGS|total|final)\s*=\s*({NUMBER})\s*({_GPU_UNIT})"
+    rf"(?:\s*\([^)]{{0,60}}\)\s*({NUMBER})\s*GF)?"
+)
+_GPU_FACT = re.compile(
+    r"(Total Time|Setup\s+Overhead|Optimization\s+Overhead|Convergence\s+Overhead"
+    rf"|Number of CG sets|Iterations per set|scaled res mean|scaled res variance):\s*({NUMBER})"
+)
+_MOST_FACTS = 200
+
+
+@dataclass(kw_only=True, slots=True)
+class Report:
+    """What one start of the program printed."""
+
+    line: int
+    build: str = ""
+    variant: str = ""
+    version: str = ""
+    section: str = ""
+    facts: dict[tuple[str, str], str] = field(default_factory=dict)
+    said: str = ""  # the rating as a line of its own, before or after the report
+    rating: str = ""
+    invalid: bool = False
+    old_rating: str = ""
+    gpu: dict[str, tuple[str, str]] = field(default_factory=dict)  # rate, rate per process
+    gpu_facts: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    headed: bool = False
+    cut: bool = False
+
+    def fact(self, section: str, *keys: str) -> str:
+        """Return the first of several keys of a section, or an empty string."""
+        return next((v for k in keys if (v := self.facts.get((section, k)))), "")
+
+    def ended(self) -> bool:
+        """Tell whether the log holds the result."""
+        return bool(self.rating or self.said or self.invalid or "final" in self.gpu)
+
+    def begun(self) -> bool:
+        """Tell whether anything of a report was read."""
+        return bool(self.facts or self.gpu or self.gpu_facts or self.rating or self.invalid)
+
+
+def _split(text: str) -> tuple[str, str, str]:
+    """Return section (or an empty string), key and value of a line of the report."""
+    if "::" in text:
+        left, _, value = text.partition("=")
+        parts = [part.strip() for part in left.split("::")]
+        return parts[0].strip("_* "), parts[-1], value.strip()
+    left, _, value = text.partition(":")
+    return "", left.strip(), value.strip()
+
+
+def _known(name: str) -> str:
+    return next((s for s in _SECTIONS if name.startswith(s)), "")
+
+
+def begins(report: Report, text: str) -> bool:
+    """Tell whether a line begins the next report."""
+    if text.startswith(("HPCG-NVIDIA", "rocHPCG version", "start of application (")):
+        return report.begun() or bool(report.said)
+    if (valid := _VALID.match(text)) is not None and not valid[1]:
+        same = report.rating and not _other(report.rating, valid[2])
+        return bool(report.rating and not same) or bool(report.said or report.invalid)
+    if _TITLE.match(text) is not None:
+        return bool(report.facts or report.rating or report.invalid)
+    if text.startswith("Machine Summary") and "::" not in text:
+        return any(section == "Machine Summary" for section, _ in report.facts)
+    if (row := _GPU_RATE.match(text)) is not None:
+        return row[1] in report.gpu
+    return False
+
+
+def _other(one: str, two: str) -> bool:
+    return differ(number(one) or 0.0, number(two) or 0.0, 1e-4)
+
+
+def read(report: Report, line: Line, text: str) -> None:
+    """Take in one line."""
+    if line.cut:  # half of a number is a number too
+        report.cut = True
+        return
+    report.headed = report.headed or _TITLE.match(text) is not None
+    if (found := _BUILD.match(text)) is not None:
+        report.variant = "nvidia" if "NVIDIA" in found[1] else "amd"
+        report.build = f"{found[1].split()[0]} {found[2]}"
+    elif (found := _VALID.search(text, 0, 200)) is not None:
+        if found[1] or "::" in text[: found.start()]:
+            report.rating = report.rating or found[2]
+        else:
+            report.said = report.said or found[2]
+    elif _INVALID.search(text, 0, 200) is not None:
+        report.invalid = True
+    elif (found := _OLD_RATING.search(text, 0, 200)) is not None:
+        report.old_rating = found[1]
+    elif _GPU_RATE.match(text) or _GPU_FACT.match(text) or _GRID_LINE.match(text):
+        _read_gpu(report, text)
+    elif not report.version and (found := _VERSION_LINE.match(text)) is not None:
+        report.version = found[1].rstrip(".")
+    else:
+        _read_report(report, text)
+
+
+def _read_gpu(report: Report, text: str) -> None:
+    if (found := _GPU_RATE.match(text)) is not None:
+        report.gpu[found[1]] = (found[2], found[4] or "")
+        report.variant = report.variant or ("nvidia" if found[3] == "GF" else "amd")
+    elif (found := _GPU_FACT.match(text)) is not None:
+        report.gpu_facts[" ".join(found[1].split())] = found[2]
+    elif (found := _GRID_LINE.match(text)) is not None:
+        report.gpu_facts[found[2]] = found[1]
+
+
+def _read_report(report: Report, text: str) -> None:
+    if text.startswith(("*** WARNING ***", "Reference version of", "You have selected")):
+        if _NOT_VALID.search(text, 0, 200):
+            report.invalid = True
+        if len(report.notes) < 10:
+            report.notes.append(excerpt(text))
+        return
+    note = text.partition("::")[2].strip()
+    if note.startswith(("Reference version of", "You have selected")):
+        if len(report.notes) < 10:
+            report.notes.append(excerpt(note))
+        return
+    heading = _known(text.strip("_*# \t").rstrip(":= \t_*"))
+    section, key, value = _split(text)
+    if heading and "::" not in text and not value:
+        report.section = heading
+        return
+    section = _known(section) if section else report.section
+    if section and value and len(report.facts) < _MOST_FACTS:
+        report.facts.setdefault((section, key), value[:60])

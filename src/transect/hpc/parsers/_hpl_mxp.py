@@ -1,0 +1,215 @@
+"""The lines of HPL-MxP logs: what each tells about the program and the system it solves."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from transect.hpc.base import Parameter
+from transect.hpc.parsers._compute import MOST_PARAMETERS
+from transect.hpc.text import Line, excerpt
+from transect.hpc.values import NUMBER
+
+__all__ = ["BANNER", "Log", "Test", "begins", "read"]
+
+BANNER = re.compile(r"HPL-(?:MxP|AI)-NVIDIA\s+v?(\S{1,20})")
+_SETTING = re.compile(r"--([A-Za-z][\w\-]{0,60})\s*=\s*(\S{1,40})")
+_TEST = re.compile(r"\*{4,8}\s*test (loop )?(\d{1,9}) of (\d{1,9}) (starts|done)")
+_RESULT = re.compile(
+    r"N = (\d{1,15}), NB = (\d{1,9}), NPROW = (\d{1,9}), NPCOL = (\d{1,9})"
+    r"(?:, SLOPPY-TYPE = (\S{1,20}))?"
+)
+_RATE = re.compile(rf"(LU )?GFLOPS = ({NUMBER})(?:, per GPU =\s*({NUMBER}))?")
+_SECONDS = re.compile(rf"(LU|Iterative Solver) seconds: AVG = ({NUMBER}), MAX = ({NUMBER})")
+_THRESHOLD = re.compile(
+    rf"Threshold[ .]{{1,80}}=\s*({NUMBER})"
+    rf"|(?:- )?Computational tests pass if scaled residuals are less than\s+({NUMBER})"
+)
+_RESIDUAL = re.compile(rf"\|\|Ax-b\|\|[^=]{{0,120}}=\s*({NUMBER})\s*\.{{3,}}\s*(PASSED|FAILED)")
+_SPENT = re.compile(
+    r"(?:Time spent in (conversion to single|factorization|solve|conversion to double|GMRES)"
+    rf"|(Total time))\s*:\s*({NUMBER})\s*second"
+)
+_EFFECTIVE = re.compile(rf"Effective operation per sec\s*:\s*({NUMBER})\s*([GT])FLOPs")
+_BACKWARD = re.compile(rf"Final backward error\b[^:]{{0,80}}:\s*({NUMBER})")
+_SHAPE = re.compile(r"n=(\d{1,15}) b=(\d{1,9}) r=(\d{1,9}) c=(\d{1,9})")
+_RIKEN = re.compile(
+    rf"({NUMBER}) sec\. ({NUMBER}) GFlop/s resid =\s*({NUMBER}) hpl-harness = ({NUMBER})"
+)
+_SCORE = re.compile(rf"Final Score:\s*({NUMBER}) GFLOPS")
+_CHECK = re.compile(r"Residual Check:\s*(PASSED|FAILED)")
+_REFINED = re.compile(rf"# refinement: step=.{{1,60}}residual=({NUMBER})")
+# AMD's row, and the older one of NVIDIA: time, half-precision rate, refinement, steps, rate.
+_ROW = re.compile(
+    r"(?:(HPL[_\-]AI)\s+)?(W[A-Za-z0-9]{2,20})\s+(\d{1,12})\s+(\d{1,9})\s+(\d{1,9})\s+(\d{1,9})"
+    rf"((?:\s+{NUMBER}){{2,5}})\s*$"
+)
+_STOPS = re.compile(r"!!!! (?:ERROR|FATAL)|HPLMXP? ERROR|HPL-MxP ERROR", re.IGNORECASE)
+
+
+@dataclass(kw_only=True, slots=True)
+class Test:
+    """One solution of one system, as far as the log has told."""
+
+    line: int
+    shape: dict[str, str] = field(default_factory=dict)
+    rate: str = ""
+    unit: str = "GFLOP/s"
+    per_gpu: str = ""
+    lu_rate: str = ""
+    time: str = ""
+    phases: dict[str, str] = field(default_factory=dict)
+    threshold: str = ""
+    residual: str = ""
+    backward: str = ""
+    verdict: str = ""
+    begun: bool = False
+    ended: bool = False
+    cut: bool = False
+
+    def complete(self) -> bool:
+        """Tell whether nothing more of this test is to come."""
+        return bool(self.rate and self.verdict and (self.ended or self.lu_rate) and not self.cut)
+
+
+@dataclass(kw_only=True, slots=True)
+class Log:
+    """What holds for all tests of one start of the program."""
+
+    line: int
+    variant: str = ""
+    version: str = ""
+    settings: dict[str, Parameter] = field(default_factory=dict)
+    loop: tuple[int, int] = (0, 0)
+    test: tuple[int, int] = (0, 0)
+    done: int = 0
+    stops: list[str] = field(default_factory=list)
+    warmup: bool = False
+
+
+def begins(test: Test, text: str) -> bool:
+    """Tell whether this line belongs to the next test although the last one was not closed."""
+    if (found := _TEST.match(text)) is not None:
+        return found[4] == "starts" and bool(test.rate or test.phases or test.residual)
+    if text.startswith(("Time spent in conversion to single", "HPL-AI Mixed")):
+        return test.begun
+    if (row := _ROW.match(text)) is not None:
+        return bool(test.time) or (bool(row[1]) and test.begun)
+    if text.startswith("N = "):
+        return bool(test.rate)
+    if text.startswith(("# refinement:", "# iterative refinement:", "||Ax-b||")):
+        return bool(test.rate and test.verdict)
+    return bool(_SHAPE.match(text) and (test.rate or test.shape))
+
+
+def read(log: Log, test: Test, line: Line, text: str) -> None:
+    for pattern, handle in _HANDLERS:
+        if (found := pattern.match(text)) is not None:
+            if line.cut:  # half of a number is a number too
+                test.cut = test.cut or pattern in (_RATE, _EFFECTIVE, _RIKEN, _ROW, _SCORE)
+                return
+            handle(log, test, found)
+            if pattern in (_RATE, _EFFECTIVE, _RIKEN, _ROW, _RESULT) and not test.ended:
+                test.line = min(test.line, line.number) if test.rate else line.number
+            return
+    if text.startswith("Backward error "):
+        test.verdict = "PASSED" if "DID NOT PASS" not in text else "FAILED"
+        test.ended = True
+    elif _STOPS.match(text):
+        log.stops.append(excerpt(text))
+    elif " warmup " in text and text.startswith(("tile ", "2dbc ")):
+        log.warmup = True
+
+
+def _setting(log: Log, test: Test, found: re.Match[str]) -> None:
+    if len(log.settings) < MOST_PARAMETERS:
+        log.settings[found[1]] = found[2]
+
+
+def _numbered(log: Log, test: Test, found: re.Match[str]) -> None:
+    at = (int(found[2]), int(found[3]))
+    if found[1]:
+        log.loop = at
+        test.ended = test.ended or found[4] == "done"
+    else:
+        log.test = at
+
+
+def _result_line(log: Log, test: Test, found: re.Match[str]) -> None:
+    names = ("N", "NB", "P", "Q", "SLOPPY-TYPE")
+    test.shape = {k: v for k, v in zip(names, found.groups(), strict=True) if v}
+    log.variant = log.variant or "nvidia"
+
+
+def _rate(log: Log, test: Test, found: re.Match[str]) -> None:
+    if found[1]:
+        test.lu_rate = found[2]
+    else:
+        test.rate, test.per_gpu = found[2], found[3] or ""
+
+
+def _spent(log: Log, test: Test, found: re.Match[str]) -> None:
+    log.variant = log.variant or "reference"
+    if found[2]:
+        test.time = found[3]
+    else:
+        test.phases[found[1]] = found[3]
+
+
+def _effective(log: Log, test: Test, found: re.Match[str]) -> None:
+    log.variant = log.variant or "reference"
+    test.rate, test.unit = found[1], f"{found[2]}FLOP/s"
+
+
+def _residual(log: Log, test: Test, found: re.Match[str]) -> None:
+    test.residual, test.verdict = found[1], found[2]
+    test.ended = test.ended or log.variant != "nvidia"
+
+
+def _riken(log: Log, test: Test, found: re.Match[str]) -> None:
+    log.variant = "riken"
+    test.time, test.rate, test.backward, test.residual = found.groups()
+    test.threshold, test.verdict, test.ended = "16.0", "PASSED", True
+
+
+def _row(log: Log, test: Test, found: re.Match[str]) -> None:
+    test.shape = dict(zip(("tv", "N", "NB", "P", "Q"), found.groups()[1:6], strict=True))
+    values = found[7].split()
+    if found[1]:
+        log.variant, test.lu_rate = "nvidia", values[1]
+    else:
+        log.variant, test.time = log.variant or "amd", values[0]
+    test.rate = values[-1]
+
+
+def _score(log: Log, test: Test, found: re.Match[str]) -> None:
+    log.variant = "amd"
+    test.rate = test.rate or found[1]  # the row prints the same with fewer digits
+
+
+def _check(log: Log, test: Test, found: re.Match[str]) -> None:
+    test.verdict, test.ended = found[1], True
+
+
+_HANDLERS: tuple[tuple[re.Pattern[str], Callable[[Log, Test, re.Match[str]], None]], ...] = (
+    (_SETTING, _setting),
+    (_TEST, _numbered),
+    (_RESULT, _result_line),
+    (_RATE, _rate),
+    (_SECONDS, lambda _, t, f: t.phases.__setitem__(f[1], f[3])),
+    (_THRESHOLD, lambda _, t, f: setattr(t, "threshold", f[1] or f[2])),
+    (_RESIDUAL, _residual),
+    (_SPENT, _spent),
+    (_EFFECTIVE, _effective),
+    (_BACKWARD, lambda _, t, f: setattr(t, "backward", f[1])),
+    (_RIKEN, _riken),
+    (
+        _SHAPE,
+        lambda _, t, f: t.shape.update(zip(("N", "NB", "P", "Q"), f.groups(), strict=True)),
+    ),
+    (_ROW, _row),
+    (_SCORE, _score),
+    (_CHECK, _check),
+    (_REFINED, lambda _, t, f: setattr(t, "residual", f[1])),
+)

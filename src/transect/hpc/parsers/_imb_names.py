@@ -1,0 +1,134 @@
+"""Names in the output of the Intel MPI Benchmarks, and what their tables repeat."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from transect.domain.metrics import Direction
+from transect.hpc.parsers._network import Column, agree, between, spread
+from transect.hpc.values import number
+
+__all__ = ["bandwidth_unit", "column", "contradiction", "header", "known"]
+
+_UP, _DOWN = Direction.HIGHER, Direction.LOWER
+
+# One message crosses at a time (or one each way), or a neighbour exchange.
+_MESSAGES = (
+    "pingpong", "pingping", "unidir", "bidir", "one_put", "one_get", "all_put", "all_get",
+    "put_local", "get_local", "put_all", "get_all", "truly_passive", "passive",
+)  # fmt: skip
+_KNOWN = re.compile(
+    r"(?:Multi-)?(?:ping|sendrecv|exchange|all(?:reduce|gather|to|_)|i?(?:all|bcast|barrier|reduce"
+    r"|gather|scatter|neighbor)|reduce|gather|scatter|bcast|barrier|uniband|biband|window|unidir"
+    r"|bidir|accumulate|s_(?:i?write|i?read)|p_(?:i?write|i?read)|c_(?:i?write|i?read)|open_close"
+    r"|one_(?:put|get)|put_(?:local|all)|get_(?:local|all)|fetch|compare|get_accumulate|truly"
+    r"|halo|birandom|corandom|unirandom|randomorder|stencil|corrected|ialltoall|set_|stresspin"
+    r"|multi|persistent|sparse)",
+    re.IGNORECASE,
+)
+# Messages of one size that count as throughput in one time (IMB user guide, "Benchmark
+# Definitions"): name -> scale_bw.
+_SCALE = {
+    "pingpong": 1, "pingponganysource": 1, "pingpongspecificsource": 1, "pingping": 1,
+    "pingpinganysource": 1, "pingpingspecificsource": 1, "sendrecv": 2, "exchange": 4,
+}  # fmt: skip
+_TOKENS = frozenset(
+    {
+        "Group", "#bytes", "#repetitions", "t[usec]", "t_min[usec]", "t_max[usec]", "t_avg[usec]",
+        "Mbytes/sec", "MBytes/sec", "Msg/sec", "t_ovrl[usec]", "t_pure[usec]", "t_CPU[usec]",
+        "overlap[%]", "defects",
+    }
+)  # fmt: skip
+
+
+def known(name: str) -> bool:
+    """Tell whether the suite has a benchmark of that name, or one much like it."""
+    return _KNOWN.match(name) is not None
+
+
+def header(text: str) -> list[str]:
+    """Return the columns when a line is the header of a table, else nothing."""
+    if not text.startswith(("#bytes", "#repetitions", "Group")) or "#repetitions" not in text[:60]:
+        return []
+    tokens = text.split(None, 16)[:16]
+    return tokens if all(t in _TOKENS or "[" in t or "/" in t for t in tokens) else []
+
+
+def column(name: str, test: str, part: str, unit: str) -> Column | None:
+    """Return the metric of a column; None for sizes and group numbers."""
+    lower, storage = test.lower(), part.upper().endswith("IO")
+    message = any(lower.startswith(one) for one in _MESSAGES)
+    if name.lower() == "mbytes/sec":
+        rate = "storage_bandwidth" if storage else "network_bandwidth"
+        return Column(name="bandwidth", unit=unit, direction=_UP, registered=rate)
+    if name == "Msg/sec":
+        return Column(name="message_rate", unit="1/s", direction=_UP, registered="message_rate")
+    if name == "overlap[%]":
+        return Column(name="overlap", unit="%", direction=_UP, registered="overlap")
+    if name == "#repetitions":
+        return Column(name="repetitions", unit="1", direction=Direction.NEUTRAL)
+    if name == "defects":
+        return Column(name="defects", unit="1", direction=_DOWN)
+    if not name.endswith("[usec]"):
+        return None
+    registered = None
+    if name in ("t[usec]", "t_avg[usec]", "t_pure[usec]") and test and not storage:
+        registered = "message_time" if message else "collective_time"
+    return Column(name=name[: -len("[usec]")], unit="us", direction=_DOWN, registered=registered)
+
+
+def bandwidth_unit(
+    test: str, columns: Sequence[str], rows: Sequence[Sequence[str]]
+) -> tuple[str, str]:
+    """Tell MB/s from MiB/s by size over time, and what contradicts both."""
+    rate = next((i for i, name in enumerate(columns) if name.lower() == "mbytes/sec"), None)
+    time = next((i for i, name in enumerate(columns) if name in ("t[usec]", "t_max[usec]")), None)
+    if rate is None or time is None or "#bytes" not in columns:
+        return "MB/s", ""
+    scale = _SCALE.get(test.lower())
+    place = columns.index("#bytes")
+    votes = {"MB/s": 0, "MiB/s": 0}
+    wrong = ""
+    for row in rows:
+        size, low, high = int(row[place]), *spread(row[time])
+        if not size or low <= 0:
+            continue
+        # Of a benchmark whose scale is not known, any whole number to 4 will do for the unit.
+        fits = [
+            unit
+            for unit, mega in (("MB/s", 1.0), ("MiB/s", 1e6 / 2**20))
+            if any(
+                agree(row[rate], k * mega * size / high, k * mega * size / low)
+                for k in ([scale] if scale else (1, 2, 4))
+            )
+        ]
+        for unit in fits:
+            votes[unit] += 1
+        if not fits and scale and not wrong:
+            implied = scale * size / (number(row[time]) or 1.0)
+            wrong = (
+                f"size {size}: the log prints {row[rate]} Mbytes/sec, but {scale} times its size "
+                f"over {row[time]} us is {implied:.6g} MB/s"
+            )
+    return ("MiB/s" if votes["MiB/s"] > votes["MB/s"] else "MB/s"), wrong
+
+
+def contradiction(row: dict[str, str]) -> str:
+    """Recompute what one row repeats."""
+    low, mean, high = (row.get(f"t_{which}[usec]") for which in ("min", "avg", "max"))
+    if low and mean and high and not between(low, mean, high):
+        return f"t_avg {mean} us is not between t_min {low} us and t_max {high} us"
+    printed = number(row.get("overlap[%]", "nan"))
+    whole, pure, cpu = (number(row.get(f"t_{w}[usec]", "nan")) for w in ("ovrl", "pure", "CPU"))
+    if printed is None or whole is None or pure is None or cpu is None or min(pure, cpu) <= 0:
+        return ""
+    # IMB_output.c: the shorter or the longer of the two, by version.
+    implied = [
+        100 * max(0.0, min(1.0, (pure + cpu - whole) / one))
+        for one in (max(pure, cpu), min(pure, cpu))
+    ]
+    slack = 0.5 + 100 * 0.04 / min(pure, cpu)
+    if any(abs(printed - one) <= slack for one in implied):
+        return ""
+    return f"the log prints {printed:g} % overlap, but its times give {implied[0]:.2f} %"

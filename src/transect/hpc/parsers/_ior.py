@@ -1,0 +1,207 @@
+"""What one test of IOR printed, whatever the format, and whether its numbers agree."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from transect.hpc.base import Parameter
+from transect.hpc.parsers._storage import Span, apart, bytes_of, span
+from transect.hpc.values import number
+
+__all__ = ["Group", "Session", "Test", "contradicted", "not_a_number"]
+
+_MEBI = 1 << 20
+_KEPT = 1000  # repetitions whose bytes and times are checked, and kept as samples
+_SLACK = 1e-3
+
+
+@dataclass(kw_only=True, slots=True)
+class Group:
+    """The repetitions of one operation, e.g. of `write`: bandwidth in MiB/s as printed."""
+
+    count: int = 0
+    best: str = ""
+    worst: str = ""
+    sums: list[float] = field(default_factory=lambda: [0.0, 0.0])
+    # bandwidth, total time, block in KiB, of the first repetitions
+    rows: list[tuple[str, str, str]] = field(default_factory=list)
+    broken: str = ""
+
+    def add(self, bandwidth: str, total_s: str, block_kib: str) -> None:
+        """Count one repetition."""
+        value, near = number(bandwidth), span(bandwidth)
+        self.count += 1
+        if len(self.rows) < _KEPT:
+            self.rows.append((bandwidth, total_s, block_kib))
+        if value is None or near is None:
+            self.broken = self.broken or bandwidth
+            return
+        self.sums = [self.sums[0] + near[0], self.sums[1] + near[1]]
+        if not self.best or value > float(self.best):
+            self.best = bandwidth
+        if not self.worst or value < float(self.worst):
+            self.worst = bandwidth
+
+    def mean(self) -> Span:
+        """Return between which values the mean of all repetitions lies."""
+        return self.sums[0] / self.count, self.sums[1] / self.count
+
+
+@dataclass(kw_only=True, slots=True)
+class Test:
+    """One test of one start of IOR: a script may hold several."""
+
+    line: int
+    number: int | None = None
+    options: dict[str, Parameter] = field(default_factory=dict)
+    groups: dict[str, Group] = field(default_factory=dict)
+    # operation -> column of the summary table -> cell
+    summary: dict[str, dict[str, str]] = field(default_factory=dict)
+    maxima: dict[str, tuple[str, str]] = field(default_factory=dict)  # MiB/s, MB/s
+    moved: list[int] = field(default_factory=list)  # bytes that IOR says it used instead
+    wrong_data: str = ""
+    warnings: list[str] = field(default_factory=list)
+
+    def blank(self) -> bool:
+        """Tell whether it has neither options nor results."""
+        return not (self.options or self.groups or self.summary or self.maxima)
+
+    def operations(self) -> list[str]:
+        """Return which operations have a result of any kind."""
+        return list(dict.fromkeys((*self.groups, *self.summary, *self.maxima)))
+
+    def bandwidths(self, operation: str) -> dict[str, str]:
+        """Return `max`, `min`, `mean`, `stddev` in MiB/s as printed, as far as there are any."""
+        cells = self.summary.get(operation, {})
+        keys = ("max", "min", "mean", "stddev")
+        out: dict[str, str] = {key: cells[key] for key in keys if key in cells}
+        group = self.groups.get(operation)
+        if "max" not in out and operation in self.maxima:
+            out["max"] = self.maxima[operation][0]
+        if "max" not in out and group is not None and group.best:
+            out["max"], out["min"] = group.best, group.worst
+        return out
+
+    def expected_bytes(self, block_kib: str) -> Span | None:
+        """Return the bytes of one repetition without a deadline, None when the log does not say."""
+        block, tasks = number(block_kib), self.options.get("tasks")
+        segments = self.options.get("segments")
+        if block and isinstance(tasks, int) and isinstance(segments, int):
+            near = span(block_kib)
+            assert near is not None
+            # 45.91 KiB stands for 47008 bytes, 16384 and 1024.00 for themselves.
+            ends = near if block % 1 else (block, block)
+            return ends[0] * 1024 * tasks * segments, ends[1] * 1024 * tasks * segments
+        return bytes_of(str(self.options.get("aggregate_filesize", "")))
+
+
+@dataclass(kw_only=True, slots=True)
+class Session:
+    """What one start of the program printed."""
+
+    line: int
+    tests: list[Test]
+    version: str = ""
+    form: str = "text"
+    banner: bool = False
+    facts: dict[str, str] = field(default_factory=dict)
+    columns: list[str] = field(default_factory=list)
+    table: str = ""
+    errors: list[str] = field(default_factory=list)
+    finished: bool = False
+
+
+def not_a_number(test: Test) -> str | None:
+    """Say which bandwidth is none, or return None."""
+    for operation in test.operations():
+        group = test.groups.get(operation)
+        if group is not None and group.broken:
+            return f"{operation}: a bandwidth is {group.broken}"
+        for which, printed in test.bandwidths(operation).items():
+            if number(printed) is None:
+                return f"{operation}: the {which} bandwidth is {printed}"
+    return None
+
+
+def contradicted(test: Test) -> str | None:
+    """Compare bandwidths with bytes over time, and the summary with the repetitions."""
+    for operation, group in test.groups.items():
+        for row in group.rows:
+            if (why := _row(test, row)) is not None:
+                return f"{operation}: {why}"
+    for operation in test.operations():
+        if (why := _summary(test, operation)) is not None:
+            return f"{operation}: {why}"
+    return None
+
+
+def _row(test: Test, row: tuple[str, str, str]) -> str | None:
+    bandwidth, total_s, block_kib = row
+    rate, time = span(bandwidth), span(total_s)
+    stonewalled = bool(test.options.get("stonewallingTime")) and not test.moved
+    if rate is None or time is None or time[1] <= 0 or stonewalled:
+        return None
+    expected = test.expected_bytes(block_kib)
+    sizes = [*([expected] if expected else []), *((float(b), float(b)) for b in test.moved)]
+    low_s = max(time[0], 0.0)
+    for low, high in sizes:
+        implied = low / time[1] / _MEBI, (high / low_s / _MEBI if low_s else math.inf)
+        if math.isinf(implied[1]):
+            implied = implied[0], max(implied[0], rate[1])
+        if not apart(rate, implied, _SLACK):
+            return None
+    if not sizes:
+        return None
+    low, high = sizes[0]
+    exact = number(total_s) or time[1]
+    return (
+        f"the log prints {bandwidth} MiB/s, but its {(low + high) / 2 / _MEBI:.6g} MiB over its "
+        f"time of {total_s} s are {(low + high) / 2 / _MEBI / exact:.6g} MiB/s"
+    )
+
+
+def _summary(test: Test, operation: str) -> str | None:
+    cells, group = test.summary.get(operation, {}), test.groups.get(operation)
+    most, least, mean = (span(cells.get(key, "")) for key in ("max", "min", "mean"))
+    if operation in test.maxima:
+        mib, mb = test.maxima[operation]
+        one, other = span(mib), span(mb)
+        if one and other and apart(one, (other[0] / 1.048576, other[1] / 1.048576), 1e-6):
+            return f"Max {mib} MiB/sec is not {mb} MB/sec"
+        if one and most and apart(one, most, 1e-6):
+            return f"Max {mib} MiB/sec, but the summary has {cells['max']}"
+        if one and group and group.best and apart(one, span(group.best) or one, 1e-6):
+            return f"Max {mib} MiB/sec, but the best repetition has {group.best}"
+    if most and least and mean:
+        if least[0] > most[1] or apart((least[0], most[1]), mean, 1e-6):
+            return f"the mean {cells['mean']} is not between {cells['min']} and {cells['max']}"
+        if (why := _summary_time(test, cells, (least[0], most[1]))) is not None:
+            return why
+    if group is None or group.broken or str(group.count) != cells.get("reps", ""):
+        return None
+    pairs = (("max", most, span(group.best)), ("min", least, span(group.worst)))
+    for name, printed, found in (*pairs, ("mean", mean, group.mean())):
+        if printed and found and apart(printed, found, 1e-6):
+            value = f"{(found[0] + found[1]) / 2:.6g}"
+            return f"the summary has {name} {cells[name]} MiB/s, its repetitions give {value}"
+    return None
+
+
+def _summary_time(test: Test, cells: dict[str, str], between: Span) -> str | None:
+    """Compare the mean time with the size: their quotient is the harmonic mean bandwidth."""
+    time, size = span(cells.get("mean_s", "")), span(cells.get("aggs", ""))
+    stonewalled = bool(test.options.get("stonewallingTime") or test.moved)
+    if time is None or size is None or time[0] <= 0:
+        return None
+    if stonewalled and cells.get("reps") != "1":
+        return None
+    unit = 1.0 if cells.get("aggs_unit", "MiB") == "MiB" else float(_MEBI)
+    implied = size[0] / unit / time[1], size[1] / unit / time[0]
+    if not apart(between, implied, _SLACK):
+        return None
+    size_text = cells["aggs"] if unit == 1.0 else f"{size[0] / unit:.6g}"
+    return (
+        f"the summary prints {cells['mean']} MiB/s, but {size_text} MiB over {cells['mean_s']} s "
+        f"are {(implied[0] + implied[1]) / 2:.6g} MiB/s"
+    )

@@ -1,0 +1,108 @@
+"""The results of one test of IOR as a run: its metrics, and whether they may be believed."""
+
+from __future__ import annotations
+
+from transect.domain.metrics import Direction
+from transect.hpc.base import LogMetric, Parameter, RunStatus, Series
+from transect.hpc.block import Block
+from transect.hpc.parsers._ior import Session, Test, contradicted, not_a_number
+from transect.hpc.parsers._storage import first_impossible
+from transect.hpc.values import log_metric, number
+
+__all__ = ["judge", "metrics_of", "parameters_of", "samples_of"]
+
+
+def parameters_of(session: Session, test: Test) -> dict[str, Parameter]:
+    """Return what the head says, and what only the summary knows for certain."""
+    out: dict[str, Parameter] = {**session.facts, **test.options}
+    for cells in test.summary.values():
+        for key, name in (("xsize", "xsize"), ("blksiz", "blksiz"), ("segcnt", "segments")):
+            if cells.get(key, "").isdecimal():
+                out[name] = int(cells[key][:18])
+        for key, name in (("tasks", "tasks"), ("reps", "repetitions"), ("tpn", "clients_per_node")):
+            if cells.get(key, "").isdecimal():
+                out.setdefault(name, int(cells[key][:18]))
+        said = str(out.get("api", ""))
+        if cells.get("api") and said != cells["api"]:
+            # 3.0 and older: `MPIIO (version=3, subversion=1)`.
+            out["api"] = cells["api"]
+            if said.startswith(cells["api"]):
+                out["apiVersion"] = said[len(cells["api"]) :].strip()
+    return out
+
+
+def metrics_of(test: Test) -> list[LogMetric]:
+    """Return the summary of each operation, or its best repetition when there is none."""
+    metrics: list[LogMetric | None] = []
+    for operation in test.operations():
+        cells = test.summary.get(operation, {})
+        for which, printed in test.bandwidths(operation).items():
+            metrics.append(
+                log_metric(
+                    f"bandwidth_{which}", printed, "MiB/s",
+                    Direction.NEUTRAL if which == "stddev" else Direction.HIGHER,
+                    registered="storage_bandwidth" if which in ("max", "mean") else None,
+                    phase=operation,
+                )
+            )  # fmt: skip
+        for which in ("max", "min", "mean"):
+            printed = cells.get(f"{which}_ops", "")
+            metrics.append(
+                log_metric(f"iops_{which}", printed, "1/s", Direction.HIGHER, phase=operation)
+            )
+        metrics.append(
+            log_metric(
+                "time_mean", cells.get("mean_s", ""), "s", Direction.LOWER,
+                registered="benchmark_time", phase=operation,
+            )
+        )  # fmt: skip
+    return [one for one in metrics if one is not None]
+
+
+def samples_of(test: Test) -> dict[str, Series]:
+    """Return bandwidth and total time of the first repetitions."""
+    out = {}
+    for operation, group in test.groups.items():
+        values = [number(bandwidth) for bandwidth, _, _ in group.rows]
+        times = [number(total) for _, total, _ in group.rows]
+        out[operation] = Series(unit="MiB/s", values=[v for v in values if v is not None])
+        if any(t is not None for t in times):
+            kept = [t for t in times if t is not None]
+            out[f"{operation}_total_time"] = Series(unit="s", values=kept)
+    return out
+
+
+def judge(
+    block: Block, session: Session, test: Test, stop: str, last: bool
+) -> tuple[RunStatus, str]:
+    """Return status and reason; `stop` is what ended the program, `last` the last test of it."""
+    if test.wrong_data:
+        return RunStatus.INVALID, test.wrong_data
+    if not test.operations():
+        if session.form == "csv" and session.version:
+            return RunStatus.NO_RESULT, (
+                "IOR's summaryFormat=CSV wrote its options without separators and no results"
+            )
+        if stop:
+            return RunStatus.FAILED, f"stopped before the first result: {stop}"
+        return RunStatus.TRUNCATED, f"ends before the first result, with: {block.last_words()}"
+    if (missing := _missing(session, test, last)) is not None:
+        if stop:
+            return RunStatus.FAILED, f"{missing}: {stop}"
+        return RunStatus.TRUNCATED, f"{missing}: the log ends with: {block.last_words()}"
+    why = not_a_number(test) or first_impossible(metrics_of(test)) or contradicted(test)
+    return (RunStatus.INVALID, why) if why else (RunStatus.OK, "")
+
+
+def _missing(session: Session, test: Test, last: bool) -> str | None:
+    """Say what of a test's output is not there, or return None when it is whole."""
+    if session.form == "csv":
+        return None
+    lacking = [op for op in test.groups if op not in test.summary]
+    if not lacking:
+        return None
+    # The summary stands at the very end; without it a later test tells that this one was whole.
+    whole = all(op in test.maxima for op in lacking)
+    if whole and (not last or session.version.startswith("2.")):
+        return None
+    return f"no summary of {' and '.join(lacking)}"

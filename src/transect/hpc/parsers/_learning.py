@@ -1,0 +1,180 @@
+"""What the parsers of machine-learning logs share: log prefixes, errors, series, JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from transect.domain.metrics import Direction
+from transect.hpc.base import LogMetric, Parameter, Series
+from transect.hpc.text import excerpt
+from transect.hpc.values import log_metric, number
+
+__all__ = [
+    "ERRORS",
+    "LOGGED",
+    "Digits",
+    "Samples",
+    "add_parameter",
+    "first_objects",
+    "is_error",
+    "literal",
+    "without_prefix",
+]
+
+# What logging libraries put before a message: absl and glog, Python's basicConfig, its usual
+# formats behind a time stamp, DeepSpeed, Hugging Face, MXNet, Ray. Possessive: no way back.
+LOGGED = (
+    r"(?:[IWEF]\d{4} \d\d:\d\d:\d\d\.\d{1,9}[ \t]{1,9}\d{1,20} [\w.\-/<>]{1,80}:\d{1,6}\][ \t]{0,9}"
+    r"|(?:INFO|WARNING|DEBUG|ERROR):[\w.\-]{0,60}:[ \t]?"
+    r"|INFO[ \t]{1,9}(?=[\[*{'|IE])"
+    r"|-[ \t](?:INFO|WARNING)[ \t]-[ \t](?:[\w.]{1,60}[ \t]-[ \t]{1,9})?"
+    r"|\d\d/\d\d/\d{4} \d\d:\d\d:\d\d[ \t]-[ \t](?:INFO|WARNING)[ \t]-[ \t]"
+    r"(?:[\w.]{1,60}[ \t]-[ \t]{1,9})?"
+    r"|\[\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[,.]\d{1,9})?\][ \t]{0,9}"
+    r"|\[(?:INFO|WARNING)(?:\|[^\]\n]{1,80})?\][ \t](?:\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}[ \t])?"
+    r"(?:>>[ \t]{0,9})?"
+    r"|\[[\w\-]{1,60}\.py:\d{1,6}:\w{1,60}\][ \t]"
+    r"|Node\[\d{1,6}\][ \t]"
+    r"|\(\w{1,60} pid=\d{1,9}(?:, ip=[\d.]{7,15})?\)[ \t]{0,9}"
+    r"){0,4}+"
+)
+_LOGGED = re.compile(LOGGED)
+
+# Lines with which Python and the frameworks say why they stop. They stand in passing runs too
+# (a caught exception): like `block.TROUBLE`, they only explain a run that is incomplete.
+ERRORS = (
+    r"(?:\[rank\d{1,6}\]:[ \t]*)?[\w.]{0,80}(?:Error|Exception|KeyboardInterrupt)"
+    r"(?::[ \t]|[ \t]\(see above|[ \t]*(?=[\r\n]|\Z))",
+    r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{1,9}: [WEF] [^\n]{0,200}?(?:OOM when|out of memory)",
+    r"CUDA out of memory",
+    r"\[E:onnxruntime",
+    r"DUE TO TIME LIMIT",
+)
+_ERRORS = re.compile("|".join(ERRORS))
+
+_MOST_SAMPLES = 10_000
+_MOST_PARAMETERS = 150
+_WHOLE = re.compile(r"[-+]?\d{1,18}")
+
+
+class Digits(str):
+    """A number of a JSON text as it was printed."""
+
+    __slots__ = ()
+
+
+_JSON = json.JSONDecoder(parse_float=Digits, parse_int=Digits, parse_constant=Digits)
+
+
+def without_prefix(text: str) -> str:
+    """Return a line without blanks and without what a logging library put before the message."""
+    text = text.strip()
+    found = _LOGGED.match(text)
+    return text[found.end() :].lstrip() if found else text
+
+
+def is_error(text: str) -> bool:
+    """Tell whether a line names the error that stopped a program."""
+    return _ERRORS.match(text) is not None
+
+
+def first_objects(text: str, place: int) -> list[dict[str, Any]]:
+    """Read the JSON object at `place`; empty when it is broken. Numbers are `Digits`."""
+    try:
+        found, _ = _JSON.raw_decode(text, place)
+    except (ValueError, RecursionError):
+        return []
+    return [found] if isinstance(found, dict) else []
+
+
+def literal(value: object) -> Parameter | None:
+    """Turn a JSON value into a parameter; None for null, nested and non-finite values."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, Digits):
+        if _WHOLE.fullmatch(value):
+            return int(value)
+        return number(value)
+    if isinstance(value, str):
+        return excerpt(value)
+    if isinstance(value, list) and value and len(value) <= 64:
+        texts = [excerpt(str(one), 80) for one in value if isinstance(one, str)]
+        if len(texts) != len(value):
+            return None
+        whole = all(isinstance(one, Digits) and _WHOLE.fullmatch(one) for one in value)
+        return [int(one) for one in texts] if whole else texts
+    return None
+
+
+def add_parameter(into: dict[str, Parameter], key: str, value: Parameter | None) -> None:
+    """Add a parameter unless it is there already or there are too many."""
+    if value is not None and key and len(into) < _MOST_PARAMETERS:
+        into.setdefault(excerpt(key, 80), value)
+
+
+@dataclass(slots=True)
+class Samples:
+    """The values of one series as printed; the first ones are kept, the last one always."""
+
+    unit: str
+    direction: Direction
+    registered: str | None = None
+    kept: list[tuple[float, str]] = field(default_factory=list)
+    count: int = 0
+    last: str = ""
+    broken: str = ""  # the first value that is no finite number
+    last_broken: bool = False
+    limit: int = _MOST_SAMPLES
+
+    def add(self, printed: str) -> None:
+        """Append one value."""
+        value = number(printed)
+        self.last_broken = value is None
+        if value is None:
+            self.broken = self.broken or printed[:40]
+            return
+        self.count += 1
+        self.last = printed
+        if len(self.kept) < self.limit:
+            self.kept.append((value, printed))
+
+    def series(self) -> Series:
+        """Return the kept values."""
+        return Series(unit=self.unit, values=[value for value, _ in self.kept])
+
+    def middle(self) -> str:
+        """Return the digits of the lower median: a value that the log really prints."""
+        return sorted(self.kept)[(len(self.kept) - 1) // 2][1] if self.kept else ""
+
+    def metrics(self, name: str, normalise: bool = True) -> list[LogMetric]:
+        """Return the median, and the last value when there are several."""
+        registered = self.registered if normalise else None
+        found = [
+            log_metric(
+                name,
+                self.middle(),
+                self.unit,
+                self.direction,
+                registered=registered,
+                phase="median",
+            )
+        ]
+        if self.count > 1:
+            found.append(log_metric(name, self.last, self.unit, self.direction, phase="last"))
+        return [one for one in found if one is not None]
+
+    def warnings(self, name: str) -> list[str]:
+        """Say when values were left out."""
+        if self.count > len(self.kept):
+            return [f"{name}: the first {len(self.kept)} of {self.count} values are kept"]
+        return []
+
+    def mean_and_deviation(self) -> tuple[float, float]:
+        """Return mean and population standard deviation, as numpy's `std` computes it."""
+        values = [value for value, _ in self.kept]
+        mean = math.fsum(values) / len(values)
+        return mean, math.sqrt(math.fsum((v - mean) ** 2 for v in values) / len(values))

@@ -1,0 +1,125 @@
+"""Which way MLPerf's qualities go, and what a run's own numbers say about its success."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+
+from transect.domain.metrics import Direction
+from transect.hpc.base import RunStatus
+from transect.hpc.values import number
+
+__all__ = ["TIME_LIMIT", "Evaluation", "direction_of", "judge", "target_of"]
+
+# Benchmarks whose `eval_accuracy` is an error rate, a loss or a distance: lower is better.
+_ERRORS = re.compile(
+    r"rnnt|rnn_speech|gpt3|llama|flux|cosmoflow|oc20|ocp$|open_?catalyst|retro|moe|mixtral|deepseek"
+)
+_LOWER = re.compile(r"error|wer|loss|perplexity|fid", re.IGNORECASE)
+_HIGHER = re.compile(r"clip|map|bleu|bbox|segm|hit|lddt", re.IGNORECASE)
+# The loosest target that any version of the closed division had (mlcommons/training_policies).
+_TARGETS = {
+    "resnet": 0.749, "ssd": 0.212, "maskrcnn": 0.339, "bert": 0.712, "dlrm": 0.80,
+    "dlrm_dcnv2": 0.80, "rnnt": 0.058, "unet3d": 0.85, "minigo": 0.40, "ncf": 0.635, "gpt3": 2.69,
+    "llama2_70b_lora": 0.925, "cosmoflow": 0.124, "deepcam": 0.82, "oc20": 0.036, "openfold": 0.8,
+}  # fmt: skip
+# Seconds: 31 years.
+TIME_LIMIT = 1_000_000_000
+
+
+@dataclass(slots=True)
+class Evaluation:
+    """One evaluation of the model during training."""
+
+    key: str
+    label: str
+    printed: str
+    value: float | None
+    epoch: str
+    time: Decimal | None
+    late: bool  # after run_stop
+
+
+def direction_of(benchmark: str, one: Evaluation) -> Direction:
+    """Tell which way a quality is better: by its own name, else by the benchmark."""
+    for name in (one.label, one.key):
+        if _LOWER.search(name):
+            return Direction.LOWER
+        if _HIGHER.search(name):
+            return Direction.HIGHER
+    return Direction.LOWER if _ERRORS.match(benchmark) else Direction.HIGHER
+
+
+def target_of(printed: str) -> float | None:
+    """Read a printed target; None when it is no number."""
+    return number(printed) if printed else None
+
+
+def _misses(benchmark: str, one: Evaluation, target: float) -> bool:
+    assert one.value is not None
+    if direction_of(benchmark, one) is Direction.LOWER:
+        return one.value > target
+    return one.value < target
+
+
+def judge(
+    benchmark: str, *, started: bool, stopped: bool, said: str | None, took: Decimal | None,
+    zero: list[str], final: list[Evaluation], target: float | None, wall: str, trouble: str,
+    last_words: str, warnings: list[str],
+) -> tuple[RunStatus, str]:  # fmt: skip
+    """Return status and reason of a run; what does not decide goes into `warnings`."""
+    if not stopped:
+        where = "after run_start, without run_stop" if started else "before run_start"
+        if trouble:
+            return RunStatus.FAILED, f"stopped {where}: {trouble}"
+        return RunStatus.TRUNCATED, f"ends {where}, with: {last_words}"
+    if not started:
+        return RunStatus.TRUNCATED, "run_stop without run_start: the head of the log is missing"
+    if said is not None and said != "success":
+        return RunStatus.FAILED, f"run_stop says status '{said}'" + (
+            f": {trouble}" if trouble else ""
+        )
+    if took is None:
+        what = f"the time of {' and '.join(sorted(set(zero)))} is 0" if zero else "a time is broken"
+        return RunStatus.INVALID, f"no time to train: {what}"
+    if not 0 < took < TIME_LIMIT:
+        return RunStatus.INVALID, (
+            f"run_stop minus run_start = {took:f} s is outside (0, {TIME_LIMIT:g}] s"
+        )
+    if wall and (spent := number(wall)) is not None and spent + 2 < float(took):
+        return RunStatus.INVALID, (
+            f"run_stop minus run_start = {took:f} s, but the whole script took {wall} s (RESULT)"
+        )
+    return _judge_quality(benchmark, said, final, target, warnings)
+
+
+def _judge_quality(
+    benchmark: str, said: str | None, final: list[Evaluation], target: float | None,
+    warnings: list[str],
+) -> tuple[RunStatus, str]:  # fmt: skip
+    claims = "run_stop says 'success'" if said else "run_stop without a status"
+    for one in final:
+        name = f"{one.key} {one.label}".strip()
+        if one.value is None:
+            return RunStatus.INVALID, f"{claims}, but the last {name} is {one.printed or 'missing'}"
+        if one.value < 0 and "perplexity" not in name and "loss" not in name:
+            return RunStatus.INVALID, f"the last {name} = {one.printed} is negative"
+        if one.late:
+            warnings.append(f"{name} = {one.printed} was evaluated after run_stop")
+    if target is not None and len(final) == 1 and _misses(benchmark, final[0], target):
+        what = f"the last {final[0].key} {final[0].printed} misses the target {target:g}"
+        return RunStatus.INVALID, f"{claims}, but {what}"
+    if said is None:
+        warnings.append(
+            "run_stop states no status" + ("" if target is None else "; the target was reached")
+        )
+    usual = _TARGETS.get(benchmark)
+    if target is None and usual is not None and len(final) == 1:
+        one = final[0]
+        # A share may be printed in percent, and then says nothing here.
+        if _misses(benchmark, one, usual) and (one.value or 0) <= max(usual, 1):
+            warnings.append(f"the last {one.key} {one.printed} misses the usual target {usual:g}")
+    if not final:
+        warnings.append("no evaluation between run_start and run_stop")
+    return RunStatus.OK, ""

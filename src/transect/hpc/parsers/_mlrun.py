@@ -1,0 +1,152 @@
+"""Puts the events of MLPerf's training logs together to runs, and judges them.
+
+A run's time to train is run_stop minus run_start (MLPerf training rules, "Run results"). The
+quality is the last evaluation that was made up to run_stop.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+
+from transect.domain.metrics import Direction
+from transect.hpc.base import LogMetric, Normalised, Parameter, Run, Series
+from transect.hpc.block import Block
+from transect.hpc.parsers._mllog import MARK, events
+from transect.hpc.parsers._mlquality import TIME_LIMIT, Evaluation, direction_of, judge, target_of
+from transect.hpc.parsers._mlstate import RunState, read_other, take
+from transect.hpc.values import log_metric, number
+
+__all__ = ["HPC_BENCHMARKS", "runs_of"]
+
+HPC_BENCHMARKS = frozenset(
+    ("cosmoflow", "deepcam", "oc20", "open_catalyst", "opencatalyst", "ocp", "openfold")
+)
+_BARE_NUMBER = re.compile(r"[-+]?\d")
+
+
+def runs_of(block: Block, slug: str) -> Iterator[Run]:
+    """Yield the runs of a block; those of a benchmark that is known to be HPC's or not, as such."""
+    state = RunState(line=block.first.number, rank=block.first.rank)
+    for line in block:
+        if MARK not in line.text:
+            read_other(state, line)
+            continue
+        for event in events(line):
+            if state.starts_anew(event, line.rank):
+                yield _finish(block, state, slug)
+                state = RunState(line=line.number, rank=line.rank)
+            take(state, event)
+    if state.begun() or state.broken:
+        yield _finish(block, state, slug)
+
+
+def _final(state: RunState) -> list[Evaluation]:
+    """Return the last evaluation up to run_stop, one of each key and label."""
+    stop = state.times.get("run_stop")
+    last: dict[tuple[str, str], Evaluation] = {}
+    for one in state.evaluations:
+        in_time = not one.late
+        if one.late and stop and one.time is not None:
+            in_time = one.time <= stop[1]  # printed late, made in time
+        one.late = not in_time
+        kept = last.get((one.key, one.label))
+        if kept is None or kept.late or in_time:
+            last[one.key, one.label] = one
+    return list(last.values())[:16]
+
+
+def _metrics(state: RunState, took: Decimal | None, final: list[Evaluation]) -> list[LogMetric]:
+    out: list[LogMetric] = []
+    reached = state.stopped and state.status in (None, "success")
+    for name, span in (
+        ("time_to_train", took),
+        ("staging_time", _span(state, "staging")),
+        ("init_time", _span(state, "init")),
+    ):
+        if span is None or (name == "init_time" and span < 0):
+            continue
+        registered = name == "time_to_train" and reached and 0 < span < TIME_LIMIT
+        out.append(
+            LogMetric(
+                name=name, value=float(span), printed=f"{span:f}", unit="s",
+                direction=Direction.LOWER,
+                normalised=Normalised(name="time_to_quality", value=float(span), unit="s")
+                if registered else None,
+            )
+        )  # fmt: skip
+    for one in final:
+        share = state.benchmark in ("resnet", "rgat", "gnn") and one.key == "eval_accuracy"
+        fits = share and one.value is not None and 0 <= one.value <= 1
+        found = log_metric(
+            one.key, one.printed, "1", direction_of(state.benchmark, one),
+            registered="accuracy" if fits else None, phase=one.label or None,
+        )  # fmt: skip
+        if found is not None:
+            out.append(found)
+    for name, rate in state.rates.items():
+        out += rate.metrics(name, normalise=False)
+    return out
+
+
+def _span(state: RunState, name: str) -> Decimal | None:
+    first, last = state.times.get(f"{name}_start"), state.times.get(f"{name}_stop")
+    return last[1] - first[0] if first and last else None
+
+
+def _finish(block: Block, state: RunState, slug: str) -> Run:
+    if state.benchmark:
+        known = state.benchmark in HPC_BENCHMARKS
+        slug = "mlperf-hpc" if known else "mlperf-training"
+    final, took = _final(state), _span(state, "run")
+    stop_text = "; ".join(part for part in (block.take_trouble(), *state.errors) if part)
+    warnings: list[str] = list(state.warnings)
+    status, reason = judge(
+        state.benchmark, started="run_start" in state.counts, stopped=state.stopped,
+        said=state.status, took=took, zero=[k for k in state.zero_times if k.startswith("run_")],
+        final=final, target=target_of(state.target), wall=state.wall, trouble=stop_text,
+        last_words=block.last_words(), warnings=warnings,
+    )  # fmt: skip
+    if state.broken:
+        warnings.append(f"{state.broken} lines of MLPerf are cut or broken")
+    others = [k for k in state.zero_times if not k.startswith("run_")]
+    if others:
+        warnings.append(f"no time in the events {', '.join(sorted(set(others))[:5])}")
+    samples: dict[str, Series] = {}
+    for one in state.evaluations:
+        if one.value is not None:
+            name = f"{one.key} {one.label}".strip()
+            samples.setdefault(name, Series(unit="1", values=[])).values.append(one.value)
+    for name, rate in state.rates.items():
+        samples[name] = rate.series()
+    return Run(
+        file=block.file, line=state.line, benchmark=slug, variant=state.benchmark,
+        version=state.version, status=status, reason=reason,
+        parameters=_parameters(state, final), metrics=_metrics(state, took, final),
+        samples=samples, warnings=warnings[:20],
+    )  # fmt: skip
+
+
+def _parameters(state: RunState, final: list[Evaluation]) -> dict[str, Parameter]:
+    out: dict[str, Parameter] = {}
+    if state.benchmark:
+        out["benchmark"] = state.benchmark
+    out["evaluations"] = state.evaluated
+    if state.status:
+        out["run_status"] = state.status
+    if state.target:
+        out["eval_target"] = state.target
+    epoch = final[-1].epoch if final else ""
+    if epoch and _BARE_NUMBER.match(epoch):
+        out["last_epoch_num"] = epoch
+        # Several benchmarks count training samples under this name.
+        batch = state.parameters.get("global_batch_size")
+        value = number(epoch) or 0.0
+        samples = value >= 1000 and (not isinstance(batch, int) or value >= batch)
+        out["epoch_num_counts"] = "samples" if samples else "epochs"
+    if len(state.seeds) > 1:
+        out["seeds"] = state.seeds
+    for key, logged in state.parameters.items():
+        out.setdefault(key, logged)
+    return out

@@ -1,0 +1,192 @@
+"""What the events of one MLPerf run have said so far."""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from transect.domain.metrics import Direction
+from transect.hpc.base import Parameter
+from transect.hpc.parsers._learning import Digits, Samples, add_parameter, is_error, literal
+from transect.hpc.parsers._mllog import Event
+from transect.hpc.parsers._mlquality import Evaluation
+from transect.hpc.text import Line, excerpt
+from transect.hpc.values import number
+
+__all__ = ["RunState", "read_other", "take"]
+
+_EVALUATION = re.compile(
+    r"(?:eval|val|validation)_(?:accuracy|error|wer|bleu|map|fid|clip|loss|perplexity|hit_rate|score)$"
+    r"|average_lddt_ca$|avg_lddt_ca$"
+)
+_PROGRESS = re.compile(r"(?:epoch|block|eval)_(?:start|stop)$|train_(?:loop|epoch)$")
+_OPENERS = ("cache_clear", "run_clear_caches", "init_start", "submission_benchmark", "run_start")
+_NO_PARAMETER = re.compile(
+    r"(?:cache_clear|run_clear_caches|weights_initialization|tracked_stats|throughput|deferred"
+    r"|run_final|power_\w+|eval_target|quality_target)$|\w+_(?:start|stop)$|train_(?:loop|epoch)$"
+)
+_MOST_EVALUATIONS = 10_000
+# A rank repeats what another has logged within this time.
+_REPEATED_S = 30
+
+
+@dataclass(slots=True)
+class RunState:
+    """One run, from its first event on."""
+
+    line: int
+    rank: int | None = None
+    benchmark: str = ""
+    version: str = ""
+    times: dict[str, list[Decimal]] = field(default_factory=dict)  # key -> [first, last]
+    counts: dict[str, int] = field(default_factory=dict)
+    parameters: dict[str, Parameter] = field(default_factory=dict)
+    seeds: list[str] = field(default_factory=list)
+    evaluations: list[Evaluation] = field(default_factory=list)
+    seen: OrderedDict[tuple[str, ...], None] = field(default_factory=OrderedDict)
+    deferred: dict[str, Evaluation] = field(default_factory=dict)
+    evaluated: int = 0
+    rates: dict[str, Samples] = field(default_factory=dict)
+    status: str | None = None
+    stopped: bool = False
+    progressed: bool = False
+    target: str = ""
+    zero_times: list[str] = field(default_factory=list)
+    broken: int = 0
+    errors: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    wall: str = ""  # seconds of the line RESULT of run_and_time.sh
+
+    def begun(self) -> bool:
+        """Tell whether any event was read."""
+        return bool(self.counts)
+
+    def starts_anew(self, event: Event, rank: int | None) -> bool:
+        """Tell whether an event belongs to the next run, not to another rank of this one."""
+        if event.key not in _OPENERS or not (self.stopped or self.progressed):
+            return False
+        if self.stopped:
+            if event.key == "submission_benchmark" and not self.benchmark:
+                return False
+            # A rank with a label may come late. Without one: the next of several files.
+            last = self.times.get("run_stop")
+            other = rank is not None and rank != self.rank
+            return not (other and last and event.time is not None and event.time < last[1])
+        before = self.times.get(event.key)
+        if before is None or event.time is None:
+            return False
+        return event.time - before[1] > _REPEATED_S
+
+
+def read_other(state: RunState, line: Line) -> None:
+    """Take in a line that is no event: an error, or what the start script says at its end."""
+    text = line.text.strip()
+    if text.startswith("RESULT,"):
+        cells = text.split(",")
+        if len(cells) > 3 and cells[3].strip().isdigit():
+            state.wall = cells[3].strip()[:18]
+    elif is_error(text) and len(state.errors) < 3:
+        state.errors.append(excerpt(text))
+
+
+def take(state: RunState, event: Event) -> None:
+    """Take in one event."""
+    key = event.key
+    if event.broken:
+        state.broken += 1
+        if not key:
+            return
+    state.counts[key] = state.counts.get(key, 0) + 1 if len(state.counts) < 2000 else 1
+    state.version = state.version or event.version
+    state.benchmark = state.benchmark or event.benchmark
+    if event.zero_time and len(state.zero_times) < 20:
+        state.zero_times.append(key)
+    if event.time is not None and len(state.times) < 2000:
+        both = state.times.setdefault(key, [event.time, event.time])
+        both[0], both[1] = min(both[0], event.time), max(both[1], event.time)
+    if _PROGRESS.match(key):
+        state.progressed = state.progressed or "run_start" in state.counts
+    if key == "run_stop":
+        _stop(state, event)
+    elif key == "deferred":
+        if (waiting := state.deferred.pop(event.settles, None)) is not None:
+            waiting.printed = str(event.value)
+            waiting.value = number(waiting.printed)
+    elif _EVALUATION.match(key):
+        _evaluate(state, event)
+    elif key in ("throughput", "tracked_stats"):
+        _rate(state, event)
+    else:
+        _parameter(state, event)
+
+
+def _stop(state: RunState, event: Event) -> None:
+    state.stopped = True
+    said = event.metadata.get("status", event.value)
+    if "success" in event.metadata:
+        said = "success" if event.metadata["success"] is True else "aborted"
+    # An aborted rank outweighs the others.
+    if isinstance(said, str) and not isinstance(said, Digits) and state.status in (None, "success"):
+        state.status = excerpt(said, 60).lower()
+
+
+def _evaluate(state: RunState, event: Event) -> None:
+    epoch = ""
+    for name in ("epoch_num", "samples_count", "epoch", "iteration", "step_num"):
+        if isinstance(event.metadata.get(name), Digits):
+            epoch = str(event.metadata[name])[:40]
+            break
+    values = event.value if isinstance(event.value, dict) else {"": event.value}
+    for part, value in list(values.items())[:16]:
+        label = part or str(event.metadata.get("metric") or "")
+        settled = isinstance(value, Digits)
+        if not settled and not event.settles:
+            continue
+        printed = str(value)[:60] if settled else ""
+        signature = (event.key, label, epoch or str(event.time), printed, event.settles)
+        if signature in state.seen:
+            continue  # printed twice, or by several ranks
+        state.seen[signature] = None
+        if len(state.seen) > 256:
+            state.seen.popitem(last=False)
+        one = Evaluation(
+            key=event.key, label=excerpt(label, 40), printed=printed,
+            value=number(printed), epoch=epoch, time=event.time, late=state.stopped,
+        )  # fmt: skip
+        state.evaluated += 1
+        if event.settles and not settled and len(state.deferred) < 64:
+            state.deferred[event.settles] = one
+        if len(state.evaluations) >= _MOST_EVALUATIONS:
+            state.evaluations[-1] = one
+        else:
+            state.evaluations.append(one)
+
+
+def _rate(state: RunState, event: Event) -> None:
+    values = event.value if isinstance(event.value, dict) else {event.key: event.value}
+    for name, value in list(values.items())[:32]:
+        if isinstance(value, Digits) and re.search(r"throughput|per_sec|_sec$|ips$", name):
+            label = excerpt(name, 60)
+            if label in state.rates or len(state.rates) < 16:
+                state.rates.setdefault(label, Samples("1/s", Direction.HIGHER)).add(value[:60])
+
+
+def _parameter(state: RunState, event: Event) -> None:
+    key = event.key
+    if key == "submission_benchmark" and isinstance(event.value, str):
+        state.benchmark = excerpt(event.value, 60).lower()
+    elif key in ("eval_target", "quality_target", "target_quality") and event.value is not None:
+        state.target = str(event.value)[:40]
+    if key in ("seed", "run_set_random_seed"):
+        seed = excerpt(str(event.value), 40)
+        if seed not in state.seeds and len(state.seeds) < 64:
+            state.seeds.append(seed)
+    if _NO_PARAMETER.match(key):
+        return
+    value = literal(event.value)
+    before = state.parameters.get(key)
+    if key == "global_batch_size" and before is not None and before != value:
+        state.warnings = [*state.warnings, f"{key} is {before}, later {value}"][:20]
+    add_parameter(state.parameters, key, value)

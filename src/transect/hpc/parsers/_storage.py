@@ -1,0 +1,68 @@
+"""What the parsers of IOR, mdtest and IO500 share: intervals of printed numbers, sizes in words."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from decimal import Decimal, InvalidOperation
+
+from transect.hpc.base import LogMetric
+from transect.hpc.values import impossible
+
+__all__ = ["Span", "apart", "bytes_of", "first_impossible", "geometric_mean", "span"]
+
+# Lowest and highest value that a printed number may stand for.
+Span = tuple[float, float]
+
+_SIZE = re.compile(r"(\d{1,18}(?:\.\d{1,6})?)[ \t]*(bytes?|[KMGTPE]i?B)(?:\s|$)")
+_POWERS = {"K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
+
+
+def span(printed: str) -> Span | None:
+    """Return the interval of one unit of the last digit around a number, None for no number.
+
+    Programs round or cut; a number without decimals that counts something is passed as `exact`.
+    """
+    try:
+        exact = Decimal(printed)
+        exponent = exact.as_tuple().exponent
+        if not isinstance(exponent, int):
+            return None
+        unit = Decimal(1).scaleb(exponent)
+        low, high = float(exact - unit), float(exact + unit)
+    except (InvalidOperation, ArithmeticError, ValueError):
+        return None
+    return (low, high) if math.isfinite(low) and math.isfinite(high) else None
+
+
+def apart(one: Span, other: Span, slack: float) -> bool:
+    """Tell whether two intervals, each widened by the relative `slack`, do not meet."""
+    low, high = max(one[0], other[0]), min(one[1], other[1])
+    return low > high + slack * max(abs(low), abs(high))
+
+
+def geometric_mean(spans: list[Span]) -> Span:
+    """Return between which values the geometric mean of not negative numbers lies."""
+    ends = []
+    for values in ([max(low, 0.0) for low, _ in spans], [max(high, 0.0) for _, high in spans]):
+        logs = [math.log(v) if v > 0 else -math.inf for v in values]
+        ends.append(math.exp(math.fsum(logs) / len(logs)) if min(logs) > -math.inf else 0.0)
+    return ends[0], ends[1]
+
+
+def bytes_of(text: str) -> Span | None:
+    """Read `28.12 TiB`, `32 MiB` or `262144 bytes`; only decimals leave room for rounding."""
+    found = _SIZE.match(text)
+    if found is None:
+        return None
+    unit = found[2]
+    factor = 1 if unit.startswith("b") else (1024 if "i" in unit else 1000) ** _POWERS[unit[0]]
+    value = float(found[1])
+    room = 10.0 ** -len(found[1].partition(".")[2]) if "." in found[1] else 0.0
+    return (value - room) * factor, (value + room) * factor
+
+
+def first_impossible(metrics: Iterable[LogMetric]) -> str | None:
+    """Say why the first value that cannot be is so, or return None."""
+    return next((why for one in metrics if (why := impossible(one)) is not None), None)

@@ -1,0 +1,245 @@
+"""Deep500: the training runner's progress bars (tqdm) and the metrics that it prints at the end.
+
+TrainingAccuracy and TestAccuracy are of the last epoch, in per cent; -1 stands for "never measured"
+(lv2/validation/metrics.py). A bar is rewritten in place: only its last state counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from transect.domain.metrics import Direction
+from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Run, RunStatus, Series
+from transect.hpc.block import Block
+from transect.hpc.parsers._compute import differ, first_impossible
+from transect.hpc.text import Line, excerpt
+from transect.hpc.values import NUMBER, log_metric, number
+
+__all__ = ["Deep500"]
+
+_BAR = re.compile(
+    r"(Training \(epoch (\d{1,9})(?:/(\d{1,9}))?\)|Testing):\s*"
+    r"(?:\d{1,3}%\|[^|]{0,400}\|\s*)?(\d{1,12})(?:/(\d{1,12}))?(?:it)?\s"
+    r"\[([\d:]{4,12})(?:<[\d:?]{1,12})?,\s*(\?|\d{1,12}(?:\.\d{1,6})?)\s?(it/s|s/it)(?:,\s*([^\]]{0,400}))?"
+)
+_POSTFIX = re.compile(rf"(\w{{1,40}})=({NUMBER})(?:,|$)")
+_NAMES = (
+    "TrainingAccuracy|TestAccuracy|DatasetAccuracy|WallclockTime|L1Error|L2Error|MaxError"
+    "|FrameworkOverhead|OperatorOverhead|CommunicationVolume"
+)
+_METRIC = re.compile(rf"({_NAMES}):\s*({NUMBER})(?:\s*(%|seconds|ms|us|ns))?\s*$")
+_BAD_METRIC = re.compile(rf"({_NAMES}):\s*(\S.*)$")
+_VERSION = re.compile(r"deep500==(\d[\w.]{0,20})")
+_SECONDS = {"seconds": "s", "ms": "ms", "us": "us", "ns": "ns"}
+_POSTFIXES = {
+    "accuracy": ("test_accuracy", "%", Direction.HIGHER),
+    "test_loss": ("test_loss", "1", Direction.LOWER),
+    "batch_acc": ("batch_accuracy", "%", Direction.HIGHER),
+    "loss_avg": ("training_loss", "1", Direction.LOWER),
+}
+_MOST_BARS = 2000
+_MOST_METRICS = 64
+
+
+@dataclass(kw_only=True, slots=True)
+class _Bar:
+    epoch: int | None  # None: a test
+    done: int
+    total: int
+    seconds: int
+    rate: str
+    unit: str
+    postfix: dict[str, str]
+
+
+@dataclass(kw_only=True, slots=True)
+class _Training:
+    """One call of the training loop and the metrics that follow it."""
+
+    line: int
+    epochs: int = 0
+    bars: list[_Bar] = field(default_factory=list)
+    open_bar: _Bar | None = None
+    metrics: list[tuple[str, str, str]] = field(default_factory=list)
+    bad: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+    def begun(self) -> bool:
+        return bool(self.bars or self.open_bar or self.metrics or self.bad)
+
+
+@PARSERS.register("deep500")
+class Deep500(Parser):
+    """Reads training loops: rates and accuracies of the epochs, and the final metrics."""
+
+    benchmark = "deep500"
+    description = "Deep500: training loops and metrics of the meta-framework"
+    starts = (
+        r"Training \(epoch \d{1,9}(?:/\d{1,9})?\):",
+        r"Testing:[ \t]+\d{1,3}%\|",
+        r"(?:TrainingAccuracy|TestAccuracy|DatasetAccuracy|WallclockTime):[ \t]+-?\d",
+        r"Requirement already satisfied[^\n]{0,60}: deep500==\d",
+    )
+    wants = (
+        r"Training \(epoch ",
+        r"Testing:",
+        rf"(?:{_NAMES}):",
+        r"(?:RuntimeError|ValueError|AssertionError|ImportError|KeyError|Traceback)\b",
+    )
+
+    def sniff(self, line: Line) -> bool:
+        """Tell a bar of Deep500 from those of other programs by what it shows behind."""
+        text = line.text.strip()
+        return not text.startswith("Testing:") or "test_loss=" in text
+
+    def parse(self, block: Block) -> Iterator[Run]:
+        """Yield a run per training loop."""
+        version = ""
+        training = _Training(line=block.first.number)
+        for line in block:
+            text = line.text.strip()
+            if (found := _VERSION.search(text, 0, 400)) is not None:
+                version = version or found[1]
+                continue
+            bar = _bar(text)
+            if training.metrics and (bar is not None or _repeats(training, text)):
+                yield _run(block, training, version)
+                training = _Training(line=line.number)
+            _read(training, line, text, bar)
+        if training.begun() or training.errors:
+            yield _run(block, training, version)
+
+
+def _bar(text: str) -> _Bar | None:
+    found = _BAR.match(text)
+    if found is None:
+        return None
+    seconds = 0
+    for part in found[6].split(":"):
+        seconds = seconds * 60 + int(part or "0")
+    done = int(found[4])
+    return _Bar(
+        epoch=int(found[2]) if found[2] else None,
+        done=done, total=int(found[5]) if found[5] else done, seconds=seconds,
+        rate=found[7], unit=found[8], postfix=dict(_POSTFIX.findall((found[9] or "").strip())),
+    )  # fmt: skip
+
+
+def _repeats(training: _Training, text: str) -> bool:
+    found = _METRIC.match(text)
+    return found is not None and any(name == found[1] for name, _, _ in training.metrics)
+
+
+def _read(training: _Training, line: Line, text: str, bar: _Bar | None) -> None:
+    if bar is not None:
+        found = _BAR.match(text)
+        if found is not None and found[3]:
+            training.epochs = max(training.epochs, int(found[3]))
+        if line.cut:  # its last words may be half of them
+            bar.postfix = {}
+        complete = bar.done >= bar.total
+        training.open_bar = None if complete else bar
+        if complete and bar.rate != "?" and len(training.bars) < _MOST_BARS:
+            training.bars.append(bar)
+    elif (metric := _METRIC.match(text)) is not None:
+        # A number that the file ends in may be half of one; a unit behind it proves it whole.
+        if len(training.metrics) < _MOST_METRICS and not (line.cut and not metric[3]):
+            training.metrics.append((metric[1], metric[2], metric[3] or ""))
+    elif (wrong := _BAD_METRIC.match(text)) is not None:
+        if len(training.bad) < 5 and not line.cut:
+            training.bad.append(excerpt(text) if wrong[2] else "")
+    elif "Error" in text and len(training.errors) < 3:
+        training.errors.append(excerpt(text))
+
+
+def _run(block: Block, training: _Training, version: str) -> Run:
+    metrics, warnings = _metrics(training)
+    parameters: dict[str, Parameter] = {}
+    trained = [bar for bar in training.bars if bar.epoch is not None]
+    if training.epochs or trained:
+        parameters["epochs"] = training.epochs or max(bar.epoch or 0 for bar in trained)
+    if trained:
+        parameters["batches_per_epoch"] = trained[0].total
+    rates = [value for bar in trained if (value := _per_second(bar)) is not None]
+    samples = {"training_rate": Series(unit="it/s", values=rates)} if rates else {}
+    status, reason = _judge(block, training, metrics)
+    return Run(
+        file=block.file, line=training.line, benchmark="deep500",
+        variant="training" if training.bars or training.open_bar else "metrics",
+        version=version, status=status, reason=reason, parameters=parameters, metrics=metrics,
+        samples=samples, warnings=warnings,
+    )  # fmt: skip
+
+
+def _per_second(bar: _Bar) -> float | None:
+    value = number(bar.rate)
+    if value is None or bar.unit == "it/s":
+        return value
+    return 1.0 / value if value > 0 else None
+
+
+def _metrics(training: _Training) -> tuple[list[LogMetric], list[str]]:
+    higher, lower = Direction.HIGHER, Direction.LOWER
+    found: list[LogMetric | None] = []
+    warnings: list[str] = []
+    for name, printed, unit in training.metrics:
+        if name.endswith("Accuracy"):
+            if number(printed) == -1.0:
+                warnings.append(f"{name} is -1: it was never measured")
+                continue
+            registered = None if name == "TrainingAccuracy" else "accuracy"
+            found.append(log_metric(name, printed, "%", higher, registered=registered))
+        elif name == "WallclockTime":
+            seconds = _SECONDS.get(unit, "s")
+            found.append(log_metric(name, printed, seconds, lower, registered="benchmark_time"))
+        else:
+            found.append(log_metric(name, printed, unit or "1", lower))
+    tests = 0
+    for bar in training.bars:
+        phase = f"epoch {bar.epoch}" if bar.epoch is not None else f"test {tests}"
+        which = "training" if bar.epoch is not None else "test"
+        tests += bar.epoch is None
+        direction = higher if bar.unit == "it/s" else lower
+        found.append(log_metric(f"{which}_rate", bar.rate, bar.unit, direction, phase=phase))
+        found.append(log_metric(f"{which}_time", str(bar.seconds), "s", lower, phase=phase))
+        for key, printed in bar.postfix.items():
+            if key in _POSTFIXES:
+                name, unit, way = _POSTFIXES[key]
+                found.append(log_metric(name, printed, unit, way, phase=phase))
+    return [one for one in found if one is not None], warnings
+
+
+def _judge(block: Block, training: _Training, metrics: list[LogMetric]) -> tuple[RunStatus, str]:
+    if training.bad:
+        return RunStatus.INVALID, f"no number: {training.bad[0]}"
+    for one in metrics:
+        if one.unit == "%" and not 0.0 <= one.value <= 100.0:
+            return RunStatus.INVALID, f"{one.name} = {one.printed} % is not within [0, 100]"
+    if (why := first_impossible(metrics)) is not None:
+        return RunStatus.INVALID, why
+    for bar in training.bars:
+        if lost := next((f"{k}={v}" for k, v in bar.postfix.items() if number(v) is None), None):
+            return RunStatus.INVALID, f"not a number: {lost}"
+    final = [one for one in metrics if one.name.endswith("Accuracy")]
+    shown = [one for one in metrics if one.name == "test_accuracy"]
+    test = next((one for one in final if one.name == "TestAccuracy"), None)
+    # The bar shows three digits.
+    if test is not None and shown and differ(test.value, shown[-1].value, 6e-3, 0.06):
+        return (
+            RunStatus.INVALID,
+            f"TestAccuracy is {test.printed}, but the last test shows {shown[-1].printed}",
+        )
+    names = {name for name, _, _ in training.metrics}
+    if any(name.endswith("Accuracy") for name in names) and not final:
+        return RunStatus.INVALID, "no accuracy was measured"
+    half = "TrainingAccuracy" in names and "TestAccuracy" not in names and bool(shown)
+    if names and metrics and not half:
+        return RunStatus.OK, ""
+    done = sum(bar.epoch is not None for bar in training.bars)
+    of = f" of {training.epochs}" if training.epochs else ""
+    trouble = "; ".join([*training.errors, *filter(None, [block.take_trouble()])])
+    end = trouble or f"the log ends with: {block.last_words()}"
+    status = RunStatus.FAILED if trouble else RunStatus.TRUNCATED
+    return status, f"ends after {done}{of} epochs, before the final metrics: {end}"

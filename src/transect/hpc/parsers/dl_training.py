@@ -1,0 +1,143 @@
+"""Training logs of common frameworks; `variant` says which one wrote the log.
+
+DLLogger (text and JSON), AWS Neuron, MXNet's Speedometer and Gluon, TensorFlow's estimators and
+NVIDIA's BERT, fairseq, Megatron-LM, DeepSpeed, the Hugging Face Trainer. These are no benchmarks
+with a format of their own: a summary counts when there is one, else the median of the steps.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from transect.hpc.base import PARSERS, Parser, Run
+from transect.hpc.block import Block
+from transect.hpc.parsers._dl_classic import (
+    classic_step,
+    read_mxnet,
+    read_namespace,
+    read_tensorflow,
+)
+from transect.hpc.parsers._dl_nvidia import read_dllogger, step_of
+from transect.hpc.parsers._dl_state import Training, finish
+from transect.hpc.parsers._dl_torch import (
+    read_deepspeed,
+    read_fairseq,
+    read_huggingface,
+    read_megatron,
+    torch_step,
+)
+from transect.hpc.parsers._learning import ERRORS, LOGGED, is_error, without_prefix
+from transect.hpc.text import Line, excerpt
+
+__all__ = ["DlTraining"]
+
+_READERS = (
+    read_dllogger,
+    read_mxnet,
+    read_tensorflow,
+    read_fairseq,
+    read_megatron,
+    read_deepspeed,
+    read_huggingface,
+    read_namespace,
+)
+_HEADER = re.compile(
+    r"\*{5} Running training|DLL [\d\-: .]{10,40}- PARAMETER|(?:start with arguments )?Namespace\("
+    r"|using world size: |Training for \d{1,12} steps|\| distributed init"
+)
+_PROGRAM = re.compile(
+    r"\bdisp_batches=|\bsteps_this_run=|\bdistributed_world_size=\d{1,9},.{1,16000}?\bmax_tokens="
+)
+_MOST_RANKS = 256
+# Samples of all ranks together, roughly.
+_ROOM = 40_000
+
+_BODY = (
+    r"(?:DLL \d{4}-\d\d-\d\d |DLLL \{|LOG \w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4} - "
+    r"|(?:Epoch|Iter) ?\[\d{1,9}\][^\n]{0,60}[Ss]peed: |Epoch ?\[\d{1,9}\] Time cost"
+    r"|\[Epoch \d{1,9}\] speed: |\[Epoch \d{1,9} Batch \d{1,12}/[^\n]{0,200}throughput"
+    r"|global_step/sec: \d|examples/sec: \d|loss = [\d.eE+\-nainf]{1,30}, step = \d"
+    r"|Loss for final step: |Training for \d{1,12} steps \(|Throughput Average \([a-z]{1,20}/sec\)"
+    r"|TimeHistory: [\d.]{1,20} seconds, |BenchmarkMetric: \{'global step'"
+    r"|\| {1,9}(?:INFO \| [\w.]{1,60} \| )?(?:epoch \d{1,9}:? {1,9}(?:\d{1,12} / \d|\| )|done training in )"
+    r"|\| INFO \| (?:train|train_inner|valid) \| \{\"epoch\": |\{\"epoch\": \d{1,9}, \"(?:update|loss|train_loss)\":"
+    r"|(?:==> )?iteration {1,9}\d{1,12}/ {0,9}\d{1,12} \||using world size: \d{1,9}, data-parallel"
+    r"|epoch=\d{1,9}/micro_step=\d|\d{1,9}/\d{1,12}, SamplesPerSec="
+    r"|\*{5} (?:Running training|train metrics) \*{5}"
+    r"|(?:\d{1,3}%\|[^\n{]{0,300}+)?\{'(?:loss|train_runtime|eval_loss)': "
+    r"|(?:start with arguments )?Namespace\()"
+)
+
+
+@PARSERS.register("dl-training")
+class DlTraining(Parser):
+    """Reads rates, losses, qualities and times of one training per run."""
+
+    benchmark = "dl-training"
+    description = "training logs: DLLogger, MXNet, TensorFlow, fairseq, Megatron, DeepSpeed, HF"
+    starts = (LOGGED + _BODY,)
+    wants = (
+        LOGGED + _BODY,
+        rf"{LOGGED}(?:\| |Epoch ?\[\d|\[Epoch \d|validation loss at|\[after training is done\]"
+        r"|Saving dict for global step|Finished training up to|Total (?:Training|Inference) Time"
+        r"|Num GPUs \d|Per-GPU Batch Size|(?:train|eval)_[a-z_0-9]{1,60}[ \t]{0,60}=[ \t]"
+        r"|(?:Num (?:examples|Epochs|steps)|Instantaneous batch|Total (?:train batch|optimization)"
+        r"|Gradient Accumulation|Number of trainable|Batch size)[^\n=]{0,90}=)",
+        r"[^\n{]{0,400}+\{'(?:loss|train_runtime|eval_loss|train_loss)': ",
+        *ERRORS,
+    )
+
+    def sniff(self, line: Line) -> bool:
+        """Of all programs that print their arguments, take those whose log is known."""
+        text = without_prefix(line.text)
+        if "Namespace(" in text[:40]:
+            return _PROGRAM.search(text) is not None
+        return True
+
+    def parse(self, block: Block) -> Iterator[Run]:
+        """Yield a run per training. Ranks with labels are kept apart."""
+        trainings: dict[int | None, Training] = {}
+        for line in block:
+            text = without_prefix(line.text)
+            if line.rank not in trainings and len(trainings) >= _MOST_RANKS:
+                continue
+            training = trainings.get(line.rank)
+            if training is not None and _begins(training, text):
+                yield finish(block, training)
+                training = None
+            if training is None:
+                training = trainings[line.rank] = Training(
+                    line=line.number,
+                    rank=line.rank,
+                    room=min(10_000, _ROOM // len(trainings or "1")),
+                )
+            _read(training, line, text)
+        known = [t for t in trainings.values() if t.begun()]
+        for training in known or list(trainings.values())[:1]:
+            yield finish(block, training)
+
+
+def _begins(training: Training, text: str) -> bool:
+    if not training.begun() or text == training.previous:
+        return False
+    if _HEADER.match(text):
+        return True
+    if training.ended == "train_runtime" and text.startswith("{'loss': "):
+        return True
+    step = step_of(text) or classic_step(text) or torch_step(text)
+    return step is not None and training.restarts(step)
+
+
+def _read(training: Training, line: Line, text: str) -> None:
+    if line.cut or text == training.previous:
+        return  # a number may have lost digits; handlers of two loggers print all twice
+    training.previous = text
+    if _READERS[training.reader](training, text):
+        return
+    for place, reader in enumerate(_READERS):
+        if place != training.reader and reader(training, text):
+            training.reader = place
+            return
+    if is_error(line.text.strip()) and len(training.errors) < 3:
+        training.errors.append(excerpt(line.text))

@@ -1,0 +1,186 @@
+"""Logs of transect's docking kernel (`transect.hpc.probes.docking`): read and recounted."""
+
+from __future__ import annotations
+
+import math
+import re
+import statistics
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from transect.domain.metrics import Direction
+from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Run, RunStatus, Series
+from transect.hpc.block import Block
+from transect.hpc.text import Line, excerpt
+from transect.hpc.values import NUMBER, impossible, log_metric, number
+
+__all__ = ["DockingProbe"]
+
+_HEAD = re.compile(r"transect probe docking (\d{1,6})$")
+_END = "end of transect probe"
+_SAMPLE = re.compile(rf"sample kernel \d{{1,9}} ({NUMBER})$")
+_RESULT = re.compile(
+    rf"result (kernel[\w\-]{{0,20}}) best ({NUMBER}) (s|FLOP/s) median ({NUMBER}) \S{{1,12}} "
+    r"runs (\d{1,9})$"
+)
+_VERIFY = re.compile(
+    rf"verify energies difference ({NUMBER}) tolerance ({NUMBER}) (passed|FAILED)$"
+)
+_FACT = re.compile(r"([a-z_]{2,20}): (.{1,500})$")
+_FORMAT = 1
+_AGREE = 1e-4  # samples have nine decimals, results seven digits
+# Label of a result -> metric of the registry. The count for one pose per work-item is larger than
+# what the kernel does: it stands beside, and becomes no bound.
+_REGISTERED = {"kernel": "kernel_flops", "kernel-time": "benchmark_time", "kernel-ppwi1": None}
+
+
+@dataclass(slots=True)
+class _State:
+    line: int
+    format: int
+    facts: dict[str, str] = field(default_factory=dict)
+    samples: list[float] = field(default_factory=list)
+    results: dict[str, tuple[str, str, str, int]] = field(default_factory=dict)
+    verdict: str = ""
+    ended: bool = False
+
+
+def _read(state: _State, text: str) -> None:
+    if (found := _SAMPLE.match(text)) is not None:
+        if (value := number(found[1])) is not None:
+            state.samples.append(value)
+    elif (found := _RESULT.match(text)) is not None:
+        state.results[found[1]] = (found[2], found[4], found[3], int(found[5]))
+    elif (found := _VERIFY.match(text)) is not None:
+        within = (number(found[1]) or 0.0) <= (number(found[2]) or 0.0)
+        state.verdict = "passed" if found[3] == "passed" and within else "FAILED"
+    elif text.startswith(_END):
+        state.ended = True
+    elif (found := _FACT.match(text)) is not None:
+        state.facts.setdefault(found[1], found[2])
+
+
+def _whole(state: _State, name: str) -> int | None:
+    text = state.facts.get(name, "")
+    return int(text) if re.fullmatch(r"[1-9]\d{0,11}", text) else None
+
+
+def _work(state: _State, label: str) -> float | None:
+    """Operations of one run, counted as miniBUDE 2 does; 1 for a time; None when not known."""
+    if label == "kernel-time":
+        return 1.0
+    names = ("poses", "ligand_atoms", "protein_atoms", "poses_per_item")
+    poses, ligand, protein, items = (_whole(state, name) for name in names)
+    if poses is None or ligand is None or protein is None or items is None:
+        return None
+    items = 1 if label == "kernel-ppwi1" else items
+    atom = 2 + 18 * items + protein * (10 + 30 * items)
+    return (27 * items + ligand * atom + items) * poses / items
+
+
+def _recount(state: _State, label: str) -> str | None:
+    """Compare the printed numbers with the samples, by the counting rule of the probe."""
+    best, median, unit, runs = state.results[label]
+    if len(state.samples) != runs:
+        return f"{label}: {runs} runs are stated, {len(state.samples)} samples are in the log"
+    if not state.samples or min(state.samples) <= 0:
+        return f"{label}: a sample of {min(state.samples, default=0)} s"
+    work = _work(state, label)
+    if work is None:
+        return f"{label}: its work is not known"
+    for which, printed, seconds in (
+        ("best", best, min(state.samples)),
+        ("median", median, statistics.median(state.samples)),
+    ):
+        stated = number(printed)
+        expected = seconds if unit == "s" else work / seconds
+        if stated is None or not math.isclose(stated, expected, rel_tol=_AGREE + 1e-9 / seconds):
+            return (
+                f"{label}: {which} is {printed} {unit}, but the samples give {expected:.6e} {unit}"
+            )
+    return None
+
+
+def _judge(block: Block, state: _State, metrics: list[LogMetric]) -> tuple[RunStatus, str]:
+    if not state.ended:
+        trouble = block.take_trouble()
+        words = f"no last line of the probe; the log ends with: {block.last_words()}"
+        return (RunStatus.FAILED, trouble) if trouble else (RunStatus.TRUNCATED, words)
+    if state.format != _FORMAT:
+        reason = f"format {state.format} of the probe's log is not known, only {_FORMAT}"
+        return RunStatus.INVALID, reason
+    said = state.facts.get("status", "missing")
+    if state.verdict == "FAILED" or said != "ok":
+        reason = said.removeprefix("invalid: ") if said != "ok" else "the energies are wrong"
+        return RunStatus.INVALID, excerpt(reason)
+    if set(state.results) != set(_REGISTERED) or not state.verdict:
+        return RunStatus.NO_RESULT, "the log lacks a result or its verification"
+    for one in metrics:
+        if (why := impossible(one)) is not None:
+            return RunStatus.INVALID, why
+    for label in state.results:
+        if (why := _recount(state, label)) is not None:
+            return RunStatus.INVALID, why
+    return RunStatus.OK, ""
+
+
+def _close(block: Block, state: _State) -> Run:
+    found = [
+        log_metric(
+            f"{label}_{which}", printed, unit,
+            Direction.LOWER if unit == "s" else Direction.HIGHER,
+            phase=label, registered=_REGISTERED.get(label),
+        )
+        for label, (best, median, unit, _) in state.results.items()
+        if (label == "kernel-time") == (unit == "s")
+        for which, printed in (("best", best), ("median", median))
+    ]  # fmt: skip
+    metrics = [one for one in found if one is not None]
+    status, reason = _judge(block, state, metrics)
+    parameters: dict[str, Parameter] = {
+        key: int(value) if re.fullmatch(r"\d{1,18}", value) else value
+        for key, value in state.facts.items() if key not in ("note", "status")
+    }  # fmt: skip
+    return Run(
+        file=block.file, line=state.line, benchmark="docking-probe",
+        variant=state.facts.get("implementation", ""), version=str(state.format),
+        status=status, reason=reason, parameters=parameters, metrics=metrics,
+        samples={"kernel": Series(unit="s", values=state.samples)} if state.samples else {},
+    )  # fmt: skip
+
+
+def _usable(line: Line, text: str) -> bool:
+    return not line.cut or text.startswith(_END)
+
+
+@PARSERS.register("docking-probe")
+class DockingProbe(Parser):
+    """Reads logs of `transect.hpc.probes.docking`."""
+
+    benchmark = "docking-probe"
+    description = "transect's own molecular-docking energy kernel, after miniBUDE"
+    starts = (r"transect probe docking \d",)
+    wants = (
+        r"transect probe ",
+        r"sample ",
+        r"result ",
+        r"verify ",
+        r"[a-z_]{2,20}: ",
+        r"end of transect probe",
+    )
+
+    def parse(self, block: Block) -> Iterator[Run]:
+        """Yield one run per log of the probe."""
+        state: _State | None = None
+        for line in block:
+            text = line.text.strip()
+            if (found := _HEAD.match(text)) is not None:
+                if state is not None:
+                    yield _close(block, state)
+                state = _State(line.number, int(found[1]))
+            elif state is not None and _usable(line, text):
+                _read(state, text)
+                if state.ended:
+                    yield _close(block, state)
+                    return
+        yield _close(block, state or _State(block.first.number, _FORMAT))

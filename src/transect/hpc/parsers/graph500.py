@@ -1,0 +1,294 @@
+"""Graph500: reference versions 2 and 3, breadth-first search and shortest paths.
+
+The same keys stand behind `bfs  `, `bfs_` or nothing, and a `!` may stand before the value.
+Rates are recomputed from edges and times.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from transect.domain.metrics import Direction
+from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Run, RunStatus
+from transect.hpc.block import Block
+from transect.hpc.parsers._network import (
+    MOST_OPEN,
+    STOPS,
+    Column,
+    agree,
+    between,
+    cell_metric,
+    stop_of,
+)
+from transect.hpc.text import Line, excerpt
+from transect.hpc.values import NUMBER, impossible, number
+
+__all__ = ["Graph500"]
+
+_STATISTIC = re.compile(
+    r"(?:(bfs|sssp)[ \t_]+)?(min|firstquartile|median|thirdquartile|max|mean|stddev|harmonic_mean"
+    rf"|harmonic_stddev)_(time|nedge|TEPS|validate|validation_time)\s*:\s*!?\s*({NUMBER})\s*s?$"
+)
+_FACT = re.compile(
+    r"(SCALE|edgefactor|NBFS|nbfs|NSSSPs?|num_mpi_processes|num_omp_threads|nvtx|terasize"
+    r"|graph_generation|generation_time|construction_time|redistribution_time|compression_level"
+    rf"|alpha|beta)\s*:\s*!?\s*({NUMBER})\s*s?$"
+)
+_ROOT = re.compile(
+    r"(?:Running|Time for|TEPS for|Validating|Validate time for) (BFS|SSSP)\s+(\d{1,5})"
+)
+_BAD = re.compile(
+    r"No results printed for invalid run|Validation failed for this|Validation Error"
+    r"|[Vv]alidation (?:result\s*)?:?\s*(?:FAIL|NG|failed)"
+)
+_TIMES = ("graph_generation", "generation_time", "construction_time", "redistribution_time")
+_ORDER = ("min", "firstquartile", "median", "thirdquartile", "max")
+# A rate of which statistic belongs to the time of which.
+_PAIRS = (("min", "max"), ("median", "median"), ("max", "min"), ("harmonic_mean", "mean"))
+
+
+@dataclass(kw_only=True, slots=True)
+class _Summary:
+    line: int
+    facts: dict[str, str] = field(default_factory=dict)
+    # (kernel or "", statistic, of what) -> digits
+    values: dict[tuple[str, str, str], str] = field(default_factory=dict)
+    roots: int = 0
+    bad: str = ""
+    stops: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def begun(self) -> bool:
+        return bool(self.facts or self.values or self.roots or self.bad)
+
+    def kernels(self) -> list[str]:
+        return [
+            k for k in ("", "bfs", "sssp") if any(v[0] == k and v[2] == "TEPS" for v in self.values)
+        ]
+
+
+@PARSERS.register("graph500")
+class Graph500(Parser):
+    """Reads the summaries of key and value; a summary may hold both kernels."""
+
+    benchmark = "graph500"
+    description = "Graph500: summaries of the reference versions 2 and 3, BFS and SSSP"
+    starts = (
+        r"SCALE:[ \t]+\d",
+        r"graph_generation:[ \t]+\d",
+        r"(?:(?:bfs|sssp)[ \t_]+)?(?:min|median|harmonic_mean)_TEPS:",
+        r"No results printed for invalid run",
+        r"Running (?:BFS|SSSP)[ \t]+\d+",
+    )
+    wants = (
+        *starts,
+        r"(?:(?:bfs|sssp)[ \t_]+)?(?:min|firstquartile|median|thirdquartile|max|mean|stddev"
+        r"|harmonic_mean|harmonic_stddev)_(?:time|nedge|TEPS|valid)",
+        r"(?:edgefactor|NBFS|nbfs|NSSSPs?|num_(?:mpi|omp)_\w+|nvtx|terasize|construction_time"
+        r"|generation_time|redistribution_time|compression_level|alpha|beta)[ \t]*:",
+        r"(?:Time for|TEPS for|Validating|Validate time for) (?:BFS|SSSP)",
+        r"[Vv]alidation ",
+        *STOPS,
+    )
+
+    def parse(self, block: Block) -> Iterator[Run]:
+        """Yield a run per summary."""
+        outputs: dict[int | None, _Summary] = {}
+        for line in block:
+            text = line.text.strip()
+            # The solver may be launched with labels: rank 0 alone prints the summary.
+            rank = line.rank
+            if rank not in outputs and outputs and stop_of(text):
+                rank = next(iter(outputs))
+            summary = outputs.get(rank)
+            if summary is None:
+                if len(outputs) >= MOST_OPEN:
+                    yield from _close(block, outputs.pop(next(iter(outputs))))
+                summary = outputs[rank] = _Summary(line=line.number)
+            if _begins(summary, text):
+                yield from _close(block, summary)
+                summary = outputs[rank] = _Summary(line=line.number)
+            _read(summary, line, text)
+        for summary in outputs.values():
+            yield from _close(block, summary)
+
+
+def _begins(summary: _Summary, text: str) -> bool:
+    done = bool(summary.values or summary.bad)
+    if text.startswith("SCALE:"):
+        return done or "SCALE" in summary.facts
+    if text.startswith("graph_generation:"):
+        return done
+    root = _ROOT.match(text) if text.startswith("Running") else None
+    return done and root is not None and int(root[2]) == 0
+
+
+def _read(summary: _Summary, line: Line, text: str) -> None:
+    if line.cut and (_STATISTIC.match(text) or _FACT.match(text)):
+        # `%g` drops zeros at the end, so a cut number cannot be told from a whole one.
+        if "stddev_" in text:
+            summary.values[_key(text)] = ""
+        return
+    if (found := _STATISTIC.match(text)) is not None:
+        key = _key(text)
+        what = key[2]
+        if key not in summary.values:
+            summary.values[key] = found[4]
+        elif summary.values[key] != found[4] and len(summary.warnings) < 5:
+            if what == "nedge":  # printed again for the second kernel
+                summary.values[("sssp", found[2], what)] = found[4]
+            else:
+                summary.warnings.append(f"another value follows: {excerpt(text, 60)}")
+    elif (found := _FACT.match(text)) is not None:
+        summary.facts[found[1]] = found[2]
+    elif _BAD.match(text):
+        summary.bad = summary.bad or excerpt(text)
+    elif _ROOT.match(text):
+        summary.roots += 1
+    elif stop := stop_of(text):
+        summary.stops = [*summary.stops[:4], stop]
+
+
+def _key(text: str) -> tuple[str, str, str]:
+    found = _STATISTIC.match(text)
+    assert found is not None
+    return found[1] or "", found[2], "validate" if found[3].startswith("valid") else found[3]
+
+
+def _close(block: Block, summary: _Summary) -> Iterator[Run]:
+    if not summary.begun():
+        return
+    metrics: list[LogMetric] = []
+    problem = summary.bad or _problem(summary, metrics)
+    status, reason = _judge(block, summary, problem)
+    kernels = [k or "bfs" for k in summary.kernels()]
+    warnings = summary.warnings[:5]
+    if status is RunStatus.OK:
+        if not any(key[2] == "validate" for key in summary.values):
+            warnings.append("the log has no validation times: was validation skipped?")
+        if summary.stops:
+            warnings.append(f"after the result: {'; '.join(summary.stops)}")
+    yield Run(
+        file=block.file, line=summary.line, benchmark="graph500",
+        variant="-".join(dict.fromkeys(kernels)), status=status, reason=reason,
+        parameters=_parameters(summary), metrics=metrics, warnings=warnings,
+    )  # fmt: skip
+
+
+def _parameters(summary: _Summary) -> dict[str, Parameter]:
+    out: dict[str, Parameter] = {}
+    for key, printed in summary.facts.items():
+        value = number(printed)
+        if key not in _TIMES and value is not None:
+            out[key] = int(value) if value == int(value) and abs(value) < 1e18 else value
+    return out
+
+
+def _judge(block: Block, summary: _Summary, problem: str) -> tuple[RunStatus, str]:
+    trouble = "; ".join(one for one in (*summary.stops, block.take_trouble()) if one)
+    summary.stops = [trouble] if trouble else []
+    if problem:
+        return RunStatus.INVALID, problem
+    if kernels := summary.kernels():
+        missing = next((one for k in kernels if (one := _missing(summary, k))), "")
+        if not missing:
+            return RunStatus.OK, ""
+    after = f"after {summary.roots} lines on search keys" if summary.roots else "within the summary"
+    if trouble:
+        return RunStatus.FAILED, f"stopped {after}: {trouble}"
+    return RunStatus.TRUNCATED, f"ends {after}, with: {block.last_words()}"
+
+
+def _missing(summary: _Summary, kernel: str) -> str:
+    """Name the first statistic that the summary of a kernel lacks."""
+    keys = {(statistic, what) for k, statistic, what in summary.values if k == kernel}
+    wanted = ["harmonic_mean_TEPS"]
+    if kernel == "sssp" and ("firstquartile", "TEPS") not in keys:
+        wanted = ["max_TEPS"]
+    elif ("stddev", "time") in keys:
+        wanted.append("harmonic_stddev_TEPS")
+    if any(what == "validate" for _, what in keys):
+        wanted.append("stddev_validate" if ("stddev", "time") in keys else "max_validate")
+    return next((one for one in wanted if tuple(one.rsplit("_", 1)) not in keys), "")
+
+
+def _problem(summary: _Summary, metrics: list[LogMetric]) -> str:
+    """Fill `metrics` and say what is wrong with the first wrong value."""
+    problem = ""
+    for (kernel, statistic, what), printed in summary.values.items():
+        if not printed or (statistic, what) == ("stddev", "validate"):
+            continue
+        column = _column(statistic, what)
+        phase = kernel or ("bfs" if what in ("time", "TEPS", "validate") else None)
+        one = cell_metric(column, printed, phase=phase)
+        if one is None:
+            problem = problem or f"{column.name} is {printed}"
+            continue
+        metrics.append(one)
+        if what == "TEPS" and one.value == 0 and "stddev" not in statistic:
+            problem = problem or f"{column.name} is {printed}"
+        if (why := impossible(one)) is not None:
+            problem = problem or why
+    for key in _TIMES:
+        if (printed := summary.facts.get(key, "")) and (
+            one := cell_metric(_time_column(key), printed)
+        ):
+            metrics.append(one)
+            if (why := impossible(one)) is not None:
+                problem = problem or why
+    return problem or _contradiction(summary)
+
+
+def _column(statistic: str, what: str) -> Column:
+    name, spread = f"{statistic}_{what}", statistic.endswith("stddev")
+    if what == "TEPS":
+        registered = None if spread else "traversal_rate"
+        return Column(
+            name=name, unit="TEPS", direction=Direction.LOWER if spread else Direction.HIGHER,
+            registered=registered,
+        )  # fmt: skip
+    if what == "nedge":
+        return Column(name=name, unit="1", direction=Direction.NEUTRAL)
+    registered = "benchmark_time" if what == "time" and not spread else None
+    return Column(name=name, unit="s", direction=Direction.LOWER, registered=registered)
+
+
+def _time_column(key: str) -> Column:
+    return Column(name=key, unit="s", direction=Direction.LOWER, registered="benchmark_time")
+
+
+def _contradiction(summary: _Summary) -> str:
+    values = summary.values
+    for kernel in summary.kernels():
+        for what in ("time", "nedge", "TEPS"):
+            chain = [v for s in _ORDER if (v := values.get((kernel, s, what))) is not None]
+            for low, high in itertools.pairwise(chain):
+                if not between(low, low, high):
+                    return (
+                        f"{kernel} {what}: the quartiles {low} and {high} are not in order".strip()
+                    )
+        edges = [
+            number(values.get((kernel, end, "nedge")) or values.get(("", end, "nedge"), ""))
+            for end in ("min", "max")
+        ]
+        for rate_of, time_of in _PAIRS:
+            rate = values.get((kernel, rate_of, "TEPS"))
+            time = number(values.get((kernel, time_of, "time"), ""))
+            if rate is None or not time or edges[0] is None or edges[1] is None:
+                continue
+            if not agree(rate, edges[0] / time, edges[1] / time, 2e-3):
+                return (
+                    f"the log prints {kernel} {rate_of}_TEPS = {rate}, but {edges[1]:g} edges over "
+                    f"the {time_of} time of {time:g} s are {edges[1] / time:.6g}"
+                ).replace("  ", " ")
+    scale, factor = (
+        number(summary.facts.get("SCALE", "")),
+        number(summary.facts.get("edgefactor", "")),
+    )
+    most = number(values.get(("", "max", "nedge"), ""))
+    if scale is not None and factor and most and 0 < scale < 60 and most > 1.01 * factor * 2**scale:
+        return f"max_nedge = {most:.12g} is more than {factor:g} x 2^{scale:g} edges"
+    return ""

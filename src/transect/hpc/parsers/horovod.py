@@ -1,0 +1,233 @@
+"""Horovod's synthetic benchmarks for PyTorch, TensorFlow and Keras, and programs made from them.
+
+`Img/sec per GPU: 1785.2 +-3.1`: the mean of the iterations and 1.96 times the standard deviation
+of these samples (np.std). It is the spread of single iterations, no interval of the mean. Keras
+leaves the first iteration out of both.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from transect.domain.metrics import Direction
+from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Run, RunStatus
+from transect.hpc.block import Block
+from transect.hpc.parsers._learning import ERRORS, LOGGED, Samples, is_error, without_prefix
+from transect.hpc.text import Line, excerpt
+from transect.hpc.values import NUMBER, impossible, log_metric, number
+
+__all__ = ["Horovod"]
+
+_UNIT = r"(?:[Ii]mg|[Ii]mages|[Ss]amples|[Ss]entences|[Ss]equences|[Tt]okens)/sec"
+_DEVICE = r"[\w/:.\-]{1,30}?"
+_MODEL = re.compile(r"Model: {1,3}(\S.{0,120})$")
+_BATCH = re.compile(r"Batch size: {1,3}(\d{1,9})\b")
+_COUNT = re.compile(rf"Number of ({_DEVICE})s: {{1,3}}(\d{{1,9}})\b")
+_ITERATION = re.compile(
+    rf"Iter #(\d{{1,9}}): {{1,3}}({NUMBER}) ({_UNIT})(?P<per> per)?(?: ({_DEVICE}))?(?:,|\s|$)"
+)
+_EACH = re.compile(rf"({_UNIT}) per ({_DEVICE}): {{1,3}}({NUMBER})(?: ?\+-? ?({NUMBER}))?")
+_TOTAL = re.compile(
+    rf"Total ({_UNIT}) on (\d{{1,9}}) ({_DEVICE})\(s\): {{1,3}}({NUMBER})(?: ?\+-? ?({NUMBER}))?"
+)
+_RESULTS = (
+    r"Number of (?:GPU|CPU|TPU|HPU|XPU|/gpu:\d|/cpu:\d)s: \d"
+    r"|Iter #\d{1,9}: [^\n]{1,40}/sec"
+    rf"|{_UNIT} per {_DEVICE}: |Total {_UNIT} on \d{{1,9}} "
+)
+_SAMPLES_UNITS = ("img", "images", "samples", "sentences", "sequences")
+
+
+@dataclass(slots=True)
+class _Output:
+    """What one run has printed so far."""
+
+    line: int
+    parameters: dict[str, Parameter] = field(default_factory=dict)
+    iterations: Samples = field(default_factory=lambda: Samples("img/sec", Direction.HIGHER))
+    iterations_of_all: bool = False
+    each: tuple[str, ...] | None = None  # unit, device, mean, spread
+    total: tuple[str, ...] | None = None  # unit, devices, device, mean, spread
+    ranks: int = 0  # how many ranks printed their own mean
+    errors: list[str] = field(default_factory=list)
+
+    def begun(self) -> bool:
+        return bool(self.iterations.count or self.each or self.total)
+
+
+@PARSERS.register("horovod")
+class Horovod(Parser):
+    """Reads the means, the spread of the iterations and the totals."""
+
+    benchmark = "horovod"
+    description = "Horovod's synthetic benchmarks: PyTorch, TensorFlow, Keras and their likes"
+    starts = (
+        rf"{LOGGED}(?:"
+        # One blank, and the batch size soon after: other programs print models of hardware.
+        r"Model: [\w./:\-]{1,120}[ \t]{0,9}"
+        r"(?=(?:\n[^\n]{0,200}){0,3}\n[^\n]{0,60}Batch size: \d|\Z)"
+        rf"|{_RESULTS})",
+    )
+    wants = (
+        rf"{LOGGED}(?:{_RESULTS}|(?:Model|Batch size): |Running (?:warmup|benchmark))",
+        *ERRORS,
+    )
+
+    def parse(self, block: Block) -> Iterator[Run]:
+        """Yield a run per total, and one for what breaks off before it."""
+        output = _Output(line=block.first.number)
+        for line in block:
+            text = without_prefix(line.text)
+            if output.total is not None and not _EACH.match(text) and not _COUNT.match(text):
+                # The rest of the file may belong to anything.
+                yield _finish(block, output)
+                block.pushed_back = line
+                return
+            if _begins(output, text):
+                yield _finish(block, output)
+                output = _Output(line=line.number)
+            _read(output, line, text)
+        if output.begun() or output.parameters:
+            yield _finish(block, output)
+
+
+def _begins(output: _Output, text: str) -> bool:
+    if not output.begun():
+        return False
+    found = _ITERATION.match(text)
+    if found is not None:
+        return output.each is not None or (found[1] == "0" and output.iterations.count > 0)
+    return _MODEL.match(text) is not None or (output.each is not None and "Running" in text[:8])
+
+
+def _read(output: _Output, line: Line, text: str) -> None:
+    parameters = output.parameters
+    if line.cut:
+        return  # a number may have lost digits
+    if (found := _ITERATION.match(text)) is not None:
+        output.iterations.unit = found[3]
+        output.iterations_of_all = found["per"] is None
+        output.iterations.add(found[2])
+    elif (found := _TOTAL.match(text)) is not None:
+        output.total = (found[1], found[2], found[3], found[4], found[5] or "")
+    elif (found := _EACH.match(text)) is not None:
+        output.ranks += 1
+        output.each = output.each or (found[1], found[2], found[3], found[4] or "")
+    elif (found := _COUNT.match(text)) is not None:
+        parameters.setdefault("device", found[1])
+        parameters.setdefault("devices", int(found[2]))
+    elif (found := _BATCH.match(text)) is not None:
+        parameters.setdefault("batch_size", int(found[1]))
+    elif (found := _MODEL.match(text)) is not None:
+        parameters.setdefault("model", excerpt(found[1]))
+    elif is_error(text) and len(output.errors) < 3:
+        output.errors.append(excerpt(text))
+
+
+def _metrics(output: _Output) -> list[LogMetric]:
+    out: list[LogMetric | None] = []
+    if output.each is not None:
+        unit, _, mean, spread = output.each
+        out.append(log_metric("per_device", mean, unit, Direction.HIGHER))
+        out.append(log_metric("per_device_spread", spread, unit, Direction.LOWER))
+    if output.total is not None:
+        unit, _, _, mean, spread = output.total
+        counted = unit.split("/")[0].lower() in _SAMPLES_UNITS
+        total = log_metric(
+            "total", mean, "1/s", Direction.HIGHER,
+            registered="samples_per_second" if counted else None,
+        )  # fmt: skip
+        if total is not None:
+            out.append(total.model_copy(update={"unit": unit}))
+        out.append(log_metric("total_spread", spread, unit, Direction.LOWER))
+    return [one for one in out if one is not None]
+
+
+def _finish(block: Block, output: _Output) -> Run:
+    metrics = _metrics(output)
+    parameters, warnings = dict(output.parameters), []
+    if output.total is not None:
+        parameters["devices"] = int(output.total[1])
+        parameters["device"] = output.total[2]
+    parameters["iterations"] = output.iterations.count
+    if output.each is not None and output.each[3]:
+        warnings.append(
+            "the spread is 1.96 standard deviations of single iterations, no interval of the mean"
+        )
+    if output.ranks > 1:
+        warnings.append(f"{output.ranks} ranks print their own rate: the first is kept")
+    warnings += output.iterations.warnings("iterations")
+    status, reason = _judge(block, output, metrics, warnings)
+    variant = "keras" if _leaves_first_out(output) else "synthetic"
+    samples = {"iterations": output.iterations.series()} if output.iterations.count else {}
+    return Run(
+        file=block.file, line=output.line, benchmark="horovod", variant=variant, status=status,
+        reason=reason, parameters=parameters, metrics=metrics, samples=samples, warnings=warnings,
+    )  # fmt: skip
+
+
+def _judge(
+    block: Block, output: _Output, metrics: list[LogMetric], warnings: list[str]
+) -> tuple[RunStatus, str]:
+    trouble = "; ".join(part for part in (block.take_trouble(), *output.errors) if part)
+    if output.each is None and output.total is None:
+        done = f"after {output.iterations.count} iterations, before the mean"
+        if trouble:
+            return RunStatus.FAILED, f"stopped {done}: {trouble}"
+        return RunStatus.TRUNCATED, f"ends {done}, with: {block.last_words()}"
+    for row in (output.each, output.total):
+        for cell in row[-2:] if row else ():
+            if cell and number(cell) is None:
+                return RunStatus.INVALID, f"not a number in the result: {cell}"
+    for one in metrics:
+        if (why := impossible(one)) is not None:
+            return RunStatus.INVALID, why
+    if (why := _contradicted(output)) is not None:
+        return RunStatus.INVALID, why
+    if output.total is None:
+        devices = output.parameters.get("devices")
+        if trouble:
+            return RunStatus.FAILED, f"stopped before the total: {trouble}"
+        if isinstance(devices, int) and devices >= 1:
+            return RunStatus.TRUNCATED, f"no total; the log ends with: {block.last_words()}"
+        warnings.append("no total over devices: this program prints one device only")
+    return RunStatus.OK, ""
+
+
+def _near(printed: str, value: float, slack: float = 1e-3) -> bool:
+    """Compare with what a printed number of one or more decimals may stand for."""
+    exact = number(printed)
+    if exact is None:
+        return False
+    decimals = len(printed.partition(".")[2].split("e")[0])
+    return math.isclose(exact, value, rel_tol=slack, abs_tol=1.1 * 10.0**-decimals)
+
+
+def _contradicted(output: _Output) -> str | None:
+    if output.each is not None and output.total is not None and output.ranks == 1:
+        mean, total, count = output.each[2], output.total[3], int(output.total[1])
+        # The printed mean is rounded: so is its product, `count` times as much.
+        product = (number(mean) or 0.0) * count
+        if not _near(total, product, 1e-3 + 0.06 * count / max(product, 1e-9)):
+            return f"the total is {total}, but {count} devices of {mean} are {product:.6g}"
+    if output.each is None or output.iterations_of_all or output.iterations.broken:
+        return None
+    kept, mean = output.iterations, output.each[2]
+    if kept.count < 2 or kept.count > len(kept.kept) or output.ranks > 1:
+        return None
+    measured, _ = kept.mean_and_deviation()
+    if not _near(mean, measured) and not _leaves_first_out(output):
+        return f"the mean is {mean}, but its {kept.count} iterations have {measured:.6g}"
+    return None
+
+
+def _leaves_first_out(output: _Output) -> bool:
+    kept = output.iterations.kept
+    if output.each is None or len(kept) < 3 or output.iterations.count > len(kept):
+        return False
+    if _near(output.each[2], math.fsum(v for v, _ in kept) / len(kept)):
+        return False
+    return _near(output.each[2], math.fsum(v for v, _ in kept[1:]) / (len(kept) - 1))

@@ -1,0 +1,224 @@
+"""HPCG: the reference program 0.x to 3.1, Intel, Arm, NVIDIA (report, or `final = ... GF`), rocHPCG.
+
+The rating is recomputed from the report's own operations and times as ReportResults.cpp does: all
+operations at the convergence of the reference, over the total time plus a tenth of the setup and
+optimisation time for each set; version 2.4 and before did not count the setup.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from transect.domain.metrics import Direction
+from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Run, RunStatus
+from transect.hpc.block import Block
+from transect.hpc.parsers._compute import differ, disagree, first_impossible, whole
+from transect.hpc.parsers._hpcg import STARTS, TESTS, WANTS, Report, begins, read
+from transect.hpc.values import log_metric, number
+
+__all__ = ["Hpcg"]
+
+_TIMES, _RATES = "Benchmark Time Summary", "GFLOP/s Summary"
+_WORK, _BANDWIDTH = "Floating Point Operations Summary", "GB/s Summary"
+_WITH_CONVERGENCE = "Total with convergence overhead"
+_WITH_ALL = "Total with convergence and optimization phase overhead"
+_KERNELS = ("DDOT", "WAXPBY", "SpMV", "MG", "SymGS")
+_OFFICIAL_SECONDS = 1800
+_PARAMETERS = (
+    ("Machine Summary", "Distributed Processes", "ranks"),
+    ("Machine Summary", "Threads per processes", "threads"),
+    *(("Global Problem Dimensions", f"Global n{a}", f"Global n{a}") for a in "xyz"),
+    *(("Processor Dimensions", f"np{a}", f"np{a}") for a in "xyz"),
+    *(("Local Domain Dimensions", f"n{a}", f"n{a}") for a in "xyz"),
+    ("Linear System Information", "Number of Equations", "Number of Equations"),
+    ("Linear System Information", "Number of Nonzero Terms", "Number of Nonzero Terms"),
+    (TESTS[2], "Reference CG iterations per set", "Reference CG iterations per set"),
+    (TESTS[2], "Optimized CG iterations per set", "Optimized CG iterations per set"),
+)
+# Numbers have six digits; the derived ones are made of several.
+_ROUNDED = 1e-3
+
+
+@PARSERS.register("hpcg")
+class Hpcg(Parser):
+    """Reads the rating, its verdict and the report behind it."""
+
+    benchmark = "hpcg"
+    description = "HPCG: reference, Intel, Arm, NVIDIA and AMD builds"
+    starts = STARTS
+    wants = WANTS
+
+    def parse(self, block: Block) -> Iterator[Run]:
+        """Yield a run per report."""
+        report = Report(line=block.first.number)
+        for line in block:
+            text = line.text.strip()
+            if begins(report, text):
+                yield from _close(block, report)
+                report = Report(line=line.number)
+            read(report, line, text)
+        yield from _close(block, report)
+
+
+def _close(block: Block, report: Report) -> Iterator[Run]:
+    apart = (
+        report.said and report.rating
+        and differ(number(report.said) or 0.0, number(report.rating) or 0.0, 1e-4)
+    )  # fmt: skip
+    if apart:  # the line belongs to another run than the report
+        yield _run(block, Report(line=report.line, said=report.said), [])
+        report.said = ""
+    metrics = _metrics(report)
+    if report.begun() or report.said or report.build or report.headed or report.cut:
+        yield _run(block, report, metrics)
+
+
+def _metrics(report: Report) -> list[LogMetric]:
+    higher, lower = Direction.HIGHER, Direction.LOWER
+    rating = report.rating or report.said or report.gpu.get("final", ("", ""))[0]
+    total = report.fact(_TIMES, "Total") or report.gpu_facts.get("Total Time", "")
+    raw = report.fact(_RATES, "Raw Total", "Total") or report.gpu.get("total", ("", ""))[0]
+    residual = report.fact(TESTS[3], "Scaled residual mean")
+    found = [
+        log_metric("gflops", rating, "GFLOP/s", higher, registered="sparse_flops"),
+        log_metric("raw_total_gflops", raw, "GFLOP/s", higher),
+        log_metric(
+            "with_convergence_overhead_gflops",
+            report.fact(_RATES, _WITH_CONVERGENCE), "GFLOP/s", higher,
+        ),
+        log_metric("hpcg24_rating", report.old_rating, "GFLOP/s", higher),
+        log_metric("time", total, "s", lower, registered="benchmark_time"),
+        log_metric("optimization_time", report.fact(_TIMES, "Optimization phase"), "s", lower),
+        log_metric("setup_time", report.fact("Setup Information", "Setup Time"), "s", lower),
+        log_metric("scaled_residual_mean", residual, "1", lower),
+    ]  # fmt: skip
+    for kernel in _KERNELS:
+        rate = report.fact(_RATES, f"Raw {kernel}", kernel) or report.gpu.get(kernel, ("",))[0]
+        time_s = report.fact(_TIMES, kernel)
+        found.append(log_metric("kernel_gflops", rate, "GFLOP/s", higher, phase=kernel))
+        found.append(log_metric("kernel_time", time_s, "s", lower, phase=kernel))
+    for which in ("Read", "Write", "Total"):  # counted by a model, not measured
+        printed = report.fact(_BANDWIDTH, f"Raw {which} B/W")
+        found.append(log_metric("model_bandwidth", printed, "GB/s", higher, phase=which.lower()))
+    return [one for one in found if one is not None]
+
+
+def _run(block: Block, report: Report, metrics: list[LogMetric]) -> Run:
+    metrics = metrics or _metrics(report)
+    status, reason = _judge(block, report, metrics)
+    variant = report.variant or ("intel" if report.version.startswith("V") else "reference")
+    parameters: dict[str, Parameter] = {}
+    for section, key, name in _PARAMETERS:
+        value = report.fact(section, key)
+        if value:
+            parameters[name] = count if (count := whole(value)) is not None else value
+    parameters.update(report.gpu_facts)
+    if report.build:
+        parameters["build"] = report.build
+    if status is RunStatus.OK and report.gpu and not (report.rating or report.said):
+        report.notes.append("this build prints no VALID: its own checks are not in the log")
+    if status is RunStatus.OK and report.facts and not report.rating:
+        report.notes.append(f"the report is cut; it ends with: {block.last_words()}")
+    total = number(report.fact(_TIMES, "Total"))
+    if total is not None and total < _OFFICIAL_SECONDS:
+        report.notes.append(
+            f"ran {total:g} s; an official result takes {_OFFICIAL_SECONDS} s or more"
+        )
+    return Run(
+        file=block.file, line=report.line, benchmark="hpcg", variant=variant,
+        version=report.version, status=status, reason=reason, parameters=parameters,
+        metrics=metrics, warnings=report.notes,
+    )  # fmt: skip
+
+
+def _judge(block: Block, report: Report, metrics: list[LogMetric]) -> tuple[RunStatus, str]:
+    failed = [
+        test
+        for (section, key), value in report.facts.items()
+        for test in TESTS
+        if section == test and key == "Result" and value.startswith("FAILED")
+    ]
+    if report.invalid:
+        return RunStatus.INVALID, ": ".join(["HPCG result is INVALID", ", ".join(failed)][:1 + bool(failed)])  # fmt: skip
+    if not report.ended():
+        trouble = block.take_trouble()
+        end = trouble or f"the log ends with: {block.last_words()}"
+        return (
+            RunStatus.FAILED if trouble else RunStatus.TRUNCATED,
+            f"ends before the rating: {end}",
+        )
+    if failed and not (failed == [TESTS[2]] and report.version[:1] in ("0", "1", "2")):
+        return RunStatus.INVALID, f"HPCG result is VALID, but FAILED: {', '.join(failed)}"
+    if not any(one.name == "gflops" for one in metrics):
+        printed = report.rating or report.said or report.gpu["final"][0]
+        return RunStatus.INVALID, f"the rating is {printed}"
+    why = first_impossible(metrics) or _contradicted(report) or _contradicted_gpu(report)
+    return (RunStatus.INVALID, why) if why else (RunStatus.OK, "")
+
+
+def _value(report: Report, section: str, *keys: str) -> float:
+    value = number(report.fact(section, *keys))
+    return math.nan if value is None else value
+
+
+def _contradicted(report: Report) -> str | None:
+    """Recompute the rates from operations and times of the report."""
+    total_s = _value(report, _TIMES, "Total")
+    for kernel in (*_KERNELS, "Total"):
+        rate = report.fact(_RATES, f"Raw {kernel}", kernel)
+        work = _value(report, _WORK, f"Raw {kernel}", kernel)
+        time_s = _value(report, _TIMES, kernel)
+        if math.isfinite(work) and time_s > 0:
+            why = disagree(f"rate of {kernel}", rate, work / time_s / 1e9, _ROUNDED, "GFLOP/s")
+            if why is not None:
+                return why
+    rating = report.rating or report.said
+    printed = report.fact(_RATES, _WITH_ALL, "Total with Optimization phase overhead")
+    if (value := number(printed)) is not None and rating:
+        why = disagree("rating", rating, value, 1e-4, "GFLOP/s")
+        if why is not None:
+            return why
+    work = _value(report, _WORK, _WITH_CONVERGENCE)
+    sets = _sets(report)
+    setup = _value(report, "Setup Information", "Setup Time")
+    optimisation = _value(report, _TIMES, "Optimization phase")
+    if rating and sets and all(map(math.isfinite, (work, total_s, optimisation))):
+        with_setup = optimisation + (setup if math.isfinite(setup) else 0.0)
+        spans = [total_s + sets * extra / 10.0 for extra in (with_setup, optimisation)]
+        derived = [work / span / 1e9 for span in spans if span > 0]
+        if derived and all(differ(number(rating) or 0.0, one, _ROUNDED) for one in derived):
+            return disagree("rating", rating, derived[0], _ROUNDED, "GFLOP/s")
+    return _contradicted_size(report)
+
+
+def _sets(report: Report) -> float:
+    per_set = _value(report, TESTS[2], "Optimized CG iterations per set")
+    total = _value(report, TESTS[2], "Total number of optimized iterations")
+    return total / per_set if per_set > 0 and math.isfinite(total) else 0.0
+
+
+def _contradicted_size(report: Report) -> str | None:
+    sizes = [_value(report, "Global Problem Dimensions", f"Global n{a}") for a in "xyz"]
+    equations = report.fact("Linear System Information", "Number of Equations")
+    derived = math.prod(sizes)
+    if not equations or not math.isfinite(derived):
+        return None
+    return disagree("number of equations", equations, derived, 1e-9, "rows")
+
+
+def _contradicted_gpu(report: Report) -> str | None:
+    rates = {key: number(value) for key, (value, _) in report.gpu.items()}
+    total, final = rates.get("total"), rates.get("final")
+    if total is not None and final is not None and final > total * (1 + _ROUNDED):
+        return f"the final rate of {final:g} GFLOP/s exceeds the raw rate of {total:g} GFLOP/s"
+    grid = [int(n) for n in report.gpu_facts.get("process grid", "0x0x0").split("x")]
+    ranks = math.prod(grid)
+    for key, (printed, per_rank) in report.gpu.items():
+        one, all_ranks = number(per_rank), number(printed)
+        # Both have one digit after the point.
+        if one is None or all_ranks is None or not ranks:
+            continue
+        if differ(one * ranks, all_ranks, _ROUNDED, 0.1 * (ranks + 1)):
+            return f"{key}: {per_rank} GFLOP/s on each of {ranks} ranks are not {printed} GFLOP/s"
+    return None

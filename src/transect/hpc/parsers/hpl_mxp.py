@@ -1,0 +1,182 @@
+"""HPL-MxP, formerly HPL-AI: the reference program, NVIDIA, RIKEN and AMD (rocHPL-MxP).
+
+NVIDIA prints two rates; the one to report includes the iterative refinement, the other only the
+factorisation. `GFLOPS: AVG =` lines are component tests and no results. The rate is recomputed with
+HPL's own count, (2/3 N + 3/2) N^2 operations, which all four use (e.g. driver.c of the reference).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from transect.domain.metrics import Direction
+from transect.hpc.base import PARSERS, LogMetric, Parser, Run, RunStatus
+from transect.hpc.block import Block
+from transect.hpc.parsers._compute import differ, first_impossible
+from transect.hpc.parsers._hpl_mxp import BANNER, Log, Test, begins, read
+from transect.hpc.values import contradiction, log_metric, number
+
+__all__ = ["HplMxp"]
+
+_SLOPPY = {"1": "FP8", "2": "FP16"}
+# Times are printed to 0.01 s, and the two phases have a small gap between them.
+_GAP_RELATIVE, _GAP_SECONDS = 0.02, 0.1
+
+
+def _operations(n: int) -> float:
+    """Operations that HPL counts for order `n`, in 10^9."""
+    return (2.0 / 3.0 * n + 1.5) * n * n / 1e9
+
+
+@PARSERS.register("hpl-mxp")
+class HplMxp(Parser):
+    """Reads the rate to report, the rate of the factorisation and the residual."""
+
+    benchmark = "hpl-mxp"
+    description = "HPL-MxP (HPL-AI): the reference program, NVIDIA, RIKEN, AMD"
+    starts = (
+        r"HPL-(?:MxP|AI)-NVIDIA[ \t]+v?\d",
+        r"\*{4,8}[ \t]*HPL[ \-](?:MxP|AI) (?:Settings|Result)",
+        r"HPL-(?:AI|MxP) Mixed-Precision Benchmark",
+        r"Time spent in conversion to single[ \t]*:",
+        r"Effective operation per sec[ \t]*:",
+        r"n=\d{1,15} b=\d{1,9} r=\d{1,9} c=\d{1,9}[ \t]*(?=[\r\n]|\Z)",
+        r"# (?:iterative )?refinement: step=",
+        r"\d{1,12}\.\d{1,12} sec\. \d{1,20}\.\d{1,12} GFlop/s resid =",
+        r"HPL[_\-]AI[ \t]+W[RC]\w{1,18}[ \t]+\d",
+        r"HPLMXP_pd?gesv\(\) (?:start|end) time",
+    )
+    wants = (
+        *starts,
+        r"--[A-Za-z][\w\-]{0,60}[ \t]*=",
+        r"(?:nb?|nprow|npcol)[ \t]*=[ \t]*\d",
+        r"\*{4,8}[ \t]*test ",
+        r"N = \d",
+        r"(?:LU )?GFLOPS = ",
+        r"(?:LU|Iterative Solver) seconds:",
+        r"Threshold[ .]",
+        r"(?:- )?Computational tests pass",
+        r"\|\|Ax-b\|\|",
+        r"Time spent in ",
+        r"Total time[ \t]*:",
+        r"Final backward error",
+        r"Backward error ",
+        r"(?:tile|2dbc) (?:precomp|lazy|back_buffer) ",
+        r"Final Score:",
+        r"Residual Check:",
+        r"W[RC][A-Za-z0-9]{1,18}[ \t]+\d",
+        r"!!!! ",
+        r"HPL-?MXP? ERROR",
+    )
+
+    def parse(self, block: Block) -> Iterator[Run]:
+        """Yield a run per solved system, and one for what the log announces but does not hold."""
+        log, test = Log(line=block.first.number), Test(line=block.first.number)
+        for line in block:
+            text = line.text.strip()
+            if (found := BANNER.match(text)) is not None:
+                yield from self._close(block, log, test)
+                yield from self._missing(block, log)
+                log = Log(line=line.number, variant="nvidia", version=found[1])
+                test = Test(line=line.number)
+            elif begins(test, text):
+                yield from self._close(block, log, test)
+                test = Test(line=line.number)
+            read(log, test, line, text)
+            test.begun = test.begun or bool(test.rate or test.phases or test.shape)
+        yield from self._close(block, log, test)
+        yield from self._missing(block, log)
+
+    def _close(self, block: Block, log: Log, test: Test) -> Iterator[Run]:
+        if not (test.begun or test.rate or test.residual):
+            return
+        log.done += 1
+        yield _result(block, log, test)
+
+    def _missing(self, block: Block, log: Log) -> Iterator[Run]:
+        """Yield a run for what was announced: a start without a test, or loops that never came."""
+        at, of = (log.loop if log.loop[1] > log.loop[0] else log.test) if log.done else (0, 1)
+        if log.done and of <= at and not log.stops:
+            return
+        stop = "; ".join([*log.stops[:3], *filter(None, [block.take_trouble()])])
+        if not log.variant and not log.settings and not stop:
+            return
+        end = stop or f"the log ends with: {block.last_words()}"
+        yield Run(
+            file=block.file, line=log.line, benchmark=self.benchmark, variant=log.variant,
+            version=log.version, parameters=dict(log.settings),
+            status=RunStatus.FAILED if stop else RunStatus.TRUNCATED,
+            reason=f"ends after {log.done} of {max(of, 1)} results: {end}",
+        )  # fmt: skip
+
+
+def _result(block: Block, log: Log, test: Test) -> Run:
+    higher, lower = Direction.HIGHER, Direction.LOWER
+    found = [
+        log_metric("gflops", test.rate, test.unit, higher, registered="mixed_flops"),
+        log_metric("gflops_per_gpu", test.per_gpu, "GFLOP/s", higher),
+        log_metric("lu_gflops", test.lu_rate, "GFLOP/s", higher),
+        log_metric("residual", test.residual, "1", lower, registered="residual"),
+        log_metric("backward_error", test.backward, "1", lower),
+        log_metric("time", test.time, "s", lower, registered="benchmark_time"),
+        *(log_metric("phase_time", v, "s", lower, phase=k) for k, v in test.phases.items()),
+    ]
+    metrics = [one for one in found if one is not None]
+    status, reason = _judge(block, log, test, metrics)
+    parameters = dict(log.settings)
+    for key, value in test.shape.items():
+        parameters[key] = int(value) if value.isdecimal() and key != "SLOPPY-TYPE" else value
+    sloppy = test.shape.get("SLOPPY-TYPE")
+    if sloppy is not None:
+        parameters["precision"] = _SLOPPY.get(sloppy, sloppy)
+    if log.loop[1] > 1:
+        parameters["test_loop"] = log.loop[0]
+    return Run(
+        file=block.file, line=test.line, benchmark="hpl-mxp", variant=log.variant,
+        version=log.version, status=status, reason=reason, parameters=parameters, metrics=metrics,
+    )  # fmt: skip
+
+
+def _judge(block: Block, log: Log, test: Test, metrics: list[LogMetric]) -> tuple[RunStatus, str]:
+    value, limit = number(test.residual), number(test.threshold)
+    if test.verdict == "FAILED" or (test.residual and value is None):
+        what = test.residual or test.backward
+        return RunStatus.INVALID, f"residual check: {what} FAILED".replace(":  ", ": ")
+    if test.rate and number(test.rate) is None:
+        return RunStatus.INVALID, f"the rate is {test.rate}"
+    if (why := first_impossible(metrics)) is not None:
+        return RunStatus.INVALID, why
+    if value is not None and limit is not None and test.verdict and value >= limit > 0:
+        return RunStatus.INVALID, f"residual {test.residual} is not below {test.threshold}"
+    if test.rate and (why := _contradicted(log, test)) is not None:
+        return RunStatus.INVALID, why
+    if test.complete():
+        return RunStatus.OK, ""
+    missing = "rate" if not test.rate else "residual check" if not test.verdict else "end"
+    if trouble := "; ".join([*log.stops[:3], *filter(None, [block.take_trouble()])]):
+        return RunStatus.FAILED, f"no {missing} of the result: {trouble}"
+    return (
+        RunStatus.TRUNCATED,
+        f"no {missing} of the result; the log ends with: {block.last_words()}",
+    )
+
+
+def _contradicted(log: Log, test: Test) -> str | None:
+    rate, n = number(test.rate) or 0.0, int(test.shape.get("N", "0"))
+    if n and not log.warmup:
+        if test.time and (why := contradiction(_operations(n), test.rate, test.time, test.unit)):
+            return f"{why} (N = {n})"
+        phases = [number(test.phases.get(k, "")) for k in ("LU", "Iterative Solver")]
+        spent = math.fsum(p for p in phases if p is not None)
+        implied = _operations(n) / rate if rate else math.inf
+        if None not in phases and differ(implied, spent, _GAP_RELATIVE, _GAP_SECONDS):
+            return (
+                f"the log prints {test.rate} GFLOP/s, but N = {n} in {spent:.6g} s are"
+                f" {_operations(n) / spent if spent else math.inf:.6g} GFLOP/s"
+            )
+    gpus = int(test.shape.get("P", "0")) * int(test.shape.get("Q", "0"))
+    per_gpu = number(test.per_gpu)
+    if per_gpu is not None and gpus and differ(per_gpu * gpus, rate, 1e-3):
+        return f"{test.per_gpu} GFLOP/s per GPU on {gpus} GPUs are not {test.rate} GFLOP/s"
+    return None

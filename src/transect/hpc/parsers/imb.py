@@ -1,0 +1,255 @@
+"""Intel MPI Benchmarks (IMB): MPI-1, EXT, IO, NBC, RMA and the groups of `-multi`.
+
+Columns are read by name. Bandwidths are recomputed from size and time, which also tells 10^6 from
+2^20: both were called MBytes (IMB_output.c, `MEGA`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Run, RunStatus
+from transect.hpc.block import Block
+from transect.hpc.parsers import _imb_names as names
+from transect.hpc.parsers._imb_table import Output, Suite, Table, fill
+from transect.hpc.parsers._network import (
+    MOST_OPEN,
+    MOST_ROWS,
+    STOPS,
+    is_number,
+    killed,
+    stop_of,
+    whole,
+)
+from transect.hpc.text import Line, excerpt
+
+__all__ = ["Imb"]
+
+_BANNER = re.compile(
+    r"#\s*Intel ?\(R\) MPI Benchmark(?:s| Suite)?\s+(?:V(?:ersion)?\s*)?(.{1,40}?),\s*(\S{1,12}) part"
+)
+_TEST = re.compile(r"# Benchmarking (Multi-)?([A-Za-z]\w{1,60})")
+_LIMIT = re.compile(r"# Maximum (?:message length|io portion) in bytes:\s*(\d{1,15})")
+_PROCESSES = re.compile(r"# #processes = (\d{1,9})")
+_GROUPS = re.compile(r"# \(\s*(\d{1,9}) groups of\s+(\d{1,9}) processes")
+_MODE = re.compile(r"#\s+MODE:\s*(\S{1,30})")
+_FACT = re.compile(
+    r"# (Date|Machine|MPI Version|MPI Thread Environment|MPI_Datatype|MPI_Op"
+    r"|MPI_Datatype for reductions)\s*:\s*(\S.*)"
+)
+_LISTED = re.compile(r"#\s+(?:\(Multi-\))?([A-Z]\w{1,60})\s*$")
+_SKIPPED = re.compile(
+    r"(\d{1,15})?\s*(time-out\.|out-of-mem\.|int-overflow\.)|(\d{1,9})\s+(\d{1,15})\s*time-out\."
+)
+
+
+@PARSERS.register("imb")
+class Imb(Parser):
+    """Reads every table, one run each, and names the benchmarks that never came."""
+
+    benchmark = "imb"
+    description = "Intel MPI Benchmarks: MPI-1, EXT, IO, NBC, RMA; single and Multi- groups"
+    starts = (
+        r"#[ \t]*Intel ?\(R\) MPI Benchmark",
+        r"# Benchmarking (?:Multi-)?[A-Za-z]\w{1,60}[ \t]*(?=[\r\n]|\Z)",
+        r"(?:Group[ \t]+)?#bytes[ \t]+#repetitions",
+        r"(?:Group[ \t]+)?#repetitions[ \t]+t_",
+    )
+    wants = (
+        r"#",
+        r"Group[ \t]+#",
+        r"\d{1,15}[ \t]+[-+\d.noit]",
+        r"(?:time-out|out-of-mem|int-overflow)\.",
+        *STOPS,
+    )
+
+    def sniff(self, line: Line) -> bool:
+        """Refuse `# Benchmarking X` where X is none of the suite."""
+        found = _TEST.match(line.text.strip())
+        return found is None or names.known(found[2])
+
+    def parse(self, block: Block) -> Iterator[Run]:
+        """Yield a run per table."""
+        outputs: dict[int | None, Output] = {}
+        for line in block:
+            text = line.text.strip()
+            rank = line.rank
+            if rank not in outputs and outputs and stop_of(text):
+                rank = next(iter(outputs))  # another rank says why the first one stopped
+            output = outputs.get(rank)
+            if output is None:
+                if len(outputs) >= MOST_OPEN:
+                    yield from _finish(block, outputs.pop(next(iter(outputs))))
+                output = outputs[rank] = Output(Suite(line=line.number))
+            banner, test = _BANNER.match(text), _TEST.match(text)
+            header = names.header(text)
+            if banner is not None:
+                if output.suite.part or output.table is not None:
+                    yield from _finish(block, output)
+                    output.suite, output.table = Suite(line=line.number), None
+                output.suite.line = line.number
+                output.suite.version, output.suite.part = banner[1].strip(), banner[2]
+            elif test is not None or (header and (output.table is None or output.table.rows)):
+                if output.table is not None:
+                    yield _close(block, output, over=True)
+                output.table = Table(line=line.number, test=test[2] if test else "")
+                if test is not None:
+                    output.suite.listing = False
+                    if len(output.suite.seen) < 500:
+                        output.suite.seen.add(test[2].lower())
+                    output.table.multi = bool(test[1])
+            _read(block, output, line, text, header)
+        for output in outputs.values():
+            yield from _finish(block, output)
+
+
+def _read(block: Block, output: Output, line: Line, text: str, header: list[str]) -> None:
+    suite, table = output.suite, output.table
+    if header:
+        if table is not None and not line.cut:
+            table.columns, table.width = header, len(line.text.rstrip())
+    elif text.startswith("#"):
+        _read_comment(suite, table, text)
+    elif stop := stop_of(text):
+        if table is not None:
+            table.stops = [*table.stops[:4], stop]
+    elif table is not None and table.columns:
+        if _SKIPPED.match(text):
+            if len(table.skipped) < 50:
+                table.skipped.append(excerpt(f"{text.split('.;')[0]}", 60))
+            return
+        _read_row(block, table, line, text)
+
+
+def _read_comment(suite: Suite, table: Table | None, text: str) -> None:
+    if text.startswith("# All processes entering MPI_Finalize"):
+        suite.ended = True
+    elif (found := _PROCESSES.match(text)) is not None and table is not None:
+        table.facts["processes"] = int(found[1])
+    elif (found := _GROUPS.match(text)) is not None and table is not None:
+        table.facts["groups"] = int(found[1])
+        table.facts["processes"] = int(found[2])
+    elif (found := _MODE.match(text)) is not None and table is not None:
+        table.facts["mode"] = found[1]
+    elif (found := _LIMIT.match(text)) is not None:
+        suite.limit = int(found[1])
+    elif (found := _FACT.match(text)) is not None:
+        suite.facts[found[1]] = excerpt(found[2], 80)
+    elif "lengths were user defined" in text[:60]:
+        suite.facts["lengths"] = "user defined"
+    elif text.startswith("# List of Benchmarks"):
+        suite.listing = True
+    elif suite.listing and (found := _LISTED.match(text)) is not None:
+        if len(suite.listed) < 200:
+            suite.listed.append(found[1])
+    elif "IMB-" in text[:300] and table is None:
+        suite.facts["command"] = excerpt(text.lstrip("# "), 200)
+
+
+def _read_row(block: Block, table: Table, line: Line, text: str) -> None:
+    cells = text.split(None, 16)[:16]
+    if not all(is_number(cell) for cell in cells):
+        return
+    if len(cells) != len(table.columns) or not whole(line, table.width):
+        if line.cut:
+            table.cut = True
+        elif len(table.warnings) < 5:
+            table.warnings.append(
+                f"line {line.number} has {len(cells)} cells under {len(table.columns)} columns"
+            )
+        return
+    if not all(
+        c.isascii() and c.isdecimal() and len(c) <= 15
+        for name, c in zip(table.columns, cells, strict=True)
+        if name in ("#bytes", "Group", "#repetitions")
+    ):
+        return
+    if len(table.rows) >= MOST_ROWS:
+        table.more += 1
+        table.rows[-1] = cells
+    else:
+        table.rows.append(cells)
+    table.width = len(line.text.rstrip())
+    early = "; ".join(one for one in (*table.stops, block.take_trouble()) if one)
+    if early and len(table.warnings) < 5:
+        table.warnings.append(f"before a row: {early}")
+    table.stops = []
+
+
+def _finish(block: Block, output: Output) -> Iterator[Run]:
+    """Close the last table of a start of the program and report what it never came to."""
+    suite = output.suite
+    last = _close(block, output, over=suite.ended) if output.table is not None else None
+    if last is not None:
+        yield last
+    missing = [one for one in suite.listed if one.lower() not in suite.seen]
+    if (last is None and suite.part) or (missing and not suite.ended):
+        trouble = block.take_trouble()
+        if last is not None and last.status in (RunStatus.FAILED, RunStatus.TRUNCATED):
+            last.warnings.append(f"never came to {excerpt(', '.join(missing))}")
+            return
+        what = f"before {excerpt(', '.join(missing), 80)}" if missing else "before the first table"
+        end = trouble or f"the log ends with: {block.last_words()}"
+        yield Run(
+            file=block.file, line=suite.line, benchmark="imb", variant=_variant(suite),
+            version=suite.version, status=RunStatus.FAILED if trouble else RunStatus.TRUNCATED,
+            reason=f"stops {what}; {end}", parameters=dict(suite.facts),
+        )  # fmt: skip
+
+
+def _variant(suite: Suite) -> str:
+    return suite.part.lower()
+
+
+def _close(block: Block, output: Output, *, over: bool) -> Run:
+    """Make the run of a table. `over`: something follows it, so that nothing of it can miss."""
+    suite, table = output.suite, output.table
+    assert table is not None
+    unit, problem = names.bandwidth_unit(table.test, table.columns, table.rows)
+    metrics: list[LogMetric] = []
+    problem = fill(table, suite, unit, metrics) or problem
+    status, reason = _judge(block, table, suite, problem, over)
+    name = f"Multi-{table.test}" if table.multi else table.test
+    parameters: dict[str, Parameter] = {"test": name, **table.facts, **suite.facts}
+    warnings = list(table.warnings)
+    if table.skipped:
+        warnings.append(f"not measured: {'; '.join(table.skipped[:8])}")
+    if table.more:
+        warnings.append(f"{table.more} rows beyond the first {MOST_ROWS} are not kept")
+    if unit == "MiB/s":
+        warnings.append("Mbytes/sec counts 2^20 bytes, as size over time shows")
+    if not table.test:
+        warnings.append("the log has lost the name of the benchmark")
+    if status is RunStatus.OK and table.stops:
+        warnings.append(f"after the last row: {'; '.join(table.stops)}")
+    return Run(
+        file=block.file, line=table.line, benchmark="imb", variant=_variant(suite),
+        version=suite.version, status=status, reason=reason, parameters=parameters,
+        metrics=metrics, warnings=warnings,
+    )  # fmt: skip
+
+
+def _judge(
+    block: Block, table: Table, suite: Suite, problem: str, over: bool
+) -> tuple[RunStatus, str]:
+    trouble = "; ".join(one for one in (*table.stops, block.take_trouble()) if one)
+    table.stops = [trouble] if trouble else []
+    if problem:
+        return RunStatus.INVALID, problem
+    if over and table.rows and not table.cut:
+        return RunStatus.OK, ""
+    end = f"with: {block.last_words()}"
+    if not table.rows:
+        if table.skipped:
+            return RunStatus.FAILED, f"nothing was measured: {table.skipped[0]}"
+        if trouble:
+            return RunStatus.FAILED, f"stopped before the first row: {trouble}"
+        return RunStatus.TRUNCATED, f"ends before the first row, {end}"
+    limit = suite.limit or (1 << 22)
+    full = "#bytes" not in table.columns or bool(table.skipped) or table.last() >= limit
+    if trouble and (killed(trouble) or not full):
+        return RunStatus.FAILED, f"stopped after size {table.last()}: {trouble}"
+    if table.cut or (not full and "lengths" not in suite.facts):
+        return RunStatus.TRUNCATED, f"ends after size {table.last()} of {limit}, {end}"
+    return RunStatus.OK, ""

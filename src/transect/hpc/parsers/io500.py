@@ -1,0 +1,303 @@
+"""IO500: the summary of the C version, its result.txt, and the output of the bash version.
+
+A run is one Run, its phases are metrics with `phase`. The score is recomputed from the phases.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from transect.domain.metrics import Direction
+from transect.hpc.base import PARSERS, LogMetric, Normalised, Parser, Run, RunStatus
+from transect.hpc.block import Block
+from transect.hpc.parsers._io500 import (
+    BANDWIDTH,
+    METADATA,
+    Outcome,
+    Phase,
+    Score,
+    core,
+    wrong,
+)
+from transect.hpc.parsers._storage import first_impossible
+from transect.hpc.text import Line, excerpt
+from transect.hpc.values import NUMBER, log_metric, number
+
+__all__ = ["Io500"]
+
+_NAME = r"(?:ior|mdtest|mdworkbench|find|timestamp|mdreal)[\w\-]{0,40}"
+_RESULT = re.compile(
+    r"\[(RESULT|RESULT-invalid|[ ]{2,12})\][ \t]*(?:(?:BW|IOPS)(?:[ \t]+phase[ \t]+\d{1,2})?[ \t]+)?"
+    rf"([A-Za-z][\w\-]{{0,60}})[ \t]+({NUMBER})[ \t]+"
+    rf"([GM]i?B/s|k?IOPS|k?iops)[ \t]*:[ \t]*time[ \t]+({NUMBER})[ \t]+seconds(.*)"
+)
+_SCORE = re.compile(
+    rf"\[(SCOREX?)[ ]?(-invalid)?\][ \t]+Bandwidth[ \t]+({NUMBER})[ \t]+([GM]i?B/s)[ \t]*:"
+    rf"[ \t]*IOPS[ \t]+({NUMBER})[ \t]+(k?iops|kIOPS|IOPS)[ \t]*:[ \t]*TOTAL[ \t]+({NUMBER})(.*)"
+)
+_VERSION = re.compile(r"IO500 version[ \t]+(\S{1,80})(?:[ \t]+\((\w{1,20})\))?")
+_SECTION = re.compile(rf"\[({_NAME}|run|SCOREX?)\]$")
+_PAIR = re.compile(r"([\w\-]{1,40})[ \t]+=[ \t]*(.*)")
+_PROCS = re.compile(r"procs\s*= ?(\d{1,10})$")
+_INVALID = re.compile(r"(?:; )?ERROR[ \t]+(?:INVALID\b|Runtime of phase)")
+_FATAL = re.compile(r"FATAL \(|Error: the benchmark returned|; ERROR|ERROR ")
+_UNITS = {"kiops": "kIOPS", "IOPS": "1/s", "iops": "1/s"}
+_RUN_FACTS = ("procs", "config-hash", "result-dir", "mode", "hash")
+_MOST = 100  # phases; an IO500 run has about twenty
+
+
+@PARSERS.register("io500")
+class Io500(Parser):
+    """Reads phases and scores. What ior and mdtest print inside belongs to the phases."""
+
+    benchmark = "io500"
+    description = "IO500: bandwidth and metadata scores of a file system, C and bash versions"
+    contains = frozenset(("ior", "mdtest"))
+    starts = (
+        r"IO500 version[ \t]+\S",
+        r"\[RESULT(?:-invalid)?\][ \t]+(?:BW|IOPS)[ \t]",
+        rf"\[RESULT(?:-invalid)?\][ \t]+{_NAME}[ \t]+\d",
+        r"\[SCOREX?[ ]?(?:-invalid)?\][ \t]+Bandwidth[ \t]",
+        r"version[ \t]+=[ \t]+io500-",
+        r"config-hash[ \t]+=[ \t]+[0-9A-F]{1,8}(?=\s|\Z)",
+        r"(?:throughput|rate)-stonewall[ \t]+=",
+        r"\[Starting\] (?:ior|mdtest)_(?:easy|hard)_",
+    )
+    wants = (
+        r"\[(?:RESULT|SCORE|Starting|[ ]{2,12}\])",
+        rf"\[(?:{_NAME}|run)\]",
+        r"IO500 version",
+        r"(?:version|procs|config-hash|result-dir|mode|score|t_delta|t_start|hash|MD|BW|SCORE"
+        r"|found|total-files|throughput-stonewall|rate-stonewall|exe)[ \t]+=",
+        r"; (?:ERROR|END)",
+        r"ERROR ",
+        r"FATAL \(",
+        r"Error: the benchmark returned",
+    )
+
+    def parse(self, block: Block) -> Iterator[Run]:
+        """Yield one run for each score."""
+        outcome = Outcome(line=block.first.number)
+        if (found := _PROCS.match(block.last_words())) is not None:
+            outcome.facts["procs"] = int(found[1])  # result.txt has it before the version
+        for line in block:
+            text = line.text.strip()
+            if _begins_again(outcome, text):
+                yield _run(block, outcome)
+                outcome = Outcome(line=line.number)
+            _read(outcome, line, text)
+            if outcome.ended:
+                yield _run(block, outcome)
+                return
+        yield _run(block, outcome)
+
+
+def _begins_again(outcome: Outcome, text: str) -> bool:
+    if _VERSION.match(text) or text == "[run]":
+        return outcome.begun()
+    if text.startswith("version "):
+        return bool(outcome.phases or outcome.scores)
+    if text.startswith("[Starting] ior_easy_write"):
+        return bool(outcome.phases)
+    begins = bool(_RESULT.match(text) or _SECTION.match(text))
+    return begins and (
+        len(outcome.phases) >= _MOST or ("SCORE" in outcome.scores and not text.startswith("[SC"))
+    )
+
+
+def _read(outcome: Outcome, line: Line, text: str) -> None:
+    if (found := _RESULT.match(text)) is not None:
+        _read_result(outcome, found)
+    elif (found := _SCORE.match(text)) is not None:
+        _read_score(outcome, line, found)
+    elif (found := _VERSION.match(text)) is not None:
+        outcome.headed, outcome.form, outcome.version = True, "C summary", found[1]
+        if found[2]:
+            outcome.facts["mode"] = found[2]
+    elif (found := _SECTION.match(text)) is not None:
+        outcome.section = found[1]
+        outcome.form = outcome.form or "C result.txt"
+    elif _INVALID.match(text):
+        _read_mark(outcome, text)
+    elif (found := _PAIR.match(text)) is not None:
+        if not line.cut:
+            outcome.form = outcome.form or "C result.txt"
+            _read_pair(outcome, found[1], found[2].strip())
+    elif text.startswith("; END"):
+        outcome.ended = bool(outcome.scores)
+    elif text.startswith("[Starting]"):
+        outcome.headed, outcome.form = True, "bash"
+    elif _FATAL.match(text) and len(outcome.errors) < 5:
+        outcome.errors.append(excerpt(text))
+
+
+def _read_result(outcome: Outcome, found: re.Match[str]) -> None:
+    tag, name, value, unit, time_s, rest = found.groups()
+    outcome.form = outcome.form or ("bash" if "_" in name or "phase" in found[0] else "C summary")
+    phase = Phase(value=value, unit=_UNITS.get(unit, unit), time_s=time_s)
+    phase.scored = tag.startswith("RESULT")
+    if tag == "RESULT-invalid" or "[INVALID]" in rest:
+        phase.invalid = "the log marks it as invalid"
+        outcome.pending.clear()
+    outcome.invalid += outcome.pending
+    outcome.pending.clear()
+    before = outcome.phases.get(name)
+    if before is not None and before.value and (before.value, before.time_s) != (value, time_s):
+        outcome.conflicts.append(f"{name} is printed as {before.value} and as {value} {unit}")
+        del outcome.conflicts[5:]
+    if before is not None:
+        phase.invalid = phase.invalid or before.invalid
+    outcome.phases[name] = phase
+
+
+def _read_score(outcome: Outcome, line: Line, found: re.Match[str]) -> None:
+    name, mark, bandwidth, unit, metadata, _, total, rest = found.groups()
+    if line.cut and len(total.partition(".")[2]) < len(metadata.partition(".")[2]):
+        return
+    invalid = bool(mark) or "[" in rest
+    outcome.invalid += outcome.pending
+    outcome.pending.clear()
+    outcome.form = outcome.form or "C summary"
+    outcome.scores[name] = Score(
+        bandwidth=bandwidth, metadata=metadata, total=total, unit=unit, invalid=invalid
+    )
+    if invalid and name == "SCORE":
+        outcome.invalid.append(excerpt(found[0]))
+    outcome.ended = name == "SCOREX" or outcome.facts.get("mode") != "extended"
+
+
+def _read_mark(outcome: Outcome, text: str) -> None:
+    """Take a complaint of IO500: an optional phase does not spoil the official score."""
+    name = core(outcome.section)
+    official = name in BANDWIDTH or name in METADATA
+    if outcome.form == "C result.txt" and name not in ("", "run", "SCORE") and not official:
+        phase = outcome.phases.setdefault(outcome.section, Phase())
+        phase.invalid = excerpt(text)
+    elif outcome.form != "C result.txt":
+        outcome.pending = [*outcome.pending[:3], excerpt(text)]
+    elif len(outcome.invalid) < 5:
+        outcome.invalid.append(excerpt(text))
+
+
+def _read_pair(outcome: Outcome, key: str, value: str) -> None:
+    name = outcome.section
+    if key == "version":
+        outcome.headed, outcome.version = True, excerpt(value, 80)
+    elif key in _RUN_FACTS and name in ("", "run"):
+        outcome.facts[key] = int(value) if value.isdecimal() and len(value) < 12 else excerpt(value)
+    elif name in ("SCORE", "SCOREX"):
+        score = outcome.scores.setdefault(name, Score())
+        if key == "hash":
+            extended = outcome.facts.get("mode") == "extended"
+            outcome.ended = score.whole() and (name == "SCOREX" or not extended)
+            return
+        first = value.split(" ", 1)[0].split("[", 1)[0]
+        if key in ("MD", "BW", "SCORE"):
+            kinds = {"MD": "metadata", "BW": "bandwidth", "SCORE": "total"}
+            setattr(score, kinds[key], first)
+        if "[INVALID]" in value:
+            score.invalid = True
+            if name == "SCORE":
+                outcome.invalid.append(excerpt(f"SCORE = {value}"))
+    elif name and name != "run":
+        phase = outcome.phases.setdefault(name, Phase())
+        if key == "score":
+            phase.value, phase.unit = value, "GiB/s" if name.startswith("ior") else "kIOPS"
+        elif key == "t_delta":
+            phase.time_s = value
+        elif key != "exe" and len(phase.facts) < 8:
+            phase.facts[key] = excerpt(value)
+
+
+def _mislabelled(outcome: Outcome) -> bool:
+    """Tell whether the score says GB/s over phases in GiB/s, whose mean it is."""
+    score = outcome.scores.get("SCORE")
+    units = {phase.unit for phase in outcome.phases.values()}
+    return score is not None and score.unit == "GB/s" and "GiB/s" in units
+
+
+def _metrics(outcome: Outcome) -> list[LogMetric]:
+    found: list[LogMetric | None] = []
+    higher = Direction.HIGHER
+    for name, score in outcome.scores.items():
+        prefix = name.lower()
+        # Only [SCORE] is what the list ranks.
+        official = name == "SCORE"
+        bandwidth = log_metric(f"{prefix}_bandwidth", score.bandwidth, score.unit, higher)
+        if bandwidth is not None and official and score.unit in ("GB/s", "GiB/s"):
+            binary = score.unit == "GiB/s" or _mislabelled(outcome)
+            factor = 2.0**30 if binary else 1e9
+            same = Normalised(
+                name="storage_bandwidth", value=bandwidth.value * factor, unit="B/s"
+            )  # fmt: skip
+            bandwidth = bandwidth.model_copy(update={"normalised": same})
+        registered = "metadata_rate" if official else None
+        draft = score.unit.startswith("M")
+        found += [
+            log_metric(
+                prefix, score.total, "1", higher,
+                registered="io500_score" if official and not draft else None,
+            ),
+            bandwidth,
+            log_metric(
+                f"{prefix}_metadata", score.metadata, "1/s" if draft else "kIOPS", higher,
+                registered=registered,
+            ),
+        ]  # fmt: skip
+    for name, phase in outcome.phases.items():
+        if not phase.value or (phase.scored is False and not number(phase.value)):
+            continue
+        bandwidth_phase = phase.unit.endswith("B/s")
+        found.append(
+            log_metric(
+                "bandwidth" if bandwidth_phase else "rate", phase.value, phase.unit, higher,
+                registered="storage_bandwidth" if bandwidth_phase else "metadata_rate", phase=name,
+            )
+        )  # fmt: skip
+        found.append(log_metric("time", phase.time_s, "s", Direction.LOWER, phase=name))
+    return [one for one in found if one is not None]
+
+
+def _run(block: Block, outcome: Outcome) -> Run:
+    metrics = _metrics(outcome)
+    status, reason = _judge(block, outcome, metrics)
+    parameters = dict(outcome.facts)
+    unscored = [name for name, phase in outcome.phases.items() if phase.scored is False]
+    if unscored:
+        parameters["unscored"] = unscored
+    warnings = [
+        f"{name}, which does not count for [SCORE]: {phase.invalid}"
+        for name, phase in outcome.phases.items()
+        if phase.invalid and core(name) not in (*BANDWIDTH, *METADATA)
+    ]
+    if _mislabelled(outcome):
+        warnings.append("the score says GB/s, but it is the mean of phases in GiB/s")
+    if status is RunStatus.OK:
+        warnings += outcome.errors
+        if len(outcome.found((*BANDWIDTH, *METADATA))) < len(BANDWIDTH) + len(METADATA):
+            warnings.append("not all phases are in the log: the score cannot be recomputed")
+    return Run(
+        file=block.file, line=outcome.line, benchmark="io500", variant=outcome.form,
+        version=outcome.version, status=status, reason=reason, parameters=parameters,
+        metrics=metrics, warnings=warnings[:20],
+    )  # fmt: skip
+
+
+def _judge(block: Block, outcome: Outcome, metrics: list[LogMetric]) -> tuple[RunStatus, str]:
+    trouble = block.take_trouble()
+    stop = "; ".join(text for text in (*outcome.errors[:2], trouble) if text)
+    extended = outcome.facts.get("mode") == "extended"
+    score = outcome.scores.get("SCORE") or outcome.scores.get("SCOREX")
+    if score is None or not score.whole():
+        done = sum(1 for phase in outcome.phases.values() if phase.value)
+        if stop:
+            return RunStatus.FAILED, f"stopped after {done} phases, before the score: {stop}"
+        return (
+            RunStatus.TRUNCATED,
+            f"ends after {done} phases, before the score, with: {block.last_words()}",
+        )
+    if extended and "SCOREX" not in outcome.scores:
+        return RunStatus.TRUNCATED, f"ends before [SCOREX], with: {block.last_words()}"
+    why = wrong(outcome) or first_impossible(metrics)
+    return (RunStatus.INVALID, why) if why else (RunStatus.OK, "")

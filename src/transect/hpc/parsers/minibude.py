@@ -1,0 +1,222 @@
+"""miniBUDE: version 1 and its ports, version 2 as text and as CSV.
+
+The rate is recomputed with the program's own count (main.cpp of version 2; version 1 counts one
+operation more for each atom): for each group of `ppwi` poses
+27 ppwi + ligands (2 + 18 ppwi + proteins (10 + 30 ppwi)) + ppwi. Where the log does not hold the
+deck, rates are compared with each other: an interaction has 30 + 10/ppwi operations and a few more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from transect.domain.metrics import Direction
+from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Run, RunStatus, Series
+from transect.hpc.block import Block
+from transect.hpc.parsers._compute import differ, first_impossible
+from transect.hpc.parsers._minibude import Result, Section, begins, read, usage_error
+from transect.hpc.text import Line
+from transect.hpc.values import contradiction, log_metric, number
+
+__all__ = ["MiniBude", "minibude_gflop"]
+
+# It runs on one device. The fastest GPU of 2025 reaches 1.6e14 FLOP/s in single precision.
+_HIGHEST_GFLOPS = 1e6
+# Version 2 demands 0.025 %; version 1 judges nothing.
+_TOLERATED_PERCENT, _WRONG_PERCENT = 0.025, 1.0
+_INSTRUCTIONS = 25  # that the program counts for an interaction
+
+
+def minibude_gflop(
+    poses: int, ligands: int, proteins: int, ppwi: int, *, version: int = 2
+) -> float:
+    """Operations of one iteration as the program counts them, in 10^9."""
+    extra = 1 if version == 1 else 0
+    per_group = (
+        27 * ppwi + ligands * (2 + extra + 18 * ppwi + proteins * (10 + extra + 30 * ppwi)) + ppwi
+    )
+    return per_group * (poses / ppwi) / 1e9
+
+
+@PARSERS.register("minibude")
+class MiniBude(Parser):
+    """Reads a run for each number of poses per work-item."""
+
+    benchmark = "minibude"
+    description = "miniBUDE: version 1, version 2 (text, CSV), ports"
+    starts = (
+        r"miniBUDE[ \w]{0,20}:",
+        r"Running C/Open(?:MP|ACC)",
+        r"Poses[ \t]*:[ \t]+\d{1,12}[ \t]*(?=[\r\n]|\Z)",
+        r"- (?:Total kernel|Kernel|Total) time:[ \t]+[\d.]{1,30}[ \t]*ms",
+        r"ppwi,wgsize,sum_ms,",
+        r"# \(ppwi=\d{1,9},wgsize=",
+        r"- outcome:[ \t]{1,40}\{ valid:",
+        r"Unrecognized argument '--",
+    )
+    wants = (
+        *starts,
+        r"- (?:Average|Interactions|GFLOP|GFInst)",
+        r"(?:param|raw_iterations|context_ms|sum_ms|avg_ms|min_ms|max_ms|stddev_ms):",
+        r"(?:giga_interactions|gflop|gfinst)/s:",
+        r"(?:deck|config|results|device|best|# best):",
+        r"(?:path|poses|proteins|ligands|forcefields|iterations|wgsize|selected):",
+        r"(?:Iterations|Ligands|Proteins|Deck|Types|Threads|WG|PPWI)[ \t]*:",
+        r"(?:Poses per|Work-?group size)",
+        r"Running [A-Z]",
+        r"Using kernel parameters:",
+        r"Largest difference was",
+        r"\d{1,9},\d{1,9},",
+        r"# (?:WARNING|Verification)",
+        r"(?:terminate called|Bad file:|Failed to open '|what\(\):|PPWI \d)",
+    )
+
+    def sniff(self, line: Line) -> bool:
+        """Take a refused option only when no other benchmark has it."""
+        text = line.text.strip()
+        return not text.startswith("Unrecognized") or usage_error(text)
+
+    def parse(self, block: Block) -> Iterator[Run]:
+        """Yield a run per result, and one for results that were announced and never came."""
+        section = Section(line=block.first.number)
+        for line in block:
+            text = line.text.strip()
+            if begins(section, text):
+                yield from _close(block, section)
+                section = Section(line=line.number)
+            read(section, line, text)
+        yield from _close(block, section)
+
+
+def _close(block: Block, section: Section) -> Iterator[Run]:
+    for result in section.results:
+        yield _run(block, section, result)
+    done = len(section.results)
+    expected = max(section.selected - section.skipped, 0)
+    headed = bool(section.facts or section.version or section.columns or section.checked)
+    if section.ended or (done and done >= expected and not section.stops):
+        return
+    if not headed and not section.stops and not done:
+        return
+    trouble = "; ".join([*section.stops[:3], *filter(None, [block.take_trouble()])])
+    end = trouble or f"the log ends with: {block.last_words()}"
+    of = f" of {expected}" if expected else ""
+    yield Run(
+        file=block.file, line=section.line, benchmark="minibude", variant=section.variant,
+        version=section.version, parameters=dict(section.facts),
+        status=RunStatus.FAILED if trouble else RunStatus.TRUNCATED,
+        reason=f"ends after {done}{of} results: {end}",
+    )  # fmt: skip
+
+
+def _run(block: Block, section: Section, result: Result) -> Run:
+    values, lower, higher = result.values, Direction.LOWER, Direction.HIGHER
+    found = [
+        log_metric(
+            "gflops", values.get("gflops", ""), "GFLOP/s", higher, registered="kernel_flops"
+        ),
+        log_metric("gfinst", values.get("gfinst", ""), "GFInst/s", higher),
+        log_metric("interactions", values.get("giga_interactions", ""), "billion/s", higher),
+        log_metric("interactions", values.get("interactions", ""), "1/s", higher),
+        *(
+            log_metric(f"{name}_time", values.get(f"{name}_time", ""), "ms", lower)
+            for name in ("total", "average", "minimum", "maximum", "deviation", "context")
+        ),
+    ]
+    metrics = [one for one in found if one is not None and abs(one.value) < 1e300]
+    parameters: dict[str, Parameter] = {**section.facts, **result.facts}
+    if result.difference:
+        parameters["max_diff_%"] = result.difference
+    status, reason = _judge(block, section, result, metrics, parameters)
+    difference, warnings = number(result.difference), []
+    if status is RunStatus.OK and difference is not None and difference > _TOLERATED_PERCENT:
+        warnings.append(f"the largest difference is {result.difference} %")
+    samples = {"iterations": Series(unit="ms", values=result.raw)} if result.raw else {}
+    return Run(
+        file=block.file, line=result.line, benchmark="minibude", variant=section.variant,
+        version=section.version, status=status, reason=reason, parameters=parameters,
+        metrics=metrics, samples=samples, warnings=warnings,
+    )  # fmt: skip
+
+
+def _judge(
+    block: Block,
+    section: Section,
+    result: Result,
+    metrics: list[LogMetric],
+    parameters: dict[str, Parameter],
+) -> tuple[RunStatus, str]:
+    key = (str(parameters.get("ppwi", "")), str(parameters.get("wgsize", "")))
+    if result.valid is False or section.checked.get(key) is False:
+        why = "; ".join(section.failures[:2]) or f"valid: false, {result.difference or '?'} %"
+        return RunStatus.INVALID, f"wrong energies: {why}"
+    difference = number(result.difference) if result.difference else 0.0
+    if difference is None or difference > _WRONG_PERCENT:
+        return RunStatus.INVALID, f"wrong energies: off by {result.difference} %"
+    printed = result.values.get("gflops")
+    if printed is None:
+        trouble = block.take_trouble()
+        end = trouble or f"the log ends with: {block.last_words()}"
+        status = RunStatus.FAILED if trouble else RunStatus.TRUNCATED
+        return status, f"no GFLOP/s in the result: {end}"
+    rate = number(printed)
+    if rate is None:
+        return RunStatus.INVALID, f"the rate is {printed} GFLOP/s"
+    if rate > _HIGHEST_GFLOPS:
+        return (
+            RunStatus.INVALID,
+            f"gflops = {printed} GFLOP/s is above {_HIGHEST_GFLOPS:g}: one device of 2025"
+            " reaches 1.6e5 in single precision",
+        )
+    wrong = first_impossible(metrics) or _contradicted(section, result, parameters)
+    return (RunStatus.INVALID, wrong) if wrong else (RunStatus.OK, "")
+
+
+def _contradicted(section: Section, result: Result, parameters: dict[str, Parameter]) -> str | None:
+    values = result.values
+    rate, ms = values["gflops"], values.get("average_time", "")
+    poses, ligands, proteins, ppwi, iterations = (
+        int(v) if isinstance(v := parameters.get(k), int) and v > 0 else 0
+        for k in ("poses", "ligands", "proteins", "ppwi", "iterations")
+    )
+    if poses and ligands and proteins and ppwi and number(ms):
+        said = [
+            contradiction(
+                minibude_gflop(poses, ligands, proteins, ppwi, version=version) * 1e3,
+                rate, ms, "GFLOP/s",
+            )
+            for version in ((2,) if section.variant != "v1" else (2, 1))
+        ]  # fmt: skip
+        if all(said):
+            return f"{said[0]} (times in ms)"
+    total, mean = number(values.get("total_time", "")), number(ms)
+    if total is not None and iterations:
+        if mean is not None and differ(total, mean * iterations, 1e-3, 0.002 * iterations):
+            return f"{iterations} iterations of {ms} ms are not {values['total_time']} ms"
+        raw = math.fsum(result.raw[-iterations:])  # warm-ups come first
+        if len(result.raw) >= iterations and differ(total, raw, 1e-3, 0.01):
+            return f"the raw iterations sum to {raw:.6g} ms, not to {values['total_time']} ms"
+    return _disproportionate(values, ppwi)
+
+
+def _disproportionate(values: dict[str, str], ppwi: int) -> str | None:
+    """Compare the three rates of a result, which count the same interactions."""
+    giga, printed = number(values.get("giga_interactions", "")), values["gflops"]
+    step = 1e-3  # digits after the point
+    if giga is None and (plain := number(values.get("interactions", ""))) is not None:
+        giga, step = plain / 1e9, 1e-9
+    if not giga or giga <= 0:
+        return None
+    slack = 1.0 + 2 * step / giga + 1e-3
+    instructions = number(values.get("gfinst", ""))
+    if instructions is not None and differ(instructions, _INSTRUCTIONS * giga, slack - 1.0, 2e-3):
+        return f"{values['gfinst']} GFInst/s are not {_INSTRUCTIONS} for each of {giga:g}e9 interactions/s"
+    per_pair = (number(printed) or 0.0) / giga
+    low, high = (30 + 10 / ppwi, 30 + 11 / ppwi) if ppwi else (30.0, 41.0)
+    if low / slack <= per_pair <= high * 1.2 * slack:
+        return None
+    return (
+        f"{printed} GFLOP/s over {giga:g}e9 interactions/s are {per_pair:.6g} operations each,"
+        f" the program counts {low:g} to {high * 1.2:g}"
+    )

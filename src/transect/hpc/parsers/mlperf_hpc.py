@@ -1,0 +1,38 @@
+"""MLPerf HPC: CosmoFlow, DeepCAM, Open Catalyst and OpenFold in MLPerf's log format."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from transect.hpc.base import PARSERS, Parser, Run
+from transect.hpc.block import Block
+from transect.hpc.parsers._mllog import STARTS, WANTS
+from transect.hpc.parsers._mlrun import HPC_BENCHMARKS, runs_of
+from transect.hpc.text import Line
+
+__all__ = ["MlperfHpc"]
+
+_NAMED = re.compile(
+    rf'"submission_benchmark",[ ]?"value":[ ]?"(?:{"|".join(sorted(HPC_BENCHMARKS))})"'
+    r'|"key":[ ]?"staging_st(?:art|op)"'
+)
+
+
+@PARSERS.register("mlperf-hpc")
+class MlperfHpc(Parser):
+    """Reads time to train, staging time and evaluations."""
+
+    benchmark = "mlperf-hpc"
+    description = "MLPerf HPC 0.7 to 3.0: CosmoFlow, DeepCAM, Open Catalyst, OpenFold"
+    starts = STARTS
+    wants = WANTS
+    contains = frozenset(("mlperf-training", "dl-training"))
+
+    def sniff(self, line: Line) -> bool:
+        """Take logs whose first line names one of its benchmarks; `mlperf-training` the rest."""
+        return _NAMED.search(line.text) is not None
+
+    def parse(self, block: Block) -> Iterator[Run]:
+        """Yield a run per run_start."""
+        yield from runs_of(block, self.benchmark)

@@ -1,0 +1,30 @@
+"""MLPerf Training, versions 0.5 to today: the lines `:::MLPv0.5.0`, `:::MLPv0.6.0`, `:::MLLOG`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from transect.hpc.base import PARSERS, Parser, Run
+from transect.hpc.block import Block
+from transect.hpc.parsers._mllog import STARTS, WANTS
+from transect.hpc.parsers._mlrun import runs_of
+
+__all__ = ["MlperfTraining"]
+
+
+@PARSERS.register("mlperf-training")
+class MlperfTraining(Parser):
+    """Reads time to train and evaluations. Runs of an HPC benchmark are yielded as `mlperf-hpc`.
+
+    Both suites log the same lines, and the benchmark's name may come many lines after the first.
+    """
+
+    benchmark = "mlperf-training"
+    description = "MLPerf Training 0.5 to 5.x: time to train, quality, throughput"
+    starts = STARTS
+    wants = WANTS
+    contains = frozenset(("mlperf-hpc", "dl-training"))
+
+    def parse(self, block: Block) -> Iterator[Run]:
+        """Yield a run per run_start."""
+        yield from runs_of(block, self.benchmark)

@@ -1,0 +1,288 @@
+"""nccl-tests and rccl-tests: every collective, in place and out of place.
+
+Rows are read by the names in the header, for versions have between 11 and 22 columns and leave
+some empty. Algorithm and bus bandwidth are recomputed (nccl-tests, doc/PERFORMANCE.md).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Run, RunStatus
+from transect.hpc.block import Block
+from transect.hpc.parsers import _nccl_rows as rows
+from transect.hpc.parsers._nccl_rows import Test
+from transect.hpc.parsers._network import (
+    MOST_OPEN,
+    MOST_ROWS,
+    MOST_TOGETHER,
+    STOPS,
+    agree,
+    is_number,
+    stop_of,
+    whole,
+)
+from transect.hpc.text import Line, excerpt
+from transect.hpc.values import impossible, number
+
+__all__ = ["NcclTests"]
+
+_VERSION = re.compile(
+    r"# nccl-tests version (\S{1,30})(?:\s+nccl-headers=(\d{1,9}))?(?:\s+nccl-library=(\d{1,9}))?"
+)
+_ROCM = re.compile(r"#?\s*rccl-tests:? [Vv]ersion:?\s*(\S{1,60})?")
+_LIBRARY = re.compile(
+    r"#?\s*(?:NCCL Tests compiled with NCCL|([RN])CCL version)\s*:?\s*(\d[\w.+\-:]{0,60})"
+)
+_STARTING = re.compile(r"# Collective test starting: (\S{1,60})")
+_SETTINGS = re.compile(
+    r"#?\s*nThreads? (\d{1,9}) nGpus (\d{1,9}) minBytes (\d{1,19}) maxBytes (\d{1,19})"
+    r" step: (\d{1,19})\((factor|bytes)\) warmup iters: (\d{1,9}) iters: (\d{1,9})(.{0,200})"
+)
+_SETTING = re.compile(r"(agg iters|validation|graph|unalign): (-?\d{1,9})")
+_DEVICE = re.compile(
+    r"#\s+Rank\s+(\d{1,7})\s+(?:Group\s+(\d{1,7})\s+)?(?:Pid\s+(\d{1,9})\s+)?on\s+(\S{1,80})"
+    r"\s+device\s+\d{1,5}\s+\[[^\]]{1,24}\]\s*(.{0,80})"
+)
+_BOUNDS = re.compile(r"#?\s*Out of bounds values\s*:\s*(-?\d{1,12}) (OK|FAILED)")
+_MEAN = re.compile(r"#?\s*Avg bus bandwidth\s*:\s*(\S{1,24})\s*(OK|FAILED)?")
+_FAILURE = re.compile(
+    r"(?:\S{1,80}: )?(Test (?:NCCL|CUDA|HIP|RCCL|MPI|timeout)?\s?failure .{0,200}|Test timeout.{0,80})"
+)
+_PID = re.compile(r"\.\. \S{1,80} pid (\d{1,9}): (Test (?:failure|timeout).{0,80})")
+_KEYS = ("nThread", "nGpus", "minBytes", "maxBytes", "step", "step_type", "warmup iters", "iters")
+
+
+@PARSERS.register("nccl-tests")
+class NcclTests(Parser):
+    """Reads one run per start of a test program."""
+
+    benchmark = "nccl-tests"
+    description = "nccl-tests and rccl-tests: collectives between GPUs"
+    starts = (
+        r"# nccl-tests version ",
+        r"#?[ \t]*rccl-tests:? [Vv]ersion",
+        r"# Collective test starting: ",
+        r"#?[ \t]*nThreads? \d+ nGpus \d+ minBytes ",
+        r"#[ \t]+size[ \t]+count[ \t(]",
+        r"#[ \t]+bytes[ \t]+N[ \t]+type[ \t]",
+    )
+    wants = (
+        r"#",
+        r"\d{1,19}[ \t]+\d{1,19}[ \t]+[a-z]",
+        r"n?rccl-tests:",
+        r"[RN]CCL version",
+        r"(?:Out of bounds values|Avg bus bandwidth)",
+        r"nThreads? \d",
+        r"[\w.\-]{1,80}: Test ",
+        r"Test (?:NCCL|CUDA|HIP|RCCL) failure",
+        r"\.\. \S{1,80} pid \d",
+        *STOPS,
+    )
+
+    def parse(self, block: Block) -> Iterator[Run]:
+        """Yield a run per program; programs that print at once are told apart by process."""
+        outputs: dict[int | None, list[Test]] = {}
+        for line in block:
+            text = line.text.strip()
+            rank = line.rank
+            if rank not in outputs and outputs and _is_trouble(text):
+                rank = next(iter(outputs))  # another rank says why the first one stopped
+            tests = outputs.get(rank)
+            if tests is None:
+                if len(outputs) >= MOST_OPEN:
+                    for test in outputs.pop(next(iter(outputs))):
+                        yield from _close(block, test)
+                tests = outputs[rank] = [Test(line=line.number)]
+            if _begins(tests, text):
+                if tests[-1].just_started() and len(tests) < MOST_TOGETHER:
+                    tests.append(Test(line=line.number))
+                else:
+                    for test in tests:
+                        yield from _close(block, test)
+                    tests[:] = [Test(line=line.number)]
+            _read(block, tests, line, text)
+        for tests in outputs.values():
+            for test in tests:
+                yield from _close(block, test)
+
+
+def _is_trouble(text: str) -> bool:
+    return bool(_PID.match(text) or _FAILURE.match(text) or stop_of(text))
+
+
+def _begins(tests: list[Test], text: str) -> bool:
+    """Tell whether a line begins another program: the present one has had that line."""
+    last = tests[-1]
+    if text.startswith("# nccl-tests version"):
+        return last.started()
+    if text.startswith("# Collective test starting"):
+        return bool(last.op or last.settings or last.rows)
+    if _SETTINGS.match(text):
+        return bool(last.settings or last.rows)
+    return bool(rows.header(text)) and all(t.rows and t.ended() for t in tests)
+
+
+def _read(block: Block, tests: list[Test], line: Line, text: str) -> None:
+    test = tests[-1]
+    if (found := _DEVICE.match(text)) is not None:
+        _read_device(tests, found)
+    elif text.startswith("#") and (names := rows.header(text)):
+        target = next((t for t in tests if not t.columns and not t.failures), tests[-1])
+        target.columns, target.width = names, len(line.text.rstrip())
+        if names[0] == "bytes":
+            target.units = {"time": "ms", "bw": "GB/s"}  # the versions of 2017 and 2018
+    elif text.startswith("#") and (units := rows.units(text)):
+        next((t for t in reversed(tests) if t.columns), test).units = units
+    elif (found := _VERSION.match(text)) is not None:
+        test.version = found[1]
+        for key, value in (("nccl-headers", found[2]), ("nccl-library", found[3])):
+            if value:
+                test.facts[key] = int(value)
+    elif (found := _STARTING.match(text)) is not None:
+        test.op = found[1]
+    elif (found := _SETTINGS.match(text)) is not None:
+        values = found.groups()[: len(_KEYS)]
+        test.settings = {
+            key: int(v) if v.isdecimal() else v for key, v in zip(_KEYS, values, strict=True)
+        }
+        test.settings.update({key: int(v) for key, v in _SETTING.findall(found[9])})
+    elif (found := _ROCM.match(text)) is not None:
+        test.variant, test.version = "rccl", test.version or found[1] or ""
+    elif (found := _LIBRARY.match(text)) is not None:
+        test.facts["nccl_version"] = found[2]
+        test.variant = "rccl" if found[1] == "R" else test.variant
+    else:
+        _read_result(block, tests, line, text)
+
+
+def _read_device(tests: list[Test], found: re.Match[str]) -> None:
+    rank, group, pid = int(found[1]), int(found[2] or 0), found[3] or ""
+    # Several programs without MPI each print a rank 0.
+    test = next((t for t in tests if rank not in t.ranks.get(group, ())), tests[-1])
+    test.devices += 1
+    if test.devices < 100_000:
+        test.ranks.setdefault(group, set()).add(rank)
+    if pid and len(test.pids) < 4096:
+        test.pids.add(pid)
+    test.facts.setdefault("device", excerpt(found[5], 80))
+    if re.search(r"\bAMD\b|Instinct|Radeon|gfx\d", found[5]):
+        test.variant = "rccl"
+
+
+def _read_result(block: Block, tests: list[Test], line: Line, text: str) -> None:
+    test = next((t for t in tests if t.columns and not t.failures), tests[-1])
+    if (found := _BOUNDS.match(text)) is not None:
+        test.bounds = (found[1], found[2])
+    elif (found := _MEAN.match(text)) is not None:
+        if not line.cut:
+            test.mean = found[1]
+            if found[2] == "FAILED":
+                test.warnings.append("the average is below 0.9 times NCCL_TESTS_MIN_BW")
+    elif (found := _PID.match(text)) is not None:
+        owner = next((t for t in tests if found[1] in t.pids), tests[-1])
+        what = excerpt(tests[-1].rumour or found[2])
+        if what not in owner.failures and len(owner.failures) < 5:
+            owner.failures.append(what)
+    elif (found := _FAILURE.match(text)) is not None:
+        tests[-1].rumour = excerpt(found[1])
+    elif stop := stop_of(text):
+        test.stops = [*test.stops[:4], stop]
+    elif test.columns and text[:1].isdecimal():
+        row = rows.row(text, test.columns)
+        if row is None or not whole(line, test.width):
+            test.cut = test.cut or line.cut
+            test.lost += not line.cut
+            return
+        if early := block.take_trouble():
+            test.early = test.early or early
+        test.stops = []
+        if len(test.rows) < MOST_ROWS:
+            test.rows.append(row)
+        test.count += 1
+        test.width = len(line.text.rstrip())
+
+
+def _close(block: Block, test: Test) -> Iterator[Run]:
+    if not test.started():
+        return
+    metrics: list[LogMetric] = []
+    problem = _problem(test, metrics)
+    status, reason = _judge(block, test, problem)
+    parameters: dict[str, Parameter] = {}
+    if test.op:
+        parameters["op"] = test.op.removesuffix("_mpi").removesuffix("_perf")
+        parameters["program"] = test.op
+    if test.ranks:
+        parameters["ranks"] = test.size()
+    for key in ("type", "redop", "root"):
+        if len(values := {row.kind.get(key, "") for row in test.rows}) == 1:
+            parameters[key] = values.pop()
+    parameters.update(test.settings)
+    parameters.update(test.facts)
+    warnings = test.warnings[:5]
+    if test.lost:
+        warnings.append(f"{test.lost} lines of the table could not be read")
+    if test.count > MOST_ROWS:
+        warnings.append(f"{test.count - MOST_ROWS} rows beyond the first {MOST_ROWS} are not kept")
+    if test.early:
+        warnings.append(f"before a row: {test.early}")
+    if status is RunStatus.OK and (test.failures or test.stops):
+        warnings.append(f"after the result: {'; '.join((*test.failures, *test.stops))}")
+    yield Run(
+        file=block.file, line=test.line, benchmark="nccl-tests", variant=test.variant,
+        version=test.version, status=status, reason=reason, parameters=parameters,
+        metrics=metrics, warnings=warnings,
+    )  # fmt: skip
+
+
+def _judge(block: Block, test: Test, problem: str) -> tuple[RunStatus, str]:
+    rumour = "" if test.failures else test.rumour
+    trouble = "; ".join(
+        one for one in (*test.failures, rumour, *test.stops, block.take_trouble()) if one
+    )
+    if problem:
+        return RunStatus.INVALID, problem
+    if test.ended() and test.rows:
+        return RunStatus.OK, ""
+    after = f"after {test.count} rows" if test.count else "before the first row"
+    if trouble:
+        return RunStatus.FAILED, f"stopped {after}: {trouble}"
+    if test.ended():
+        return RunStatus.NO_RESULT, "the test concluded without a row"
+    return RunStatus.TRUNCATED, f"ends {after}, with: {block.last_words()}"
+
+
+def _problem(test: Test, metrics: list[LogMetric]) -> str:
+    if test.mean and is_number(test.mean):
+        one = rows.average(test.mean)
+        metrics += [one] if one else []
+    problem = ""
+    if test.bounds and (test.bounds[1] == "FAILED" or test.bounds[0] != "0"):
+        problem = f"validation: {test.bounds[0]} values out of bounds: {test.bounds[1]}"
+    if test.mean and number(test.mean) is None:
+        problem = problem or f"the average bus bandwidth is {test.mean}"
+    alone = len({tuple(row.kind.items()) for row in test.rows}) == 1
+    ranks = test.size()
+    if ranks == 1 and test.rows:
+        problem = problem or "one rank only: nothing is communicated (was MPI left out?)"
+    for row in test.rows:
+        for side in row.sides:
+            for one in rows.metrics(row, side, test.units, alone=alone):
+                metrics.append(one)
+                if (why := impossible(one)) is not None:
+                    problem = problem or f"size {row.size} {side.phase}: {why}"
+            if why := rows.wrong(test.op, ranks, row, side, test.units):
+                problem = problem or f"size {row.size} {side.phase}: {why}"
+    if not problem and test.mean and not test.lost and test.count == len(test.rows):
+        values = [
+            v for r in test.rows for s in r.sides if (v := number(s.cells["busbw"])) is not None
+        ]
+        mean = sum(values) / len(values) if values else 0.0
+        if test.whole() and values and not agree(test.mean, mean - 0.01, mean + 0.01, 5e-3):
+            problem = (
+                f"the log prints an average bus bandwidth of {test.mean} GB/s, but the mean of its "
+                f"{len(values)} values is {mean:.6g} GB/s"
+            )
+    return problem

@@ -1,0 +1,291 @@
+"""NAS Parallel Benchmarks: MPI, OpenMP, serial and multi-zone versions 2 to 4.
+
+The rate is recomputed from class size, iterations and time with the programs' own counts (the
+`mflops` formulas in bt.f, cg.f, ep.f, ft.f, is.c, lu.f, mg.f, sp.f).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from transect.domain.metrics import Direction
+from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Run, RunStatus
+from transect.hpc.block import Block
+from transect.hpc.parsers._network import (
+    MOST_OPEN,
+    STOPS,
+    Column,
+    agree,
+    cell_metric,
+    spread,
+    stop_of,
+    whole,
+)
+from transect.hpc.text import Line, excerpt
+from transect.hpc.values import impossible, number
+
+__all__ = ["Npb", "npb_mop"]
+
+_NAME = r"(?:BT|CG|EP|FT|IS|LU|MG|SP|UA|DC|DT|LU-HP)(?:-MZ|-IO)?"
+_TITLE = re.compile(
+    r"NAS Parallel Benchmarks\s*\(?(?:NPB)?\s*(\d[\d.]{0,9})?[\s\-]{0,3}([^)]{0,40}?)\)?\s+-{1,2}\s+"
+    rf"({_NAME}) Benchmark"
+)
+_DONE = re.compile(rf"({_NAME}) Benchmark Completed")
+_PAIR = re.compile(r"([A-Za-z][A-Za-z/ ]{2,24}?)\s*=\s*(\S.{0,80})$")
+_VERDICT = re.compile(
+    r"(?:VERIFICATION|Verification) (FAILED|SUCCESSFUL|PERFORMED|failed|successful)"
+)
+_DIMENSIONS = re.compile(r"(\d{1,9})\s*x\s*(\d{1,9})(?:\s*x\s*(\d{1,9}))?$")
+_COUNTS = {
+    "Total threads": "threads", "Total processes": "processes", "Avail threads": "avail_threads",
+    "Compiled procs": "compiled_procs", "Active processes": "active_processes",
+    "threads requested": "threads_requested", "Iterations": "iterations",
+    "Total number of processes": "processes", "Num zones": "num_zones",
+}  # fmt: skip
+_RATES = re.compile(r"Mop/s/(thread|process|core|proc)$")
+# Nonzeros per row by class (NPB, npbparams.h).
+_NONZER = {"S": 7, "W": 8, "A": 11, "B": 13, "C": 15, "D": 21, "E": 26}
+_KEPT = (
+    "Class", "Size", "Iterations", "Time in seconds", "Total threads", "Avail threads",
+    "Total processes", "Compiled procs", "Active processes", "Mop/s total", "Mop/s/thread",
+    "Mop/s/process", "Mop/s/core", "Mop/s/proc", "Operation type", "Verification", "Version",
+    "Compile date", "Threads requested", "Num zones", "CPU Time",
+)  # fmt: skip
+
+
+@dataclass(kw_only=True, slots=True)
+class _Result:
+    line: int
+    name: str = ""
+    variant: str = ""
+    version: str = ""
+    titled: bool = False
+    completed: bool = False
+    pairs: dict[str, str] = field(default_factory=dict)
+    verdict: str = ""
+    stops: list[str] = field(default_factory=list)
+    width: int = 0
+
+
+@PARSERS.register("npb")
+class Npb(Parser):
+    """Reads the block of results that each program prints at its end."""
+
+    benchmark = "npb"
+    description = "NAS Parallel Benchmarks: all kernels, MPI, OpenMP, serial, multi-zone"
+    starts = (
+        r"NAS Parallel Benchmarks?[ \t]*(?:\(NPB|\d\.\d|NPB)",
+        rf"{_NAME} Benchmark Completed",
+    )
+    wants = (
+        *starts,
+        r"(?:Class|Size|Iterations|Time in seconds|Total (?:threads|processes)|Avail threads"
+        r"|Compiled procs|Active processes|Mop/s|Operation type|Verification|Version|Compile date"
+        r"|Threads requested|Num zones)[ \t/=:\w]{0,30}=",
+        r"VERIFICATION (?:FAILED|SUCCESSFUL)",
+        r"Verification (?:failed|being)",
+        r"Full verification:? (?:failed|error)",
+        *STOPS,
+    )
+
+    def parse(self, block: Block) -> Iterator[Run]:
+        """Yield a run per program."""
+        outputs: dict[int | None, _Result] = {}
+        for line in block:
+            text = line.text.strip()
+            rank = line.rank
+            if rank not in outputs and outputs and stop_of(text):
+                rank = next(iter(outputs))
+            result = outputs.get(rank)
+            if result is None:
+                if len(outputs) >= MOST_OPEN:
+                    yield from _close(block, outputs.pop(next(iter(outputs))))
+                result = outputs[rank] = _Result(line=line.number)
+            title, done = _TITLE.match(text), _DONE.match(text)
+            if (text.startswith("NAS Parallel") and (result.titled or result.completed)) or (
+                done is not None and result.completed
+            ):
+                yield from _close(block, result)
+                result = outputs[rank] = _Result(line=line.number)
+            if text.startswith("NAS Parallel"):
+                result.titled = True
+            if title is not None:
+                result.version, result.name = title[1] or "", title[3]
+                result.variant = re.sub(r"[\s+]+", "-", title[2].strip(" -").lower())
+            elif done is not None:
+                result.completed, result.name = True, done[1]
+            else:
+                _read(block, result, line, text)
+        for result in outputs.values():
+            yield from _close(block, result)
+
+
+def _read(block: Block, result: _Result, line: Line, text: str) -> None:
+    if (found := _PAIR.match(text)) is not None and found[1].strip() in _KEPT:
+        key, value = found[1].strip(), found[2].strip()
+        if not (result.completed or result.titled):
+            return
+        # The values end in one column.
+        if result.completed and whole(line, result.width):
+            result.width = len(line.text.rstrip())
+            result.pairs.setdefault(key, value)
+    elif (verdict := _VERDICT.match(text)) is not None:
+        result.verdict = result.verdict or verdict[1].upper()
+    elif text.startswith("Full verification"):
+        result.verdict = "FAILED"
+    elif stop := stop_of(text):
+        result.stops = [*result.stops[:4], stop]
+
+
+def _close(block: Block, result: _Result) -> Iterator[Run]:
+    if not (result.titled or result.completed):
+        return
+    pairs = result.pairs
+    metrics: list[LogMetric] = []
+    problem = _fill(result, metrics)
+    status, reason = _judge(block, result, problem)
+    parameters: dict[str, Parameter] = {"benchmark": result.name}
+    if "Class" in pairs:
+        parameters["class"] = pairs["Class"][:8]
+    if "Size" in pairs:
+        parameters["size"] = re.sub(r"\s+", "", pairs["Size"])[:40]
+    for key, name in _COUNTS.items():
+        if (value := pairs.get(key, "")).isdecimal() and len(value) < 19:
+            parameters[name] = int(value)
+    for key, name in (("Operation type", "operation_type"), ("Compile date", "compile_date")):
+        if key in pairs:
+            parameters[name] = excerpt(pairs[key], 60)
+    if "Verification" in pairs:
+        parameters["verification"] = excerpt(pairs["Verification"], 40)
+    warnings = []
+    asked, had = pairs.get("Total threads", ""), pairs.get("Avail threads", "")
+    if asked and had and asked != had:
+        warnings.append(f"{asked} threads ran, {had} were available")
+    if status is RunStatus.OK and result.stops:
+        warnings.append(f"after the result: {'; '.join(result.stops)}")
+    yield Run(
+        file=block.file, line=result.line, benchmark="npb", variant=_variant(result),
+        version=pairs.get("Version", "")[:20] or result.version, status=status, reason=reason,
+        parameters=parameters, metrics=metrics, warnings=warnings,
+    )  # fmt: skip
+
+
+def _variant(result: _Result) -> str:
+    if result.variant:
+        return result.variant
+    for key, name in (("Total threads", "omp"), ("Total processes", "mpi")):
+        if key in result.pairs:
+            return name
+    # Up to 3.3 the title of the MPI version names no model: `NAS Parallel Benchmarks 3.3 --`.
+    return "mpi" if result.titled and result.version and not result.pairs else ""
+
+
+def _judge(block: Block, result: _Result, problem: str) -> tuple[RunStatus, str]:
+    trouble = "; ".join(one for one in (*result.stops, block.take_trouble()) if one)
+    result.stops = [trouble] if trouble else []
+    if problem:
+        return RunStatus.INVALID, problem
+    verdict = result.pairs.get("Verification", "")
+    if verdict.startswith("SUCCESSFUL") and result.verdict != "FAILED":
+        return RunStatus.OK, ""
+    if verdict or result.verdict == "FAILED":
+        return RunStatus.INVALID, f"verification: {excerpt(verdict or result.verdict, 60)}"
+    where = "within the results" if result.completed else "before the results"
+    if trouble:
+        return RunStatus.FAILED, f"stopped {where}: {trouble}"
+    return RunStatus.TRUNCATED, f"ends {where}, with: {block.last_words()}"
+
+
+def _fill(result: _Result, metrics: list[LogMetric]) -> str:
+    pairs, problem = result.pairs, ""
+    columns = {
+        "Mop/s total": Column(
+            name="mops_total", unit="Mop/s", direction=Direction.HIGHER,
+            registered="operation_rate",
+        ),
+        "Time in seconds": Column(
+            name="time", unit="s", direction=Direction.LOWER, registered="benchmark_time"
+        ),
+    }  # fmt: skip
+    each = next((key for key in pairs if _RATES.match(key)), "")
+    if each:
+        columns[each] = Column(
+            name=f"mops_per_{each.rsplit('/', 1)[1]}", unit="Mop/s", direction=Direction.HIGHER
+        )
+    for key, column in columns.items():
+        if (printed := pairs.get(key)) is None:
+            continue
+        try:
+            one = cell_metric(column, printed)
+        except ArithmeticError:
+            one = None
+        if one is None:
+            problem = problem or f"{key} is {excerpt(printed, 30)}"
+            continue
+        metrics.append(one)
+        if (why := impossible(one)) is not None:
+            problem = problem or why
+    return problem or _contradiction(result, each)
+
+
+def _contradiction(result: _Result, each: str) -> str:
+    pairs = result.pairs
+    total, time = pairs.get("Mop/s total", ""), pairs.get("Time in seconds", "")
+    count = number(pairs.get("Total processes") or pairs.get("Total threads") or "")
+    if each and total and count and number(total):
+        ends = [end * count for end in spread(pairs[each])]
+        if not agree(total, *ends):
+            return (
+                f"the log prints {total} Mop/s in total, but {pairs[each]} each times {count:g} "
+                f"is {(number(pairs[each]) or 0) * count:.6g}"
+            )
+    work = npb_mop(
+        result.name, pairs.get("Class", ""), pairs.get("Size", ""), pairs.get("Iterations", "")
+    )
+    low, high = spread(time) if time else (0.0, 0.0)
+    if work is None or high <= 0 or not total:
+        return ""
+    if not agree(total, work / high, work / low if low > 0 else math.inf, 1e-2):
+        return (
+            f"the log prints {total} Mop/s, but the {work:.6g} million operations of "
+            f"{result.name} over {time} s are {work / (number(time) or high):.6g} Mop/s"
+        )
+    return ""
+
+
+def npb_mop(name: str, klass: str, size: str, iterations: str) -> float | None:
+    """Operations that a benchmark counts, in 10^6; None where that takes more than the log has."""
+    niter = number(iterations)
+    numbers = _DIMENSIONS.match(size.strip())
+    if niter is None:
+        return None
+    if numbers is None:
+        whole = number(size)
+        if whole is None or whole <= 0:
+            return None
+        if name == "EP":
+            return whole / 1e6
+        if name == "IS":
+            return niter * whole / 1e6
+        if name == "CG" and (nonzer := _NONZER.get(klass)):
+            inner = nonzer * (nonzer + 1.0)
+            return 2 * niter * whole * (3 + inner + 25 * (5 + inner) + 3) / 1e6
+        return None
+    x, y, z = (float(numbers[i] or 1) for i in (1, 2, 3))
+    cells, mean = x * y * z, (x + y + z) / 3
+    if name == "BT":
+        return niter * (3478.8 * cells - 17655.7 * mean**2 + 28023.7 * mean) / 1e6
+    if name == "SP":
+        return niter * (881.174 * cells - 4683.91 * mean**2 + 11484.5 * mean - 19272.4) / 1e6
+    if name == "LU":
+        return niter * (1984.77 * cells - 10923.3 * mean**2 + 27770.9 * mean - 144010.0) / 1e6
+    if name == "MG":
+        return 58 * niter * cells / 1e6
+    if name == "FT" and cells > 1:
+        log = math.log(cells)
+        return cells * (14.8157 + 7.19641 * log + (5.23518 + 7.21113 * log) * niter) / 1e6
+    return None

@@ -1,0 +1,266 @@
+"""onnxruntime_perf_test, all wordings: ONNX Runtime's own benchmark of one model.
+
+`cost:734.606 ms`, `cost: 734.606 ms` and `cost total: 734.606 ms` are one number of three versions;
+the oldest prints no unit (seconds). Newer ones print CPU use and memory twice. The rate counts
+requests, whatever their batch; it is requests over run time, and the average is total time over
+requests (performance_runner.cc): both are recomputed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from transect.domain.metrics import Direction
+from transect.hpc.base import PARSERS, LogMetric, Normalised, Parameter, Parser, Run, RunStatus
+from transect.hpc.block import Block
+from transect.hpc.parsers._learning import ERRORS, is_error
+from transect.hpc.text import Line, excerpt
+from transect.hpc.values import NUMBER, contradiction, impossible, log_metric, number
+
+__all__ = ["OnnxruntimePerfTest"]
+
+_VALUE = rf"[ \t]*({NUMBER})[ \t]*(s|sec|seconds|ms|us|%|bytes|KB|MB)?(?=[\s(,;]|$)"
+_ROW = re.compile(
+    r"(?P<label>Session creation time cost|Total session creation time|First inference time cost"
+    r"|Total inference time cost|Total inference requests|Total inference run time|Total run time"
+    r"|Total time cost|Total iterations|Average time cost"
+    r"|Average inference time cost(?: [a-zA-Z]{1,20})?"
+    r"|Number of (?:inferences|requests|iterations) per second|(?:Avg|Average|Total) CPU usage"
+    r"|Peak working set size|Runs|(?:Min|Max|P\d{1,4}) Latency)"
+    r"[ \t]*(?::|=|is)" + _VALUE
+)
+_THREADS = re.compile(r"Setting (intra|inter)_op_num_threads to[ \t]+(\d{1,6})")
+_PROVIDER = re.compile(
+    r"[Uu]sing (\w{1,60}ExecutionProvider)|(?:EP|Provider)[ \t]*:[ \t]*(\w{1,60})"
+)
+_RANK = re.compile(r"latency_p\d{1,4}$")
+_REFUSAL = re.compile(
+    r"(?:error|failed|exception)\b|perf_test[^\n]{0,40}failed|failed to initialize", re.IGNORECASE
+)
+# Label -> (name, unit when none is printed).
+_NAMES = {
+    "Session creation time cost": ("session_creation", "s"),
+    "Total session creation time": ("session_creation", "s"),
+    "First inference time cost": ("first_inference", "ms"),
+    "Total inference time cost": ("total_time", "s"),
+    "Total time cost": ("total_time", "s"),
+    "Total inference requests": ("requests", "1"),
+    "Total iterations": ("requests", "1"),
+    "Total inference run time": ("run_time", "s"),
+    "Total run time": ("run_time", "s"),
+    "Average time cost": ("average", "ms"),
+    "Peak working set size": ("peak_working_set", "B"),
+    "Runs": ("runs", "1"),
+}
+_UNITS = {"sec": "s", "seconds": "s", "bytes": "B"}
+_TO_SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
+_BYTES = {"B": 1.0, "KB": 1024.0, "MB": 1048576.0}
+# A process with more resident memory than any machine has.
+_MEMORY_LIMIT = 1e14
+
+
+@dataclass(slots=True)
+class _Output:
+    line: int
+    rows: dict[str, tuple[str, str]] = field(default_factory=dict)  # name -> digits, unit
+    parameters: dict[str, Parameter] = field(default_factory=dict)
+    errors: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def value(self, name: str) -> float | None:
+        """Return a value in seconds, bytes or as it is."""
+        if name not in self.rows:
+            return None
+        printed, unit = self.rows[name]
+        value = number(printed)
+        return None if value is None else value * _TO_SECONDS.get(unit, _BYTES.get(unit, 1.0))
+
+
+@PARSERS.register("onnxruntime-perf-test")
+class OnnxruntimePerfTest(Parser):
+    """Reads rates, latencies, CPU use and memory."""
+
+    benchmark = "onnxruntime-perf-test"
+    description = "onnxruntime_perf_test: latencies and rate of one ONNX model"
+    starts = (
+        r"Setting (?:intra|inter)_op_num_threads to[ \t]+\d",
+        r"Disabling (?:intra|inter)-op thread spinning",
+        r"Session creation time cost[ \t]?:",
+        r"(?:First|Total|Average) inference (?:time cost|requests|run time)",
+        r"Total time cost:[\d.eE+\-]{1,20}[ \t]*s?[ \t]*(?=[\r\n]|\Z)",
+        r"Number of inferences per second",
+        r"P(?:50|90|95|99|999) Latency[ \t]?(?::|is)[ \t]?\d",
+    )
+    wants = (
+        *starts,
+        r"(?:Total (?:iterations|run time|session creation time)|Average time cost"
+        r"|Number of (?:requests|iterations) per second|(?:Avg|Average|Total) CPU usage"
+        r"|Peak working set size|Runs|(?:Min|Max|P\d{1,4}) Latency)[ \t]{0,3}(?::|is)",
+        r"[Uu]sing \w{1,60}ExecutionProvider",
+        r"(?:[Ee]rror|[Ff]ailed|failed to initialize)\b",
+        *ERRORS,
+    )
+
+    def parse(self, block: Block) -> Iterator[Run]:
+        """Yield a run per session."""
+        output = _Output(line=block.first.number)
+        for line in block:
+            text = line.text.strip()
+            found = _ROW.match(text)
+            if _begins(output, found, text):
+                yield _finish(block, output)
+                output = _Output(line=line.number)
+            _read(output, line, text, found)
+        if output.rows or output.parameters or output.errors:
+            yield _finish(block, output)
+
+
+def _name(label: str) -> tuple[str, str]:
+    if label in _NAMES:
+        return _NAMES[label]
+    if label.startswith("Average inference time cost"):
+        kind = label.removeprefix("Average inference time cost").strip().lower()
+        return ("average" if kind in ("", "total") else f"average_{kind}"), "ms"
+    if label.endswith("per second"):
+        return "requests_per_second", "1/s"
+    if label.endswith("CPU usage"):
+        return ("total_cpu_usage" if label.startswith("Total") else "average_cpu_usage"), "%"
+    return f"latency_{label.split()[0].lower()}", "s"
+
+
+def _begins(output: _Output, found: re.Match[str] | None, text: str) -> bool:
+    """Tell whether a line opens the next session: its first row, or its settings, once more."""
+    if found is None:
+        return len(output.rows) > 1 and _THREADS.match(text) is not None
+    name = _name(found["label"])[0]
+    if name not in output.rows:
+        return False
+    if name in ("session_creation", "total_time", "first_inference"):
+        return True
+    # CPU use and memory come twice; so do latencies with `-s` and a result file.
+    return name in ("average", "requests", "run_time") and output.rows[name][0] != found[2]
+
+
+def _read(output: _Output, line: Line, text: str, found: re.Match[str] | None) -> None:
+    if line.cut:
+        return  # a number may have lost digits
+    if found is not None:
+        name, usual = _name(found["label"])
+        printed, unit = found[2], _UNITS.get(found[3] or "", found[3] or usual)
+        before = output.rows.setdefault(name, (printed, unit))
+        if before[0] != printed and len(output.warnings) < 10:
+            output.warnings.append(f"{name} is {before[0]}, later {printed}")
+    elif (threads := _THREADS.match(text)) is not None:
+        output.parameters.setdefault(f"{threads[1]}_op_num_threads", int(threads[2]))
+    elif text.startswith("Disabling"):
+        output.parameters.setdefault(f"{text.split()[1]}_thread_spinning", "disabled")
+    elif (provider := _PROVIDER.match(text)) is not None:
+        output.parameters.setdefault("execution_provider", provider[1] or provider[2])
+    elif (is_error(text) or _REFUSAL.match(text)) and len(output.errors) < 3:
+        output.errors.append(excerpt(text))
+
+
+def _metrics(output: _Output) -> list[LogMetric]:
+    out: list[LogMetric | None] = []
+    lower, higher = Direction.LOWER, Direction.HIGHER
+    registered = {
+        "latency_p50": "latency", "latency_p95": "latency_p95", "session_creation": "session_time",
+        "requests_per_second": "throughput",
+    }  # fmt: skip
+    if "latency_p50" not in output.rows and "average" in output.rows:
+        registered["average"] = "latency"
+        output.warnings.append("no percentiles in the log: the average stands for the median")
+    for name, (printed, unit) in output.rows.items():
+        if name in ("requests", "runs"):
+            continue
+        if name == "peak_working_set":
+            value = output.value(name)
+            if value is not None:
+                out.append(
+                    LogMetric(
+                        name=name, value=number(printed) or 0.0, printed=printed, unit=unit,
+                        direction=lower,
+                        normalised=Normalised(name="peak_memory", value=value, unit="B"),
+                    )
+                )  # fmt: skip
+            continue
+        direction = higher if name == "requests_per_second" else lower
+        if name.endswith("cpu_usage"):
+            direction = Direction.NEUTRAL
+        out.append(log_metric(name, printed, unit, direction, registered=registered.get(name)))
+    return [one for one in out if one is not None]
+
+
+def _finish(block: Block, output: _Output) -> Run:
+    for name in ("requests", "runs"):
+        printed = output.rows.get(name, ("", ""))[0]
+        if printed.isdigit() and len(printed) < 18:
+            output.parameters[name] = int(printed)
+    metrics = _metrics(output)
+    status, reason = _judge(block, output, metrics)
+    average = any(name.startswith("average_") and "cpu" not in name for name in output.rows)
+    return Run(
+        file=block.file, line=output.line, benchmark="onnxruntime-perf-test",
+        variant="split average" if average else "", status=status, reason=reason,
+        parameters=output.parameters, metrics=metrics, warnings=output.warnings,
+    )  # fmt: skip
+
+
+def _judge(block: Block, output: _Output, metrics: list[LogMetric]) -> tuple[RunStatus, str]:
+    rows = output.rows
+    trouble = "; ".join(part for part in (block.take_trouble(), *output.errors) if part)
+    missing = [name for name in ("average", "total_time", "requests") if name not in rows]
+    if missing and not {"requests_per_second", "latency_p50"} & set(rows):
+        if trouble:
+            return RunStatus.FAILED, f"stopped before the result: {trouble}"
+        only = "only the session creation: " if "session_creation" in rows else ""
+        return RunStatus.TRUNCATED, f"{only}no result; the log ends with: {block.last_words()}"
+    for name, (printed, _) in rows.items():
+        if number(printed) is None:
+            return RunStatus.INVALID, f"{name} is {printed}"
+    for one in metrics:
+        if (why := impossible(one)) is not None:
+            return RunStatus.INVALID, why
+    memory = output.value("peak_working_set")
+    if memory is not None and memory > _MEMORY_LIMIT:
+        return RunStatus.INVALID, f"peak_working_set = {memory:g} B is above {_MEMORY_LIMIT:g} B"
+    why = _contradicted(output)
+    return (RunStatus.INVALID, why) if why else (RunStatus.OK, "")
+
+
+def _contradicted(output: _Output) -> str | None:
+    rows, requests = output.rows, output.value("requests")
+    if requests == 0:
+        return "no request was made"
+    total, average = rows.get("total_time"), rows.get("average")
+    if requests and total and average and average[1] in _TO_SECONDS and total[1] == "s":
+        # Requests per second of request time, as the average says it: 1 over the average.
+        mean = (number(total[0]) or 0.0) / requests
+        said = output.value("average") or 0.0
+        if abs(mean - said) > 2e-3 * max(mean, said):
+            return (
+                f"the average is {average[0]} {average[1]}, but {total[0]} s over"
+                f" {requests:.0f} requests are {mean * 1e3:.6g} ms"
+            )
+    run, rate = rows.get("run_time"), rows.get("requests_per_second")
+    if requests and run and rate and run[1] == "s":
+        why = contradiction(requests, rate[0], run[0], "requests per second")
+        if why:
+            return why
+    ranks = sorted((n for n in rows if _RANK.match(n)), key=_quantile)
+    order = ["latency_min", *ranks, "latency_max"]
+    known = [(n, v) for n in order if (v := output.value(n)) is not None]
+    for (low, a), (high, b) in itertools.pairwise(known):
+        if a > b:
+            return f"{low} = {rows[low][0]} s is above {high} = {rows[high][0]} s"
+    said_average, least, most = (output.value(n) for n in ("average", "latency_min", "latency_max"))
+    if said_average and least and most and not least * 0.99 <= said_average <= most * 1.01:
+        return f"the average {said_average:.6g} s is outside of min {least:.6g} s, max {most:.6g} s"
+    return None
+
+
+def _quantile(name: str) -> float:
+    return float(f"0.{name.removeprefix('latency_p')}")

@@ -1,0 +1,299 @@
+"""OSU Micro-Benchmarks 2 to 7: MPI, GPU buffers, NCCL, OpenSHMEM, UPC and Python.
+
+Columns are read by name. Nothing marks the end of a table, so a table that merely stops is taken
+as it stands, unless the log says that the program was stopped, the last row is cut, or an earlier
+table of the same test reached a larger message.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from transect.domain.metrics import Direction
+from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Run, RunStatus
+from transect.hpc.block import Block
+from transect.hpc.parsers import _osu_names as names
+from transect.hpc.parsers._network import (
+    LATENCY,
+    MOST_OPEN,
+    MOST_ROWS,
+    MOST_TOGETHER,
+    STOPS,
+    Column,
+    between,
+    cell_metric,
+    is_number,
+    killed,
+    stop_of,
+    whole,
+)
+from transect.hpc.text import Line, excerpt
+from transect.hpc.values import impossible
+
+__all__ = ["Osu"]
+
+_INIT = re.compile(
+    r"nprocs:\s*(\d{1,9}),\s*min:\s*([\d.]{1,20})\s*(m?s),\s*max:\s*([\d.]{1,20})\s*m?s,"
+    r"\s*avg:\s*([\d.]{1,20})\s*m?s"
+)
+_HELLO = re.compile(r"This is a test with (\d{1,9}) processes")
+_SIZE = re.compile(r"\d{1,18}")
+_VERDICTS = ("Pass", "Fail", "N/A", "-")
+_HEADER = (
+    r"(?:Size(?:[ \t]*\(B\))?[ \t]+(?:Avg |Bi-)?(?:Latency|Bandwidth)[ \t]*\((?:us|MB/s)\)"
+    r"|Size[ \t]+MB/s(?:[ \t]+Messages/s)?|Size[ \t]+Overall\(us\)"
+    r"|(?:Avg Latency|Overall)[ \t]?\(us\)|Operation[ \t]+Million ops/s)"
+)
+
+
+@dataclass(kw_only=True, slots=True)
+class _Table:
+    line: int
+    title: names.Title | None = None
+    facts: dict[str, Parameter] = field(default_factory=dict)
+    columns: list[str] = field(default_factory=list)
+    width: int = 0
+    rows: list[list[str]] = field(default_factory=list)
+    more: int = 0  # rows beyond those that are kept
+    stops: list[str] = field(default_factory=list)  # since the last row
+    bad: str = ""
+    cut: bool = False
+    result: tuple[str, ...] = ()
+    warnings: list[str] = field(default_factory=list)
+
+    def last(self) -> int:
+        return int(self.rows[-1][0]) if self.rows and self.keyed() else -1
+
+    def keyed(self) -> bool:
+        return bool(self.columns) and self.columns[0] == "Size"
+
+
+@PARSERS.register("osu")
+class Osu(Parser):
+    """Reads every table of a file, one run each."""
+
+    benchmark = "osu"
+    description = "OSU Micro-Benchmarks: point-to-point, collective, one-sided, start-up tests"
+    starts = (
+        r"#[ \t]*OSU[ \t]+(?:MPI|NCCL|RCCL|XCCL|HCCL|OpenSHMEM|UPC|UPCXX|GASNet)[^\n]{1,120}[Tt]est",
+        r"#[ \t]*OMB[ \t]+(?:Python|MPI|NCCL)[^\n]{1,120}[Tt]est",
+        rf"#[ \t]*{_HEADER}",
+        r"# Number of (?:Sender|Receiver) threads:",
+    )
+    wants = (
+        r"#",
+        _HEADER,
+        r"\d{1,18}(?:[ \t.]|(?=[\r\n]|\Z))",
+        r"[-+]?nan",
+        r"-\d",
+        r"shmem_\w{1,40}[ \t]",
+        r"nprocs:[ \t]",
+        r"This is a test with ",
+        r"DATA VALIDATION ERROR",
+        *STOPS,
+    )
+
+    def parse(self, block: Block) -> Iterator[Run]:
+        """Yield a run per table; ranks with labels are kept apart."""
+        open_tables: dict[int | None, list[_Table]] = {}
+        reached: dict[tuple[str, str], int] = {}
+        for line in block:
+            text = line.text.strip()
+            rank = line.rank
+            if rank not in open_tables and open_tables and stop_of(text):
+                rank = next(iter(open_tables))  # another rank says why the first one stopped
+            tables = open_tables.get(rank)
+            if tables is None:
+                if len(open_tables) >= MOST_OPEN:
+                    for table in open_tables.pop(next(iter(open_tables))):
+                        yield _close(block, table, reached)
+                tables = open_tables[rank] = [_Table(line=line.number)]
+            title = names.read_title(text)
+            done = _starts_new(tables, text, title)
+            if done:
+                for table in tables:
+                    if _begun(table):
+                        yield _close(block, table, reached)
+                tables[:] = [_Table(line=line.number)]
+            elif title is not None and tables[-1].title is not None and len(tables) < MOST_TOGETHER:
+                tables.append(_Table(line=line.number))
+            _read(block, tables, line, text, title)
+        for tables in open_tables.values():
+            for table in tables:
+                if _begun(table) or len(open_tables) == 1:
+                    yield _close(block, table, reached)
+
+
+def _begun(table: _Table) -> bool:
+    return bool(table.title or table.columns or table.rows or table.facts)
+
+
+def _starts_new(tables: list[_Table], text: str, title: names.Title | None) -> bool:
+    """Tell whether a line begins another table, so that the open ones are over."""
+    if title is not None:
+        # Without a header or a row so far, several programs print at once.
+        return any(t.rows or t.result or (t.title and t.columns) for t in tables) or any(
+            t.title and t.title != title for t in tables
+        )
+    if text.startswith("# Number of S"):
+        return any(t.rows or t.result for t in tables)
+    return bool(names.columns(text)) and all(t.columns and (t.rows or t.result) for t in tables)
+
+
+def _read(
+    block: Block, tables: list[_Table], line: Line, text: str, title: names.Title | None
+) -> None:
+    table = tables[-1]
+    if title is not None:
+        table.title = title
+        # Comments may precede the title: the run then begins with them.
+        table.line = min(table.line, line.number) if table.facts else line.number
+    elif columns := names.columns(text):
+        target = next((t for t in tables if not t.columns), table)
+        if not target.rows and not line.cut:
+            target.columns, target.width = columns, len(line.text.rstrip())
+    elif text.startswith("#"):
+        for key, value in names.facts(text).items():
+            table.facts.setdefault(key, value)
+    elif (found := _INIT.match(text)) is not None and not line.cut:
+        table.result = (found[2], found[4], found[5], found[3])
+        table.facts["nprocs"] = int(found[1])
+    elif (found := _HELLO.match(text)) is not None:
+        table.facts["nprocs"] = int(found[1])
+    elif text.startswith("DATA VALIDATION ERROR"):
+        table.bad = table.bad or excerpt(text)
+    elif stop := stop_of(text):
+        table.stops = [*table.stops[:4], stop]
+    else:
+        _read_row(block, tables, line, text)
+
+
+def _read_row(block: Block, tables: list[_Table], line: Line, text: str) -> None:
+    cells = text.split(None, 24)[:24]
+    if not cells or not all(is_number(c) or c in _VERDICTS for c in cells[1:]):
+        return
+    for table in tables:
+        if not table.columns or (not table.keyed() and len(table.rows) > 0):
+            continue
+        if table.keyed() and not (_SIZE.fullmatch(cells[0]) and int(cells[0]) > table.last()):
+            continue
+        if len(cells) != len(table.columns) or not whole(line, table.width):
+            if line.cut:
+                table.cut = True
+            elif len(cells) > 1 and len(table.warnings) < 5:
+                table.warnings.append(
+                    f"line {line.number} has {len(cells)} cells under {len(table.columns)} columns"
+                )
+            return
+        if not is_number(cells[0]) and table.columns[0] != "Operation":
+            continue
+        if len(table.rows) >= MOST_ROWS:
+            table.more += 1
+            table.rows[-1] = cells
+        else:
+            table.rows.append(cells)
+        table.width = len(line.text.rstrip())
+        # What was reported before a row did not stop the program.
+        early = "; ".join([*table.stops, block.take_trouble()]).strip("; ")
+        if early and len(table.warnings) < 5:
+            table.warnings.append(f"before a row: {early}")
+        table.stops = []
+        return
+
+
+def _close(block: Block, table: _Table, reached: dict[tuple[str, str], int]) -> Run:
+    title = table.title or names.UNTITLED
+    test = title.test or names.guess(table.columns)
+    metrics: list[LogMetric] = []
+    problem = table.bad or _problem(table, test, metrics)
+    status, reason = _judge(block, table, test, problem, reached)
+    parameters: dict[str, Parameter] = {"test": test, **table.facts}
+    if status is RunStatus.OK and len(table.rows) > 0 and table.keyed() and len(reached) < 1000:
+        key = (title.variant, test)
+        reached[key] = max(reached.get(key, 0), table.last())
+    warnings = list(table.warnings)
+    if table.more:
+        warnings.append(f"{table.more} rows beyond the first {MOST_ROWS} are not kept")
+    if table.title is None:
+        warnings.append("the log has lost the title of the test")
+    if status is RunStatus.OK and table.stops:
+        warnings.append(f"after the last row: {'; '.join(table.stops)}")
+    return Run(
+        file=block.file, line=table.line, benchmark="osu", variant=title.variant,
+        version=title.version, status=status, reason=reason, parameters=parameters,
+        metrics=metrics, warnings=warnings,
+    )  # fmt: skip
+
+
+def _judge(
+    block: Block, table: _Table, test: str, problem: str, reached: dict[tuple[str, str], int]
+) -> tuple[RunStatus, str]:
+    trouble = "; ".join(one for one in (*table.stops, block.take_trouble()) if one)
+    table.stops = [trouble] if trouble else []
+    if problem:
+        return RunStatus.INVALID, problem
+    if table.result:
+        return RunStatus.OK, ""
+    if not table.rows:
+        if trouble:
+            return RunStatus.FAILED, f"stopped before the first row: {trouble}"
+        if test == "hello" and "nprocs" in table.facts:
+            return RunStatus.NO_RESULT, "osu_hello measures nothing"
+        return RunStatus.TRUNCATED, f"ends before the first row, with: {block.last_words()}"
+    if not table.keyed():
+        return (RunStatus.FAILED, trouble) if killed(trouble) else (RunStatus.OK, "")
+    before = reached.get(((table.title or names.UNTITLED).variant, test), 0)
+    full = table.last() >= max(before, names.largest(test))
+    if trouble and (killed(trouble) or not full):
+        return RunStatus.FAILED, f"stopped after size {table.last()}: {trouble}"
+    if table.cut or 0 < table.last() < before:
+        why = "within a row" if table.cut else f"an earlier table of {test} reached {before}"
+        return (
+            RunStatus.TRUNCATED,
+            f"ends after size {table.last()} ({why}), with: {block.last_words()}",
+        )
+    return RunStatus.OK, ""
+
+
+def _problem(table: _Table, test: str, metrics: list[LogMetric]) -> str:
+    """Fill `metrics` and say what is wrong with the first wrong value."""
+    problem = ""
+    if table.result:
+        low, high, mean, unit = table.result
+        for name, printed in (("avg_time", mean), ("min_time", low), ("max_time", high)):
+            registered = "benchmark_time" if name == "avg_time" else None
+            column = Column(name=name, unit=unit, direction=Direction.LOWER, registered=registered)
+            if (one := cell_metric(column, printed)) is not None:
+                metrics.append(one)
+        return "" if between(low, mean, high) else f"avg {mean} is not between {low} and {high}"
+    known = [names.column(name, test) for name in table.columns]
+    nonzero = False
+    for cells in table.rows:
+        size = int(cells[0]) if table.keyed() else None
+        phase = cells[0] if table.columns[0] == "Operation" else None
+        where = f"size {size}" if size is not None else (phase or "the row")
+        for label, column, printed in zip(table.columns, known, cells, strict=True):
+            if printed == "Fail":
+                problem = problem or f"{where}: validation failed"
+            if column is None or not is_number(printed):
+                continue
+            one = cell_metric(column, printed, size=size, phase=phase)
+            if one is None:
+                problem = problem or f"{where}: {label} is {printed}"
+                continue
+            metrics.append(one)
+            nonzero = nonzero or one.value != 0
+            if column.name != "overlap" and (why := impossible(one)) is not None:
+                problem = problem or f"{where}: {why}"
+        row = dict(zip(table.columns, cells, strict=True))
+        if not problem and (why := names.contradiction(row)):
+            problem = f"{where}: {why}"
+    if table.rows and metrics and not nonzero:
+        problem = problem or "every value is zero"
+    smallest = next((m for m in metrics if m.size is not None and m.size <= 8), None)
+    if smallest is not None and test in names.LATENCY and smallest.unit == "us":
+        extra = cell_metric(LATENCY, smallest.printed, size=smallest.size)
+        metrics += [extra] if extra else []
+    return problem

@@ -1,0 +1,267 @@
+"""tf_cnn_benchmarks: TensorFlow's convolutional networks, training, evaluation and forward only.
+
+The result is `total images/sec`, over all steps after the warm-up; the `images/sec` of a step line
+is the running mean over the steps before it, with its uncertainty and the jitter of the steps
+(`get_perf_timing` in benchmark_cnn.py). Columns after it are named by the table's header.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from transect.domain.metrics import Direction
+from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Run, RunStatus, Series
+from transect.hpc.block import Block
+from transect.hpc.parsers._learning import ERRORS, LOGGED, Samples, is_error, without_prefix
+from transect.hpc.text import Line, excerpt
+from transect.hpc.values import NUMBER, impossible, log_metric, number
+
+__all__ = ["TfCnnBenchmarks"]
+
+_HEADER = re.compile(
+    r"(TensorFlow|Model|Dataset|Mode|SingleSess|Batch size|Num batches|Num epochs|Devices"
+    r"|NUMA bind|Data format|Layout optimizer|Optimizer|Variables|AllReduce|Sync|Staged vars"
+    r"|RewriterConfig|Horovod on|Precision|Task)[ \t]*:[ \t]{1,40}(\S.*)$"
+)
+_PER_DEVICE = re.compile(rf"({NUMBER}) per device")
+_GLOBAL = re.compile(r"(\d{1,9})(?:\.0)? global")
+_STEP = re.compile(
+    rf"(\d{{1,12}})\s+images/sec: ({NUMBER}) \+/- ({NUMBER}) \(jitter = ({NUMBER})\)((?:\s.*)?)$"
+)
+_EVAL_STEP = re.compile(rf"(\d{{1,12}})\s+({NUMBER}) examples/sec")
+_TOTAL = re.compile(rf"total (images|sentences|examples)/sec: ({NUMBER})")
+_ACCURACY = re.compile(rf"Accuracy @ ?1 = ({NUMBER})\s+Accuracy @ ?5 = ({NUMBER})")
+_TIME_STAMP = re.compile(r"\d{10}$")
+_COLUMN = re.compile(r"[A-Za-z][\w@ .\-]{0,40}$")
+_KEYS = {"Batch size": "batch_size_global", "SingleSess": "single_session", "Task": "task"}
+# The total covers what the running mean covers: nothing but noise lies between the two.
+_AGREEMENT = 0.2
+_MOST_RANKS = 1024
+
+
+@dataclass(slots=True)
+class _Output:
+    """What one worker has printed so far."""
+
+    line: int
+    parameters: dict[str, Parameter] = field(default_factory=dict)
+    columns: list[str] = field(default_factory=list)
+    steps: int = 0
+    last_step: int = 0
+    rates: Samples = field(
+        default_factory=lambda: Samples("images/sec", Direction.HIGHER, limit=1000)
+    )
+    jitter: str = ""
+    uncertainty: str = ""
+    extra: dict[str, Samples] = field(default_factory=dict)
+    accuracy: tuple[str, str] | None = None
+    errors: list[str] = field(default_factory=list)
+
+    def begun(self) -> bool:
+        return bool(self.columns or self.steps or self.accuracy)
+
+
+@PARSERS.register("tf-cnn-benchmarks")
+class TfCnnBenchmarks(Parser):
+    """Reads headers, step lines and totals."""
+
+    benchmark = "tf-cnn-benchmarks"
+    description = "tf_cnn_benchmarks: images per second of TensorFlow's convolutional networks"
+    starts = (
+        r"TensorFlow:  \d{1,2}\.\d",
+        # Older versions begin with the model; seven blanks, and what follows is theirs too.
+        r"Model:       [A-Za-z][\w.\-]{0,60}[ \t]{0,9}"
+        r"(?=\n[^\n]{0,40}(?:Mode|Dataset):[ ]{4,9}\w|\Z)",
+        r"Mode:        (?:BenchmarkMode|training|forward|evaluation|inference|train_and_eval)",
+        r"SingleSess:  (?:True|False)",
+        r"Step\tImg/sec\t",
+        r"\d{1,12}\timages/sec: \d",
+        rf"{LOGGED}total images/sec: ",
+    )
+    wants = (
+        r"(?:TensorFlow|Model|Dataset|Mode|SingleSess|Batch size|Num batches|Num epochs|Devices"
+        r"|NUMA bind|Data format|Layout optimizer|Optimizer|Variables|AllReduce|Sync|Staged vars"
+        r"|RewriterConfig|Horovod on|Precision|Task)[ \t]{0,9}:[ \t]",
+        r"[\d.]{1,12} per device",
+        r"Step[ \t]{1,9}Img/sec",
+        r"\d{1,12}[ \t]{1,9}(?:images/sec: |[\d.]{1,20} examples/sec)",
+        rf"{LOGGED}(?:total (?:images|sentences|examples)/sec: |Accuracy @ ?1 = )",
+        *ERRORS,
+    )
+    contains = frozenset(("dl-training",))  # TensorFlow logs its own `global_step/sec`
+
+    def parse(self, block: Block) -> Iterator[Run]:
+        """Yield a run per total, and one for what breaks off before it. Ranks are kept apart."""
+        outputs: dict[int | None, _Output] = {}
+        for line in block:
+            text = without_prefix(line.text)
+            if line.rank not in outputs and len(outputs) >= _MOST_RANKS:
+                continue
+            output = outputs.get(line.rank)
+            if output is None or _begins(output, text):
+                if output is not None:
+                    yield _finish(block, output, None)
+                output = outputs[line.rank] = _Output(line=line.number)
+            total = _TOTAL.match(text)
+            if total is not None and not line.cut:
+                del outputs[line.rank]
+                yield _finish(block, output, total)
+                if not outputs:
+                    return  # the rest of the file may belong to anything
+                continue
+            _read(output, line, text)
+        for output in outputs.values():
+            if output.begun() or output.parameters:
+                yield _finish(block, output, None)
+
+
+def _begins(output: _Output, text: str) -> bool:
+    """Tell whether a header or a first step follows a table that has had no total."""
+    if not output.begun():
+        return False
+    found = _STEP.match(text)
+    if found is not None:
+        return int(found[1]) <= output.last_step
+    return text.startswith(("TensorFlow:", "Model: ", "Step\t"))
+
+
+def _read(output: _Output, line: Line, text: str) -> None:
+    if line.cut:
+        return  # a number may have lost digits
+    if (found := _STEP.match(text)) is not None:
+        output.steps += 1
+        output.last_step = int(found[1])
+        output.rates.add(found[2])
+        output.uncertainty, output.jitter = found[3], found[4]
+        _read_columns(output, found[5])
+    elif (found := _EVAL_STEP.match(text)) is not None:
+        output.steps += 1
+        output.rates.add(found[2])
+    elif text.startswith("Step") and "Img/sec" in text:
+        names = [one.strip() for one in text.split("\t")[2:12]]
+        output.columns = [one for one in names if _COLUMN.match(one)] or ["(none)"]
+    elif (found := _ACCURACY.match(text)) is not None:
+        output.accuracy = (found[1], found[2])
+    elif (found := _HEADER.match(text)) is not None:
+        _read_header(output.parameters, found[1], found[2].strip())
+    elif (found := _PER_DEVICE.match(text)) is not None:
+        output.parameters.setdefault("batch_size_per_device", found[1])
+    elif is_error(text) and len(output.errors) < 3:
+        output.errors.append(excerpt(text))
+
+
+def _read_columns(output: _Output, text: str) -> None:
+    cells = text.split()
+    if cells and _TIME_STAMP.match(cells[-1]):
+        cells.pop()  # some copies of the program append the time
+    for name, cell in zip(output.columns, cells, strict=False):
+        higher = "accuracy" in name
+        direction = Direction.HIGHER if higher else Direction.LOWER
+        output.extra.setdefault(name, Samples("1", direction, limit=1000)).add(cell)
+
+
+def _read_header(parameters: dict[str, Parameter], key: str, value: str) -> None:
+    name = _KEYS.get(key, key.lower().replace(" ", "_"))
+    if key == "Batch size":
+        found = _GLOBAL.match(value)
+        parameters.setdefault(name, int(found[1]) if found else excerpt(value))
+    elif key == "Devices":
+        names = re.findall(r"['\"]([^'\"]{1,80})['\"]", value)[:4096]
+        parameters.setdefault("devices", len(names) or excerpt(value))
+    elif key == "Num batches" and value.isdigit() and len(value) < 18:
+        parameters.setdefault(name, int(value))
+    else:
+        parameters.setdefault(name, excerpt(value))
+
+
+def _metrics(output: _Output, total: re.Match[str] | None) -> list[LogMetric]:
+    out: list[LogMetric | None] = []
+    if total is not None:
+        # Without a backward pass it is no rate of training.
+        trains = not re.search("forward|eval|infer", str(output.parameters.get("mode", "")).lower())
+        registered = "samples_per_second" if trains else "throughput"
+        found = log_metric("total", total[2], "1/s", Direction.HIGHER, registered=registered)
+        if found is not None:
+            out.append(found.model_copy(update={"unit": f"{total[1]}/sec"}))
+    if output.rates.count:
+        out.append(
+            log_metric(
+                "images_per_second", output.rates.last, "images/sec", Direction.HIGHER,
+                size=output.last_step or None, phase="last step",
+            )
+        )  # fmt: skip
+        lower = Direction.LOWER
+        out.append(log_metric("uncertainty", output.uncertainty, "images/sec", lower))
+        out.append(log_metric("jitter", output.jitter, "images/sec", lower))
+    for name, samples in output.extra.items():
+        out.append(log_metric(name, samples.last, "1", samples.direction, phase="last step"))
+    if output.accuracy is not None:
+        for name, printed, key in (
+            ("accuracy_at_1", output.accuracy[0], "accuracy"),
+            ("accuracy_at_5", output.accuracy[1], None),
+        ):
+            out.append(log_metric(name, printed, "1", Direction.HIGHER, registered=key))
+    return [one for one in out if one is not None]
+
+
+def _finish(block: Block, output: _Output, total: re.Match[str] | None) -> Run:
+    metrics = _metrics(output, total)
+    warnings = output.rates.warnings("images/sec")
+    if output.steps:
+        warnings.append("images/sec of a step line is the running mean, not the rate of one step")
+    status, reason = _judge(block, output, total, metrics)
+    samples: dict[str, Series] = {}
+    if output.rates.count:
+        samples["images_per_second"] = output.rates.series()
+    for name, one in output.extra.items():
+        samples[name] = one.series()
+    mode = str(output.parameters.get("mode", "")).lower().replace("benchmarkmode.", "")
+    return Run(
+        file=block.file, line=output.line, benchmark="tf-cnn-benchmarks", variant=mode,
+        version=str(output.parameters.get("tensorflow", "")), status=status, reason=reason,
+        parameters={**output.parameters, "steps": output.last_step or output.steps},
+        metrics=metrics, samples=samples, warnings=warnings,
+    )  # fmt: skip
+
+
+def _judge(
+    block: Block, output: _Output, total: re.Match[str] | None, metrics: list[LogMetric]
+) -> tuple[RunStatus, str]:
+    if total is None and output.accuracy is None:
+        trouble = "; ".join(part for part in (block.take_trouble(), *output.errors) if part)
+        where = f"after step {output.last_step}" if output.steps else "before the first step"
+        if trouble:
+            return RunStatus.FAILED, f"stopped {where}: {trouble}"
+        return RunStatus.TRUNCATED, f"ends {where}, without a total: {block.last_words()}"
+    block.take_trouble()
+    if total is not None and number(total[2]) is None:
+        return RunStatus.INVALID, f"the total is {total[2]}"
+    if total is not None and number(total[2]) == 0:
+        return RunStatus.INVALID, "the total is 0: no step was measured"
+    loss = next((s for n, s in output.extra.items() if "loss" in n), None)
+    for what, samples in (("images/sec", output.rates), ("loss", loss)):
+        if samples is not None and samples.broken:
+            return RunStatus.INVALID, f"{what} is {samples.broken} in a step"
+    for one in metrics:
+        if (why := impossible(one)) is not None and "loss" not in one.name:
+            return RunStatus.INVALID, why
+    return _compare(output, total)
+
+
+def _compare(output: _Output, total: re.Match[str] | None) -> tuple[RunStatus, str]:
+    planned = output.parameters.get("num_batches")
+    if total is None or not output.rates.count:
+        return RunStatus.OK, ""
+    mean, printed = number(output.rates.last), number(total[2])
+    whole = isinstance(planned, int) and output.last_step == planned
+    workers = output.parameters.get("variables", "")
+    if whole and mean and printed and workers not in ("horovod", "distributed_replicated"):
+        if abs(mean - printed) > _AGREEMENT * max(mean, printed):
+            return RunStatus.INVALID, (
+                f"the total is {total[2]}, but the mean of all {planned} steps {output.rates.last}"
+            )
+    elif isinstance(planned, int) and output.last_step > planned:
+        return RunStatus.INVALID, f"step {output.last_step} of {planned} batches"
+    return RunStatus.OK, ""

@@ -1,0 +1,89 @@
+"""Findings on hardware: what limits the best inference cell, and which benchmarks to mistrust."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from transect.analysis.comparisons import Sureness
+from transect.analysis.groups import group_labels
+from transect.analysis.hardware import BenchmarkValue, benchmark_values
+from transect.analysis.roofline import RooflinePoint, roofline_points
+from transect.report.context import Context
+from transect.report.findings.finding import Finding, names
+from transect.report.findings.serving import faithful_groups
+from transect.report.text import clean, count, percent, quantity
+
+__all__ = ["hardware_findings"]
+
+_SHOWN = 3
+_CLIP = 240
+_METRIC = "throughput"
+
+
+def hardware_findings(context: Context) -> list[Finding]:
+    """Return the limit of each workload's best inference cell, and the runs that are not valid."""
+    found = []
+    for workload in context.workloads("infer"):
+        found += _limit(context, workload)
+    return [*found, *_invalid(context)]
+
+
+def _limit(context: Context, workload: str) -> list[Finding]:
+    """Hold the cell with the highest throughput against its roofline; nothing without one."""
+    groups = [g for g in faithful_groups(context, workload) if g.values(_METRIC)]
+    if not groups:
+        return []
+    points, _ = roofline_points(groups, context.rates)
+    if not points:
+        return []
+
+    def median(point: RooflinePoint) -> tuple[float, str]:
+        summary = point.group.summary(_METRIC)
+        return (summary.median if summary else 0.0, point.group.cell.id)
+
+    best = max(points, key=median)
+    label = group_labels(groups, always=("threads", "batch"))[best.group.cell]
+    side = "peak FLOP/s" if best.bound.kind == "arithmetic" else best.bound.kind
+    text = f"{workload}: {label} reaches {percent(best.share)} of what {side} allows"
+    sureness = Sureness.TENTATIVE
+    if best.share > 1:
+        text += ", so the bound or the count of operations is off"
+        sureness = Sureness.OPEN
+    bound = best.bound
+    evidence = (
+        f"the cell with the highest throughput of {count(len(points), 'cell')} with a bound; run "
+        f"{quantity(best.time.median, 's')}, bound {quantity(bound.time_s, 's')} from "
+        f"{quantity(bound.flops.value, 'FLOP/s')} ({bound.flops.benchmark}) and "
+        f"{quantity(bound.bandwidth.value, 'B/s')} ({bound.bandwidth.benchmark}) with "
+        f"{count(best.threads, 'thread')}; operations and bytes from the layers"
+    )
+    return [Finding(text=text + ".", evidence=evidence, sureness=sureness, kind="limit",
+                    about=workload)]  # fmt: skip
+
+
+def _invalid(context: Context) -> list[Finding]:
+    """Name runs with a result that their own log contradicts; the reason holds both numbers."""
+    runs: dict[str, BenchmarkValue] = {}
+    for value in benchmark_values(context.records):
+        runs.setdefault(value.run, value)
+    wrong = [value for value in runs.values() if value.status == "invalid"]
+    if not wrong:
+        return []
+    verb = "is" if len(wrong) == 1 else "are"
+    text = f"{len(wrong)} of {count(len(runs), 'benchmark run')} {verb} invalid"
+    others = Counter(v.status for v in runs.values() if not v.valid and v.status != "invalid")
+    if others:
+        listed = [f"{amount} {clean(status)}" for status, amount in sorted(others.items())]
+        text += f", besides {names(listed, 6)}"
+    text += ": none of their numbers is in a chart or a bound."
+    told = [_reason(value) for value in wrong[:_SHOWN]]
+    if len(wrong) > _SHOWN:
+        told.append(f"{len(wrong) - _SHOWN} more in the section on hardware")
+    return [Finding(text=text, evidence="; ".join(told), sureness=Sureness.FIRM, kind="hardware",
+                    about="study")]  # fmt: skip
+
+
+def _reason(value: BenchmarkValue) -> str:
+    reason = " ".join(clean(value.reason).split()) or "no reason given"
+    reason = reason if len(reason) <= _CLIP else f"{reason[: _CLIP - 1]}…"
+    return f"{clean(value.benchmark)} ({clean(value.system)}): {reason}"

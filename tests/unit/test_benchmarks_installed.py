@@ -1,0 +1,250 @@
+"""Benchmarks that a system may have: their command lines, input files, and why they do not run."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transect.domain.cell import Cell
+from transect.hpc.benchmarks import hpcg, hpl, mdtest, minibude, osu
+from transect.hpc.benchmarks._linpack import near_square
+from transect.hpc.benchmarks.base import BENCHMARKS
+
+INSTALLED = (
+    "hpcc", "hpl", "hpcg", "stream", "ior", "mdtest", "osu", "minibude", "nccl-tests",
+)  # fmt: skip
+
+
+def cell(benchmark: str, options: dict[str, int | float | str] | None = None, **axes: int | str):
+    return Cell(
+        stage="bench", benchmark=benchmark, options=tuple(sorted((options or {}).items())), **axes
+    )
+
+
+def program(folder: Path, name: str, text: str = "") -> Path:
+    """Put a program into a folder."""
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}")
+    path.chmod(0o755)
+    return path
+
+
+@given(st.integers(1, 5000))
+def test_process_grids_are_as_square_as_they_can_be(ranks: int) -> None:
+    p, q = near_square(ranks)
+    assert p * q == ranks and p <= q
+    assert not any(ranks % one == 0 for one in range(p + 1, math.isqrt(ranks) + 1))
+
+
+@given(st.integers(0, 1 << 50), st.floats(0.001, 0.999), st.integers(1, 1024))
+def test_the_order_fills_its_share_of_memory_with_whole_blocks(memory, share, nb) -> None:
+    n = hpl.order_for(memory, share, nb)
+    assert n % nb == 0 and n >= nb
+    assert n == nb or 8 * n * n <= memory * share, "the matrix stays within its share"
+    assert 8 * (n + nb) ** 2 > int(memory * share) - 8, "one more block would not"
+
+
+def test_memory_is_the_least_of_the_nodes_and_the_jobs(tmp_path: Path) -> None:
+    groups = tmp_path / "sys/fs/cgroup/slurm/job_7/step_0"
+    groups.mkdir(parents=True)
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/meminfo").write_text("MemTotal:       1024 kB\nMemFree: 1 kB\n")
+    assert hpl.node_memory(tmp_path) == 1 << 20
+    (tmp_path / "proc/self/cgroup").write_text("0::/slurm/job_7/step_0\n")
+    (groups / "memory.max").write_text("max\n")
+    (groups.parent / "memory.max").write_text("4096\n")
+    assert hpl.node_memory(tmp_path) == 4096
+    assert hpl.node_memory(tmp_path / "nowhere") == 1 << 30
+
+
+# Line by line what HPL_pdinfo.c of HPL 2.3 reads: the first word, or words, of each line.
+HPL_DAT = [
+    "HPLinpack", "written", "HPL.out", "6", "1", "960", "1", "192", "0", "1", "2", "3", "16.0",
+    "1", "2",  # PFACT
+    "1", "4",  # NBMIN
+    "1", "2",  # NDIV
+    "1", "1",  # RFACT
+    "1", "1",  # BCAST
+    "1", "1",  # DEPTH
+    "2", "64", "0", "0", "1", "8",
+]  # fmt: skip
+
+
+def test_hpl_dat_is_what_hpl_reads(tmp_path: Path) -> None:
+    six = cell("hpl", {"N": 960}, nodes=2, ranks_per_node=3)
+    assert BENCHMARKS.get("hpl").command(six, tmp_path, "xhpl", []) == ["xhpl"]
+    lines = (tmp_path / "HPL.dat").read_text().splitlines()
+    assert [line.split()[0] for line in lines] == HPL_DAT and len(lines) == 31
+
+
+def test_hpl_takes_its_size_from_the_memory_of_all_nodes(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(hpl, "node_memory", lambda: 16 << 30)
+    for nodes, share in ((1, 0.2), (4, 0.5)):
+        options = {"memory_fraction": share, "NB": 100, "P": 4}
+        asked = cell("hpl", options, nodes=nodes, ranks_per_node=8)
+        BENCHMARKS.get("hpl").command(asked, tmp_path, "xhpl", [])
+        words = [line.split()[0] for line in (tmp_path / "HPL.dat").read_text().splitlines()]
+        n = int(words[5])
+        assert n % 100 == 0 and 0.98 < 8 * n * n / (nodes * share * (16 << 30)) <= 1
+        assert (words[10], words[11]) == ("4", str(2 * nodes))
+
+
+def test_hpcg_dat_is_what_hpcg_reads(tmp_path: Path) -> None:
+    asked = cell("hpcg", {"nx": 16, "ny": 24, "nz": 32, "seconds": 5}, ranks_per_node=2, threads=2)
+    assert BENCHMARKS.get("hpcg").command(asked, tmp_path, "xhpcg", []) == ["xhpcg"]
+    # ReadHpcgDat.cpp: two lines are skipped, three numbers, the rest of the line, one number.
+    lines = (tmp_path / "hpcg.dat").read_text().splitlines()
+    assert lines[2:] == ["16 24 32", "5"] and len(lines) == 4
+    assert hpcg.input_file(104, 104, 104, 60).splitlines()[2:] == ["104 104 104", "60"]
+
+
+def test_hpcg_reports_are_found_before_its_residuals(tmp_path: Path) -> None:
+    logs = BENCHMARKS.get("hpcg").logs
+    assert logs(tmp_path) == [tmp_path / "output.log"]
+    (tmp_path / "hpcg.dat").touch()
+    (tmp_path / "hpcg20261120T1.txt").touch()
+    assert [path.name for path in logs(tmp_path)] == ["hpcg20261120T1.txt"]
+    (tmp_path / "HPCG-Benchmark_3.1_2026-11-20_20-28-31.txt").touch()
+    (found,) = logs(tmp_path)
+    assert found.name.startswith("HPCG-Benchmark_3.1")
+
+
+COMMANDS = [
+    (cell("stream", threads=4), ["P"]),
+    (cell("osu", {"test": "osu_bw", "max_bytes": 65536, "iterations": 50}, nodes=2),
+     ["P", "-m", "65536", "-i", "50"]),
+    (cell("osu", ranks_per_node=4), ["P"]),
+    (cell("nccl-tests", {"test": "sendrecv_perf", "max_bytes": "1G"}, ranks_per_node=8, device="cuda"),
+     ["P", "-b", "8", "-e", "1G", "-f", "2", "-g", "1"]),
+    (cell("minibude", {"deck": "/d", "iterations": 4, "poses": 1024, "ppwi": 2}, threads=2),
+     ["P", "-i", "4", "-n", "1024", "-p", "2", "--deck", "/d"]),
+    (cell("ior", {"folder": "/lustre/me", "api": "MPIIO", "block": "1g", "files": "shared"}, nodes=2),
+     ["P", "-a", "MPIIO", "-w", "-r", "-e", "-C", "-b", "1g", "-t", "1m", "-o",
+      f"/lustre/me/transect-ior-{os.getpid()}"]),
+    (cell("mdtest", {"items": 30, "depth": 2, "branch": 3, "folder": "/f"}),
+     ["P", "-n", "30", "-i", "3", "-z", "2", "-b", "3", "-d",
+      f"/f/transect-mdtest-{os.getpid()}"]),
+    (cell("mdtest", {"folder": "/f"}, nodes=2),
+     ["P", "-n", "1000", "-i", "3", "-z", "0", "-b", "1", "-N", "1", "-d",
+      f"/f/transect-mdtest-{os.getpid()}"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("asked", "argv"), COMMANDS, ids=lambda one: getattr(one, "id", ""))
+def test_command_lines(asked: Cell, argv: list[str], tmp_path: Path) -> None:
+    benchmark = BENCHMARKS.get(str(asked.benchmark))
+    assert benchmark.supports(asked) is None
+    assert benchmark.command(asked, tmp_path, "P", []) == argv
+
+
+@pytest.mark.parametrize("name", ["ior", "mdtest"])
+def test_files_go_to_the_payloads_own_scratch(name: str, tmp_path: Path) -> None:
+    show = program(tmp_path, "show", 'for word in "$@"; do echo "$word"; done')
+    argv = BENCHMARKS.get(name).command(cell(name), tmp_path, str(show), [])
+
+    def last(**variables: str) -> str:
+        done = subprocess.run(argv, env=variables, capture_output=True, text=True, check=True)
+        return done.stdout.splitlines()[-1]
+
+    own = f"transect-{name}-{os.getpid()}"
+    assert last(TMPDIR="/scratch/of a job") == f"/scratch/of a job/{own}"
+    assert last() == f"./{own}"
+    # Folders of one node do not reach another.
+    argv = BENCHMARKS.get(name).command(cell(name, nodes=2), tmp_path, "P", [])
+    assert argv[0] == "P" and argv[-1] == str(tmp_path / own)
+
+
+REFUSED = [
+    ("hpl", {"N": 0}, {}, "option N: expected a whole number from 1 on, found 0"),
+    ("hpl", {"NB": "big"}, {}, "option NB: expected a whole number from 1 on, found 'big'"),
+    ("hpl", {"memory_fraction": 1.5}, {}, "option memory_fraction: expected a number between"),
+    (
+        "hpl",
+        {"P": 3},
+        {"ranks_per_node": 4},
+        "option P: expected a divisor of the 4 ranks, found 3",
+    ),
+    ("hpcg", {"nx": 20}, {}, "option nx: expected a multiple of 8 from 16 on, found 20"),
+    ("hpcg", {"nx": 16, "ny": 136}, {}, "no side more than 8 times as long"),
+    ("hpcg", {"seconds": -1}, {}, "option seconds"),
+    ("hpcc", {"N": -5}, {}, "option N"),
+    ("hpcc", {}, {"nodes": 2}, "on one node, not on 2"),
+    ("hpcc", {}, {"threads": 2}, "ask for 2 ranks instead"),
+    ("stream", {}, {"ranks_per_node": 2}, "2 ranks were asked for"),
+    ("stream", {"program": "build/stream"}, {}, "option program: expected a name, or an absolute"),
+    ("ior", {"block": "1.5m"}, {}, "option block: expected bytes such as"),
+    ("ior", {"block": "1m", "transfer": "3k"}, {}, "expected a multiple of the transfer size 3k"),
+    ("ior", {"api": "posix"}, {}, "option api: expected one of POSIX, MPIIO"),
+    ("ior", {"files": "many"}, {}, "option files: expected one of per-process, shared, found"),
+    ("ior", {"folder": "here"}, {}, "option folder: expected an absolute path, found 'here'"),
+    ("mdtest", {"items": 5, "depth": 2, "branch": 3}, {}, "one or more for each of 13 directories"),
+    ("mdtest", {"depth": 1000}, {}, "option depth"),
+    ("mdtest", {}, {"threads": 2}, "ask for 2 ranks instead"),
+    ("osu", {"test": "osu_latency"}, {"ranks_per_node": 3}, "osu_latency runs on exactly 2 ranks"),
+    ("osu", {"test": "osu_mbw_mr"}, {"ranks_per_node": 3}, "on pairs of ranks, not on 3"),
+    ("osu", {}, {}, "one has nobody to talk to"),
+    ("osu", {"test": "../rm"}, {"nodes": 2}, "option test: expected the name of a test"),
+    ("minibude", {"deck": "data/bm1"}, {}, "option deck: expected an absolute path"),
+    ("minibude", {"ppwi": "1;2"}, {}, "option ppwi: expected e.g. 4"),
+    ("nccl-tests", {}, {"nodes": 2}, "runs on GPUs, device 'cuda', not on 'cpu'"),
+    ("nccl-tests", {"min_bytes": "1g"}, {"nodes": 2, "device": "cuda"}, "no more than max_bytes"),
+    ("nccl-tests", {"test": "rm"}, {"nodes": 2, "device": "cuda"}, "option test"),
+]
+
+
+@pytest.mark.parametrize(("name", "options", "axes", "reason"), REFUSED)
+def test_what_cannot_run_is_refused_with_its_reason(name, options, axes, reason, tmp_path) -> None:
+    told = BENCHMARKS.get(name).supports(cell(name, options, **axes))
+    assert told is not None and reason in told
+
+
+@pytest.mark.parametrize("name", INSTALLED)
+def test_options_are_told_with_their_defaults(name: str) -> None:
+    benchmark = BENCHMARKS.get(name)
+    assert benchmark.options and benchmark.environment is None
+    told = " ".join(benchmark.options.values())
+    assert "default" in told and "\n" not in told
+
+
+def test_programs_are_found_under_their_other_names(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    stream = BENCHMARKS.get("stream")
+    assert stream.find(cell("stream")) is None
+    pictures = program(tmp_path, "stream-im6.q16")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "stream").symlink_to(pictures)
+    assert stream.find(cell("stream")) is None, "ImageMagick's"
+    there = program(tmp_path / "bin", "stream_c.exe")
+    assert stream.find(cell("stream")) == str(there)
+    large = program(tmp_path / "opt", "stream.100M")
+    assert stream.find(cell("stream", {"program": str(large)})) == str(large)
+
+
+def test_osu_tests_are_found_where_packages_hide_them(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(osu, "_PLACES", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    hidden = program(tmp_path / "pt2pt", "osu_bw")
+    asked = cell("osu", {"test": "osu_bw"}, nodes=2)
+    assert BENCHMARKS.get("osu").find(asked) == str(hidden)
+    shown = program(tmp_path / "bin", "osu_bw")
+    assert BENCHMARKS.get("osu").find(asked) == str(shown)
+    assert BENCHMARKS.get("osu").find(cell("osu", nodes=2)) is None
+
+
+def test_minibude_finds_the_deck_of_its_build(tmp_path: Path) -> None:
+    bude = program(tmp_path / "build", "omp-bude")
+    assert minibude._deck(cell("minibude"), str(bude)) == []
+    (tmp_path / "data" / "bm1").mkdir(parents=True)
+    assert minibude._deck(cell("minibude"), str(bude)) == ["--deck", str(tmp_path / "data/bm1")]
+
+
+@pytest.mark.parametrize(("depth", "branch", "count"), [(0, 5, 1), (3, 1, 4), (2, 3, 13)])
+def test_directories_of_a_tree(depth: int, branch: int, count: int) -> None:
+    assert mdtest.directories(depth, branch) == count

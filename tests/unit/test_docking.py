@@ -1,0 +1,350 @@
+"""The docking kernel: its decks, its energies against two references, its log and its benchmark."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from conftest import _environment_python
+from transect.domain.cell import Cell
+from transect.execution.stages.ingest import result_of
+from transect.hpc.base import Run
+from transect.hpc.benchmarks import docking_probe
+from transect.hpc.benchmarks.base import BENCHMARKS
+from transect.hpc.ingest import ingest
+from transect.hpc.probes import _docking_deck as decks
+from transect.hpc.probes import docking
+from transect.hpc.probes._docking_energy import (
+    BLOCK,
+    constants,
+    definition,
+    largest_difference,
+    operations,
+)
+from transect.hpc.probes._docking_numpy import NumpyKernel
+from transect.hpc.scan import Scanner
+
+ROOT = Path(__file__).resolve().parents[2]
+SMALL = {"ligand_atoms": 5, "protein_atoms": 40, "kinds": 9}
+
+
+@pytest.fixture(scope="session")
+def docking_python(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return _environment_python("docking", tmp_path_factory.mktemp("environment"))
+
+
+@pytest.fixture(scope="session")
+def published() -> Path:
+    """The deck `bm1` of miniBUDE, which is not part of this repository."""
+    given = os.environ.get("TRANSECT_DECK")
+    # Else a folder beside the checkout, as data too large for it may lie.
+    folders = [Path(given)] if given else sorted(ROOT.parent.glob("*/data/minibude-bm1"))
+    for folder in folders:
+        if (folder / "poses.in").is_file():
+            return folder
+    pytest.skip("no deck of miniBUDE: set TRANSECT_DECK to its data/bm1")
+
+
+def small(poses: int = 20, seed: int = 3) -> decks.Deck:
+    return decks.synthetic_deck(poses, seed=seed, **SMALL)
+
+
+def scan(text: str) -> list[Run]:
+    return list(Scanner().scan(io.BytesIO(text.encode()), "log"))
+
+
+def probe(python: str, *options: str) -> subprocess.CompletedProcess[str]:
+    keep = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT / "src")}
+    argv = [python, "-m", "transect.hpc.probes.docking", *options]
+    return subprocess.run(argv, env=keep, capture_output=True, text=True, timeout=120, check=False)
+
+
+def cell(**axes: object) -> Cell:
+    return Cell(stage="bench", benchmark="docking-probe", **axes)  # type: ignore[arg-type]
+
+
+# decks
+
+
+def test_a_deck_survives_its_files(tmp_path: Path) -> None:
+    deck = small()
+    decks.write_deck(deck, tmp_path)
+    again = decks.read_deck(tmp_path)
+    for name in ("ligand", "protein", "kinds", "poses"):
+        assert np.array_equal(getattr(again, name), getattr(deck, name))
+    assert again.energies is None and re.fullmatch(r"[0-9a-f]{16}", again.checksum)
+
+
+def test_a_larger_synthetic_deck_begins_with_the_smaller_one() -> None:
+    large, little = small(50), small(20)
+    assert np.array_equal(large.first(20).poses, little.poses)
+    assert np.array_equal(large.protein, little.protein)
+
+
+def _cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-3])
+
+
+def _put(path: Path, key: str, value: float, dtype: np.dtype) -> None:
+    records = np.fromfile(path, dtype)
+    records[key][0] = value
+    path.write_bytes(records.tobytes())
+
+
+DECK_ERRORS = [
+    (lambda d: (d / "protein.in").unlink(), "lacks protein.in"),
+    (lambda d: _cut(d / "ligand.in"), "ligand.in has 77 bytes, expected a multiple of 16"),
+    (lambda d: (d / "protein.in").write_bytes(b""), "protein.in has 0 bytes"),
+    (lambda d: (d / "poses.in").write_bytes(bytes(28)), "poses.in holds 7 numbers"),
+    (lambda d: _put(d / "ligand.in", "kind", 9, decks.ATOM), "forcefield.in has 9"),
+    (lambda d: _put(d / "protein.in", "kind", -1, decks.ATOM), "protein.in names the kinds -1"),
+    (lambda d: _put(d / "protein.in", "x", np.nan, decks.ATOM), "position that is not finite"),
+    (lambda d: _put(d / "forcefield.in", "charge", np.inf, decks.KIND), "a charge that is not"),
+    (lambda d: _put(d / "forcefield.in", "radius", 0, decks.KIND), "a radius that is not positive"),
+    (lambda d: (d / "ref_energies.out").write_text("1.0\n2.0\n"), "2 energies for 20 poses"),
+    (lambda d: (d / "ref_energies.out").write_text("1.0\nnone\n"), "has to be one number"),
+    (lambda d: (d / "ref_energies.out").write_text("nan\n" * 20), "energy that is not finite"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "words"), DECK_ERRORS)
+def test_a_bad_deck_is_refused_in_words(change, words: str, tmp_path: Path) -> None:
+    decks.write_deck(small(), tmp_path)
+    change(tmp_path)
+    with pytest.raises((ValueError, FileNotFoundError), match=re.escape(words)):
+        decks.read_deck(tmp_path)
+
+
+def test_more_poses_than_the_deck_holds_are_refused() -> None:
+    with pytest.raises(ValueError, match="21 poses were asked for, the deck 'synthetic' holds 20"):
+        small().first(21)
+
+
+# energies
+
+
+def test_the_published_formula_counts_the_published_deck() -> None:
+    # 26 ligand and 938 protein atoms, 65536 poses, 128 of them per work-item.
+    by_hand = (128 * 27 + 26 * (2 + 18 * 128 + 938 * (10 + 30 * 128)) + 128) * 65536 / 128
+    assert operations(65536, 26, 938, 128) == by_hand
+    assert operations(1, 1, 1, 1) == 27 + 2 + 18 + 10 + 30 + 1
+
+
+def test_one_pair_by_hand() -> None:
+    kinds = np.zeros(2, decks.KIND)
+    kinds["bond"], kinds["radius"] = [70, 70], [1.5, 1.0]
+    kinds["hydrophobic"], kinds["charge"] = [-0.5, 2.0], [0.5, -1.0]
+    ligand, protein = np.zeros(1, decks.ATOM), np.zeros(1, decks.ATOM)
+    protein["kind"] = 1
+    poses = np.zeros((6, 3), np.float32)
+    poses[3] = [1.0, 3.0, 8.0]  # touching; within reach of both terms; beyond both
+    deck = decks.Deck(name="pair", ligand=ligand, protein=protein, kinds=kinds, poses=poses,
+                      energies=None, checksum="")  # fmt: skip
+    steric, charge, solvation = 76 * (1 - 1 / 2.5), 45 * -0.5, 2.5
+    expected = [
+        0.5 * (steric + charge + solvation),
+        0.5 * (charge * (1 - 0.5 / 4) + solvation * (1 - 0.5 / 1)),
+        0.0,
+    ]
+    assert definition(deck, np.arange(3)) == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_constants_without_cases_equal_the_definition(seed: int) -> None:
+    deck = small(CHUNKS, seed)
+    kernel = NumpyKernel(deck, 2, None, np.float64)
+    kernel.run()
+    kernel.close()
+    expected = definition(deck, np.arange(CHUNKS))
+    assert kernel.energies == pytest.approx(expected, rel=1e-9, abs=1e-9)
+    assert constants(deck.kinds).shape == (9, 9, 7)
+
+
+CHUNKS = 70  # one whole chunk of the numpy kernel, and a part of one
+
+
+def test_energies_that_are_wrong_or_missing_differ() -> None:
+    right = np.array([100.0, -50.0, 0.2])
+    assert largest_difference(right.copy(), right) == 0
+    # The sign of the reference must not hide a difference.
+    assert largest_difference(np.array([100.0, -51.0, 0.2]), right) == pytest.approx(0.02)
+    assert largest_difference(np.array([100.0, -50.0, 0.9]), right) == 0, "both below one"
+    assert largest_difference(np.array([100.0, -50.0, np.nan]), right) == np.inf
+    assert largest_difference(np.array([5.0]), np.array([0.0])) == np.inf
+
+
+@pytest.mark.parametrize("implementation", docking.IMPLEMENTATIONS)
+def test_the_published_energies_are_reached(
+    implementation: str, docking_python: str, published: Path
+) -> None:
+    options = ("--implementation", implementation, "--deck", str(published), "--poses", "256")
+    done = probe(docking_python, *options, "--iterations", "2", "--threads", "2")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (run,) = scan(done.stdout)
+    assert (run.status, run.reason, run.variant) == ("ok", "", implementation)
+    assert run.parameters["checked_against"] == "the deck's reference energies: 256 of 256 poses"
+    assert (run.parameters["ligand_atoms"], run.parameters["protein_atoms"]) == (26, 938)
+    assert float(str(run.parameters["largest_difference"])) < 5e-5
+    assert str(published) not in done.stdout.replace(published.name, "")
+
+
+def test_the_definition_reaches_the_published_energies(published: Path) -> None:
+    deck = decks.read_deck(published)
+    assert deck.energies is not None and deck.poses.shape == (6, 65536)
+    which = np.linspace(0, 65535, 256).astype(int)
+    assert largest_difference(definition(deck, which), deck.energies[which]) < 5e-5
+
+
+# the program and its log
+
+
+def test_numba_agrees_with_numpy_and_the_log_becomes_metrics(
+    docking_python: str, tmp_path: Path
+) -> None:
+    options = (("iterations", 3), ("pin", "cores"), ("poses", BLOCK + 44))
+    benchmark = BENCHMARKS.get("docking-probe")
+    argv = benchmark.command(cell(options=options), tmp_path, docking_python, [])
+    done = probe(*argv[:1], *argv[3:])
+    assert done.returncode == 0, done.stdout + done.stderr
+    (tmp_path / "output.log").write_text(done.stdout)
+    (run,) = ingest(benchmark.logs(tmp_path))
+    assert (run.status, run.reason) == ("ok", "")
+    assert run.parameters["verified"] == "yes"
+    assert "definition in numpy, float64: 256 of 300" in str(run.parameters["checked_against"])
+    assert float(str(run.parameters["largest_difference"])) < 1e-5
+    assert re.fullmatch(r"threads alone on CPU \d+", str(run.parameters["pin"]))
+    assert len(run.samples["kernel"].values) == 3
+    metrics = {one.label: one for one in result_of([run], must_have=True).metrics}
+    assert {name: one.name for name, one in metrics.items()} == {
+        "kernel_best": "kernel_flops", "kernel_median": "kernel_flops",
+        "kernel-time_best": "benchmark_time", "kernel-time_median": "benchmark_time",
+    }  # fmt: skip
+    work = operations(300, 26, 938, BLOCK)
+    expected = work / metrics["kernel-time_best"].value
+    assert metrics["kernel_best"].value == pytest.approx(expected, rel=1e-5)
+
+
+def test_wrong_energies_are_no_result(docking_python: str, tmp_path: Path) -> None:
+    deck = small(40)
+    energies = definition(deck, np.arange(40))
+    energies[17] += 0.01 * abs(energies[17]) + 2
+    wrong = decks.Deck(name="wrong", ligand=deck.ligand, protein=deck.protein, kinds=deck.kinds,
+                       poses=deck.poses, energies=energies, checksum="")  # fmt: skip
+    decks.write_deck(wrong, tmp_path)
+    options = ("--implementation", "numpy", "--iterations", "1", "--poses", "40")
+    done = probe(docking_python, "--deck", str(tmp_path), *options)
+    assert done.returncode == 1
+    (run,) = scan(done.stdout)
+    assert (run.status, run.parameters["verified"]) == ("invalid", "no")
+    assert "energies are wrong: they differ by" in run.reason
+    assert not result_of([run], must_have=True).metrics
+
+
+def test_more_poses_than_a_deck_has_end_in_words(docking_python: str, tmp_path: Path) -> None:
+    decks.write_deck(small(), tmp_path)
+    done = probe(docking_python, "--deck", str(tmp_path), "--poses", "21")
+    assert done.returncode == 1
+    (run,) = scan(done.stdout)
+    assert run.status == "invalid" and "21 poses were asked for" in run.reason
+
+
+def test_more_threads_than_cpus_cannot_be_pinned(docking_python: str) -> None:
+    done = probe(docking_python, "--threads", "4096", "--pin", "--poses", "1")
+    assert done.returncode == 1
+    assert "4096 threads cannot be pinned to" in done.stdout
+
+
+LOG = """\
+transect probe docking 1
+note: a transect probe, not miniBUDE
+python: 3.11.7
+implementation: numba
+threads: 1
+poses: 256
+ligand_atoms: 26
+protein_atoms: 938
+poses_per_item: 256
+sample kernel 0 0.002000000
+sample kernel 1 0.001000000
+result kernel-time best 1.000000e-03 s median 1.500000e-03 s runs 2
+result kernel best 1.876860e+11 FLOP/s median 1.251240e+11 FLOP/s runs 2
+result kernel-ppwi1 best 2.498674e+11 FLOP/s median 1.665783e+11 FLOP/s runs 2
+verify energies difference 2.665e-05 tolerance 2.500e-04 passed
+status: ok
+end of transect probe docking
+"""
+LOG_CASES = [
+    (lambda t: t, "ok", ""),
+    (lambda t: "0: " + t.replace("\n", "\n0: "), "ok", ""),
+    (lambda t: t.replace("kernel best 1.87", "kernel best 2.87"), "invalid", "samples give 1.87"),
+    (lambda t: t.replace("protein_atoms: 938", "protein_atoms: 9380"), "invalid", "kernel: best"),
+    (lambda t: t.replace("protein_atoms: 938\n", ""), "invalid", "its work is not known"),
+    (lambda t: t.replace("sample kernel 1 0.001000000\n", ""), "invalid", "1 samples are"),
+    (lambda t: t.replace("0.001000000", "0.000000000"), "invalid", "a sample of 0.0 s"),
+    (lambda t: t.replace("passed", "FAILED"), "invalid", "energies are wrong"),
+    (lambda t: t.replace("difference 2.665e-05", "difference 2.665e-01"), "invalid", "wrong"),
+    (lambda t: t.replace("status: ok", "status: invalid: it is"), "invalid", "it is"),
+    (lambda t: re.sub(r"verify.*\n", "", t), "no-result", "verification"),
+    (lambda t: re.sub(r"result kernel best.*\n", "", t), "no-result", "lacks a result"),
+    (lambda t: t.replace("docking 1\nnote", "docking 2\nnote"), "invalid", "format 2"),
+    (lambda t: t[: t.index("status")], "truncated", "no last line"),
+    (lambda t: t[: t.index("status")] + "Killed\n", "failed", "Killed"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "status", "reason"), LOG_CASES)
+def test_a_changed_log_is_caught(change, status: str, reason: str) -> None:
+    run = scan(change(LOG))[0]
+    assert run.status == status, run.reason
+    assert reason in run.reason
+
+
+# the benchmark
+
+
+@pytest.mark.parametrize(
+    ("axes", "reason"),
+    [
+        ({"device": "cuda"}, "not on 'cuda'"),
+        ({"nodes": 2}, "2 ranks were asked for"),
+        ({"options": (("implementation", "fortran"),)}, "one of numba, numpy, found 'fortran'"),
+        ({"options": (("poses", 0),)}, "a whole number from 1 on, found 0"),
+        ({"options": (("iterations", "many"),)}, "option iterations"),
+        ({"options": (("pin", "yes"),)}, "one of none, cores"),
+        ({"options": (("deck", "data/bm1"),)}, "an absolute path, found 'data/bm1'"),
+        ({"options": (("deck", "$NO_SUCH_DECK/x"),)}, "no variable of the environment fills in"),
+        ({"options": (("deck", "/nowhere"),)}, "/nowhere lacks ligand.in"),
+    ],
+)
+def test_it_refuses_what_it_cannot_run(axes: dict[str, object], reason: str) -> None:
+    assert reason in str(BENCHMARKS.get("docking-probe").supports(cell(**axes)))
+
+
+def test_it_sweeps_threads_and_fills_in_the_deck(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decks.write_deck(small(), tmp_path)
+    monkeypatch.setenv("SOME_DECK", str(tmp_path))
+    options = (("deck", "$SOME_DECK"), ("implementation", "numpy"))
+    for threads in (1, 2, 4):
+        one = cell(threads=threads, options=options)
+        benchmark = BENCHMARKS.get("docking-probe")
+        assert benchmark.supports(one) is None
+        argv = benchmark.command(one, tmp_path, "python", [])
+        assert argv[argv.index("--threads") + 1] == str(threads)
+        assert argv[argv.index("--deck") + 1] == str(tmp_path)
+        assert argv[argv.index("--poses") + 1] == "2048"
+
+
+def test_names_that_are_written_twice_agree() -> None:
+    assert docking_probe._FILES == decks.FILES
+    assert docking_probe._SYNTHETIC == docking.SYNTHETIC
+    assert set(docking_probe._IMPLEMENTATIONS) == set(docking.IMPLEMENTATIONS)
+    code = {path.name for path in BENCHMARKS.get("docking-probe").code_files()}
+    assert {path.name for path in Path(docking.__file__).parent.glob("*docking*.py")} <= code
