@@ -62,6 +62,8 @@ def io500(truth: dict[str, str], text: str, runs: list[Run]) -> list[Fact]:
         facts.append(("value mode", run.parameters.get("mode") == truth["mode"]))
     if "procs" in truth:
         facts.append(("value procs", str(run.parameters.get("procs")) == truth["procs"]))
+    if "hash" in truth:
+        facts.append(("value hash", run.parameters.get("hash") == truth["hash"]))
     short = any(
         m.name == "time" and m.phase and m.phase.endswith("-write") and m.value < 300
         for m in run.metrics

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from transect.hpc.base import PARSERS, Run, RunStatus
 from transect.hpc.scan import Scanner
 
-ASCII = st.characters(codec="ascii", exclude_categories=("Cc",))
+ASCII = st.characters(codec="ascii", exclude_categories=("Cc",), include_characters="\t")
 NOISE = st.one_of(
     st.text(ASCII, max_size=60),
     st.sampled_from(

@@ -238,8 +238,10 @@ def refusals(rows: Sequence[Best]) -> list[Refusal]:
         members = [row for row in some if (row.benchmark, row.name, row.series) == key]
         sides = {row.barrier: row.value for row in reversed(members) if row.value is not None}
         first = next(iter(sides.values()))
+        # Shorter ones first: numbers come in their order.
+        order = sorted(sides, key=lambda side: [(len(part), part) for part in side])
         barrier = next(one for one in INCOMPARABLE if one.concerns(first))
-        found.append(Refusal(values=tuple(sides[side] for side in sorted(sides)), barrier=barrier))
+        found.append(Refusal(values=tuple(sides[side] for side in order), barrier=barrier))
     return found
 
 

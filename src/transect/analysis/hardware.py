@@ -96,12 +96,18 @@ def _from_metrics(record: Record) -> list[BenchmarkValue]:
                 benchmark=record.cell.benchmark or record.cell.source or "",
                 variant="", version="", where="", valid=status == "ok", status=status,
                 reason=record.message, name=one.name, label=one.label or "", value=one.value,
-                unit=one.unit, threads=record.cell.threads, parameters=parameters, warnings=(),
+                unit=one.unit, threads=record.cell.threads, parameters=parameters,
+                warnings=_warnings(run),
                 direction=one.direction.value, run=record.cell_id,
                 **_series(log, one.label or ""), **_place(record),
             )
         )  # fmt: skip
     return rows
+
+
+def _warnings(run: dict[str, Any]) -> tuple[str, ...]:
+    given = run.get("warnings")
+    return tuple(str(one) for one in given) if isinstance(given, list) else ()
 
 
 def _printed(record: Record) -> dict[tuple[str, float | None], tuple[dict[str, Any], Any]]:
@@ -170,7 +176,6 @@ def _from_run(record: Record, run: dict[str, Any], number: int) -> list[Benchmar
     line = run.get("line")
     file = str(run.get("file") or "")
     where = f"{file}:{line}" if file and line is not None else file
-    warnings = run.get("warnings")
     given = run.get("metrics")
     metrics = [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
     parameters = run.get("parameters")
@@ -201,7 +206,7 @@ def _from_run(record: Record, run: dict[str, Any], number: int) -> list[Benchmar
                 unit=unit,
                 threads=record.cell.threads if ran_here else None,
                 parameters=parameters if isinstance(parameters, dict) else {},
-                warnings=tuple(str(w) for w in warnings) if isinstance(warnings, list) else (),
+                warnings=_warnings(run),
                 direction=str(one.get("direction") or ""),
                 run=f"{record.cell_id} {number}",
                 **_series(one, str(one.get("label") or "")),

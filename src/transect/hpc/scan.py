@@ -8,6 +8,7 @@ from typing import BinaryIO
 
 from transect.hpc.base import PARSERS, UNKNOWN, Parser, Run, RunStatus
 from transect.hpc.block import TROUBLE, Block
+from transect.hpc.prefilter import LinePattern
 from transect.hpc.text import Line, Reader, excerpt, line_pattern
 
 __all__ = ["Scanner", "no_result"]
@@ -44,7 +45,7 @@ class Scanner:
         if self._forced is not None:
             self._idle = self._inside[self._forced.benchmark]
 
-    def _inside_pattern(self, parser: Parser) -> re.Pattern[bytes]:
+    def _inside_pattern(self, parser: Parser) -> LinePattern | re.Pattern[bytes]:
         if parser.wants is None:
             return line_pattern(None)
         others = [] if self._forced else self._others(parser)

@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import BinaryIO
 
+from transect.hpc.prefilter import LinePattern
+
 __all__ = ["CLIP", "Line", "Reader", "excerpt", "line_pattern"]
 
 # Longest part of a line that is looked at, in bytes.
@@ -44,13 +46,12 @@ class Line:
     cut: bool = False  # the last line of a file that does not end with a line end
 
 
-def line_pattern(alternatives: list[str] | None) -> re.Pattern[bytes]:
-    """Compile what `Reader` searches for; None stands for every line that is not empty.
-
-    The literal newline in front lets `re` skip from line to line at memory speed.
-    """
-    body = r"(?=[^\n])" if alternatives is None else rf"[ \t]*+(?:{'|'.join(alternatives)})"
-    return re.compile(rf"\n\0?{_TIME}({_LABEL}){body}".encode())
+def line_pattern(alternatives: list[str] | None) -> LinePattern | re.Pattern[bytes]:
+    """Compile what `Reader` searches for; None stands for every line that is not empty."""
+    if alternatives is None:
+        # The literal newline in front lets `re` skip from line to line at memory speed.
+        return re.compile(rf"\n\0?{_TIME}({_LABEL})(?=[^\n])".encode())
+    return LinePattern(rf"\n\x00?{_TIME}({_LABEL})[ \t]*+(?:{'|'.join(alternatives)})")
 
 
 def excerpt(text: str, width: int = 120) -> str:
@@ -75,7 +76,7 @@ class Reader:
     `pattern` may be changed between two calls of `next_line`.
     """
 
-    def __init__(self, stream: BinaryIO, pattern: re.Pattern[bytes]) -> None:
+    def __init__(self, stream: BinaryIO, pattern: LinePattern | re.Pattern[bytes]) -> None:
         self.pattern = pattern
         self.first_line = ""
         self.size = 0

@@ -49,7 +49,8 @@ class Bench:
         benchmark = BENCHMARKS.get(job.cell.benchmark)
         program = _program(job, benchmark)
         if benchmark.prefix_starts_ranks:
-            return ranks(job, benchmark.command(job.cell, job.folder, program, []), "mpi")
+            command = benchmark.command(job.cell, job.folder, program, [])
+            return ranks(job, command, benchmark.rendezvous)
         mpiexec = find_mpiexec(job.bin)
         prefix = mpiexec_prefix(mpiexec) if mpiexec else []
         wrap, variables = job.wrap()

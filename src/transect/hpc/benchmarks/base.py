@@ -27,6 +27,8 @@ class Benchmark(Protocol):
     # Whether `mpiexec` of `command` is to be a launcher that starts all ranks of the cell on all
     # its nodes already, e.g. `["srun", "--nodes=2", "--ntasks=2", "--mpi=pmix"]`.
     prefix_starts_ranks: ClassVar[bool] = False
+    # What those ranks need to find each other, see `transect.launch.rendezvous`.
+    rendezvous: ClassVar[str] = "mpi"
     # The program that has to be on PATH, unless the system file names modules or an image for it.
     program: ClassVar[str | None] = None
     # What `options` of a study may name, each with what it means and its default.

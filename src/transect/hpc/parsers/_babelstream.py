@@ -10,7 +10,7 @@ from transect.hpc.parsers._compute import whole
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, number
 
-__all__ = ["KERNELS", "Output", "Row", "Table", "head", "read", "usage_error"]
+__all__ = ["KERNELS", "MOST_TABLES", "Output", "Row", "Table", "head", "read", "usage_error"]
 
 # Arrays that a kernel moves, as main.cpp counts.
 KERNELS = {"copy": 2, "mul": 2, "add": 3, "triad": 3, "dot": 2, "nstream": 4}
@@ -42,7 +42,7 @@ _USAGE = re.compile(
     r"Unrecognized argument '(--(?:triad-only|nstream-only|mibibytes|gigabytes|numtimes|arraysize"
     r"|float|order|only|megabytes|gibibytes|print-names|run-names))'"
 )
-_MOST_TABLES = 4096
+MOST_TABLES = 4096
 
 
 def head(text: str) -> bool:
@@ -144,7 +144,7 @@ def _read_cut(output: Output, line: Line, text: str) -> None:
 
 
 def _add(output: Output, table: Table) -> None:
-    if len(output.tables) < _MOST_TABLES:
+    if len(output.tables) < MOST_TABLES:
         table.failures, output.failures = output.failures, []
         output.tables.append(table)
 
@@ -163,7 +163,7 @@ def _open(output: Output, line: Line, kernel: str, layout: str) -> Table | None:
         if table.layout == layout and kernel not in table.rows:
             return table
     unit = output.tables[0].unit if output.tables else "MB/s"
-    if len(output.tables) >= _MOST_TABLES or layout == "csv":
+    if len(output.tables) >= MOST_TABLES or layout == "csv":
         return None
     _add(output, Table(line=line.number, layout=layout, unit=unit))
     return output.tables[-1]

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from transect.domain.metrics import Direction
 from transect.hpc.base import LogMetric, Normalised, Parameter, Run, RunStatus
 from transect.hpc.block import Block
-from transect.hpc.parsers._learning import Samples, add_parameter
+from transect.hpc.parsers._learning import Samples, add_parameter, implausible
 from transect.hpc.text import excerpt
-from transect.hpc.values import contradiction, impossible, log_metric, number
+from transect.hpc.values import contradiction, log_metric, number
 
 __all__ = ["HIGHER", "LOWER", "NEUTRAL", "Training", "finish", "hours", "rate_of"]
 
@@ -63,6 +63,8 @@ class Training:
     parameters: dict[str, Parameter] = field(default_factory=dict)
     series: dict[str, Samples] = field(default_factory=dict)
     results: dict[str, LogMetric] = field(default_factory=dict)
+    # Running averages: only the last one becomes a result.
+    running: dict[str, tuple[str, str, Direction, str | None]] = field(default_factory=dict)
     units: dict[str, str] = field(default_factory=dict)  # of DLLogger's metadata
     first_step: Step = ()
     last_step: Step = ()
@@ -88,7 +90,7 @@ class Training:
         if not self.last_step or len(step) != len(self.first_step):
             return bool(self.ended) and self.steps > 0
         return step <= self.first_step < self.last_step or (
-            bool(self.ended) and step < self.last_step
+            bool(self.ended) and step <= self.last_step
         )
 
     def at(self, step: Step, planned: int | None = None, what: str = "steps") -> None:
@@ -180,6 +182,8 @@ def _metrics(training: Training) -> list[LogMetric]:
 
 def finish(block: Block, training: Training) -> Run:
     """Make the run of a training."""
+    for name, latest in training.running.items():
+        training.result(name, *latest)
     variant = next((v for v in _VARIANTS if v in training.variants), "")
     metrics = _metrics(training)
     parameters = dict(training.parameters)
@@ -231,7 +235,7 @@ def _judge(
         return RunStatus.INVALID, training.contradictions[0]
     for one in metrics:
         rate = one.normalised is not None or one.unit.endswith(("/s", "/sec"))
-        if (rate or one.unit in ("s", "ms")) and (why := impossible(one)) is not None:
+        if (rate or one.unit in ("s", "ms")) and (why := implausible(one)) is not None:
             return RunStatus.INVALID, why
     if training.work is not None and (why := contradiction(*training.work)) is not None:
         return RunStatus.INVALID, why

@@ -15,6 +15,7 @@ _FAIRSEQ = re.compile(r"\|\s{1,9}(?:(?:INFO|WARNING)\s\|\s([\w.]{1,80})\s\|\s)?(
 _INNER = re.compile(r"epoch (\d{1,9}):?\s{1,9}(\d{1,12}) / (\d{1,12})\s(.*)$")
 _EPOCH = re.compile(r"epoch (\d{1,9}) \| (.*)$")
 _DONE = re.compile(rf"done training in ({NUMBER}) seconds")
+_UPDATES = re.compile(r'"num_updates": "?(\d{1,12})\b')
 _WORLD = re.compile(r"training on (\d{1,9}) (?:GPUs|devices|TPUs|CPUs)")
 _TOKENS = re.compile(
     r"max tokens per (?:GPU|device) = (\S{1,20}) and max sentences per \w+ = (\S{1,20})"
@@ -37,7 +38,9 @@ _FAIRSEQ_KEPT = (
     "bleu",
 )
 _ITERATION = re.compile(r"(?:==> )?iteration\s{1,9}(\d{1,12})/\s{0,9}(\d{1,12}) \|(.*)$")
-_MEGATRON_CELL = re.compile(rf"([A-Za-z][\w ()\-/.]{{0,60}}?)\s?:?\s{{1,12}}({NUMBER})%?$")
+_MEGATRON_CELL = re.compile(
+    rf"([A-Za-z][\w ()\-/.]{{0,60}}?)\s?:?\s{{1,12}}({NUMBER}|NAN|-?INF)%?$"
+)
 _VALIDATION = re.compile(r"validation loss at iteration (\d{1,12})\s?(?:on [\w ]{1,40})?\|(.*)$")
 _VALIDATED = re.compile(rf"([\w ]{{1,40}}?) (?:value|PPL): ({NUMBER})")
 _MEGATRON_WORLD = re.compile(r"([\w\-]{1,40}(?: [\w\-]{1,40})?) size: (\d{1,9})")
@@ -64,6 +67,9 @@ def torch_step(text: str) -> tuple[int, ...] | None:
         return (int(found[1]),)
     if (found := _TIMER.match(text)) is not None:
         return (int(found[2] or found[4]),)
+    if text.startswith('{"epoch":') or "| train_inner | {" in text[:60]:
+        found = _UPDATES.search(text)
+        return (int(found[1]),) if found is not None else None
     if text.startswith("|") and (outer := _FAIRSEQ.match(text)) is not None:
         found = _INNER.match(outer[2])
         return (int(found[1]), int(found[2])) if found is not None else None
@@ -132,10 +138,11 @@ def _fairseq_values(
     values = {key: value for key, value in pairs if key in ("wps", "wpb", "ups")}
     if len(values) == 3 and len(values["ups"].strip("0.")) >= 2:
         words, batch, updates = (number(values[key]) or 0.0 for key in ("wps", "wpb", "ups"))
-        if words > 0 and batch > 0 and not 0.5 < words / (batch * updates) < 2:
+        implied = batch * updates
+        if words > 0 and implied > 0 and not 0.5 < words / implied < 2:
             why = (
                 f"wps is {values['wps']}, but wpb {values['wpb']} times ups {values['ups']}"
-                f" is {batch * updates:.6g}"
+                f" is {implied:.6g}"
             )
             training.contradictions = [*training.contradictions[:4], why]
 
@@ -204,7 +211,7 @@ def read_deepspeed(training: Training, text: str) -> bool:
             elif name == "CurrSamplesPerSec":
                 training.point(name, value, "1/s", HIGHER)
             else:
-                training.result(name, value, "1/s", HIGHER, "samples_per_second")
+                training.running[name] = (value, "1/s", HIGHER, "samples_per_second")
         elif name in ("MemAllocated", "MaxMemAllocated"):
             training.point(name, value, "GB", NEUTRAL)
     return True

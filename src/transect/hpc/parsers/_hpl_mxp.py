@@ -62,6 +62,7 @@ class Test:
     phases: dict[str, str] = field(default_factory=dict)
     threshold: str = ""
     residual: str = ""
+    step: str = ""  # the residual of a step of the refinement
     backward: str = ""
     verdict: str = ""
     begun: bool = False
@@ -116,7 +117,7 @@ def read(log: Log, test: Test, line: Line, text: str) -> None:
     if text.startswith("Backward error "):
         test.verdict = "PASSED" if "DID NOT PASS" not in text else "FAILED"
         test.ended = True
-    elif _STOPS.match(text):
+    elif _STOPS.match(text) and len(log.stops) < 5:
         log.stops.append(excerpt(text))
     elif " warmup " in text and text.startswith(("tile ", "2dbc ")):
         log.warmup = True
@@ -190,6 +191,7 @@ def _score(log: Log, test: Test, found: re.Match[str]) -> None:
 
 def _check(log: Log, test: Test, found: re.Match[str]) -> None:
     test.verdict, test.ended = found[1], True
+    test.residual = test.residual or test.step
 
 
 _HANDLERS: tuple[tuple[re.Pattern[str], Callable[[Log, Test, re.Match[str]], None]], ...] = (
@@ -211,5 +213,5 @@ _HANDLERS: tuple[tuple[re.Pattern[str], Callable[[Log, Test, re.Match[str]], Non
     (_ROW, _row),
     (_SCORE, _score),
     (_CHECK, _check),
-    (_REFINED, lambda _, t, f: setattr(t, "residual", f[1])),
+    (_REFINED, lambda _, t, f: setattr(t, "step", f[1])),
 )

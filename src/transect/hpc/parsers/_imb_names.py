@@ -30,8 +30,7 @@ _KNOWN = re.compile(
 # Messages of one size that count as throughput in one time (IMB user guide, "Benchmark
 # Definitions"): name -> scale_bw.
 _SCALE = {
-    "pingpong": 1, "pingponganysource": 1, "pingpongspecificsource": 1, "pingping": 1,
-    "pingpinganysource": 1, "pingpingspecificsource": 1, "sendrecv": 2, "exchange": 4,
+    "pingpong": 1, "pingponganysource": 1, "pingpongspecificsource": 1, "sendrecv": 2, "exchange": 4,
 }  # fmt: skip
 _TOKENS = frozenset(
     {

@@ -80,6 +80,10 @@ class Outcome:
         """Tell whether anything was read."""
         return bool(self.headed or self.phases or self.scores or self.facts)
 
+    def complain(self, *texts: str) -> None:
+        """Keep what the log says against the whole run: the first few."""
+        self.invalid = [*self.invalid, *texts][:5]
+
     def found(self, names: tuple[str, ...]) -> dict[str, Phase]:
         """Return the phases of `names` that have a value: bash writes `_` for `-`."""
         by_name = {core(name): phase for name, phase in self.phases.items()}

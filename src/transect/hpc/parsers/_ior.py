@@ -12,7 +12,7 @@ from transect.hpc.values import number
 __all__ = ["Group", "Session", "Test", "contradicted", "not_a_number"]
 
 _MEBI = 1 << 20
-_KEPT = 1000  # repetitions whose bytes and times are checked, and kept as samples
+_KEPT = 500  # repetitions whose bytes and times are checked, and kept as samples
 _SLACK = 1e-3
 
 
@@ -124,23 +124,27 @@ def not_a_number(test: Test) -> str | None:
     return None
 
 
-def contradicted(test: Test) -> str | None:
-    """Compare bandwidths with bytes over time, and the summary with the repetitions."""
+def contradicted(test: Test, command: str) -> str | None:
+    """Compare bandwidths with bytes over time, and the summary with the repetitions.
+
+    A deadline, now or when the file was written, makes the bytes others than those announced.
+    """
+    deadline = bool(test.options.get("stonewallingTime")) or "stoneWalling" in command
     for operation, group in test.groups.items():
         for row in group.rows:
-            if (why := _row(test, row)) is not None:
+            if (why := _row(test, row, deadline)) is not None:
                 return f"{operation}: {why}"
     for operation in test.operations():
-        if (why := _summary(test, operation)) is not None:
+        if (why := _summary(test, operation, deadline)) is not None:
             return f"{operation}: {why}"
     return None
 
 
-def _row(test: Test, row: tuple[str, str, str]) -> str | None:
+def _row(test: Test, row: tuple[str, str, str], deadline: bool) -> str | None:
     bandwidth, total_s, block_kib = row
     rate, time = span(bandwidth), span(total_s)
-    stonewalled = bool(test.options.get("stonewallingTime")) and not test.moved
-    if rate is None or time is None or time[1] <= 0 or stonewalled:
+    unknown = deadline and not test.moved
+    if rate is None or time is None or time[1] <= 0 or unknown:
         return None
     expected = test.expected_bytes(block_kib)
     sizes = [*([expected] if expected else []), *((float(b), float(b)) for b in test.moved)]
@@ -161,9 +165,11 @@ def _row(test: Test, row: tuple[str, str, str]) -> str | None:
     )
 
 
-def _summary(test: Test, operation: str) -> str | None:
+def _summary(test: Test, operation: str, deadline: bool) -> str | None:
     cells, group = test.summary.get(operation, {}), test.groups.get(operation)
     most, least, mean = (span(cells.get(key, "")) for key in ("max", "min", "mean"))
+    repetitions = cells.get("reps") or str(test.options.get("repetitions", ""))
+    whole = group is not None and not group.broken and str(group.count) == repetitions
     if operation in test.maxima:
         mib, mb = test.maxima[operation]
         one, other = span(mib), span(mb)
@@ -171,14 +177,16 @@ def _summary(test: Test, operation: str) -> str | None:
             return f"Max {mib} MiB/sec is not {mb} MB/sec"
         if one and most and apart(one, most, 1e-6):
             return f"Max {mib} MiB/sec, but the summary has {cells['max']}"
-        if one and group and group.best and apart(one, span(group.best) or one, 1e-6):
+        if one and whole and group and group.best and apart(one, span(group.best) or one, 1e-6):
             return f"Max {mib} MiB/sec, but the best repetition has {group.best}"
     if most and least and mean:
         if least[0] > most[1] or apart((least[0], most[1]), mean, 1e-6):
             return f"the mean {cells['mean']} is not between {cells['min']} and {cells['max']}"
-        if (why := _summary_time(test, cells, (least[0], most[1]))) is not None:
+        if (
+            why := _summary_time(deadline or bool(test.moved), cells, (least[0], most[1]))
+        ) is not None:
             return why
-    if group is None or group.broken or str(group.count) != cells.get("reps", ""):
+    if group is None or not whole:
         return None
     pairs = (("max", most, span(group.best)), ("min", least, span(group.worst)))
     for name, printed, found in (*pairs, ("mean", mean, group.mean())):
@@ -188,13 +196,12 @@ def _summary(test: Test, operation: str) -> str | None:
     return None
 
 
-def _summary_time(test: Test, cells: dict[str, str], between: Span) -> str | None:
+def _summary_time(deadline: bool, cells: dict[str, str], between: Span) -> str | None:
     """Compare the mean time with the size: their quotient is the harmonic mean bandwidth."""
     time, size = span(cells.get("mean_s", "")), span(cells.get("aggs", ""))
-    stonewalled = bool(test.options.get("stonewallingTime") or test.moved)
     if time is None or size is None or time[0] <= 0:
         return None
-    if stonewalled and cells.get("reps") != "1":
+    if deadline and cells.get("reps") != "1":
         return None
     unit = 1.0 if cells.get("aggs_unit", "MiB") == "MiB" else float(_MEBI)
     implied = size[0] / unit / time[1], size[1] / unit / time[0]

@@ -90,7 +90,11 @@ def judge(
         if stop:
             return RunStatus.FAILED, f"{missing}: {stop}"
         return RunStatus.TRUNCATED, f"{missing}: the log ends with: {block.last_words()}"
-    why = not_a_number(test) or first_impossible(metrics_of(test)) or contradicted(test)
+    why = (
+        not_a_number(test)
+        or first_impossible(metrics_of(test))
+        or contradicted(test, session.facts.get("command", ""))
+    )
     return (RunStatus.INVALID, why) if why else (RunStatus.OK, "")
 
 
@@ -99,6 +103,9 @@ def _missing(session: Session, test: Test, last: bool) -> str | None:
     if session.form == "csv":
         return None
     lacking = [op for op in test.groups if op not in test.summary]
+    if session.version.startswith("2.") and not test.groups:
+        lacking = [op for op in test.summary if op not in test.maxima]  # which come after it
+        return f"no line 'Max {lacking[0].title()}'" if lacking else None
     if not lacking:
         return None
     # The summary stands at the very end; without it a later test tells that this one was whole.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 from transect.domain.metrics import Direction
 from transect.hpc.base import LogMetric, Parameter, Series
 from transect.hpc.text import excerpt
-from transect.hpc.values import log_metric, number
+from transect.hpc.values import LIMITS, impossible, log_metric, number
 
 __all__ = [
     "ERRORS",
@@ -20,6 +19,7 @@ __all__ = [
     "Samples",
     "add_parameter",
     "first_objects",
+    "implausible",
     "is_error",
     "literal",
     "without_prefix",
@@ -34,6 +34,7 @@ LOGGED = (
     r"|-[ \t](?:INFO|WARNING)[ \t]-[ \t](?:[\w.]{1,60}[ \t]-[ \t]{1,9})?"
     r"|\d\d/\d\d/\d{4} \d\d:\d\d:\d\d[ \t]-[ \t](?:INFO|WARNING)[ \t]-[ \t]"
     r"(?:[\w.]{1,60}[ \t]-[ \t]{1,9})?"
+    r"|\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[,.]\d{1,9})?Z?[ \t]{1,9}"
     r"|\[\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[,.]\d{1,9})?\][ \t]{0,9}"
     r"|\[(?:INFO|WARNING)(?:\|[^\]\n]{1,80})?\][ \t](?:\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}[ \t])?"
     r"(?:>>[ \t]{0,9})?"
@@ -89,6 +90,13 @@ def first_objects(text: str, place: int) -> list[dict[str, Any]]:
     except (ValueError, RecursionError):
         return []
     return [found] if isinstance(found, dict) else []
+
+
+def implausible(one: LogMetric) -> str | None:
+    """Like `impossible`; times and rates without a limit in the registry are not negative."""
+    if one.value < 0 and one.normalised is not None and one.normalised.name not in LIMITS:
+        return f"{one.name} = {one.printed} {one.unit} is negative"
+    return impossible(one)
 
 
 def literal(value: object) -> Parameter | None:
@@ -173,8 +181,7 @@ class Samples:
             return [f"{name}: the first {len(self.kept)} of {self.count} values are kept"]
         return []
 
-    def mean_and_deviation(self) -> tuple[float, float]:
-        """Return mean and population standard deviation, as numpy's `std` computes it."""
-        values = [value for value, _ in self.kept]
-        mean = math.fsum(values) / len(values)
-        return mean, math.sqrt(math.fsum((v - mean) ** 2 for v in values) / len(values))
+    def mean(self, start: int = 0) -> float:
+        """Return the mean of the kept values from `start` on; there must be one."""
+        values = [value for value, _ in self.kept[start:]]
+        return sum(value / len(values) for value in values)  # the sum itself may be infinite

@@ -97,6 +97,7 @@ class Section:
     columns: tuple[str, ...] = ()
     results: list[Result] = field(default_factory=list)
     checked: dict[tuple[str, str], bool] = field(default_factory=dict)
+    done: int = 0  # results, those that were handed over included
     skipped: int = 0
     selected: int = 0
     stops: list[str] = field(default_factory=list)
@@ -147,8 +148,8 @@ def read(section: Section, line: Line, text: str) -> None:
 
 
 def _add(section: Section, result: Result) -> None:
-    if len(section.results) < _MOST_RESULTS:
-        section.results.append(result)
+    section.results.append(result)
+    section.done += 1
 
 
 def _v1(section: Section, line: Line, found: re.Match[str]) -> None:

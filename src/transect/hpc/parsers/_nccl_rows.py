@@ -142,8 +142,10 @@ def row(text: str, columns: list[str]) -> Row | None:
     columns = [name for name in columns if name != "timestamp"]
     first = next(i for i, name in enumerate(columns) if name in _TIMES)
     stats = columns[first:]
+    if len(cells) < len(stats) + 3:
+        return None
     lead = cells[: len(cells) - len(stats)]
-    if not 3 <= len(lead) <= max(first, 5) or not (lead[0].isdecimal() and lead[1].isdecimal()):
+    if len(lead) > max(first, 5) or not (lead[0].isdecimal() and lead[1].isdecimal()):
         return None
     if len(lead[0]) > 19 or len(lead[1]) > 19 or not lead[0].isascii() or not lead[1].isascii():
         return None

@@ -85,6 +85,8 @@ _UP, _DOWN = Direction.HIGHER, Direction.LOWER
 
 def read_title(text: str) -> Title | None:
     """Read `# OSU MPI-CUDA Latency Test v5.8` and its kin."""
+    if "OSU" not in text[:16] and "OMB" not in text[:16]:
+        return None
     found = _TITLE.match(text)
     if found is None:
         return None

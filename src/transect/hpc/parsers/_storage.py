@@ -22,7 +22,7 @@ _POWERS = {"K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
 def span(printed: str) -> Span | None:
     """Return the interval of one unit of the last digit around a number, None for no number.
 
-    Programs round or cut; a number without decimals that counts something is passed as `exact`.
+    Programs round or cut, and a log does not say which.
     """
     try:
         exact = Decimal(printed)

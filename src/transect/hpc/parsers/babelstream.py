@@ -14,7 +14,16 @@ from decimal import Decimal, InvalidOperation
 from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Run, RunStatus
 from transect.hpc.block import Block
-from transect.hpc.parsers._babelstream import KERNELS, Output, Row, Table, head, read, usage_error
+from transect.hpc.parsers._babelstream import (
+    KERNELS,
+    MOST_TABLES,
+    Output,
+    Row,
+    Table,
+    head,
+    read,
+    usage_error,
+)
 from transect.hpc.parsers._compute import first_impossible, whole
 from transect.hpc.text import Line
 from transect.hpc.values import UNITS, contradiction, log_metric, number
@@ -23,6 +32,7 @@ __all__ = ["BabelStream"]
 
 _UNIT = r"[KMGT]i?B(?:ytes)?/s(?:ec)?"
 _FIRST = ("copy", "mul", "add", "triad")
+_MOST_RANKS = 65_536
 _WIDTHS = {"double": 8, "float": 4}
 
 
@@ -61,11 +71,13 @@ class BabelStream(Parser):
         """Yield a run per table. Tables of labelled ranks are kept apart."""
         outputs: dict[int | None, Output] = {}
         for line in block:
-            output = outputs.setdefault(line.rank, Output(line=line.number))
+            rank = line.rank if len(outputs) < _MOST_RANKS or line.rank in outputs else None
+            output = outputs.get(rank)
             text = line.text.strip()
-            if _next(output, text):
-                yield from _close(block, output)
-                output = outputs[line.rank] = Output(line=line.number)
+            if output is None or _next(output, text) or len(output.tables) >= MOST_TABLES:
+                if output is not None:
+                    yield from _close(block, output)
+                output = outputs[rank] = Output(line=line.number)
             read(output, line, text)
         for output in outputs.values():
             yield from _close(block, output)
@@ -236,6 +248,8 @@ def _contradicted(output: Output, kernel: str, row: Row) -> str | None:
         Decimal(row.fastest)
     except InvalidOperation:
         return None
-    middle = math.fsum(moved) / 2
-    said = [contradiction(one / factor, row.rate, row.fastest, row.unit) for one in (*moved, middle)]  # fmt: skip
-    return f"{kernel}: {said[2]}" if all(said) else None
+    said = None
+    for one in (math.fsum(moved) / 2, *moved):
+        if (said := contradiction(one / factor, row.rate, row.fastest, row.unit)) is None:
+            return None
+    return f"{kernel}: {said}"

@@ -214,6 +214,9 @@ def _metrics(training: _Training) -> tuple[list[LogMetric], list[str]]:
 def _judge(block: Block, training: _Training, metrics: list[LogMetric]) -> tuple[RunStatus, str]:
     if training.bad:
         return RunStatus.INVALID, f"no number: {training.bad[0]}"
+    for name, printed, _ in training.metrics:
+        if number(printed) is None:
+            return RunStatus.INVALID, f"{name} is {printed}"
     for one in metrics:
         if one.unit == "%" and not 0.0 <= one.value <= 100.0:
             return RunStatus.INVALID, f"{one.name} = {one.printed} % is not within [0, 100]"

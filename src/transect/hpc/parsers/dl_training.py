@@ -60,7 +60,7 @@ _BODY = (
     r"|global_step/sec: \d|examples/sec: \d|loss = [\d.eE+\-nainf]{1,30}, step = \d"
     r"|Loss for final step: |Training for \d{1,12} steps \(|Throughput Average \([a-z]{1,20}/sec\)"
     r"|TimeHistory: [\d.]{1,20} seconds, |BenchmarkMetric: \{'global step'"
-    r"|\| {1,9}(?:INFO \| [\w.]{1,60} \| )?(?:epoch \d{1,9}:? {1,9}(?:\d{1,12} / \d|\| )|done training in )"
+    r"|\| {1,9}(?:INFO \| [\w.]{1,60} \| )?(?:epoch \d{1,9}:? {1,9}(?:\d{1,12} / \d|\| )|done training in |training on \d{1,9} (?:GPUs|devices|TPUs))"
     r"|\| INFO \| (?:train|train_inner|valid) \| \{\"epoch\": |\{\"epoch\": \d{1,9}, \"(?:update|loss|train_loss)\":"
     r"|(?:==> )?iteration {1,9}\d{1,12}/ {0,9}\d{1,12} \||using world size: \d{1,9}, data-parallel"
     r"|epoch=\d{1,9}/micro_step=\d|\d{1,9}/\d{1,12}, SamplesPerSec="

@@ -77,7 +77,7 @@ class Graph500(Parser):
     benchmark = "graph500"
     description = "Graph500: summaries of the reference versions 2 and 3, BFS and SSSP"
     starts = (
-        r"SCALE:[ \t]+\d",
+        r"SCALE:[ \t]+\d{1,2}[ \t]*(?=[\r\n]|\Z)",
         r"graph_generation:[ \t]+\d",
         r"(?:(?:bfs|sssp)[ \t_]+)?(?:min|median|harmonic_mean)_TEPS:",
         r"No results printed for invalid run",
@@ -93,6 +93,10 @@ class Graph500(Parser):
         r"[Vv]alidation ",
         *STOPS,
     )
+
+    def sniff(self, line: Line) -> bool:
+        """Refuse an indented `SCALE: 2`: a key of some configuration."""
+        return not line.text.startswith((" SCALE", "  ", "\t"))
 
     def parse(self, block: Block) -> Iterator[Run]:
         """Yield a run per summary."""

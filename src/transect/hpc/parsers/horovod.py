@@ -218,16 +218,14 @@ def _contradicted(output: _Output) -> str | None:
     kept, mean = output.iterations, output.each[2]
     if kept.count < 2 or kept.count > len(kept.kept) or output.ranks > 1:
         return None
-    measured, _ = kept.mean_and_deviation()
+    measured = kept.mean()
     if not _near(mean, measured) and not _leaves_first_out(output):
         return f"the mean is {mean}, but its {kept.count} iterations have {measured:.6g}"
     return None
 
 
 def _leaves_first_out(output: _Output) -> bool:
-    kept = output.iterations.kept
-    if output.each is None or len(kept) < 3 or output.iterations.count > len(kept):
+    kept = output.iterations
+    if output.each is None or len(kept.kept) < 3 or kept.count > len(kept.kept):
         return False
-    if _near(output.each[2], math.fsum(v for v, _ in kept) / len(kept)):
-        return False
-    return _near(output.each[2], math.fsum(v for v, _ in kept[1:]) / (len(kept) - 1))
+    return not _near(output.each[2], kept.mean()) and _near(output.each[2], kept.mean(1))

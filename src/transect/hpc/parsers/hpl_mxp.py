@@ -84,7 +84,7 @@ class HplMxp(Parser):
                 yield from self._close(block, log, test)
                 test = Test(line=line.number)
             read(log, test, line, text)
-            test.begun = test.begun or bool(test.rate or test.phases or test.shape)
+            test.begun = test.begun or bool(test.rate or test.phases or test.shape or test.step)
         yield from self._close(block, log, test)
         yield from self._missing(block, log)
 

@@ -185,7 +185,7 @@ def _finish(block: Block, output: Output) -> Iterator[Run]:
         yield last
     missing = [one for one in suite.listed if one.lower() not in suite.seen]
     if (last is None and suite.part) or (missing and not suite.ended):
-        trouble = block.take_trouble()
+        trouble = "; ".join(output.table.stops) if output.table else block.take_trouble()
         if last is not None and last.status in (RunStatus.FAILED, RunStatus.TRUNCATED):
             last.warnings.append(f"never came to {excerpt(', '.join(missing))}")
             return

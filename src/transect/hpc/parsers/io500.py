@@ -11,15 +11,7 @@ from collections.abc import Iterator
 from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, LogMetric, Normalised, Parser, Run, RunStatus
 from transect.hpc.block import Block
-from transect.hpc.parsers._io500 import (
-    BANDWIDTH,
-    METADATA,
-    Outcome,
-    Phase,
-    Score,
-    core,
-    wrong,
-)
+from transect.hpc.parsers._io500 import BANDWIDTH, METADATA, Outcome, Phase, Score, core, wrong
 from transect.hpc.parsers._storage import first_impossible
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, log_metric, number
@@ -43,7 +35,7 @@ _PROCS = re.compile(r"procs\s*= ?(\d{1,10})$")
 _INVALID = re.compile(r"(?:; )?ERROR[ \t]+(?:INVALID\b|Runtime of phase)")
 _FATAL = re.compile(r"FATAL \(|Error: the benchmark returned|; ERROR|ERROR ")
 _UNITS = {"kiops": "kIOPS", "IOPS": "1/s", "iops": "1/s"}
-_RUN_FACTS = ("procs", "config-hash", "result-dir", "mode", "hash")
+_RUN_FACTS = ("procs", "config-hash", "result-dir", "mode")
 _MOST = 100  # phases; an IO500 run has about twenty
 
 
@@ -140,7 +132,7 @@ def _read_result(outcome: Outcome, found: re.Match[str]) -> None:
     if tag == "RESULT-invalid" or "[INVALID]" in rest:
         phase.invalid = "the log marks it as invalid"
         outcome.pending.clear()
-    outcome.invalid += outcome.pending
+    outcome.complain(*outcome.pending)
     outcome.pending.clear()
     before = outcome.phases.get(name)
     if before is not None and before.value and (before.value, before.time_s) != (value, time_s):
@@ -156,14 +148,14 @@ def _read_score(outcome: Outcome, line: Line, found: re.Match[str]) -> None:
     if line.cut and len(total.partition(".")[2]) < len(metadata.partition(".")[2]):
         return
     invalid = bool(mark) or "[" in rest
-    outcome.invalid += outcome.pending
+    outcome.complain(*outcome.pending)
     outcome.pending.clear()
     outcome.form = outcome.form or "C summary"
     outcome.scores[name] = Score(
         bandwidth=bandwidth, metadata=metadata, total=total, unit=unit, invalid=invalid
     )
     if invalid and name == "SCORE":
-        outcome.invalid.append(excerpt(found[0]))
+        outcome.complain(excerpt(found[0]))
     outcome.ended = name == "SCOREX" or outcome.facts.get("mode") != "extended"
 
 
@@ -176,8 +168,8 @@ def _read_mark(outcome: Outcome, text: str) -> None:
         phase.invalid = excerpt(text)
     elif outcome.form != "C result.txt":
         outcome.pending = [*outcome.pending[:3], excerpt(text)]
-    elif len(outcome.invalid) < 5:
-        outcome.invalid.append(excerpt(text))
+    else:
+        outcome.complain(excerpt(text))
 
 
 def _read_pair(outcome: Outcome, key: str, value: str) -> None:
@@ -189,6 +181,7 @@ def _read_pair(outcome: Outcome, key: str, value: str) -> None:
     elif name in ("SCORE", "SCOREX"):
         score = outcome.scores.setdefault(name, Score())
         if key == "hash":
+            outcome.facts.setdefault("hash", excerpt(value))
             extended = outcome.facts.get("mode") == "extended"
             outcome.ended = score.whole() and (name == "SCOREX" or not extended)
             return
@@ -199,7 +192,7 @@ def _read_pair(outcome: Outcome, key: str, value: str) -> None:
         if "[INVALID]" in value:
             score.invalid = True
             if name == "SCORE":
-                outcome.invalid.append(excerpt(f"SCORE = {value}"))
+                outcome.complain(excerpt(f"SCORE = {value}"))
     elif name and name != "run":
         phase = outcome.phases.setdefault(name, Phase())
         if key == "score":

@@ -60,7 +60,7 @@ _OLD = [
     "total(s)", "iter",
 ]  # fmt: skip
 _NEW = [*_OLD[:2], "IOPS", "Latency(s)", *_OLD[2:]]
-_MOST_TESTS = 1000
+_MOST_TESTS = 200
 
 
 @PARSERS.register("ior")
@@ -101,7 +101,11 @@ class Ior(Parser):
         for line in block:
             text = line.text.strip()
             begins = _BANNER.match(text) or _JSON.match(text)
-            if (begins and _begun(session)) or len(session.tests) > _MOST_TESTS:
+            if (
+                _repeats(session.tests[-1], text)
+                or (begins and _begun(session))
+                or len(session.tests) > _MOST_TESTS
+            ):
                 yield from self._close(block, session, reader)
                 session, reader = _session(line.number), None
             if _JSON.match(text):
@@ -140,6 +144,13 @@ class Ior(Parser):
 
 def _session(line: int) -> Session:
     return Session(line=line, tests=[Test(line=line)])
+
+
+def _repeats(test: Test, text: str) -> bool:
+    """Tell whether a table begins that the test has: the head of another run is lost."""
+    if text.startswith("access"):
+        return "bw(MiB/s)" in text and bool(test.groups)
+    return text.startswith("Operation") and bool(test.summary)
 
 
 def _begun(session: Session) -> bool:

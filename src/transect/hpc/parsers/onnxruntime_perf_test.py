@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, LogMetric, Normalised, Parameter, Parser, Run, RunStatus
 from transect.hpc.block import Block
-from transect.hpc.parsers._learning import ERRORS, is_error
+from transect.hpc.parsers._learning import ERRORS, implausible, is_error
 from transect.hpc.text import Line, excerpt
-from transect.hpc.values import NUMBER, contradiction, impossible, log_metric, number
+from transect.hpc.values import NUMBER, contradiction, log_metric, number
 
 __all__ = ["OnnxruntimePerfTest"]
 
@@ -222,7 +222,7 @@ def _judge(block: Block, output: _Output, metrics: list[LogMetric]) -> tuple[Run
         if number(printed) is None:
             return RunStatus.INVALID, f"{name} is {printed}"
     for one in metrics:
-        if (why := impossible(one)) is not None:
+        if (why := implausible(one)) is not None:
             return RunStatus.INVALID, why
     memory = output.value("peak_working_set")
     if memory is not None and memory > _MEMORY_LIMIT:

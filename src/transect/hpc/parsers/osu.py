@@ -56,7 +56,7 @@ class _Table:
     columns: list[str] = field(default_factory=list)
     width: int = 0
     rows: list[list[str]] = field(default_factory=list)
-    more: int = 0  # rows beyond those that are kept
+    more: int = 0
     stops: list[str] = field(default_factory=list)  # since the last row
     bad: str = ""
     cut: bool = False
@@ -107,15 +107,14 @@ class Osu(Parser):
             tables = open_tables.get(rank)
             if tables is None:
                 if len(open_tables) >= MOST_OPEN:
-                    for table in open_tables.pop(next(iter(open_tables))):
+                    for table in filter(_begun, open_tables.pop(next(iter(open_tables)))):
                         yield _close(block, table, reached)
                 tables = open_tables[rank] = [_Table(line=line.number)]
             title = names.read_title(text)
             done = _starts_new(tables, text, title)
             if done:
-                for table in tables:
-                    if _begun(table):
-                        yield _close(block, table, reached)
+                for table in filter(_begun, tables):
+                    yield _close(block, table, reached)
                 tables[:] = [_Table(line=line.number)]
             elif title is not None and tables[-1].title is not None and len(tables) < MOST_TOGETHER:
                 tables.append(_Table(line=line.number))
@@ -207,13 +206,13 @@ def _close(block: Block, table: _Table, reached: dict[tuple[str, str], int]) -> 
     title = table.title or names.UNTITLED
     test = title.test or names.guess(table.columns)
     metrics: list[LogMetric] = []
-    problem = table.bad or _problem(table, test, metrics)
+    problem = _problem(table, test, metrics) or table.bad
     status, reason = _judge(block, table, test, problem, reached)
     parameters: dict[str, Parameter] = {"test": test, **table.facts}
     if status is RunStatus.OK and len(table.rows) > 0 and table.keyed() and len(reached) < 1000:
         key = (title.variant, test)
         reached[key] = max(reached.get(key, 0), table.last())
-    warnings = list(table.warnings)
+    warnings = table.warnings
     if table.more:
         warnings.append(f"{table.more} rows beyond the first {MOST_ROWS} are not kept")
     if table.title is None:
@@ -263,9 +262,11 @@ def _problem(table: _Table, test: str, metrics: list[LogMetric]) -> str:
     if table.result:
         low, high, mean, unit = table.result
         for name, printed in (("avg_time", mean), ("min_time", low), ("max_time", high)):
-            registered = "benchmark_time" if name == "avg_time" else None
-            column = Column(name=name, unit=unit, direction=Direction.LOWER, registered=registered)
-            if (one := cell_metric(column, printed)) is not None:
+            made = Column(
+                name=name, unit=unit, direction=Direction.LOWER,
+                registered="benchmark_time" if name == "avg_time" else None,
+            )  # fmt: skip
+            if (one := cell_metric(made, printed)) is not None:
                 metrics.append(one)
         return "" if between(low, mean, high) else f"avg {mean} is not between {low} and {high}"
     known = [names.column(name, test) for name in table.columns]
@@ -279,8 +280,7 @@ def _problem(table: _Table, test: str, metrics: list[LogMetric]) -> str:
                 problem = problem or f"{where}: validation failed"
             if column is None or not is_number(printed):
                 continue
-            one = cell_metric(column, printed, size=size, phase=phase)
-            if one is None:
+            if (one := cell_metric(column, printed, size=size, phase=phase)) is None:
                 problem = problem or f"{where}: {label} is {printed}"
                 continue
             metrics.append(one)
@@ -292,8 +292,8 @@ def _problem(table: _Table, test: str, metrics: list[LogMetric]) -> str:
             problem = f"{where}: {why}"
     if table.rows and metrics and not nonzero:
         problem = problem or "every value is zero"
-    smallest = next((m for m in metrics if m.size is not None and m.size <= 8), None)
-    if smallest is not None and test in names.LATENCY and smallest.unit == "us":
+    smallest = next((m for m in metrics if m.size is not None), None)
+    if smallest is not None and (smallest.size or 0) <= 8 and test in names.LATENCY:
         extra = cell_metric(LATENCY, smallest.printed, size=smallest.size)
         metrics += [extra] if extra else []
     return problem

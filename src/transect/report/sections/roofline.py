@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from transect.analysis.bounds import Rate
+from transect.analysis.bounds import Bound, Rate
 from transect.analysis.groups import group_labels
+from transect.analysis.hardware import benchmark_values
 from transect.analysis.network import communications, network_fits
 from transect.analysis.roofline import RooflinePoint, roofline_points
 from transect.domain.cell import Cell
@@ -21,6 +22,7 @@ __all__ = ["roofline_section"]
 
 _ROOF = Style(MUTED, "square", (5, 3))
 _MOST_ROWS = 16
+_CLIP = 160
 _STAGES = (("train", "Training", "step"), ("infer", "Inference", "run"))
 
 _COUNTS = (
@@ -131,7 +133,8 @@ def _chart(
         alt="FLOP/s over arithmetic intensity, below the roof.",
         legend=[*legend([("roof", _ROOF)], symbol=False), *legend(items, line=False)],
         note=f"Slope {quantity(bandwidth, 'B/s')} ({_source(bound.bandwidth)}), roof "
-        f"{quantity(peak, 'FLOP/s')} ({_source(bound.flops)}). Nearest: {said}{over}.",
+        f"{quantity(peak, 'FLOP/s')} ({_source(bound.flops)}). Nearest: {said}{over}."
+        f"{_warnings(context, bound)}",
         table=Table(
             columns=[Column("Cell"), Column("Intensity (FLOP/B)", numeric=True),
                      Column(f"Achieved ({scale.unit})", numeric=True),
@@ -143,6 +146,15 @@ def _chart(
 
 def _source(rate: Rate) -> str:
     return clean(f"{rate.benchmark}, {rate.label}" if rate.label else rate.benchmark)
+
+
+def _warnings(context: Context, bound: Bound) -> str:
+    """Repeat what the benchmarks behind a roof said against themselves."""
+    cells = {bound.flops.cell_id, bound.bandwidth.cell_id}
+    found: dict[str, None] = {}
+    for value in benchmark_values(r for r in context.records if r.cell_id in cells):
+        found |= dict.fromkeys(value.warnings if value.valid else ())
+    return "".join(f" Warning: {' '.join(clean(one).split())[:_CLIP]}." for one in list(found)[:2])
 
 
 def _operations(values: Sequence[float]) -> Scale:

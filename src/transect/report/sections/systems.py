@@ -61,9 +61,9 @@ def _with(value: BenchmarkValue) -> str:
     keys = [*(key for key in _FIRST if key in own), *(key for key in own if key not in _FIRST)]
     parts = [
         f"{key}={own[key]}" for key in keys
-        if isinstance(own[key], (int, float, str)) and len(str(own[key])) <= 24
+        if isinstance(own[key], (int, float, str)) and len(str(own[key])) <= 16
     ]  # fmt: skip
-    return _clip(", ".join(parts[:8])) or "–"
+    return _clip(", ".join(parts[:6])) or "–"
 
 
 def systems_blocks(values: Sequence[BenchmarkValue]) -> list[Block]:
@@ -80,7 +80,9 @@ def systems_blocks(values: Sequence[BenchmarkValue]) -> list[Block]:
             for value in one.values
         ]
         name = _title(first.benchmark, "", first.name.replace("_", " "))
-        blocks.append(Prose(f"{name}: {names(each)} are not compared. {one.barrier.reason}."))
+        blocks.append(
+            Prose(f"{name}: {names(each)} are not compared. {one.barrier.reason}.", quiet=True)
+        )
     if len(refused) > _MOST_REFUSALS:
         rest = len(refused) - _MOST_REFUSALS
         blocks.append(Prose(f"{count(rest, 'comparison')} more of this kind refused.", quiet=True))
@@ -182,9 +184,9 @@ def _scaling(axis: str, name: str, every: list[Series]) -> Chart:
         if number_of < _MOST_LINES:
             lines.append(Line(points=points, scatter=scatter, style=styles[number_of]))
             items.append((label, styles[number_of]))
-        base_at, base = points[0]
+        base = points[0][1]
         for (at, value), (_, some) in zip(points, one.points, strict=True):
-            ratio = f"{number(value / base)} at {number(at / base_at)}" if base else "–"
+            ratio = number(value / base) if base else "–"
             rows.append([label, number(at), number(value), ratio, str(len(some))])
     ticks = sorted({x for line in lines for x, _ in line.points})
     drawing = line_plot(
@@ -203,7 +205,7 @@ def _scaling(axis: str, name: str, every: list[Series]) -> Chart:
     columns = [
         Column("Run"), Column(axis.capitalize(), numeric=True),
         Column(f"Median ({scale.unit or 'value'})", numeric=True),
-        Column(f"Times the first, at times the {axis}", numeric=True), Column("Runs", numeric=True),
+        Column("Times the first", numeric=True), Column("Runs", numeric=True),
     ]  # fmt: skip
     return Chart(
         title=title, svg=render(drawing, alt_text=alt, name=f"scaling-{axis}-{name}"),

@@ -1,0 +1,96 @@
+"""The sweep over message sizes, as benchmarks: with mpi4py, and with torch.distributed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+from transect.domain.cell import Cell
+from transect.hpc.benchmarks._options import OptionError, complaint, one_of, whole
+from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
+from transect.hpc.probes import common, messages
+
+__all__ = ["MessageSweep", "MessageSweepTorch"]
+
+_TEST, _MAX_SIZE, _SECONDS = "allreduce", messages.SIZES[-1], 10
+_PAIRS = ("latency", "bw")
+_CODE = ("_messages_libraries.py", "_messages_tests.py")
+_OPTIONS = {
+    "test": f"one of {', '.join(messages.NAMES)}; default {_TEST}",
+    "max_size": f"largest message in bytes; default {_MAX_SIZE}",
+    "seconds": f"budget over all sizes, in whole seconds; default {_SECONDS}",
+}
+
+
+class _Sweep(Benchmark):
+    parser = "message-sweep"
+    prefix_starts_ranks = True
+    libraries: ClassVar[tuple[str, ...]] = ()
+
+    def _flags(self, cell: Cell) -> list[str]:
+        flags = ["--library", one_of(cell, "library", self.libraries[0], self.libraries)]
+        flags += ["--test", one_of(cell, "test", _TEST, messages.NAMES)]
+        largest = whole(cell, "max_size", _MAX_SIZE, messages.SIZES[0])
+        if largest > _MAX_SIZE:
+            raise OptionError(f"option max_size: expected at most {_MAX_SIZE}, found {largest}")
+        flags += ["--max-size", str(largest)]
+        return [*flags, "--seconds", str(whole(cell, "seconds", _SECONDS))]
+
+    def supports(self, cell: Cell) -> str | None:
+        """Return why not: the options, a device that the library does not send from, the ranks."""
+        if (reason := complaint(self._flags, cell)) is not None:
+            return reason
+        library, test = str(cell.option("library", self.libraries[0])), cell.option("test", _TEST)
+        device = "cuda" if library == "nccl" else "cpu"
+        if cell.device != device:
+            return f"{library} sends from the memory of '{device}' here, not of '{cell.device}'"
+        if cell.ranks < 2:
+            return "one rank has nobody to talk to: ask for two or more"
+        if test in _PAIRS and cell.ranks != 2:
+            return f"{test} is between two ranks; {cell.ranks} were asked for"
+        if cell.threads != 1:
+            return f"it runs one thread per rank, not {cell.threads}"
+        return None
+
+    def logs(self, folder: Path) -> list[Path]:
+        """Return the kept standard output."""
+        return [folder / "output.log"]
+
+    def code_files(self) -> list[Path]:
+        """Return the probe and this file."""
+        probe = Path(messages.__file__)
+        return [Path(__file__), probe, Path(common.__file__), *map(probe.with_name, _CODE)]
+
+
+@BENCHMARKS.register("message-sweep")
+class MessageSweep(_Sweep):
+    """Runs `transect.hpc.probes.messages` with mpi4py on all ranks of the cell."""
+
+    name = "message-sweep"
+    environment = "base"
+    libraries = ("mpi4py",)
+    options: ClassVar[dict[str, str]] = {"library": "mpi4py", **_OPTIONS}
+
+    def command(self, cell: Cell, folder: Path, program: str, mpiexec: list[str]) -> list[str]:
+        """Return the argument list; writes nothing. `mpiexec` starts all ranks."""
+        # mpi4py as the program ends every rank when one raises; else the others wait for ever.
+        module = ["-m", "mpi4py", "-m", "transect.hpc.probes.messages"]
+        return [*mpiexec, program, *module, *self._flags(cell)]
+
+
+@BENCHMARKS.register("message-sweep-torch")
+class MessageSweepTorch(_Sweep):
+    """Runs `transect.hpc.probes.messages` with torch.distributed on all ranks of the cell."""
+
+    name = "message-sweep-torch"
+    environment = "torch"
+    rendezvous = "tcp"
+    libraries = ("gloo", "nccl")
+    options: ClassVar[dict[str, str]] = {
+        "library": "gloo, or nccl with one GPU per rank; default gloo",
+        **_OPTIONS,
+    }
+
+    def command(self, cell: Cell, folder: Path, program: str, mpiexec: list[str]) -> list[str]:
+        """Return the argument list; writes nothing. The launcher starts all ranks."""
+        return [*mpiexec, program, "-m", "transect.hpc.probes.messages", *self._flags(cell)]

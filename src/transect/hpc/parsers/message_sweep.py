@@ -1,0 +1,194 @@
+"""Logs of transect's message sweep (`transect.hpc.probes.messages`): OSU's columns, and raw times.
+
+Unlike OSU's output the log says how it ended, and holds every sample: each row is recounted.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from transect.domain.metrics import Direction
+from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Run, RunStatus, Series
+from transect.hpc.block import Block
+from transect.hpc.text import excerpt
+from transect.hpc.values import NUMBER, impossible, log_metric, number
+
+__all__ = ["MessageSweep"]
+
+_START = r"# OSU-format message sweep \(transect, "
+_TITLE = re.compile(rf"{_START}(\w{{1,20}})\) ([\w\- ]{{1,60}}) Test$")
+_END = re.compile(r"# End of message sweep: (.{1,500})$")
+_SAMPLES = re.compile(r"# Samples (\d{1,12}) \(us\): ([\d. ]{1,16000})$")
+_FACT = re.compile(r"# (Datatype|Library|Ranks|Sizes left out):? (.{1,300}?)\.?$")
+_HEADER = re.compile(r"# Size  +(\S.{1,200})$")
+_ROW = re.compile(rf"(\d{{1,12}})((?:[ \t]+{NUMBER})+)[ \t]+(Pass|Fail)$")
+_AVERAGE = "Avg Latency(us)"
+_UP, _DOWN = Direction.HIGHER, Direction.LOWER
+# Column -> (name, unit, direction, metric of the registry).
+_COLUMNS: dict[str, tuple[str, str, Direction, str | None]] = {
+    _AVERAGE: ("avg_latency", "us", _DOWN, "collective_time"),
+    "Min Latency(us)": ("min_latency", "us", _DOWN, None),
+    "Max Latency(us)": ("max_latency", "us", _DOWN, None),
+    "Iterations": ("iterations", "1", Direction.NEUTRAL, None),
+    "Bandwidth (MB/s)": ("bandwidth", "MB/s", _UP, "network_bandwidth"),
+    "Overall(us)": ("overall", "us", _DOWN, None),
+    "Compute(us)": ("compute", "us", Direction.NEUTRAL, None),
+    "Pure Comm.(us)": ("pure_comm", "us", _DOWN, "collective_time"),
+    "Overlap(%)": ("overlap", "%", _UP, "overlap"),
+}
+_HALF_DIGIT = 0.006  # values have two decimals, samples three
+_AGREE = 1e-3
+
+
+@dataclass(slots=True)
+class _State:
+    line: int
+    library: str = ""
+    test: str = ""
+    facts: dict[str, str] = field(default_factory=dict)
+    columns: list[str] = field(default_factory=list)
+    rows: dict[int, list[str]] = field(default_factory=dict)
+    wrong: list[int] = field(default_factory=list)
+    samples: dict[int, list[float]] = field(default_factory=dict)
+    end: str = ""
+
+
+def _read(state: _State, text: str) -> None:
+    if (found := _HEADER.match(text)) is not None:
+        names = re.split(r" {2,}", found[1])
+        state.columns = names[:-1] if names[-1] == "Validation" else []
+    elif (found := _ROW.match(text)) is not None:
+        size = int(found[1])
+        state.rows[size] = found[2].split()
+        if found[3] != "Pass":
+            state.wrong.append(size)
+    elif (found := _SAMPLES.match(text)) is not None:
+        values = [number(one) for one in found[2].split()]
+        state.samples[int(found[1])] = [one for one in values if one is not None]
+    elif (found := _END.match(text)) is not None:
+        state.end = found[1]
+    elif (found := _FACT.match(text)) is not None:
+        state.facts.setdefault(found[1].lower().replace(" ", "_"), found[2])
+
+
+def _close_to(printed: float, expected: float) -> bool:
+    return math.isclose(printed, expected, rel_tol=_AGREE, abs_tol=_HALF_DIGIT)
+
+
+def _recount(state: _State, size: int) -> str | None:
+    """Compare a row with its samples, by what the columns mean."""
+    samples = state.samples.get(size, [])
+    if not samples or min(samples) <= 0:
+        return f"{size} B: no samples in the log, or one that took no time"
+    values = [number(one) for one in state.rows[size]]
+    if len(values) != len(state.columns) or None in values:
+        return f"{size} B: {len(values)} numbers under {len(state.columns)} columns"
+    row = dict(zip(state.columns, (v or 0.0 for v in values), strict=True))
+    mean = sum(samples) / len(samples)
+    if "Bandwidth (MB/s)" in row:
+        right = _close_to(row["Bandwidth (MB/s)"], size / mean)
+        # A sample has three decimals in us.
+        right = right or abs(row["Bandwidth (MB/s)"] * mean / size - 1) < 1e-3 / min(samples)
+        return None if right else f"{size} B: the samples give {size / mean:.2f} MB/s"
+    if "Overlap(%)" in row:
+        pure = row["Pure Comm.(us)"]
+        hidden = 100 - (row["Overall(us)"] - row["Compute(us)"]) / pure * 100 if pure else 0.0
+        slack = 0.01 + 100 * 2 * _HALF_DIGIT / pure if pure else 0.0
+        if abs(min(100.0, max(0.0, hidden)) - row["Overlap(%)"]) > slack + abs(hidden) * _AGREE:
+            return f"{size} B: its times give an overlap of {hidden:.2f} %"
+        return (
+            None if pure <= mean * (1 + _AGREE) + _HALF_DIGIT else f"{size} B: mean above slowest"
+        )
+    if len(row) == 1:
+        right = _close_to(row[_AVERAGE], mean)
+        return None if right else f"{size} B: the samples give {mean:.2f} us"
+    if row["Iterations"] != len(samples):
+        return f"{size} B: {row['Iterations']:.0f} iterations and {len(samples)} samples"
+    # A sample is the slowest rank's, so their mean is above the mean of any rank.
+    order = [row["Min Latency(us)"], row[_AVERAGE], row["Max Latency(us)"], mean]
+    if any(a > b * (1 + _AGREE) + _HALF_DIGIT for a, b in pairwise(order)):
+        return f"{size} B: least, mean, most and slowest are not in order"
+    return None
+
+
+def _judge(block: Block, state: _State, metrics: list[LogMetric]) -> tuple[RunStatus, str]:
+    if not state.end:
+        trouble = block.take_trouble()
+        words = f"no last line of the sweep; the log ends with: {block.last_words()}"
+        return (RunStatus.FAILED, trouble) if trouble else (RunStatus.TRUNCATED, words)
+    if state.wrong or state.end != "ok":
+        reason = state.end.removeprefix("invalid: ")
+        sizes = ", ".join(map(str, state.wrong))
+        return RunStatus.INVALID, excerpt(reason if state.end != "ok" else f"wrong at {sizes} B")
+    unknown = [name for name in state.columns if name not in _COLUMNS]
+    if unknown or not state.columns or not state.rows:
+        what = f"columns that are not known: {', '.join(unknown)}" if unknown else "no table"
+        return RunStatus.NO_RESULT, what
+    for size in state.rows:
+        if (why := _recount(state, size)) is not None:
+            return RunStatus.INVALID, why
+    for one in metrics:
+        if (why := impossible(one)) is not None:
+            return RunStatus.INVALID, why
+    return RunStatus.OK, ""
+
+
+def _metrics(state: _State) -> Iterator[LogMetric]:
+    for size, values in state.rows.items():
+        for column, printed in zip(state.columns, values, strict=False):
+            if column not in _COLUMNS:
+                continue
+            name, unit, direction, registered = _COLUMNS[column]
+            if registered == "collective_time" and state.test == "Latency":
+                registered = "message_time"
+            one = log_metric(name, printed, unit, direction, registered=registered, size=size)
+            if one is not None:
+                yield one
+
+
+def _close(block: Block, state: _State) -> Run:
+    metrics = list(_metrics(state))
+    status, reason = _judge(block, state, metrics)
+    parameters: dict[str, Parameter] = {
+        key: int(value) if re.fullmatch(r"\d{1,18}", value) else value
+        for key, value in ({"test": state.test} | state.facts).items() if key != "sizes_left_out"
+    }  # fmt: skip
+    left_out = state.facts.get("sizes_left_out")
+    return Run(
+        file=block.file, line=state.line, benchmark="message-sweep", variant=state.library,
+        status=status, reason=reason, parameters=parameters, metrics=metrics,
+        samples={str(k): Series(unit="us", values=v) for k, v in state.samples.items()},
+        warnings=[f"sizes left out {excerpt(left_out)}"] if left_out else [],
+    )  # fmt: skip
+
+
+@PARSERS.register("message-sweep")
+class MessageSweep(Parser):
+    """Reads logs of `transect.hpc.probes.messages`."""
+
+    benchmark = "message-sweep"
+    description = "transect's own sweep over message sizes, in the columns of OSU"
+    starts = (_START,)
+    wants = (r"#", r"\d{1,12}[ \t]")
+    # The head of its table is also one of OSU's.
+    contains = frozenset({"osu"})
+
+    def parse(self, block: Block) -> Iterator[Run]:
+        """Yield one run per sweep."""
+        state: _State | None = None
+        for line in block:
+            text = line.text.strip()
+            if (found := _TITLE.match(text)) is not None:
+                if state is not None:
+                    yield _close(block, state)
+                state = _State(line.number, library=found[1], test=found[2])
+            elif state is not None and not line.cut:
+                _read(state, text)
+                if state.end:
+                    yield _close(block, state)
+                    return
+        yield _close(block, state or _State(block.first.number))

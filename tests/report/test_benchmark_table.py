@@ -1,0 +1,150 @@
+"""Which benchmark values compete, on which system they are, and what bounds what."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from make_multi_node_records import write_multi_node_study
+from make_records import make_record
+
+from transect.analysis.benchmark_table import best_values, refusals
+from transect.analysis.bounds import Rates
+from transect.analysis.groups import group_records
+from transect.analysis.hardware import BenchmarkValue, benchmark_values
+from transect.analysis.roofline import roofline_points
+from transect.domain.cell import Cell
+from transect.domain.record import MetricValue, read_record, write_record
+from transect.report.build import build_report
+
+
+def bude(*runs: tuple[str, float, dict[str, int]]) -> list[BenchmarkValue]:
+    """Values of synthetic miniBUDE runs: system, FLOP/s, parameters."""
+    details = {
+        "runs": [
+            {"file": f"logs/{system}/out", "line": 1, "benchmark": "minibude", "status": "ok",
+             "parameters": parameters,
+             "metrics": [{"name": "gflops", "value": value, "printed": str(value),
+                          "unit": "FLOP/s", "direction": "higher",
+                          "normalised": {"name": "kernel_flops", "value": value,
+                                         "unit": "FLOP/s"}}]}
+            for system, value, parameters in runs
+        ]
+    }  # fmt: skip
+    return benchmark_values([make_record(Cell(stage="ingest", source="logs"), details=details)])
+
+
+def test_equal_poses_are_compared_whatever_the_work_group() -> None:
+    found = best_values(bude(("a", 1e9, {"ppwi": 4, "wgsize": 1}),
+                             ("b", 2e9, {"ppwi": 4, "wgsize": 64})))  # fmt: skip
+    assert refusals(found) == []
+    assert [(row.system, row.wins, row.rivals) for row in found] == [
+        ("b", True, 2),
+        ("a", False, 2),
+    ]
+
+
+def test_an_unknown_number_of_poses_is_compared_with_no_known_one() -> None:
+    found = best_values(bude(("a", 1e9, {"ppwi": 4}), ("b", 2e9, {})))
+    [refusal] = refusals(found)
+    assert len(refusal.values) == 2
+    assert not any(row.wins for row in found)
+
+
+def test_one_system_does_not_pick_its_best_across_poses() -> None:
+    found = best_values(bude(("a", 1e9, {"ppwi": 1}), ("a", 9e9, {"ppwi": 8})))
+    assert [row.value.value for row in found if row.value] == [1e9, 9e9]
+    assert all(row.refused for row in found)
+
+
+def test_a_time_over_sizes_competes_at_its_smallest_size_and_a_rate_at_any() -> None:
+    metrics = [
+        {"name": f"{name}", "value": value, "printed": str(value), "unit": unit, "size": size,
+         "direction": "lower", "normalised": {"name": name, "value": value, "unit": unit}}
+        for name, unit, points in (
+            ("network_latency", "s", ((8, 2e-6), (64, 1e-6))),
+            ("network_bandwidth", "B/s", ((8, 1e6), (64, 9e6))),
+        )
+        for size, value in points
+    ]  # fmt: skip
+    runs = [{"file": "f", "line": 1, "benchmark": "osu", "status": "ok", "metrics": metrics}]
+    record = make_record(Cell(stage="ingest", source="f"), details={"runs": runs})
+    found = {row.name: row.value for row in best_values(benchmark_values([record])) if row.value}
+    assert (found["network_latency"].value, found["network_latency"].size) == (2e-6, 8)
+    assert (found["network_bandwidth"].value, found["network_bandwidth"].size) == (9e6, 64)
+
+
+def test_a_bench_record_shows_the_digits_parameters_and_warnings_of_its_log() -> None:
+    run = {
+        "file": "out", "line": 1, "benchmark": "p", "status": "ok", "warnings": ["in cache"],
+        "parameters": {"array_bytes": 4096},
+        "metrics": [{"name": "copy-512_best", "value": 1.5e10, "printed": "1.50e+10", "size": 512,
+                     "unit": "B/s", "direction": "higher",
+                     "normalised": {"name": "memory_bandwidth", "value": 1.5e10, "unit": "B/s"}}],
+    }  # fmt: skip
+    metrics = [MetricValue.of("memory_bandwidth", 1.5e10, "copy-512_best")]
+    cell = Cell(stage="bench", benchmark="p", threads=2)
+    [value] = benchmark_values([make_record(cell, metrics, details={"runs": [run]})])
+    assert (value.printed, value.size, value.series) == ("1.50e+10 B/s", 512, "copy_best")
+    assert value.parameters == {"array_bytes": 4096} and value.warnings == ("in cache",)
+    assert value.system == "synthetic-node-1"
+
+
+def test_ranks_of_a_node_share_its_roof() -> None:
+    cell = Cell(stage="train", workload="w", framework="numpy", strategy="mpi", ranks_per_node=2)
+    bench = [
+        make_record(Cell(stage="bench", benchmark=name, threads=2), {metric: value})
+        for name, metric, value in (("m", "memory_bandwidth", 1e10), ("a", "flops", 1e11))
+    ]
+    train = make_record(
+        cell, {"step_time": 0.1}, details={"flops_per_step": 1e8, "bytes_per_step": 1e8}
+    )
+    [point], _ = roofline_points(group_records([train]), Rates(bench))
+    assert (point.flops, point.threads, point.intensity) == (2e8, 2, 1)
+    assert point.share == pytest.approx(2e9 / 1e10)
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "label", "precision"),
+    [("matrix-multiply-probe", "sgemm-512_best", "fp32"), ("hpcc", "StarDGEMM_Gflops", "fp64"),
+     ("matrix-multiply-probe", "dgemm-512_best", "fp64"), ("hpl", "gflops", "fp64")],
+)  # fmt: skip
+def test_a_rate_of_another_precision_is_no_roof(benchmark: str, label: str, precision: str) -> None:
+    cell = Cell(stage="bench", benchmark=benchmark)
+    rates = Rates([make_record(cell, [MetricValue.of("flops", 1e9, label)])])
+    assert rates.best("flops", 1, precision) is not None
+    assert rates.best("flops", 1, "fp64" if precision == "fp32" else "fp32") is None
+
+
+def test_training_stands_beside_its_roof_and_its_communication_bound(tmp_path: Path) -> None:
+    study = write_multi_node_study(tmp_path)
+    for path in study.glob("train/*/record.json"):
+        record = read_record(path)
+        record.details.update(flops_per_step=1e7, bytes_per_step=1e6)
+        write_record(path, record)
+    for name, metric in (("m", "memory_bandwidth"), ("a", "flops")):
+        for threads in (1, 2):
+            cell = Cell(stage="bench", benchmark=name, threads=threads)
+            record = make_record(cell, {metric: 1e10})
+            write_record(study / "bench" / cell.id / "record.json", record)
+    build_report(study, tmp_path / "report.html", title="t", questions=[])
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    found = re.search(r'<section id="roofline">.*?</section>', page, re.S)
+    assert found is not None
+    assert "Communication, of its bound" in found.group()
+    assert "1gbit" in found.group()
+    assert "4 over-subscribed" in found.group()
+
+
+def test_a_log_belongs_to_the_folder_below_the_path_that_was_read() -> None:
+    def system(file: str, source: str = "logs") -> str:
+        details = {"runs": [{"file": file, "line": 1, "benchmark": "nccl-tests", "status": "ok"}]}
+        record = make_record(Cell(stage="ingest", source=source), details=details)
+        return benchmark_values([record])[0].system
+
+    assert system("/data/logs/aster/a/b.txt") == "aster"
+    assert system("/data/logs/b.txt") == "b.txt"
+    assert system("/data/b.txt", "b.txt") == "b.txt"
+    assert system("../logs/NCCL-tests/birch/b.txt") == "birch"
+    assert system("/data/logs/NCCL-tests/b.txt") == "b.txt"

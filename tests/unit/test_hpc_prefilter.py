@@ -1,0 +1,59 @@
+"""The fast search finds every line that `re` finds, and no other."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from transect.hpc.base import PARSERS
+from transect.hpc.prefilter import LinePattern, relaxed
+from transect.hpc.text import line_pattern
+
+ASCII = st.characters(codec="ascii", exclude_categories=("Cc",), include_characters="\t")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "wanted"),
+    [
+        (r"a++b\++c*+", r"a+b\++c*"),
+        (r"x{0,400}+y{1,30}z{2}w{12}", r"x*y+z{2}w+"),
+        (r"(?=a(b)[)])c(?!d)e", "ce"),
+        (r"(?>ab|c)d\{2,3}[{]2,9}", r"(?:ab|c)d\{2,3}[{]2,9}"),
+        (r"\d{1,3}(?=[\r\n]|\Z)", r"\d{1,3}(?:[\r\n]|\z)"),
+        (r"[]+*][^]+]+", r"[]+*][^]+]+"),
+        (r"literal { brace", r"literal { brace"),
+    ],
+)
+def test_what_re2_lacks_is_loosened(pattern, wanted):
+    assert relaxed(pattern) == wanted
+
+
+@pytest.mark.parametrize("name", PARSERS.names())
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@given(data=st.data())
+def test_no_line_is_lost(name, data):
+    parser = PARSERS.get(name)
+    alternatives = [*parser.starts, *(parser.wants or ())]
+    fast = line_pattern(alternatives)
+    assert isinstance(fast, LinePattern) and fast.fast
+    shaped = st.one_of(*(st.from_regex(re.compile(p), alphabet=ASCII) for p in alternatives))
+    label = st.sampled_from(["", "3: ", "[7] ", "  ", "2026-11-21T00:00:00Z ", "[1,2]<stdout>:"])
+    lines = data.draw(st.lists(st.tuples(label, shaped).map("".join), min_size=1, max_size=6))
+    buffer = ("\n" + "\n".join(lines)).encode()
+    exact = re.compile(fast.exact)
+    place, found = 0, []
+    while (match := fast.search(buffer, place, len(buffer))) is not None:
+        found.append(match.start())
+        place = match.start() + 1
+    wanted = [place for place in range(len(buffer)) if exact.match(buffer, place)]
+    assert found == wanted
+
+
+def test_a_pattern_that_re2_cannot_express_is_searched_by_re():
+    pattern = LinePattern(r"\n(a|b)\1")
+    assert not pattern.fast
+    match = pattern.search(b"\nab\nbb", 0, 6)
+    assert match is not None and match.start() == 3
