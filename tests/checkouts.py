@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-__all__ = ["ROOT", "Checkout"]
+__all__ = ["ROOT", "Checkout", "environment_python"]
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -68,3 +68,12 @@ class Checkout:
         rows = [line.split("\t") for line in run.stdout.splitlines() if line.startswith("results/")]
         assert rows, run.stdout
         return {row[0] for row in rows if row[-1] != "no update"}
+
+
+def environment_python(name: str, folder: Path) -> str:
+    """Return the interpreter of an environment, which is built when the cache has none."""
+    from transect.execution.build_environment import build
+
+    facts = build(name, folder / f"{name}.log")
+    assert facts["status"] == "ok", facts["message"]
+    return str(facts["python"])

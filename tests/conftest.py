@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from checkouts import Checkout
+from checkouts import Checkout, environment_python
 
 CHROMIUM = Path("/usr/bin/chromium")
 ARGUMENTS = [
@@ -17,24 +17,16 @@ ARGUMENTS = [
 ]  # fmt: skip
 
 
-def _environment_python(name: str, folder: Path) -> str:
-    from transect.execution.build_environment import build
-
-    facts = build(name, folder / f"{name}.log")
-    assert facts["status"] == "ok", facts["message"]
-    return str(facts["python"])
-
-
 @pytest.fixture(scope="session")
 def base_python(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The interpreter of the base environment, built when the cache has none."""
-    return _environment_python("base", tmp_path_factory.mktemp("environment"))
+    return environment_python("base", tmp_path_factory.mktemp("environment"))
 
 
 @pytest.fixture(scope="session")
 def torch_python(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The interpreter of the torch environment, built when the cache has none."""
-    return _environment_python("torch", tmp_path_factory.mktemp("environment"))
+    return environment_python("torch", tmp_path_factory.mktemp("environment"))
 
 
 @pytest.fixture(scope="module")

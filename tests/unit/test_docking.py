@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from conftest import _environment_python
+from checkouts import environment_python
 from transect.domain.cell import Cell
 from transect.execution.stages.ingest import result_of
 from transect.hpc.base import Run
@@ -36,7 +36,7 @@ SMALL = {"ligand_atoms": 5, "protein_atoms": 40, "kinds": 9}
 
 @pytest.fixture(scope="session")
 def docking_python(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return _environment_python("docking", tmp_path_factory.mktemp("environment"))
+    return environment_python("docking", tmp_path_factory.mktemp("environment"))
 
 
 @pytest.fixture(scope="session")

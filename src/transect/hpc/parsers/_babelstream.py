@@ -42,7 +42,7 @@ _USAGE = re.compile(
     r"Unrecognized argument '(--(?:triad-only|nstream-only|mibibytes|gigabytes|numtimes|arraysize"
     r"|float|order|only|megabytes|gibibytes|print-names|run-names))'"
 )
-MOST_TABLES = 4096
+MOST_TABLES = 1024
 
 
 def head(text: str) -> bool:
