@@ -11,8 +11,8 @@ for BLOCK in FLOW.blocks():
         output:
             FLOW.block_stamp(BLOCK),
         resources:
-            attempt=lambda wildcards, attempt: attempt,
             **FLOW.block_resources(BLOCK),
+            attempt=lambda wildcards, attempt: attempt,
         params:
             # Not in the shell line: that is put together when the loop has ended.
             block=BLOCK.id,
