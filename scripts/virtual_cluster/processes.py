@@ -6,7 +6,6 @@ import contextlib
 import functools
 import json
 import os
-import pickle
 import signal
 import subprocess
 import time
@@ -15,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from .errors import ClusterError
+from .errors import BadInput, ClusterError, NotPossible
 from .kernel import ALL_BUT_PID, NEWPID, setns
 
 __all__ = [
@@ -148,6 +147,14 @@ def run(
         )
 
 
+def _raised(told: dict[str, str]) -> Exception:
+    """Make the exception again that a child met: ours by its kind, any other as a ClusterError."""
+    known = {kind.__name__: kind for kind in (BadInput, ClusterError, NotPossible)}
+    if told["kind"] in known:
+        return known[told["kind"]](told["text"])
+    return ClusterError(f"{told['kind']}: {told['text']}")
+
+
 def call(init: Process, function: Callable[[], Any]) -> None:
     """Call a function in a child in the namespaces of this init; its exception is raised here."""
     read_end, write_end = os.pipe()
@@ -160,7 +167,8 @@ def call(init: Process, function: Callable[[], Any]) -> None:
                 function()
                 code = 0
             except Exception as error:
-                os.write(write_end, pickle.dumps(error)[:60_000])
+                told = {"kind": type(error).__name__, "text": str(error)[:20_000]}
+                os.write(write_end, json.dumps(told).encode())
             finally:
                 os._exit(code)
     os.close(write_end)
@@ -173,6 +181,6 @@ def call(init: Process, function: Callable[[], Any]) -> None:
         said = b""
     os.close(read_end)
     if said:
-        raise pickle.loads(said)  # noqa: S301 - written by our own child
+        raise _raised(json.loads(said))
     if status != 0:
         raise ClusterError(f"a helper process ended with the wait status {status}")
