@@ -11,6 +11,9 @@ from onnx_cells import ROWS, SOURCE, export, make_inputs, metrics, run_module
 
 from transect.domain.metrics import metric
 from transect.onnx_models.tensors import read_tensor
+from transect.training.costs import parameter_count, run_costs
+from transect.training.layers import forward_flops
+from transect.training.workloads import WORKLOADS
 
 
 @pytest.mark.parametrize("workload", ["digits-cnn", "iris-mlp-ce"])
@@ -33,6 +36,15 @@ def test_export_equals_the_framework(
     assert values["model_bytes"] == (folder / "model.onnx").stat().st_size
     assert len(read_tensor(folder, "input")) == len(read_tensor(folder, "output")) == ROWS
     assert result["libraries"]["torch"]
+    # Counted from the graph, and from the layers by the same rules.
+    model = WORKLOADS.get(workload)
+    assert details["costs"] == {
+        "flops_per_sample": forward_flops(model.layers, model.sample),
+        "weight_bytes": 4 * parameter_count(model.layers),
+        "end_bytes_per_sample": run_costs(model.layers, model.sample, 1)["bytes_per_run"]
+        - 4 * parameter_count(model.layers),
+        "operators_without_rule": [],
+    }
 
 
 def test_opset_is_taken_from_the_spec(torch_python: str, tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from transect.onnx_models.counting import graph_costs
+
 __all__ = ["inspect_model"]
 
 
@@ -42,6 +44,7 @@ def inspect_model(path: Path) -> dict[str, Any]:
         ),
         "checker": "onnx.checker full check and strict shape inference passed",
         **ends,
+        "costs": graph_costs(graph),
         "producer": f"{model.producer_name} {model.producer_version}".strip(),
         "opset": domains["ai.onnx"],
         "opset_by_domain": domains,

@@ -139,13 +139,36 @@ def _time_metrics(record: dict[str, Any], batch: int) -> list[dict[str, Any]]:
     return [{"name": name, "value": value} for name, value in values.items()]
 
 
-def _judge(
-    cell: Cell, record: dict[str, Any], expected: np.ndarray, tolerance: float, out: Path
-) -> dict[str, Any]:
-    """Make the result of a run that ended well: no time stands where the outputs are wrong."""
+def _costs(cell: Cell, export: Path) -> dict[str, Any]:
+    """Return operations and bytes of a run: from the ONNX graph where the runtime executes one.
+
+    Bytes are the least traffic: weights and inputs read once, outputs written once.
+    """
     assert cell.workload
     assert cell.batch
-    workload = WORKLOADS.get(cell.workload)
+    if cell.exporter is None:
+        workload = WORKLOADS.get(cell.workload)
+        found = run_costs(workload.layers, workload.sample, cell.batch, cell.precision)
+        return {**found, "costs_from": "layers"}
+    details = json.loads((export / "record.json").read_text(encoding="utf-8"))["details"]
+    graph = details["costs"]
+    return {
+        "flops_per_run": cell.batch * graph["flops_per_sample"],
+        "bytes_per_run": graph["weight_bytes"] + cell.batch * graph["end_bytes_per_sample"],
+        "costs_from": "ONNX graph",
+        "operators_without_rule": graph["operators_without_rule"],
+    }
+
+
+def _judge(
+    cell: Cell,
+    record: dict[str, Any],
+    expected: np.ndarray,
+    tolerance: float,
+    out: Path,
+    export: Path,
+) -> dict[str, Any]:
+    """Make the result of a run that ended well: no time stands where the outputs are wrong."""
     compared = compare(read_tensor(out / "outputs", OUTPUT), expected)
     good = compared.within(tolerance)
     return result(
@@ -161,7 +184,7 @@ def _judge(
         details={
             **{key: record[key] for key in ("session_options", "runtime_version")},
             **{key: record[key] for key in ("provider_used", "stop_reason")},
-            **run_costs(workload.layers, workload.sample, cell.batch, cell.precision),
+            **_costs(cell, export),
             "runs": len(record["run_ns"]),
             "rows_compared": len(expected),
             "tolerance": tolerance,
@@ -217,7 +240,7 @@ def infer_cell(
             f"runner '{cell.runtime}' ran on {record['provider_used']}, "
             f"the cell asks for {cell.provider}"
         )
-    return _judge(cell, record, expected, tolerance, out)
+    return _judge(cell, record, expected, tolerance, out, export)
 
 
 def main(arguments: list[str] | None = None) -> int:

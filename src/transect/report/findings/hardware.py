@@ -28,6 +28,11 @@ def hardware_findings(context: Context) -> list[Finding]:
     return [*found, *_invalid(context)]
 
 
+def _source(point: RooflinePoint) -> str:
+    """Say what a point's operations were counted from: an inference record tells."""
+    return str(point.group.ok[0].details.get("costs_from", "layers"))
+
+
 def _limit(context: Context, workload: str) -> list[Finding]:
     """Hold the cell with the highest throughput against its roofline; nothing without one."""
     groups = [g for g in faithful_groups(context, workload) if g.values(_METRIC)]
@@ -55,7 +60,7 @@ def _limit(context: Context, workload: str) -> list[Finding]:
         f"{quantity(best.time.median, 's')}, bound {quantity(bound.time_s, 's')} from "
         f"{quantity(bound.flops.value, 'FLOP/s')} ({bound.flops.benchmark}) and "
         f"{quantity(bound.bandwidth.value, 'B/s')} ({bound.bandwidth.benchmark}) with "
-        f"{count(best.threads, 'thread')}; operations and bytes from the layers"
+        f"{count(best.threads, 'thread')}; operations and bytes from the {_source(best)}"
     )
     return [Finding(text=text + ".", evidence=evidence, sureness=sureness, kind="limit",
                     about=workload)]  # fmt: skip

@@ -26,8 +26,8 @@ _CLIP = 160
 _STAGES = (("train", "Training", "step"), ("infer", "Inference", "run"))
 
 _COUNTS = (
-    "Operations and bytes are counted from the workload's layers, not measured and not read from "
-    "an ONNX graph. Forward pass: two operations per use of a weight, one per bias and per element "
+    "Operations and bytes are counted, not measured: from the ONNX graph for runtimes that execute "
+    "one, else from the workload's layers, by the same rules. Forward pass: two operations per use of a weight, one per bias and per element "
     "that an activation or a pooling reads. A training step: three forward passes and four "
     "operations per parameter for SGD with momentum; bytes for parameters, gradients and momentum "
     "read and written once each, inputs read, activations written and read. An inference run: one "
