@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,10 @@ from typing import Any
 import pytest
 
 from checkouts import Checkout, environment_python
+
+# A shell starts what runs in the background with SIGINT ignored, and that is inherited: the runs
+# that a test interrupts would not notice. With a handler of ours, programs start with the default.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 CHROMIUM = Path("/usr/bin/chromium")
 ARGUMENTS = [
