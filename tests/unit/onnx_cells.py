@@ -53,13 +53,21 @@ def export(python: str, folder: Path, workload: str, exporter: str, **more: Any)
     return run_module(python, "transect.onnx_models.worker", folder / exporter, spec, *paths)
 
 
-def infer(python: str, folder: Path, exporter: str, out: str = "infer", **axes: Any) -> Any:
+def infer(
+    python: str,
+    folder: Path,
+    exporter: str,
+    out: str = "infer",
+    wrap: tuple[str, ...] = (),
+    **axes: Any,
+) -> Any:
     """Run an infer cell into `folder/out` on the export in `folder/exporter`."""
     cell = {"stage": "infer", "workload": "digits-cnn", "runtime": "python", "batch": 16} | axes
     spec = {"cell": cell, "limits": {"warmup": 2, "min_runs": 20, "max_seconds": 0.05}}
     paths = ("--export", str(folder / exporter), "--weights", str(folder / "weights.npz"))
     module = "transect.runtimes.infer"
-    return run_module(sys.executable, module, folder / out, spec, *paths, "--python", python)
+    told = ("--python", python, "--wrap", json.dumps(wrap))
+    return run_module(sys.executable, module, folder / out, spec, *paths, *told)
 
 
 def metrics(result: dict[str, Any]) -> dict[str, float]:

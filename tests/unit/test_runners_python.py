@@ -51,6 +51,16 @@ def test_runner_agrees_and_is_timed(
     assert series["count"] == details["runs"] >= 20
 
 
+def test_modules_or_a_container_go_before_the_runner(
+    torch_python: str, cell_folder: Path, tmp_path: Path
+) -> None:
+    mark = tmp_path / "wrapped"
+    wrap = ("sh", "-c", f'touch {mark}; exec "$@"', "wrap")
+    _, result, stderr = infer(torch_python, cell_folder, "torchscript", wrap=wrap)
+    assert result["status"] == "ok", stderr
+    assert mark.exists()
+
+
 def test_all_rows_are_written(torch_python: str, cell_folder: Path) -> None:
     infer(torch_python, cell_folder, "torchscript", batch=16)
     outputs = read_tensor(cell_folder / "infer" / "outputs", "output")

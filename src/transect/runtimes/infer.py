@@ -16,6 +16,7 @@ import os
 import statistics
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -194,7 +195,12 @@ def _judge(
 
 
 def infer_cell(
-    spec: dict[str, Any], export: Path, weights: Path, out: Path, python: str
+    spec: dict[str, Any],
+    export: Path,
+    weights: Path,
+    out: Path,
+    python: str,
+    wrap: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Run one inference cell into `out`; return its result.
 
@@ -223,7 +229,8 @@ def infer_cell(
     }
     arguments = [part for key, value in options.items() for part in (f"--{key}", str(value))]
     model = _model(cell, runtime.uses_exporter, export, weights, out)
-    code = _start(runtime.command(cell, python, model, arguments), cell.threads)
+    command = [*wrap, *runtime.command(cell, python, model, arguments)]
+    code = _start(command, cell.threads)
     record = _read_record(record_file, code)
     if record["status"] == "skipped":
         return result(
@@ -251,11 +258,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--weights", type=Path, required=True, help="INDEX.weight, INDEX.bias")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--python", required=True, help="interpreter of the environment")
+    parser.add_argument(
+        "--wrap", default="[]", help="JSON list put before the runner: modules, a container"
+    )
     given = parser.parse_args(arguments)
     try:
         given.out.mkdir(parents=True, exist_ok=True)
         spec = json.loads(given.spec.read_text())
-        found = infer_cell(spec, given.export, given.weights, given.out, given.python)
+        wrap = json.loads(given.wrap)
+        found = infer_cell(spec, given.export, given.weights, given.out, given.python, wrap)
         write_result(given.out, found)
     except Exception as error:
         return write_fault(given.out, error)

@@ -82,7 +82,8 @@ class OneProcess(ABC):
     """Subclasses give `command` and `inputs`."""
 
     measures = False
-    # Whether `command` runs in the cell's environment; else it is one of the driver's.
+    # Whether `command` runs in the cell's environment; else it is one of the driver's, which
+    # starts what does.
     in_environment = True
 
     @abstractmethod
@@ -91,12 +92,12 @@ class OneProcess(ABC):
 
     def prepare(self, job: Job) -> tuple[str, Request]:
         """One process, held to the cell's threads."""
-        wrap, variables = job.wrap() if self.in_environment else ([], {})
+        wrap, variables = job.wrap()
         return "plain", Request(
             command=self.command(job),
             threads=job.cell.threads,
             bin=job.bin,
-            wrap=wrap,
+            wrap=wrap if self.in_environment else [],
             variables=variables,
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 
 from transect.execution.job import Job
@@ -23,7 +24,7 @@ class Infer(OneProcess):
         arguments = (
             "--spec", job.spec_file, "--export", need(job, "export"),
             "--weights", need(job, "weights") / "weights.npz",
-            "--out", job.folder, "--python", job.python,
+            "--out", job.folder, "--python", job.python, "--wrap", json.dumps(job.wrap()[0]),
         )  # fmt: skip
         return [sys.executable, "-m", "transect.runtimes.infer", *map(str, arguments)]
 
