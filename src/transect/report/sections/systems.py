@@ -175,8 +175,11 @@ def _scaling(axis: str, name: str, every: list[Series]) -> Chart:
         first = one.first
         label = _title(first.benchmark, first.variant, first.series)
         label = f"{label} · {_clip(first.system, 40)}" if several else label
-        # A placement names the number of nodes: only over threads is it the same all along.
-        place = first.placement if axis == "threads" else ""
+        # A placement names the number of nodes and then the network: over nodes only the second is
+        # the same all along.
+        place = first.placement
+        if axis != "threads":
+            place = place.partition(" · ")[2]
         held = clean(" · ".join(part for part in (first.options, place) if part))
         label = f"{label} · {held}" if held else label
         points = [(float(at), statistics.median(some) / scale.factor) for at, some in one.points]
