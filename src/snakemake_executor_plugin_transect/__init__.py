@@ -35,6 +35,8 @@ _PASSING = re.compile(
 
 _FORGOTTEN_S = 300
 _ask_states = stock.query_job_status
+# Jobs that Slurm named in its last answer: nobody has to ask for them one by one.
+_named: set[str] = set()
 
 
 async def _first_words(command: str, logger: Any) -> tuple[dict[str, str] | None, float | None]:
@@ -45,8 +47,10 @@ async def _first_words(command: str, logger: Any) -> tuple[dict[str, str] | None
     before the plug-in had the same: https://github.com/Snakemake-Profiles/slurm/pull/22
     """
     states, seconds = await _ask_states(command, logger)
+    _named.clear()
     if states is None:
         return None, seconds
+    _named.update(states)
     return {job: state.split()[0] for job, state in states.items() if state}, seconds
 
 
@@ -172,7 +176,8 @@ class Executor(SlurmExecutor):
         """Fail a job that Slurm has not known for five minutes, though it answers."""
         from transect.execution import slurm_run
 
-        if await asyncio.to_thread(slurm_run.known, job.external_jobid):
+        name = job.external_jobid
+        if name in _named or await asyncio.to_thread(slurm_run.known, name):
             self._lost.pop(job.external_jobid, None)
             return False
         since = self._lost.setdefault(job.external_jobid, time.monotonic())

@@ -25,7 +25,7 @@ _REGISTRY_HOSTS = (
     "pypi.org", "pythonhosted", "npmjs", "crates.io", "proxy.golang", "anaconda", "docker.io",
     "download.pytorch", "index-url",
 )  # fmt: skip
-_MACHINE_PATHS = ("/work/", "/root/", "/home/", "localhost", "127.0.0.1")
+_MACHINE_PATHS = (*(f"/{name}/" for name in ("work", "root", "home")), "localhost", "127.0.0.1")
 
 
 @cache

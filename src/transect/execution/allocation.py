@@ -94,7 +94,7 @@ def _join(server: socket.socket, token: str, hosts: list[str]) -> dict[str, sock
             break
         connection.settimeout(left)
         try:
-            given, _, host = connection.makefile().readline().strip().partition(" ")
+            given, _, host = connection.makefile().readline(512).strip().partition(" ")
         except OSError:
             given, host = "", ""
         if secrets.compare_digest(given, token) and host in hosts:

@@ -71,7 +71,7 @@ def valid_record(job: Job, fingerprint: str) -> Record | None:
 def _fate(earlier: dict[str, Any]) -> Result:
     """Return the result of a cell whose first runner ended without a record."""
     if earlier["slurm_job"]:
-        told = fate(earlier["slurm_job"], Path(".snakemake") / "slurm_logs")
+        told = fate(earlier["slurm_job"])
         return Result.failed(told.cause, told.message)
     text = f"the runner of its first attempt (pid {earlier['pid']}) was killed"
     return Result.failed(Cause.KILLED, text)

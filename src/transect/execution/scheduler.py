@@ -10,8 +10,10 @@ from pathlib import Path
 
 from transect.domain.record import Cause
 
-__all__ = ["Fate", "accounting", "ask", "fate"]
+__all__ = ["LOGS", "Fate", "accounting", "ask", "fate"]
 
+# Where the executor keeps the output of jobs, in the folder that Snakemake runs in.
+LOGS = Path(".snakemake") / "slurm_logs"
 _TIMEOUT_S = 30
 
 _CAUSES = {
@@ -92,7 +94,7 @@ def _log_tells_memory(job: str, logs: Path) -> bool:
     return False
 
 
-def fate(job: str, logs: Path) -> Fate:
+def fate(job: str, logs: Path = LOGS) -> Fate:
     """Return what became of a job that ended without its runner saying so.
 
     `logs` is the folder of the jobs' own output, read when the state alone does not tell.

@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from datetime import UTC, datetime
-from pathlib import Path
 
 from transect.domain.errors import TransectError
 from transect.domain.record import Cause, Record, Status, write_record
@@ -28,7 +27,7 @@ def _result(job: Job, block: Block) -> Result:
     """Say why a cell has no record of its own."""
     earlier = Attempt(job.folder).of_session()
     if earlier is not None and earlier["slurm_job"]:
-        told = fate(earlier["slurm_job"], Path(".snakemake") / "slurm_logs")
+        told = fate(earlier["slurm_job"])
         return Result.failed(told.cause, told.message)
     message = SUBMISSIONS.failed.get(block.rule)
     if message is not None:

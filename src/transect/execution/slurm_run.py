@@ -18,10 +18,10 @@ _RUNS = Path(".snakemake") / "runs"
 _ENDING_S = 60
 
 
-def jobs_of_run(name: str) -> list[str]:
-    """Return the ids of the jobs of a run that are queued or running."""
+def jobs_of_run(name: str) -> list[str] | None:
+    """Return the ids of the jobs of a run that are queued or running; None: Slurm did not say."""
     text = ask("squeue", "--noheader", "--format=%A", "--name", name)
-    return sorted(set((text or "").split()))
+    return None if text is None else sorted(set(text.split()))
 
 
 def known(job: str) -> bool:
@@ -38,7 +38,7 @@ def begin(name: str) -> None:
 
 def end(name: str) -> None:
     """Forget a run that has left no job."""
-    if not jobs_of_run(name):
+    if jobs_of_run(name) == []:
         (_RUNS / f"{name}.json").unlink(missing_ok=True)
 
 
@@ -52,7 +52,8 @@ def _lives(path: Path) -> bool:
 def cancel_orphans() -> None:
     """Cancel the jobs of runs that no longer live: their cells would run twice.
 
-    Waits until they have left the queue, at most a minute. Records that they wrote are kept.
+    Waits until they have left the queue, at most a minute; what is not known to have left is
+    looked at again by the next run. Records that they wrote are kept.
     """
     for path in sorted(_RUNS.glob("*.json")):
         if _lives(path):
@@ -63,6 +64,7 @@ def cancel_orphans() -> None:
             text = f"cancelled {len(jobs)} jobs of a run that no longer lives: {', '.join(jobs)}"
             print(f"[transect] {text}", file=sys.stderr)
         limit = time.monotonic() + _ENDING_S
-        while jobs_of_run(path.stem) and time.monotonic() < limit:
+        while jobs_of_run(path.stem) != [] and time.monotonic() < limit:
             time.sleep(0.5)
-        path.unlink(missing_ok=True)
+        if jobs_of_run(path.stem) == []:
+            path.unlink(missing_ok=True)
