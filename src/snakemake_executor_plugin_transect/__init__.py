@@ -28,7 +28,8 @@ _PASSING = re.compile(
     r"MaxSubmit|MaxJob|QOSMax|AssocMax|AssocGrp|QOSGrp|job violates accounting/QOS policy"
     r"|unable to contact slurm controller|Unable to contact|Socket timed out|Connection refused"
     r"|temporarily unable|Resource temporarily unavailable|Zero Bytes were transmitted"
-    r"|Job submit limit|too many jobs|Transport endpoint|Slurm backup controller",
+    r"|Job submit limit|too many jobs|Transport endpoint|Slurm backup controller"
+    r"|Unexpected message received",
     re.IGNORECASE,
 )
 
@@ -84,7 +85,9 @@ class _NoNodes(set[str]):
     """Forgets what is added: Slurm itself keeps jobs away from a node that is down.
 
     The stock plug-in excludes the whole node list of a job that lost one node, healthy ones
-    too: on a cluster of that size nothing can be submitted any more.
+    too: on a cluster of that size nothing can be submitted any more. It came with
+    https://github.com/snakemake/snakemake-executor-plugin-slurm/pull/411 and also excludes a node
+    called `None assigned`:
     https://github.com/snakemake/snakemake-executor-plugin-slurm/issues/485
     """
 
@@ -105,7 +108,7 @@ class Executor(SlurmExecutor):
         if not slurm_run.accounting():
             # sacct may be installed without a database: asked in vain, the stock plug-in drops
             # its active jobs and waits for ever.
-            # https://github.com/snakemake/snakemake-executor-plugin-slurm/issues/331
+            # https://github.com/snakemake/snakemake-executor-plugin-slurm/issues/38
             settings.status_command = "squeue"
         super().__post_init__(test_mode)
         if not settings.exclude_failed_nodes:
