@@ -26,7 +26,7 @@ def make_inputs(folder: Path, workload: str) -> tuple[Path, Path]:
     folder.mkdir(parents=True, exist_ok=True)
     np.savez(folder / "weights.npz", **initial_weights(model.layers, 3))  # type: ignore[arg-type]
     np.savez(folder / "data.npz", x_train=x, y_train=y, x_test=x, y_test=y)
-    return folder / "weights.npz", folder / "data.npz"
+    return folder / "weights.npz", folder
 
 
 def run_module(python: str, module: str, out: Path, spec: dict[str, Any], *more: str) -> Any:

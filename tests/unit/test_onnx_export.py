@@ -80,7 +80,7 @@ from transect.training.workloads import WORKLOADS
 
 layers = WORKLOADS.get("digits-cnn").layers
 weights = dict(np.load(sys.argv[1]))
-x = np.load(sys.argv[2])["x_test"].astype(np.float32)
+x = np.load(sys.argv[2] + "/data.npz")["x_test"].astype(np.float32)
 module = load_weights(build_module(layers).eval(), weights, torch.float32).requires_grad_(False)
 with torch.inference_mode():
     expected = module(torch.from_numpy(x)).numpy()

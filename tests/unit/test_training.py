@@ -23,7 +23,7 @@ from transect.training.workloads import WORKLOADS
 name, framework = sys.argv[1:]
 workload = WORKLOADS.get(name)
 weights = initial_weights(workload.layers, 3)
-plan = ModelPlan(layers=workload.layers, parameters=workload.defaults, weights=weights,
+plan = ModelPlan(layers=workload.layers, sample=workload.sample, batch=6, parameters=workload.defaults, weights=weights,
                  precision="fp64", device="cpu", threads=1)
 generator = np.random.default_rng(0)
 x, y = generator.standard_normal((6, *workload.sample)), generator.integers(0, 3, 6)
@@ -44,7 +44,7 @@ for index in generator.choice(flat.size, 60, replace=False):
     worst = max(worst, abs((losses[0] - losses[1]) / 2e-5 - gradient[index]))
 trainer.load(weights)
 for _ in range(3):
-    trainer.forward_backward(*trainer.batch(x, y)); trainer.update()
+    trainer.forward_backward(*trainer.batch(x, y)); trainer.update(workload.defaults.learning_rate)
 after = np.concatenate([w.ravel() for w in trainer.weights().values()])
 print(json.dumps({"loss": loss, "worst": worst, "after": after.tolist(), "gradient": gradient.tolist()}))
 """
@@ -97,7 +97,7 @@ def test_costs_of_a_known_network():
 BATCHES = """
 import numpy as np
 from transect.training.strategies import Place
-from transect.training.worker import batch_indices
+from transect.training.inputs import batch_indices
 order = np.stack([np.random.default_rng(e).permutation(50) for e in range(2)])
 whole = [i for epoch in batch_indices(order, 12, Place()) for i in epoch]
 assert len(whole) == 2 * 4

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from transect.analysis.groups import Group, group_records
-from transect.analysis.statistics import Summary
+from transect.analysis.statistics import Summary, summarise
 from transect.domain.cell import Cell
 from transect.domain.record import Record
 
@@ -102,11 +102,12 @@ class AllreduceBound:
 class Communication:
     """Measured communication of one training group beside what its network allows.
 
-    `time` summarises the repeats' median seconds per step. `missing` says why there is no bound.
+    `time` summarises `values`, the repeats' median seconds per step. `missing` says why there is no bound.
     """
 
     group: Group
     time: Summary
+    values: tuple[float, ...]
     share: float | None
     gradient_bytes: float | None
     fit: NetworkFit | None
@@ -241,7 +242,10 @@ def communications(groups: Iterable[Group], fits: Sequence[NetworkFit]) -> list[
     """
     found = []
     for group in groups:
-        time = group.summary("communication_time")
+        # What hides behind computing is under way all the same.
+        names = ("communication_total_time", "communication_time")
+        values = next((some for name in names if (some := group.values(name))), [])
+        time = summarise(values)
         if group.cell.ranks < 2 or group.wrong or time is None:
             continue
         share, size = group.summary("communication_share"), group.summary("gradient_bytes")
@@ -256,7 +260,7 @@ def communications(groups: Iterable[Group], fits: Sequence[NetworkFit]) -> list[
             bound = allreduce_bound(fit.model, size.median, ranks)
         found.append(
             Communication(
-                group=group, time=time, share=share.median if share else None,
+                group=group, time=time, values=tuple(values), share=share.median if share else None,
                 gradient_bytes=size.median if size else None, fit=fit, bound=bound,
                 missing=missing,
             )

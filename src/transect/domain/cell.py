@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -45,6 +45,14 @@ class Cell(BaseModel):
     batch: int | None = Field(default=None, ge=1)
     precision: str = "fp32"
     network: str | None = None
+    # What the gradients of ranks become: their mean or, as in one published study, their sum.
+    reduce: Literal["mean", "sum"] = "mean"
+    # How the learning rate follows the global batch: not at all, or in proportion.
+    learning_rate_rule: Literal["none", "linear"] = "none"
+    # Where batches come from: the data stage's arrays, image files, or random numbers.
+    input: Literal["stored", "files", "synthetic"] = "stored"
+    # Parts in which the reference cuts each batch, as ranks do.
+    shards: int = Field(default=1, ge=1)
     # Pairs of name and value, sorted by name: a benchmark's problem.
     options: tuple[tuple[str, int | float | str], ...] = ()
     repeat: int = Field(default=0, ge=0)
@@ -75,6 +83,15 @@ class Cell(BaseModel):
             parts.append(f"b{self.batch}")
         if self.framework or self.runtime:
             parts.append(self.precision)
+        if self.shards > 1:
+            parts.append(f"s{self.shards}")
+        parts += [
+            word
+            for word, plain in (
+                (self.reduce, "mean"), (self.learning_rate_rule, "none"), (self.input, "stored"),
+            )
+            if word != plain
+        ]  # fmt: skip
         parts += [f"{name}{value}" for name, value in self.options]
         if self.network:
             parts.append(self.network)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -36,7 +36,7 @@ class Limits(_Model):
 
 
 class TrainGrid(_Model):
-    """The cross product of its lists; the global batch is the workload's."""
+    """The cross product of its lists. The workload's batch is the global batch, or each rank's."""
 
     workloads: Names
     frameworks: Names
@@ -51,6 +51,25 @@ class TrainGrid(_Model):
         description="names among the system's networks; null: its own choice",
     )
     device: str = "cpu"
+    scaling: Literal["strong", "weak"] = Field(
+        default="strong",
+        description="strong: the workload's batch is the global batch; weak: it is each rank's",
+    )
+    learning_rate_rule: Literal["none", "linear"] = Field(
+        default="none",
+        description="linear: in proportion to the global batch, after the workload's warmup_steps",
+    )
+    reduce: list[Literal["mean", "sum"]] = Field(
+        default=["mean"],
+        min_length=1,
+        description="what the gradients of ranks become; sum as in the published Go study",
+    )
+    inputs: list[Literal["stored", "files", "synthetic"]] = Field(
+        default=["stored"],
+        min_length=1,
+        description="stored: the data stage's arrays; files: decoded in each step; "
+        "synthetic: random numbers that lie on the device",
+    )
 
 
 class Train(_Model):

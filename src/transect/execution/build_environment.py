@@ -2,6 +2,9 @@
 
 `python -m transect.execution.build_environment --name NAME --out STAMP.json` always writes the
 stamp and exits 0: a failed build is a cause that its cells carry, not the end of the study.
+
+`envs/NAME/build.sh FOLDER`, where there is one, runs after the requirements are installed and may
+leave facts about itself, a JSON object, in `FOLDER/transect-build.json`: they go into the stamp.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ import argparse
 import fcntl
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -25,29 +29,57 @@ from transect.planning.environments import environment_folder, environment_sourc
 __all__ = ["build", "chosen", "main"]
 
 _COMPLETE = "transect-complete.json"
+_FACTS = "transect-build.json"
 _TAIL_LINES = 15
+# What compilers, CMake, make and our own scripts call an error; pip's later words are none.
+_ERROR = re.compile(
+    r"(?:^|[\s:])(?:fatal )?error:|^\s*CMake Error|\*\*\* .*Error \d", re.IGNORECASE
+)
+_AROUND = 2, 5
 
 
-def _install(name: str, folder: Path, log: Path) -> None:
-    """Create the virtual environment. Raises CalledProcessError; the log tells why."""
+def told(lines: list[str]) -> str:
+    """Return what a failed build said: the lines around its first error, and its last lines."""
+    start = max(0, len(lines) - _TAIL_LINES)
+    first = next((i for i, line in enumerate(lines) if _ERROR.search(line)), start)
+    before, after = max(0, first - _AROUND[0]), first + _AROUND[1]
+    if first >= start:
+        return "\n".join(lines[min(before, start) :])
+    gap = ["[…]"] if after < start else []
+    return "\n".join([*lines[before : min(after, start)], *gap, *lines[start:]])
+
+
+def _install(name: str, folder: Path, log: Path) -> dict[str, Any]:
+    """Create the virtual environment; return what took how long.
+
+    Raises CalledProcessError; the log tells why.
+    """
     source = environment_source(name)
     shutil.rmtree(folder, ignore_errors=True)
     folder.parent.mkdir(parents=True, exist_ok=True)
     python = folder / "bin" / "python"
-    commands = [
-        [sys.executable, "-m", "venv", str(folder)],
-        [str(python), "-m", "pip", "install", "--disable-pip-version-check", "--no-input",
-         "--quiet", "--requirement", str(source / "requirements.txt")],
-    ]  # fmt: skip
+    commands = {
+        "venv_s": [sys.executable, "-m", "venv", str(folder)],
+        "requirements_s": [
+            str(python), "-m", "pip", "install", "--disable-pip-version-check", "--no-input",
+            "--quiet", "--requirement", str(source / "requirements.txt"),
+        ],
+    }  # fmt: skip
     if (source / "build.sh").is_file():
-        commands.append(["bash", str(source / "build.sh"), str(folder)])
+        commands["script_s"] = ["bash", str(source / "build.sh"), str(folder)]
     # The driver's PYTHONPATH has no place in another environment's installation.
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    facts: dict[str, Any] = {}
     with log.open("wb") as stream:
-        for command in commands:
+        for part, command in commands.items():
+            start = time.monotonic()
             subprocess.run(
                 command, stdout=stream, stderr=subprocess.STDOUT, check=True, env=environment
             )
+            facts[part] = round(time.monotonic() - start, 1)
+    if (folder / _FACTS).is_file():
+        facts |= json.loads((folder / _FACTS).read_text())
+    return facts
 
 
 def build(name: str, log: Path) -> dict[str, Any]:
@@ -69,14 +101,16 @@ def build(name: str, log: Path) -> dict[str, Any]:
         print(f"[transect] building environment '{name}' in {folder}", file=sys.stderr)
         start = time.monotonic()
         try:
-            _install(name, folder, log)
-        except (subprocess.CalledProcessError, OSError) as error:
+            parts = _install(name, folder, log)
+        except (subprocess.CalledProcessError, OSError, ValueError) as error:
             lines = log.read_text(errors="replace").splitlines() if log.exists() else []
             shutil.rmtree(folder, ignore_errors=True)
-            tail = "\n".join(lines[-_TAIL_LINES:])
             print(f"[transect] environment '{name}' failed, see {log}", file=sys.stderr)
-            return facts | {"status": "failed", "message": f"could not be built: {error}\n{tail}"}
-        built = {"build_s": round(time.monotonic() - start, 1)}
+            return facts | {
+                "status": "failed",
+                "message": f"could not be built: {error}\n{told(lines)}",
+            }
+        built = {"build_s": round(time.monotonic() - start, 1)} | parts
         write_atomic(folder / _COMPLETE, json.dumps(built))
     return facts | built
 

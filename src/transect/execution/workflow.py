@@ -160,7 +160,7 @@ class Flow:
 
     def logs(self, cell: str) -> list[str]:
         """Return the files that an ingest cell reads."""
-        from transect.execution.stages.ingest import files_below
+        from transect.execution.stages._common import files_below
 
         return [str(p) for p in files_below(Path(self._cells["ingest"][cell].spec["path"]))]
 

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from transect.training.layers import Conv2d, Flatten, Layer, Linear, MaxPool2d, ReLU, Sigmoid
+from transect.training.layers import (
+    BatchNorm2d,
+    Conv2d,
+    Flatten,
+    GlobalAveragePool,
+    Layer,
+    Linear,
+    MaxPool2d,
+    ReLU,
+    Residual,
+    Sigmoid,
+)
 
 if TYPE_CHECKING:
     import torch
@@ -74,28 +85,54 @@ def _propagate(
     for parameter in absolute.parameters():
         parameter.data.abs_()
     value = torch.tensor(x, dtype=torch.float64)
-    error = torch.zeros_like(value)
-    longest = 1
     with torch.inference_mode():
-        for layer, run, run_absolute in zip(layers, exact, absolute, strict=True):
-            match layer:
-                case Linear() | Conv2d():
-                    length = _accumulation(layer)
-                    longest = max(longest, length)
-                    terms = (length + 1) * UNIT_ROUNDOFF
-                    # The absolute model adds |b|, and the bias itself carries no error.
-                    carried = run_absolute(error) - run_absolute(torch.zeros_like(value))
-                    error = carried + terms / (1 - terms) * run_absolute(value.abs() + error)
-                case Sigmoid():
-                    error = error / 4 + 4 * UNIT_ROUNDOFF
-                case MaxPool2d() | Flatten():
-                    error = run(error)
-                case ReLU():
-                    pass
-                case _:
-                    raise TypeError(f"no error rule for layer {layer!r}: add it to {__name__}")
-            value = run(value)
+        value, error, longest = _chain(layers, exact, absolute, value, torch.zeros_like(value))
     return value.numpy(), float(error.max()), longest
+
+
+def _chain(layers: Any, exact: Any, absolute: Any, value: Any, error: Any) -> tuple[Any, Any, int]:
+    """Run layers one after another; return their value, its error bound, and the longest sum."""
+    import torch
+
+    longest = 1
+    for layer, run, run_absolute in zip(layers, exact, absolute, strict=True):
+        match layer:
+            case Linear() | Conv2d():
+                length = _accumulation(layer)
+                longest = max(longest, length)
+                # A convolution without bias may be folded with its batch norm: two roundings more.
+                folded = 2 if isinstance(layer, Conv2d) and not layer.bias else 0
+                terms = (length + 1 + folded) * UNIT_ROUNDOFF
+                # The absolute model adds |b|, and the bias itself carries no error.
+                carried = run_absolute(error) - run_absolute(torch.zeros_like(value))
+                error = carried + terms / (1 - terms) * run_absolute(value.abs() + error)
+            case BatchNorm2d():
+                scale = (run.weight / (run.running_var + run.eps).sqrt()).abs().view(-1, 1, 1)
+                mean, bias = run.running_mean.abs().view(-1, 1, 1), run.bias.abs().view(-1, 1, 1)
+                error = scale * error + 6 * UNIT_ROUNDOFF * (
+                    scale * (value.abs() + error + mean) + bias
+                )
+            case GlobalAveragePool():
+                area = value.shape[2] * value.shape[3]
+                longest = max(longest, area)
+                error = (error + (area + 1) * UNIT_ROUNDOFF * (value.abs() + error)).mean((2, 3))
+            case Residual(body, shortcut):
+                one = _chain(body, run.body, run_absolute.body, value, error)
+                other = _chain(shortcut, run.shortcut, run_absolute.shortcut, value, error)
+                value, longest = one[0] + other[0], max(longest, one[2], other[2])
+                error = one[1] + other[1]
+                error = error + UNIT_ROUNDOFF * (value.abs() + error)
+                continue
+            case Sigmoid():
+                error = error / 4 + 4 * UNIT_ROUNDOFF
+            case MaxPool2d() | Flatten():
+                error = run(error)
+            case ReLU():
+                pass
+            case _:
+                raise TypeError(f"no error rule for layer {layer!r}: add it to {__name__}")
+        value = run(value)
+    return value, error, longest
 
 
 def _accumulation(layer: Linear | Conv2d) -> int:

@@ -29,12 +29,15 @@ from transect.onnx_models.inspection import inspect_model
 from transect.onnx_models.results import result, write_fault, write_result
 from transect.onnx_models.tensors import write_header, write_tensor
 from transect.onnx_models.tolerance import TOLERANCE_RULE, output_tolerance
+from transect.training.inputs import load_arrays
 from transect.training.workloads import WORKLOADS
 
 __all__ = ["export_cell", "main", "run_onnx"]
 
 MODEL = "model.onnx"
 _BATCHES = (1, 7)
+# Enough to compare outputs; test sets of images are larger.
+COMPARED_ROWS = 512
 
 
 def run_onnx(path: Path, x: np.ndarray, batch: int) -> np.ndarray:
@@ -157,7 +160,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--spec", type=Path, required=True)
     parser.add_argument("--weights", type=Path, required=True, help="INDEX.weight, INDEX.bias")
-    parser.add_argument("--data", type=Path, required=True, help="data.npz of the data stage")
+    parser.add_argument("--data", type=Path, required=True, help="folder of the data stage")
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args(arguments)
     try:
@@ -165,8 +168,7 @@ def main(arguments: list[str] | None = None) -> int:
         spec = json.loads(given.spec.read_text())
         with np.load(given.weights) as file:
             weights = {name: file[name] for name in file.files}
-        with np.load(given.data) as file:
-            x_test = file["x_test"]
+        x_test = load_arrays(given.data, np.float32)["x_test"][:COMPARED_ROWS]
         cell = Cell.model_validate(spec["cell"])
         write_result(given.out, export_cell(cell, weights, x_test, given.out, spec.get("opset")))
     except Exception as error:

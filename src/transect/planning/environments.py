@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 import sys
 from functools import cache
 from pathlib import Path
@@ -12,7 +13,16 @@ from transect.domain.files import canonical_json, digest
 from transect.domain.paths import ROOT, environments_folder
 from transect.domain.system import EnvironmentChoice
 
-__all__ = ["environment_folder", "environment_names", "environment_source", "lock_hash"]
+__all__ = [
+    "environment_folder",
+    "environment_names",
+    "environment_source",
+    "lock_hash",
+    "shared_files",
+]
+
+# How a build script names what it uses of `envs/shared/`.
+_SHARED = re.compile(rb"\bshared/([A-Za-z0-9_.-]+)")
 
 
 def environment_source(name: str) -> Path:
@@ -30,11 +40,30 @@ def environment_names() -> list[str]:
     return sorted(path.parent.name for path in (ROOT / "envs").glob("*/requirements.txt"))
 
 
+def shared_files(folder: Path) -> list[Path]:
+    """Return the files of `envs/shared/` that an environment's build.sh uses, sorted.
+
+    A file counts when build.sh, or a shared file that counts, mentions `shared/NAME`; a mention
+    of something that is not there is none. Every other file there changes nothing.
+    """
+    found: set[Path] = set()
+    unread = [folder / "build.sh"]
+    while unread:
+        file = unread.pop()
+        names = _SHARED.findall(file.read_bytes()) if file.is_file() else []
+        mentioned = {folder.parent / "shared" / name.decode() for name in names}
+        new = {path for path in mentioned - found if path.is_file()}
+        found |= new
+        unread += new
+    return sorted(found)
+
+
 def lock_hash(name: str, choice: EnvironmentChoice | None = None) -> str:
     """Hash what an environment is made from: 16 hexadecimal digits.
 
-    Requirements, build script, Python version and architecture; or, where the system chooses
-    modules or an image, those. An image counts by name, size and time stamp: it may be large.
+    Requirements, build script with the shared files that it uses, Python version and architecture;
+    or, where the system chooses modules or an image, those. An image counts by name, size and time
+    stamp: it may be large.
     """
     if choice is None:
         return _lock_of_files(name)
@@ -52,6 +81,8 @@ def _lock_of_files(name: str) -> str:
     for file in ("requirements.txt", "build.sh"):
         if (folder / file).is_file():
             parts += [file, (folder / file).read_bytes()]
+    for path in shared_files(folder):
+        parts += [f"shared/{path.name}", path.read_bytes()]
     return digest(parts)[:16]
 
 

@@ -14,11 +14,20 @@ from transect.domain.study import Study
 from transect.hpc.benchmarks.base import BENCHMARKS
 from transect.onnx_models.exporters import EXPORTERS
 from transect.runtimes import RUNTIMES
+from transect.training.datasets import DATASETS
 from transect.training.frameworks import FRAMEWORKS
+from transect.training.layers import has_batch_norm
 from transect.training.strategies import STRATEGIES
 from transect.training.workloads import WORKLOADS, Parameters
 
-__all__ = ["expand", "reason_to_skip", "resolve_parameters"]
+__all__ = [
+    "dataset_paths",
+    "expand",
+    "plain",
+    "reason_to_skip",
+    "reference_of",
+    "resolve_parameters",
+]
 
 
 def resolve_parameters(study: Study, where: Path) -> dict[str, Parameters]:
@@ -36,14 +45,36 @@ def resolve_parameters(study: Study, where: Path) -> dict[str, Parameters]:
             if key not in defaults:
                 raise unknown_name("key", key, defaults, f"{where}: workloads.{name}")
         try:
-            result[name] = Parameters.model_validate(defaults | override)
+            found = Parameters.model_validate(defaults | override)
         except ValidationError as error:
             first = error.errors()[0]
             key = ".".join(str(part) for part in first["loc"])
             raise BadInput(
                 f"{where}: key 'workloads.{name}.{key}': {first['msg']}, found {first['input']!r}"
             ) from None
+        result[name] = _with_paths(name, found, where)
     return result
+
+
+def dataset_paths(workload: str | None) -> tuple[str, ...]:
+    """Return the names of the dataset's options that are files or folders."""
+    assert workload
+    return tuple(getattr(DATASETS.get(WORKLOADS.get(workload).dataset), "paths", ()))
+
+
+def _with_paths(name: str, found: Parameters, where: Path) -> Parameters:
+    """Make paths absolute: those of a study are relative to its file."""
+    options = dict(found.dataset_options)
+    for key in dataset_paths(name):
+        if options.get(key):
+            path = (where.parent / str(options[key])).resolve()
+            if not path.exists():
+                text = (
+                    f"key 'workloads.{name}.dataset_options.{key}': {path}: no such file or folder"
+                )
+                raise BadInput(f"{where}: {text}")
+            options[key] = str(path)
+    return found.model_copy(update={"dataset_options": options})
 
 
 def _check_names(study: Study, where: Path) -> None:
@@ -87,15 +118,34 @@ def _train(study: Study, parameters: dict[str, Parameters]) -> list[Cell]:
         Cell(
             stage="train", workload=workload, framework=framework, strategy=strategy, nodes=nodes,
             ranks_per_node=ranks, threads=threads, precision=precision, device=grid.device,
-            network=network, batch=parameters[workload].batch, repeat=repeat,
+            network=network, learning_rate_rule=grid.learning_rate_rule, reduce=reduce, input=source,
+            batch=parameters[workload].batch * (nodes * ranks if grid.scaling == "weak" else 1),
+            repeat=repeat,
         )
         for grid in study.train.grids
-        for workload, framework, strategy, nodes, ranks, threads, precision, network in product(
+        for workload, framework, strategy, nodes, ranks, threads, precision, network, reduce, source
+        in product(
             grid.workloads, grid.frameworks, grid.strategies, grid.nodes, grid.ranks,
-            grid.threads, grid.precisions, grid.networks,
+            grid.threads, grid.precisions, grid.networks, grid.reduce, grid.inputs,
         )
         for repeat in range(study.train.repeats)
     ]  # fmt: skip
+
+
+def reference_of(cell: Cell) -> Cell:
+    """Return the reference of a training cell: the same problem, whoever computes it.
+
+    Its batches are cut in parts only where the parts change the result.
+    """
+    assert cell.workload and cell.batch
+    cut = cell.reduce == "sum" or has_batch_norm(WORKLOADS.get(cell.workload).layers)
+    shards = cell.ranks if cut and cell.batch % cell.ranks == 0 else 1
+    return Cell(
+        stage="reference", workload=cell.workload, framework="numpy", strategy="single",
+        precision="fp64", batch=cell.batch, repeat=cell.repeat, shards=shards,
+        reduce=cell.reduce if shards > 1 else "mean", learning_rate_rule=cell.learning_rate_rule,
+        input="synthetic" if cell.input == "synthetic" else "stored",
+    )  # fmt: skip
 
 
 def _infer(study: Study) -> list[Cell]:
@@ -116,6 +166,14 @@ def _infer(study: Study) -> list[Cell]:
     return cells
 
 
+def plain(cell: Cell) -> bool:
+    """Whether a training cell is one whose weights are exported: on one CPU rank and thread."""
+    return (
+        cell.strategy == "single" and cell.device == "cpu" and cell.threads == 1
+        and cell.precision == "fp32" and cell.input == "stored" and cell.repeat == 0
+    )  # fmt: skip
+
+
 def _source(path: str) -> str:
     return Path(path).name or "logs"
 
@@ -130,7 +188,7 @@ def expand(study: Study, where: Path) -> tuple[list[Cell], dict[str, Parameters]
     parameters = resolve_parameters(study, where)
     cells = _train(study, parameters)
     trained = {cell.workload for cell in cells if cell.framework == study.export.framework
-               and cell.strategy == "single" and cell.device == "cpu" and cell.threads == 1}  # fmt: skip
+               and plain(cell)}  # fmt: skip
     for workload in study.export.workloads:
         if workload not in trained:
             raise BadInput(
@@ -139,14 +197,7 @@ def expand(study: Study, where: Path) -> tuple[list[Cell], dict[str, Parameters]
             )
     workloads = sorted({str(cell.workload) for cell in cells})
     cells += [Cell(stage="data", workload=workload) for workload in workloads]
-    cells += [
-        Cell(
-            stage="reference", workload=w, framework="numpy", strategy="single", precision="fp64",
-            batch=parameters[w].batch, repeat=repeat,
-        )
-        for w in workloads
-        for repeat in range(study.train.repeats)
-    ]  # fmt: skip
+    cells += [reference_of(cell) for cell in cells if cell.stage == "train"]
     cells += [
         Cell(stage="export", workload=w, framework=study.export.framework, exporter=exporter)
         for w in study.export.workloads
@@ -190,6 +241,11 @@ def reason_to_skip(cell: Cell) -> str | None:
         reason = plugin.supports(cell)
         if reason is not None:
             return str(reason)
+    if cell.stage == "train" and cell.input == "files":
+        assert cell.workload
+        dataset = WORKLOADS.get(cell.workload).dataset
+        if not getattr(DATASETS.get(dataset), "files", False):
+            return f"the samples of {dataset} are not files that could be decoded in each step"
     if cell.stage == "train" and cell.batch and cell.batch % cell.ranks:
         return f"a global batch of {cell.batch} cannot be cut in {cell.ranks} equal parts"
     return None

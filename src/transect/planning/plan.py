@@ -22,7 +22,7 @@ from transect.domain.study import Study
 from transect.domain.system import System
 from transect.planning.code_hash import code_hash
 from transect.planning.environments import lock_hash
-from transect.planning.expand import expand
+from transect.planning.expand import dataset_paths, expand, plain, reference_of
 from transect.planning.sources import environment_of, launcher_source, source_hash
 from transect.training.workloads import Parameters
 
@@ -120,7 +120,7 @@ def _inputs(cell: Cell, ids: dict[tuple[Any, ...], str]) -> dict[str, tuple[str,
         case "train":
             return {
                 "data": at("data", cell.workload),
-                "reference": at("reference", cell.workload, cell.repeat),
+                "reference": ("reference", reference_of(cell).id),
             }
         case "export":
             return {
@@ -142,19 +142,20 @@ def _index(cells: list[Cell], framework: str) -> dict[tuple[Any, ...], str]:
         match cell.stage:
             case "data":
                 ids["data", cell.workload] = cell.id
-            case "reference":
-                ids["reference", cell.workload, cell.repeat] = cell.id
             case "export":
                 ids["export", cell.workload, cell.exporter] = cell.id
             case "train":
-                plain = cell.framework == framework and cell.strategy == "single"
-                if plain and cell.repeat == 0 and cell.threads == 1 and cell.device == "cpu":
+                if cell.framework == framework and plain(cell):
                     ids.setdefault(("train", cell.workload, cell.framework), cell.id)
     return ids
 
 
 def _spec(
-    cell: Cell, study: Study, system: System, parameters: Parameters | None
+    cell: Cell,
+    study: Study,
+    system: System,
+    parameters: Parameters | None,
+    precisions: dict[str, set[str]],
 ) -> dict[str, Any]:
     """Return what one cell's payload is told: nothing in it may change without a reason to rerun."""
     spec: dict[str, Any] = {"study": study.name, "cell": cell.axes(), "cell_id": cell.id}
@@ -167,9 +168,13 @@ def _spec(
             "seed": study.seed,
             "repeats": study.train.repeats,
             "parameters": {key: values[key] for key in used},
+            "dataset_paths": list(dataset_paths(cell.workload)),
         }
     elif values:
         spec["parameters"] = values
+    if cell.stage == "reference":
+        # Those in which the cells that it stands for are trained.
+        spec["precisions"] = sorted(precisions[cell.id])
     if cell.stage == "infer":
         infer = study.infer
         spec["limits"] = {
@@ -235,9 +240,13 @@ def make_plan(study_file: Path, system_file: Path, results: Path) -> StudyPlan:
     logs = _ingest_paths(study, study_file)
     shuffled = list(range(len(cells)))
     random.Random(study.seed).shuffle(shuffled)
+    precisions: dict[str, set[str]] = {}
+    for cell in cells:
+        if cell.stage == "train":
+            precisions.setdefault(reference_of(cell).id, set()).add(cell.precision)
     planned: dict[str, dict[str, Planned]] = {}
     for cell, order in zip(cells, shuffled, strict=True):
-        spec = _spec(cell, study, system, parameters.get(str(cell.workload)))
+        spec = _spec(cell, study, system, parameters.get(str(cell.workload)), precisions)
         inputs = _inputs(cell, ids)
         spec["inputs"] = {role: list(source) for role, source in inputs.items()}
         if cell.source:

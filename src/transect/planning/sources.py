@@ -12,6 +12,7 @@ from transect.launch import LAUNCHERS
 from transect.launch.rendezvous import RENDEZVOUS
 from transect.onnx_models.exporters import EXPORTERS
 from transect.planning.code_hash import PACKAGE, code_hash
+from transect.planning.environments import environment_names
 from transect.runtimes import RUNTIMES
 from transect.training.datasets import DATASETS
 from transect.training.frameworks import FRAMEWORKS
@@ -119,12 +120,22 @@ def report_hash() -> str:
     return code_hash(roots)
 
 
+def _train_environment(cell: Cell) -> str:
+    """Return the framework's environment, or another one that the strategy or a GPU needs."""
+    assert cell.framework and cell.strategy
+    own = FRAMEWORKS.get(cell.framework).environment
+    name = STRATEGIES.get(cell.strategy).environments.get(cell.framework, own)
+    # Where one lock file cannot serve both, `envs/NAME-cuda` is the one for GPUs.
+    return (
+        f"{name}-cuda" if cell.device == "cuda" and f"{name}-cuda" in environment_names() else name
+    )
+
+
 def environment_of(cell: Cell) -> str:
     """Return the environment that the cell runs in; empty for the driver's own."""
     match cell.stage:
         case "train":
-            assert cell.framework
-            return FRAMEWORKS.get(cell.framework).environment
+            return _train_environment(cell)
         case "data" | "reference":
             return "base"
         case "export":

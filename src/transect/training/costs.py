@@ -4,28 +4,22 @@ from __future__ import annotations
 
 from math import prod
 
-from transect.training.layers import Conv2d, Layer, Linear, Shape, forward_flops, shapes
+from transect.training.layers import Layer, Shape, forward_flops, shapes, walk, weight_shapes
 
 __all__ = ["activation_count", "parameter_count", "run_costs", "step_costs"]
 
-_BYTES = {"fp32": 4, "fp64": 8, "fp16": 2, "bf16": 2}
+# Mixed precision keeps weights, gradients and momentum in float32.
+_BYTES = {"fp32": 4, "fp64": 8, "fp16": 2, "bf16": 2, "amp-bf16": 4}
 
 
 def parameter_count(layers: tuple[Layer, ...]) -> int:
     """Count the trainable numbers."""
-    total = 0
-    for layer in layers:
-        match layer:
-            case Linear(inputs, outputs):
-                total += inputs * outputs + outputs
-            case Conv2d(inputs, outputs, kernel):
-                total += inputs * outputs * kernel * kernel + outputs
-    return total
+    return sum(prod(one.shape) for one in weight_shapes(layers) if one.trained)
 
 
 def activation_count(layers: tuple[Layer, ...], sample: Shape) -> int:
     """Count the numbers that one sample's forward pass writes."""
-    return sum(prod(shape) for shape in shapes(layers, sample)[1:])
+    return sum(prod(placed.after) for placed in walk(layers, sample))
 
 
 def run_costs(

@@ -1,28 +1,39 @@
 """A framework-neutral description of a model: every framework builds its own from it.
 
 Layouts: inputs NCHW, `Linear` weight (out, in), `Conv2d` weight (out, in, kernel, kernel).
-Parameters are named `INDEX.weight` and `INDEX.bias`, as in a torch `Sequential`.
+Parameters are named by their layer's place, as in nested torch `Sequential`s: `0.weight`,
+`4.body.1.bias`, `4.shortcut.0.weight`; of a batch norm also `1.running_mean` and `1.running_var`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
 __all__ = [
+    "BatchNorm2d",
     "Conv2d",
     "Flatten",
+    "GlobalAveragePool",
     "Layer",
     "Linear",
     "MaxPool2d",
+    "Placed",
     "ReLU",
+    "Residual",
     "Shape",
     "Sigmoid",
+    "Weight",
     "forward_flops",
+    "has_batch_norm",
     "initial_weights",
+    "is_statistic",
     "shapes",
+    "walk",
+    "weight_shapes",
 ]
 
 Shape = tuple[int, ...]
@@ -38,19 +49,47 @@ class Linear:
 
 @dataclass(frozen=True, slots=True)
 class Conv2d:
-    """Cross-correlation with stride 1 and symmetric zero padding."""
+    """Cross-correlation with symmetric zero padding; a last row that no window fits is left out."""
 
     inputs: int
     outputs: int
     kernel: int
     padding: int = 0
+    stride: int = 1
+    bias: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class BatchNorm2d:
+    """y = weight (x - mean) / sqrt(var + epsilon) + bias, per channel.
+
+    In training, mean and population variance of this rank's part of the batch; in prediction,
+    the running ones: running += momentum (new - running), where the new variance is the sample
+    variance (divided by n - 1). Both conventions are torch's.
+    """
+
+    channels: int
+    momentum: float = 0.1
+    epsilon: float = 1e-5
 
 
 @dataclass(frozen=True, slots=True)
 class MaxPool2d:
-    """Maximum over non-overlapping windows; the size must divide height and width."""
+    """Maximum over windows of `size`; `stride` 0 means `size`. Padding never wins."""
 
     size: int
+    stride: int = 0
+    padding: int = 0
+
+    @property
+    def step(self) -> int:
+        """Distance between windows."""
+        return self.stride or self.size
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalAveragePool:
+    """Mean over height and width: (C, H, W) becomes (C,)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +104,79 @@ class Sigmoid:
 
 @dataclass(frozen=True, slots=True)
 class Flatten:
-    """All axes but the first into one."""
+    """All axes but the first into one, channels first."""
 
 
-Layer = Linear | Conv2d | MaxPool2d | ReLU | Sigmoid | Flatten
+@dataclass(frozen=True, slots=True)
+class Residual:
+    """body(x) + shortcut(x); an empty shortcut is the identity."""
+
+    body: tuple[Layer, ...]
+    shortcut: tuple[Layer, ...] = ()
+
+
+Layer = (
+    Linear
+    | Conv2d
+    | BatchNorm2d
+    | MaxPool2d
+    | GlobalAveragePool
+    | ReLU
+    | Sigmoid
+    | Flatten
+    | Residual
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """One array of a model. `trained` is False for the running statistics of a batch norm."""
+
+    name: str
+    shape: Shape
+    trained: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A layer with its name, and the shapes of one sample before and after it."""
+
+    name: str
+    layer: Layer
+    before: Shape
+    after: Shape
+
+
+def _windows(size: int, kernel: int, padding: int, stride: int) -> int:
+    return (size + 2 * padding - kernel) // stride + 1
+
+
+def _after(layer: Layer, shape: Shape, name: str) -> Shape:
+    match layer:
+        case Linear(inputs, outputs) if shape == (inputs,):
+            return (outputs,)
+        case Conv2d(inputs, outputs, kernel, padding, stride) if (
+            len(shape) == 3 and shape[0] == inputs and min(shape[1:]) + 2 * padding >= kernel
+        ):
+            return (outputs, *(_windows(size, kernel, padding, stride) for size in shape[1:]))
+        case MaxPool2d(size, stride, padding) if len(shape) == 3 and (
+            stride or shape[1] % size == shape[2] % size == 0
+        ):
+            return (shape[0], *(_windows(s, size, padding, layer.step) for s in shape[1:]))
+        case BatchNorm2d(channels) if len(shape) == 3 and shape[0] == channels:
+            return shape
+        case GlobalAveragePool() if len(shape) == 3:
+            return shape[:1]
+        case ReLU() | Sigmoid():
+            return shape
+        case Flatten():
+            return (prod(shape),)
+        case Residual(body, shortcut):
+            ends = [shapes(part, shape)[-1] for part in (body, shortcut)]
+            if ends[0] == ends[1]:
+                return ends[0]
+            raise ValueError(f"layer {name}: its body ends in {ends[0]}, its shortcut in {ends[1]}")
+    raise ValueError(f"layer {name} {layer} does not take samples of shape {shape}")
 
 
 def shapes(layers: tuple[Layer, ...], sample: Shape) -> list[Shape]:
@@ -78,58 +186,101 @@ def shapes(layers: tuple[Layer, ...], sample: Shape) -> list[Shape]:
     """
     result = [sample]
     for index, layer in enumerate(layers):
-        shape = result[-1]
-        match layer:
-            case Linear(inputs, outputs) if shape == (inputs,):
-                result.append((outputs,))
-            case Conv2d(inputs, outputs, kernel, padding) if len(shape) == 3 and shape[0] == inputs:
-                grow = 2 * padding - kernel + 1
-                result.append((outputs, shape[1] + grow, shape[2] + grow))
-            case MaxPool2d(size) if len(shape) == 3 and shape[1] % size == shape[2] % size == 0:
-                result.append((shape[0], shape[1] // size, shape[2] // size))
-            case ReLU() | Sigmoid():
-                result.append(shape)
-            case Flatten():
-                result.append((prod(shape),))
-            case _:
-                raise ValueError(f"layer {index} {layer} does not take samples of shape {shape}")
+        result.append(_after(layer, result[-1], str(index)))
     return result
 
 
-def initial_weights(layers: tuple[Layer, ...], seed: int) -> dict[str, np.ndarray]:
-    """Draw float64 weights, uniform in +-1/sqrt(fan_in), from one seed for all frameworks."""
-    generator = np.random.default_rng(seed)
-    weights: dict[str, np.ndarray] = {}
+def walk(layers: tuple[Layer, ...], sample: Shape, prefix: str = "") -> Iterator[Placed]:
+    """Yield every layer, those inside a residual one before it, in the order they compute."""
     for index, layer in enumerate(layers):
+        name = f"{prefix}{index}"
+        after = _after(layer, sample, name)
+        if isinstance(layer, Residual):
+            yield from walk(layer.body, sample, f"{name}.body.")
+            yield from walk(layer.shortcut, sample, f"{name}.shortcut.")
+        yield Placed(name, layer, sample, after)
+        sample = after
+
+
+def weight_shapes(layers: tuple[Layer, ...], prefix: str = "") -> list[Weight]:
+    """Return all arrays of the model, in the order in which it computes."""
+    found: list[Weight] = []
+    for index, layer in enumerate(layers):
+        name = f"{prefix}{index}."
         match layer:
             case Linear(inputs, outputs):
-                shape: Shape = (outputs, inputs)
+                found += [
+                    Weight(f"{name}weight", (outputs, inputs)),
+                    Weight(f"{name}bias", (outputs,)),
+                ]
             case Conv2d(inputs, outputs, kernel):
-                shape = (outputs, inputs, kernel, kernel)
-            case _:
-                continue
-        limit = 1.0 / np.sqrt(prod(shape[1:]))
-        weights[f"{index}.weight"] = generator.uniform(-limit, limit, shape)
-        weights[f"{index}.bias"] = generator.uniform(-limit, limit, shape[0])
+                found.append(Weight(f"{name}weight", (outputs, inputs, kernel, kernel)))
+                found += [Weight(f"{name}bias", (outputs,))] if layer.bias else []
+            case BatchNorm2d(channels):
+                found += [Weight(f"{name}{part}", (channels,)) for part in ("weight", "bias")]
+                found += [
+                    Weight(f"{name}{part}", (channels,), trained=False)
+                    for part in ("running_mean", "running_var")
+                ]
+            case Residual(body, shortcut):
+                found += weight_shapes(body, f"{name}body.")
+                found += weight_shapes(shortcut, f"{name}shortcut.")
+    return found
+
+
+def is_statistic(name: str) -> bool:
+    """Whether a weight's name is one of those that are not trained."""
+    return name.rpartition(".")[2] in ("running_mean", "running_var")
+
+
+def has_batch_norm(layers: tuple[Layer, ...]) -> bool:
+    """Whether the result depends on how a batch is cut in parts."""
+    return any(not weight.trained for weight in weight_shapes(layers))
+
+
+def initial_weights(layers: tuple[Layer, ...], seed: int) -> dict[str, np.ndarray]:
+    """Draw float64 weights from one seed for all frameworks.
+
+    Linear and convolution: uniform in +-1/sqrt(fan_in), weight and bias. Batch norm: weight 1,
+    bias 0, running mean 0, running variance 1.
+    """
+    generator = np.random.default_rng(seed)
+    weights: dict[str, np.ndarray] = {}
+    limit = 0.0
+    norms = _norm_names(layers)
+    for weight in weight_shapes(layers):
+        place, _, part = weight.name.rpartition(".")
+        if place in norms:
+            fill = 1.0 if part in ("weight", "running_var") else 0.0
+            weights[weight.name] = np.full(weight.shape, fill)
+            continue
+        if part == "weight":
+            limit = 1.0 / np.sqrt(prod(weight.shape[1:]))
+        weights[weight.name] = generator.uniform(-limit, limit, weight.shape)
     return weights
+
+
+def _norm_names(layers: tuple[Layer, ...]) -> set[str]:
+    return {w.name.rpartition(".")[0] for w in weight_shapes(layers) if not w.trained}
 
 
 def forward_flops(layers: tuple[Layer, ...], sample: Shape) -> int:
     """Count the multiplications and additions of one sample's forward pass.
 
-    Linear and convolution count two per weight use; activations and pooling count one
-    per element read. The bias counts one per output.
+    Linear and convolution count two per weight use; activations, pooling, batch norm and the
+    sum of a residual layer count one per element read. The bias counts one per output.
     """
     total = 0
-    sizes = shapes(layers, sample)
-    for layer, before, after in zip(layers, sizes, sizes[1:], strict=False):
-        match layer:
+    for placed in walk(layers, sample):
+        match placed.layer:
             case Linear(inputs, outputs):
                 total += 2 * inputs * outputs + outputs
             case Conv2d(inputs, _, kernel):
-                total += prod(after) * (2 * inputs * kernel * kernel + 1)
+                total += prod(placed.after) * (2 * inputs * kernel * kernel + placed.layer.bias)
             case Flatten():
                 pass
+            case Residual():
+                total += prod(placed.after)
             case _:
-                total += prod(before)
+                total += prod(placed.before)
     return total

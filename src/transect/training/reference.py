@@ -1,9 +1,14 @@
 """The path that every (framework, strategy, ranks) must follow, and how far it may stray.
 
-The reference is single-rank numpy in float64. The tolerance of a precision is not guessed but
-measured on the same problem, by Monte Carlo arithmetic (D. S. Parker, UCLA CSD-970002, 1997): the
-float64 trainer runs again a few times, and in every step every weight is multiplied by 1 + u z
-(it is stored rounded) and every gradient element by 1 + e z, z drawn from a standard normal and
+The reference is numpy in float64 in one process. It cuts each batch in as many parts as the cell
+has ranks where that matters: batch norm normalises each part by its own statistics, and a sum of
+the parts' gradients is not their mean. The loss of a step is the mean over the parts; the running
+statistics are those of the first part, as rank 0 has them.
+
+The tolerance of a precision is not guessed but measured on the same problem, by Monte Carlo
+arithmetic (D. S. Parker, UCLA CSD-970002, 1997): the float64 trainer runs again a few times, and in
+every step every weight is multiplied by 1 + u z (it is stored rounded) and every gradient element
+by 1 + e z, z drawn from a standard normal and
 
     e = u sqrt(K),  u the unit roundoff of the precision, K the longest sum in the model
 
@@ -11,7 +16,8 @@ because a sum of K rounded terms errs by about u sqrt(K) relative to its terms w
 independent (N. J. Higham, "Accuracy and Stability of Numerical Algorithms", section 2.8). The
 dynamics of training then amplify these perturbations exactly as they amplify roundings. At step t
 the tolerance is SAFETY times the largest deviation of any perturbed run up to t, plus SAFETY times
-e times the loss. A wrong update rule deviates by orders of magnitude more.
+e times the loss. A wrong update rule deviates by orders of magnitude more. The final weights, all of
+them in one vector, are held to the same rule in the Euclidean norm.
 """
 
 from __future__ import annotations
@@ -20,7 +26,8 @@ import argparse
 import json
 import sys
 import traceback
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,24 +37,55 @@ from transect.domain.cell import Cell
 from transect.domain.files import write_atomic
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
 from transect.training.frameworks.numpy_ import NumpyTrainer
-from transect.training.layers import Conv2d, Layer, Linear
+from transect.training.inputs import load_start
+from transect.training.layers import Conv2d, Layer, Linear, walk
+from transect.training.schedule import learning_rates
 from transect.training.strategies import Place
-from transect.training.worker import batch_indices, error_facts, load_start
+from transect.training.worker import count_right, error_facts, make_batches
 from transect.training.workloads import WORKLOADS, Parameters
 
-__all__ = ["PERTURBED_RUNS", "SAFETY", "UNIT_ROUNDOFF", "longest_sum", "main", "rule", "trajectory"]
+__all__ = [
+    "PERTURBED_RUNS", "SAFETY", "UNIT_ROUNDOFF", "Path64", "Problem", "longest_sum", "main", "rule",
+    "trajectory", "weights_distance",
+]  # fmt: skip
 
-UNIT_ROUNDOFF = {"fp32": 2.0**-24, "fp64": 2.0**-53}
+UNIT_ROUNDOFF = {"fp32": 2.0**-24, "fp64": 2.0**-53, "amp-bf16": 2.0**-8}
 PERTURBED_RUNS = 4
 SAFETY = 16.0
 PROBED_ERROR = 1e-3
 
+Weights = dict[str, np.ndarray]
 
-def longest_sum(layers: tuple[Layer, ...], batch: int) -> int:
-    """Return the number of terms of the longest sum in a forward or backward pass."""
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Problem:
+    """What is trained: the cell names workload, batch, parts, rules and input."""
+
+    cell: Cell
+    plan: ModelPlan
+    data: dict[str, Any]
+    folder: Path
+    steps: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Path64:
+    """One run: loss per step, right answers per whole epoch, weights at the end."""
+
+    loss: np.ndarray
+    correct: np.ndarray
+    weights: Weights
+
+
+def longest_sum(layers: tuple[Layer, ...], sample: tuple[int, ...], batch: int) -> int:
+    """Return the number of terms of the longest sum in a forward or backward pass.
+
+    Sums over the places of a convolution's or a batch norm's images are not counted: they
+    run over independent samples of one another's size and are split by every library.
+    """
     longest = batch
-    for layer in layers:
-        match layer:
+    for placed in walk(layers, sample):
+        match placed.layer:
             case Linear(inputs, outputs):
                 longest = max(longest, inputs, outputs)
             case Conv2d(inputs, outputs, kernel):
@@ -58,95 +96,160 @@ def longest_sum(layers: tuple[Layer, ...], batch: int) -> int:
 def rule(precision: str, terms: int) -> str:
     """State the tolerance's derivation in one sentence."""
     return (
-        f"{SAFETY:g} x the largest loss deviation of {PERTURBED_RUNS} float64 runs whose weights "
+        f"{SAFETY:g} x the largest deviation of {PERTURBED_RUNS} float64 runs whose weights "
         f"are perturbed in every step by u = {UNIT_ROUNDOFF[precision]:.1e} ({precision}) and whose "
-        f"gradients by u sqrt(K), K = {terms}, plus {SAFETY:g} u sqrt(K) times the loss"
+        f"gradients by u sqrt(K), K = {terms}, plus {SAFETY:g} u sqrt(K) times the loss or weights"
     )
 
 
-def trajectory(
-    plan: ModelPlan, data: dict[str, np.ndarray], unit: float, noise: float, seed: int
-) -> tuple[np.ndarray, np.ndarray, NumpyTrainer]:
-    """Train in float64 with weights perturbed by `unit` and gradients by `noise`, both relative;
-    return loss per step, number of right answers per epoch, and the trainer.
-    """
+def weights_distance(given: Weights, expected: Weights) -> float:
+    """Return the relative Euclidean distance of all weights, running statistics included."""
+    difference = sum(float(np.square(given[n] - expected[n]).sum()) for n in expected)
+    size = sum(float(np.square(one).sum()) for one in expected.values())
+    return float(np.sqrt(difference / size))
+
+
+def trajectory(problem: Problem, unit: float, noise: float, seed: int) -> Path64:
+    """Train in float64 with weights perturbed by `unit` and gradients by `noise`, both relative."""
     generator = np.random.default_rng(seed)
-    trainer = NumpyTrainer(plan)
+    parts = _Parts(problem)
+    rule, batch = problem.plan.parameters, problem.cell.batch
+    assert batch
+    rates = learning_rates(rule, problem.cell.learning_rate_rule, batch, problem.steps)
+    first = parts.trainers[0]
+    flat, gradient = first.flat_weights, first.flat_gradient
     losses, correct = [], []
-    for steps in batch_indices(data["order"], plan.parameters.batch, Place()):
-        for indices in steps:
-            x, y = trainer.batch(data["x_train"][indices], data["y_train"][indices])
-            if noise:
-                weights = trainer.flat_weights
-                weights *= 1 + unit * generator.standard_normal(weights.size)
-            losses.append(trainer.forward_backward(x, y))
-            if noise:
-                gradient = trainer.flat_gradient
-                gradient *= 1 + noise * generator.standard_normal(gradient.size)
-            trainer.update()
-        correct.append(int((trainer.predict(data["x_test"]).argmax(1) == data["y_test"]).sum()))
-    return np.array(losses), np.array(correct), trainer
+    for number, (several, epoch_ends) in enumerate(parts.batches()):
+        if number == problem.steps:
+            break
+        if noise:
+            flat *= 1 + unit * generator.standard_normal(flat.size)
+        found = []
+        total = np.zeros_like(gradient)
+        for trainer, (x, y) in zip(parts.trainers, several, strict=True):
+            if trainer is not first:
+                trainer.flat_weights[...] = flat
+            found.append(trainer.forward_backward(x, y))
+            total += trainer.flat_gradient
+        gradient[...] = total if problem.cell.reduce == "sum" else total / len(found)
+        losses.append(float(np.mean(found)))
+        if noise:
+            gradient *= 1 + noise * generator.standard_normal(gradient.size)
+        first.update(rates[number])
+        if epoch_ends:
+            right = parts.right()
+            correct.append(right)
+    return Path64(loss=np.array(losses), correct=np.array(correct), weights=first.weights())
 
 
-def _with_learning_rate(plan: ModelPlan, factor: float) -> ModelPlan:
-    parameters = plan.parameters
+class _Parts:
+    """One trainer and one share of the batches for each part."""
+
+    def __init__(self, problem: Problem) -> None:
+        cell, plan = problem.cell, problem.plan
+        assert cell.workload
+        self.trainers = [NumpyTrainer(plan) for _ in range(cell.shards)]
+        workload = WORKLOADS.get(cell.workload)
+        self._shares = [
+            make_batches(cell, workload, trainer, problem.data, problem.folder,
+                         Place(number, cell.shards))
+            for number, trainer in enumerate(self.trainers)
+        ]  # fmt: skip
+
+    def batches(self) -> Iterator[tuple[tuple[Any, ...], bool]]:
+        """Yield each step's parts, and whether the step is its epoch's last."""
+        per_epoch = self._shares[0].steps_per_epoch
+        for epochs in zip(*self._shares, strict=True):
+            for number, several in enumerate(zip(*epochs, strict=True), 1):
+                yield several, number == per_epoch
+
+    def right(self) -> int:
+        """Return how many test samples the first part's model gets right."""
+        return count_right(self.trainers[0].predict, self._shares[0])
+
+
+def _with_learning_rate(problem: Problem, factor: float) -> Problem:
+    parameters = problem.plan.parameters
     changed = parameters.model_copy(update={"learning_rate": parameters.learning_rate * factor})
-    return replace(plan, parameters=changed)
+    return replace(problem, plan=replace(problem.plan, parameters=changed))
 
 
-def _run(spec: dict[str, Any], folder: Path, out: Path) -> dict[str, Any]:
+def _problem(spec: dict[str, Any], folder: Path) -> Problem:
     cell = Cell.model_validate(spec["cell"])
-    assert cell.workload
+    assert cell.workload and cell.batch
     workload = WORKLOADS.get(cell.workload)
     parameters = Parameters.model_validate(spec["parameters"])
     data, weights = load_start(folder, cell.repeat)
     plan = ModelPlan(
         layers=workload.layers,
+        sample=workload.sample,
         parameters=parameters,
         weights=weights,
+        batch=cell.batch // cell.shards,
         precision="fp64",
         device="cpu",
         threads=cell.threads,
     )
-    loss, correct, trainer = trajectory(plan, data, 0.0, 0.0, 0)
+    epochs, samples = data["order"].shape
+    steps = epochs * (samples // cell.batch)
+    steps = min(parameters.reference_steps or steps, steps)
+    return Problem(cell=cell, plan=plan, data=data, folder=folder, steps=steps)
+
+
+def _run(spec: dict[str, Any], folder: Path, out: Path) -> dict[str, Any]:
+    problem = _problem(spec, folder)
+    plan = problem.plan
+    exact = trajectory(problem, 0.0, 0.0, 0)
+    loss = exact.loss
     if not np.isfinite(loss).all():
-        return {
-            "status": "failed",
-            "cause": "diverged",
-            "message": f"the reference's loss is not finite from step {int(np.argmin(np.isfinite(loss)))}",
-        }
-    terms = longest_sum(workload.layers, parameters.batch)
-    arrays = {"loss": loss}
-    for precision, unit in UNIT_ROUNDOFF.items():
+        step = int(np.argmin(np.isfinite(loss)))
+        message = f"the reference's loss is not finite from step {step}"
+        return {"status": "failed", "cause": "diverged", "message": message}
+    terms = longest_sum(plan.layers, plan.sample, plan.parameters.batch)
+    precisions = spec["precisions"]
+    arrays, weight_tolerance = {"loss": loss}, {}
+    for precision in precisions:
+        unit = UNIT_ROUNDOFF[precision]
         noise = unit * np.sqrt(terms)
-        spread = np.zeros_like(loss)
+        spread, moved = np.zeros_like(loss), 0.0
         for run in range(PERTURBED_RUNS):
-            perturbed = trajectory(plan, data, unit, noise, seed=1 + run)[0]
-            spread = np.maximum(spread, np.abs(perturbed - loss))
+            perturbed = trajectory(problem, unit, noise, seed=1 + run)
+            # A run that overflows says that anything may happen: no deviation is too large.
+            spread = np.maximum(spread, np.nan_to_num(np.abs(perturbed.loss - loss), nan=np.inf))
+            moved = max(moved, weights_distance(perturbed.weights, exact.weights))
         arrays[f"tolerance_{precision}"] = SAFETY * (
             np.maximum.accumulate(spread) + noise * np.abs(loss)
         )
-    np.savez(out / "trajectory.npz", **arrays)
-    np.savez(out / "weights.npz", **trainer.weights())
-    total = len(data["y_test"])
-    wrong = trajectory(_with_learning_rate(plan, 1 + PROBED_ERROR), data, 0.0, 0.0, 0)[0]
-    seen = float((np.abs(wrong - loss) / arrays["tolerance_fp32"]).max())
+        weight_tolerance[precision] = float(SAFETY * (moved + noise))
+    np.savez(out / "trajectory.npz", **arrays)  # type: ignore[arg-type]
+    np.savez(out / "weights.npz", **exact.weights)  # type: ignore[arg-type]
+    metrics = [{"name": "final_loss", "value": float(loss[-1])}]
+    total = len(problem.data["y_test"])
+    if len(exact.correct) and total and problem.cell.input != "synthetic":
+        metrics.append({"name": "accuracy", "value": float(exact.correct[-1] / total)})
+    wrong = trajectory(_with_learning_rate(problem, 1 + PROBED_ERROR), 0.0, 0.0, 0)
+    finest = min(precisions, key=UNIT_ROUNDOFF.__getitem__)
+    sharpest = "fp32" if "fp32" in precisions else finest
+    seen = float((np.abs(wrong.loss - loss) / arrays[f"tolerance_{sharpest}"]).max())
+    moved = weights_distance(wrong.weights, exact.weights) / weight_tolerance[sharpest]
     return {
         "status": "ok",
-        "metrics": [
-            {"name": "final_loss", "value": float(loss[-1])},
-            {"name": "accuracy", "value": float(correct[-1] / total)},
-        ],
+        "metrics": metrics,
         "samples": {
             name: {"unit": "1", "file": "trajectory.npz", "key": name, "count": len(loss)}
             for name in arrays
         },
         "details": {
             "longest_sum": terms,
-            "rules": {precision: rule(precision, terms) for precision in UNIT_ROUNDOFF},
+            "steps": problem.steps,
+            "parts": problem.cell.shards,
+            "rules": {precision: rule(precision, terms) for precision in precisions},
             # How sharp the check is: the learning-rate error that just violates it, to first order.
-            "detects_learning_rate_error_fp32": PROBED_ERROR / seen if seen else None,
-            "largest_tolerance": {p: float(arrays[f"tolerance_{p}"].max()) for p in UNIT_ROUNDOFF},
+            f"detects_learning_rate_error_{sharpest.replace('-', '_')}": (
+                PROBED_ERROR / max(seen, moved) if max(seen, moved) else None
+            ),
+            "largest_tolerance": {p: float(arrays[f"tolerance_{p}"].max()) for p in precisions},
+            "weights_tolerance": weight_tolerance,
         },
         "libraries": FRAMEWORKS.get("numpy").libraries(),
     }

@@ -13,98 +13,95 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from transect.domain.cell import Cell
+from transect.domain.errors import BadInput
 from transect.domain.files import write_atomic
+from transect.measure.usage import Usage
 from transect.training.frameworks import FRAMEWORKS, ModelPlan, Trainer
+from transect.training.images import FileReader
+from transect.training.inputs import (
+    Batches,
+    FileBatches,
+    StoredBatches,
+    SyntheticBatches,
+    load_start,
+)
+from transect.training.layers import is_statistic, shapes
+from transect.training.schedule import learning_rates
 from transect.training.strategies import STRATEGIES, Place, Strategy
-from transect.training.workloads import WORKLOADS, Parameters
+from transect.training.workloads import WORKLOADS, Parameters, Workload
 
-__all__ = ["batch_indices", "error_facts", "load_start", "main", "train"]
+__all__ = ["EVALUATION_BATCH", "count_right", "error_facts", "main", "make_batches", "train"]
 
-_NANO = 1e-9
-
-
-def load_start(folder: Path, repeat: int) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """Return what the data stage wrote: arrays with the repeat's batch order, initial weights."""
-    with np.load(folder / "data.npz") as file:
-        data = {name: file[name] for name in file.files}
-    with np.load(folder / f"start-{repeat}.npz") as file:
-        data["order"] = file["order"]
-        weights = {name: file[name] for name in file.files if name != "order"}
-    return data, weights
+# Test samples that are predicted at once.
+EVALUATION_BATCH = 512
 
 
-def batch_indices(order: np.ndarray, batch: int, place: Place) -> Iterator[list[np.ndarray]]:
-    """Yield, per epoch, this rank's sample numbers of each step.
-
-    `order` is (epochs, n). The global batch is cut in `world_size` equal parts in rank order,
-    so that their union is the single-rank batch; the last partial batch is left out.
-    """
-    local = batch // place.world_size
-    start = place.rank * local
-    for epoch in order:
-        steps = len(epoch) // batch
-        yield [epoch[i * batch + start : i * batch + start + local] for i in range(steps)]
-
-
-def _accuracy(trainer: Trainer, x: np.ndarray, y: np.ndarray) -> int:
-    return int((trainer.predict(x).argmax(axis=1) == y).sum())
+def count_right(predict: Callable[[np.ndarray], np.ndarray], batches: Batches) -> int:
+    """Return how many predictions are right; samples are taken in parts, as there may be many."""
+    x, y = batches.x_test, batches.y_test
+    right = 0
+    for start in range(0, len(y), EVALUATION_BATCH):
+        part = np.arange(start, min(start + EVALUATION_BATCH, len(y)))
+        right += int((predict(x[part]).argmax(axis=1) == y[part]).sum())
+    return right
 
 
 def train(
     trainer: Trainer,
     strategy: Strategy,
     place: Place,
-    data: dict[str, np.ndarray],
-    parameters: Parameters,
+    batches: Batches,
+    rates: np.ndarray,
+    checkpoint: Callable[[int], None] | None = None,
 ) -> dict[str, np.ndarray]:
-    """Train; return per-step `input`, `compute`, `communication`, `step` seconds and `loss`,
-    per-epoch `correct` (rank 0) and `epoch_end` seconds since the first step began.
+    """Train; return per-step `input`, `compute`, `communication`, `under_way`, `step` seconds and
+    `loss`, per-epoch `correct` (rank 0) and `epoch_end` seconds since the first step began.
+
+    `rates` holds the learning rate of each step. `checkpoint(n)` is called after n steps, and its
+    time is not counted.
     """
-    times: list[tuple[int, int, int, int, int, float]] = []
+    times: list[tuple[float, float, float, float, float]] = []
     losses: list[float] = []
     correct: list[int] = []
-    epoch_end: list[int] = []
-    clock = time.perf_counter_ns
-    x_train, y_train = data["x_train"], data["y_train"]
+    epoch_end: list[float] = []
+    clock = time.perf_counter
+    predicts = place.rank == 0 or strategy.sharded
+    number, paused = 0, 0.0
     strategy.barrier()
     begin = clock()
-    for steps in batch_indices(data["order"], parameters.batch, place):
-        for indices in steps:
-            t0 = clock()
-            x, y = trainer.batch(x_train[indices], y_train[indices])
+    for epoch in batches:
+        t0 = clock()
+        for x, y in epoch:
             t1 = clock()
-            loss = trainer.forward_backward(x, y)
+            loss, compute, communication, under_way = strategy.step(trainer, x, y, rates[number])
             t2 = clock()
-            strategy.reduce(trainer)
-            t3 = clock()
-            trainer.update()
-            trainer.finish_step()
-            t4 = clock()
-            times.append((t0, t1, t2, t3, t4, strategy.hidden_communication()))
+            times.append((t1 - t0, compute, communication, under_way, t2 - t0))
             losses.append(loss)
-        if place.rank == 0:
-            correct.append(_accuracy(trainer, data["x_test"], data["y_test"]))
+            number += 1
+            if checkpoint is not None:
+                checkpoint(number)
+            t0 = clock()
+            paused += t0 - t2
+        if predicts:
+            right = count_right(partial(strategy.predict, trainer), batches)
+            if place.rank == 0:
+                correct.append(right)
         # Others wait here, not in the next step's communication.
         strategy.barrier()
-        epoch_end.append(clock() - begin)
-    stamps = np.array([row[:5] for row in times], dtype=np.int64)
-    hidden = np.array([row[5] for row in times])
-    parts = np.diff(stamps, axis=1) * _NANO
-    return {
-        "input": parts[:, 0],
-        "compute": parts[:, 1] + parts[:, 3] - hidden,
-        "communication": parts[:, 2] + hidden,
-        "step": (stamps[:, 4] - stamps[:, 0]) * _NANO,
+        epoch_end.append(clock() - begin - paused)
+    names = ("input", "compute", "communication", "under_way", "step")
+    return dict(zip(names, np.array(times).reshape(-1, 5).T, strict=True)) | {
         "loss": np.array(losses),
         "correct": np.array(correct, dtype=np.int64),
-        "epoch_end": np.array(epoch_end) * _NANO,
+        "epoch_end": np.array(epoch_end),
     }
 
 
@@ -118,6 +115,8 @@ def error_facts(error: BaseException) -> dict[str, str]:
         or "can't allocate memory" in lower
     ):
         cause = "out-of-memory"
+    elif isinstance(error, BadInput):
+        cause = "bad-input"
     elif isinstance(error, ImportError):
         cause = "missing-dependency"
     else:
@@ -131,44 +130,95 @@ def _peak_memory() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
+def make_batches(
+    cell: Cell,
+    workload: Workload,
+    trainer: Trainer,
+    data: dict[str, Any],
+    folder: Path,
+    place: Place,
+) -> Batches:
+    """Return the batches of the cell's `input`. Raises BadInput when not one batch is there."""
+    assert cell.batch
+    epochs, samples = data["order"].shape
+    if samples < cell.batch:
+        raise BadInput(f"a global batch of {cell.batch} exceeds the {samples} training samples")
+    dtype = np.float64 if cell.precision == "fp64" else np.float32
+    match cell.input:
+        case "synthetic":
+            classes = shapes(workload.layers, workload.sample)[-1][0]
+            return SyntheticBatches(
+                trainer, workload.sample, classes, place, batch=cell.batch, epochs=epochs,
+                steps=samples // cell.batch, seed=cell.repeat, dtype=dtype,
+            )  # fmt: skip
+        case "files":
+            reader = FileReader(folder, dtype, threads=cell.threads)
+            return FileBatches(trainer, data, cell.batch, place, reader)
+    return StoredBatches(trainer, data, cell.batch, place)
+
+
 def _run(spec: dict[str, Any], data_folder: Path, out: Path, facts: dict[str, Any]) -> None:
     cell = Cell.model_validate(spec["cell"])
-    assert cell.workload and cell.framework and cell.strategy
+    assert cell.workload and cell.framework and cell.strategy and cell.batch
     workload = WORKLOADS.get(cell.workload)
     parameters = Parameters.model_validate(spec["parameters"])
     framework, strategy = FRAMEWORKS.get(cell.framework), STRATEGIES.get(cell.strategy)
+    strategy.framework, strategy.operation = cell.framework, cell.reduce
     place = strategy.join()
     facts["rank"] = place.rank
     if place.world_size != cell.ranks:
         raise RuntimeError(f"started on {place.world_size} ranks, the cell has {cell.ranks}")
     touched = time.perf_counter()
-    data, weights = load_start(data_folder, cell.repeat)
+    dtype = np.float64 if cell.precision == "fp64" else np.float32
+    data, weights = load_start(data_folder, cell.repeat, dtype)
     plan = ModelPlan(
         layers=workload.layers,
+        sample=workload.sample,
         parameters=parameters,
         weights=weights,
+        batch=cell.batch // cell.ranks,
         precision=cell.precision,
         device=cell.device,
         threads=cell.threads,
     )
     trainer = framework.trainer(plan)
     strategy.start(trainer)
+    batches = make_batches(cell, workload, trainer, data, data_folder, place)
     ready = time.perf_counter()
     # Wall clock once, because the launcher's start is on another process's clock.
     facts["startup_s"] = time.time() - float(os.environ["TRANSECT_STARTED_AT"])
-    series = train(trainer, strategy, place, data, parameters)
+    steps = batches.epochs * batches.steps_per_epoch
+    rates = learning_rates(parameters, cell.learning_rate_rule, cell.batch, steps)
+    checked = min(parameters.reference_steps or steps, steps)
+    kept: dict[str, np.ndarray] = {}
+
+    def keep(number: int) -> None:
+        if number == checked and (place.rank == 0 or strategy.sharded):
+            kept.update(trainer.weights())
+
+    watch = Usage(cell.device, place.local_rank)
+    try:
+        series = train(trainer, strategy, place, batches, rates, keep)
+    finally:
+        batches.close()
+    usage = watch.stop()
+    whole = trainer.weights() if place.rank == 0 or strategy.sharded else {}
+    trained = sum(array.size for name, array in weights.items() if not is_statistic(name))
     facts.update(
         data_to_start_s=ready - touched,
         peak_memory_bytes=_peak_memory(),
-        test_total=len(data["y_test"]),
-        gradient_bytes=trainer.gradient().nbytes,
-        parameters=sum(array.size for array in weights.values()),
+        test_total=len(batches.y_test),
+        gradient_bytes=trained * np.dtype(dtype).itemsize,
+        parameters=trained,
+        steps_per_epoch=batches.steps_per_epoch,
+        usage=usage,
         libraries=framework.libraries() | strategy.libraries() | {"python": sys.version.split()[0]},
     )
     strategy.leave()
     np.savez(out / f"rank-{place.rank:03d}.npz", **series)
     if place.rank == 0:
-        np.savez(out / "weights.npz", **trainer.weights())
+        np.savez(out / "weights.npz", **whole)
+        np.savez(out / "checked.npz", **kept)
     write_atomic(out / f"rank-{place.rank:03d}.json", json.dumps(facts))
 
 

@@ -10,9 +10,8 @@ from transect.training.strategies._mpi import MpiStrategy
 class ReduceBroadcast(MpiStrategy):
     """MPI_Reduce and MPI_Bcast."""
 
-    def mean(self, flat: np.ndarray) -> None:
+    def add(self, flat: np.ndarray) -> None:
         total = np.zeros_like(flat)
         self.comm.Reduce(flat, total, root=0)
-        total /= self.comm.size
         self.comm.Bcast(total, root=0)
         flat[...] = total

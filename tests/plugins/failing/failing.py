@@ -55,9 +55,9 @@ class BrokenEnvironment(NumpyFramework):
 
 
 class _WrongTrainer(NumpyTrainer):
-    def update(self) -> None:
+    def update(self, learning_rate: float) -> None:
         self.flat_gradient *= 1.01
-        super().update()
+        super().update(learning_rate)
 
 
 @FRAMEWORKS.register("test-wrong")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from pathlib import Path
 
 from transect.domain.errors import MissingDependency
-from transect.domain.files import sha256_file
+from transect.domain.files import digest, sha256_file
 from transect.domain.record import Cause, Status, read_record
 from transect.execution.job import Job, Result, read_result
 from transect.launch import Request
@@ -14,7 +15,16 @@ from transect.launch.processes import Outcome
 from transect.launch.rendezvous import RENDEZVOUS
 from transect.measure.provenance import available_cores
 
-__all__ = ["OneProcess", "checksums", "cores", "need", "ranks"]
+__all__ = [
+    "OneProcess",
+    "checksums",
+    "cores",
+    "data_checksums",
+    "facts_of",
+    "files_below",
+    "need",
+    "ranks",
+]
 
 
 def ranks(job: Job, command: list[str], rendezvous: str) -> tuple[str, Request]:
@@ -57,6 +67,22 @@ def cores(job: Job) -> int:
     return int(job.spec["system"]["cores_per_node"] or available_cores())
 
 
+def files_below(path: Path) -> list[Path]:
+    """Return the file itself, or every file below the folder, sorted; links are not followed."""
+    if path.is_file():
+        return [path]
+    return sorted(Path(folder) / name for folder, _, names in os.walk(path) for name in names)
+
+
+def facts_of(path: Path) -> str:
+    """Hash name, size and time stamp of every file: there may be too much to read it all."""
+    parts = []
+    for file in files_below(path):
+        facts = file.lstat()
+        parts += [str(file), str(facts.st_size), str(facts.st_mtime_ns)]
+    return digest(parts)
+
+
 # srun gives up a step that has not begun by then; the payload's runner asks again.
 STEP_PATIENCE_S = 5
 
@@ -64,6 +90,17 @@ STEP_PATIENCE_S = 5
 def checksums(*files: Path) -> list[str]:
     """Return the checksum of each file; a missing one counts as `absent`."""
     return [sha256_file(file) if file.is_file() else "absent" for file in files]
+
+
+def data_checksums(job: Job, *repeats: int) -> list[str]:
+    """Return the checksums that the data stage wrote down: its arrays, and starts of `repeats`."""
+    path = job.input("data") / "record.json"
+    if not path.is_file():
+        return ["absent"]
+    files = read_record(path).details.get("files", {})
+    starts = [f"start-{repeat}.npz" for repeat in repeats]
+    wanted = [name for name in sorted(files) if not name.startswith("start-") or name in starts]
+    return [f"{name} {files[name]}" for name in wanted] or ["absent"]
 
 
 def need(job: Job, role: str) -> Path:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from transect.execution.job import Job
 from transect.execution.stages import STAGES
-from transect.execution.stages._common import OneProcess
+from transect.execution.stages._common import OneProcess, facts_of
 
 __all__ = ["Data"]
 
@@ -16,3 +18,9 @@ class Data(OneProcess):
     def command(self, job: Job) -> list[str]:
         """One process in the base environment."""
         return job.module("transect.training.prepare", "--spec", job.spec_file, "--out", job.folder)
+
+    def inputs(self, job: Job) -> list[str]:
+        """The names, sizes and time stamps of files that the dataset's options name."""
+        options = job.spec["parameters"]["dataset_options"]
+        folders = [options[key] for key in job.spec.get("dataset_paths", ()) if options.get(key)]
+        return [facts_of(Path(folder)) for folder in folders]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from transect.execution.job import Job
 from transect.execution.stages import STAGES
-from transect.execution.stages._common import OneProcess, checksums, need
+from transect.execution.stages._common import OneProcess, checksums, data_checksums, need
 
 __all__ = ["Export"]
 
@@ -15,10 +15,10 @@ class Export(OneProcess):
 
     def command(self, job: Job) -> list[str]:
         """One process in the exporter's environment."""
-        data, weights = need(job, "data") / "data.npz", need(job, "weights") / "weights.npz"
+        data, weights = need(job, "data"), need(job, "weights") / "weights.npz"
         arguments = ("--spec", job.spec_file, "--weights", weights, "--data", data)
         return job.module("transect.onnx_models.worker", *arguments, "--out", job.folder)
 
     def inputs(self, job: Job) -> list[str]:
         """Test data and weights."""
-        return checksums(job.input("data") / "data.npz", job.input("weights") / "weights.npz")
+        return [*data_checksums(job), *checksums(job.input("weights") / "weights.npz")]

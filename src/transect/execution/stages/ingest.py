@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from transect.domain.files import digest
 from transect.domain.record import Cause, MetricValue
 from transect.execution.job import Job, Result
 from transect.execution.stages import STAGES
-from transect.execution.stages._common import OneProcess
+from transect.execution.stages._common import OneProcess, facts_of
 from transect.hpc.base import LogMetric, Run
 
-__all__ = ["Ingest", "files_below", "result_of"]
-
-
-def files_below(path: Path) -> list[Path]:
-    """Return the file itself, or every file below the folder, sorted; links are not followed."""
-    if path.is_file():
-        return [path]
-    return sorted(Path(folder) / name for folder, _, names in os.walk(path) for name in names)
+__all__ = ["Ingest", "result_of"]
 
 
 def _size(one: LogMetric) -> str | None:
@@ -67,8 +58,4 @@ class Ingest(OneProcess):
 
     def inputs(self, job: Job) -> list[str]:
         """Every log's name, size and time stamp: logs may be large."""
-        parts = []
-        for path in files_below(Path(job.spec["path"])):
-            facts = path.lstat()
-            parts += [str(path), str(facts.st_size), str(facts.st_mtime_ns)]
-        return [digest(parts)]
+        return [facts_of(Path(job.spec["path"]))]

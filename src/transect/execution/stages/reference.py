@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from transect.execution.job import Job
 from transect.execution.stages import STAGES
-from transect.execution.stages._common import OneProcess, checksums, need
+from transect.execution.stages._common import OneProcess, data_checksums, need
 
 __all__ = ["Reference"]
 
@@ -21,5 +21,4 @@ class Reference(OneProcess):
 
     def inputs(self, job: Job) -> list[str]:
         """The arrays of the data stage."""
-        data = job.input("data")
-        return checksums(data / "data.npz", data / f"start-{job.cell.repeat}.npz")
+        return data_checksums(job, job.cell.repeat)

@@ -194,7 +194,7 @@ def _line(rows: list[Communication], style: Style, factor: float, *, hollow: boo
     scatter = [
         (float(one.group.cell.nodes), value / factor)
         for one in rows
-        for value in one.group.values("communication_time")
+        for value in one.values
     ]
     return Line(
         points=sorted(points), scatter=scatter, style=style, joined=not hollow, hollow=hollow

@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from transect.domain.cell import Cell
 from transect.domain.registry import Registry
-from transect.training.layers import Layer
+from transect.training.layers import Layer, Shape
 from transect.training.workloads import Parameters
 
-__all__ = ["FRAMEWORKS", "Framework", "ModelPlan", "Trainer"]
+__all__ = ["FRAMEWORKS", "Framework", "FusedTrainer", "ModelPlan", "Trainer"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelPlan:
     """All that a framework needs to build its trainer.
 
-    `weights` maps `INDEX.weight`/`INDEX.bias` to float64 arrays in the neutral layout.
+    `weights` maps the names of `layers.weight_shapes` to float64 arrays in the neutral layout.
+    `sample` is the shape of one sample, NCHW without N; `batch` this rank's part of a batch.
     """
 
     layers: tuple[Layer, ...]
+    sample: Shape
     parameters: Parameters
     weights: dict[str, np.ndarray]
+    batch: int
     precision: str
     device: str
     threads: int
@@ -34,11 +37,12 @@ class Trainer(Protocol):
     """One rank's model with its optimiser.
 
     The update rule is the same everywhere: g += weight_decay * w; v = momentum * v + g;
-    w -= learning_rate * v. The loss is a mean over the batch.
+    w -= learning_rate * v, for all trained weights. The loss is a mean over the batch.
+    A framework whose v holds learning_rate * g must rescale v when the learning rate changes.
     """
 
     def batch(self, x: np.ndarray, y: np.ndarray) -> tuple[object, object]:
-        """Bring a batch, x (n, ...) float64 and y (n,) int64, to device and precision."""
+        """Bring a batch, x (n, ...) float and y (n,) int64, to device and precision."""
         ...
 
     def forward_backward(self, x: object, y: object) -> float:
@@ -53,7 +57,7 @@ class Trainer(Protocol):
         """Replace the gradients by those of the flat buffer."""
         ...
 
-    def update(self) -> None:
+    def update(self, learning_rate: float) -> None:
         """Apply the update rule to the weights."""
         ...
 
@@ -66,11 +70,23 @@ class Trainer(Protocol):
         ...
 
     def weights(self) -> dict[str, np.ndarray]:
-        """Return the weights in the neutral layout."""
+        """Return copies of all weights, running statistics too, in the neutral layout."""
         ...
 
     def load(self, weights: dict[str, np.ndarray]) -> None:
         """Replace the weights by those given, in the neutral layout."""
+        ...
+
+
+@runtime_checkable
+class FusedTrainer(Protocol):
+    """A trainer that can also do forward, backward and update in one call of its framework.
+
+    Used where nothing happens between backward and update.
+    """
+
+    def step(self, x: object, y: object, learning_rate: float) -> float:
+        """Do one step; return the mean loss before the update."""
         ...
 
 

@@ -6,7 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from transect.training.layers import Conv2d, Flatten, Layer, Linear, MaxPool2d, ReLU, Sigmoid
+from transect.training.layers import (
+    BatchNorm2d,
+    Conv2d,
+    Flatten,
+    GlobalAveragePool,
+    Layer,
+    Linear,
+    MaxPool2d,
+    ReLU,
+    Residual,
+    Sigmoid,
+    is_statistic,
+)
 
 if TYPE_CHECKING:
     import torch
@@ -14,7 +26,11 @@ if TYPE_CHECKING:
 __all__ = ["DTYPES", "build_module", "load_weights", "module_dtype"]
 
 # Names of `torch` dtypes per precision of a cell.
-DTYPES = {"fp32": "float32", "fp64": "float64", "fp16": "float16", "bf16": "bfloat16"}
+# `amp-bf16` keeps float32 weights and computes in bfloat16 where torch's autocast does.
+DTYPES = {
+    "fp32": "float32", "fp64": "float64", "fp16": "float16", "bf16": "bfloat16",
+    "amp-bf16": "float32",
+}  # fmt: skip
 
 
 def module_dtype(precision: str) -> torch.dtype:
@@ -27,30 +43,56 @@ def module_dtype(precision: str) -> torch.dtype:
 
 
 def build_module(layers: tuple[Layer, ...]) -> torch.nn.Sequential:
-    """Make a `Sequential` whose parameters are named `INDEX.weight` and `INDEX.bias`.
+    """Make nested `Sequential`s whose parameters have the neutral names.
 
     The layouts are the neutral ones, so weights are copied as they are. The weights drawn by
     torch are meant to be replaced by `load_weights`. Raises TypeError for an unknown layer.
     """
     from torch import nn
 
+    class Sum(nn.Module):
+        """A residual layer."""
+
+        def __init__(self, body: nn.Module, shortcut: nn.Module) -> None:
+            super().__init__()
+            self.body, self.shortcut = body, shortcut
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            total: torch.Tensor = self.body(x) + self.shortcut(x)
+            return total
+
+    class Average(nn.Module):
+        """Mean over height and width."""
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x.mean(dim=(2, 3))
+
     def build(layer: Layer) -> Any:
         match layer:
             case Linear(inputs, outputs):
                 return nn.Linear(inputs, outputs)
-            case Conv2d(inputs, outputs, kernel, padding):
-                return nn.Conv2d(inputs, outputs, kernel, padding=padding)
-            case MaxPool2d(size):
-                return nn.MaxPool2d(size)
+            case Conv2d(inputs, outputs, kernel, padding, stride, bias):
+                return nn.Conv2d(inputs, outputs, kernel, stride, padding, bias=bias)
+            case BatchNorm2d(channels, momentum, epsilon):
+                return nn.BatchNorm2d(channels, epsilon, momentum)
+            case MaxPool2d(size, stride, padding):
+                return nn.MaxPool2d(size, stride or None, padding)
+            case GlobalAveragePool():
+                return Average()
             case ReLU():
                 return nn.ReLU()
             case Sigmoid():
                 return nn.Sigmoid()
             case Flatten():
                 return nn.Flatten()
+            case Residual(body, shortcut):
+                return Sum(chain(body), chain(shortcut))
         raise TypeError(f"no torch module for layer {layer!r}: add it to {__name__}")
 
-    return nn.Sequential(*(build(layer) for layer in layers))
+    def chain(parts: tuple[Layer, ...]) -> nn.Sequential:
+        return nn.Sequential(*(build(layer) for layer in parts))
+
+    return chain(layers)
 
 
 def load_weights(
@@ -65,6 +107,7 @@ def load_weights(
 
     module.to(dtype)
     parameters = dict(module.named_parameters())
+    parameters |= {name: b for name, b in module.named_buffers() if is_statistic(name)}
     if parameters.keys() != weights.keys():
         raise ValueError(
             f"weights do not fit the model: missing {sorted(parameters.keys() - weights.keys())}, "

@@ -7,6 +7,7 @@ import numpy as np
 from transect.domain.cell import Cell
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
 from transect.training.frameworks._numpy_layers import Backward, forward, loss_and_gradient
+from transect.training.layers import Layer, Residual, weight_shapes
 
 __all__ = ["NumpyFramework", "NumpyTrainer"]
 
@@ -14,63 +15,45 @@ _DTYPES = {"fp32": np.float32, "fp64": np.float64}
 
 
 class NumpyTrainer:
-    """All weights, gradients and momenta are views into three flat buffers."""
+    """All trained weights, gradients and momenta are views into three flat buffers."""
 
     def __init__(self, plan: ModelPlan) -> None:
         self._plan = plan
         self.dtype = _DTYPES[plan.precision]
-        size = sum(array.size for array in plan.weights.values())
+        arrays = weight_shapes(plan.layers)
+        size = sum(plan.weights[one.name].size for one in arrays if one.trained)
         self.flat_weights, self.flat_gradient, self.flat_velocity = (
             np.zeros(size, self.dtype) for _ in range(3)
         )
         self._weights: dict[str, np.ndarray] = {}
-        self._gradients: dict[str, np.ndarray] = {}
+        gradients: dict[str, np.ndarray] = {}
         start = 0
-        for name, array in plan.weights.items():
-            part = slice(start, start + array.size)
-            self._weights[name] = self.flat_weights[part].reshape(array.shape)
-            self._gradients[name] = self.flat_gradient[part].reshape(array.shape)
-            start += array.size
-        # Looked up once: in a small model two dictionary look-ups a layer cost 5 % of a step.
-        self._steps = [
-            (layer, self._weights.get(f"{i}.weight"), self._weights.get(f"{i}.bias"))
-            for i, layer in enumerate(plan.layers)
-        ]
-        self._pairs = [
-            (self._gradients.get(f"{i}.weight"), self._gradients.get(f"{i}.bias"))
-            for i in range(len(plan.layers))
-        ]
+        for one in arrays:
+            if not one.trained:
+                self._weights[one.name] = np.zeros(one.shape, self.dtype)
+                continue
+            part = slice(start, start + plan.weights[one.name].size)
+            self._weights[one.name] = self.flat_weights[part].reshape(one.shape)
+            gradients[one.name] = self.flat_gradient[part].reshape(one.shape)
+            start = part.stop
+        self._steps = _chain(plan.layers, self._weights, gradients)
         self.load(plan.weights)
 
     def load(self, weights: dict[str, np.ndarray]) -> None:
         """Round the given weights to this trainer's precision."""
-        for name, array in weights.items():
-            self._weights[name][...] = array
+        for name, array in self._weights.items():
+            array[...] = weights[name]
 
     def batch(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Round to this trainer's precision."""
         return x.astype(self.dtype, copy=False), y
 
-    def _forward(self, x: np.ndarray) -> tuple[np.ndarray, list[Backward]]:
-        tape: list[Backward] = []
-        for layer, weight, bias in self._steps:
-            x, back = forward(layer, x, weight, bias)
-            tape.append(back)
-        return x, tape
-
     def forward_backward(self, x: object, y: object) -> float:
         """Compute the mean loss; gradients land in the flat buffer."""
         assert isinstance(x, np.ndarray) and isinstance(y, np.ndarray)
-        outputs, tape = self._forward(x)
+        outputs, back = self._steps.forward(x, True)
         loss, gradient = loss_and_gradient(self._plan.parameters.loss, outputs, y)
-        for index in range(len(tape) - 1, -1, -1):
-            back, pair = tape[index](gradient, index > 0)
-            if pair is not None:
-                weight, bias = self._pairs[index]
-                assert weight is not None and bias is not None
-                weight[...], bias[...] = pair
-            if back is not None:
-                gradient = back
+        back(gradient, False)
         return loss
 
     def gradient(self) -> np.ndarray:
@@ -82,7 +65,7 @@ class NumpyTrainer:
         if flat is not self.flat_gradient:
             self.flat_gradient[...] = flat
 
-    def update(self) -> None:
+    def update(self, learning_rate: float) -> None:
         """Apply SGD with momentum and weight decay in place."""
         rule = self._plan.parameters
         gradient = self.flat_gradient
@@ -92,18 +75,99 @@ class NumpyTrainer:
             self.flat_velocity *= rule.momentum
             self.flat_velocity += gradient
             gradient = self.flat_velocity
-        self.flat_weights -= rule.learning_rate * gradient
+        self.flat_weights -= learning_rate * gradient
 
     def finish_step(self) -> None:
         """Nothing runs behind the back of numpy."""
 
     def predict(self, x: np.ndarray) -> np.ndarray:
         """Return the outputs (n, classes)."""
-        return self._forward(self.batch(x, np.empty(0, np.int64))[0])[0]
+        return self._steps.forward(self.batch(x, np.empty(0, np.int64))[0], False)[0]
 
     def weights(self) -> dict[str, np.ndarray]:
         """Return copies."""
         return {name: array.copy() for name, array in self._weights.items()}
+
+
+class _Leaf:
+    """A layer with its arrays, looked up once: in a small model look-ups cost 5 % of a step."""
+
+    def __init__(
+        self, layer: Layer, weights: list[np.ndarray], gradients: list[np.ndarray]
+    ) -> None:
+        self.layer, self.weights, self.gradients = layer, weights, gradients
+
+    def forward(self, x: np.ndarray, training: bool) -> tuple[np.ndarray, Backward]:
+        return forward(self.layer, x, self.weights, training)
+
+
+class _Chain:
+    """Layers one after another."""
+
+    def __init__(self, parts: list[_Leaf | _Sum]) -> None:
+        self.parts = parts
+
+    def forward(self, x: np.ndarray, training: bool) -> tuple[np.ndarray, Backward]:
+        tape: list[Backward] = []
+        for part in self.parts:
+            x, back = part.forward(x, training)
+            tape.append(back)
+
+        def backward(g: np.ndarray, need: bool) -> tuple[np.ndarray | None, tuple[np.ndarray, ...]]:
+            inner: np.ndarray | None = g
+            for index in range(len(tape) - 1, -1, -1):
+                inner, found = tape[index](g, need or index > 0)
+                for target, value in zip(self.parts[index].gradients, found, strict=True):
+                    target[...] = value
+                if inner is not None:
+                    g = inner
+            return inner, ()
+
+        return x, backward
+
+
+class _Sum:
+    """A residual layer. Its parts store their gradients themselves."""
+
+    gradients: tuple[np.ndarray, ...] = ()
+
+    def __init__(self, body: _Chain, shortcut: _Chain) -> None:
+        self.body, self.shortcut = body, shortcut
+
+    def forward(self, x: np.ndarray, training: bool) -> tuple[np.ndarray, Backward]:
+        first, back_first = self.body.forward(x, training)
+        second, back_second = self.shortcut.forward(x, training)
+
+        def backward(g: np.ndarray, need: bool) -> tuple[np.ndarray | None, tuple[np.ndarray, ...]]:
+            one, other = back_first(g, need)[0], back_second(g, need)[0]
+            return (None if one is None or other is None else one + other), ()
+
+        return first + second, backward
+
+
+def _chain(
+    layers: tuple[Layer, ...],
+    weights: dict[str, np.ndarray],
+    gradients: dict[str, np.ndarray],
+    prefix: str = "",
+) -> _Chain:
+    parts: list[_Leaf | _Sum] = []
+    for index, layer in enumerate(layers):
+        name = f"{prefix}{index}."
+        if isinstance(layer, Residual):
+            body = _chain(layer.body, weights, gradients, f"{name}body.")
+            parts.append(_Sum(body, _chain(layer.shortcut, weights, gradients, f"{name}shortcut.")))
+            continue
+        own = [one.name for one in weight_shapes((layer,))]
+        names = [name + one.rpartition(".")[2] for one in own]
+        parts.append(
+            _Leaf(
+                layer,
+                [weights[one] for one in names],
+                [gradients[one] for one in names if one in gradients],
+            )
+        )
+    return _Chain(parts)
 
 
 @FRAMEWORKS.register("numpy")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from transect.training.frameworks import FRAMEWORKS, ModelPlan
 
 __all__ = ["TorchFramework", "TorchTrainer"]
 
+PRECISIONS = ("fp32", "fp64", "amp-bf16")
+
 
 class TorchTrainer:
     """`module` is what computes: a strategy may wrap it (DDP), `plain` stays the model itself."""
@@ -19,11 +22,15 @@ class TorchTrainer:
     def __init__(self, plan: ModelPlan) -> None:
         import torch
 
-        from transect.training.frameworks._torch_modules import build_module, load_weights
+        from transect.training.frameworks._torch_modules import (
+            build_module,
+            load_weights,
+            module_dtype,
+        )
 
         torch.set_num_threads(plan.threads)
         self.torch = torch
-        self.dtype = {"fp32": torch.float32, "fp64": torch.float64}[plan.precision]
+        self.dtype = module_dtype(plan.precision)
         if plan.device == "cuda":
             # One GPU per rank; the launcher numbers the ranks of a node.
             local_rank = int(os.environ.get("LOCAL_RANK", "0"))
@@ -33,7 +40,8 @@ class TorchTrainer:
         self._rule = plan.parameters
         self.plain: Any = build_module(plan.layers).to(self.device, self.dtype)
         self.load(plan.weights)
-        self.module: Any = self.plain
+        self._autocast = plan.precision == "amp-bf16"
+        self.module: Any = self.plain.train()
         self._parameters = list(self.plain.parameters())
         self._optimiser = torch.optim.SGD(
             self._parameters,
@@ -46,7 +54,7 @@ class TorchTrainer:
         else:
             self._loss = torch.nn.functional.cross_entropy
         total = sum(p.numel() for p in self._parameters)
-        self._flat = np.empty(total, {"fp32": np.float32, "fp64": np.float64}[plan.precision])
+        self._flat = np.empty(total, np.float64 if plan.precision == "fp64" else np.float32)
 
     def _half_squared_distance(self, outputs: Any, y: Any) -> Any:
         # torch's mse_loss averages over classes too and has no half: the published loss does not.
@@ -68,9 +76,15 @@ class TorchTrainer:
     def forward_backward(self, x: Any, y: Any) -> float:
         """Run autograd; returns the loss as a Python number, which waits for the device."""
         self._optimiser.zero_grad()
-        loss = self._loss(self.module(x), y)
+        with self._precision():
+            loss = self._loss(self.module(x), y)
         loss.backward()
         return float(loss.detach())
+
+    def _precision(self) -> Any:
+        if self._autocast:
+            return self.torch.autocast(self.device.type, self.torch.bfloat16)
+        return nullcontext()
 
     def gradient(self) -> np.ndarray:
         """Copy all gradients into one numpy buffer."""
@@ -90,8 +104,10 @@ class TorchTrainer:
             parameter.grad.copy_(whole[start : start + size].view_as(parameter))
             start += size
 
-    def update(self) -> None:
+    def update(self, learning_rate: float) -> None:
         """Apply torch.optim.SGD: dampening 0, no Nesterov, the same rule as in numpy."""
+        for group in self._optimiser.param_groups:
+            group["lr"] = learning_rate
         self._optimiser.step()
 
     def finish_step(self) -> None:
@@ -101,9 +117,11 @@ class TorchTrainer:
 
     def predict(self, x: np.ndarray) -> np.ndarray:
         """Return the outputs (n, classes) without gradients."""
-        with self.torch.inference_mode():
+        self.plain.eval()
+        with self.torch.inference_mode(), self._precision():
             inputs, _ = self.batch(x, np.empty(0, np.int64))
-            outputs: np.ndarray = self.plain(inputs).cpu().numpy()
+            outputs: np.ndarray = self.plain(inputs).to(self.dtype).cpu().numpy()
+        self.plain.train()
         return outputs
 
     def weights(self) -> dict[str, np.ndarray]:
@@ -111,6 +129,7 @@ class TorchTrainer:
         return {
             name: tensor.detach().cpu().numpy().copy()
             for name, tensor in self.plain.state_dict().items()
+            if not name.endswith("num_batches_tracked")
         }
 
 
@@ -121,9 +140,9 @@ class TorchFramework:
     environment = "torch"
 
     def supports(self, cell: Cell) -> str | None:
-        """Float32 and float64, on CPU or CUDA."""
-        if cell.precision not in ("fp32", "fp64"):
-            return f"torch cells train in fp32 or fp64, not in {cell.precision}"
+        """Float32, float64 and float32 with bfloat16 arithmetic, on CPU or CUDA."""
+        if cell.precision not in PRECISIONS:
+            return f"torch cells train in {', '.join(PRECISIONS)}, not in {cell.precision}"
         if cell.device not in ("cpu", "cuda"):
             return f"torch cells run on cpu or cuda, not on {cell.device}"
         return None

@@ -9,15 +9,15 @@ import numpy as np
 
 from transect.domain.cell import Cell
 from transect.training.frameworks import Trainer
-from transect.training.strategies import Place, Rendezvous
+from transect.training.strategies import Place, Strategy
 
 __all__ = ["MpiStrategy"]
 
 
-class MpiStrategy(ABC):
-    """Joins MPI.COMM_WORLD. A subclass says how gradients become their mean."""
+class MpiStrategy(Strategy, ABC):
+    """Joins MPI.COMM_WORLD. A subclass says how gradients become their sum."""
 
-    rendezvous: Rendezvous = "mpi"
+    rendezvous = "mpi"
 
     def __init__(self) -> None:
         self.comm: Any = None
@@ -44,26 +44,21 @@ class MpiStrategy(ABC):
         trainer.load(weights)
 
     def reduce(self, trainer: Trainer) -> None:
-        """Replace the gradient by its mean over ranks."""
+        """Replace the gradient by its mean, or its sum, over ranks."""
         flat = trainer.gradient()
         if self.comm.size > 1:
-            self.mean(flat)
+            self.add(flat)
+            if self.operation == "mean":
+                flat /= self.comm.size
         trainer.set_gradient(flat)
 
     @abstractmethod
-    def mean(self, flat: np.ndarray) -> None:
-        """Turn the flat buffer into the mean over ranks, in place."""
-
-    def hidden_communication(self) -> float:
-        """All communication is in `reduce`."""
-        return 0.0
+    def add(self, flat: np.ndarray) -> None:
+        """Turn the flat buffer into the sum over ranks, in place, the same on every rank."""
 
     def barrier(self) -> None:
         """MPI_Barrier."""
         self.comm.Barrier()
-
-    def leave(self) -> None:  # noqa: B027 there is nothing to do, for every MPI strategy
-        """MPI_Finalize runs at exit, through mpi4py."""
 
     def libraries(self) -> dict[str, str]:
         """Return mpi4py and the MPI library it found."""

@@ -9,15 +9,18 @@ from typing import Any
 
 from transect.domain.cell import Cell
 from transect.training.frameworks import Trainer
-from transect.training.strategies import STRATEGIES, Place, Rendezvous
+from transect.training.strategies import STRATEGIES, Parts, Place, Strategy
 
 __all__ = ["DdpGloo", "DdpMpi", "DdpNccl"]
 
 
-class _Ddp:
-    """DDP reduces buckets inside the backward pass; a communication hook takes their times."""
+class _Ddp(Strategy):
+    """DDP reduces buckets inside the backward pass; a communication hook takes their times.
 
-    rendezvous: Rendezvous = "tcp"
+    Batch norm: each rank normalises by its own part of the batch, so buffers are not broadcast.
+    """
+
+    rendezvous = "tcp"
     backend = ""
 
     def __init__(self) -> None:
@@ -47,13 +50,15 @@ class _Ddp:
         from torch.nn.parallel import DistributedDataParallel
 
         owner: Any = trainer
-        owner.module = DistributedDataParallel(owner.plain)
-        world_size = dist.get_world_size()
+        owner.module = DistributedDataParallel(owner.plain, broadcast_buffers=False)
+        divisor = dist.get_world_size() if self.operation == "mean" else 1
 
-        def timed_mean(_: object, bucket: Any) -> Any:
+        def timed_reduction(_: object, bucket: Any) -> Any:
             interval = [time.perf_counter(), 0.0]
             self._intervals.append(interval)
-            buffer = bucket.buffer().div_(world_size)
+            buffer = bucket.buffer()
+            if divisor > 1:
+                buffer.div_(divisor)
 
             def finish(future: Any) -> Any:
                 interval[1] = time.perf_counter()
@@ -62,16 +67,25 @@ class _Ddp:
             return dist.all_reduce(buffer, async_op=True).get_future().then(finish)
 
         # Torch checks the annotations, which must be its own types and not their names.
-        timed_mean.__annotations__ = {
+        timed_reduction.__annotations__ = {
             "bucket": dist.GradBucket,
             "return": torch.futures.Future[torch.Tensor],
         }
-        owner.module.register_comm_hook(None, timed_mean)
+        owner.module.register_comm_hook(None, timed_reduction)
 
-    def reduce(self, trainer: Trainer) -> None:
-        """Done already, inside the backward pass."""
+    def step(self, trainer: Trainer, x: object, y: object, learning_rate: float) -> Parts:
+        """Backward and reduction overlap; what is waited for begins with the last bucket."""
+        begin = time.perf_counter()
+        loss = trainer.forward_backward(x, y)
+        trainer.update(learning_rate)
+        trainer.finish_step()
+        whole = time.perf_counter() - begin
+        # All gradients are there when the last bucket is handed over: from then on this rank waits.
+        computed = max(interval[0] for interval in self._intervals)
+        waited = max(0.0, max(interval[1] for interval in self._intervals) - computed)
+        return Parts(loss, whole - waited, waited, self._under_way())
 
-    def hidden_communication(self) -> float:
+    def _under_way(self) -> float:
         """Return the union of the buckets' intervals, in seconds; overlap counts once."""
         total, end = 0.0, 0.0
         for start, stop in sorted(self._intervals):

@@ -12,11 +12,10 @@ __all__ = ["MpiAllreduce"]
 
 @STRATEGIES.register("mpi-allreduce")
 class MpiAllreduce(MpiStrategy):
-    """MPI_Allreduce(SUM) in place, then a division by the world size."""
+    """MPI_Allreduce(SUM) in place."""
 
-    def mean(self, flat: np.ndarray) -> None:
-        """Sum over all ranks, divide."""
+    def add(self, flat: np.ndarray) -> None:
+        """Sum over all ranks."""
         from mpi4py import MPI
 
         self.comm.Allreduce(MPI.IN_PLACE, flat, op=MPI.SUM)
-        flat /= self.comm.size

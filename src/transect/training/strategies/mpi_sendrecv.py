@@ -1,4 +1,4 @@
-"""Rank 0 receives every gradient in rank order, averages, and sends the mean back."""
+"""Rank 0 receives every gradient in rank order, adds them up, and sends the sum back."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["MpiSendrecv"]
 class MpiSendrecv(MpiStrategy):
     """The published Send/Recv scheme; here rank 0 computes its share too, so no rank is idle."""
 
-    def mean(self, flat: np.ndarray) -> None:
+    def add(self, flat: np.ndarray) -> None:
         """Collect on rank 0 and send back: 2 (p - 1) messages through one rank."""
         comm = self.comm
         if comm.rank == 0:
@@ -22,7 +22,6 @@ class MpiSendrecv(MpiStrategy):
             for source in range(1, comm.size):
                 comm.Recv(incoming, source=source)
                 flat += incoming
-            flat /= comm.size
             for target in range(1, comm.size):
                 comm.Send(flat, dest=target)
         else:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import time
+
 from transect.domain.cell import Cell
-from transect.training.frameworks import Trainer
-from transect.training.strategies import STRATEGIES, Place, Rendezvous
+from transect.training.frameworks import FusedTrainer, Trainer
+from transect.training.strategies import STRATEGIES, Parts, Place, Strategy
 
 __all__ = ["Single"]
 
 
 @STRATEGIES.register("single")
-class Single:
+class Single(Strategy):
     """Runs on exactly one rank."""
-
-    rendezvous: Rendezvous = "none"
 
     def supports(self, cell: Cell) -> str | None:
         """One rank only."""
@@ -24,21 +24,19 @@ class Single:
         return Place()
 
     def start(self, trainer: Trainer) -> None:
-        """Nobody to tell."""
+        """Take the framework's own way to do a whole step, where it has one."""
+        self._fused = trainer if isinstance(trainer, FusedTrainer) else None
 
-    def reduce(self, trainer: Trainer) -> None:
-        """The local gradient is the mean."""
-
-    def hidden_communication(self) -> float:
-        """None."""
-        return 0.0
+    def step(self, trainer: Trainer, x: object, y: object, learning_rate: float) -> Parts:
+        """All of it is computing."""
+        begin = time.perf_counter()
+        if self._fused is not None:
+            loss = self._fused.step(x, y, learning_rate)
+        else:
+            loss = trainer.forward_backward(x, y)
+            trainer.update(learning_rate)
+        trainer.finish_step()
+        return Parts(loss, time.perf_counter() - begin, 0.0, 0.0)
 
     def barrier(self) -> None:
         """Nobody to wait for."""
-
-    def leave(self) -> None:
-        """Nobody to part from."""
-
-    def libraries(self) -> dict[str, str]:
-        """None."""
-        return {}

@@ -18,7 +18,8 @@ class Parameters(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     batch: int = Field(
-        gt=0, description="global batch; the last partial batch of an epoch is left out"
+        gt=0,
+        description="global batch, of one rank in weak scaling; the last partial batch of an epoch is left out",
     )
     epochs: int = Field(gt=0)
     learning_rate: float = Field(gt=0)
@@ -26,6 +27,14 @@ class Parameters(BaseModel):
     weight_decay: float = Field(default=0.0, ge=0)
     loss: Literal["mse", "cross-entropy"] = "cross-entropy"
     quality_target: float = Field(gt=0, le=1, description="test accuracy")
+    warmup_steps: int = Field(
+        default=0, ge=0, description="steps in which a scaled learning rate grows to its value"
+    )
+    reference_steps: int | None = Field(
+        default=None,
+        ge=1,
+        description="how many steps the float64 reference computes and checks; null: all",
+    )
     test_fraction: float = Field(default=0.25, gt=0, lt=1)
     dataset_options: dict[str, Any] = {}
 

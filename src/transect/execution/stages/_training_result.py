@@ -1,0 +1,233 @@
+"""Ranks' series become one result, checked against the float64 reference."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from transect.domain.files import canonical_json
+from transect.domain.record import Cause, MetricValue, Samples, Status
+from transect.execution.job import Job, Result
+from transect.execution.stages._common import cores
+from transect.measure.intervals import wilson
+from transect.training.costs import step_costs
+from transect.training.reference import weights_distance
+from transect.training.workloads import WORKLOADS, Parameters
+
+__all__ = ["WARMUP_STEPS", "merge"]
+
+# Left out of medians, kept in the samples: caches, allocators and branch predictors settle.
+WARMUP_STEPS = 5
+
+_SERIES = ("step", "compute", "communication", "under_way", "input")
+# What a series is called as a metric and in samples.
+_NAMES = {name: f"{name}_time" for name in _SERIES} | {"under_way": "communication_total_time"}
+
+Arrays = dict[str, np.ndarray]
+
+
+def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result:
+    """Return the result of all ranks' facts and series, in rank order.
+
+    A time that the library does not tell is NaN in the series and stands in no metric.
+    """
+    cell = job.cell
+    assert cell.workload
+    workload = WORKLOADS.get(cell.workload)
+    parameters = Parameters.model_validate(job.spec["parameters"])
+    by_rank = {name: np.stack([one[name] for one in series]) for name in _SERIES}
+    steps = np.arange(by_rank["step"].shape[1])
+    # The slowest rank is the step; its own split goes with it.
+    slowest = by_rank["step"].argmax(axis=0)
+    merged = {_NAMES[name]: by_rank[name][slowest, steps] for name in _SERIES}
+    loss = np.mean([one["loss"] for one in series], axis=0)
+    reference = _Reference(job)
+    values = _speed(cell.batch or 1, merged) | _overlap(by_rank) | _usage(facts)
+    values |= {
+        "startup_time": max(one["startup_s"] for one in facts),
+        "train_time": float(series[0]["epoch_end"][-1]),
+        "final_loss": float(loss[-1]),
+        "parameters": facts[0]["parameters"],
+        "gradient_bytes": facts[0]["gradient_bytes"],
+        "peak_memory": max(one["peak_memory_bytes"] for one in facts),
+    }
+    quality, reached = _quality(job, facts[0], series[0], parameters)
+    deviation = np.abs(loss[: len(reference.loss)] - reference.loss)
+    with np.load(job.folder / "checked.npz") as file:
+        moved = weights_distance({n: file[n] for n in file.files}, reference.weights)
+    values |= quality | {
+        "equality_ratio": float((deviation / reference.tolerance).max()),
+        "loss_deviation": float(deviation.max()),
+        "weights_deviation": moved,
+        "weights_equality_ratio": moved / reference.weights_tolerance,
+    }
+    arrays = merged | {
+        "loss": loss, "reference_loss": reference.loss, "loss_tolerance": reference.tolerance,
+        "accuracy": series[0]["correct"] / max(1, facts[0]["test_total"]),
+        "epoch_end": series[0]["epoch_end"],
+        **{f"rank_{_NAMES[name]}": by_rank[name] for name in _SERIES},
+    }  # fmt: skip
+    # What no library told is no series.
+    arrays = {name: array for name, array in arrays.items() if not np.isnan(array).all()}
+    np.savez_compressed(job.folder / "samples.npz", **arrays)  # type: ignore[arg-type]
+    for path in (*job.folder.glob("rank-*"), job.folder / "checked.npz"):
+        path.unlink()
+    own = cores(job)
+    result = Result(
+        metrics=[
+            *(MetricValue.of(n, v) for n, v in values.items() if np.isfinite(v)),
+            *_energy(facts),
+        ],
+        samples={
+            name: Samples(
+                unit="s" if name.endswith("_time") or name == "epoch_end" else "1",
+                file="samples.npz",
+                key=name,
+                count=array.size,
+            )
+            for name, array in arrays.items()
+        },
+        details={
+            "global_batch": cell.batch,
+            "steps_per_epoch": facts[0]["steps_per_epoch"],
+            "warmup_steps": WARMUP_STEPS,
+            "cores": own,
+            "over_subscribed": _over_subscribed(job, own),
+            "quality": None if cell.input == "synthetic" else {
+                "metric": "accuracy",
+                "target": parameters.quality_target,
+                "reached": reached,
+            },
+            "reference": job.spec["inputs"]["reference"][1],
+            "reference_steps": len(reference.loss),
+            "tolerance": {
+                "precision": cell.precision,
+                "rule": reference.rule,
+                "weights": reference.weights_tolerance,
+            },
+            "rank_peak_memory_bytes": [one["peak_memory_bytes"] for one in facts],
+            "rank_usage": [one["usage"] for one in facts],
+            **step_costs(
+                workload.layers, workload.sample, cell.batch or 1, cell.ranks, cell.precision
+            ),
+        },
+        libraries=facts[0]["libraries"],
+    )  # fmt: skip
+    _judge(result, loss, deviation, reference, moved)
+    return result
+
+
+class _Reference:
+    """What the reference cell left, for this cell's precision."""
+
+    def __init__(self, job: Job) -> None:
+        folder: Path = job.input("reference")
+        precision = job.cell.precision
+        with np.load(folder / "trajectory.npz") as file:
+            self.loss, self.tolerance = file["loss"], file[f"tolerance_{precision}"]
+        with np.load(folder / "weights.npz") as file:
+            self.weights = {name: file[name] for name in file.files}
+        details = json.loads((folder / "record.json").read_text())["details"]
+        self.weights_tolerance = float(details["weights_tolerance"][precision])
+        self.rule = str(details["rules"].get(precision) or canonical_json(details["rules"]))
+
+
+def _steady(array: np.ndarray) -> np.ndarray:
+    return array[min(WARMUP_STEPS, len(array) - 1) :]
+
+
+def _speed(batch: int, merged: Arrays) -> dict[str, float]:
+    median = {name: float(np.median(_steady(array))) for name, array in merged.items()}
+    communication, step = _steady(merged["communication_time"]), _steady(merged["step_time"])
+    return {
+        "samples_per_second": batch / median["step_time"],
+        **median,
+        "communication_share": float(communication.sum() / step.sum()),
+        "first_step_time": float(merged["step_time"][0]),
+    }
+
+
+def _overlap(by_rank: Arrays) -> dict[str, float]:
+    """Return the share of the communication of all ranks that hid behind computing."""
+    waited, total = (
+        float(np.sum([_steady(one) for one in by_rank[name]]))
+        for name in ("communication", "under_way")
+    )
+    if not total > 0:
+        return {}
+    return {"overlap": max(0.0, 1 - waited / total)}
+
+
+def _usage(facts: list[dict[str, Any]]) -> dict[str, float]:
+    """Return the mean over ranks of what each used."""
+    found = {}
+    for name in ("cpu_utilisation", "gpu_utilisation", "gpu_memory"):
+        values = [one["usage"][name] for one in facts if one["usage"].get(name) is not None]
+        if len(values) == len(facts):
+            found[name] = float(np.mean(values))
+    return found
+
+
+def _energy(facts: list[dict[str, Any]]) -> list[MetricValue]:
+    """Return the energy of all nodes by kind of counter, e.g. `rapl:package` or `nvml`."""
+    total: dict[str, float] = {}
+    for one in facts:
+        for counter in one["usage"].get("energy", []):
+            kind = counter["source"].rpartition("-")[0] or counter["source"].partition(":")[0]
+            total[kind] = total.get(kind, 0.0) + counter["joules"]
+    return [MetricValue.of("energy", joules, label=kind) for kind, joules in sorted(total.items())]
+
+
+def _quality(
+    job: Job, facts: dict[str, Any], series: Arrays, parameters: Parameters
+) -> tuple[dict[str, float], bool]:
+    """Return accuracy and time to quality, and whether the target was reached."""
+    total, correct = facts["test_total"], series["correct"]
+    if job.cell.input == "synthetic" or not total:
+        return {}, False
+    low, high = wilson(int(correct[-1]), total)
+    values = {
+        "accuracy": float(correct[-1] / total),
+        "accuracy_ci_low": low,
+        "accuracy_ci_high": high,
+    }
+    reached = np.flatnonzero(correct / total >= parameters.quality_target)
+    if len(reached):
+        first = int(reached[0])
+        values["time_to_quality"] = float(series["epoch_end"][first]) + facts["data_to_start_s"]
+        values["steps_to_quality"] = (first + 1) * facts["steps_per_epoch"]
+    return values, bool(len(reached))
+
+
+def _over_subscribed(job: Job, cores_per_node: int) -> bool:
+    """Whether ranks share cores, on a node or on the one machine that all nodes are."""
+    cell, physical = job.cell, job.spec["system"].get("physical_cores")
+    if physical is not None and cell.ranks * cell.threads > physical:
+        return True
+    return cell.ranks_per_node * cell.threads > cores_per_node
+
+
+def _judge(result: Result, loss: Any, deviation: Any, reference: _Reference, moved: float) -> None:
+    """Fail the result when the loss is not finite, or loss or weights leave their tolerance."""
+    finite = np.isfinite(loss)
+    if not finite.all():
+        result.status, result.cause = Status.FAILED, Cause.DIVERGED
+        result.message = f"the loss is {loss[np.argmin(finite)]} at step {int(np.argmin(finite))}"
+        return
+    outside = np.flatnonzero(deviation > reference.tolerance)
+    if len(outside):
+        step = int(outside[0])
+        result.status, result.cause = Status.FAILED, Cause.WRONG_RESULT
+        result.message = (
+            f"the loss leaves the float64 reference at step {step}: it deviates by "
+            f"{deviation[step]:.3g}, allowed are {reference.tolerance[step]:.3g}"
+        )
+    elif not moved <= reference.weights_tolerance:
+        result.status, result.cause = Status.FAILED, Cause.WRONG_RESULT
+        result.message = (
+            f"after {len(reference.loss)} steps the weights deviate from the float64 reference by "
+            f"{moved:.3g}, allowed are {reference.weights_tolerance:.3g}"
+        )

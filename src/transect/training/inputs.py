@@ -1,0 +1,150 @@
+"""Where a rank's batches come from: the data stage's arrays, image files, or random numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from transect.training.frameworks import Trainer
+from transect.training.images import FileReader, Images
+from transect.training.layers import Shape
+from transect.training.strategies import Place
+
+__all__ = [
+    "SYNTHETIC_BATCHES", "Batches", "FileBatches", "StoredBatches", "SyntheticBatches",
+    "batch_indices", "load_arrays", "load_start",
+]  # fmt: skip
+
+# How many different batches the synthetic twin goes round.
+SYNTHETIC_BATCHES = 4
+
+Batch = tuple[object, object]
+
+
+class Batches(Protocol):
+    """Iterating yields epochs, each an iterator over this rank's batches on the device."""
+
+    steps_per_epoch: int
+    epochs: int
+    # What accuracy is measured on: indexing with numbers gives normalised samples.
+    x_test: Any
+    y_test: np.ndarray
+
+    def __iter__(self) -> Iterator[Iterator[Batch]]:
+        """Yield each epoch."""
+        ...
+
+    def close(self) -> None:
+        """End threads that read ahead."""
+
+
+def load_arrays(folder: Path, dtype: Any = np.float64) -> dict[str, Any]:
+    """Return `x_train`, `y_train`, `x_test`, `y_test` as the data stage wrote them.
+
+    Images stay on disk as bytes: indexing them gives normalised arrays of `dtype`.
+    """
+    with np.load(folder / "data.npz") as file:
+        data: dict[str, Any] = {name: file[name] for name in file.files}
+    if "mean" in data:
+        mean, deviation = data.pop("mean"), data.pop("deviation")
+        for part in ("x_train", "x_test"):
+            stored = np.load(folder / f"{part}.npy", mmap_mode="r")
+            data[part] = Images(stored, mean, deviation, dtype)
+    return data
+
+
+def load_start(
+    folder: Path, repeat: int, dtype: Any = np.float64
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return the arrays with the repeat's batch order as `order`, and the initial weights."""
+    data = load_arrays(folder, dtype)
+    with np.load(folder / f"start-{repeat}.npz") as file:
+        data["order"] = file["order"]
+        weights = {name: file[name] for name in file.files if name != "order"}
+    return data, weights
+
+
+def batch_indices(order: np.ndarray, batch: int, place: Place) -> Iterator[list[np.ndarray]]:
+    """Yield, per epoch, this rank's sample numbers of each step.
+
+    `order` is (epochs, n). The global batch is cut in `world_size` equal parts in rank order,
+    so that their union is the single-rank batch; the last partial batch is left out.
+    """
+    local = batch // place.world_size
+    start = place.rank * local
+    for epoch in order:
+        steps = len(epoch) // batch
+        yield [epoch[i * batch + start : i * batch + start + local] for i in range(steps)]
+
+
+class StoredBatches:
+    """Batches of the data stage's arrays, cut out and brought to the device in each step."""
+
+    def __init__(self, trainer: Trainer, data: dict[str, Any], batch: int, place: Place) -> None:
+        self._trainer, self._batch, self._place = trainer, batch, place
+        self._x, self._y, self._order = data["x_train"], data["y_train"], data["order"]
+        self.epochs = len(self._order)
+        self.steps_per_epoch = self._order.shape[1] // batch
+        self.x_test, self.y_test = data["x_test"], data["y_test"]
+
+    def __iter__(self) -> Iterator[Iterator[Batch]]:
+        for steps in batch_indices(self._order, self._batch, self._place):
+            yield (self._trainer.batch(self._x[i], self._y[i]) for i in steps)
+
+    def close(self) -> None:
+        """Nothing runs ahead."""
+
+
+class FileBatches(StoredBatches):
+    """The same batches, but decoded from the image files again, ahead of the step, by threads."""
+
+    def __init__(
+        self, trainer: Trainer, data: dict[str, Any], batch: int, place: Place, reader: FileReader
+    ) -> None:
+        super().__init__(trainer, data, batch, place)
+        self._reader = reader
+
+    def __iter__(self) -> Iterator[Iterator[Batch]]:
+        for steps in batch_indices(self._order, self._batch, self._place):
+            pixels = self._reader.read(steps)
+            yield (self._trainer.batch(x, self._y[i]) for x, i in zip(pixels, steps, strict=True))
+
+    def close(self) -> None:
+        """End the reader's threads."""
+        self._reader.close()
+
+
+class SyntheticBatches:
+    """A twin of the data with the same shapes: random batches that lie on the device already.
+
+    What a step costs without any input. The numbers depend on `seed` alone, whatever the ranks.
+    There is nothing to learn and no test part.
+    """
+
+    def __init__(
+        self, trainer: Trainer, sample: Shape, classes: int, place: Place,
+        *, batch: int, epochs: int, steps: int, seed: int, dtype: Any = np.float64,
+    ) -> None:  # fmt: skip
+        self.epochs, self.steps_per_epoch = epochs, steps
+        self.x_test, self.y_test = np.empty((0, *sample)), np.empty(0, np.int64)
+        local = batch // place.world_size
+        mine = range(place.rank * local, (place.rank + 1) * local)
+        self._batches = []
+        for number in range(min(steps, SYNTHETIC_BATCHES)):
+            draws = [np.random.default_rng([seed, number, i]) for i in mine]
+            x = np.stack([one.standard_normal(sample) for one in draws]).astype(dtype)
+            y = np.array([one.integers(classes) for one in draws], np.int64)
+            self._batches.append(trainer.batch(x, y))
+
+    def __iter__(self) -> Iterator[Iterator[Batch]]:
+        number = 0
+        for _ in range(self.epochs):
+            first = number
+            number += self.steps_per_epoch
+            yield (self._batches[i % len(self._batches)] for i in range(first, number))
+
+    def close(self) -> None:
+        """Nothing runs ahead."""
