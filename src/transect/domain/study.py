@@ -70,6 +70,7 @@ class TrainGrid(_Model):
         description="stored: the data stage's arrays; files: decoded in each step; "
         "synthetic: random numbers that lie on the device",
     )
+    repeats: Count | None = Field(default=None, description="null: as many as `train.repeats`")
 
 
 class Train(_Model):

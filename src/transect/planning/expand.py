@@ -14,7 +14,7 @@ from transect.domain.study import Study
 from transect.hpc.benchmarks.base import BENCHMARKS
 from transect.onnx_models.exporters import EXPORTERS
 from transect.runtimes import RUNTIMES
-from transect.training.datasets import DATASETS
+from transect.training.datasets import DATASETS, StoredDataset
 from transect.training.frameworks import FRAMEWORKS
 from transect.training.layers import has_batch_norm
 from transect.training.strategies import STRATEGIES
@@ -26,6 +26,7 @@ __all__ = [
     "plain",
     "reason_to_skip",
     "reference_of",
+    "repeats",
     "resolve_parameters",
 ]
 
@@ -74,6 +75,13 @@ def _with_paths(name: str, found: Parameters, where: Path) -> Parameters:
                 )
                 raise BadInput(f"{where}: {text}")
             options[key] = str(path)
+    workload = WORKLOADS.get(name)
+    dataset = DATASETS.get(workload.dataset)
+    if isinstance(dataset, StoredDataset):
+        try:
+            dataset.check(options, workload.sample)
+        except BadInput as error:
+            raise BadInput(f"{where}: key 'workloads.{name}.dataset_options': {error}") from None
     return found.model_copy(update={"dataset_options": options})
 
 
@@ -128,8 +136,13 @@ def _train(study: Study, parameters: dict[str, Parameters]) -> list[Cell]:
             grid.workloads, grid.frameworks, grid.strategies, grid.nodes, grid.ranks,
             grid.threads, grid.precisions, grid.networks, grid.reduce, grid.inputs,
         )
-        for repeat in range(study.train.repeats)
+        for repeat in range(grid.repeats or study.train.repeats)
     ]  # fmt: skip
+
+
+def repeats(study: Study) -> int:
+    """Return how many starts the data stage has to draw."""
+    return max([study.train.repeats, *(grid.repeats or 0 for grid in study.train.grids)])
 
 
 def reference_of(cell: Cell) -> Cell:

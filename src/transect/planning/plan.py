@@ -22,7 +22,7 @@ from transect.domain.study import Study
 from transect.domain.system import System
 from transect.planning.code_hash import code_hash
 from transect.planning.environments import lock_hash
-from transect.planning.expand import dataset_paths, expand, plain, reference_of
+from transect.planning.expand import dataset_paths, expand, plain, reference_of, repeats
 from transect.planning.sources import environment_of, launcher_source, source_hash
 from transect.training.workloads import Parameters
 
@@ -166,7 +166,7 @@ def _spec(
         spec |= {
             "workload": cell.workload,
             "seed": study.seed,
-            "repeats": study.train.repeats,
+            "repeats": repeats(study),
             "parameters": {key: values[key] for key in used},
             "dataset_paths": list(dataset_paths(cell.workload)),
         }

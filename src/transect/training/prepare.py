@@ -1,7 +1,8 @@
 """The data stage: split, normalise, initial weights and batch order for every repeat.
 
 `python -m transect.training.prepare --spec … --out …` writes `data.npz`, `start-R.npz` for every
-repeat R (initial weights and batch order: the same for every framework), and `manifest.json`.
+repeat R (initial weights and batch order: the same for every framework), and `result.json`. Images
+lie beside as bytes, `x_train.npy` and `x_test.npy`, with the list of their files.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import argparse
 import json
 import sys
 import traceback
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +19,10 @@ import numpy as np
 
 from transect.domain.errors import BadInput
 from transect.domain.files import sha256_file, write_atomic
-from transect.training.datasets import DATASETS
-from transect.training.layers import initial_weights, shapes
+from transect.training.datasets import DATASETS, Dataset, Division, Stored, StoredDataset
+from transect.training.layers import Shape, initial_weights, shapes
 from transect.training.worker import error_facts
-from transect.training.workloads import WORKLOADS
+from transect.training.workloads import WORKLOADS, Parameters, Workload
 
 __all__ = ["main", "prepare", "split"]
 
@@ -37,27 +39,28 @@ def split(y: np.ndarray, test_fraction: float, seed: int) -> tuple[np.ndarray, n
     return np.sort(np.concatenate(train)), np.sort(np.concatenate(test))
 
 
-def prepare(spec: dict[str, Any], out: Path) -> dict[str, Any]:
-    """Write the arrays; return the manifest. Raises BadInput when the data does not fit."""
-    name, seed, repeats = spec["workload"], spec["seed"], spec["repeats"]
-    workload = WORKLOADS.get(name)
-    # The spec has only what the data depends on; the rest of the parameters does not matter here.
-    parameters = workload.defaults.model_copy(update=spec["parameters"])
-    dataset = DATASETS.get(workload.dataset)
-    samples = dataset.load(parameters.dataset_options)
-    if samples.x.shape[1:] != workload.sample:
-        raise BadInput(
-            f"{samples.file}: samples have shape {samples.x.shape[1:]}, "
-            f"{name} takes {workload.sample}"
-        )
+def _divide(
+    workload: Workload, name: str, parameters: Parameters, seed: int, source: str,
+    shape: Shape, y: np.ndarray, classes: tuple[str, ...],
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """Check that samples fit the workload, then split them."""
+    if shape != workload.sample:
+        raise BadInput(f"{source}: samples have shape {shape}, {name} takes {workload.sample}")
     outputs = shapes(workload.layers, workload.sample)[-1]
-    if outputs != (len(samples.classes),):
-        raise BadInput(f"{name} ends in {outputs} outputs for {len(samples.classes)} classes")
-    train, test = split(samples.y, parameters.test_fraction, seed)
+    if outputs != (len(classes),):
+        raise BadInput(f"{name} ends in {outputs} outputs for {len(classes)} classes")
+    train, test = split(y, parameters.test_fraction, seed)
     if len(train) < parameters.batch:
         raise BadInput(
             f"{name}: batch {parameters.batch} exceeds the {len(train)} training samples"
         )
+    return train, test
+
+
+def _load(dataset: Dataset, options: dict[str, Any], divide: Division, out: Path) -> Stored:
+    """Write the arrays of a dataset that fits in memory, normalised."""
+    samples = dataset.load(options)
+    train, test = divide(samples.x.shape[1:], samples.y, samples.classes)
     x_train, x_test = dataset.normalise(samples.x[train], samples.x[test])
     out.mkdir(parents=True, exist_ok=True)
     np.savez(
@@ -67,34 +70,69 @@ def prepare(spec: dict[str, Any], out: Path) -> dict[str, Any]:
         x_test=x_test,
         y_test=samples.y[test],
     )
+    return Stored(
+        y=samples.y, train=train, test=test, shape=samples.x.shape[1:], classes=samples.classes,
+        source=samples.source, source_sha256=sha256_file(samples.file),
+    )  # fmt: skip
+
+
+def _store(
+    dataset: StoredDataset, options: dict[str, Any], sample: Shape, divide: Division, out: Path
+) -> Stored:
+    """Let the dataset write its bytes, and what is small beside them."""
+    stored = dataset.store(options, sample, divide, out)
+    assert stored.mean is not None and stored.deviation is not None
+    np.savez(
+        out / "data.npz",
+        y_train=stored.y[stored.train],
+        y_test=stored.y[stored.test],
+        mean=stored.mean,
+        deviation=stored.deviation,
+    )
+    return stored
+
+
+def prepare(spec: dict[str, Any], out: Path) -> dict[str, Any]:
+    """Write the arrays; return the manifest. Raises BadInput when the data does not fit."""
+    name, seed, repeats = spec["workload"], spec["seed"], spec["repeats"]
+    workload = WORKLOADS.get(name)
+    # The spec has only what the data depends on; the rest of the parameters does not matter here.
+    parameters = workload.defaults.model_copy(update=spec["parameters"])
+    dataset, options = DATASETS.get(workload.dataset), parameters.dataset_options
+    divide = partial(_divide, workload, name, parameters, seed, workload.dataset)
+    if isinstance(dataset, StoredDataset):
+        data = _store(dataset, options, workload.sample, divide, out)
+    else:
+        data = _load(dataset, options, divide, out)
     for repeat in range(repeats):
         generator = np.random.default_rng([seed, repeat])
-        order = np.stack([generator.permutation(len(train)) for _ in range(parameters.epochs)])
+        order = np.stack([generator.permutation(len(data.train)) for _ in range(parameters.epochs)])
         weights = initial_weights(workload.layers, seed + repeat)
         np.savez(out / f"start-{repeat}.npz", order=order, **weights)  # type: ignore[arg-type]
-    files = ["data.npz", *(f"start-{r}.npz" for r in range(repeats))]
+    files = ["data.npz", *data.files, *(f"start-{r}.npz" for r in range(repeats))]
     return {
         "workload": name,
         "dataset": workload.dataset,
-        "source": samples.source,
-        "source_sha256": sha256_file(samples.file),
-        "shape": list(samples.x.shape),
-        "train": len(train),
-        "test": len(test),
-        "classes": list(samples.classes),
+        "source": data.source,
+        "source_sha256": data.source_sha256,
+        "shape": [len(data.y), *data.shape],
+        "train": len(data.train),
+        "test": len(data.test),
+        "classes": list(data.classes),
         "class_balance": {
             part: {
-                samples.classes[label]: int(count)
+                data.classes[label]: int(count)
                 for label, count in enumerate(
-                    np.bincount(samples.y[index], minlength=len(samples.classes))
+                    np.bincount(data.y[index], minlength=len(data.classes))
                 )
             }
-            for part, index in (("train", train), ("test", test))
+            for part, index in (("train", data.train), ("test", data.test))
         },
         "seed": seed,
         "seeds_of_repeats": [seed + repeat for repeat in range(repeats)],
         "normalised_on": "training part only",
         "files": {file: sha256_file(out / file) for file in files},
+        **data.details,
     }
 
 

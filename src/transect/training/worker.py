@@ -15,6 +15,7 @@ import time
 import traceback
 from collections.abc import Callable
 from functools import partial
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -40,16 +41,18 @@ from transect.training.workloads import WORKLOADS, Parameters, Workload
 
 __all__ = ["EVALUATION_BATCH", "count_right", "error_facts", "main", "make_batches", "train"]
 
-# Test samples that are predicted at once.
+# Test samples that are predicted at once, and numbers in them.
 EVALUATION_BATCH = 512
+_EVALUATION_NUMBERS = 2**22
 
 
 def count_right(predict: Callable[[np.ndarray], np.ndarray], batches: Batches) -> int:
     """Return how many predictions are right; samples are taken in parts, as there may be many."""
     x, y = batches.x_test, batches.y_test
     right = 0
-    for start in range(0, len(y), EVALUATION_BATCH):
-        part = np.arange(start, min(start + EVALUATION_BATCH, len(y)))
+    size = min(EVALUATION_BATCH, max(1, _EVALUATION_NUMBERS // prod(x.shape[1:])))
+    for start in range(0, len(y), size):
+        part = np.arange(start, min(start + size, len(y)))
         right += int((predict(x[part]).argmax(axis=1) == y[part]).sum())
     return right
 
@@ -187,6 +190,7 @@ def _run(spec: dict[str, Any], data_folder: Path, out: Path, facts: dict[str, An
     ready = time.perf_counter()
     # Wall clock once, because the launcher's start is on another process's clock.
     facts["startup_s"] = time.time() - float(os.environ["TRANSECT_STARTED_AT"])
+    print(f"rank {place.rank} of {place.world_size} begins to train", flush=True)
     steps = batches.epochs * batches.steps_per_epoch
     rates = learning_rates(parameters, cell.learning_rate_rule, cell.batch, steps)
     checked = min(parameters.reference_steps or steps, steps)

@@ -76,10 +76,10 @@ def files_below(path: Path) -> list[Path]:
 
 def facts_of(path: Path) -> str:
     """Hash name, size and time stamp of every file: there may be too much to read it all."""
-    parts = []
+    parts: list[str | bytes] = []
     for file in files_below(path):
         facts = file.lstat()
-        parts += [str(file), str(facts.st_size), str(facts.st_mtime_ns)]
+        parts += [os.fsencode(file), str(facts.st_size), str(facts.st_mtime_ns)]
     return digest(parts)
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from transect.domain.registry import Registry
+from transect.training.layers import Shape
 
-__all__ = ["DATASETS", "Dataset", "Samples"]
+__all__ = ["DATASETS", "Dataset", "Division", "Samples", "Stored", "StoredDataset"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,4 +39,51 @@ class Dataset(Protocol):
         ...
 
 
-DATASETS: Registry[Dataset] = Registry("dataset", "transect.training.datasets")
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stored:
+    """What stands in the data stage's folder: samples `y` (n,), divided in `train` and `test`.
+
+    `shape` is that of one sample; `files` are the names of what lies beside data.npz; `mean` and
+    `deviation` per channel belong to samples that are stored as bytes.
+    """
+
+    y: np.ndarray
+    train: np.ndarray
+    test: np.ndarray
+    shape: tuple[int, ...]
+    classes: tuple[str, ...]
+    source: str
+    source_sha256: str
+    mean: np.ndarray | None = None
+    deviation: np.ndarray | None = None
+    files: tuple[str, ...] = ()
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+# Takes the shape of one sample, class numbers (n,) and class names; returns the numbers of the
+# training and of the test samples. Raises BadInput when they do not fit the workload.
+Division = Callable[[Shape, np.ndarray, tuple[str, ...]], tuple[np.ndarray, np.ndarray]]
+
+
+@runtime_checkable
+class StoredDataset(Protocol):
+    """Writes its samples as bytes, in pieces: `x_train.npy` and `x_test.npy`, uint8 (n, C, H, W).
+
+    `mean` and `deviation` are those of the training part scaled to 0..1, per channel. `files` says
+    whether FileReader can decode the samples again, from what `images.FILE_LIST` lists; `paths`
+    names the options that are files or folders: a study gives them relative to its own file.
+    """
+
+    files: bool
+    paths: tuple[str, ...]
+
+    def check(self, options: dict[str, Any], sample: Shape) -> None:
+        """Raise BadInput when the options cannot be used; reads no file."""
+        ...
+
+    def store(self, options: dict[str, Any], sample: Shape, divide: Division, out: Path) -> Stored:
+        """Write the arrays into `out`. Raises BadInput when the samples cannot be read."""
+        ...
+
+
+DATASETS: Registry[Dataset | StoredDataset] = Registry("dataset", "transect.training.datasets")

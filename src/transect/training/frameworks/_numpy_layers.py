@@ -22,6 +22,9 @@ from transect.training.layers import (
 __all__ = ["Backward", "forward", "loss_and_gradient"]
 
 Array = np.ndarray
+
+_KEPT_BYTES = 2**26
+
 # Takes the gradient of the output; returns that of the input (None where nobody needs it) and
 # those of the layer's trained weights, in the order of `layers.weight_shapes`.
 Backward = Callable[[Array, bool], tuple[Array | None, tuple[Array, ...]]]
@@ -44,15 +47,22 @@ def _convolution(
     windows = sliding_window_view(padded, (kernel, kernel), axis=(2, 3))
     windows = windows[:, :, ::stride, ::stride]
     out_h, out_w = windows.shape[2:4]
-    columns = windows.transpose(0, 2, 3, 1, 4, 5).reshape(n * out_h * out_w, -1)
+
+    def unfold() -> Array:
+        return windows.transpose(0, 2, 3, 1, 4, 5).reshape(n * out_h * out_w, -1)
+
+    columns = unfold()
     flat = weight.reshape(out_channels, -1)
     y = columns @ flat.T
     if bias is not None:
         y += bias
     y = y.reshape(n, out_h, out_w, out_channels).transpose(0, 3, 1, 2)
+    # Windows overlap: large images would take kernel^2 times their memory until the backward pass.
+    kept = columns if columns.nbytes <= _KEPT_BYTES else None
 
     def backward(g: Array, need: bool) -> tuple[Array | None, tuple[Array, ...]]:
         rows = g.transpose(0, 2, 3, 1).reshape(-1, out_channels)
+        columns = unfold() if kept is None else kept
         gradients: tuple[Array, ...] = ((rows.T @ columns).reshape(weight.shape),)
         if bias is not None:
             gradients += (rows.sum(axis=0),)
