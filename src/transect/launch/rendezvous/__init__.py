@@ -101,6 +101,8 @@ class Choice:
 _ALIASES = {
     "ddp": ("ddp-gloo", "ddp-nccl"),
     "horovod": ("horovod-gloo", "horovod-gloo"),
+    "multiworker": ("multiworker-ring", "multiworker-nccl"),
+    "kvstore": ("kvstore-dist-sync", "kvstore-dist-sync"),
 }
 
 

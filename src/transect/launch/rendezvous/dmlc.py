@@ -15,7 +15,7 @@ class Dmlc(Rendezvous):
     Source: https://mxnet.apache.org/api/faq/distributed_training
     """
 
-    strategies = {"mxnet": ("kvstore",)}  # noqa: RUF012 the protocol's name for a constant
+    strategies = {"mxnet": ("kvstore-dist-sync",)}  # noqa: RUF012 the protocol's name for a constant
     # The scheduler's ZeroMQ binds to numbers only.
     numeric = True
 

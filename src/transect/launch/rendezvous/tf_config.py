@@ -16,7 +16,10 @@ class TfConfig(Rendezvous):
     Source: https://www.tensorflow.org/guide/distributed_training#TF_CONFIG
     """
 
-    strategies = {"tensorflow": ("multiworker",), "keras": ("multiworker",)}  # noqa: RUF012
+    strategies = {  # noqa: RUF012
+        "tensorflow": ("multiworker-ring", "multiworker-nccl"),
+        "keras": ("multiworker-ring", "multiworker-nccl"),
+    }
     numeric = True
 
     def common(self, world: World) -> dict[str, str]:

@@ -1,0 +1,174 @@
+"""What MXNet's trainer is made of: Gluon blocks of the neutral layers, the loss, the update rule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from transect.training.layers import (
+    BatchNorm2d,
+    Conv2d,
+    Flatten,
+    GlobalAveragePool,
+    Layer,
+    Linear,
+    MaxPool2d,
+    ReLU,
+    Residual,
+    Sigmoid,
+    weight_shapes,
+)
+from transect.training.workloads import Parameters
+
+__all__ = ["build_net", "make_optimiser", "with_loss"]
+
+# What Gluon calls the arrays of a batch norm.
+_NORM_PARTS = {"weight": "gamma", "bias": "beta"}
+
+
+def build_net(layers: tuple[Layer, ...]) -> tuple[Any, dict[str, Any]]:
+    """Return the net, not yet initialised, and Gluon's parameters by the neutral names.
+
+    The layouts are the neutral ones. A batch norm forgets: its running arrays hold the statistics
+    of the last batch. Raises TypeError for an unknown layer.
+    """
+    from mxnet.gluon import nn
+
+    found: dict[str, Any] = {}
+
+    class Sum(nn.HybridBlock):  # type: ignore[misc]
+        """A residual layer."""
+
+        def __init__(self, body: Any, shortcut: Any) -> None:
+            super().__init__()
+            self.body, self.shortcut = body, shortcut
+
+        def hybrid_forward(self, F: Any, x: Any) -> Any:
+            return self.body(x) + (x if self.shortcut is None else self.shortcut(x))
+
+    def keep(block: Any, layer: Layer, name: str) -> Any:
+        for one in weight_shapes((layer,)):
+            part = one.name.rpartition(".")[2]
+            own = _NORM_PARTS.get(part, part) if isinstance(layer, BatchNorm2d) else part
+            found[f"{name}.{part}"] = getattr(block, own)
+        return block
+
+    def build(layer: Layer, name: str) -> Any:
+        match layer:
+            case Linear(inputs, outputs):
+                return keep(nn.Dense(outputs, flatten=False, in_units=inputs), layer, name)
+            case Conv2d(inputs, outputs, kernel, padding, stride, bias):
+                block = nn.Conv2D(
+                    outputs, kernel, stride, padding, in_channels=inputs, use_bias=bias
+                )
+                return keep(block, layer, name)
+            case BatchNorm2d(channels, _, epsilon):
+                block = nn.BatchNorm(momentum=0.0, epsilon=epsilon, in_channels=channels)
+                return keep(block, layer, name)
+            case MaxPool2d(size, _, padding):
+                return nn.MaxPool2D(size, layer.step, padding)
+            case GlobalAveragePool():
+                pool = nn.HybridSequential()
+                pool.add(nn.GlobalAvgPool2D(), nn.Flatten())
+                return pool
+            case ReLU():
+                return nn.Activation("relu")
+            case Sigmoid():
+                return nn.Activation("sigmoid")
+            case Flatten():
+                return nn.Flatten()
+            case Residual(body, shortcut):
+                second = chain(shortcut, f"{name}.shortcut.") if shortcut else None
+                return Sum(chain(body, f"{name}.body."), second)
+        raise TypeError(f"no Gluon block for layer {layer!r}: add it to {__name__}")
+
+    def chain(parts: tuple[Layer, ...], prefix: str) -> Any:
+        sequence = nn.HybridSequential()
+        for index, layer in enumerate(parts):
+            sequence.add(build(layer, f"{prefix}{index}"))
+        return sequence
+
+    return chain(layers, ""), found
+
+
+def with_loss(net: Any, loss: str, classes: int, dtype: str) -> Any:
+    """Return a block of inputs and int labels that gives the mean loss, of shape (1,).
+
+    Hybridized as a whole, so that a step's forward and backward pass are one call each.
+    """
+    from mxnet import gluon
+
+    class CrossEntropy(gluon.HybridBlock):  # type: ignore[misc]
+        """Of the logits. Gluon's loss takes oneDNN's log_softmax: seen off by 3e-6, also near 0."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = net
+
+        def hybrid_forward(self, F: Any, x: Any, y: Any) -> Any:
+            outputs = self.net(x)
+            # Moved by the largest, so that no exponential overflows.
+            moved = F.broadcast_sub(outputs, F.BlockGrad(F.max(outputs, axis=1, keepdims=True)))
+            return F.mean(F.log(F.sum(F.exp(moved), axis=1)) - F.pick(moved, y, axis=1))
+
+    class HalfSquaredDistance(gluon.HybridBlock):  # type: ignore[misc]
+        """Gluon's L2Loss is half the squares' mean over classes; the published loss is their sum."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.net, self.loss = net, gluon.loss.L2Loss(weight=classes)
+
+        def hybrid_forward(self, F: Any, x: Any, y: Any) -> Any:
+            return F.mean(self.loss(self.net(x), F.one_hot(y, classes, dtype=dtype)))
+
+    block = CrossEntropy() if loss == "cross-entropy" else HalfSquaredDistance()
+    block.hybridize(static_alloc=True, static_shape=True)
+    return block
+
+
+def make_optimiser(rule: Parameters, dtype: Any) -> Any:
+    """Return an optimiser for gluon.Trainer whose `change_rate` sets the learning rate."""
+    import mxnet as mx
+
+    class Sgd(mx.optimizer.SGD):  # type: ignore[misc]
+        """MXNet's own kernels. Their momentum holds learning_rate * v: scaled when that changes."""
+
+        def __init__(self) -> None:
+            super().__init__(
+                momentum=rule.momentum, wd=rule.weight_decay, learning_rate=rule.learning_rate
+            )
+            self.momenta: list[Any] = []
+
+        def create_state(self, index: Any, weight: Any) -> Any:
+            state = super().create_state(index, weight)
+            if state is not None:
+                self.momenta.append(state)
+            return state
+
+        def change_rate(self, rate: float) -> None:
+            if rate != self.lr:
+                for one in self.momenta:
+                    one *= rate / self.lr
+                self.set_learning_rate(rate)
+
+    class ExactSgd(Sgd):
+        """The same rule in NDArray arithmetic: the kernels round rates and factors to float32."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.aggregate_num = 0  # one array in each call
+
+        def update_multi_precision(self, index: int, weight: Any, grad: Any, state: Any) -> None:
+            step = grad + rule.weight_decay * weight
+            if state is not None:
+                state *= rule.momentum
+                state += step
+                step = state
+            weight -= self.lr * step
+
+        def change_rate(self, rate: float) -> None:
+            # v is free of the rate here.
+            self.set_learning_rate(rate)
+
+    return ExactSgd() if dtype == np.float64 else Sgd()
