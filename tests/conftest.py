@@ -34,6 +34,12 @@ def torch_python(tmp_path_factory: pytest.TempPathFactory) -> str:
     return environment_python("torch", tmp_path_factory.mktemp("environment"))
 
 
+@pytest.fixture(scope="session")
+def tensorflow_python(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The interpreter of the tensorflow environment, built when the cache has none."""
+    return environment_python("tensorflow", tmp_path_factory.mktemp("environment"))
+
+
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     """A checkout for one test module."""

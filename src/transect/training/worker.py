@@ -114,7 +114,7 @@ def error_facts(error: BaseException) -> dict[str, str]:
     lower = text.lower()
     if (
         isinstance(error, MemoryError)
-        or name == "OutOfMemoryError"
+        or name in ("OutOfMemoryError", "ResourceExhaustedError")
         or "can't allocate memory" in lower
     ):
         cause = "out-of-memory"

@@ -35,6 +35,8 @@ class TorchTrainer:
             # One GPU per rank; the launcher numbers the ranks of a node.
             local_rank = int(os.environ.get("LOCAL_RANK", "0"))
             torch.cuda.set_device(local_rank % torch.cuda.device_count())
+            # Torch lets cuDNN round convolutions to TF32 (10 bits); float32 means float32 here.
+            torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
         self.device = torch.device(plan.device)
         self._load = load_weights
         self._rule = plan.parameters

@@ -1,0 +1,101 @@
+"""The forward pass of the neutral layers in TensorFlow's operations, channels last."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from transect.training.layers import (
+    BatchNorm2d,
+    Conv2d,
+    Flatten,
+    GlobalAveragePool,
+    Layer,
+    Linear,
+    MaxPool2d,
+    ReLU,
+    Residual,
+    Sigmoid,
+)
+
+__all__ = ["Model"]
+
+
+class Model:
+    """Computes with `variables`, named as in the neutral layers, in TensorFlow's layouts.
+
+    Matrix products, convolutions and activations are in `arithmetic`, a TensorFlow dtype.
+    """
+
+    def __init__(self, tf: Any, variables: dict[str, Any], arithmetic: Any) -> None:
+        self.tf, self.variables, self.arithmetic = tf, variables, arithmetic
+
+    def outputs(self, layers: tuple[Layer, ...], x: Any, training: bool) -> Any:
+        """Return the outputs for x (n, H, W, C) or (n, features).
+
+        Training normalises by the batch and moves the running statistics.
+        """
+        return self._chain(layers, self.tf.cast(x, self.arithmetic), training, "")
+
+    def _chain(self, layers: tuple[Layer, ...], x: Any, training: bool, prefix: str) -> Any:
+        for index, layer in enumerate(layers):
+            x = self._layer(layer, x, training, f"{prefix}{index}.")
+        return x
+
+    def _weight(self, name: str) -> Any:
+        return self.tf.cast(self.variables[name], self.arithmetic)
+
+    def _layer(self, layer: Layer, x: Any, training: bool, name: str) -> Any:
+        tf = self.tf
+        match layer:
+            case Linear():
+                return x @ self._weight(f"{name}weight") + self._weight(f"{name}bias")
+            case Conv2d(_, _, _, padding, stride):
+                # "SAME" would pad one side more than the other when the stride is 2.
+                x = tf.nn.conv2d(x, self._weight(f"{name}weight"), stride, _sides(padding))
+                return tf.nn.bias_add(x, self._weight(f"{name}bias")) if layer.bias else x
+            case BatchNorm2d():
+                return self._batch_norm(layer, x, training, name)
+            case MaxPool2d(size, _, padding):
+                return tf.nn.max_pool2d(x, size, layer.step, _sides(padding))
+            case GlobalAveragePool():
+                return tf.reduce_mean(x, [1, 2])
+            case ReLU():
+                return tf.nn.relu(x)
+            case Sigmoid():
+                return tf.sigmoid(x)
+            case Flatten():
+                return tf.reshape(x, [-1, np.prod(x.shape[1:], dtype=int)])
+            case Residual(body, shortcut):
+                other = self._chain(shortcut, x, training, f"{name}shortcut.")
+                return self._chain(body, x, training, f"{name}body.") + other
+        raise TypeError(f"no TensorFlow operation for layer {layer}")
+
+    def _batch_norm(self, layer: BatchNorm2d, x: Any, training: bool, name: str) -> Any:
+        tf, variables = self.tf, self.variables
+        scale, offset = variables[f"{name}weight"], variables[f"{name}bias"]
+        running = [variables[f"{name}running_mean"], variables[f"{name}running_var"]]
+        if x.dtype != tf.float64:
+            result = tf.raw_ops.FusedBatchNormV3(
+                x=x, scale=scale, offset=offset, epsilon=layer.epsilon, is_training=training,
+                mean=[] if training else running[0], variance=[] if training else running[1],
+            )  # fmt: skip
+            # Its variance is the sample variance in training, though it divides by the other.
+            x, *new = result[:3]
+        else:
+            # The fused operation has no float64.
+            mean, variance = tf.nn.moments(x, [0, 1, 2]) if training else running
+            x = tf.nn.batch_normalization(x, mean, variance, offset, scale, layer.epsilon)
+            count = tf.cast(tf.reduce_prod(tf.shape(x)[:3]), tf.float64)
+            new = [mean, variance * count / (count - 1)]
+        if training:
+            for statistic, value in zip(running, new, strict=True):
+                statistic.assign(statistic + layer.momentum * (value - statistic))
+        return x
+
+
+def _sides(padding: int) -> list[list[int]] | str:
+    if not padding:
+        return "VALID"
+    return [[0, 0], [padding, padding], [padding, padding], [0, 0]]
