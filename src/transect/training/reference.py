@@ -6,9 +6,10 @@ the parts' gradients is not their mean. The loss of a step is the mean over the 
 statistics are those of the first part, as rank 0 has them.
 
 The tolerance of a precision is not guessed but measured on the same problem, by Monte Carlo
-arithmetic (D. S. Parker, UCLA CSD-970002, 1997): the float64 trainer runs again a few times, and in
-every step every weight is multiplied by 1 + u z (it is stored rounded) and every gradient element
-by 1 + e z, z drawn from a standard normal and
+arithmetic (D. S. Parker, UCLA CSD-970002, 1997): the float64 trainer runs again a few times. In every
+step it computes with weights that are multiplied by 1 + e z, so that every sum of products errs as if it
+were rounded; every gradient element is multiplied by 1 + e z; and every weight is kept multiplied by
+1 + u z, because it is stored rounded. z is drawn from a standard normal each time and
 
     e = u sqrt(K),  u the unit roundoff of the precision, K the longest sum in the model
 
@@ -96,9 +97,10 @@ def longest_sum(layers: tuple[Layer, ...], sample: tuple[int, ...], batch: int) 
 def rule(precision: str, terms: int) -> str:
     """State the tolerance's derivation in one sentence."""
     return (
-        f"{SAFETY:g} x the largest deviation of {PERTURBED_RUNS} float64 runs whose weights "
-        f"are perturbed in every step by u = {UNIT_ROUNDOFF[precision]:.1e} ({precision}) and whose "
-        f"gradients by u sqrt(K), K = {terms}, plus {SAFETY:g} u sqrt(K) times the loss or weights"
+        f"{SAFETY:g} x the largest deviation of {PERTURBED_RUNS} float64 runs in which every step "
+        f"perturbs stored weights by u = {UNIT_ROUNDOFF[precision]:.1e} ({precision}), and what it "
+        f"computes with and its gradients by u sqrt(K), K = {terms}, plus {SAFETY:g} u sqrt(K) times "
+        "the loss or weights"
     )
 
 
@@ -110,7 +112,7 @@ def weights_distance(given: Weights, expected: Weights) -> float:
 
 
 def trajectory(problem: Problem, unit: float, noise: float, seed: int) -> Path64:
-    """Train in float64 with weights perturbed by `unit` and gradients by `noise`, both relative."""
+    """Train in float64; stored weights err by `unit`, sums and gradients by `noise`, relatively."""
     generator = np.random.default_rng(seed)
     parts = _Parts(problem)
     rule, batch = problem.plan.parameters, problem.cell.batch
@@ -124,6 +126,8 @@ def trajectory(problem: Problem, unit: float, noise: float, seed: int) -> Path64
             break
         if noise:
             flat *= 1 + unit * generator.standard_normal(flat.size)
+            kept = flat.copy()
+            flat *= 1 + noise * generator.standard_normal(flat.size)
         found = []
         total = np.zeros_like(gradient)
         for trainer, (x, y) in zip(parts.trainers, several, strict=True):
@@ -134,6 +138,7 @@ def trajectory(problem: Problem, unit: float, noise: float, seed: int) -> Path64
         gradient[...] = total if problem.cell.reduce == "sum" else total / len(found)
         losses.append(float(np.mean(found)))
         if noise:
+            flat[...] = kept
             gradient *= 1 + noise * generator.standard_normal(gradient.size)
         first.update(rates[number])
         if epoch_ends:
