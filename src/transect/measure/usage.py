@@ -3,24 +3,155 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
-__all__ = ["Usage"]
+from transect.measure.energy import POWERCAP, EnergyCounter, nvml_counter, rapl_counters
+
+__all__ = ["GPU_PERIOD_S", "READING_PERIOD_S", "Gpu", "Usage", "find_gpu"]
+
+GPU_PERIOD_S = 0.2
+# A counter of 32 bits in units of 15 microjoules wraps after 65 kJ: more than this time uses.
+READING_PERIOD_S = 30.0
+
+
+class Gpu:
+    """One GPU through NVML: `index` is NVML's, in the order of the bus."""
+
+    def __init__(self, library: Any, handle: Any, index: int) -> None:
+        self.library, self.handle, self.index = library, handle, index
+        self._busy: list[float] = []
+        self._memory: list[int] = []
+
+    def sample(self) -> None:
+        """Note utilisation and used memory; a GPU that does not tell one of them, not that one."""
+        library = self.library
+        with suppress(Exception):  # a part of a GPU has no utilisation
+            self._busy.append(library.nvmlDeviceGetUtilizationRates(self.handle).gpu / 100)
+        with suppress(Exception):  # no right
+            self._memory.append(int(library.nvmlDeviceGetMemoryInfo(self.handle).used))
+
+    def result(self) -> dict[str, Any]:
+        """Return `gpu_index`, `gpu_samples`, and mean and greatest of what was sampled.
+
+        Utilisation is the share of time in which a kernel ran, which NVML itself takes over up to
+        a second. Memory is all that is used on the GPU, other processes' too.
+        """
+        found: dict[str, Any] = {"gpu_index": self.index}
+        if self._busy:
+            found["gpu_samples"] = len(self._busy)
+            found["gpu_utilisation_mean"] = sum(self._busy) / len(self._busy)
+            found["gpu_utilisation_max"] = max(self._busy)
+        if self._memory:
+            found["gpu_memory_mean_bytes"] = sum(self._memory) / len(self._memory)
+            found["gpu_memory_max_bytes"] = max(self._memory)
+        return found
+
+
+def find_gpu(local_rank: int, environ: Mapping[str, str] = os.environ) -> Gpu | None:
+    """Return the GPU that a rank computes on: of those visible, the one of its local rank.
+
+    None without pynvml, a driver or a GPU, and where CUDA's numbers cannot be told from the bus's:
+    different GPUs in CUDA's own order, which is by speed.
+    """
+    try:
+        import pynvml
+
+        pynvml.nvmlInit()
+    except Exception:  # no library, no driver, no permission: all mean that none can be read
+        return None
+    try:
+        return _visible_gpu(pynvml, local_rank, environ)
+    except Exception:  # a name in CUDA_VISIBLE_DEVICES that this NVML does not know
+        return None
+
+
+def _visible_gpu(pynvml: Any, local_rank: int, environ: Mapping[str, str]) -> Gpu | None:
+    handles = [pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(pynvml.nvmlDeviceGetCount())]
+    given = environ.get("CUDA_VISIBLE_DEVICES")
+    if given is None:
+        visible = [str(index) for index in range(len(handles))]
+    else:
+        visible = [name.strip() for name in given.split(",") if name.strip()]
+    if not visible or not handles:
+        return None
+    wanted = visible[local_rank % len(visible)]
+    if wanted.startswith("MIG-"):
+        part = pynvml.nvmlDeviceGetHandleByUUID(wanted)
+        whole = pynvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(part)
+        return Gpu(pynvml, part, int(pynvml.nvmlDeviceGetIndex(whole)))
+    if wanted.startswith("GPU-"):
+        # CUDA takes the beginning of a name where it is the only one so.
+        same = [
+            index
+            for index, handle in enumerate(handles)
+            if _text(pynvml.nvmlDeviceGetUUID(handle)).startswith(wanted)
+        ]
+        index = same[0] if len(same) == 1 else -1
+    else:
+        index = int(wanted)
+        kinds = {_text(pynvml.nvmlDeviceGetName(handle)) for handle in handles}
+        if len(kinds) > 1 and environ.get("CUDA_DEVICE_ORDER") != "PCI_BUS_ID":
+            return None
+    return Gpu(pynvml, handles[index], index) if 0 <= index < len(handles) else None
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
 
 
 class Usage:
-    """Watches this process from its making to `stop`."""
+    """Watches this process from its making to `stop`.
 
-    def __init__(self, device: str, local_rank: int) -> None:
-        self._device, self._local_rank = device, local_rank
-        self._wall, self._cpu = time.perf_counter(), self._cpu_s()
+    The node's RAPL counters are read by local rank 0 alone. Two ranks on one GPU both give its
+    counter: energy is summed over hosts and sources, not over ranks. A thread runs only where
+    there is something to sample.
+    """
 
-    @staticmethod
-    def _cpu_s() -> float:
-        times = os.times()
-        return times.user + times.system
+    def __init__(self, device: str, local_rank: int, powercap: Path = POWERCAP) -> None:
+        self._gpu = find_gpu(local_rank) if device == "cuda" else None
+        self._counters: list[EnergyCounter] = rapl_counters(powercap) if local_rank == 0 else []
+        if self._gpu is not None:
+            gpu = self._gpu
+            self._counters += nvml_counter(gpu.library, gpu.handle, gpu.index)
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+        if self._gpu is not None or self._counters:
+            self._thread = threading.Thread(target=self._watch, name="usage", daemon=True)
+            self._thread.start()
+        self._wall, self._cpu = time.perf_counter(), time.process_time()
+
+    def _watch(self) -> None:
+        period = READING_PERIOD_S if self._gpu is None else GPU_PERIOD_S
+        read = time.perf_counter()
+        while not self._over.wait(period):
+            if self._gpu is not None:
+                self._gpu.sample()
+            if time.perf_counter() - read >= READING_PERIOD_S:
+                read = time.perf_counter()
+                for counter in self._counters:
+                    counter.read()
 
     def stop(self) -> dict[str, Any]:
-        """Return `wall_s` and `cpu_s`, and what else could be measured."""
-        return {"wall_s": time.perf_counter() - self._wall, "cpu_s": self._cpu_s() - self._cpu}
+        """Return what was used; called once.
+
+        `wall_s`; `cpu_s` of this process, all its threads; `cpu_utilisation`, their quotient, in
+        cores; `energy`, a list of `EnergyCounter.result`, empty where nothing tells; on a GPU
+        `Gpu.result`.
+        """
+        wall, cpu = time.perf_counter() - self._wall, time.process_time() - self._cpu
+        self._over.set()
+        if self._thread is not None:
+            self._thread.join()
+        for counter in self._counters:
+            counter.read()
+        found: dict[str, Any] = {"wall_s": wall, "cpu_s": cpu, "cpu_utilisation": cpu / wall}
+        found["energy"] = [entry for counter in self._counters for entry in counter.result()]
+        if self._gpu is not None:
+            found |= self._gpu.result()
+            self._gpu.library.nvmlShutdown()
+        return found

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import socket
 import sys
 import time
 import traceback
@@ -209,6 +210,7 @@ def _run(spec: dict[str, Any], data_folder: Path, out: Path, facts: dict[str, An
     whole = trainer.weights() if place.rank == 0 or strategy.sharded else {}
     trained = sum(array.size for name, array in weights.items() if not is_statistic(name))
     facts.update(
+        host=socket.gethostname(),
         data_to_start_s=ready - touched,
         peak_memory_bytes=_peak_memory(),
         test_total=len(batches.y_test),

@@ -161,23 +161,39 @@ def _overlap(by_rank: Arrays) -> dict[str, float]:
     return {"overlap": max(0.0, 1 - waited / total)}
 
 
+_USAGE = {
+    "cpu_utilisation": "cpu_utilisation",
+    "gpu_utilisation": "gpu_utilisation_mean",
+    "gpu_memory": "gpu_memory_max_bytes",
+}
+
+
 def _usage(facts: list[dict[str, Any]]) -> dict[str, float]:
-    """Return the mean over ranks of what each used."""
+    """Return the mean over ranks of what each used; nothing where one of them does not tell."""
     found = {}
-    for name in ("cpu_utilisation", "gpu_utilisation", "gpu_memory"):
-        values = [one["usage"][name] for one in facts if one["usage"].get(name) is not None]
-        if len(values) == len(facts):
-            found[name] = float(np.mean(values))
+    for metric, name in _USAGE.items():
+        values = [one["usage"].get(name) for one in facts]
+        if None not in values:
+            found[metric] = float(np.mean(values))
     return found
 
 
 def _energy(facts: list[dict[str, Any]]) -> list[MetricValue]:
-    """Return the energy of all nodes by kind of counter, e.g. `rapl:package` or `nvml`."""
+    """Return the energy of all nodes by kind of counter: `nvml`, `rapl package`, `rapl dram`.
+
+    A counter belongs to a node, not to a rank: ranks that share a GPU read the same one.
+    """
+    counters = {
+        (one["host"], counter["source"]): counter["joules"]
+        for one in facts
+        for counter in one["usage"]["energy"]
+    }
     total: dict[str, float] = {}
-    for one in facts:
-        for counter in one["usage"].get("energy", []):
-            kind = counter["source"].rpartition("-")[0] or counter["source"].partition(":")[0]
-            total[kind] = total.get(kind, 0.0) + counter["joules"]
+    for (_, source), joules in counters.items():
+        kind, _, place = source.partition(":")
+        if kind == "rapl":
+            kind = f"rapl {place.partition(':')[2] or place.partition('-')[0]}"
+        total[kind] = total.get(kind, 0.0) + joules
     return [MetricValue.of("energy", joules, label=kind) for kind, joules in sorted(total.items())]
 
 

@@ -1,0 +1,179 @@
+"""PyTorch's fully sharded data parallelism (FSDP2, `fully_shard`) over gloo or nccl."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from math import nan
+from typing import Any
+
+import numpy as np
+
+from transect.domain.cell import Cell
+from transect.training.frameworks import Trainer
+from transect.training.strategies import STRATEGIES, Parts, Place, Strategy
+
+__all__ = ["Fsdp"]
+
+
+class _Timed:
+    """A collective of FSDP with its buffers, as `set_custom_all_gather` takes it.
+
+    On a CPU FSDP calls it to its end, inside forward and backward: all of its time is waited.
+    FSDP's copies into and out of the buffers count as computing.
+    """
+
+    def __init__(self, collective: Callable[..., Any]) -> None:
+        self._collective = collective
+        self.seconds = 0.0
+
+    def allocate(self, size: Any, *, dtype: Any, device: Any) -> Any:
+        import torch
+
+        return torch.empty(*size, dtype=dtype, device=device)
+
+    def __call__(self, output_tensor: Any, input_tensor: Any, group: Any, **how: Any) -> Any:
+        begin = time.perf_counter()
+        work = self._collective(output_tensor, input_tensor, group=group, **how)
+        if work is not None:
+            work.wait()
+        self.seconds += time.perf_counter() - begin
+
+
+@STRATEGIES.register("fsdp")
+class Fsdp(Strategy):
+    """Each rank keeps a part of every parameter, gradient and momentum.
+
+    Whole parameters are gathered before they are needed, gradients reduced and scattered. The
+    root keeps its whole parameters from forward to backward, other groups gather them again:
+    torch's own defaults. Batch norm: each rank normalises by its own part of the batch and keeps
+    its own running statistics.
+    Source: https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html
+    """
+
+    rendezvous = "tcp"
+    sharded = True
+    # A layer or residual block with so many parameters is gathered by itself, the rest together:
+    # a message of less than about a megabyte costs its latency and little else.
+    smallest_group = 250_000
+
+    def __init__(self) -> None:
+        self._groups: list[Any] = []
+        self._device = "cpu"
+        self._timed: list[_Timed] = []
+
+    def supports(self, cell: Cell) -> str | None:
+        """Torch only, on the cpu over gloo or on GPUs over nccl."""
+        if cell.framework != "torch":
+            return f"fsdp is a strategy of torch, not of {cell.framework}"
+        if cell.device not in ("cpu", "cuda"):
+            return f"fsdp runs on cpu or cuda, not on {cell.device}"
+        return None
+
+    def join(self) -> Place:
+        """Meet at MASTER_ADDR:MASTER_PORT; nccl starts with its first message, if ever."""
+        import torch
+        import torch.distributed as dist
+
+        both = torch.cuda.is_available() and dist.is_nccl_available()
+        backend = "cpu:gloo,cuda:nccl" if both else "gloo"
+        dist.init_process_group(backend, timeout=timedelta(seconds=120))
+        return Place(dist.get_rank(), dist.get_world_size(), int(os.environ["LOCAL_RANK"]))
+
+    def start(self, trainer: Trainer) -> None:
+        """Take rank 0's weights, shard the module in place, and give the optimiser the shards."""
+        import torch.distributed as dist
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.fsdp import fully_shard
+
+        owner: Any = trainer
+        root = owner.plain
+        self._device = owner.device.type
+        for tensor in root.state_dict().values():
+            dist.broadcast(tensor, 0)
+        mesh = init_device_mesh(self._device, (dist.get_world_size(),))
+        large = [
+            layer
+            for layer in root.children()
+            if sum(p.numel() for p in layer.parameters()) >= self.smallest_group
+        ]
+        self._groups = [fully_shard(module, mesh=mesh) for module in (*large, root)]
+        for group in self._groups:
+            self._set_up(group)
+        # An optimiser holds parameters, and the shards are new ones.
+        owner._parameters = list(root.parameters())
+        old = owner._optimiser
+        owner._optimiser = type(old)(owner._parameters, **old.defaults)
+        owner.weights = lambda: _whole(root)
+
+    def _set_up(self, group: Any) -> None:
+        import torch.distributed as dist
+
+        if self.operation == "sum":
+            group.set_gradient_divide_factor(1.0)
+            # Without it, torch asks for a scaled sum that gloo does not have.
+            group.set_force_sum_reduction_for_comms(True)
+        if self._device == "cpu":
+            gather, scatter = _Timed(dist.all_gather_single), _Timed(_reduce_scatter)
+            group.set_custom_all_gather(gather)
+            group.set_custom_reduce_scatter(scatter)
+            self._timed += [gather, scatter]
+        # Makes the buffers of whole parameters: made by a first prediction, under
+        # inference mode, they could not be trained with.
+        group.unshard()
+        group.reshard()
+
+    def step(self, trainer: Trainer, x: object, y: object, learning_rate: float) -> Parts:
+        """On a CPU nothing overlaps; on GPUs torch does not tell what was waited for: NaN."""
+        for one in self._timed:
+            one.seconds = 0.0
+        begin = time.perf_counter()
+        loss = trainer.forward_backward(x, y)
+        trainer.update(learning_rate)
+        trainer.finish_step()
+        whole = time.perf_counter() - begin
+        if self._device != "cpu":
+            return Parts(loss, nan, nan, nan)
+        waited = sum(one.seconds for one in self._timed)
+        return Parts(loss, whole - waited, waited, waited)
+
+    def predict(self, trainer: Trainer, x: np.ndarray) -> np.ndarray:
+        """Return the outputs (n, classes); all ranks must call it."""
+        outputs = trainer.predict(x)
+        # The root would stay whole, and the next step would save a gather that others pay for.
+        self._groups[-1].reshard()
+        return outputs
+
+    def barrier(self) -> None:
+        """Wait for all ranks."""
+        import torch.distributed as dist
+
+        dist.barrier()
+
+    def leave(self) -> None:
+        """Destroy the process group."""
+        import torch.distributed as dist
+
+        dist.destroy_process_group()
+
+    def libraries(self) -> dict[str, str]:
+        """Return the back end's name."""
+        return {"torch.distributed": "nccl" if self._device == "cuda" else "gloo"}
+
+
+def _reduce_scatter(output: Any, source: Any, **how: Any) -> Any:
+    import torch.distributed as dist
+
+    return dist.reduce_scatter_single(output, source, **how)
+
+
+def _whole(module: Any) -> dict[str, np.ndarray]:
+    """Return copies of all weights, put together from all ranks, in the neutral layout."""
+    whole = {}
+    for name, tensor in module.state_dict().items():
+        if not name.endswith("num_batches_tracked"):
+            full = tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
+            whole[name] = full.detach().cpu().numpy().copy()
+    return whole
