@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from transect.analysis.kinds import Kind, kind_of
 from transect.analysis.statistics import NoiseFloor, Summary, noise_floor, summarise
 from transect.domain.cell import Cell
 from transect.domain.record import Cause, Record, Status
 
 __all__ = ["Floors", "Group", "group_labels", "group_records", "is_wrong"]
 
+_UNUSUAL = {"linear": "linear rate", "files": "from files", "synthetic": "synthetic input"}
+
 _UNIT_AXES: tuple[tuple[str, Callable[[Cell], str]], ...] = (
     ("ranks", lambda cell: f"{cell.ranks} rank" + ("s" if cell.ranks > 1 else "")),
     ("nodes", lambda cell: f"{cell.nodes} node" + ("s" if cell.nodes > 1 else "")),
     ("threads", lambda cell: f"{cell.threads} thread" + ("s" if cell.threads > 1 else "")),
     ("batch", lambda cell: f"batch {cell.batch}"),
-    ("precision", lambda cell: cell.precision),
+    # The usual precision, reduction, rule and input go without saying.
+    ("precision", lambda cell: cell.precision if cell.precision != "fp32" else ""),
     ("device", lambda cell: cell.device),
     ("provider", lambda cell: cell.provider or ""),
+    ("reduce", lambda cell: "sum of gradients" if cell.reduce == "sum" else ""),
+    ("learning_rate_rule", lambda cell: _UNUSUAL.get(cell.learning_rate_rule, "")),
+    ("input", lambda cell: _UNUSUAL.get(cell.input, "")),
     # Cells on one node cross no network, unless the study says which one they are to use.
     ("network", lambda cell: cell.network or ("default network" if cell.nodes > 1 else "")),
 )
@@ -35,6 +42,11 @@ class Group:
     cell: Cell
     records: tuple[Record, ...]
     ok: tuple[Record, ...] = field(default=())
+
+    @property
+    def kind(self) -> Kind:
+        """Which training it is: groups of another kind are no base for it."""
+        return kind_of(self.cell)
 
     @property
     def wrong(self) -> bool:
@@ -76,11 +88,11 @@ class Group:
 
 
 def is_wrong(record: Record) -> bool:
-    """Whether the record is known to be wrong: by its cause, or a loss outside its tolerance."""
+    """Whether it is known to be wrong: by its cause, or loss or weights outside their tolerance."""
     if record.cause in (Cause.WRONG_RESULT, Cause.DIVERGED):
         return True
-    ratio = record.value("equality_ratio")
-    return ratio is not None and ratio > 1
+    ratios = (record.value(name) for name in ("equality_ratio", "weights_equality_ratio"))
+    return any(ratio is not None and ratio > 1 for ratio in ratios)
 
 
 def group_records(records: Iterable[Record], stage: str | None = None) -> list[Group]:
@@ -106,10 +118,13 @@ def _order(group: Group) -> tuple[str, str, str, str, str, int, int, int, str]:
     )  # fmt: skip
 
 
-def group_labels(groups: Sequence[Group], always: Iterable[str] = ()) -> dict[Cell, str]:
+def group_labels(
+    groups: Sequence[Group], always: Iterable[str] = (), never: Iterable[str] = ()
+) -> dict[Cell, str]:
     """Short label of each group: its names, and only those axes in which the groups differ.
 
-    Where numbers of nodes differ, `2x4 ranks` stands for 2 nodes with 4 ranks on each.
+    Where numbers of nodes differ, `2x4 ranks` stands for 2 nodes with 4 ranks on each. Axes in
+    `never` are left out all the same.
     """
     shown = set(always)
     for axis, _ in _UNIT_AXES:
@@ -117,6 +132,7 @@ def group_labels(groups: Sequence[Group], always: Iterable[str] = ()) -> dict[Ce
             shown.add(axis)
     spread = "nodes" in shown
     shown -= {"nodes", "ranks"} if spread else set()
+    shown -= set(never)
     frameworks = {group.cell.framework for group in groups}
     labels = {}
     for group in groups:
@@ -138,25 +154,35 @@ class Floors:
     """Noise floor per stage, workload and metric, from repeats of the same cell.
 
     Over-subscribed groups are left out, and disturbed ones as long as others have repeats.
-    A workload without repeats takes the floor of all workloads of its stage.
+    Without repeats of its own kind a workload takes the floor of its other kinds, then that of all
+    workloads of its stage. Synthetic input is asked for by its kind, or else comes last.
     """
 
     def __init__(self, groups: Sequence[Group]) -> None:
         self._groups = [group for group in groups if not group.over_subscribed]
-        self._cache: dict[tuple[str, str | None, str], NoiseFloor | None] = {}
+        self._cache: dict[tuple[str, str | None, str, Kind | None], NoiseFloor | None] = {}
 
-    def get(self, stage: str, workload: str | None, name: str) -> NoiseFloor | None:
+    def get(
+        self, stage: str, workload: str | None, name: str, kind: Kind | None = None
+    ) -> NoiseFloor | None:
         """Return the floor of one metric, or None when nothing was run twice."""
-        key = (stage, workload, name)
+        key = (stage, workload, name, kind)
         if key not in self._cache:
-            staged = [group for group in self._groups if group.cell.stage == stage]
-            quiet = [group for group in staged if not group.disturbed]
-            tries = (
-                [group for group in quiet if group.cell.workload == workload],
-                quiet,
-                [group for group in staged if group.cell.workload == workload],
-                staged,
+            floors = (
+                noise_floor(group.values(name) for group in some)
+                for some in self._tries(stage, workload, kind)
             )
-            floors = (noise_floor(group.values(name) for group in some) for some in tries)
             self._cache[key] = next((floor for floor in floors if floor is not None), None)
         return self._cache[key]
+
+    def _tries(self, stage: str, workload: str | None, kind: Kind | None) -> Iterator[list[Group]]:
+        """Yield sets of groups to take the floor from, the closest first."""
+        staged = [group for group in self._groups if group.cell.stage == stage]
+        quiet = [group for group in staged if not group.disturbed]
+        for some in (quiet, staged):
+            own = [group for group in some if group.cell.workload == workload]
+            if kind is not None:
+                yield [group for group in own if group.kind == kind]
+            yield [group for group in own if not group.kind.synthetic]
+            yield [group for group in some if not group.kind.synthetic]
+        yield staged

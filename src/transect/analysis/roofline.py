@@ -73,6 +73,8 @@ def _point(group: Group, rates: Rates) -> RooflinePoint | str:
     cell, train = group.cell, group.cell.stage == "train"
     if group.over_subscribed:
         return "over-subscribed"
+    if group.kind.synthetic:
+        return "on synthetic input"
     if cell.device != "cpu" or cell.provider not in (None, "cpu"):
         return "not on a CPU"
     unit, share = ("step", cell.ranks_per_node) if train else ("run", 1)

@@ -9,7 +9,7 @@ from enum import StrEnum
 from transect.analysis.groups import Group
 from transect.analysis.statistics import NoiseFloor
 
-__all__ = ["Efficiency", "ScalingKind", "efficiencies"]
+__all__ = ["Efficiency", "ScalingKind", "crosses_none", "efficiencies", "scaling_kind"]
 
 METRIC = "samples_per_second"
 
@@ -42,7 +42,8 @@ class Efficiency:
 def efficiencies(groups: Sequence[Group], floor: NoiseFloor | None) -> list[Efficiency]:
     """Efficiency of every group that has more ranks than its base.
 
-    The base is the same framework with the same threads, precision, device and global batch:
+    The base is the same framework with the same kind of training (precision, input, reduction of
+    gradients, learning rate's rule), threads, device and global batch:
     strategy `single` on one rank, or else the same strategy on its fewest ranks. Without a base
     of the same global batch, one with the same batch per rank is taken (weak scaling). It uses the
     same network, or is on one node of a study that names no network for it.
@@ -62,7 +63,7 @@ def efficiencies(groups: Sequence[Group], floor: NoiseFloor | None) -> list[Effi
             Efficiency(
                 group=group,
                 base=base,
-                kind=_kind(group, base),
+                kind=scaling_kind(group, base),
                 base_rate=base_rate.median,
                 rate=rate.median,
                 value=value,
@@ -79,16 +80,17 @@ def _base(group: Group, usable: Sequence[Group]) -> Group | None:
         for other in usable
         if other.cell.ranks < cell.ranks
         and (other.cell.workload, other.cell.framework) == (cell.workload, cell.framework)
-        and (other.cell.threads, other.cell.precision) == (cell.threads, cell.precision)
+        and other.kind == group.kind
+        and other.cell.threads == cell.threads
         and other.cell.device == cell.device
         and (other.cell.strategy == cell.strategy or other.cell.ranks == 1)
-        and (other.cell.network == cell.network or _crosses_none(other))
-        and _kind(group, other) is not ScalingKind.OTHER
+        and (other.cell.network == cell.network or crosses_none(other))
+        and scaling_kind(group, other) is not ScalingKind.OTHER
     ]
     return min(
         near,
         key=lambda other: (
-            _kind(group, other) is not ScalingKind.STRONG,
+            scaling_kind(group, other) is not ScalingKind.STRONG,
             other.cell.ranks,
             other.cell.strategy != "single",
             other.cell.strategy != cell.strategy,
@@ -99,11 +101,13 @@ def _base(group: Group, usable: Sequence[Group]) -> Group | None:
     )
 
 
-def _crosses_none(group: Group) -> bool:
+def crosses_none(group: Group) -> bool:
+    """Whether it is on one node of a study that names no network for it: a base of any."""
     return group.cell.nodes == 1 and group.cell.network is None
 
 
-def _kind(group: Group, base: Group) -> ScalingKind:
+def scaling_kind(group: Group, base: Group) -> ScalingKind:
+    """Return what grew with the ranks, seen from the base: nothing, or the global batch."""
     own, other = group.global_batch, base.global_batch
     if own is None or other is None:
         return ScalingKind.OTHER

@@ -11,12 +11,12 @@ from transect.domain.record import MetricValue, Record
 
 __all__ = ["COLUMNS", "records_table"]
 
-_INTEGERS = ("nodes", "ranks", "threads", "batch", "repeat")
+_INTEGERS = ("nodes", "ranks", "threads", "batch", "shards", "repeat")
 
 COLUMNS = (
     "study", "stage", "cell", "workload", "framework", "strategy", "runtime", "provider",
-    "exporter", "benchmark", "source", "nodes", "ranks", "threads", "batch", "precision", "network",
-    "repeat", "status", "cause", "metric", "label", "value", "unit", "direction",
+    "exporter", "benchmark", "source", "device", "nodes", "ranks", "threads", "batch", "precision",
+    "network", "reduce", "learning_rate_rule", "input", "shards", "repeat", "status", "cause", "metric", "label", "value", "unit", "direction",
 )  # fmt: skip
 
 
@@ -55,12 +55,17 @@ def _row(record: Record, one: MetricValue | None) -> dict[str, Any]:
         "exporter": cell.exporter,
         "benchmark": cell.benchmark,
         "source": cell.source,
+        "device": cell.device,
         "nodes": cell.nodes,
         "ranks": cell.ranks,
         "threads": cell.threads,
         "batch": cell.batch,
         "precision": cell.precision,
         "network": cell.network,
+        "reduce": cell.reduce,
+        "learning_rate_rule": cell.learning_rate_rule,
+        "input": cell.input,
+        "shards": cell.shards,
         "repeat": cell.repeat,
         "status": record.status.value,
         "cause": record.cause.value if record.cause else None,

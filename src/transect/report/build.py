@@ -116,7 +116,8 @@ def _under(heading: str, text: str) -> str:
     """Drop from a sentence the name that stands above it already."""
     rest = text.removeprefix(f"{heading}: ").removeprefix(f"{heading} ")
     # Names of frameworks keep their small letters; words that begin a sentence do not.
-    plain = ("computing", "communication", "loading", "going", "no", "on")
+    plain = ("computing", "communication", "loading", "going", "no", "on", "the", "with",
+             "waiting", "what", "all", "decoding", "input")  # fmt: skip
     return rest[:1].upper() + rest[1:] if rest.split(" ")[0] in plain else rest
 
 

@@ -76,10 +76,14 @@ def log_is_better(values: Iterable[float | None], ratio: float = 20) -> bool:
 
 
 def dot_plot(
-    rows: Sequence[Dot], *, title: str, rule: float | None = None, log: bool | None = None
-) -> Any:
-    """Rows of dots below their labels; `rule` is a dashed upright line across all rows."""
-    every: list[float] = [rule] if rule is not None else []
+    rows: Sequence[Dot], *, title: str, rule: float | None = None, log: bool | None = None,
+    among: Sequence[float] = (),
+) -> Any:  # fmt: skip
+    """Rows of dots below their labels; `rule` is a dashed upright line across all rows.
+
+    Charts that get the same values `among` them have the same axis.
+    """
+    every: list[float] = [*among, rule] if rule is not None else [*among]
     for row in rows:
         ends = (row.value, row.low, row.high, row.bound, *row.points, *(row.inner or ()))
         every += [value for value in ends if value is not None]
@@ -88,7 +92,7 @@ def dot_plot(
     if log:
         every = [value for value in every if value > 0]
         rows = [row for row in rows if row.value > 0]
-    x = _x(every, title, log)
+    x = _x(every, title, log, same=bool(among))
     floor = min(every, default=0.0)
     base: list[dict[str, Any]] = []
     small: list[dict[str, Any]] = []
@@ -100,7 +104,7 @@ def dot_plot(
             (row.value if row.low is None else row.low),
             "high": row.value if row.high is None else row.high,
             "a": inner[0], "b": inner[1], "bound": row.bound, "color": row.style.color,
-            "shape": row.style.shape, "fill": PAPER if row.hollow else row.style.color,
+            "shape": row.style.symbol, "fill": PAPER if row.hollow else row.style.color,
         })  # fmt: skip
         small += [{"y": at, "x": point, "color": row.style.color} for point in row.points]
     y = _y(len(rows))
@@ -193,7 +197,7 @@ def line_plot(
             layers.append(stroke.encode(**place))
         if line.symbols:
             mark = alt.Chart(_data(points)).mark_point(
-                size=58, stroke=color, strokeWidth=1.8, opacity=1, shape=line.style.shape,
+                size=58, stroke=color, strokeWidth=1.8, opacity=1, shape=line.style.symbol,
                 fill=PAPER if line.hollow else color,
             )  # fmt: skip
             layers.append(mark.encode(**place))
@@ -231,8 +235,10 @@ def _short(text: str, room: int) -> str:
     return f"{text[: most - tail - 1]}…{text[-tail:]}"
 
 
-def _x(values: list[float], title: str, log: bool) -> dict[str, Any]:
+def _x(values: list[float], title: str, log: bool, *, same: bool = False) -> dict[str, Any]:
     scale: dict[str, Any] = {"type": "log"} if log else {"zero": True}
+    if same and not log and values:
+        scale |= {"domain": [min(0.0, *values), 1.03 * max(values)], "nice": False}
     low, high = (min(values), max(values)) if log and values else (1.0, 1.0)
     room = 1.08 * (high / low) ** 0.03
     if log:

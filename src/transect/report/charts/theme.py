@@ -1,6 +1,7 @@
 """Colours, shapes and dashes of series, and the SVG that carries them.
 
-The colours are those of Okabe and Ito, "Color universal design", 2008. Each is drawn with its
+The colours are those of Okabe and Ito, "Color universal design", 2008; an olive stands for their
+yellow, which on white paper is too pale and beside their orange too alike. Each is drawn with its
 value for light paper and then replaced by a CSS variable, so that one SVG serves both themes.
 """
 
@@ -26,7 +27,7 @@ WIDTH = 380
 
 _SERIES = {
     "blue": "#0072b2", "vermillion": "#d55e00", "green": "#009e73", "purple": "#b0588f",
-    "orange": "#e69f00", "sky": "#56b4e9", "ink": "#3a4149", "yellow": "#b3a700",
+    "orange": "#e69f00", "sky": "#56b4e9", "ink": "#3a4149", "olive": "#594700",
 }  # fmt: skip
 _VARIABLES = {value: f"var(--s-{name})" for name, value in _SERIES.items()} | {
     INK: "var(--ink)", MUTED: "var(--muted)", RULE: "var(--rule)", PAPER: "var(--paper)",
@@ -34,12 +35,13 @@ _VARIABLES = {value: f"var(--s-{name})" for name, value in _SERIES.items()} | {
 
 _USUAL = {
     "numpy": "ink", "torch": "vermillion", "tensorflow": "orange", "keras": "purple",
+    "keras-tensorflow": "purple", "keras-torch": "green", "keras-jax": "sky", "keras-2": "olive",
     "mxnet": "blue", "go": "sky", "torch-eager": "vermillion", "python": "blue", "c": "ink",
-    "cpp": "purple", "rust": "orange", "javascript": "yellow",
-    "compute": "blue", "communication": "vermillion", "input": "yellow", "other": "ink",
+    "cpp": "purple", "rust": "orange", "javascript": "olive",
+    "compute": "blue", "communication": "vermillion", "input": "olive", "other": "ink",
 }  # fmt: skip
 
-# Path of each shape on a square of side 2 around the origin, for the legend.
+# Path of each shape on a square of side 2 around the origin: Vega's own, then ours.
 _SHAPES = {
     "circle": "M1,0A1,1,0,1,1,-1,0A1,1,0,1,1,1,0",
     "square": "M-.9,-.9H.9V.9H-.9Z",
@@ -47,8 +49,16 @@ _SHAPES = {
     "diamond": "M0,-1.2L1,0L0,1.2L-1,0Z",
     "cross": "M-.4,-1.1H.4V-.4H1.1V.4H.4V1.1H-.4V.4H-1.1V-.4H-.4Z",
     "triangle-down": "M0,1.1L1.1,-.9H-1.1Z",
+    "triangle-right": "M1.1,0L-.9,1.1V-1.1Z",
+    "triangle-left": "M-1.1,0L.9,1.1V-1.1Z",
+    "saltire": "M-1,-.5L-.5,-1L0,-.5L.5,-1L1,-.5L.5,0L1,.5L.5,1L0,.5L-.5,1L-1,.5L-.5,0Z",
+    "bar": "M-1.2,-.5H1.2V.5H-1.2Z",
+    "hourglass": "M-1,-1H1L.3,0L1,1H-1L-.3,0Z",
+    "pillar": "M-.5,-1.2H.5V1.2H-.5Z",
 }
-_DASHES = ((), (6, 3), (2, 2), (9, 3, 2, 3), (4, 2), (1, 3))
+_OURS = frozenset(list(_SHAPES)[8:])
+# As many as make every pair of shape and dash occur once in 84 variants.
+_DASHES = ((), (6, 3), (2, 2), (9, 3, 2, 3), (4, 2), (1, 3), (12, 4))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +69,18 @@ class Style:
     shape: str = "circle"
     dash: tuple[int, ...] = ()
 
+    @property
+    def symbol(self) -> str:
+        """The shape as Vega wants it: one of its names, or a path."""
+        return _SHAPES[self.shape] if self.shape in _OURS else self.shape
+
 
 class Styles:
     """Gives every name its colour and every variant its shape, the same all through a report."""
 
     def __init__(self, names: Iterable[str], variants: Iterable[str]) -> None:
         unknown = sorted(set(names) - set(_USUAL))
-        spare = ["green", "yellow", "purple", "sky", "blue", "orange"]
+        spare = ["green", "olive", "purple", "sky", "blue", "orange"]
         extra = {name: spare[i % len(spare)] for i, name in enumerate(unknown)}
         self._colors = {**_USUAL, **extra}
         # A single process comes first: it is the plain circle and the unbroken line.
@@ -125,7 +140,7 @@ def render(chart: alt.LayerChart | alt.Chart, *, alt_text: str, name: str) -> Ma
     spec = chart.to_dict(validate=False)
     spec["config"] = _config()
     spec["autosize"] = {"type": "fit-x", "contains": "padding"}
-    spec["padding"] = {"left": 2, "right": 6, "top": 2, "bottom": 2}
+    spec["padding"] = {"left": 6, "right": 6, "top": 2, "bottom": 2}
     svg = vl_convert.vegalite_to_svg(spec)
     svg = re.sub(
         r'<rect width="[^"]*" height="[^"]*" fill="(white|transparent)"\s*/>', "", svg, count=1

@@ -8,14 +8,19 @@ from transect.analysis.load import Problem
 from transect.report.context import Context
 from transect.report.findings.communication import communication_findings
 from transect.report.findings.coverage import coverage_findings
+from transect.report.findings.distribution import distribution_findings
+from transect.report.findings.equality import equality_findings
 from transect.report.findings.finding import Finding
 from transect.report.findings.hardware import hardware_findings
 from transect.report.findings.models import export_findings
 from transect.report.findings.serving import serving_findings
-from transect.report.findings.training import equality_findings, training_findings
+from transect.report.findings.training import training_findings
+from transect.report.findings.twins import twin_findings
 
 _KINDS: tuple[Callable[[Context], list[Finding]], ...] = (
     training_findings,
+    distribution_findings,
+    twin_findings,
     communication_findings,
     equality_findings,
     export_findings,

@@ -33,10 +33,12 @@ def _finding(workload: str, rows: list[Communication], left_out: int) -> Finding
     top = max(rows, key=lambda one: (one.share or 0.0, one.ratio or 0.0, one.group.cell.id))
     worst = max(rows, key=lambda one: (one.ratio or 0.0, one.group.cell.id))
     assert top.bound is not None and top.fit is not None
+    label, times = labels[top.group.cell], f"{number(top.ratio or 0.0)} times the {BOUND_NAME}"
     text = (
-        f"{workload}: communication takes {percent(top.share)} of a step of "
-        f"{labels[top.group.cell]}, {number(top.ratio or 0.0)} times the {BOUND_NAME} of an "
-        "all-reduce"
+        f"{workload}: the communication of {label} takes {times} of an all-reduce"
+        if top.share is None
+        else f"{workload}: waiting for communication takes {percent(top.share)} of a step of "
+        f"{label}, and what is under way {times} of an all-reduce"
     )
     if worst is not top:
         text += f"; the most is {number(worst.ratio or 0.0)} times, of {labels[worst.group.cell]}"

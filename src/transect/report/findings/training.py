@@ -1,21 +1,19 @@
-"""Findings on training: who is first to the quality, what limits it, how it scales, is it right."""
+"""Findings on training: who is first to the quality, and what limits it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from transect.analysis.bounds import step_bound
-from transect.analysis.comparisons import Sureness, Verdict, compare
-from transect.analysis.groups import Group, group_labels, is_wrong
-from transect.analysis.scaling import METRIC, efficiencies
-from transect.analysis.statistics import NoiseFloor
-from transect.domain.cell import Cell
-from transect.domain.metrics import Direction
+from transect.analysis.comparisons import Sureness
+from transect.analysis.groups import Group, group_labels
+from transect.analysis.kinds import Kind, kinds_of, main_kind
+from transect.analysis.scaling import METRIC
 from transect.report.context import Context
 from transect.report.findings.finding import Finding, Race, machine_differences, names, race
-from transect.report.text import count, number, percent, quantity
+from transect.report.findings.steps import limit_finding, median, scaling_findings
+from transect.report.text import count, number, quantity
 
-__all__ = ["equality_findings", "quality_target", "reaches_target", "training_findings"]
+__all__ = ["quality_target", "reaches_target", "training_findings"]
 
 TIME = "time_to_quality"
 
@@ -36,29 +34,47 @@ def reaches_target(group: Group) -> bool:
 
 
 def training_findings(context: Context) -> list[Finding]:
-    """Per workload: the fastest to the same quality, its limit, and the scaling."""
+    """Per workload: the fastest to the same quality, its limit, and the scaling.
+
+    Each race is among cells of one kind of training. A kind other than the workload's main one has
+    a race of its own when two cells can run in it; sums of gradients and synthetic input have none.
+    """
     found: list[Finding] = []
     for workload in context.workloads("train"):
         groups = context.of("train", workload)
-        labels = group_labels(groups, always=("ranks",))
-        found += _fastest(context, workload, groups, labels)
-        found += _scaling(context, workload, groups, labels)
+        main = main_kind(groups)
+        found += _fastest(context, workload, groups, main)
+        for kind in kinds_of(groups):
+            own = [g for g in groups if g.kind == kind and _able(g)]
+            if kind != main and not kind.synthetic and not kind.summed and len(own) > 1:
+                found += _fastest(context, workload, groups, kind)[:1]
+        own = [group for group in groups if group.kind == main]
+        found += scaling_findings(context, workload, own, group_labels(own, always=("ranks",)))
     return found
 
 
-def _fastest(
-    context: Context, workload: str, groups: list[Group], labels: dict[Cell, str]
-) -> list[Finding]:
+def _able(group: Group) -> bool:
+    """Whether it may win: right, within its cores, and at the target in every run."""
+    return not group.wrong and not group.over_subscribed and reaches_target(group)
+
+
+def _fastest(context: Context, workload: str, groups: list[Group], kind: Kind) -> list[Finding]:
+    if kind.synthetic:
+        text = f"{workload}: all its cells ran on synthetic input, so there is no quality to reach."
+        return [_finding("fastest", text, count(len(groups), "cell"), Sureness.FIRM, workload)]
+    every, groups = groups, [group for group in groups if group.kind == kind]
+    labels = group_labels(groups, always=("ranks",))
     target = quality_target(groups)
     running = [g for g in groups if g.ok and not g.wrong]
-    able = [g for g in running if reaches_target(g) and not g.over_subscribed]
-    floor = context.floors.get("train", workload, TIME)
+    able = [g for g in running if _able(g)]
+    floor = context.floors.get("train", workload, TIME, kind)
     result = race(able, TIME, floor)
-    left_out = _left_out(groups, running)
+    left_out = _left_out(groups, running, every)
+    about = f"{workload}: with {kind.words}," if kind.words else f"{workload}:"
     if result is None:
         reason = "no trainer finished with a right result" if not running else (
             f"no cell within its cores reached {target} in every run")  # fmt: skip
-        text = f"{workload}: {reason}, so no speed is compared."
+        text = f"{about} {reason}, so no speed is compared."
         return [_finding("fastest", text, left_out, Sureness.FIRM, workload)]
     best, label = result.best, labels[result.best.cell]
     summary = best.summary(TIME)
@@ -71,23 +87,23 @@ def _fastest(
         + (f", {summary.word} {quantity(summary.low, 's')} to {quantity(summary.high, 's')}"
            if summary.count > 1 else ""),
         reached,
-        f"{quantity(_median(best, METRIC), '1/s').removesuffix(' 1/s')} samples/s",
+        f"{quantity(median(best, METRIC), '1/s').removesuffix(' 1/s')} samples/s",
     ]  # fmt: skip
     if result.tied:
         others = [labels[group.cell] for group in result.tied]
         text = (
-            f"{workload}: {names([label, *others], 4)} reach {target} soonest and cannot be told "
+            f"{about} {names([label, *others], 4)} reach {target} soonest and cannot be told "
             f"apart: the best median is {took}."
         )
         sureness = Sureness.OPEN
     elif result.runner_up is not None and result.comparison is not None:
         text = (
-            f"{workload}: {label} reaches {target} soonest, in {took}, "
+            f"{about} {label} reaches {target} soonest, in {took}, "
             f"{number(result.comparison.factor)} times sooner than {labels[result.runner_up.cell]}."
         )
         sureness = result.comparison.sureness
     else:
-        text = f"{workload}: {label} reaches {target} in {took}; nothing stands to compare it with."
+        text = f"{about} {label} reaches {target} in {took}; nothing stands to compare it with."
         sureness = Sureness.TENTATIVE
     evidence += _caveats(result)
     if left_out:
@@ -97,7 +113,7 @@ def _fastest(
         sureness = Sureness.TENTATIVE if sureness is Sureness.FIRM else sureness
     return [
         _finding("fastest", text, "; ".join(evidence), sureness, workload),
-        *_limit(context, workload, best, label),
+        *limit_finding(context, workload, best, label),
     ]
 
 
@@ -114,7 +130,7 @@ def _caveats(result: Race) -> list[str]:
     return notes
 
 
-def _left_out(groups: list[Group], running: list[Group]) -> str:
+def _left_out(groups: Sequence[Group], running: Sequence[Group], every: Sequence[Group]) -> str:
     parts = []
     over = [g for g in running if g.over_subscribed]
     late = [g for g in running if not reaches_target(g) and not g.over_subscribed]
@@ -127,131 +143,11 @@ def _left_out(groups: list[Group], running: list[Group]) -> str:
     ):
         if some:
             parts.append(f"{len(some)} for {why}")
+    others = [group for group in every if group not in groups]
+    kinds = [kind.words or "the usual training" for kind in kinds_of(others)]
+    if others:
+        parts.append(f"{len(others)} of another training ({names(kinds, 4)})")
     return f"not compared: {', '.join(parts)}" if parts else ""
-
-
-def _limit(context: Context, workload: str, best: Group, label: str) -> list[Finding]:
-    step = _median(best, "step_time")
-    if not step:
-        return []
-    shares = {
-        part: (_median(best, f"{part}_time") or 0.0) / step
-        for part in ("compute", "communication", "input")
-    }
-    part, share = max(shares.items(), key=lambda item: item[1])
-    bound = step_bound(best, context.rates)
-    what = {"compute": "computing", "communication": "communication", "input": "loading batches"}
-    text = f"{workload}: {what[part]} takes {percent(share)} of a step of {label}"
-    if bound is None:
-        known = context.rates.threads()
-        why = (
-            f"benchmarks ran with {', '.join(map(str, known))} threads, none fits this cell"
-            if known
-            else "no benchmark of this machine ran"
-        )
-        evidence = f"no bound to hold it against: {why}"
-        return [_finding("limit", text + ".", evidence, Sureness.TENTATIVE, workload)]
-    reached = bound.time_s / step
-    text += f"; the step reaches {percent(reached)} of the bound set by {bound.kind}"
-    if part == "compute" and reached < 0.2:
-        text += ", so overhead around the arithmetic limits it, not the hardware"
-    evidence = (
-        f"step {quantity(step, 's')}, bound {quantity(bound.time_s, 's')} from "
-        f"{quantity(bound.flops.value, 'FLOP/s')} ({bound.flops.benchmark}) and "
-        f"{quantity(bound.bandwidth.value, 'B/s')} ({bound.bandwidth.benchmark}) with "
-        f"{count(bound.flops.threads, 'thread')}"
-    )
-    if reached > 1:
-        text += "; more than the bound allows, so the bound or the count of operations is off"
-        return [_finding("limit", text + ".", evidence, Sureness.OPEN, workload)]
-    return [_finding("limit", text + ".", evidence, Sureness.TENTATIVE, workload)]
-
-
-def _scaling(
-    context: Context, workload: str, groups: list[Group], labels: dict[Cell, str]
-) -> list[Finding]:
-    floor = context.floors.get("train", workload, METRIC)
-    every = efficiencies(groups, floor)
-    over = sum(group.over_subscribed for group in groups)
-    note = f"; {count(over, 'cell')} with more ranks than cores left out" if over else ""
-    found = []
-    if every:
-        top = max(every, key=lambda one: (one.group.cell.ranks, one.rate, one.group.cell.id))
-        cell, base = top.group.cell, top.base.cell
-        gain = top.rate / top.base_rate
-        verb = f"speeds training up {number(gain)} times" if gain > 1 else (
-            f"slows training down to {percent(gain)}")  # fmt: skip
-        claim = f"{verb}, an efficiency of {percent(top.value)}"
-        across = f" over {cell.network}" if cell.network and cell.nodes > 1 else ""
-        sureness = Sureness.TENTATIVE
-        found_difference = compare(
-            top.group.values(METRIC),
-            top.base.values(METRIC),
-            direction=Direction.HIGHER,
-            floor=floor,
-        )
-        if found_difference is None or found_difference.verdict is Verdict.SAME:
-            claim, sureness = "makes no difference in speed that stands out", Sureness.OPEN
-            note += f"; {found_difference.reason}" if found_difference else ""
-        text = (
-            f"{workload}: going from {count(base.ranks, 'rank')} to {cell.ranks} with "
-            f"{cell.framework} · {cell.strategy}{across} {claim}."
-        )
-        evidence = (
-            f"{top.kind} scaling, base {labels[base]} at {number(top.base_rate)} samples/s, "
-            f"then {number(top.rate)} samples/s; "
-            f"{_floor_text(floor)}{note}"
-        )
-        found.append(_finding("scaling", text, evidence, sureness, workload))
-    odd = [one for one in every if one.superlinear]
-    if odd:
-        worst = max(odd, key=lambda one: one.value)
-        text = (
-            f"{workload}: {count(len(odd), 'efficiency', 'efficiencies')} above 100 %, up to "
-            f"{percent(worst.value)} for {labels[worst.group.cell]}: look at the base before "
-            "trusting it."
-        )
-        evidence = f"base {labels[worst.base.cell]} at {number(worst.base_rate)} samples/s"
-        found.append(_finding("suspect", text, evidence, Sureness.OPEN, workload))
-    return found
-
-
-def _floor_text(floor: NoiseFloor | None) -> str:
-    return f"noise floor {percent(floor.relative, 1)}" if floor else "no noise floor known"
-
-
-def equality_findings(context: Context) -> list[Finding]:
-    """Say whether every trainer follows the reference's loss within its tolerance."""
-    checked = [
-        record
-        for record in context.records
-        if record.stage == "train"
-        and (is_wrong(record) or record.value("equality_ratio") is not None)
-    ]
-    if not checked:
-        return []
-    bad = [record.cell_id.split("~")[0] for record in checked if is_wrong(record)]
-    ratios = [record.value("equality_ratio") for record in checked]
-    worst = max((ratio for ratio in ratios if ratio is not None), default=None)
-    good = len(checked) - len(bad)
-    if bad:
-        text = (
-            f"{good} of {count(len(checked), 'training run')} follow the reference within "
-            f"tolerance; {names(bad)} {'does' if len(bad) == 1 else 'do'} not."
-        )
-    else:
-        text = f"All {count(len(checked), 'training run')} follow the reference within tolerance."
-    evidence = (
-        f"largest deviation {number(worst)} times its tolerance, checked at every step"
-        if worst is not None
-        else "by the status of the records"
-    )
-    return [_finding("equality", text, evidence, Sureness.FIRM, "equality")]
-
-
-def _median(group: Group, name: str) -> float | None:
-    summary = group.summary(name)
-    return summary.median if summary else None
 
 
 def _finding(kind: str, text: str, evidence: str, sureness: Sureness, about: str) -> Finding:

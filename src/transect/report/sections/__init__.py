@@ -11,6 +11,7 @@ from transect.report.sections.communication import communication_section
 from transect.report.sections.equality import equality_section
 from transect.report.sections.export import export_section
 from transect.report.sections.failures import failures_section
+from transect.report.sections.frameworks import frameworks_section
 from transect.report.sections.hardware import hardware_section
 from transect.report.sections.methods import methods_section
 from transect.report.sections.provenance import provenance_section
@@ -23,6 +24,7 @@ from transect.report.text import clean
 __all__ = ["all_sections"]
 
 _SECTIONS: tuple[Callable[[Context], Section], ...] = (
+    frameworks_section,
     speed_section,
     communication_section,
     equality_section,

@@ -27,6 +27,7 @@ from transect.report.blocks import (
 from transect.report.charts.plots import Line, line_plot, log_is_better
 from transect.report.charts.theme import MUTED, Style, legend, palette, render
 from transect.report.context import Context
+from transect.report.sections.throughput import NOT_TOLD
 from transect.report.text import clean, count, number, percent, quantity, scale_for, spread
 
 __all__ = ["communication_section"]
@@ -44,8 +45,8 @@ def communication_section(context: Context) -> Section:
     }
     blocks: list[Block] = []
     lead = (
-        f"Time per step inside communication, against the {BOUND_NAME} of an all-reduce of the "
-        "gradient: max(⌈log2 p⌉ α, 2 (p − 1)/p · n/β) for n bytes on p nodes, with the latency α "
+        f"Time per step in which messages are under way, against the {BOUND_NAME} of an all-reduce "
+        "of the gradient: max(⌈log2 p⌉ α, 2 (p − 1)/p · n/β) for n bytes on p nodes, with the latency α "
         "and the bandwidth β of the network probe. No strategy can be faster on that network; a "
         "measured time also holds waiting for the slowest rank."
     )
@@ -94,7 +95,8 @@ def _table(workload: str, rows: list[Communication]) -> Table:
     lines: list[list[Value]] = [
         [
             labels[one.group.cell], scale.text(one.time.median), spread(one.time, scale),
-            str(one.time.count), percent(one.share), quantity(one.gradient_bytes, "B"),
+            str(one.time.count), NOT_TOLD if one.share is None else percent(one.share),
+            quantity(one.gradient_bytes, "B"),
             scale.text(one.bound.time_s) if one.bound else "–",
             one.bound.kind if one.bound else "–",
             number(one.ratio) if one.ratio is not None else "–", _mark(one),
@@ -104,7 +106,7 @@ def _table(workload: str, rows: list[Communication]) -> Table:
     columns = [
         Column("Cell"), Column(f"Per step ({scale.unit})", numeric=True),
         Column("Range or interval", numeric=True), Column("Runs", numeric=True),
-        Column("Of the step", numeric=True), Column("Gradient", numeric=True),
+        Column("Waited, of the step", numeric=True), Column("Gradient", numeric=True),
         Column(f"Bound ({scale.unit})", numeric=True), Column("Set by"),
         Column("Ratio", numeric=True), Column(""),
     ]  # fmt: skip
@@ -138,8 +140,8 @@ def _chart(context: Context, workload: str, network: str, rows: list[Communicati
     series: dict[tuple[str, ...], list[Communication]] = defaultdict(list)
     for one in rows:
         cell = one.group.cell
-        key = (cell.framework, cell.strategy, cell.ranks_per_node, cell.threads, cell.precision,
-               cell.batch, cell.device)  # fmt: skip
+        key = (cell.framework, cell.strategy, cell.ranks_per_node, cell.threads,
+               one.group.kind.words, cell.batch, cell.device)  # fmt: skip
         series[tuple(map(str, key))].append(one)
     lines, legends = [], []
     for members in series.values():
@@ -192,9 +194,7 @@ def _chart(context: Context, workload: str, network: str, rows: list[Communicati
 def _line(rows: list[Communication], style: Style, factor: float, *, hollow: bool) -> Line:
     points = [(float(one.group.cell.nodes), one.time.median / factor) for one in rows]
     scatter = [
-        (float(one.group.cell.nodes), value / factor)
-        for one in rows
-        for value in one.values
+        (float(one.group.cell.nodes), value / factor) for one in rows for value in one.values
     ]
     return Line(
         points=sorted(points), scatter=scatter, style=style, joined=not hollow, hollow=hollow

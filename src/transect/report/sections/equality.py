@@ -7,40 +7,52 @@ from transect.report.blocks import Block, Chart, Charts, Chip, Column, Prose, Se
 from transect.report.charts.plots import Dot, dot_plot
 from transect.report.charts.theme import render
 from transect.report.context import Context
+from transect.report.sections.throughput import MOST_DRAWN, left_out
 from transect.report.text import clean, number
 
 __all__ = ["equality_section"]
 
-METRIC = "equality_ratio"
+LOSS, WEIGHTS = "equality_ratio", "weights_equality_ratio"
+_WHAT = {LOSS: "loss", WEIGHTS: "weights"}
+_COLUMNS = (LOSS, "loss_deviation", WEIGHTS, "weights_deviation")
 
 
 def equality_section(context: Context) -> Section:
     """Draw the largest deviation of each training cell as a share of its tolerance."""
     blocks: list[Block] = []
-    charts = []
+    charts, tables = [], []
     for workload in context.workloads("train"):
-        groups = [g for g in context.of("train", workload) if _ratios(g)]
+        groups = [g for g in context.of("train", workload) if _all(g, LOSS)]
         if groups:
-            charts.append(_chart(context, workload, groups))
+            charts += [
+                chart
+                for name in (LOSS, WEIGHTS)
+                if (chart := _chart(context, workload, groups, name)) is not None
+            ]
+            tables.append(_table(workload, groups))
     rules = _rules(context)
     if rules:
         columns = [Column("Workload"), Column("Precision"), Column("Tolerance rule")]
         blocks.append(Table(columns=columns, rows=rules, caption="Rules"))
     if charts:
-        blocks.append(Charts(items=charts))
+        blocks += [Charts(items=charts), *tables]
     else:
         blocks.append(Prose("No training cell was compared with a reference.", quiet=True))
     lead = (
         "Every trainer starts from the same weights and sees the same batches in the same order. "
         "Its loss has to follow a single-process numpy float64 run on the same global batch at "
-        "every step. The ratio is the largest deviation over its tolerance: 1 or less passes."
+        "every checked step, and after the last of them all its weights, running statistics "
+        "included, have to be the reference's. A ratio is the largest deviation over its "
+        "tolerance: 1 or less passes. Batch norm: each rank normalises by its own part of the "
+        "batch, and the reference cuts its batch into the same parts; the running statistics are "
+        "those of rank 0. Synthetic input has a reference on the same random numbers."
     )
     return Section(id="equality", title="Equality of the trainers", lead=lead, blocks=blocks)
 
 
-def _ratios(group: Group) -> list[float]:
-    """All ratios, those of wrong results too: they are the point of this section."""
-    found = (record.value(METRIC) for record in group.records)
+def _all(group: Group, name: str) -> list[float]:
+    """All values, those of wrong results too: they are the point of this section."""
+    found = (record.value(name) for record in group.records)
     return [value for value in found if value is not None]
 
 
@@ -54,41 +66,78 @@ def _rules(context: Context) -> list[list[str]]:
     return [list(row) for row in sorted(found)]
 
 
-def _chart(context: Context, workload: str, groups: list[Group]) -> Chart:
+def _passed(group: Group) -> bool:
+    return not group.wrong and max(_all(group, LOSS)) <= 1
+
+
+def _ranked(groups: list[Group], name: str) -> list[Group]:
+    return sorted(
+        (group for group in groups if _all(group, name)),
+        key=lambda group: (not group.wrong, -max(_all(group, name)), group.cell.id),
+    )
+
+
+def _chart(context: Context, workload: str, groups: list[Group], name: str) -> Chart | None:
     labels = group_labels(groups, always=("ranks",))
-    groups = sorted(groups, key=lambda group: (-max(_ratios(group)), group.cell.id))
+    ranked = _ranked(groups, name)
+    if not ranked:
+        return None
     dots: list[Dot] = []
     rows: list[list[Value]] = []
-    for group in groups:
-        ratios = _ratios(group)
-        worst = max(ratios)
-        passed = worst <= 1 and not group.wrong
+    for group in ranked:
+        # An exact match has no place on a log axis; a millionth of the tolerance stands for it.
+        ratios = [max(ratio, 1e-6) for ratio in _all(group, name)]
         dots.append(
             Dot(
-                label=labels[group.cell], value=worst, low=min(ratios), high=worst, points=ratios,
-                style=context.style(group), right="" if passed else "wrong result",
+                label=labels[group.cell], value=max(ratios), low=min(ratios), high=max(ratios),
+                points=ratios, style=context.style(group),
+                right="" if _passed(group) else "wrong result",
             )
         )  # fmt: skip
-        deviations = [
-            value
+        rows.append([labels[group.cell], number(max(_all(group, name))), str(len(ratios))])
+    what = _WHAT[name]
+    drawing = dot_plot(
+        dots[:MOST_DRAWN], title="largest deviation / tolerance (log scale)", rule=1.0, log=True
+    )
+    note = "Left of the dashed line passes. Symbol: the worst repeat."
+    return Chart(
+        title=f"{workload}: {what} over tolerance",
+        svg=render(drawing, name=f"{name}-{workload}",
+                   alt_text=f"{workload}: ratio of the largest deviation of the {what} to its "
+                   f"tolerance per cell; largest {number(max(dot.value for dot in dots))}, 1 or less passes."),
+        alt=f"Equality ratio of the {what} per cell.",
+        note=f"{left_out(len(dots), MOST_DRAWN, 'most equal')} {note}".strip(),
+        table=Table(
+            columns=[Column("Cell"), Column("Largest ratio", numeric=True),
+                     Column("Runs", numeric=True)],
+            rows=rows, folded="Numbers",
+        ),
+    )  # fmt: skip
+
+
+def _table(workload: str, groups: list[Group]) -> Table:
+    labels = group_labels(groups, always=("ranks",))
+    rows: list[list[Value]] = []
+    for group in _ranked(groups, LOSS):
+        values = [_all(group, name) for name in _COLUMNS]
+        steps = {
+            str(record.details["reference_steps"])
             for record in group.records
-            if (value := record.value("loss_deviation")) is not None
-        ]
+            if "reference_steps" in record.details
+        }
         rows.append([
-            labels[group.cell], number(worst), number(max(deviations)) if deviations else "–",
-            str(len(ratios)), Chip("equal", "good") if passed else Chip("wrong result", "bad"),
+            labels[group.cell], *(number(max(some)) if some else "–" for some in values),
+            ", ".join(sorted(steps)) or "–", str(len(values[0])),
+            Chip("equal", "good") if _passed(group) else Chip("wrong result", "bad"),
         ])  # fmt: skip
     columns = [
-        Column("Cell"), Column("Largest ratio", numeric=True),
-        Column("Largest deviation", numeric=True), Column("Runs", numeric=True), Column(""),
+        Column("Cell"), Column("Loss ratio", numeric=True), Column("Loss deviation", numeric=True),
+        Column("Weights ratio", numeric=True), Column("Weights deviation", numeric=True),
+        Column("Steps checked", numeric=True), Column("Runs", numeric=True), Column(""),
     ]  # fmt: skip
-    drawing = dot_plot(dots, title="largest deviation / tolerance (log scale)", rule=1.0, log=True)
-    return Chart(
-        title=f"{workload}: deviation over tolerance",
-        svg=render(drawing, name=f"equality-{workload}",
-                   alt_text=f"{workload}: ratio of the largest loss deviation to its tolerance per "
-                   f"cell; largest {number(max(_ratios(groups[0])))}, 1 or less passes."),
-        alt="Equality ratio per cell.",
-        note="Left of the dashed line passes. Symbol: the worst repeat.",
-        table=Table(columns=columns, rows=rows, folded="Numbers"),
-    )  # fmt: skip
+    caption = (
+        f"{workload}: loss and weights beside the float64 reference, worst repeat. The loss "
+        "deviates absolutely, the weights by their distance over the reference's norm."
+    )
+    folded = f"Loss and weights of {workload}" if len(rows) > MOST_DRAWN else ""
+    return Table(columns=columns, rows=rows, caption=caption, folded=folded)

@@ -16,6 +16,7 @@ from transect.report.text import number
 __all__ = ["loss_charts", "thin"]
 
 _POINTS = 80
+_CURVES = 12
 
 Curves = list[tuple[Group, Record, list[float], list[float], list[float]]]
 
@@ -47,16 +48,32 @@ def loss_charts(context: Context, workload: str, groups: list[Group]) -> list[Ch
             curves.append((group, record, loss, reference, tolerance))
     if not curves:
         return []
+    every = len(curves)
+    # All should coincide: those that deviate most say whether they do.
+    curves = sorted(curves, key=_worst, reverse=True)[:_CURVES]
     labels = group_labels(groups, always=("ranks",))
     items = [_series(context, curves, labels)]
     return [
         chart
         for chart in (
-            _loss(context, workload, curves, labels, items[0]),
-            _deviation(context, workload, curves, labels, items[0]),
+            _loss(context, workload, curves, labels, items[0], every),
+            _deviation(context, workload, curves, labels, items[0], every),
         )
         if chart is not None
     ]
+
+
+def _worst(curve: tuple[Group, Record, list[float], list[float], list[float]]) -> tuple[float, str]:
+    group = curve[0]
+    ratios = [value for name in ("equality_ratio", "weights_equality_ratio")
+              for value in group.values(name)]  # fmt: skip
+    return max(ratios, default=0.0), group.cell.id
+
+
+def _drawn(curves: Curves, every: int) -> str:
+    if len(curves) == every:
+        return ""
+    return f" The {len(curves)} of {every} cells that deviate most."
 
 
 def _series(context: Context, curves: Curves, labels: dict[Cell, str]) -> list[LegendItem]:
@@ -70,15 +87,19 @@ def _series(context: Context, curves: Curves, labels: dict[Cell, str]) -> list[L
 
 
 def _loss(context: Context, workload: str, curves: Curves, labels: dict[Cell, str],
-          items: list[LegendItem]) -> Chart:  # fmt: skip
+          items: list[LegendItem], every: int) -> Chart:  # fmt: skip
     lines = [
         Line(points=thin(loss), style=context.style(group), symbols=False, width=1.4)
         for group, _, loss, _, _ in curves
     ]
-    reference = max((curve[3] for curve in curves), key=len)
-    if reference:
+    # One per batch, rule and start: cells of another kind have another path to follow.
+    references = {tuple(curve[3]): None for curve in curves if curve[3]}
+    if references:
         style = Style(INK, "circle", (3, 4))
-        lines.append(Line(points=thin(reference), style=style, symbols=False, width=2.2))
+        lines += [
+            Line(points=thin(reference), style=style, symbols=False, width=2.2)
+            for reference in references
+        ]
         items = [*items, *legend([("reference", style)], symbol=False)]
     rows = []
     for group, _, loss, expected, _ in curves:
@@ -103,18 +124,20 @@ def _loss(context: Context, workload: str, curves: Curves, labels: dict[Cell, st
                    "the reference as a dashed line."),
         alt="Training loss over steps.",
         note=f"First repeat of each cell, at most {_POINTS} points drawn per line. Lines that "
-        "coincide are the aim.",
+        "coincide with a reference are the aim." + _drawn(curves, every),
         legend=items,
         table=Table(columns=columns, rows=rows, folded="Numbers"),
     )  # fmt: skip
 
 
 def _deviation(context: Context, workload: str, curves: Curves, labels: dict[Cell, str],
-               items: list[LegendItem]) -> Chart | None:  # fmt: skip
+               items: list[LegendItem], every: int) -> Chart | None:  # fmt: skip
     lines, rows = [], []
     for group, _, loss, reference, tolerance in curves:
-        if not len(loss) == len(reference) == len(tolerance):
+        # The reference may check the first steps only.
+        if not 0 < len(reference) == len(tolerance) <= len(loss):
             continue
+        loss = loss[: len(reference)]
         ratios = [
             abs(a - b) / t if t > 0 else 0.0
             for a, b, t in zip(loss, reference, tolerance, strict=True)
@@ -143,7 +166,8 @@ def _deviation(context: Context, workload: str, curves: Curves, labels: dict[Cel
                    alt_text=f"{workload}: deviation of the loss as a share of its tolerance over "
                    "steps; below the dashed line at 1 is within tolerance."),
         alt="Deviation over tolerance per step.",
-        note="Below the dashed line is within tolerance. Each point is the largest of its steps.",
+        note="Below the dashed line is within tolerance. Each point is the largest of its steps."
+        + _drawn(curves, every),
         legend=items,
         table=Table(columns=columns, rows=rows, folded="Numbers"),
     )  # fmt: skip

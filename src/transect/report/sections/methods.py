@@ -26,17 +26,34 @@ _RULES = (
     ("Bound", "Roofline: the larger of operations over the peak rate and bytes over the memory "
      "bandwidth, both measured here with as many threads as the ranks of a node use together. "
      "Operations and bytes are the least that the model needs."),
-    ("Communication", "The slowest rank's time inside communication, per step, against the alpha-beta "
-     "lower bound of an all-reduce of the gradient: max(⌈log2 p⌉ α, 2 (p − 1)/p · n/β) for n bytes on "
-     "p nodes (Chan et al., 2007). α and β are fitted to ping-pong between two nodes of the same "
-     "network, t(n) = α + n/β, by least squares of log t. Messages within a node and additions count "
-     "as free. A fit that misses its points by more than 20 % is called poor."),
+    ("Parts of a step", "communication_time is what is waited: a rank does nothing but wait for "
+     "messages. communication_total_time is how long messages are under way, hidden behind "
+     "computing or not. overlap is the share of it that hides: 1 − waited / under way, summed over "
+     "steps and ranks. Of the first two the slowest rank's are taken, per step. A library may tell "
+     "none of them, or only some: what is not told is left out of every median, comparison and "
+     "chart, and called not told, never zero."),
+    ("Kinds of training", "Cells differ in kind by their input, precision, rule of the learning "
+     "rate and by what becomes of gradients (mean or sum). Cells of different kinds are never each "
+     "other's base and run in different races; a sum stands beside its mean twin only. Synthetic "
+     "input (random numbers that lie on the device) has no quality, and its speed is not the "
+     "workload's: it only says what real input costs, 1 − samples/s over the twin's."),
+    ("Cost of distribution", "A step against the same framework's single on one rank: over the ranks "
+     "where the global batch stayed (strong), as it is where it grew with them (weak). The parts "
+     "are shares of that ideal: waited communication, computing and input beyond the base's, scaled "
+     "alike. Called real above the noise floor only; a cell with more ranks than cores has "
+     "numbers and no claim."),
+    ("Communication", "The slowest rank's communication under way (or, where only that is told, "
+     "waited), per step, against the alpha-beta lower bound of an all-reduce of the gradient: "
+     "max(⌈log2 p⌉ α, 2 (p − 1)/p · n/β) for n bytes on p nodes (Chan et al., 2007). α and β are "
+     "fitted to ping-pong between two nodes of the same network, t(n) = α + n/β, by least squares "
+     "of log t. Messages within a node and additions count as free. A fit that misses its points "
+     "by more than 20 % is called poor."),
     ("Efficiency", "Speed-up over the added ranks, against a base that is named: the same "
-     "framework, threads, precision, network and global batch (strong), or the same batch per rank "
+     "framework, kind of training, threads, network and global batch (strong), or the same batch per rank "
      "(weak). "
      "More than 100 % beyond the noise floor is flagged. Cells with more ranks than cores have "
      "none."),
-    ("Right results", "A trainer whose loss leaves its tolerance is a wrong result; an export or "
+    ("Right results", "A trainer whose loss or weights leave their tolerance is a wrong result; an export or "
      "runtime whose outputs differ is left out of every ranking, however fast."),
     ("Tail latency", "A 95th percentile is given only from 400 samples on, a 99th never."),
 )  # fmt: skip

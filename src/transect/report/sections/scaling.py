@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 
 from transect.analysis.bounds import step_bound
 from transect.analysis.groups import Group, group_labels
+from transect.analysis.kinds import main_kind
 from transect.analysis.scaling import METRIC, efficiencies
+from transect.analysis.twins import own_batch
 from transect.report.blocks import Block, Chart, Chip, Column, Table
 from transect.report.charts.plots import Line, line_plot, log_is_better
 from transect.report.charts.theme import MUTED, Style, legend, render
@@ -16,6 +19,10 @@ from transect.report.text import number, percent
 
 __all__ = ["scaling_blocks"]
 
+_MOST_LINES = 8
+# A longer table is folded.
+_MOST_ROWS = 24
+
 
 def scaling_blocks(
     context: Context, workload: str, groups: list[Group]
@@ -24,22 +31,56 @@ def scaling_blocks(
     found = [group for group in groups if group.values(METRIC)]
     if len({group.cell.ranks for group in found}) < 2:
         return [], []
-    return [_chart(context, workload, found)], _efficiency_table(context, workload, groups)
+    charts = [_chart(context, workload, name, some) for name, some in _panels(found).items()]
+    return charts, _efficiency_table(context, workload, groups)
 
 
-def _chart(context: Context, workload: str, groups: list[Group]) -> Chart:
+def _panels(groups: list[Group]) -> dict[str, list[Group]]:
+    """Part groups whose lines would look alike, or be more than can be told apart.
+
+    Each kind of scaling has a panel, and each framework when there are many lines. One rank is where
+    both kinds of scaling begin. A panel shows more than one number of ranks.
+    """
+    many = len(_series(groups)) > _MOST_LINES
+    found: dict[str, list[Group]] = {}
+    for framework in sorted({group.cell.framework or "" for group in groups} if many else {""}):
+        own = [group for group in groups if not many or (group.cell.framework or "") == framework]
+        grown = [group for group in own if group.cell.ranks > 1 and _weak(group)]
+        ways = {_way(group) for group in grown}
+        weak = [g for g in own if g.cell.ranks == 1 and _way(g) in ways]
+        for some, how in (([g for g in own if g not in grown], ""), (weak + grown, "weak scaling")):
+            if len({group.cell.ranks for group in some}) > 1:
+                found[", ".join(part for part in (framework, how) if part)] = some
+    return found or {"": groups}
+
+
+def _way(group: Group) -> tuple[str | None, str | None]:
+    return group.cell.framework, group.cell.strategy
+
+
+def _weak(group: Group) -> bool:
+    own, batch = own_batch(group), group.global_batch
+    return own is not None and batch is not None and batch != own
+
+
+def _series(groups: list[Group]) -> dict[tuple[str, ...], list[Group]]:
     series: dict[tuple[str, ...], list[Group]] = defaultdict(list)
     # Ranks are added on one node or node by node: a line never changes from one to the other.
     several_nodes = any(group.cell.nodes > 1 for group in groups)
+    weak = all(_weak(group) or group.cell.ranks == 1 for group in groups)
     for group in groups:
         cell = group.cell
-        key = (cell.framework or "", cell.strategy or "", str(cell.threads), cell.precision,
-               str(cell.batch), cell.device, cell.network or "",
+        key = (cell.framework or "", cell.strategy or "", str(cell.threads), group.kind.words,
+               "weak" if weak or _weak(group) else str(cell.batch), cell.device, cell.network or "",
                str(cell.ranks_per_node) if several_nodes else "")  # fmt: skip
         series[key].append(group)
+    return series
+
+
+def _chart(context: Context, workload: str, name: str, groups: list[Group]) -> Chart:
     lines, legends, rows = [], [], []
     labels = group_labels(groups, always=("ranks",))
-    for members in series.values():
+    for members in _series(groups).values():
         members.sort(key=lambda group: group.cell.ranks)
         style = context.style(members[0])
         legends.append((_series_name(members[0], groups), style))
@@ -71,12 +112,12 @@ def _chart(context: Context, workload: str, groups: list[Group]) -> Chart:
         lines, x_title="ranks", y_title="samples/s", x_log=True, y_log=log, ticks=ranks, height=260
     )
     return Chart(
-        title="Throughput over ranks",
+        title="Throughput over ranks" + (f": {name}" if name else ""),
         svg=render(
             drawing,
             alt_text=f"{workload}: samples per second over {', '.join(map(str, ranks))} ranks, a "
             "line per framework and strategy.",
-            name=f"ranks-{workload}",
+            name=f"ranks-{workload}" + re.sub(r"[^a-z0-9]+", "-", f"-{name}" if name else ""),
         ),
         alt="Samples per second over the number of ranks.",
         note="Lines join only points within the machine's cores.",
@@ -125,7 +166,7 @@ def _bound_line(context: Context, groups: list[Group]) -> Line | None:
 
 
 def _efficiency_table(context: Context, workload: str, groups: list[Group]) -> list[Block]:
-    floor = context.floors.get("train", workload, METRIC)
+    floor = context.floors.get("train", workload, METRIC, main_kind(groups))
     every = efficiencies(groups, floor)
     if not every:
         return []
@@ -144,4 +185,5 @@ def _efficiency_table(context: Context, workload: str, groups: list[Group]) -> l
         Column("Speed-up", numeric=True), Column("Efficiency", numeric=True), Column(""),
     ]  # fmt: skip
     caption = f"{workload}: efficiency against a declared base. Over-subscribed cells have none."
-    return [Table(columns=columns, rows=rows, caption=caption)]
+    folded = f"Efficiencies of {workload}" if len(rows) > _MOST_ROWS else ""
+    return [Table(columns=columns, rows=rows, caption=caption, folded=folded)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from transect.analysis.groups import Group
+from transect.analysis.kinds import compared, kinds_of, main_kind
 from transect.report.blocks import Block, Chart, Charts, Heading, Prose, Section
 from transect.report.context import Context
 from transect.report.sections.loss import loss_charts
@@ -20,7 +22,9 @@ def speed_section(context: Context) -> Section:
     blocks: list[Block] = []
     for workload in context.workloads("train"):
         blocks.append(Heading(workload))
-        usable = [g for g in context.of("train", workload) if g.ok and not g.wrong]
+        right = compared([g for g in context.of("train", workload) if g.ok and not g.wrong])
+        main = main_kind(right)
+        usable = [group for group in right if group.kind == main]
         if not usable:
             blocks.append(Prose("No training cell ended well.", quiet=True))
             continue
@@ -35,13 +39,18 @@ def speed_section(context: Context) -> Section:
             )
         if len({group.cell.nodes for group in usable}) > 1:
             blocks.append(Prose("2x4 ranks are 2 nodes with 4 ranks on each.", quiet=True))
-        makers = (quality_chart, throughput_chart, split_chart)
+        makers = [throughput_chart, split_chart]
+        if not usable[0].kind.synthetic:
+            makers.insert(0, quality_chart)
         charts = [make(context, workload, usable) for make in makers]
         scaling, tables = scaling_blocks(context, workload, usable)
         every: list[Chart] = [chart for chart in (*charts, *scaling) if chart is not None]
         every += loss_charts(context, workload, usable)
         blocks.append(Charts(items=every))
         blocks += tables
+        for kind in kinds_of(right):
+            if kind != main:
+                blocks += _other(context, workload, [g for g in right if g.kind == kind])
     if not blocks:
         blocks.append(Prose("This study has no training cells.", quiet=True))
     lead = (
@@ -49,4 +58,17 @@ def speed_section(context: Context) -> Section:
         "interval from six repeats on. The percentage at the right is the accuracy reached: "
         "speed without quality says nothing."
     )
+    lead += (
+        " Synthetic input and sums of gradients stand beside their twins, under Frameworks side by "
+        "side; every other kind of training has charts of its own."
+    )
     return Section(id="speed", title="Speed and scaling", lead=lead, blocks=blocks)
+
+
+def _other(context: Context, workload: str, groups: list[Group]) -> list[Block]:
+    """Draw a kind of training that is not the workload's main one; a cell alone has its table."""
+    if len(groups) < 2:
+        return []
+    charts = [make(context, workload, groups) for make in (quality_chart, throughput_chart)]
+    every = [chart for chart in charts if chart is not None]
+    return [Heading(f"{workload}, with {groups[0].kind.words}"), Charts(items=every)]

@@ -1,0 +1,172 @@
+"""What distribution costs: a step on p ranks against the step of one, part by part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from transect.analysis.comparisons import Comparison, Verdict, compare
+from transect.analysis.groups import Group
+from transect.analysis.scaling import ScalingKind, crosses_none, scaling_kind
+from transect.analysis.statistics import NoiseFloor
+from transect.domain.metrics import Direction
+
+__all__ = ["STEP", "DistributionCost", "RelativeSpeed", "distribution_costs", "relative_speeds"]
+
+STEP = "step_time"
+_RATE = "samples_per_second"
+_PARTS = ("communication", "compute", "input")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DistributionCost:
+    """A group's step beside the least that its base would need with as many ranks.
+
+    `ideal_s` is the base's step over the added ranks (strong scaling) or the base's step itself
+    (weak). `cost` is step / ideal - 1. `waited`, `computing` and `input` are what the group's parts
+    take beyond the base's, scaled alike, over `ideal_s`; None where a library does not tell. They
+    are medians of their own and need not add up: `other` is the rest, with whatever is not told.
+    `comparison` is seen from the group: worse means that the cost is real. None when the group is
+    over-subscribed: then the cost is a number without a claim.
+    """
+
+    group: Group
+    base: Group
+    scaling: ScalingKind
+    ideal_s: float
+    step_s: float
+    cost: float
+    waited: float | None
+    computing: float | None
+    input: float | None
+    comparison: Comparison | None
+
+    @property
+    def other(self) -> float:
+        """What none of the known parts explains."""
+        return self.cost - sum(part or 0.0 for part in (self.waited, self.computing, self.input))
+
+    @property
+    def told(self) -> bool:
+        """Whether the parts of a step are known on both sides."""
+        return None not in (self.waited, self.computing, self.input)
+
+    @property
+    def real(self) -> bool:
+        """Whether group and base differ by more than the noise."""
+        return self.comparison is not None and self.comparison.verdict is not Verdict.SAME
+
+
+def distribution_costs(groups: Sequence[Group], floor: NoiseFloor | None) -> list[DistributionCost]:
+    """Return the cost of every distributed group that has a base, in order of the groups.
+
+    The base is the same framework's `single`, or else the same strategy on one rank, with the same
+    kind of training, threads and device, within its cores and right. Groups on one rank count: a
+    strategy may cost without any message. `floor` is that of the step time.
+    """
+    usable = [group for group in groups if not group.wrong and group.values(STEP)]
+    found = []
+    for group in usable:
+        base = _base(group, usable)
+        if base is not None:
+            found.append(_cost(group, base, floor))
+    return found
+
+
+def _base(group: Group, usable: Sequence[Group]) -> Group | None:
+    cell = group.cell
+    near = [
+        other
+        for other in usable
+        if other is not group
+        and other.cell.ranks == 1
+        and not other.over_subscribed
+        and (other.cell.workload, other.cell.framework) == (cell.workload, cell.framework)
+        and (other.cell.threads, other.cell.device) == (cell.threads, cell.device)
+        and other.kind == group.kind
+        and (other.cell.strategy == "single" != cell.strategy
+             or (other.cell.strategy == cell.strategy and cell.ranks > 1))
+        and (other.cell.network == cell.network or crosses_none(other))
+        and scaling_kind(group, other) is not ScalingKind.OTHER
+    ]  # fmt: skip
+    return min(
+        near,
+        key=lambda other: (
+            scaling_kind(group, other) is not ScalingKind.STRONG,
+            other.cell.strategy != "single",
+            other.cell.network != cell.network,
+            other.cell.id,
+        ),
+        default=None,
+    )
+
+
+def _cost(group: Group, base: Group, floor: NoiseFloor | None) -> DistributionCost:
+    scaling = scaling_kind(group, base)
+    share = group.cell.ranks if scaling is ScalingKind.STRONG else 1
+    step_s, base_s = _median(group, STEP), _median(base, STEP)
+    assert step_s is not None and base_s is not None
+    ideal_s = base_s / share
+    extra: dict[str, float | None] = {}
+    for part in _PARTS:
+        own, before = _median(group, f"{part}_time"), _median(base, f"{part}_time")
+        known = own is not None and before is not None and ideal_s > 0
+        extra[part] = ((own or 0.0) - (before or 0.0) / share) / ideal_s if known else None
+    comparison = None if group.over_subscribed else compare(
+        group.values(STEP), [value / share for value in base.values(STEP)],
+        direction=Direction.LOWER, floor=floor,
+    )  # fmt: skip
+    return DistributionCost(
+        group=group, base=base, scaling=scaling, ideal_s=ideal_s, step_s=step_s,
+        cost=step_s / ideal_s - 1 if ideal_s > 0 else 0.0, waited=extra["communication"],
+        computing=extra["compute"], input=extra["input"], comparison=comparison,
+    )  # fmt: skip
+
+
+def _median(group: Group, name: str) -> float | None:
+    summary = group.summary(name)
+    return summary.median if summary else None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RelativeSpeed:
+    """One framework alone beside the fastest: `value` is its rate over the fastest's.
+
+    `low` and `high` hold the ratio of the ends of both intervals or ranges: wider than either.
+    `comparison` is seen from the fastest; None for the fastest itself.
+    """
+
+    group: Group
+    best: Group
+    value: float
+    low: float
+    high: float
+    comparison: Comparison | None
+
+
+def relative_speeds(groups: Sequence[Group], floor: NoiseFloor | None) -> list[RelativeSpeed]:
+    """Compare the speeds of strategy `single`, fastest first; `floor` is that of samples/s.
+
+    The groups have to be of one kind, device, number of threads and batch. Wrong and
+    over-subscribed ones take no part.
+    """
+    able = [
+        (group, summary)
+        for group in groups
+        if group.cell.strategy == "single" and not group.wrong and not group.over_subscribed
+        and (summary := group.summary(_RATE)) is not None and summary.low > 0
+    ]  # fmt: skip
+    if not able:
+        return []
+    able.sort(key=lambda pair: (-pair[1].median, pair[0].cell.id))
+    best, top = able[0]
+    return [
+        RelativeSpeed(
+            group=group, best=best, value=own.median / top.median,
+            low=own.low / top.high, high=own.high / top.low,
+            comparison=None if group is best else compare(
+                best.values(_RATE), group.values(_RATE), direction=Direction.HIGHER, floor=floor
+            ),
+        )
+        for group, own in able
+    ]  # fmt: skip

@@ -1,0 +1,157 @@
+"""Cells that differ in one respect only: in their input, or in what the batch does to the rate."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from transect.analysis.comparisons import Comparison, compare
+from transect.analysis.groups import Floors, Group
+from transect.analysis.statistics import Summary
+from transect.domain.cell import Cell
+from transect.domain.metrics import Direction
+
+__all__ = [
+    "InputPenalty",
+    "SumTwins",
+    "input_penalties",
+    "own_batch",
+    "rate_factor",
+    "rule_groups",
+    "sum_twins",
+]
+
+_RATE = "samples_per_second"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class InputPenalty:
+    """What a group loses to its input: `value` is 1 - its rate over its synthetic twin's.
+
+    `low` and `high` come from the ends of both intervals or ranges. `comparison` is seen from the
+    twin, against the larger noise floor of the two; None for over-subscribed groups.
+    """
+
+    group: Group
+    twin: Group
+    rate: Summary
+    twin_rate: Summary
+    value: float
+    low: float
+    high: float
+    comparison: Comparison | None
+
+
+def input_penalties(groups: Sequence[Group], floors: Floors) -> list[InputPenalty]:
+    """Return the penalty of every right group that has a synthetic twin, in order of the groups."""
+    able = [g for g in groups if not g.wrong and (s := g.summary(_RATE)) and s.low > 0]
+    twins = {g.cell.model_copy(update={"input": "stored"}): g for g in able if g.kind.synthetic}
+    found = []
+    for group in able:
+        twin = twins.get(group.cell.model_copy(update={"input": "stored"}))
+        if twin is None or group.kind.synthetic:
+            continue
+        rate, other = group.summary(_RATE), twin.summary(_RATE)
+        assert rate is not None and other is not None
+        known = [
+            floor
+            for one in (group, twin)
+            if (floor := floors.get(one.cell.stage, one.cell.workload, _RATE, one.kind))
+        ]
+        over = group.over_subscribed or twin.over_subscribed
+        comparison = None if over else compare(
+            twin.values(_RATE), group.values(_RATE), direction=Direction.HIGHER,
+            floor=max(known, key=lambda floor: floor.relative, default=None),
+        )  # fmt: skip
+        found.append(
+            InputPenalty(
+                group=group, twin=twin, rate=rate, twin_rate=other,
+                value=1 - rate.median / other.median, low=1 - rate.high / other.low,
+                high=1 - rate.low / other.high, comparison=comparison,
+            )
+        )  # fmt: skip
+    return found
+
+
+def rate_factor(group: Group) -> float | None:
+    """How many times the workload's own learning rate a step's mean gradient is taken, in the end.
+
+    A sum over p ranks counts p times what their mean does; the linear rule multiplies by the global
+    batch over the workload's own. None when the record does not hold that batch.
+    """
+    cell = group.cell
+    factor = float(cell.ranks) if cell.reduce == "sum" else 1.0
+    if cell.learning_rate_rule == "none":
+        return factor
+    own = own_batch(group)
+    return factor * group.global_batch / own if own and group.global_batch else None
+
+
+def own_batch(group: Group) -> int | None:
+    """Return the workload's own batch, as its parameters say, or None."""
+    for record in group.records:
+        batch = record.parameters.get("batch")
+        if isinstance(batch, int) and batch > 0:
+            return batch
+    return None
+
+
+def rule_groups(groups: Sequence[Group]) -> list[Group]:
+    """Return the groups of one workload that differ in the batch's rules alone, twins together.
+
+    A family is one framework, strategy, precision, input and the like; it counts when on the same
+    ranks it knows more than one reduction, rule or global batch. One rank of such a family is the
+    start of each of its paths. Synthetic input has no path to compare.
+    """
+    families: dict[Cell, list[Group]] = defaultdict(list)
+    for group in groups:
+        if not group.kind.synthetic:
+            families[_family(group.cell)].append(group)
+    found = []
+    for members in families.values():
+        ways: dict[int, set[tuple[str, str, int | None]]] = defaultdict(set)
+        for group in members:
+            cell = group.cell
+            ways[cell.ranks].add((cell.reduce, cell.learning_rate_rule, group.global_batch))
+        several = {ranks for ranks, some in ways.items() if ranks > 1 and len(some) > 1}
+        if several:
+            found += [g for g in members if g.cell.ranks in several or g.cell.ranks == 1]
+    return sorted(found, key=_order)
+
+
+def _family(cell: Cell) -> Cell:
+    neutral = {"nodes": 1, "ranks_per_node": 1, "batch": None, "reduce": "mean",
+               "learning_rate_rule": "none", "repeat": 0}  # fmt: skip
+    return cell.model_copy(update=neutral)
+
+
+def _order(group: Group) -> tuple[str, str, str, int, int, str, str]:
+    cell = group.cell
+    return (
+        cell.framework or "", cell.strategy or "", cell.precision, cell.ranks,
+        group.global_batch or 0, cell.learning_rate_rule, cell.reduce,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SumTwins:
+    """Two groups that differ in nothing but `reduce`."""
+
+    summed: Group
+    mean: Group
+
+
+def sum_twins(groups: Sequence[Group]) -> list[SumTwins]:
+    """Pair each group that sums with the one that takes the mean, most ranks first.
+
+    On one rank both are the same training: no pair.
+    """
+    means = {group.cell: group for group in groups if not group.kind.summed}
+    pairs = [
+        SumTwins(summed=group, mean=twin)
+        for group in groups
+        if group.kind.summed and group.cell.ranks > 1 and not group.kind.synthetic
+        and (twin := means.get(group.cell.model_copy(update={"reduce": "mean"}))) is not None
+    ]  # fmt: skip
+    return sorted(pairs, key=lambda pair: (-pair.summed.cell.ranks, pair.summed.cell.id))

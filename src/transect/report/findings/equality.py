@@ -1,0 +1,50 @@
+"""Finding on right results: does every trainer follow the float64 reference?"""
+
+from __future__ import annotations
+
+from transect.analysis.comparisons import Sureness
+from transect.analysis.groups import is_wrong
+from transect.analysis.kinds import kind_of
+from transect.report.context import Context
+from transect.report.findings.finding import Finding, names
+from transect.report.text import count, number
+
+__all__ = ["equality_findings"]
+
+
+def equality_findings(context: Context) -> list[Finding]:
+    """Say whether every trainer's loss and weights follow the reference within tolerance."""
+    checked = [
+        record
+        for record in context.records
+        if record.stage == "train"
+        and (is_wrong(record) or record.value("equality_ratio") is not None)
+    ]
+    if not checked:
+        return []
+    bad = [record.cell_id.split("~")[0] for record in checked if is_wrong(record)]
+    good = len(checked) - len(bad)
+    if bad:
+        text = (
+            f"{good} of {count(len(checked), 'training run')} follow the reference within "
+            f"tolerance; {names(bad)} {'does' if len(bad) == 1 else 'do'} not."
+        )
+    else:
+        text = f"All {count(len(checked), 'training run')} follow the reference within tolerance."
+    evidence = [
+        f"largest deviation of {what} {number(max(found))} times its tolerance{when}"
+        for what, name, when in (
+            ("the loss", "equality_ratio", ", at any checked step"),
+            ("the weights", "weights_equality_ratio", ", after the last checked step"),
+        )
+        if (found := [r for one in checked if (r := one.value(name)) is not None])
+    ]
+    random = sum(kind_of(record.cell).synthetic for record in checked)
+    if random:
+        evidence.append(f"{count(random, 'run')} on synthetic input, which has no quality")
+    return [
+        Finding(
+            text=text, evidence="; ".join(evidence) or "by the status of the records",
+            sureness=Sureness.FIRM, kind="equality", about="equality",
+        )
+    ]  # fmt: skip

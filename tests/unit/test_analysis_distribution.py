@@ -1,0 +1,242 @@
+"""Kinds of training, what distribution costs, what input costs, and what a sum does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from transect.analysis.distribution import distribution_costs, relative_speeds
+from transect.analysis.groups import Floors, Group, group_labels, group_records
+from transect.analysis.kinds import Kind, compared, kinds_of, main_kind
+from transect.analysis.roofline import roofline_points
+from transect.analysis.scaling import ScalingKind, efficiencies
+from transect.analysis.statistics import NoiseFloor
+from transect.analysis.table import records_table
+from transect.analysis.twins import input_penalties, rate_factor, rule_groups, sum_twins
+from transect.domain.cell import Cell
+from transect.domain.record import MetricValue, Record, Status
+
+FLOOR = NoiseFloor(relative=0.02, pairs=9, groups=3)
+
+
+def run(
+    strategy: str = "single", ranks: int = 1, repeat: int = 0, *, step: float = 1.0,
+    parts: tuple[float | None, float | None, float | None] = (0.9, 0.0, 0.1), over: bool = False,
+    extra: dict[str, float] | None = None, **axes: Any,
+) -> Record:  # fmt: skip
+    """Make a synthetic run with (compute, communication, input) seconds in a step."""
+    axes = {"framework": "torch", "batch": 64, **axes}
+    cell = Cell(stage="train", workload="w", strategy=strategy, ranks_per_node=ranks,
+                repeat=repeat, **axes)  # fmt: skip
+    names = ("compute_time", "communication_time", "input_time")
+    known = {name: part for name, part in zip(names, parts, strict=True) if part is not None}
+    metrics = {"step_time": step, "samples_per_second": cell.batch / step, **known, **(extra or {})}
+    return Record(
+        study="s", stage="train", cell=cell, cell_id=cell.id, fingerprint="f", status=Status.OK,
+        started="2026-01-01T00:00:00Z", ended="2026-01-01T00:00:01Z",
+        metrics=[MetricValue.of(name, value) for name, value in metrics.items()],
+        details={"global_batch": cell.batch, "over_subscribed": over}, parameters={"batch": 64},
+    )  # fmt: skip
+
+
+def repeats(*arguments: Any, step: float = 1.0, **fields: Any) -> list[Record]:
+    """Three repeats that differ by half a percent."""
+    return [
+        run(*arguments, repeat=repeat, step=step * (1 + repeat / 200), **fields)
+        for repeat in range(3)
+    ]
+
+
+def costs(*records: Record) -> dict[tuple[str, int], Any]:
+    found = distribution_costs(group_records(records), FLOOR)
+    return {(one.group.cell.strategy, one.group.cell.ranks): one for one in found}
+
+
+def test_strong_scaling_is_held_against_the_step_over_the_ranks_and_split_in_its_parts() -> None:
+    found = costs(run(step=1.0), run("ddp", 2, step=0.8, parts=(0.55, 0.15, 0.06)))
+    one = found["ddp", 2]
+    assert one.scaling is ScalingKind.STRONG
+    assert (one.ideal_s, one.cost) == (0.5, pytest.approx(0.6))
+    assert one.waited == pytest.approx(0.3)
+    assert one.computing == pytest.approx((0.55 - 0.45) / 0.5)
+    assert one.input == pytest.approx((0.06 - 0.05) / 0.5)
+    assert one.other == pytest.approx(0.6 - 0.3 - 0.2 - 0.02)
+    assert one.told
+
+
+def test_weak_scaling_is_held_against_the_step_itself() -> None:
+    found = costs(run(step=1.0), run("ddp", 2, step=1.3, parts=(1.0, 0.2, 0.1), batch=128))
+    one = found["ddp", 2]
+    assert (one.scaling, one.ideal_s) == (ScalingKind.WEAK, 1.0)
+    assert (one.cost, one.waited, one.computing, one.input) == (
+        pytest.approx(0.3), pytest.approx(0.2), pytest.approx(0.1), pytest.approx(0.0),
+    )  # fmt: skip
+
+
+def test_what_a_library_does_not_tell_is_missing_and_not_zero() -> None:
+    one = costs(run(), run("horovod", 2, step=0.9, parts=(None, None, 0.05)))["horovod", 2]
+    assert one.waited is None and one.computing is None and one.input is not None
+    assert not one.told
+    assert one.other == pytest.approx(one.cost)
+
+
+def test_the_base_is_single_and_else_the_same_strategy_on_one_rank() -> None:
+    found = costs(run(step=1.0), run("mpi", 1, step=1.2), run("mpi", 2, step=0.7))
+    assert found["mpi", 2].base.cell.strategy == "single"
+    assert found["mpi", 1].cost == pytest.approx(0.2)
+    assert costs(run("mpi", 1), run("mpi", 2))["mpi", 2].base.cell.strategy == "mpi"
+    assert costs(run("mpi", 1), run("ddp", 2)) == {}
+
+
+@pytest.mark.parametrize(
+    "axes",
+    [{"precision": "amp-bf16"}, {"input": "synthetic"}, {"input": "files"}, {"reduce": "sum"},
+     {"learning_rate_rule": "linear"}, {"framework": "mxnet"}, {"device": "cuda"}, {"threads": 2}],
+)  # fmt: skip
+def test_another_kind_is_no_base(axes: dict[str, Any]) -> None:
+    records = [run(), run("ddp", 2, **axes)]
+    assert costs(*records) == {}
+    assert efficiencies(group_records(records), None) == []
+
+
+def test_an_over_subscribed_cost_carries_no_claim_and_noise_is_not_called_a_cost() -> None:
+    found = costs(
+        *repeats(), *repeats("ddp", 2, step=0.505), *repeats("slow", 2, step=0.8),
+        *repeats("ddp", 8, step=0.5, over=True),
+    )  # fmt: skip
+    assert not found["ddp", 2].real
+    assert found["slow", 2].real
+    assert found["ddp", 8].comparison is None and not found["ddp", 8].real
+
+
+def test_weights_outside_their_tolerance_are_a_wrong_result() -> None:
+    (group,) = group_records([run(extra={"equality_ratio": 0.1, "weights_equality_ratio": 1.5})])
+    assert group.wrong and not group.ok
+    assert costs(run(), run("ddp", 2, extra={"weights_equality_ratio": 2.0})) == {}
+
+
+def test_frameworks_alone_are_ranked_with_the_noise_in_mind() -> None:
+    groups = group_records([
+        *repeats(framework="torch"), *repeats(framework="mxnet", step=1.01),
+        *repeats(framework="numpy", step=2.0), *repeats("ddp", 1, framework="torch", step=0.1),
+        *repeats(framework="keras-2", step=0.01, over=True),
+    ])  # fmt: skip
+    first, second, third = relative_speeds(groups, FLOOR)
+    assert (first.group.cell.framework, first.value, first.comparison) == ("torch", 1.0, None)
+    assert second.comparison is not None and second.comparison.verdict == "not distinguishable"
+    assert third.value == pytest.approx(0.5, rel=0.01)
+    assert third.low < third.value < third.high
+    assert third.comparison is not None and third.comparison.verdict == "better"
+
+
+def groups_of(*axes: dict[str, Any]) -> list[Group]:
+    return group_records([run("mpi", 2, **one) for one in axes])
+
+
+def test_the_usual_training_is_the_main_one_and_twins_stand_aside() -> None:
+    groups = groups_of(
+        {}, {"precision": "fp64"}, {"framework": "numpy", "precision": "fp64"},
+        {"input": "synthetic"}, {"reduce": "sum"},
+    )  # fmt: skip
+    assert main_kind(groups) == Kind()
+    assert [kind.words for kind in kinds_of(groups)] == [
+        "", "fp64", "sum of gradients", "synthetic input",
+    ]  # fmt: skip
+    assert {group.kind.words for group in compared(groups)} == {"", "fp64"}
+    only = groups_of({"reduce": "sum"}, {"input": "synthetic"})
+    assert [group.kind.words for group in compared(only)] == ["sum of gradients"]
+    assert main_kind(groups_of({"input": "synthetic"})).synthetic
+    assert main_kind([]) == Kind()
+
+
+def test_labels_name_what_is_unusual_only_where_groups_differ() -> None:
+    groups = groups_of({}, {"reduce": "sum", "precision": "amp-bf16"}, {"input": "files"},
+                       {"learning_rate_rule": "linear"})  # fmt: skip
+    assert sorted(group_labels(groups).values()) == [
+        "torch · mpi", "torch · mpi · amp-bf16 · sum of gradients", "torch · mpi · from files",
+        "torch · mpi · linear rate",
+    ]  # fmt: skip
+    (alone,) = group_labels(groups_of({"reduce": "sum"})).values()
+    assert alone == "torch · mpi"
+    assert set(group_labels(groups, always=("ranks",), never=("ranks",)).values()) == set(
+        group_labels(groups).values()
+    )
+
+
+def test_the_table_has_the_axes() -> None:
+    axes = {"reduce": "sum", "learning_rate_rule": "linear", "input": "synthetic", "shards": 2}
+    row = records_table([run(**axes)]).iloc[0]
+    assert {name: row[name] for name in axes} == axes
+    assert row["device"] == "cpu"
+
+
+def test_a_kind_has_a_noise_floor_of_its_own_and_synthetic_noise_is_asked_for() -> None:
+    def pair(wide: float, **axes: Any) -> list[Record]:
+        return [run(step=1.0, **axes), run("single", 1, 1, step=1 + wide, **axes)]
+
+    floors = Floors(group_records([*pair(0.1), *pair(0.5, input="synthetic"),
+                                   *pair(0.3, precision="fp64")]))  # fmt: skip
+    name = "step_time"
+    for kind, wide in ((Kind(), 0.1), (Kind(input="synthetic"), 0.5), (Kind(precision="fp64"), 0.3),
+                       (None, 0.3), (Kind(reduce="sum"), 0.3)):  # fmt: skip
+        floor = floors.get("train", "w", name, kind)
+        assert floor is not None and floor.relative == pytest.approx(wide), kind
+    alone = Floors(group_records(pair(0.5, input="synthetic"))).get("train", "w", name)
+    assert alone is not None and alone.relative == pytest.approx(0.5)
+
+
+def test_input_costs_what_the_synthetic_twin_is_faster() -> None:
+    groups = group_records([
+        *repeats(step=1.25), *repeats(step=2.0, input="files"),
+        *repeats(step=1.0, input="synthetic"), *repeats("mpi", 2, step=1.0),
+        *repeats(step=1.0, framework="numpy"), *repeats(step=1.0, framework="numpy", input="synthetic"),
+    ])  # fmt: skip
+    found = {
+        (one.group.cell.framework, one.group.cell.input): one
+        for one in input_penalties(groups, Floors(groups))
+    }
+    assert set(found) == {("torch", "stored"), ("torch", "files"), ("numpy", "stored")}
+    assert found["torch", "stored"].value == pytest.approx(0.2)
+    assert found["torch", "files"].value == pytest.approx(0.5)
+    assert found["torch", "files"].low < 0.5 < found["torch", "files"].high
+    verdicts = {key: one.comparison.verdict for key, one in found.items() if one.comparison}
+    assert verdicts["torch", "files"] == "better"
+    assert verdicts["numpy", "stored"] == "not distinguishable"
+
+
+def test_a_sum_is_paired_with_its_mean_on_several_ranks_only() -> None:
+    groups = group_records([
+        *(run("mpi", ranks, reduce=reduce) for ranks in (1, 2, 4) for reduce in ("mean", "sum")),
+        run("ddp", 4, reduce="sum"), run("mpi", 4, reduce="sum", input="synthetic"),
+    ])  # fmt: skip
+    pairs = sum_twins(groups)
+    assert [(p.summed.cell.ranks, p.summed.kind.summed, p.mean.kind.summed) for p in pairs] == [
+        (4, True, False), (2, True, False),
+    ]  # fmt: skip
+
+
+def test_the_rate_grows_with_a_sum_and_with_the_linear_rule() -> None:
+    groups = groups_of({}, {"reduce": "sum"}, {"batch": 128, "learning_rate_rule": "linear"},
+                       {"batch": 128, "learning_rate_rule": "linear", "reduce": "sum"})  # fmt: skip
+    assert sorted(filter(None, map(rate_factor, groups))) == [1, 2, 2, 4]
+    bare = run("mpi", 2, batch=128, learning_rate_rule="linear").model_copy(
+        update={"parameters": {}}
+    )
+    assert rate_factor(group_records([bare])[0]) is None
+
+
+def test_only_families_that_know_two_ways_are_listed() -> None:
+    one_way = [run("mpi", 1), run("mpi", 2), run("mpi", 4)]
+    assert rule_groups(group_records(one_way)) == []
+    several = rule_groups(group_records([*one_way, run("mpi", 4, batch=256), run("ddp", 4)]))
+    assert [(g.cell.strategy, g.cell.ranks, g.cell.batch) for g in several] == [
+        ("mpi", 1, 64), ("mpi", 4, 64), ("mpi", 4, 256),
+    ]  # fmt: skip
+
+
+def test_synthetic_input_is_not_drawn_below_a_roof() -> None:
+    from transect.analysis.bounds import Rates
+
+    points, left_out = roofline_points(groups_of({"input": "synthetic"}), Rates([]))
+    assert points == [] and left_out == {"on synthetic input": 1}
