@@ -16,6 +16,8 @@ ROWS = [
     *((name, strategy) for name in SINGLE for strategy in ("mpi-allreduce", "mpi-sendrecv")),
     *(("torch", name) for name in ("ddp-gloo", "fsdp", "horovod-gloo", "horovod-mpi")),
     *(("tensorflow", name) for name in ("multiworker-ring", "horovod-gloo", "horovod-mpi")),
+    ("keras-torch", "ddp-gloo"),
+    ("keras-jax", "jax-data-parallel"),
     *(("keras-2", name) for name in ("horovod-gloo", "horovod-mpi")),
     *(("mxnet", name) for name in ("kvstore-dist-sync", "horovod-gloo", "horovod-mpi")),
 ]

@@ -9,7 +9,10 @@ from typing import Literal, Protocol
 from transect.domain.errors import unknown_name
 from transect.domain.registry import Registry
 
-__all__ = ["NUMBERS", "RENDEZVOUS", "Choice", "Rendezvous", "Service", "World", "choose"]
+__all__ = ["KERAS", "NUMBERS", "RENDEZVOUS", "Choice", "Rendezvous", "Service", "World", "choose"]
+
+# Any Keras for `transect launch`, and those that the pipeline tells apart.
+KERAS = ("keras", "keras-2", "keras-tensorflow", "keras-torch", "keras-jax")
 
 # What torchrun calls a rank's numbers. The words in braces are filled in on each rank, by
 # transect/launch/rank.py: rank, size, local_rank, local_size, node, nodes, host.

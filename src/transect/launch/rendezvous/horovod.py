@@ -9,7 +9,7 @@ from transect.launch.rendezvous import NUMBERS, RENDEZVOUS, Rendezvous, Service,
 
 __all__ = ["HorovodGloo", "HorovodMpi"]
 
-_FRAMEWORKS = ("torch", "tensorflow", "keras", "mxnet")
+_FRAMEWORKS = ("torch", "tensorflow", "keras", "keras-2", "mxnet")
 
 
 @RENDEZVOUS.register("horovod")

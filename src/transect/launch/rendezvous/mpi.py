@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from transect.launch.rendezvous import RENDEZVOUS, Rendezvous
+from transect.launch.rendezvous import KERAS, RENDEZVOUS, Rendezvous
 
 __all__ = ["Mpi"]
 
@@ -17,7 +17,7 @@ class Mpi(Rendezvous):
         "numpy": _EVERY,
         "torch": (*_EVERY, "ddp-mpi"),
         "tensorflow": _EVERY,
-        "keras": _EVERY,
+        **dict.fromkeys(KERAS, _EVERY),
         "mxnet": _EVERY,
         "go": _EVERY,
     }

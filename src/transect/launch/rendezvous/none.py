@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from transect.launch.rendezvous import NUMBERS, RENDEZVOUS, Rendezvous, World
+from transect.launch.rendezvous import KERAS, NUMBERS, RENDEZVOUS, Rendezvous, World
 
 __all__ = ["NoRendezvous"]
 
@@ -11,9 +11,7 @@ __all__ = ["NoRendezvous"]
 class NoRendezvous(Rendezvous):
     """Nothing to set on one rank; several are told their numbers."""
 
-    strategies = dict.fromkeys(
-        ("numpy", "torch", "tensorflow", "keras", "mxnet", "go"), ("single",)
-    )
+    strategies = dict.fromkeys(("numpy", "torch", "tensorflow", *KERAS, "mxnet", "go"), ("single",))
 
     def per_rank(self, world: World) -> dict[str, str]:
         """Numbers, where there is more than one rank."""

@@ -14,7 +14,11 @@ class Tcp(Rendezvous):
     Source: https://docs.pytorch.org/docs/stable/elastic/run.html#environment-variables
     """
 
-    strategies = {"torch": ("ddp-gloo", "ddp-nccl", "fsdp")}  # noqa: RUF012 a constant
+    strategies = {  # noqa: RUF012 a constant
+        "torch": ("ddp-gloo", "ddp-nccl", "fsdp"),
+        "keras-torch": ("ddp-gloo",),
+        "keras-jax": ("jax-data-parallel",),
+    }
 
     def common(self, world: World) -> dict[str, str]:
         """Where rank 0 listens."""

@@ -27,8 +27,8 @@ class _Ddp(Strategy):
         self._intervals: list[list[float]] = []
 
     def supports(self, cell: Cell) -> str | None:
-        """Torch only; nccl needs one GPU per rank, mpi a torch built with MPI."""
-        if cell.framework != "torch":
+        """Modules of torch only; nccl needs one GPU per rank, mpi a torch built with MPI."""
+        if cell.framework not in ("torch", "keras-torch"):
             return f"ddp is a strategy of torch, not of {cell.framework}"
         if self.backend == "nccl" and cell.device != "cuda":
             return "nccl works between GPUs: the cell runs on the cpu"

@@ -1,0 +1,230 @@
+"""Keras models made from the neutral layers, with the defaults of Keras set equal to the rule.
+
+The same code for Keras 3, whatever its back end, and for Keras 2. Kernels are HWIO in both data
+formats, and Keras' `Flatten` gives features in the order H, W, C in both: `_channels_last` holds.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from transect.training.layers import (
+    BatchNorm2d,
+    Conv2d,
+    Flatten,
+    GlobalAveragePool,
+    Layer,
+    Linear,
+    MaxPool2d,
+    ReLU,
+    Residual,
+    Shape,
+    Sigmoid,
+)
+
+__all__ = ["build_model", "configure", "make_loss", "make_optimiser"]
+
+_PARTS = {
+    "kernel": "weight", "gamma": "weight", "bias": "bias", "beta": "bias",
+    "moving_mean": "running_mean", "moving_variance": "running_var",
+}  # fmt: skip
+
+
+def configure(keras: Any, floatx: str, data_format: str) -> None:
+    """Set what layers take as their default: "float32" or "float64", and where channels are.
+
+    On torch and JAX Keras 3 promotes float64 to float32, "to be aligned with JAX's default
+    behavior", wherever two arrays meet. For float64 that entry of its table is set right: there
+    is no public way, and the float64 cells are those that show equality with the reference.
+    """
+    keras.backend.set_floatx(floatx)
+    keras.backend.set_image_data_format(data_format)
+    if floatx == "float64" and hasattr(keras, "ops"):
+        from keras.src.backend.common import dtypes
+
+        if "float64" not in dtypes.BIT64_TO_BIT32_DTYPE:
+            raise RuntimeError(f"float64 was tried with Keras 3.15.1, not with {keras.__version__}")
+        dtypes.BIT64_TO_BIT32_DTYPE["float64"] = "float64"
+
+
+def _batch_norm(keras: Any) -> type[Any]:
+    """Return Keras' batch normalisation with the sample variance in its moving average."""
+
+    class SampleVariance(keras.layers.BatchNormalization):  # type: ignore[misc]
+        """Keras averages the population variance; only Keras 2's fused kernel the sample one."""
+
+        def call(self, inputs: Any, training: Any = None, mask: Any = None) -> Any:
+            """Normalise; then stretch what this batch added by n / (n - 1)."""
+            if not training or getattr(self, "fused", False):
+                return super().call(inputs, training=training, mask=mask)
+            count = prod(inputs.shape) // inputs.shape[self._channel_axis()]
+            kept = self.moving_variance * self.momentum
+            outputs = super().call(inputs, training=training, mask=mask)
+            added = self.moving_variance - kept
+            self.moving_variance.assign(kept + added * (count / max(1, count - 1)))
+            return outputs
+
+        def _channel_axis(self) -> int:
+            # Keras 2 turns the axis into a list when the layer is built.
+            return int(self.axis if isinstance(self.axis, int) else self.axis[0])
+
+    return SampleVariance
+
+
+class _Builder:
+    """Applies layers to symbolic tensors and notes their variables."""
+
+    def __init__(self, keras: Any) -> None:
+        self._layers = keras.layers
+        self._norm = _batch_norm(keras)
+        self._first = keras.backend.image_data_format() == "channels_first"
+        self._pad = _operations(keras).pad
+        self.variables: dict[str, Any] = {}
+
+    def chain(self, parts: tuple[Layer, ...], x: Any, prefix: str = "") -> Any:
+        for index, layer in enumerate(parts):
+            x = self._apply(layer, x, f"{prefix}{index}")
+        return x
+
+    def _noted(self, keras_layer: Any, x: Any, name: str) -> Any:
+        y = keras_layer(x)
+        for own, neutral in _PARTS.items():
+            variable = getattr(keras_layer, own, None)
+            if variable is not None:
+                self.variables[f"{name}.{neutral}"] = variable
+        return y
+
+    def _apply(self, layer: Layer, x: Any, name: str) -> Any:
+        make = self._layers
+        match layer:
+            case Linear(outputs=outputs):
+                return self._noted(make.Dense(outputs), x, name)
+            case Conv2d(_, outputs, kernel, padding, stride, bias):
+                # Keras pads strided convolutions on one side more than on the other.
+                same = stride == 1 and 2 * padding == kernel - 1 and padding > 0
+                if padding and not same:
+                    x = make.ZeroPadding2D(padding)(x)
+                cut = "same" if same else "valid"
+                return self._noted(
+                    make.Conv2D(outputs, kernel, stride, cut, use_bias=bias), x, name
+                )
+            case BatchNorm2d(_, momentum, epsilon):
+                axis = 1 if self._first else -1
+                norm = self._norm(axis=axis, momentum=1 - momentum, epsilon=epsilon)
+                # TensorFlow makes a float32 of a Python number before it casts that to a float64.
+                norm.momentum = np.float64(norm.momentum)
+                return self._noted(norm, x, name)
+            case MaxPool2d(size, _, padding):
+                if padding:
+                    sides = [(0, 0), (padding, padding), (padding, padding), (0, 0)]
+                    if self._first:
+                        sides = [sides[0], sides[3], *sides[1:3]]
+                    # Not ZeroPadding2D: a zero wins over negative numbers.
+                    x = make.Lambda(lambda x: self._pad(x, sides, constant_values=float("-inf")))(x)
+                return make.MaxPooling2D(size, layer.step)(x)
+            case GlobalAveragePool():
+                return make.GlobalAveragePooling2D()(x)
+            case ReLU():
+                return make.Activation("relu")(x)
+            case Sigmoid():
+                return make.Activation("sigmoid")(x)
+            case Flatten():
+                return make.Flatten()(x)
+            case Residual(body, shortcut):
+                ends = [
+                    self.chain(body, x, f"{name}.body."),
+                    self.chain(shortcut, x, f"{name}.shortcut."),
+                ]
+                return make.Add()(ends)
+        raise TypeError(f"no Keras layer for {layer!r}: add it to {__name__}")
+
+
+def _operations(keras: Any) -> Any:
+    """Return some operations of Keras 3, or what they are called in TensorFlow for Keras 2."""
+    if hasattr(keras, "ops"):
+        return keras.ops
+    import tensorflow as tf
+
+    return SimpleNamespace(
+        cast=tf.cast, one_hot=tf.one_hot, pad=tf.pad, reshape=tf.reshape, sum=tf.reduce_sum
+    )
+
+
+def build_model(keras: Any, layers: tuple[Layer, ...], sample: Shape) -> tuple[Any, dict[str, Any]]:
+    """Return the functional model, and its variables by their neutral names.
+
+    `sample` is NCHW without N. The weights are Keras' own and meant to be replaced.
+    """
+    builder = _Builder(keras)
+    if len(sample) == 3 and keras.backend.image_data_format() == "channels_last":
+        sample = (*sample[1:], sample[0])
+    inputs = keras.Input(sample)
+    return keras.Model(inputs, builder.chain(layers, inputs)), builder.variables
+
+
+def make_loss(keras: Any, name: str) -> Any:
+    """Return the mean cross-entropy of logits, or half the squared distance to the one-hot class."""
+    if name == "cross-entropy":
+        return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    ops = _operations(keras)
+
+    class HalfSquaredDistance(keras.losses.Loss):  # type: ignore[misc]
+        """Keras' own "mse" averages over classes too and has no half."""
+
+        def call(self, y_true: Any, y_pred: Any) -> Any:
+            """Return the loss of each sample, (n,)."""
+            # Keras 2 makes a column of the classes in `train_on_batch`.
+            classes = ops.reshape(ops.cast(y_true, "int32"), (-1,))
+            difference = y_pred - ops.one_hot(classes, y_pred.shape[-1], dtype=y_pred.dtype)
+            return 0.5 * ops.sum(difference * difference, axis=-1)
+
+    return HalfSquaredDistance()
+
+
+def make_optimiser(keras: Any, learning_rate: float, momentum: float, weight_decay: float) -> Any:
+    """Return keras.optimizers.SGD with weight decay as a part of the gradient.
+
+    Its method `set_rate` changes the learning rate. Keras keeps v' = m v' - lr g, so that the old
+    gradients go on with their old rate; there v' is multiplied by new / old, which makes it -lr v
+    of the rule v = m v + g (P. Goyal et al., arXiv:1706.02677, section 3, "momentum correction").
+    """
+    # On torch Keras makes an object of a subclass, which updates all weights at once.
+    sgd: Any = type(keras.optimizers.SGD(learning_rate))
+
+    class CoupledSGD(sgd):  # type: ignore[misc]
+        """Keras' own `weight_decay` is decoupled: it does not go through the momentum."""
+
+        _rate_now = learning_rate
+
+        def apply(self, grads: Any, trainable_variables: Any = None) -> Any:
+            """Keras 3: all gradients at once."""
+            if weight_decay:
+                of = trainable_variables or self._trainable_variables
+                grads = [g + weight_decay * v for g, v in zip(grads, of, strict=True)]
+            return super().apply(grads, trainable_variables)
+
+        def set_rate(self, rate: float) -> None:
+            """Take this rate from the next update on; to be called outside of compiled code."""
+            old = self._rate_now
+            if rate != old:
+                for buffer in self.momentums:
+                    buffer.assign(buffer * (rate / old))
+                self.learning_rate = rate
+                self._rate_now = rate
+
+    class CoupledSGD2(CoupledSGD):
+        """The same in Keras 2, which has no `apply`."""
+
+        def update_step(self, gradient: Any, variable: Any) -> None:
+            """Each gradient."""
+            if weight_decay:
+                gradient = gradient + weight_decay * variable
+            super().update_step(gradient, variable)
+
+    kind = CoupledSGD if hasattr(keras, "ops") else CoupledSGD2
+    # As for batch norm: a Python number would lose digits.
+    return kind(learning_rate, np.float64(momentum))

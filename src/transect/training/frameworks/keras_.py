@@ -1,0 +1,139 @@
+"""Keras 3 on TensorFlow, torch and JAX, and Keras 2: the model that a Keras user writes.
+
+Defaults of Keras that differ from the common rule, and how they are set equal (`_keras_model`):
+
+- The optimisers' `weight_decay` is decoupled: it is added to the gradient instead.
+- Their momentum holds learning_rate * gradient: it is rescaled when the rate changes.
+- Batch norm has epsilon 1e-3 and momentum 0.99 (0.01 in torch's words), both are given; it averages
+  the population variance, and a subclass stretches what a batch adds by n / (n - 1). Left as it is:
+  Keras 3 computes the variance as E[x^2] - E[x]^2, which rounds more.
+- The loss "mse" averages over classes and has no half: a loss of our own.
+- padding="same" pads strided convolutions unevenly: ZeroPadding2D pads evenly.
+- Initial weights are those of the data stage.
+- Float64 is promoted to float32 on torch and JAX: not in cells in fp64.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib.metadata import version
+from typing import Any
+
+from transect.domain.cell import Cell
+from transect.training.frameworks import FRAMEWORKS, ModelPlan
+from transect.training.frameworks._keras_jax import JaxTrainer
+from transect.training.frameworks._keras_trainers import (
+    DTYPES,
+    KerasTrainer,
+    TensorFlowTrainer,
+    TorchTrainer,
+)
+
+__all__ = ["Keras2", "KerasJax", "KerasTensorFlow", "KerasTorch"]
+
+
+def _keras(backend: str) -> Any:
+    """Import Keras on that back end. Raises RuntimeError when it is loaded on another one."""
+    os.environ["KERAS_BACKEND"] = backend
+    import keras
+
+    if keras.backend.backend() != backend:
+        raise RuntimeError(f"Keras runs on {keras.backend.backend()} already, not on {backend}")
+    return keras
+
+
+def _refusal(cell: Cell, name: str, on_gpu: str) -> str | None:
+    if cell.device != "cpu":
+        return f"{name} cells run on the cpu, not on {cell.device}: {on_gpu}"
+    if cell.precision not in DTYPES:
+        return f"{name} cells train in {' or '.join(DTYPES)}, not in {cell.precision}"
+    return None
+
+
+@FRAMEWORKS.register("keras-tensorflow")
+class KerasTensorFlow:
+    """Keras 3 on TensorFlow."""
+
+    environment = "tensorflow"
+    major = 3
+
+    def supports(self, cell: Cell) -> str | None:
+        """Float32 and float64 on the CPU."""
+        return _refusal(cell, f"Keras {self.major} on TensorFlow", "its environment has no CUDA")
+
+    def trainer(self, plan: ModelPlan) -> KerasTrainer:
+        """Set the threads, then build the model."""
+        from transect.training.frameworks.tensorflow_ import configure
+
+        configure(plan.threads, plan.device)
+        keras = _keras("tensorflow")
+        if int(keras.__version__.split(".")[0]) != self.major:
+            raise ImportError(f"this needs Keras {self.major}, not {keras.__version__}")
+        return TensorFlowTrainer(plan, keras)
+
+    def libraries(self) -> dict[str, str]:
+        """Return Keras and TensorFlow."""
+        import keras
+        import tensorflow as tf
+
+        return {"keras": keras.__version__, "tensorflow": tf.__version__}
+
+
+@FRAMEWORKS.register("keras-2")
+class Keras2(KerasTensorFlow):
+    """Keras 2, which TensorFlow has as tf.keras until 2.15."""
+
+    environment = "horovod-tensorflow"
+    major = 2
+
+
+@FRAMEWORKS.register("keras-torch")
+class KerasTorch:
+    """Keras 3 on torch."""
+
+    environment = "torch"
+
+    def supports(self, cell: Cell) -> str | None:
+        """Float32 and float64 on the CPU."""
+        return _refusal(cell, "Keras on torch", "it was never tried there")
+
+    def trainer(self, plan: ModelPlan) -> KerasTrainer:
+        """Set threads and device, then build the model."""
+        import torch
+
+        torch.set_num_threads(plan.threads)
+        # Else Keras takes a GPU where there is one.
+        os.environ["KERAS_TORCH_DEVICE"] = plan.device
+        return TorchTrainer(plan, _keras("torch"))
+
+    def libraries(self) -> dict[str, str]:
+        """Return Keras and torch."""
+        import keras
+        import torch
+
+        return {"keras": keras.__version__, "torch": torch.__version__}
+
+
+@FRAMEWORKS.register("keras-jax")
+class KerasJax:
+    """Keras 3 on JAX."""
+
+    environment = "keras-jax"
+
+    def supports(self, cell: Cell) -> str | None:
+        """Float32 and float64 on the CPU."""
+        return _refusal(cell, "Keras on JAX", "a GPU takes another jaxlib than the pinned one")
+
+    def trainer(self, plan: ModelPlan) -> KerasTrainer:
+        """Set threads and precision, then build the model."""
+        # XLA has no option for it: its pools take their size from NPROC when the client is made.
+        os.environ["NPROC"] = str(plan.threads)
+        import jax
+
+        jax.config.update("jax_platforms", "cpu")
+        jax.config.update("jax_enable_x64", plan.precision == "fp64")
+        return JaxTrainer(plan, _keras("jax"))
+
+    def libraries(self) -> dict[str, str]:
+        """Return Keras, JAX and jaxlib."""
+        return {name: version(name) for name in ("keras", "jax", "jaxlib")}

@@ -1,0 +1,307 @@
+"""Keras computes what numpy computes: on TensorFlow, torch and JAX, and in version 2."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+from collections.abc import Callable
+
+import pytest
+
+from checkouts import ROOT, environment_python
+from transect.domain.cell import Cell
+from transect.training.frameworks import FRAMEWORKS
+from transect.training.strategies import STRATEGIES
+
+ENVIRONMENTS = {
+    "keras-tensorflow": "tensorflow",
+    "keras-torch": "torch",
+    "keras-jax": "keras-jax",
+    "keras-2": "horovod-tensorflow",
+}
+
+PLANS = """
+import json, os, sys
+import numpy as np
+from transect.training.frameworks import FRAMEWORKS, ModelPlan
+from transect.training.frameworks.numpy_ import NumpyTrainer
+from transect.training.layers import (
+    BatchNorm2d, Conv2d, Flatten, GlobalAveragePool, Linear, MaxPool2d, ReLU, Residual, Sigmoid,
+    initial_weights,
+)
+from transect.training.workloads import Parameters
+
+def block(before, after, *shortcut):
+    body = (Conv2d(before, after, 3, 1, after // before, bias=False), BatchNorm2d(after), ReLU(),
+            Conv2d(after, after, 3, 1), BatchNorm2d(after))
+    return Residual(body, shortcut)
+
+MODELS = {
+    "mlp": ((4,), (Linear(4, 30), Sigmoid(), Linear(30, 20), ReLU(), Linear(20, 3))),
+    # The first pooling sees negative numbers and pads them.
+    "cnn": ((2, 7, 8), (Conv2d(2, 5, 3, padding=1), MaxPool2d(3, 1, 1), ReLU(),
+                        Conv2d(5, 6, 2), ReLU(), MaxPool2d(2, 2), Flatten(), Linear(54, 3))),
+    "residual": ((3, 17, 17), (Conv2d(3, 6, 7, 3, 2, bias=False), BatchNorm2d(6), ReLU(),
+                               MaxPool2d(3, 2, 1), block(6, 6), ReLU(),
+                               block(6, 12, Conv2d(6, 12, 1, stride=2), BatchNorm2d(12)), ReLU(),
+                               GlobalAveragePool(), Linear(12, 3))),
+}
+
+def plan(model, loss="cross-entropy", precision="fp64", momentum=0.9, threads=1):
+    sample, layers = MODELS[model]
+    rule = Parameters(batch=6, epochs=1, learning_rate=0.05, momentum=momentum, weight_decay=1e-3,
+                      loss=loss, quality_target=0.5)
+    return ModelPlan(layers=layers, sample=sample, parameters=rule, batch=6, precision=precision,
+                     weights=initial_weights(layers, 3), device="cpu", threads=threads)
+"""
+
+STEPS = """
+framework, precision = sys.argv[1:3]
+names = [one.split() for one in sys.argv[3:]]
+RATES = (0.05, 0.05, 0.1, 0.02)
+
+def separate(trainer, x, y, rate):
+    loss = trainer.forward_backward(*trainer.batch(x, y))
+    flat = trainer.gradient()
+    flat *= 1.0
+    trainer.set_gradient(flat)
+    trainer.update(rate)
+    trainer.finish_step()
+    return loss
+
+def fused(trainer, x, y, rate):
+    loss = trainer.step(*trainer.batch(x, y), rate)
+    trainer.finish_step()
+    return loss
+
+def keras_own(trainer, x, y, rate):
+    if getattr(trainer.model, "optimizer", None) is None:
+        trainer.model.compile(trainer.optimiser, trainer.loss)
+    trainer.optimiser.set_rate(rate)
+    return float(trainer.model.train_on_batch(*trainer.batch(x, y)))
+
+def run(trainer, step, sample):
+    generator = np.random.default_rng(0)
+    losses = []
+    for rate in RATES:
+        x, y = generator.standard_normal((6, *sample)), generator.integers(0, 3, 6)
+        losses.append(step(trainer, x, y, rate))
+    # More samples than in a batch: another shape.
+    return losses, trainer.weights(), trainer.predict(generator.standard_normal((7, *sample)))
+
+def distance(one, other):
+    assert list(one[1]) == list(other[1])
+    parts = [np.abs(one[1][name] - other[1][name]).max() for name in one[1]]
+    return max(np.abs(np.subtract(one[0], other[0])).max(), np.abs(one[2] - other[2]).max(), *parts)
+
+found = {}
+for name, loss in names:
+    sample = MODELS[name][0]
+    expected = run(NumpyTrainer(plan(name, loss)), separate, sample)
+    moved = max(np.abs(expected[1][k] - v).max() for k, v in plan(name).weights.items())
+    assert moved > 1e-3, moved
+    for step in (separate, fused, keras_own):
+        trainer = FRAMEWORKS.get(framework).trainer(plan(name, loss, precision))
+        found[f"{name} {loss} {step.__name__}"] = float(
+            distance(expected, run(trainer, step, sample)))
+print(json.dumps(found))
+"""
+
+LOAD = """
+framework = sys.argv[1]
+trainers = [NumpyTrainer(plan("residual")), FRAMEWORKS.get(framework).trainer(plan("residual", momentum=0.0))]
+generator = np.random.default_rng(1)
+given = {k: v + generator.uniform(0.1, 0.5, v.shape) for k, v in plan("residual").weights.items()}
+x = generator.standard_normal((3, *MODELS["residual"][0]))
+for trainer in trainers:
+    trainer.load(given)
+back = trainers[1].weights()
+assert all(np.array_equal(back[name], given[name]) for name in given)
+back["0.weight"][...] = 0
+expected, found = (trainer.predict(x) for trainer in trainers)
+assert np.abs(found - expected).max() < 1e-12 * np.abs(expected).max(), (found, expected)
+trainers[1].forward_backward(*trainers[1].batch(x, np.array([0, 1, 2])))
+flat = trainers[1].gradient()
+flat[...] = 1.0
+trainers[1].set_gradient(flat)
+flat[...] = 7.0
+before = trainers[1].weights()
+trainers[1].update(0.5)
+moved = {k: v - before[k] for k, v in trainers[1].weights().items()}
+# w - 0.5 (1 + 1e-3 w): no momentum, and the buffer was copied.
+for name, change in moved.items():
+    if name.rpartition(".")[2] not in ("running_mean", "running_var"):
+        assert np.abs(change + 0.5 * (1 + 1e-3 * before[name])).max() < 1e-12, name
+print(json.dumps(FRAMEWORKS.get(framework).libraries()))
+"""
+
+THREADS = """
+framework, threads = sys.argv[1], int(sys.argv[2])
+from dataclasses import replace
+layers = (Conv2d(3, 64, 3, padding=1), ReLU(), Conv2d(64, 64, 3, padding=1), Flatten(), Linear(65536, 10))
+base = plan("mlp", precision="fp32", threads=threads)
+trainer = FRAMEWORKS.get(framework).trainer(replace(
+    base, layers=layers, sample=(3, 32, 32), weights=initial_weights(layers, 0)))
+x, y = trainer.batch(np.ones((16, 3, 32, 32)), np.zeros(16, np.int64))
+
+def ticks():
+    used = {}
+    for thread in os.listdir("/proc/self/task"):
+        fields = open(f"/proc/self/task/{thread}/stat").read().rsplit(")", 1)[1].split()
+        used[thread] = int(fields[11]) + int(fields[12])
+    return used
+
+trainer.step(x, y, 0.01)
+before = ticks()
+for _ in range(10):
+    trainer.step(x, y, 0.01)
+after = ticks()
+print(json.dumps(sorted((after[t] - before.get(t, 0) for t in after), reverse=True)))
+"""
+
+RANKS = """
+from dataclasses import replace
+from transect.training.strategies import STRATEGIES
+strategy = STRATEGIES.get(sys.argv[2])
+strategy.operation = sys.argv[3]
+place = strategy.join()
+half = replace(plan(sys.argv[4]), batch=3)
+# Only rank 0 has the right weights.
+mine = half if place.rank == 0 else replace(half, weights={k: v + 1 for k, v in half.weights.items()})
+trainer = FRAMEWORKS.get(sys.argv[1]).trainer(mine)
+strategy.start(trainer)
+pair = [NumpyTrainer(half), NumpyTrainer(half)]
+generator = np.random.default_rng(0)
+worst = 0.0
+for rate in (0.05, 0.1, 0.02):
+    parts = [(generator.standard_normal((3, *half.sample)), generator.integers(0, 3, 3)) for _ in pair]
+    losses = [one.forward_backward(*part) for one, part in zip(pair, parts)]
+    total = pair[0].gradient() + pair[1].gradient()
+    for one in pair:
+        one.set_gradient(total / 2 if strategy.operation == "mean" else total)
+        one.update(rate)
+    done = strategy.step(trainer, *trainer.batch(*parts[place.rank]), rate)
+    assert done.compute > 0 and done.communication >= 0
+    worst = max(worst, abs(done.loss - losses[place.rank]))
+expected, x = pair[place.rank].weights(), parts[0][0]
+worst = max(worst, *(np.abs(expected[k] - v).max() for k, v in trainer.weights().items()))
+worst = max(worst, np.abs(strategy.predict(trainer, x) - pair[place.rank].predict(x)).max())
+strategy.barrier()
+strategy.leave()
+print(json.dumps([place.rank, place.world_size, float(worst)]))
+"""
+
+
+@pytest.fixture(scope="session")
+def keras_python(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
+    """A function that returns the interpreter of a framework's environment."""
+    return lambda framework: environment_python(
+        ENVIRONMENTS[framework], tmp_path_factory.mktemp("environment")
+    )
+
+
+VARIABLES = {
+    "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1", "TF_CPP_MIN_LOG_LEVEL": "2",
+    "PATH": os.environ["PATH"],
+}  # fmt: skip
+
+
+def run(python: str, script: str, *arguments: str):
+    done = subprocess.run(
+        [python, "-c", PLANS + script, *arguments],
+        env=VARIABLES,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("framework", ENVIRONMENTS)
+def test_steps_are_those_of_numpy_in_float64(keras_python, framework):
+    plans = [f"{model} cross-entropy" for model in ("mlp", "cnn", "residual")]
+    found = run(keras_python(framework), STEPS, framework, "fp64", *plans, "mlp mse")
+    # In parts, in one step of ours, and in Keras' own train_on_batch.
+    assert len(found) == 12
+    assert {key: value for key, value in found.items() if value > 1e-12} == {}
+
+
+@pytest.mark.parametrize("framework", ENVIRONMENTS)
+def test_steps_stay_near_in_float32(keras_python, framework):
+    found = run(keras_python(framework), STEPS, framework, "fp32", "residual cross-entropy")
+    assert len(found) == 3
+    assert {key: value for key, value in found.items() if value > 2e-6} == {}
+    assert min(found.values()) > 1e-9  # not float64 by another name
+
+
+@pytest.mark.parametrize("framework", ENVIRONMENTS)
+def test_weights_and_gradients_go_in_and_out_unchanged(keras_python, framework):
+    versions = run(keras_python(framework), LOAD, framework)
+    assert versions["keras"].split(".")[0] == ("2" if framework == "keras-2" else "3")
+
+
+@pytest.mark.parametrize("framework", ENVIRONMENTS)
+def test_one_thread_computes_when_a_cell_has_one(keras_python, framework):
+    busy = run(keras_python(framework), THREADS, framework, "1")
+    assert busy[0] >= 10
+    # Others only hand over work.
+    assert sum(busy[1:]) <= 0.2 * busy[0]
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        ("keras-torch", "ddp-gloo", "mean", "residual"),
+        ("keras-jax", "jax-data-parallel", "mean", "residual"),
+        ("keras-jax", "jax-data-parallel", "sum", "mlp"),
+    ],
+    ids=" ".join,
+)
+def test_two_ranks_do_what_two_halves_of_a_batch_say(keras_python, case):
+    python = keras_python(case[0])
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    common = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2"}
+    ranks = [
+        subprocess.Popen(
+            [python, "-c", PLANS + RANKS, *case],
+            env=VARIABLES | common | {"RANK": str(rank), "LOCAL_RANK": str(rank)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    try:
+        said = [process.communicate(timeout=300) for process in ranks]
+    finally:
+        for process in ranks:
+            process.kill()
+    assert [process.returncode for process in ranks] == [0, 0], said
+    for rank, (out, _) in enumerate(said):
+        number, size, worst = json.loads(out.splitlines()[-1])
+        assert (number, size) == (rank, 2)
+        assert worst < 1e-12
+
+
+def test_jax_data_parallel_refuses_what_it_cannot_do():
+    cell = Cell(stage="train", framework="keras-jax", strategy="jax-data-parallel", batch=4)
+    jax = STRATEGIES.get("jax-data-parallel")
+    assert jax.supports(cell) is None
+    assert "keras-torch" in jax.supports(cell.model_copy(update={"framework": "keras-torch"}))
+    assert "CPU" in jax.supports(cell.model_copy(update={"device": "cuda"}))
+
+
+@pytest.mark.parametrize("framework", ENVIRONMENTS)
+def test_what_does_not_run_is_refused_with_a_reason(framework):
+    cell = Cell(stage="train", framework=framework, strategy="single", workload="iris-mlp", batch=4)
+    keras = FRAMEWORKS.get(framework)
+    assert keras.environment == ENVIRONMENTS[framework]
+    assert keras.supports(cell) is None
+    assert keras.supports(cell.model_copy(update={"precision": "fp64"})) is None
+    assert "cuda" in keras.supports(cell.model_copy(update={"device": "cuda"}))
+    assert "amp-bf16" in keras.supports(cell.model_copy(update={"precision": "amp-bf16"}))
