@@ -88,8 +88,9 @@ def show_builds() -> None:
         if not path.is_file():
             continue
         facts = json.loads(path.read_text())
-        wheel = facts.get("wheel") or {}
-        text = f"{wheel['seconds']} ({wheel['from']})" if wheel.get("seconds") is not None else "-"
+        text = "-"
+        if "compile_s" in facts:
+            text = f"{facts['compile_s']:.0f} (wheel from the {facts['wheel_from']})"
         print(f"{name:20s} {facts['build_s']:11.0f}   {text}")
     print(f"in {environments_folder().name}/")
 

@@ -1,14 +1,16 @@
 """Training speed under transect against a plain loop of the same model in the same framework.
 
-Run by hand: `python tests/benchmarks/bench_training.py [--pairs 15]`. Builds the environments
-when the cache has none.
+Run by hand: `python tests/benchmarks/bench_training.py [--pairs 15] [--frameworks numpy,torch]`.
+Builds the environments when the cache has none; one that cannot be built is reported and left out.
+`keras-2` must be named: its environment compiles Horovod.
 
 `transect` is `transect.training.worker.train` with strategy `single`, clock calls and all.
-`plain` is what a person writes: data brought to float32 once, the loss read in every step, the
-test accuracy after every epoch. `unread` (torch) never reads the loss. All take the same batches
-in the same order from the same weights, on one thread; what is timed is the loop alone. Both
-sides take turns in one process, which one begins alternates. Prints ratios of the median
-samples/s; asserts nothing.
+`plain` is what a person writes (`plain_loops`, `plain_graphs`, `plain_keras`); `unread` (torch)
+never reads the loss, `guide` (Keras) has no `train_on_batch`. All take the same batches in the same
+order from the same weights, on one thread; what is timed is the loop alone, with the test accuracy
+after every epoch. Models are built and compiled once: a first round, not timed, is where losses are
+compared; later rounds set the weights back. The contenders take turns in one process, in
+alternating order. Prints ratios of the median samples/s; asserts nothing.
 """
 
 from __future__ import annotations
@@ -22,17 +24,22 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
+import plain_graphs
+import plain_keras
+import plain_loops
+from plain_loops import Outcome, Run, Task
 
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
+from transect.training.inputs import StoredBatches, load_start
+from transect.training.schedule import learning_rates
 from transect.training.strategies import STRATEGIES
 from transect.training.worker import train
-from transect.training.workloads import WORKLOADS, Parameters
+from transect.training.workloads import WORKLOADS
 
 # Epochs, so that a run takes some tenths of a second.
 CASES = {
@@ -40,227 +47,154 @@ CASES = {
     ("numpy", "digits-cnn"): 5,
     ("torch", "iris-mlp-ce"): 200,
     ("torch", "digits-cnn"): 20,
+    ("tensorflow", "digits-cnn"): 20,
+    ("keras-tensorflow", "digits-cnn"): 20,
+    ("keras-torch", "digits-cnn"): 10,
+    ("keras-jax", "digits-cnn"): 20,
+    ("mxnet", "digits-cnn"): 20,
+    ("keras-2", "digits-cnn"): 20,
 }
+BUILDERS = plain_loops.BUILDERS | plain_graphs.BUILDERS | plain_keras.BUILDERS
+# Rounding grows along the path, so that only its beginning is the same number.
+HEAD = slice(0, 20)
+COLUMNS = (
+    "columns: framework, workload, baseline; samples/s of transect and of the baseline; their ratio"
+    " (quartiles of the pairs); the same of CPU time; what transect adds to one step, of the"
+    " baseline's step; page faults per step of both; largest difference between the first 20"
+    " losses; right predictions of both after the last epoch of the first round"
+)
 
-Data = dict[str, np.ndarray]
-# Seconds of the loop, and its losses.
-Run = tuple[float, list[float]]
+
+class Turn(NamedTuple):
+    """One run: samples/s of the loop and of its CPU time, and page faults per step."""
+
+    rate: float
+    cpu: float
+    faults: int
 
 
-def under_transect(
-    framework: str, workload: str, data: Data, weights: Data, rule: Parameters
-) -> Run:
-    """The worker's own loop."""
+def under_transect(framework: str, folder: Path, epochs: int, workload: str) -> tuple[Run, Task]:
+    """Return the worker's own loop, and what it trains."""
+    chosen = WORKLOADS.get(workload)
+    rule = chosen.defaults.model_copy(update={"epochs": epochs})
+    data, weights = load_start(folder, 0, np.float32)
     plan = ModelPlan(
-        layers=WORKLOADS.get(workload).layers, parameters=rule, weights=weights,
-        precision="fp32", device="cpu", threads=1,
+        layers=chosen.layers, sample=chosen.sample, parameters=rule, weights=weights,
+        batch=rule.batch, precision="fp32", device="cpu", threads=1,
     )  # fmt: skip
     trainer, strategy = FRAMEWORKS.get(framework).trainer(plan), STRATEGIES.get("single")
     place = strategy.join()
-    start = time.perf_counter()
-    series = train(trainer, strategy, place, data, rule)
-    return time.perf_counter() - start, list(series["loss"])
+    strategy.start(trainer)
+    batches = StoredBatches(trainer, data, rule.batch, place)
+    rates = learning_rates(rule, "none", rule.batch, batches.epochs * batches.steps_per_epoch)
 
-
-def numpy_mlp(data: Data, weights: Data, rule: Parameters) -> Run:
-    """Written by hand: 4-30-20-3 with rectifiers, cross-entropy and momentum."""
-    x_train, x_test = data["x_train"].astype(np.float32), data["x_test"].astype(np.float32)
-    y_train, y_test = data["y_train"], data["y_test"]
-    names = ("0.weight", "0.bias", "2.weight", "2.bias", "4.weight", "4.bias")
-    w1, b1, w2, b2, w3, b3 = parameters = [weights[n].astype(np.float32) for n in names]
-    velocities = [np.zeros_like(p) for p in parameters]
-    rate, momentum, batch = rule.learning_rate, rule.momentum, rule.batch
-    losses, rows = [], np.arange(batch)
-    start = time.perf_counter()
-    for order in data["order"]:
-        for begin in range(0, len(order) - batch + 1, batch):
-            indices = order[begin : begin + batch]
-            x, y = x_train[indices], y_train[indices]
-            h1 = np.maximum(x @ w1.T + b1, 0)
-            h2 = np.maximum(h1 @ w2.T + b2, 0)
-            z = h2 @ w3.T + b3
-            z -= z.max(axis=1, keepdims=True)
-            p = np.exp(z)
-            sums = p.sum(axis=1, keepdims=True)
-            losses.append(float(np.log(sums[:, 0]).sum() - z[rows, y].sum()) / batch)
-            p /= sums
-            p[rows, y] -= 1
-            p /= batch
-            g2 = (p @ w3) * (h2 > 0)
-            g1 = (g2 @ w2) * (h1 > 0)
-            gradients = (
-                g1.T @ x, g1.sum(axis=0), g2.T @ h1, g2.sum(axis=0), p.T @ h2, p.sum(axis=0),
-            )  # fmt: skip
-            for parameter, velocity, gradient in zip(
-                parameters, velocities, gradients, strict=True
-            ):
-                velocity *= momentum
-                velocity += gradient
-                parameter -= rate * velocity
-        h = np.maximum(np.maximum(x_test @ w1.T + b1, 0) @ w2.T + b2, 0)
-        _ = int(((h @ w3.T + b3).argmax(axis=1) == y_test).sum())
-    return time.perf_counter() - start, losses
-
-
-def numpy_cnn(data: Data, weights: Data, rule: Parameters) -> Run:
-    """The layers' arithmetic is transect's own, the loop and the update are plain."""
-    from transect.training.frameworks._numpy_layers import forward, loss_and_gradient
-
-    layers = WORKLOADS.get("digits-cnn").layers
-    x_train, x_test = data["x_train"].astype(np.float32), data["x_test"].astype(np.float32)
-    y_train, y_test = data["y_train"], data["y_test"]
-    parameters = {name: array.astype(np.float32) for name, array in weights.items()}
-    velocities = {name: np.zeros_like(array) for name, array in parameters.items()}
-    pairs = [
-        (parameters.get(f"{i}.weight"), parameters.get(f"{i}.bias")) for i in range(len(layers))
-    ]
-    batch, losses = rule.batch, []
-    start = time.perf_counter()
-    for order in data["order"]:
-        for begin in range(0, len(order) - batch + 1, batch):
-            indices = order[begin : begin + batch]
-            x, y = x_train[indices], y_train[indices]
-            tape = []
-            for layer, (weight, bias) in zip(layers, pairs, strict=True):
-                x, backward = forward(layer, x, weight, bias)
-                tape.append(backward)
-            loss, gradient = loss_and_gradient("cross-entropy", x, y)
-            losses.append(loss)
-            gradients = {}
-            for i in reversed(range(len(layers))):
-                gradient, of_parameters = tape[i](gradient, i > 0)
-                if of_parameters is not None:
-                    gradients[f"{i}.weight"], gradients[f"{i}.bias"] = of_parameters
-            for name, parameter in parameters.items():
-                velocities[name] *= rule.momentum
-                velocities[name] += gradients[name]
-                parameter -= rule.learning_rate * velocities[name]
-        x = x_test
-        for layer, (weight, bias) in zip(layers, pairs, strict=True):
-            x, _ = forward(layer, x, weight, bias)
-        _ = int((x.argmax(axis=1) == y_test).sum())
-    return time.perf_counter() - start, losses
-
-
-def torch_loop(workload: str, read: bool) -> Callable[[Data, Data, Parameters], Run]:
-    """Sequential, autograd, SGD, tensors indexed by a tensor: as in torch's own tutorials."""
-
-    def run(data: Data, weights: Data, rule: Parameters) -> Run:
-        import torch
-        from torch import nn
-
-        torch.set_num_threads(1)
-        if workload == "iris-mlp-ce":
-            model = nn.Sequential(
-                nn.Linear(4, 30), nn.ReLU(), nn.Linear(30, 20), nn.ReLU(), nn.Linear(20, 3)
-            )
-        else:
-            model = nn.Sequential(
-                nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
-                nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
-                nn.Flatten(), nn.Linear(128, 10),
-            )  # fmt: skip
-        model.load_state_dict({n: torch.tensor(w, dtype=torch.float32) for n, w in weights.items()})
-        optimiser = torch.optim.SGD(
-            model.parameters(), lr=rule.learning_rate, momentum=rule.momentum
-        )
-        criterion = nn.CrossEntropyLoss()
-        x_train = torch.tensor(data["x_train"], dtype=torch.float32)
-        x_test = torch.tensor(data["x_test"], dtype=torch.float32)
-        y_train, y_test = torch.tensor(data["y_train"]), torch.tensor(data["y_test"])
-        orders, batch, losses = torch.tensor(data["order"]), rule.batch, []
+    def run() -> Outcome:
+        trainer.load(weights)
         start = time.perf_counter()
-        for order in orders:
-            for begin in range(0, len(order) - batch + 1, batch):
-                indices = order[begin : begin + batch]
-                optimiser.zero_grad()
-                loss = criterion(model(x_train[indices]), y_train[indices])
-                loss.backward()
-                optimiser.step()
-                if read:
-                    losses.append(loss.item())
-            with torch.no_grad():
-                _ = int((model(x_test).argmax(1) == y_test).sum())
-        return time.perf_counter() - start, losses
+        series = train(trainer, strategy, place, batches, rates)
+        seconds = time.perf_counter() - start
+        return Outcome(seconds, list(series["loss"]), int(series["correct"][-1]))
 
-    return run
+    task = Task(
+        workload=workload, weights=weights, batch=rule.batch,
+        learning_rate=rule.learning_rate, momentum=rule.momentum, **data,
+    )  # fmt: skip
+    return run, task
 
 
-def contenders(framework: str, workload: str) -> dict[str, Callable[[Data, Data, Parameters], Run]]:
-    """Return who takes turns."""
-
-    def ours(data: Data, weights: Data, rule: Parameters) -> Run:
-        return under_transect(framework, workload, data, weights, rule)
-
-    if framework == "torch":
-        return {
-            "transect": ours,
-            "plain": torch_loop(workload, read=True),
-            "unread": torch_loop(workload, read=False),
-        }
-    return {"transect": ours, "plain": numpy_mlp if workload == "iris-mlp-ce" else numpy_cnn}
+def taken(run: Run, samples: int, steps: int) -> Turn:
+    """Measure one run."""
+    before, busy = resource.getrusage(resource.RUSAGE_SELF).ru_minflt, time.process_time()
+    outcome = run()
+    cpu = time.process_time() - busy
+    faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+    return Turn(samples / outcome.seconds, samples / cpu, round(faults / steps))
 
 
 def measure(framework: str, workload: str, folder: Path, epochs: int, pairs: int) -> None:
     """Let all contenders of one case take turns; print one row for each plain loop."""
-    rule = WORKLOADS.get(workload).defaults.model_copy(update={"epochs": epochs})
-    with np.load(folder / "data.npz") as file:
-        data = {name: file[name] for name in file.files}
-    with np.load(folder / "start-0.npz") as file:
-        data["order"] = file["order"]
-        weights = {name: file[name] for name in file.files if name != "order"}
-    runs = contenders(framework, workload)
-    samples = epochs * (data["order"].shape[1] // rule.batch) * rule.batch
-    rates: dict[str, list[float]] = {name: [] for name in runs}
-    last: dict[str, list[float]] = {}
-    cpu: dict[str, list[float]] = {name: [] for name in runs}
-    faults: dict[str, list[int]] = {name: [] for name in runs}
-    # The first round is warm-up.
-    for turn in range(pairs + 1):
-        for name in sorted(runs, reverse=bool(turn % 2)):
-            before, busy = resource.getrusage(resource.RUSAGE_SELF).ru_minflt, time.process_time()
-            seconds, last[name] = runs[name](data, weights, rule)
-            if turn:
-                rates[name].append(samples / seconds)
-                cpu[name].append(samples / (time.process_time() - busy))
-                now = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-                faults[name].append(round((now - before) / (samples / rule.batch)))
-    ours = statistics.median(rates["transect"])
-    # Rounding grows along the path, so that only its beginning is the same number.
-    head = slice(0, 20)
-    for name in [name for name in runs if name != "transect"]:
-        theirs = statistics.median(rates[name])
-        quotients = [a / b for a, b in zip(rates["transect"], rates[name], strict=True)]
-        low, _, high = statistics.quantiles(quotients, n=4, method="inclusive")
-        same = ""
-        if last[name]:
-            same = f"{np.abs(np.subtract(last['transect'][head], last[name][head])).max():.0e}"
-        steps = samples / rule.batch
-        extra = 1e6 * (samples / ours - samples / theirs) / steps
-        print(
-            f"{framework:6s} {workload:12s} {name:7s} {ours:10.0f} {theirs:10.0f}"
-            f"   {ours / theirs:.3f} ({low:.3f}-{high:.3f})"
-            f"   {statistics.median(cpu['transect']) / statistics.median(cpu[name]):.3f}"
-            f" {extra:+8.1f} of {1e6 * samples / theirs / steps:7.1f} us"
-            f" {statistics.median(faults['transect']):6.0f} {statistics.median(faults[name]):6.0f}"
-            f"  {same}",
-            flush=True,
-        )
+    # Ours first: threads and back end of a framework are set once in a process.
+    ours, task = under_transect(framework, folder, epochs, workload)
+    runs = {"transect": ours}
+    runs |= {name: build(task) for name, build in BUILDERS[framework, workload].items()}
+    steps = epochs * (task.order.shape[1] // task.batch)
+    samples = steps * task.batch
+    first = {name: run() for name, run in runs.items()}
+    turns: dict[str, list[Turn]] = {name: [] for name in runs}
+    for number in range(pairs):
+        for name in sorted(runs, reverse=bool(number % 2)):
+            turns[name].append(taken(runs[name], samples, steps))
+    for name in turns:
+        if name != "transect":
+            row = compared(turns["transect"], turns[name], steps, samples)
+            same = agreement(first["transect"], first[name])
+            print(f"{framework:16s} {workload:11s} {name:6s} {row}  {same}", flush=True)
+
+
+def compared(ours: list[Turn], theirs: list[Turn], steps: int, samples: int) -> str:
+    """Return the numbers of one row."""
+    quotients = [a.rate / b.rate for a, b in zip(ours, theirs, strict=True)]
+    low, _, high = statistics.quantiles(quotients, n=4, method="inclusive")
+    (rate, cpu, faults), (their_rate, their_cpu, their_faults) = (
+        Turn(*map(statistics.median, zip(*side, strict=True))) for side in (ours, theirs)
+    )
+    step = 1e6 * samples / their_rate / steps
+    return (
+        f"{rate:8.0f} {their_rate:8.0f}   {rate / their_rate:.3f} ({low:.3f}-{high:.3f})"
+        f"   {cpu / their_cpu:.3f} {step * (their_rate / rate - 1):+7.1f} of {step:6.1f} us"
+        f" {faults:4.0f} {their_faults:4.0f}"
+    )
+
+
+def agreement(ours: Outcome, theirs: Outcome) -> str:
+    """Say how equally both have trained."""
+    difference = "unread"
+    if theirs.losses[0] is not None:
+        apart = np.subtract(ours.losses[HEAD], theirs.losses[HEAD])
+        difference = f"{np.abs(apart).max():.0e}"
+    return f"{difference} {ours.right}/{theirs.right}"
 
 
 def child(framework: str, folder: Path, pairs: int) -> None:
     """Measure the cases of one framework in its own environment."""
-    libraries = FRAMEWORKS.get(framework).libraries()
-    print(f"# {framework}: python {sys.version.split()[0]}, {libraries}", flush=True)
     for (name, workload), epochs in CASES.items():
         if name == framework:
             measure(name, workload, folder / f"{name}-{workload}", epochs, pairs)
+    libraries = FRAMEWORKS.get(framework).libraries()
+    print(f"# {framework}: python {sys.version.split()[0]}, {libraries}", flush=True)
+
+
+def prepare(python: str, folder: Path, case: tuple[str, str], variables: dict[str, str]) -> None:
+    """Run the data stage of one case."""
+    framework, workload = case
+    values = WORKLOADS.get(workload).defaults.model_dump() | {"epochs": CASES[case]}
+    used = ("batch", "epochs", "test_fraction", "dataset_options")
+    spec = {
+        "workload": workload, "seed": 20261120, "repeats": 1,
+        "parameters": {key: values[key] for key in used},
+    }  # fmt: skip
+    file = folder / f"{framework}-{workload}.json"
+    file.write_text(json.dumps(spec))
+    command = [python, "-m", "transect.training.prepare", "--spec", str(file)]
+    subprocess.run([*command, "--out", str(file.with_suffix(""))], env=variables, check=True)
+
+
+def frameworks(text: str) -> list[str]:
+    """Return the names in a list with commas. Raises ArgumentTypeError for an unknown one."""
+    names = text.split(",")
+    known = list(dict.fromkeys(name for name, _ in CASES))
+    for name in names:
+        if name not in known:
+            raise argparse.ArgumentTypeError(f"'{name}' is none of {', '.join(known)}")
+    return names
 
 
 def main() -> None:
     """Prepare the data and start one process per framework, as the plain launcher does."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--pairs", type=int, default=15)
+    parser.add_argument("--pairs", type=int, default=15, help="at least 2")
+    default = ",".join(dict.fromkeys(name for name, _ in CASES if name != "keras-2"))
+    parser.add_argument("--frameworks", type=frameworks, default=default, help=default)
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.child:
@@ -273,42 +207,31 @@ def main() -> None:
 
     print(about(pydantic=version("pydantic")))
     variables = {**os.environ, **thread_variables(1), "PYTHONPATH": str(ROOT / "src")}
+    # TensorFlow tells at its start what it was compiled for.
+    variables |= {"TF_CPP_MIN_LOG_LEVEL": "2"}
+    failed = False
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        pythons: dict[str, Any] = {}
-        for framework in ("numpy", "torch"):
+        base = build("base", folder / "base.log")
+        if base["status"] != "ok":
+            sys.exit(base["message"])
+        print(f"\n{COLUMNS}", flush=True)
+        for framework in given.frameworks:
             name = FRAMEWORKS.get(framework).environment
             facts = build(name, folder / f"{name}.log")
             if facts["status"] != "ok":
-                sys.exit(facts["message"])
-            pythons[framework] = facts["python"]
-        for (framework, workload), epochs in CASES.items():
-            values = WORKLOADS.get(workload).defaults.model_dump() | {"epochs": epochs}
-            used = ("batch", "epochs", "test_fraction", "dataset_options")
-            spec = {
-                "workload": workload, "seed": 20261120, "repeats": 1,
-                "parameters": {key: values[key] for key in used},
-            }  # fmt: skip
-            file = folder / f"{framework}-{workload}.json"
-            file.write_text(json.dumps(spec))
-            argv = [
-                "-m",
-                "transect.training.prepare",
-                "--spec",
-                file,
-                "--out",
-                file.with_suffix(""),
-            ]
-            subprocess.run([pythons["numpy"], *argv], env=variables, check=True)
-        print(
-            "\ncolumns: framework, workload, baseline; samples/s of transect and of the baseline;"
-            " their ratio (quartiles of the pairs); the same of CPU time, building the model"
-            " included; what transect adds to one step, of the baseline's step; page faults per step"
-            " of both; largest difference between the first 20 losses"
-        )
-        for framework, python in pythons.items():
-            argv = [__file__, "--pairs", str(given.pairs), "--child", framework, temporary]
-            subprocess.run([python, *argv], env=variables, check=True)
+                failed = True
+                print(f"# {framework}: environment '{name}' {facts['message']}", flush=True)
+                continue
+            for case in CASES:
+                if case[0] == framework:
+                    prepare(base["python"], folder, case, variables)
+            command = [facts["python"], __file__, "--pairs", str(given.pairs)]
+            done = subprocess.run([*command, "--child", framework, temporary], env=variables)
+            if done.returncode:
+                failed = True
+                print(f"# {framework}: ended with {done.returncode}", flush=True)
+    sys.exit(failed)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ ROWS = [
 SKIPPED = {
     ("torch", "ddp-nccl"): "nccl works between GPUs",
     ("torch", "ddp-mpi"): "built from source with MPI",
-    ("tensorflow", "multiworker-nccl"): "GPU",
+    ("tensorflow", "multiworker-nccl"): "works on cuda",
     ("numpy", "ddp-gloo"): "of torch, not of numpy",
     ("keras-torch", "horovod-mpi"): "keras-torch",
 }

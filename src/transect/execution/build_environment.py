@@ -31,22 +31,28 @@ __all__ = ["build", "chosen", "main"]
 _COMPLETE = "transect-complete.json"
 _FACTS = "transect-build.json"
 _TAIL_LINES = 15
-# What compilers, CMake, make and our own scripts call an error; pip's later words are none.
+# What compilers, CMake, make and our own scripts call an error. What pip calls one (two words, or
+# many in capitals) only frames them.
 _ERROR = re.compile(
-    r"(?:^|[\s:])(?:fatal )?error:|^\s*CMake Error|\*\*\* .*Error \d", re.IGNORECASE
+    r"(?:^|[\s:])(?:fatal )?error: (?!subprocess-exited|metadata-generation|legacy-install)"
+    r"|^\s*CMake Error|\*\*\* .*Error \d"
 )
 _AROUND = 2, 5
+# A compiler's command line can be kilobytes long.
+_WIDTH = 300
 
 
 def told(lines: list[str]) -> str:
     """Return what a failed build said: the lines around its first error, and its last lines."""
+    lines = [line if len(line) <= _WIDTH else f"{line[:_WIDTH]}…" for line in lines]
     start = max(0, len(lines) - _TAIL_LINES)
-    first = next((i for i, line in enumerate(lines) if _ERROR.search(line)), start)
+    first = next((i for i, line in enumerate(lines) if _ERROR.search(line)), None)
+    if first is None:
+        return "\n".join(lines[start:])
     before, after = max(0, first - _AROUND[0]), first + _AROUND[1]
-    if first >= start:
+    if after >= start:
         return "\n".join(lines[min(before, start) :])
-    gap = ["[…]"] if after < start else []
-    return "\n".join([*lines[before : min(after, start)], *gap, *lines[start:]])
+    return "\n".join([*lines[before:after], "[…]", *lines[start:]])
 
 
 def _install(name: str, folder: Path, log: Path) -> dict[str, Any]:
@@ -97,7 +103,8 @@ def build(name: str, log: Path) -> dict[str, Any]:
     with (folder.parent / f"{folder.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if (folder / _COMPLETE).is_file():
-            return facts | json.loads((folder / _COMPLETE).read_text())
+            facts |= json.loads((folder / _COMPLETE).read_text())
+            return facts
         print(f"[transect] building environment '{name}' in {folder}", file=sys.stderr)
         start = time.monotonic()
         try:

@@ -1,0 +1,46 @@
+"""Horovod for torch: its DistributedOptimizer around the trainer's own optimiser."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from transect.training.strategies import Operation, Parts
+
+__all__ = ["TorchAdapter"]
+
+
+class TorchAdapter:
+    """Each gradient is sent as soon as the backward pass has made it; what is left is waited for."""
+
+    def __init__(self, hvd: Any, trainer: Any, operation: Operation) -> None:
+        """Wrap the optimiser. Raises ImportError on a GPU when Horovod was built without NCCL."""
+        if trainer.device.type == "cuda" and not hvd.nccl_built():
+            raise ImportError(
+                "this Horovod was built without NCCL, so it cannot reduce on GPUs: build its "
+                "environment where nvcc of torch's CUDA version is found"
+            )
+        self._hvd, self._trainer = hvd, trainer
+        self._optimiser = trainer._optimiser = hvd.DistributedOptimizer(
+            trainer._optimiser,
+            named_parameters=trainer.plain.named_parameters(),
+            op=hvd.Average if operation == "mean" else hvd.Sum,
+        )
+
+    def step(self, x: object, y: object, learning_rate: float) -> Parts:
+        """Communication is what `synchronize` waits for after the backward pass."""
+        clock, trainer = time.perf_counter, self._trainer
+        begin = clock()
+        loss = trainer.forward_backward(x, y)
+        computed = clock()
+        self._optimiser.synchronize()
+        trainer.finish_step()
+        communication = clock() - computed
+        with self._optimiser.skip_synchronize():
+            trainer.update(learning_rate)
+        trainer.finish_step()
+        return Parts(loss, clock() - begin - communication, communication, float("nan"))
+
+    def barrier(self) -> None:
+        """Horovod's own."""
+        self._hvd.barrier()
