@@ -210,7 +210,11 @@ def expand(study: Study, where: Path) -> tuple[list[Cell], dict[str, Parameters]
             )
     workloads = sorted({str(cell.workload) for cell in cells})
     cells += [Cell(stage="data", workload=workload) for workload in workloads]
-    cells += [reference_of(cell) for cell in cells if cell.stage == "train"]
+    cells += [
+        reference_of(cell)
+        for cell in cells
+        if cell.stage == "train" and parameters[str(cell.workload)].reference_steps != 0
+    ]
     cells += [
         Cell(stage="export", workload=w, framework=study.export.framework, exporter=exporter)
         for w in study.export.workloads

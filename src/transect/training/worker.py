@@ -194,7 +194,8 @@ def _run(spec: dict[str, Any], data_folder: Path, out: Path, facts: dict[str, An
     print(f"rank {place.rank} of {place.world_size} begins to train", flush=True)
     steps = batches.epochs * batches.steps_per_epoch
     rates = learning_rates(parameters, cell.learning_rate_rule, cell.batch, steps)
-    checked = min(parameters.reference_steps or steps, steps)
+    given = parameters.reference_steps
+    checked = steps if given is None else min(given, steps)
     kept: dict[str, np.ndarray] = {}
 
     def keep(number: int) -> None:

@@ -44,7 +44,7 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
     slowest = by_rank["step"].argmax(axis=0)
     merged = {_NAMES[name]: by_rank[name][slowest, steps] for name in _SERIES}
     loss = np.mean([one["loss"] for one in series], axis=0)
-    reference = _Reference(job)
+    reference = _Reference(job) if "reference" in job.spec["inputs"] else None
     values = _speed(cell.batch or 1, merged) | _overlap(by_rank) | _usage(facts)
     values |= {
         "startup_time": max(one["startup_s"] for one in facts),
@@ -55,21 +55,25 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
         "peak_memory": max(one["peak_memory_bytes"] for one in facts),
     }
     quality, reached = _quality(job, facts[0], series[0], parameters)
-    deviation = np.abs(loss[: len(reference.loss)] - reference.loss)
-    with np.load(job.folder / "checked.npz") as file:
-        moved = weights_distance({n: file[n] for n in file.files}, reference.weights)
-    values |= quality | {
-        "equality_ratio": float((deviation / reference.tolerance).max()),
-        "loss_deviation": float(deviation.max()),
-        "weights_deviation": moved,
-        "weights_equality_ratio": moved / reference.weights_tolerance,
-    }
+    deviation, moved = np.empty(0), 0.0
+    values |= quality
+    if reference is not None:
+        deviation = np.abs(loss[: len(reference.loss)] - reference.loss)
+        with np.load(job.folder / "checked.npz") as file:
+            moved = weights_distance({n: file[n] for n in file.files}, reference.weights)
+        values |= {
+            "equality_ratio": float((deviation / reference.tolerance).max()),
+            "loss_deviation": float(deviation.max()),
+            "weights_deviation": moved,
+            "weights_equality_ratio": moved / reference.weights_tolerance,
+        }
     arrays = merged | {
-        "loss": loss, "reference_loss": reference.loss, "loss_tolerance": reference.tolerance,
-        "accuracy": series[0]["correct"] / max(1, facts[0]["test_total"]),
+        "loss": loss, "accuracy": series[0]["correct"] / max(1, facts[0]["test_total"]),
         "epoch_end": series[0]["epoch_end"],
         **{f"rank_{_NAMES[name]}": by_rank[name] for name in _SERIES},
     }  # fmt: skip
+    if reference is not None:
+        arrays |= {"reference_loss": reference.loss, "loss_tolerance": reference.tolerance}
     # What no library told is no series.
     arrays = {name: array for name, array in arrays.items() if not np.isnan(array).all()}
     np.savez_compressed(job.folder / "samples.npz", **arrays)  # type: ignore[arg-type]
@@ -101,13 +105,7 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
                 "target": parameters.quality_target,
                 "reached": reached,
             },
-            "reference": job.spec["inputs"]["reference"][1],
-            "reference_steps": len(reference.loss),
-            "tolerance": {
-                "precision": cell.precision,
-                "rule": reference.rule,
-                "weights": reference.weights_tolerance,
-            },
+            **({} if reference is None else reference.facts(job)),
             "rank_peak_memory_bytes": [one["peak_memory_bytes"] for one in facts],
             "rank_usage": [one["usage"] for one in facts],
             **step_costs(
@@ -133,6 +131,18 @@ class _Reference:
         details = json.loads((folder / "record.json").read_text())["details"]
         self.weights_tolerance = float(details["weights_tolerance"][precision])
         self.rule = str(details["rules"].get(precision) or canonical_json(details["rules"]))
+
+    def facts(self, job: Job) -> dict[str, Any]:
+        """Return what the record says of the check."""
+        return {
+            "reference": job.spec["inputs"]["reference"][1],
+            "reference_steps": len(self.loss),
+            "tolerance": {
+                "precision": job.cell.precision,
+                "rule": self.rule,
+                "weights": self.weights_tolerance,
+            },
+        }
 
 
 def _steady(array: np.ndarray) -> np.ndarray:
@@ -226,12 +236,16 @@ def _over_subscribed(job: Job, cores_per_node: int) -> bool:
     return cell.ranks_per_node * cell.threads > cores_per_node
 
 
-def _judge(result: Result, loss: Any, deviation: Any, reference: _Reference, moved: float) -> None:
+def _judge(
+    result: Result, loss: Any, deviation: Any, reference: _Reference | None, moved: float
+) -> None:
     """Fail the result when the loss is not finite, or loss or weights leave their tolerance."""
     finite = np.isfinite(loss)
     if not finite.all():
         result.status, result.cause = Status.FAILED, Cause.DIVERGED
         result.message = f"the loss is {loss[np.argmin(finite)]} at step {int(np.argmin(finite))}"
+        return
+    if reference is None:
         return
     outside = np.flatnonzero(deviation > reference.tolerance)
     if len(outside):

@@ -26,7 +26,8 @@ class Train:
 
     def prepare(self, job: Job) -> tuple[str, Request]:
         """Ranks through the launcher that the strategy's rendezvous asks for."""
-        need(job, "reference")
+        if "reference" in job.spec["inputs"]:
+            need(job, "reference")
         cell = job.cell
         assert cell.strategy
         strategy = STRATEGIES.get(cell.strategy)
@@ -36,11 +37,11 @@ class Train:
 
     def inputs(self, job: Job) -> list[str]:
         """Data, start and reference trajectory."""
-        reference = job.input("reference")
-        return [
-            *data_checksums(job, job.cell.repeat),
-            *checksums(reference / "trajectory.npz", reference / "weights.npz"),
-        ]
+        found = data_checksums(job, job.cell.repeat)
+        if "reference" in job.spec["inputs"]:
+            reference = job.input("reference")
+            found += checksums(reference / "trajectory.npz", reference / "weights.npz")
+        return found
 
     def collect(self, job: Job, outcome: Outcome) -> Result:
         """Merge the ranks' files; name the cause when a rank failed."""

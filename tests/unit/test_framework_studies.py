@@ -1,0 +1,105 @@
+"""The studies of frameworks, as they are planned: references, environments, batches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from transect.domain.errors import BadInput
+from transect.planning.plan import find_study, find_system, make_plan
+
+GRID = """
+name: small
+workloads: {{{workloads}}}
+train:
+  repeats: 2
+  grids:
+    - {{workloads: [{workload}], frameworks: [torch], strategies: [mpi-allreduce], {rest}}}
+"""
+
+
+def plan(tmp_path: Path, workload: str, rest: str, workloads: str = ""):
+    file = tmp_path / "small.yaml"
+    file.write_text(GRID.format(workload=workload, rest=rest, workloads=workloads))
+    return make_plan(file, find_system("laptop"), tmp_path / "results")
+
+
+def references(made) -> list[str]:
+    return sorted(cell.id.split("~")[0] for cell in made.stage("reference").values())
+
+
+def test_batch_norm_and_sums_have_a_reference_for_each_number_of_ranks(tmp_path):
+    both = plan(tmp_path, "digits-cnn", "ranks: [1, 2, 4]")
+    assert len(references(both)) == 2  # one for each repeat
+    cut = plan(tmp_path, "images-resnet20", "ranks: [1, 2]")
+    assert len(references(cut)) == 4
+    assert sum(".s2" in name for name in references(cut)) == 2
+    summed = plan(tmp_path, "digits-cnn", "ranks: [1, 2], reduce: [sum]")
+    assert sum(name.endswith((".s2.sum", ".s2.sum.r1")) for name in references(summed)) == 2
+    # On one rank a sum is the mean.
+    assert sum("sum" in name for name in references(summed)) == 2
+
+
+def test_weak_scaling_grows_the_global_batch(tmp_path):
+    made = plan(
+        tmp_path, "digits-cnn", "ranks: [1, 2, 4], scaling: weak, learning_rate_rule: linear"
+    )
+    found = {cell.cell.ranks: cell.cell.batch for cell in made.stage("train").values()}
+    assert found == {1: 64, 2: 128, 4: 256}
+    assert {cell.cell.batch for cell in made.stage("reference").values()} == {64, 128, 256}
+    # The parameters stay the workload's: the rule scales from them.
+    assert {cell.spec["parameters"]["batch"] for cell in made.stage("train").values()} == {64}
+
+
+def test_no_reference_where_the_study_says_none(tmp_path):
+    made = plan(tmp_path, "digits-cnn", "ranks: [2]", "digits-cnn: {reference_steps: 0}")
+    assert made.stage("reference") == {}
+    for cell in made.stage("train").values():
+        assert set(cell.inputs) == {"data"}
+
+
+def test_frameworks_study_has_every_framework_and_strategy_on_three_numbers_of_ranks():
+    made = make_plan(find_study("frameworks"), find_system("laptop"), Path("results"))
+    ranks: dict[tuple[str, str], set[int]] = {}
+    for planned in made.stage("train").values():
+        cell = planned.cell
+        if cell.workload == "digits-cnn":
+            key = (str(cell.framework), str(cell.strategy))
+            ranks.setdefault(key, set()).add(cell.ranks)
+    assert len(ranks) == 38
+    for (_, strategy), found in ranks.items():
+        if strategy == "single":
+            assert found == {1}
+        elif strategy not in ("ddp-nccl", "ddp-mpi"):
+            assert found == {1, 2, 4}
+
+
+def test_gpu_study_asks_for_1_to_64_gpus_and_tensorflow_with_cuda():
+    made = make_plan(
+        find_study("frameworks-gpu"), find_system("example-gpu-cluster"), Path("results")
+    )
+    cells = list(made.stage("train").values())
+    assert {one.cell.ranks for one in cells} == {1, 2, 4, 8, 16, 32, 64}
+    assert {one.cell.precision for one in cells} == {"fp32", "amp-bf16"}
+    own = {one.cell.framework: one.environment for one in cells if one.cell.strategy == "single"}
+    assert own == {"torch": "torch", "tensorflow": "tensorflow-cuda"}
+    for one in cells:
+        checked = one.cell.workload == "images-resnet20"
+        assert ("reference" in one.inputs) == checked
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("{folder: nowhere}", "no such file or folder"),
+        ("{generate: 1}", "dataset_options.generate"),
+        ("{pictures: 3}", "Known options: folder"),
+        ("{size: 64}", "32 x 32"),
+    ],
+)
+def test_wrong_image_options_end_the_planning(tmp_path, options, words):
+    with pytest.raises(BadInput, match="dataset_options") as error:
+        plan(tmp_path, "images-resnet20", "ranks: [1]",
+             f"images-resnet20: {{dataset_options: {options}}}")  # fmt: skip
+    assert words in str(error.value)
