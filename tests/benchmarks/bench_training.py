@@ -150,7 +150,7 @@ def agreement(ours: Outcome, theirs: Outcome) -> str:
     """Say how equally both have trained."""
     difference = "unread"
     if theirs.losses[0] is not None:
-        apart = np.subtract(ours.losses[HEAD], theirs.losses[HEAD])
+        apart = np.array(ours.losses[HEAD], float) - np.array(theirs.losses[HEAD], float)
         difference = f"{np.abs(apart).max():.0e}"
     return f"{difference} {ours.right}/{theirs.right}"
 

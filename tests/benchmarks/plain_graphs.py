@@ -37,7 +37,7 @@ def tensorflow_loop(task: Task) -> Run:
         x = tf.nn.max_pool2d(x, 2, 2, "VALID")
         return tf.reshape(x, [-1, 128]) @ w3 + b3
 
-    @tf.function
+    @tf.function  # type: ignore[untyped-decorator]
     def train_step(indices: Any) -> Any:
         x, y = tf.gather(x_train, indices), tf.gather(y_train, indices)
         with tf.GradientTape() as tape:
@@ -51,7 +51,7 @@ def tensorflow_loop(task: Task) -> Run:
             )  # fmt: skip
         return loss
 
-    @tf.function
+    @tf.function  # type: ignore[untyped-decorator]
     def count() -> Any:
         return tf.reduce_sum(tf.cast(tf.argmax(model(x_test), 1) == y_test, tf.int32))
 

@@ -128,9 +128,10 @@ def numpy_cnn(task: Task) -> Run:
             x, backward = forward(layer, x, own)
             tape.append(backward)
         loss, gradient = loss_and_gradient("cross-entropy", x, y)
-        gradients = {}
+        gradients: dict[str, np.ndarray] = {}
+        inner: Any = gradient
         for i in reversed(range(len(layers))):
-            gradient, found = tape[i](gradient, i > 0)
+            inner, found = tape[i](inner, i > 0)
             gradients.update(zip(names[i], found, strict=True))
         for name, parameter in parameters.items():
             velocities[name] *= task.momentum

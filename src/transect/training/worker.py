@@ -79,13 +79,15 @@ def train(
     clock = time.perf_counter
     predicts = place.rank == 0 or strategy.sharded
     number, paused = 0, 0.0
+    # Python's own floats: one of numpy's would turn float32 arithmetic into float64.
+    rate_of = rates.tolist()
     strategy.barrier()
     begin = clock()
     for epoch in batches:
         t0 = clock()
         for x, y in epoch:
             t1 = clock()
-            loss, compute, communication, under_way = strategy.step(trainer, x, y, rates[number])
+            loss, compute, communication, under_way = strategy.step(trainer, x, y, rate_of[number])
             t2 = clock()
             times.append((t1 - t0, compute, communication, under_way, t2 - t0))
             losses.append(loss)

@@ -51,9 +51,11 @@ class Model:
         match layer:
             case Linear():
                 return x @ self._weight(f"{name}weight") + self._weight(f"{name}bias")
-            case Conv2d(_, _, _, padding, stride):
-                # "SAME" would pad one side more than the other when the stride is 2.
-                x = tf.nn.conv2d(x, self._weight(f"{name}weight"), stride, _sides(padding))
+            case Conv2d(_, _, kernel, padding, stride):
+                # "SAME" is faster, but pads one side more than the other when the stride is 2.
+                even = stride == 1 and 0 < 2 * padding == kernel - 1
+                sides = "SAME" if even else _sides(padding)
+                x = tf.nn.conv2d(x, self._weight(f"{name}weight"), stride, sides)
                 return tf.nn.bias_add(x, self._weight(f"{name}bias")) if layer.bias else x
             case BatchNorm2d():
                 return self._batch_norm(layer, x, training, name)

@@ -88,8 +88,9 @@ class MxnetTrainer:
 
     def batch(self, x: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
         """Copy to NDArrays; the labels become int32."""
-        nd = self.mx.nd
-        return nd.array(x, dtype=self.dtype.name), nd.array(y, dtype="int32")
+        # nd.array copies twice.
+        from_numpy = self.mx.nd.from_numpy
+        return from_numpy(np.array(x, self.dtype, order="C")), from_numpy(y.astype(np.int32))
 
     def forward_backward(self, x: Any, y: Any) -> float:
         """Run autograd and wait for the last gradient: MXNet's engine works in the background."""
@@ -117,6 +118,16 @@ class MxnetTrainer:
         """Apply gluon.Trainer; the gradients are means already."""
         self._optimiser.change_rate(float(learning_rate))
         self._trainer.update(1)
+
+    def step(self, x: Any, y: Any, learning_rate: float) -> float:
+        """Forward, backward and update, waiting for the engine once."""
+        with self.mx.autograd.record():
+            loss = self._net_with_loss(x, y)
+        loss.backward()
+        self.update(learning_rate)
+        self.mx.nd.waitall()
+        self._statistics.move(len(x))
+        return float(loss.asscalar())
 
     def finish_step(self) -> None:
         """Wait for the engine."""

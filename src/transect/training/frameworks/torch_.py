@@ -10,6 +10,7 @@ import numpy as np
 
 from transect.domain.cell import Cell
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
+from transect.training.layers import has_batch_norm
 
 __all__ = ["TorchFramework", "TorchTrainer"]
 
@@ -42,6 +43,9 @@ class TorchTrainer:
         self._rule = plan.parameters
         self.plain: Any = build_module(plan.layers).to(self.device, self.dtype)
         self.load(plan.weights)
+        self._as_it_is = nullcontext()
+        # Only a batch norm does otherwise in prediction, and going through all modules takes time.
+        self._has_modes = has_batch_norm(plan.layers)
         self._autocast = plan.precision == "amp-bf16"
         self.module: Any = self.plain.train()
         self._parameters = list(self.plain.parameters())
@@ -81,12 +85,13 @@ class TorchTrainer:
         with self._precision():
             loss = self._loss(self.module(x), y)
         loss.backward()
-        return float(loss.detach())
+        number: float = loss.item()
+        return number
 
     def _precision(self) -> Any:
         if self._autocast:
             return self.torch.autocast(self.device.type, self.torch.bfloat16)
-        return nullcontext()
+        return self._as_it_is
 
     def gradient(self) -> np.ndarray:
         """Copy all gradients into one numpy buffer."""
@@ -119,11 +124,13 @@ class TorchTrainer:
 
     def predict(self, x: np.ndarray) -> np.ndarray:
         """Return the outputs (n, classes) without gradients."""
-        self.plain.eval()
-        with self.torch.inference_mode(), self._precision():
+        if self._has_modes:
+            self.plain.eval()
+        with self.torch.no_grad(), self._precision():
             inputs, _ = self.batch(x, np.empty(0, np.int64))
             outputs: np.ndarray = self.plain(inputs).to(self.dtype).cpu().numpy()
-        self.plain.train()
+        if self._has_modes:
+            self.plain.train()
         return outputs
 
     def weights(self) -> dict[str, np.ndarray]:
