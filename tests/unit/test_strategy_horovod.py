@@ -60,7 +60,8 @@ for operation in ("mean", "sum"):
     facts[operation + " parts"] = parts
 facts["libraries"] = strategy.libraries()
 strategy.leave()
-print(json.dumps(facts))
+# One write: without a buffer, print's own newline may come after another rank's line.
+sys.stdout.write(json.dumps(facts) + "\\n")
 """
 
 
