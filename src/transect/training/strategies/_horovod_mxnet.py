@@ -5,12 +5,15 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import numpy as np
+
 from transect.training.strategies import Operation, Parts
+from transect.training.strategies.horovod import Adapter
 
 __all__ = ["MxnetAdapter"]
 
 
-class MxnetAdapter:
+class MxnetAdapter(Adapter):
     """All gradients at once, in place, the first layers' with the highest priority.
 
     The trainer waits for its last gradient, so nothing is hidden behind the backward pass.
@@ -21,6 +24,23 @@ class MxnetAdapter:
         # One rank sends nothing, as with Horovod's own trainer.
         self._gradients = trainer.gradients if hvd.size() > 1 else []
         self._operation = hvd.Average if operation == "mean" else hvd.Sum
+
+    @staticmethod
+    def of_rank_0(hvd: Any, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return rank 0's weights on all ranks: a sum in which the others have zeros.
+
+        No broadcast: Horovod 0.28.1 reads a broadcast's name once more when it is sent already,
+        and MXNet may have freed it by then. Thousands of them in a row crash.
+        """
+        import mxnet as mx
+
+        found = {}
+        for name, array in weights.items():
+            own = array if hvd.rank() == 0 else np.zeros_like(array)
+            shared = mx.nd.array(own, dtype=array.dtype)
+            hvd.allreduce_(shared, op=hvd.Sum, name=f"weights.{name}")
+            found[name] = shared.asnumpy()
+        return found
 
     def step(self, x: object, y: object, learning_rate: float) -> Parts:
         """Communication is from the last gradient to the last reduction."""

@@ -6,11 +6,12 @@ import time
 from typing import Any
 
 from transect.training.strategies import Operation, Parts
+from transect.training.strategies.horovod import Adapter
 
 __all__ = ["KerasAdapter", "TensorflowAdapter"]
 
 
-class _Adapter:
+class _Adapter(Adapter):
     """One `hvd.allreduce` per gradient, which is what DistributedGradientTape and Keras'
     DistributedOptimizer put between backward and update: it is sent as soon as it is there.
     """

@@ -7,6 +7,8 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any, Protocol
 
+import numpy as np
+
 from transect.domain.cell import Cell
 from transect.training.frameworks import Trainer
 from transect.training.strategies import STRATEGIES, Operation, Parts, Place, Strategy
@@ -18,6 +20,12 @@ class Adapter(Protocol):
     """What Horovod is to one framework, one class each; made when all ranks have equal weights."""
 
     def __init__(self, hvd: Any, trainer: Any, operation: Operation) -> None: ...
+
+    @staticmethod
+    def of_rank_0(hvd: Any, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return rank 0's weights on all ranks."""
+        found: dict[str, np.ndarray] = hvd.broadcast_object(weights, root_rank=0)
+        return found
 
     def step(self, x: object, y: object, learning_rate: float) -> Parts:
         """Do one step with gradients that are the ranks' mean or sum."""
@@ -74,9 +82,9 @@ class _Horovod(Strategy):
 
     def start(self, trainer: Trainer) -> None:
         """Give all ranks the weights of rank 0, then hook into the trainer."""
-        trainer.load(self._hvd.broadcast_object(trainer.weights(), root_rank=0))
         file, name = _MODULES[self.framework][1].split(".")
         kind = getattr(import_module(f"{__package__}.{file}"), name)
+        trainer.load(kind.of_rank_0(self._hvd, trainer.weights()))
         self._adapter = kind(self._hvd, trainer, self.operation)
 
     def step(self, trainer: Trainer, x: object, y: object, learning_rate: float) -> Parts:
