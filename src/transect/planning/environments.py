@@ -17,6 +17,7 @@ __all__ = [
     "environment_folder",
     "environment_names",
     "environment_source",
+    "has_environment",
     "lock_hash",
     "shared_files",
 ]
@@ -25,14 +26,26 @@ __all__ = [
 _SHARED = re.compile(rb"\bshared/([A-Za-z0-9_.-]+)")
 
 
-def environment_source(name: str) -> Path:
-    """Return the folder with requirements.txt: `envs/NAME`, or a plug-in folder's `envs/NAME`."""
+def _find(name: str) -> Path | None:
     from transect.domain.registry import plugin_folders
 
     for base in (ROOT, *plugin_folders()):
         if (base / "envs" / name / "requirements.txt").is_file():
             return base / "envs" / name
-    raise unknown_name("environment", name, environment_names())
+    return None
+
+
+def has_environment(name: str) -> bool:
+    """Whether `environment_source` finds it."""
+    return _find(name) is not None
+
+
+def environment_source(name: str) -> Path:
+    """Return the folder with requirements.txt: `envs/NAME`, or a plug-in folder's `envs/NAME`."""
+    found = _find(name)
+    if found is None:
+        raise unknown_name("environment", name, environment_names())
+    return found
 
 
 def environment_names() -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -145,13 +146,19 @@ def repeats(study: Study) -> int:
     return max([study.train.repeats, *(grid.repeats or 0 for grid in study.train.grids)])
 
 
+@cache
+def _has_batch_norm(workload: str) -> bool:
+    return has_batch_norm(WORKLOADS.get(workload).layers)
+
+
+@cache
 def reference_of(cell: Cell) -> Cell:
     """Return the reference of a training cell: the same problem, whoever computes it.
 
     Its batches are cut in parts only where the parts change the result.
     """
     assert cell.workload and cell.batch
-    cut = cell.reduce == "sum" or has_batch_norm(WORKLOADS.get(cell.workload).layers)
+    cut = cell.reduce == "sum" or _has_batch_norm(cell.workload)
     shards = cell.ranks if cut and cell.batch % cell.ranks == 0 else 1
     return Cell(
         stage="reference", workload=cell.workload, framework="numpy", strategy="single",

@@ -12,7 +12,7 @@ from transect.launch import LAUNCHERS
 from transect.launch.rendezvous import RENDEZVOUS
 from transect.onnx_models.exporters import EXPORTERS
 from transect.planning.code_hash import PACKAGE, code_hash
-from transect.planning.environments import environment_names
+from transect.planning.environments import has_environment
 from transect.runtimes import RUNTIMES
 from transect.training.datasets import DATASETS
 from transect.training.frameworks import FRAMEWORKS
@@ -126,9 +126,7 @@ def _train_environment(cell: Cell) -> str:
     own = FRAMEWORKS.get(cell.framework).environment
     name = STRATEGIES.get(cell.strategy).environments.get(cell.framework, own)
     # Where one lock file cannot serve both, `envs/NAME-cuda` is the one for GPUs.
-    return (
-        f"{name}-cuda" if cell.device == "cuda" and f"{name}-cuda" in environment_names() else name
-    )
+    return f"{name}-cuda" if cell.device == "cuda" and has_environment(f"{name}-cuda") else name
 
 
 def environment_of(cell: Cell) -> str:
