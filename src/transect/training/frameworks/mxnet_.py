@@ -88,8 +88,9 @@ class MxnetTrainer:
 
     def batch(self, x: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
         """Copy to NDArrays; the labels become int32."""
-        nd = self.mx.nd
-        return nd.array(x, dtype=self.dtype.name), nd.array(y, dtype="int32")
+        # nd.array copies twice.
+        from_numpy = self.mx.nd.from_numpy
+        return from_numpy(np.array(x, self.dtype, order="C")), from_numpy(y.astype(np.int32))
 
     def forward_backward(self, x: Any, y: Any) -> float:
         """Run autograd and wait for the last gradient: MXNet's engine works in the background."""
