@@ -10,8 +10,8 @@ __all__ = ["graph_costs"]
 # One operation for each element read, as `training.costs` counts activations and pooling.
 _ELEMENTWISE = {
     "Add", "AveragePool", "BatchNormalization", "Clip", "Div", "Elu", "Erf", "Exp", "Gelu",
-    "GlobalAveragePool", "LeakyRelu", "LogSoftmax", "MaxPool", "Mul", "Relu", "Sigmoid", "Softmax",
-    "Sqrt", "Sub", "Tanh",
+    "GlobalAveragePool", "LeakyRelu", "LogSoftmax", "MaxPool", "Mul", "ReduceMean", "ReduceSum", "Relu",
+    "Sigmoid", "Softmax", "Sqrt", "Sub", "Tanh",
 }  # fmt: skip
 # They move or describe numbers and compute none.
 _FREE = {

@@ -49,7 +49,7 @@ class TorchTrainer:
         self._autocast = plan.precision == "amp-bf16"
         self.module: Any = self.plain.train()
         self._parameters = list(self.plain.parameters())
-        self._optimiser = torch.optim.SGD(
+        self.optimiser = torch.optim.SGD(
             self._parameters,
             lr=self._rule.learning_rate,
             momentum=self._rule.momentum,
@@ -81,7 +81,7 @@ class TorchTrainer:
 
     def forward_backward(self, x: Any, y: Any) -> float:
         """Run autograd; returns the loss as a Python number, which waits for the device."""
-        self._optimiser.zero_grad()
+        self.optimiser.zero_grad()
         with self._precision():
             loss = self._loss(self.module(x), y)
         loss.backward()
@@ -113,9 +113,9 @@ class TorchTrainer:
 
     def update(self, learning_rate: float) -> None:
         """Apply torch.optim.SGD: dampening 0, no Nesterov, the same rule as in numpy."""
-        for group in self._optimiser.param_groups:
+        for group in self.optimiser.param_groups:
             group["lr"] = learning_rate
-        self._optimiser.step()
+        self.optimiser.step()
 
     def finish_step(self) -> None:
         """Wait for the GPU, when there is one."""

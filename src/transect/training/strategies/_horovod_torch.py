@@ -22,8 +22,8 @@ class TorchAdapter(Adapter):
                 "environment where nvcc of torch's CUDA version is found"
             )
         self._hvd, self._trainer = hvd, trainer
-        self._optimiser = trainer._optimiser = hvd.DistributedOptimizer(
-            trainer._optimiser,
+        self._optimiser = trainer.optimiser = hvd.DistributedOptimizer(
+            trainer.optimiser,
             named_parameters=trainer.plain.named_parameters(),
             op=hvd.Average if operation == "mean" else hvd.Sum,
         )

@@ -104,8 +104,8 @@ class Fsdp(Strategy):
             self._set_up(group)
         # An optimiser holds parameters, and the shards are new ones.
         owner._parameters = list(root.parameters())
-        old = owner._optimiser
-        owner._optimiser = type(old)(owner._parameters, **old.defaults)
+        old = owner.optimiser
+        owner.optimiser = type(old)(owner._parameters, **old.defaults)
         owner.weights = lambda: _whole(root)
 
     def _set_up(self, group: Any) -> None:
