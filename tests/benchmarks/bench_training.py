@@ -6,7 +6,8 @@ Builds the environments when the cache has none; one that cannot be built is rep
 
 `transect` is `transect.training.worker.train` with strategy `single`, clock calls and all.
 `plain` is what a person writes (`plain_loops`, `plain_graphs`, `plain_keras`); `unread` (torch)
-never reads the loss, `guide` (Keras) has no `train_on_batch`. All take the same batches in the same
+never reads the loss, `guide` (Keras) has no `train_on_batch`, `fed` (TensorFlow) takes its batches
+from numpy as our trainers do. All take the same batches in the same
 order from the same weights, on one thread; what is timed is the loop alone, with the test accuracy
 after every epoch. Models are built and compiled once: a first round, not timed, is where losses are
 compared; later rounds set the weights back. The contenders take turns in one process, in

@@ -10,8 +10,10 @@ from plain_loops import Build, Outcome, Run, Task, loop
 __all__ = ["BUILDERS"]
 
 
-def tensorflow_loop(task: Task) -> Run:
-    """One compiled function for a step, which takes its batch out of a tensor."""
+def tensorflow_loop(task: Task, fed: bool = False) -> Run:
+    """One compiled function for a step. `fed`: it is given the batch, as from a data set that is
+    too large to be a tensor; else it takes the batch out of one, which no trainer here does.
+    """
     import tensorflow as tf
 
     tf.config.threading.set_intra_op_parallelism_threads(1)
@@ -38,8 +40,7 @@ def tensorflow_loop(task: Task) -> Run:
         return tf.reshape(x, [-1, 128]) @ w3 + b3
 
     @tf.function  # type: ignore[untyped-decorator]
-    def train_step(indices: Any) -> Any:
-        x, y = tf.gather(x_train, indices), tf.gather(y_train, indices)
+    def train_step(x: Any, y: Any) -> Any:
         with tf.GradientTape() as tape:
             each = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=model(x))
             loss = tf.reduce_mean(each)
@@ -52,14 +53,26 @@ def tensorflow_loop(task: Task) -> Run:
         return loss
 
     @tf.function  # type: ignore[untyped-decorator]
+    def train_step_of(indices: Any) -> Any:
+        return train_step(tf.gather(x_train, indices), tf.gather(y_train, indices))
+
+    x_numpy, y_numpy = x_train.numpy(), y_train.numpy()
+
+    def step(indices: np.ndarray) -> float:
+        # As tensors, or else each new array of numbers would be a trace of its own.
+        if fed:
+            x, y = x_numpy[indices], y_numpy[indices]
+            return float(train_step(tf.constant(x), tf.constant(y)))
+        return float(train_step_of(tf.constant(indices)))
+
+    @tf.function  # type: ignore[untyped-decorator]
     def count() -> Any:
         return tf.reduce_sum(tf.cast(tf.argmax(model(x_test), 1) == y_test, tf.int32))
 
     def run() -> Outcome:
         for variable, array in zip(variables, first, strict=True):
             variable.assign(array)
-        # As a tensor, or else each new array of numbers would be a trace of its own.
-        return loop(lambda i: float(train_step(tf.constant(i))), lambda: int(count()), task)
+        return loop(step, lambda: int(count()), task)
 
     return run
 
@@ -108,6 +121,9 @@ def mxnet_loop(task: Task) -> Run:
 
 
 BUILDERS: dict[tuple[str, str], dict[str, Build]] = {
-    ("tensorflow", "digits-cnn"): {"plain": tensorflow_loop},
+    ("tensorflow", "digits-cnn"): {
+        "plain": tensorflow_loop,
+        "fed": lambda task: tensorflow_loop(task, fed=True),
+    },
     ("mxnet", "digits-cnn"): {"plain": mxnet_loop},
 }

@@ -80,7 +80,10 @@ def keras_own(trainer, x, y, rate):
     if getattr(trainer.model, "optimizer", None) is None:
         trainer.model.compile(trainer.optimiser, trainer.loss)
     trainer.optimiser.set_rate(rate)
-    return float(trainer.model.train_on_batch(*trainer.batch(x, y)))
+    loss = float(trainer.model.train_on_batch(*trainer.batch(x, y)))
+    if hasattr(trainer, "fetch"):
+        trainer.fetch()
+    return loss
 
 def run(trainer, step, sample):
     generator = np.random.default_rng(0)

@@ -12,16 +12,22 @@ __all__ = ["JaxTrainer"]
 
 
 class JaxTrainer(KerasTrainer):
-    """Jitted functions of the state; it lies in Keras' variables between them."""
+    """Jitted functions of the state: the values of the trained, the other and the optimiser's
+    variables. Keras' variables themselves are stale until `_store`: to set them in every step took
+    a tenth of a small one.
+    """
+
+    _state: tuple[Any, ...] = ()
 
     def _prepare(self) -> None:
         import jax
 
         numpy, model, optimiser = jax.numpy, self.model, self.optimiser
         shapes, ends = self._shapes, np.cumsum(self._sizes)[:-1]
-        self._tensor = numpy.array
+        # A jitted function takes numpy's arrays faster than they are made into its own before.
+        self._tensor = lambda array: array
+        self._array = numpy.array
         self.flat_gradient = numpy.zeros(sum(self._sizes), self.dtype)
-        self._trained, self._others = model.trainable_variables, model.non_trainable_variables
 
         def value(trained: Any, others: Any, x: Any, y: Any) -> tuple[Any, Any]:
             outputs, others = model.stateless_call(trained, others, x, training=True)
@@ -49,21 +55,45 @@ class JaxTrainer(KerasTrainer):
         self._update = jax.jit(apply, donate_argnums=(0, 1))
         self._step = jax.jit(step, donate_argnums=(0, 1, 2))
         self._predict = jax.jit(lambda *given: model.stateless_call(*given, training=False)[0])
+        self.fetch()
 
-    @staticmethod
-    def _values(variables: list[Any]) -> list[Any]:
-        return [variable.value for variable in variables]
+    def _held(self) -> tuple[list[Any], ...]:
+        model = self.model
+        return model.trainable_variables, model.non_trainable_variables, self.optimiser.variables
 
-    @staticmethod
-    def _assign(variables: list[Any], values: list[Any]) -> None:
-        for variable, value in zip(variables, values, strict=True):
-            variable.assign(value)
+    def fetch(self) -> None:
+        """Take the state out of Keras' variables, where Keras' own loops leave it."""
+        self._state = tuple([one.value for one in variables] for variables in self._held())
+
+    def _store(self) -> None:
+        for variables, values in zip(self._held(), self._state, strict=True):
+            for variable, value in zip(variables, values, strict=True):
+                variable.assign(value)
+
+    def load(self, weights: dict[str, np.ndarray]) -> None:
+        """Round the given weights to this trainer's precision; momenta stay."""
+        if not self._state:
+            return super().load(weights)
+        self._store()
+        super().load(weights)
+        self.fetch()
+
+    def weights(self) -> dict[str, np.ndarray]:
+        """Return copies in the neutral layout."""
+        self._store()
+        return super().weights()
+
+    def _set_rate(self, learning_rate: float) -> None:
+        if learning_rate != self.optimiser.rate_now:
+            self._store()
+            super()._set_rate(learning_rate)
+            self.fetch()
 
     def forward_backward(self, x: Any, y: Any) -> float:
         """Compute the mean loss and the flat gradient."""
-        trained, others = self._values(self._trained), self._values(self._others)
+        trained, others, moving = self._state
         loss, others, self.flat_gradient = self._backward(trained, others, x, y)
-        self._assign(self._others, others)
+        self._state = (trained, others, moving)
         return float(loss)
 
     def gradient(self) -> np.ndarray:
@@ -73,24 +103,23 @@ class JaxTrainer(KerasTrainer):
 
     def set_gradient(self, flat: np.ndarray) -> None:
         """Make an array."""
-        self.flat_gradient = self._tensor(flat)
+        self.flat_gradient = self._array(flat)
 
     def _apply(self) -> None:
-        trained, state = self._values(self._trained), self._values(self.optimiser.variables)
-        trained, state = self._update(trained, state, self.flat_gradient)
-        self._assign(self._trained, trained)
-        self._assign(self.optimiser.variables, state)
+        trained, others, moving = self._state
+        trained, moving = self._update(trained, moving, self.flat_gradient)
+        self._state = (trained, others, moving)
 
     def _whole_step(self, x: Any, y: Any) -> float:
-        held = (self._trained, self._others, self.optimiser.variables)
-        loss, *new = self._step(*map(self._values, held), x, y)
-        for variables, values in zip(held, new, strict=True):
-            self._assign(variables, values)
+        loss, *state = self._step(*(self._state), x, y)
+        self._state = tuple(state)
         return float(loss)
 
     def finish_step(self) -> None:
         """Wait for the update: jax returns before it has computed."""
-        self._trained[-1].value.block_until_ready()
+        trained, _, _ = self._state
+        trained[-1].block_until_ready()
 
     def _outputs(self, x: Any) -> np.ndarray:
-        return np.asarray(self._predict(self._values(self._trained), self._values(self._others), x))
+        trained, others, _ = self._state
+        return np.asarray(self._predict(trained, others, x))

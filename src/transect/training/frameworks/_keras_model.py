@@ -198,7 +198,7 @@ def make_optimiser(keras: Any, learning_rate: float, momentum: float, weight_dec
     class CoupledSGD(sgd):  # type: ignore[misc]
         """Keras' own `weight_decay` is decoupled: it does not go through the momentum."""
 
-        _rate_now = learning_rate
+        rate_now = learning_rate
 
         def apply(self, grads: Any, trainable_variables: Any = None) -> Any:
             """Keras 3: all gradients at once."""
@@ -209,12 +209,12 @@ def make_optimiser(keras: Any, learning_rate: float, momentum: float, weight_dec
 
         def set_rate(self, rate: float) -> None:
             """Take this rate from the next update on; to be called outside of compiled code."""
-            old = self._rate_now
+            old = self.rate_now
             if rate != old:
                 for buffer in self.momentums:
                     buffer.assign(buffer * (rate / old))
                 self.learning_rate = rate
-                self._rate_now = rate
+                self.rate_now = rate
 
     class CoupledSGD2(CoupledSGD):
         """The same in Keras 2, which has no `apply`."""

@@ -34,7 +34,7 @@ class KerasTrainer(ABC):
     """
 
     data_format = "channels_last"
-    # Makes a tensor that does not share the array's memory.
+    # Makes of an array what the functions take.
     _tensor: Callable[[np.ndarray], Any]
 
     def __init__(self, plan: ModelPlan, keras: Any) -> None:
@@ -86,15 +86,18 @@ class KerasTrainer(ABC):
 
     def update(self, learning_rate: float) -> None:
         """Apply keras.optimizers.SGD."""
-        self.optimiser.set_rate(float(learning_rate))
+        self._set_rate(float(learning_rate))
         self._apply()
+
+    def _set_rate(self, learning_rate: float) -> None:
+        self.optimiser.set_rate(learning_rate)
 
     @abstractmethod
     def _apply(self) -> None: ...
 
     def step(self, x: Any, y: Any, learning_rate: float) -> float:
         """Do forward, backward and update at once."""
-        self.optimiser.set_rate(float(learning_rate))
+        self._set_rate(float(learning_rate))
         return self._whole_step(x, y)
 
     @abstractmethod

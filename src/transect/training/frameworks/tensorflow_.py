@@ -107,9 +107,9 @@ class TensorflowTrainer:
 
     def batch(self, x: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
         """Bring channels last, round, and copy to the device."""
-        convert = self.tf.convert_to_tensor
+        constant = self.tf.constant
         with self._on_device():
-            return convert(samples_last(x.astype(self.dtype, copy=False))), convert(y)
+            return constant(samples_last(x.astype(self.dtype, copy=False))), constant(y)
 
     def forward_backward(self, x: Any, y: Any) -> float:
         """Run the compiled gradient; the loss as a Python number waits for the device."""
