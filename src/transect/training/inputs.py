@@ -42,9 +42,9 @@ class Batches(Protocol):
 
 
 def load_arrays(folder: Path, dtype: Any = np.float64) -> dict[str, Any]:
-    """Return `x_train`, `y_train`, `x_test`, `y_test` as the data stage wrote them.
+    """Return `x_train`, `y_train`, `x_test`, `y_test` of the data stage; samples are of `dtype`.
 
-    Images stay on disk as bytes: indexing them gives normalised arrays of `dtype`.
+    They are rounded here, once. Images stay on disk as bytes: indexing them gives normalised arrays.
     """
     with np.load(folder / "data.npz") as file:
         data: dict[str, Any] = {name: file[name] for name in file.files}
@@ -53,6 +53,9 @@ def load_arrays(folder: Path, dtype: Any = np.float64) -> dict[str, Any]:
         for part in ("x_train", "x_test"):
             stored = np.load(folder / f"{part}.npy", mmap_mode="r")
             data[part] = Images(stored, mean, deviation, dtype)
+        return data
+    for part in ("x_train", "x_test"):
+        data[part] = data[part].astype(dtype, copy=False)
     return data
 
 
