@@ -36,7 +36,7 @@ import plain_loops
 from plain_loops import Outcome, Run, Task
 
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
-from transect.training.inputs import StoredBatches, load_start
+from transect.training.inputs import StoredBatches, load_data, load_weights
 from transect.training.schedule import learning_rates
 from transect.training.strategies import STRATEGIES
 from transect.training.worker import train
@@ -78,7 +78,7 @@ def under_transect(framework: str, folder: Path, epochs: int, workload: str) -> 
     """Return the worker's own loop, and what it trains."""
     chosen = WORKLOADS.get(workload)
     rule = chosen.defaults.model_copy(update={"epochs": epochs})
-    data, weights = load_start(folder, 0, np.float32)
+    data, weights = load_data(folder, 0, np.float32), load_weights(folder, 0)
     plan = ModelPlan(
         layers=chosen.layers, sample=chosen.sample, parameters=rule, weights=weights,
         batch=rule.batch, precision="fp32", device="cpu", threads=1,

@@ -113,6 +113,44 @@ def test_ranks_share_exactly_the_single_rank_batch(base_python):
     assert run.returncode == 0, run.stderr
 
 
+CLOCK = """
+import json, os, sys, time
+from pathlib import Path
+from transect.training import prepare, worker
+from transect.training.frameworks.numpy_ import NumpyFramework
+from transect.training.strategies.single import Single
+
+def slowly(function):
+    def wrapped(*given):
+        time.sleep(0.6)
+        return function(*given)
+    return wrapped
+
+# Some frameworks are loaded when ranks meet, others when the model is made.
+Single.join, NumpyFramework.trainer = slowly(Single.join), slowly(NumpyFramework.trainer)
+out = Path(sys.argv[1])
+rule = dict(batch=10, epochs=1, learning_rate=0.1, quality_target=0.5)
+cell = dict(stage="train", workload="iris-mlp-ce", framework="numpy", strategy="single", batch=10)
+data = dict(workload="iris-mlp-ce", seed=1, repeats=1, parameters=rule | dict(test_fraction=0.25, dataset_options={}))
+(out / "data.json").write_text(json.dumps(data))
+(out / "cell.json").write_text(json.dumps(dict(cell=cell, parameters=rule)))
+assert prepare.main(["--spec", str(out / "data.json"), "--out", str(out / "data")]) in (0, None)
+os.environ["TRANSECT_STARTED_AT"] = str(time.time())
+spec = ["--spec", str(out / "cell.json"), "--data", str(out / "data"), "--out", str(out)]
+sys.exit(worker.main(spec))
+"""
+
+
+def test_neither_way_to_load_a_framework_counts_in_time_to_quality(base_python, tmp_path):
+    env = {"PYTHONPATH": str(ROOT / "src")}
+    command = [base_python, "-c", CLOCK, str(tmp_path)]
+    run = subprocess.run(command, env=env, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    facts = json.loads((tmp_path / "rank-000.json").read_text())
+    assert facts["startup_s"] > 1.2
+    assert facts["data_to_start_s"] < 0.6
+
+
 @pytest.mark.parametrize(
     ("right", "total", "low", "high"),
     # E. B. Wilson's formula evaluated by hand for 0, half and all of the samples.

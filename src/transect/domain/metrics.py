@@ -94,7 +94,7 @@ for _row in (
         "s",
         _LOWER,
         _TIME,
-        "data touched to the target reached, evaluations included",
+        "data touched to the target reached; evaluations count, loading libraries and making the model do not",
     ),
     ("steps_to_quality", "1", _LOWER, _TIME, "steps until the target was reached"),
     ("final_loss", "1", _LOWER, _TIME, "training loss of the last step's global batch"),

@@ -15,7 +15,7 @@ from transect.training.strategies import Place
 
 __all__ = [
     "SYNTHETIC_BATCHES", "Batches", "FileBatches", "StoredBatches", "SyntheticBatches",
-    "batch_indices", "load_arrays", "load_start",
+    "batch_indices", "load_arrays", "load_data", "load_weights",
 ]  # fmt: skip
 
 # How many different batches the synthetic twin goes round.
@@ -59,15 +59,16 @@ def load_arrays(folder: Path, dtype: Any = np.float64) -> dict[str, Any]:
     return data
 
 
-def load_start(
-    folder: Path, repeat: int, dtype: Any = np.float64
-) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return the arrays with the repeat's batch order as `order`, and the initial weights."""
-    data = load_arrays(folder, dtype)
+def load_weights(folder: Path, repeat: int) -> dict[str, np.ndarray]:
+    """Return the repeat's initial weights."""
     with np.load(folder / f"start-{repeat}.npz") as file:
-        data["order"] = file["order"]
-        weights = {name: file[name] for name in file.files if name != "order"}
-    return data, weights
+        return {name: file[name] for name in file.files if name != "order"}
+
+
+def load_data(folder: Path, repeat: int, dtype: Any = np.float64) -> dict[str, Any]:
+    """Return `load_arrays` with the repeat's batch order as `order`."""
+    with np.load(folder / f"start-{repeat}.npz") as file:
+        return load_arrays(folder, dtype) | {"order": file["order"]}
 
 
 def batch_indices(order: np.ndarray, batch: int, place: Place) -> Iterator[list[np.ndarray]]:

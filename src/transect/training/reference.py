@@ -38,7 +38,7 @@ from transect.domain.cell import Cell
 from transect.domain.files import write_atomic
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
 from transect.training.frameworks.numpy_ import NumpyTrainer
-from transect.training.inputs import load_start
+from transect.training.inputs import load_data, load_weights
 from transect.training.layers import Conv2d, Layer, Linear, walk
 from transect.training.schedule import learning_rates
 from transect.training.strategies import Place
@@ -184,7 +184,7 @@ def _problem(spec: dict[str, Any], folder: Path) -> Problem:
     assert cell.workload and cell.batch
     workload = WORKLOADS.get(cell.workload)
     parameters = Parameters.model_validate(spec["parameters"])
-    data, weights = load_start(folder, cell.repeat)
+    data, weights = load_data(folder, cell.repeat), load_weights(folder, cell.repeat)
     plan = ModelPlan(
         layers=workload.layers,
         sample=workload.sample,
