@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from transect.analysis.comparisons import Sureness, Verdict, compare
+from transect.analysis.comparisons import Sureness, Verdict, compare, compare_paired
 from transect.analysis.statistics import (
     NoiseFloor,
     Spread,
@@ -15,6 +15,7 @@ from transect.analysis.statistics import (
     harmonic_mean,
     mann_whitney_p,
     noise_floor,
+    paired_noise_floor,
     quantile,
     rank_interval,
     summarise,
@@ -151,3 +152,61 @@ def test_zero_times_do_not_divide_by_zero() -> None:
     found = compare([0.0, 0.0], [1.0, 1.1], floor=FLOOR)
     assert found is not None
     assert math.isinf(found.factor)
+
+
+def test_what_a_seed_does_to_all_groups_is_no_noise() -> None:
+    # Seed 1 takes a third longer in every group; 1 % is left.
+    groups = [{0: 1.0, 1: 1.33}, {0: 2.0, 1: 2.66}, {0: 3.0, 1: 3.99 * 1.01}, {0: 5.0}]
+    plain = noise_floor([list(group.values()) for group in groups])
+    floor = paired_noise_floor(groups)
+    assert plain is not None and floor is not None
+    assert plain.relative == pytest.approx(0.3433)
+    # One of three values, widened by sqrt(3 / 2) for the middle that was taken out.
+    assert floor.relative == pytest.approx(1.01 ** math.sqrt(1.5) - 1)
+    assert (floor.pairs, floor.groups) == (3, 3)
+
+
+def test_two_groups_do_not_tell_a_seed_from_noise() -> None:
+    floor = paired_noise_floor([{0: 1.0, 1: 1.2}, {0: 2.0, 1: 2.4}])
+    assert floor is not None
+    assert floor.relative == pytest.approx(0.2)
+    assert paired_noise_floor([{0: 1.0}, {1: 2.0}]) is None
+
+
+def test_seeds_that_overlap_are_told_apart_in_pairs() -> None:
+    fast, slow = {0: 1.0, 1: 1.4, 2: 1.2}, {0: 1.2, 1: 1.7, 2: 1.5, 3: 9.0}
+    found = compare(list(fast.values()), list(slow.values())[:3], floor=FLOOR)
+    assert found is not None and found.verdict is Verdict.SAME
+    paired = compare_paired(fast, slow, floor=FLOOR)
+    assert paired is not None
+    assert (paired.verdict, paired.sureness) == (Verdict.BETTER, Sureness.TENTATIVE)
+    assert paired.factor == pytest.approx(1.7 / 1.4)
+    assert paired.b.count == 3, "only what both have"
+    back = compare_paired(slow, fast, floor=FLOOR)
+    assert back is not None and back.verdict is Verdict.WORSE
+    higher = compare_paired(fast, slow, floor=FLOOR, direction=Direction.HIGHER)
+    assert higher is not None and higher.verdict is Verdict.WORSE
+
+
+@pytest.mark.parametrize(
+    ("slow", "reason"),
+    [
+        ({0: 1.2, 1: 1.1, 2: 1.3}, "from seed to seed"),
+        ({0: 1.02, 1: 1.41, 2: 1.23}, "noise floor"),
+        ({0: 1.08}, "less than twice the noise floor"),
+    ],
+)
+def test_pairs_that_do_not_agree_or_lie_in_the_noise_decide_nothing(slow, reason) -> None:
+    found = compare_paired({0: 1.0, 1: 1.4, 2: 1.2}, slow, floor=FLOOR)
+    assert found is not None
+    assert (found.verdict, found.sureness) == (Verdict.SAME, Sureness.OPEN)
+    assert reason in found.reason
+
+
+def test_six_seeds_that_agree_are_firm_and_none_in_common_is_no_comparison() -> None:
+    fast = {n: 1.0 + n for n in range(6)}
+    found = compare_paired(fast, {n: 1.2 * v for n, v in fast.items()}, floor=FLOOR)
+    assert found is not None
+    assert found.sureness is Sureness.FIRM
+    assert found.p == pytest.approx(2 / 64)
+    assert compare_paired({0: 1.0}, {1: 2.0}) is None

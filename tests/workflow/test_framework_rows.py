@@ -6,21 +6,11 @@ import json
 
 import pytest
 
-pytestmark = pytest.mark.study
+from framework_rows import ROWS, SINGLE
 
-SINGLE = (
-    "numpy", "torch", "tensorflow", "keras-tensorflow", "keras-torch", "keras-jax", "keras-2",
-    "mxnet",
-)  # fmt: skip
-ROWS = [
-    *((name, strategy) for name in SINGLE for strategy in ("mpi-allreduce", "mpi-sendrecv")),
-    *(("torch", name) for name in ("ddp-gloo", "fsdp", "horovod-gloo", "horovod-mpi")),
-    *(("tensorflow", name) for name in ("multiworker-ring", "horovod-gloo", "horovod-mpi")),
-    ("keras-torch", "ddp-gloo"),
-    ("keras-jax", "jax-data-parallel"),
-    *(("keras-2", name) for name in ("horovod-gloo", "horovod-mpi")),
-    *(("mxnet", name) for name in ("kvstore-dist-sync", "horovod-gloo", "horovod-mpi")),
-]
+# The first run compiles Horovod three times.
+pytestmark = [pytest.mark.study, pytest.mark.timeout(3600)]
+
 # What no wheel of this machine can do, with the reason that the record has to give.
 SKIPPED = {
     ("torch", "ddp-nccl"): "nccl works between GPUs",

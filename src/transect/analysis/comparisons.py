@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import statistics
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -17,7 +18,7 @@ from transect.analysis.statistics import (
 )
 from transect.domain.metrics import Direction
 
-__all__ = ["Comparison", "Sureness", "Verdict", "compare"]
+__all__ = ["Comparison", "Sureness", "Verdict", "compare", "compare_paired"]
 
 
 class Verdict(StrEnum):
@@ -94,6 +95,45 @@ def compare(
     )  # fmt: skip
 
 
+def compare_paired(
+    a: Mapping[int, float],
+    b: Mapping[int, float],
+    *,
+    direction: Direction = Direction.LOWER,
+    floor: NoiseFloor | None = None,
+) -> Comparison | None:
+    """Compare two groups over the repeats that both have. None when they share none.
+
+    What a repeat's seed does to both sides drops out of their ratios. A difference counts only if
+    the median ratio exceeds the floor (of `paired_noise_floor`) and every ratio is on one side of 1.
+    One common repeat needs twice the floor. `p` is that of the sign test, for six or more.
+    """
+    common = sorted(a.keys() & b.keys())
+    left, right = (summarise([side[repeat] for repeat in common]) for side in (a, b))
+    if left is None or right is None or min(left.low, right.low) <= 0:
+        return None
+    ratios = [b[repeat] / a[repeat] for repeat in common]
+    middle = statistics.median(ratios)
+    factor = max(middle, 1 / middle)
+    above, below = sum(one > 1 for one in ratios), sum(one < 1 for one in ratios)
+    many = len(common) >= MIN_INTERVAL_VALUES
+    p = min(1.0, 2.0 ** (1 - len(common))) if many and len(common) in (above, below) else None
+    reason = _within(factor - 1, floor, len(common) == 1)
+    if not reason and len(common) not in (above, below):
+        reason = "which of the two is better changes from seed to seed"
+    verdict, sureness = Verdict.SAME, Sureness.OPEN
+    if not reason:
+        a_wins = (middle > 1) == (direction is Direction.LOWER)
+        verdict = Verdict.BETTER if a_wins else Verdict.WORSE
+        sureness = Sureness.FIRM if many and floor is not None else Sureness.TENTATIVE
+        seeds = "one run a side" if len(common) == 1 else f"so in each of {len(common)} seeds"
+        reason = f"{seeds}; {_above(floor)}"
+    return Comparison(
+        a=left, b=right, verdict=verdict, sureness=sureness,
+        factor=factor, delta=(below - above) / len(common), p=p, reason=reason,
+    )  # fmt: skip
+
+
 def _factor(x: float, y: float) -> float:
     low, high = sorted((x, y))
     if low <= 0:
@@ -105,25 +145,37 @@ def _objection(
     left: Summary, right: Summary, factor: float, p: float | None, floor: NoiseFloor | None
 ) -> str:
     """Return why the two are not to be called different, or nothing."""
-    difference = factor - 1
-    if floor is not None and difference <= floor.relative:
-        return (
-            f"they differ by {_percent(difference)}, within the noise floor of "
-            f"{_percent(floor.relative)} ({floor.pairs} A/A pairs)"
-        )
-    if left.count == 1 or right.count == 1:
-        if floor is None:
-            return "one run a side and no noise floor: the spread is unknown"
-        if difference <= 2 * floor.relative:
-            return (
-                f"one run a side, {_percent(difference)} apart, less than twice the noise floor of "
-                f"{_percent(floor.relative)}"
-            )
+    alone = left.count == 1 or right.count == 1
+    if within := _within(factor - 1, floor, alone):
+        return within
     if left.low <= right.high and right.low <= left.high:
         return f"their {_ends(left, right)} overlap"
     if p is not None and p >= 0.05:
         return f"Mann-Whitney p = {p:.2g}"
     return ""
+
+
+def _within(difference: float, floor: NoiseFloor | None, alone: bool) -> str:
+    """Return why a difference may be noise, or nothing. `alone`: a side has one run."""
+    if floor is not None and difference <= floor.relative:
+        return (
+            f"they differ by {_percent(difference)}, within the noise floor of "
+            f"{_percent(floor.relative)} ({floor.pairs} A/A pairs)"
+        )
+    if alone and floor is None:
+        return "one run a side and no noise floor: the spread is unknown"
+    if alone and floor is not None and difference <= 2 * floor.relative:
+        return (
+            f"one run a side, {_percent(difference)} apart, less than twice the noise floor of "
+            f"{_percent(floor.relative)}"
+        )
+    return ""
+
+
+def _above(floor: NoiseFloor | None) -> str:
+    if floor is None:
+        return "no noise floor known"
+    return f"above the noise floor of {_percent(floor.relative)}"
 
 
 def _percent(share: float) -> str:
@@ -138,11 +190,7 @@ def _ends(left: Summary, right: Summary) -> str:
 def _support(
     left: Summary, right: Summary, p: float | None, delta: float, floor: NoiseFloor | None
 ) -> str:
-    above = (
-        f"above the noise floor of {_percent(floor.relative)}"
-        if floor is not None
-        else "no noise floor known"
-    )
+    above = _above(floor)
     if p is not None:
         return (
             f"95 % intervals do not overlap, Mann-Whitney p = {p:.2g}, "

@@ -7,7 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from transect.analysis.kinds import Kind, kind_of
-from transect.analysis.statistics import NoiseFloor, Summary, noise_floor, summarise
+from transect.analysis.statistics import (
+    NoiseFloor,
+    Summary,
+    noise_floor,
+    paired_noise_floor,
+    summarise,
+)
 from transect.domain.cell import Cell
 from transect.domain.record import Cause, Record, Status
 
@@ -67,6 +73,11 @@ class Group:
         """Return the metric's value of every usable repeat that has one, in repeat order."""
         found = (record.value(name, label) for record in self.ok)
         return [value for value in found if value is not None]
+
+    def by_repeat(self, name: str) -> dict[int, float]:
+        """Return the metric's value by repeat: a repeat has one seed in all groups."""
+        found = ((record.cell.repeat, record.value(name)) for record in self.ok)
+        return {repeat: value for repeat, value in found if value is not None}
 
     def summary(self, name: str, label: str | None = None) -> Summary | None:
         """Summarise a metric over the usable repeats. None when no repeat has it."""
@@ -174,6 +185,14 @@ class Floors:
             )
             self._cache[key] = next((floor for floor in floors if floor is not None), None)
         return self._cache[key]
+
+    def paired(self, stage: str, workload: str | None, name: str, kind: Kind) -> NoiseFloor | None:
+        """Return the floor for `compare_paired`: without what is due to a repeat's seed."""
+        floors = (
+            paired_noise_floor(group.by_repeat(name) for group in some)
+            for some in self._tries(stage, workload, kind)
+        )
+        return next((floor for floor in floors if floor is not None), None)
 
     def _tries(self, stage: str, workload: str | None, kind: Kind | None) -> Iterator[list[Group]]:
         """Yield sets of groups to take the floor from, the closest first."""

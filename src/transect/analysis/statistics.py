@@ -10,7 +10,8 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -26,6 +27,7 @@ __all__ = [
     "harmonic_mean",
     "mann_whitney_p",
     "noise_floor",
+    "paired_noise_floor",
     "quantile",
     "rank_interval",
     "summarise",
@@ -226,3 +228,31 @@ def noise_floor(groups: Iterable[Sequence[float]], share: float = 0.95) -> Noise
     if not ratios:
         return None
     return NoiseFloor(relative=math.expm1(quantile(ratios, share)), pairs=len(ratios), groups=used)
+
+
+def paired_noise_floor(
+    groups: Iterable[Mapping[int, float]], share: float = 0.95
+) -> NoiseFloor | None:
+    """Noise of a metric whose repeats differ by design: values by repeat, one mapping per group.
+
+    Repeat i has the same start in every group, so what two repeats differ by in all groups is no
+    noise: their log ratio is taken less its median over the groups. A pair of repeats that fewer
+    than three groups have is left as it is. Returns None when no group holds two values.
+    """
+    ratios: dict[tuple[int, int], list[float]] = defaultdict(list)
+    used = 0
+    for group in groups:
+        positive = {n: v for n, v in sorted(group.items()) if v > 0 and math.isfinite(v)}
+        used += len(positive) > 1
+        for (i, x), (j, y) in itertools.combinations(positive.items(), 2):
+            ratios[i, j].append(math.log(x / y))
+    found: list[float] = []
+    for some in ratios.values():
+        many = len(some) > 2
+        middle = statistics.median(some) if many else 0.0
+        # Taking the middle out of n values makes them look closer than they are.
+        widen = math.sqrt(len(some) / (len(some) - 1)) if many else 1.0
+        found += [widen * abs(one - middle) for one in some]
+    if not found:
+        return None
+    return NoiseFloor(relative=math.expm1(quantile(found, share)), pairs=len(found), groups=used)

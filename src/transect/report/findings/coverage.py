@@ -61,7 +61,7 @@ def _noise(context: Context) -> list[Finding]:
     parts = []
     for stage, name, what in (
         ("train", "samples_per_second", "training speed"),
-        ("train", "time_to_quality", "time to quality"),
+        ("train", "time_to_quality", "time to quality (seeds differ; compared seed by seed)"),
         ("infer", "latency", "latency"),
     ):
         floor = context.floors.get(stage, None, name)

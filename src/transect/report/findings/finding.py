@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from transect.analysis.comparisons import Comparison, Sureness, Verdict, compare
+from transect.analysis.comparisons import (
+    Comparison,
+    Sureness,
+    Verdict,
+    compare,
+    compare_paired,
+)
 from transect.analysis.groups import Group
 from transect.analysis.statistics import NoiseFloor
 from transect.domain.metrics import Direction, metric
@@ -36,25 +43,42 @@ class Race:
     comparison: Comparison | None
 
 
-def race(groups: Sequence[Group], name: str, floor: NoiseFloor | None) -> Race | None:
+def race(
+    groups: Sequence[Group], name: str, floor: NoiseFloor | None, *, paired: bool = False
+) -> Race | None:
     """Rank by median; nothing wins over a group that it cannot be told apart from.
+
+    `paired`: by the repeats that all groups have, and compared seed by seed; the floor is then
+    that of `Floors.paired`. Groups without a common repeat are compared as they are, without it.
 
     `runner_up` is the nearest group that is really worse, or the nearest tied one.
     None when no group has the metric.
     """
     direction = metric(name).direction
     sign = -1 if direction is Direction.HIGHER else 1
-    ranked = sorted(
-        (group for group in groups if group.values(name)),
-        key=lambda group: (sign * _median(group, name), group.cell.id),
-    )
+    having = [group for group in groups if group.values(name)]
+    common = set.intersection(*(set(g.by_repeat(name)) for g in having)) if having else set()
+    if paired and not common:
+        # Their seeds differ, and the floor knows nothing of that.
+        paired, floor = False, None
+
+    def middle(group: Group) -> float:
+        if paired:
+            return statistics.median(v for n, v in group.by_repeat(name).items() if n in common)
+        return _median(group, name)
+
+    ranked = sorted(having, key=lambda group: (sign * middle(group), group.cell.id))
     if not ranked:
         return None
     best, rest = ranked[0], ranked[1:]
-    found = [
-        (other, compare(best.values(name), other.values(name), direction=direction, floor=floor))
-        for other in rest
-    ]
+
+    def against(other: Group) -> Comparison | None:
+        if paired:
+            mine, theirs = best.by_repeat(name), other.by_repeat(name)
+            return compare_paired(mine, theirs, direction=direction, floor=floor)
+        return compare(best.values(name), other.values(name), direction=direction, floor=floor)
+
+    found = [(other, against(other)) for other in rest]
     tied = tuple(g for g, c in found if c is not None and c.verdict is not Verdict.BETTER)
     nearest = [pair for pair in found if pair[0] in tied] or found
     runner_up, comparison = nearest[0] if nearest else (None, None)

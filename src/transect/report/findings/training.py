@@ -67,8 +67,9 @@ def _fastest(context: Context, workload: str, groups: list[Group], kind: Kind) -
     target = quality_target(groups)
     running = [g for g in groups if g.ok and not g.wrong]
     able = [g for g in running if _able(g)]
-    floor = context.floors.get("train", workload, TIME, kind)
-    result = race(able, TIME, floor)
+    # All trainers of a kind have the same starts: a seed that takes more epochs does so for all.
+    floor = context.floors.paired("train", workload, TIME, kind)
+    result = race(able, TIME, floor, paired=True)
     left_out = _left_out(groups, running, every)
     about = f"{workload}: with {kind.words}," if kind.words else f"{workload}:"
     if result is None:

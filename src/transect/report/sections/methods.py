@@ -20,8 +20,12 @@ _RULES = (
     ("Sureness", "Firm: more than five values a side, or a fact about every record. Tentative: "
      "seen in every run, in too few runs for an interval. Open: the data cannot decide."),
     ("Averages", "Times arithmetically, rates harmonically, ratios never."),
-    ("Time to quality", "From the first touch of the data to the target, evaluations included. A "
-     "cell that misses the target in one repeat is not ranked."),
+    ("Time to quality", "From the first touch of the data to the target, evaluations included; "
+     "libraries are loaded and the model is made before. A cell that misses the target in one "
+     "repeat is not ranked. A start that takes more epochs does so for all trainers: cells are "
+     "compared repeat by repeat, over those that they share, and a difference is one when all "
+     "repeats agree on its side and their median lies above the noise floor, which is what is left "
+     "of the ratios between repeats when their median over all cells is taken out."),
     ("Step time", "The slowest rank's time, after the warm-up steps."),
     ("Bound", "Roofline: the larger of operations over the peak rate and bytes over the memory "
      "bandwidth, both measured here with as many threads as the ranks of a node use together. "

@@ -1,0 +1,24 @@
+"""Every framework with every way to distribute it that runs without a GPU."""
+
+from __future__ import annotations
+
+__all__ = ["ENVIRONMENTS", "ROWS", "SINGLE"]
+
+SINGLE = (
+    "numpy", "torch", "tensorflow", "keras-tensorflow", "keras-torch", "keras-jax", "keras-2",
+    "mxnet",
+)  # fmt: skip
+ROWS = [
+    *((name, strategy) for name in SINGLE for strategy in ("mpi-allreduce", "mpi-sendrecv")),
+    *(("torch", name) for name in ("ddp-gloo", "fsdp", "horovod-gloo", "horovod-mpi")),
+    *(("tensorflow", name) for name in ("multiworker-ring", "horovod-gloo", "horovod-mpi")),
+    ("keras-torch", "ddp-gloo"),
+    ("keras-jax", "jax-data-parallel"),
+    *(("keras-2", name) for name in ("horovod-gloo", "horovod-mpi")),
+    *(("mxnet", name) for name in ("kvstore-dist-sync", "horovod-gloo", "horovod-mpi")),
+]
+# What they run in.
+ENVIRONMENTS = (
+    "torch", "tensorflow", "keras-jax", "mxnet",
+    "horovod-torch", "horovod-tensorflow", "horovod-mxnet",
+)  # fmt: skip
