@@ -42,4 +42,4 @@ def test_ranks_on_two_nodes_follow_the_reference(records, row):
     found = {one["name"]: one["value"] for one in record["metrics"]}
     assert found["equality_ratio"] <= 1
     assert found["weights_equality_ratio"] <= 1
-    assert len(record["guard_before"]) == 2, "one look at each node"
+    assert len(record["provenance"]["guard_before"]) == 2, "one look at each node"
