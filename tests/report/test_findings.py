@@ -167,3 +167,27 @@ def test_a_runtime_with_other_outputs_never_serves_best() -> None:
 def test_a_clean_study_reports_no_failures_and_an_empty_one_says_so() -> None:
     assert "coverage" not in findings(*runs("torch", [1.0, 1.1]))
     assert "no record yet" in findings()["coverage"].text
+
+
+def test_a_start_that_takes_all_longer_hides_no_winner() -> None:
+    # The third start takes twice the epochs for everybody, so that the ranges overlap.
+    rivals = [runs(name, [t, 1.01 * t, 2 * t]) for name, t in (("a", 5), ("b", 6), ("c", 7))]
+    found = findings(
+        *runs("torch", [1.0, 1.01, 2.02]), *runs("numpy", [1.5, 1.52, 3.0]),
+        *(record for some in rivals for record in some),
+    )  # fmt: skip
+    assert (
+        "torch · single · 1 rank reaches accuracy 0.9 soonest, in 1.01 s" in found["fastest"].text
+    )
+    assert "in each of 3 seeds" in found["fastest"].evidence
+
+
+def test_cells_are_ranked_by_the_starts_that_all_ran() -> None:
+    # The two later starts of torch take longer; numpy ran only the first.
+    rivals = [runs(name, [t, 2 * t, 2 * t]) for name, t in (("a", 5.0), ("b", 6.0), ("c", 7.0))]
+    found = findings(
+        *runs("torch", [1.0, 2.0, 2.0]), *runs("numpy", [1.5]),
+        *(record for some in rivals for record in some),
+    )  # fmt: skip
+    assert "torch · single · 1 rank reaches accuracy 0.9 soonest, in 1 s" in found["fastest"].text
+    assert "median of 1 run, the starts that all cells ran" in found["fastest"].evidence

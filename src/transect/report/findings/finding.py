@@ -35,9 +35,13 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Race:
-    """Groups ranked by one metric. `tied` holds those not distinguishable from the best."""
+    """Groups ranked by one metric. `tied` holds those not distinguishable from the best.
+
+    `values` are those of the best that it was ranked by.
+    """
 
     best: Group
+    values: tuple[float, ...]
     tied: tuple[Group, ...]
     runner_up: Group | None
     comparison: Comparison | None
@@ -62,12 +66,15 @@ def race(
         # Their seeds differ, and the floor knows nothing of that.
         paired, floor = False, None
 
-    def middle(group: Group) -> float:
+    def values(group: Group) -> list[float]:
         if paired:
-            return statistics.median(v for n, v in group.by_repeat(name).items() if n in common)
-        return _median(group, name)
+            return [value for n, value in group.by_repeat(name).items() if n in common]
+        return group.values(name)
 
-    ranked = sorted(having, key=lambda group: (sign * middle(group), group.cell.id))
+    def order(group: Group) -> tuple[float, str]:
+        return sign * statistics.median(values(group)), group.cell.id
+
+    ranked = sorted(having, key=order)
     if not ranked:
         return None
     best, rest = ranked[0], ranked[1:]
@@ -76,19 +83,15 @@ def race(
         if paired:
             mine, theirs = best.by_repeat(name), other.by_repeat(name)
             return compare_paired(mine, theirs, direction=direction, floor=floor)
-        return compare(best.values(name), other.values(name), direction=direction, floor=floor)
+        return compare(values(best), values(other), direction=direction, floor=floor)
 
     found = [(other, against(other)) for other in rest]
     tied = tuple(g for g, c in found if c is not None and c.verdict is not Verdict.BETTER)
     nearest = [pair for pair in found if pair[0] in tied] or found
     runner_up, comparison = nearest[0] if nearest else (None, None)
-    return Race(best=best, tied=tied, runner_up=runner_up, comparison=comparison)
-
-
-def _median(group: Group, name: str) -> float:
-    summary = group.summary(name)
-    assert summary is not None
-    return summary.median
+    return Race(
+        best=best, values=tuple(values(best)), tied=tied, runner_up=runner_up, comparison=comparison
+    )
 
 
 def names(items: Sequence[str], limit: int = 3) -> str:

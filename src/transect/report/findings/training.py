@@ -8,6 +8,7 @@ from transect.analysis.comparisons import Sureness
 from transect.analysis.groups import Group, group_labels
 from transect.analysis.kinds import Kind, kinds_of, main_kind
 from transect.analysis.scaling import METRIC
+from transect.analysis.statistics import summarise
 from transect.report.context import Context
 from transect.report.findings.finding import Finding, Race, machine_differences, names, race
 from transect.report.findings.steps import limit_finding, median, scaling_findings
@@ -78,15 +79,17 @@ def _fastest(context: Context, workload: str, groups: list[Group], kind: Kind) -
         text = f"{about} {reason}, so no speed is compared."
         return [_finding("fastest", text, left_out, Sureness.FIRM, workload)]
     best, label = result.best, labels[result.best.cell]
-    summary = best.summary(TIME)
+    summary = summarise(result.values)
     assert summary is not None
+    few = summary.count < len(best.values(TIME))
     took = quantity(summary.median, "s")
     accuracy = best.summary("accuracy")
     reached = f"accuracy at the end {number(accuracy.median)}" if accuracy else "accuracy unknown"
     evidence = [
         f"median of {count(summary.count, 'run')}"
         + (f", {summary.word} {quantity(summary.low, 's')} to {quantity(summary.high, 's')}"
-           if summary.count > 1 else ""),
+           if summary.count > 1 else "")
+        + (", the starts that all cells ran" if few else ""),
         reached,
         f"{quantity(median(best, METRIC), '1/s').removesuffix(' 1/s')} samples/s",
     ]  # fmt: skip

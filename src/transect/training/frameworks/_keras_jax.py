@@ -111,7 +111,7 @@ class JaxTrainer(KerasTrainer):
         self._state = (trained, others, moving)
 
     def _whole_step(self, x: Any, y: Any) -> float:
-        loss, *state = self._step(*(self._state), x, y)
+        loss, *state = self._step(*self._state, x, y)
         self._state = tuple(state)
         return float(loss)
 
