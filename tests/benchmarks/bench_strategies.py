@@ -1,6 +1,7 @@
 """Ways to distribute the same training on the same ranks, as ratios to all-reduce over MPI.
 
-Run by hand: `python tests/benchmarks/bench_strategies.py [--repeats 5] [--ranks 2]`. Builds the
+Run by hand: `python tests/benchmarks/bench_strategies.py [--repeats 5] [--ranks 2]
+[--frameworks torch]`. Builds the
 environments when the cache has none, and prints what building them took.
 
 A study of one workload with much to send (digits-mlp: 1.2 MB of gradient in each step) and one with
@@ -35,19 +36,17 @@ workloads:
 train:
   repeats: {repeats}
   grids:
-    - workloads: [digits-mlp, digits-cnn]
-      frameworks: [torch]
-      strategies: [mpi-allreduce, mpi-sendrecv, ddp-gloo, fsdp, horovod-gloo, horovod-mpi]
-      ranks: [{ranks}]
-    - workloads: [digits-mlp, digits-cnn]
-      frameworks: [tensorflow]
-      strategies: [mpi-allreduce, multiworker-ring, horovod-gloo, horovod-mpi]
-      ranks: [{ranks}]
-    - workloads: [digits-mlp, digits-cnn]
-      frameworks: [mxnet]
-      strategies: [mpi-allreduce, kvstore-dist-sync, horovod-gloo, horovod-mpi]
-      ranks: [{ranks}]
+{grids}
 """
+GRID = """    - workloads: [digits-mlp, digits-cnn]
+      frameworks: [{framework}]
+      strategies: [{strategies}]
+      ranks: [{ranks}]"""
+ROWS = {
+    "torch": "mpi-allreduce, mpi-sendrecv, ddp-gloo, fsdp, horovod-gloo, horovod-mpi",
+    "tensorflow": "mpi-allreduce, multiworker-ring, horovod-gloo, horovod-mpi",
+    "mxnet": "mpi-allreduce, kvstore-dist-sync, horovod-gloo, horovod-mpi",
+}
 BASE = "mpi-allreduce"
 Key = tuple[str, str, str]
 
@@ -100,11 +99,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--frameworks", nargs="+", choices=ROWS, default=[*ROWS])
     given = parser.parse_args()
+    grids = [
+        GRID.format(framework=name, strategies=ROWS[name], ranks=given.ranks)
+        for name in given.frameworks
+    ]
     print(about())
     with tempfile.TemporaryDirectory() as temporary:
         study = Path(temporary) / "strategies.yaml"
-        study.write_text(STUDY.format(repeats=given.repeats, ranks=given.ranks))
+        study.write_text(STUDY.format(repeats=given.repeats, grids="\n".join(grids)))
         snakemake = Path(sys.executable).parent / "snakemake"
         subprocess.run(
             [str(snakemake), "--profile", "profiles/local", "--config", f"study={study}",
