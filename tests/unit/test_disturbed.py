@@ -40,7 +40,10 @@ class Counts:
 
 
 class Noisy(Guard):
-    """Sees a stranger in the first `noisy` pairs of looks, on top of what is really there."""
+    """Sees a stranger in the first `noisy` pairs of looks, and nobody else.
+
+    A window of no length tells nothing of cores: one tick of the kernel's clock looks like a busy one.
+    """
 
     def __init__(self, noisy: int) -> None:
         self.left = 2 * noisy
@@ -48,7 +51,7 @@ class Noisy(Guard):
     def look(self):
         self.left -= 1
         stranger = [{"pid": 1, "name": "backup", "cores": 1.0}] if self.left >= 0 else []
-        return [snapshot(0) | {"foreign": stranger}]
+        return [snapshot(0) | {"foreign": stranger, "unseen_cores": 0.0}]
 
 
 def job(tmp_path: Path, **limits: float) -> Job:
