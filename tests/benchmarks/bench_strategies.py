@@ -1,8 +1,8 @@
 """Ways to distribute the same training on the same ranks, as ratios to all-reduce over MPI.
 
 Run by hand: `python tests/benchmarks/bench_strategies.py [--repeats 5] [--ranks 2]
-[--frameworks torch]`. Builds the
-environments when the cache has none, and prints what building them took.
+[--frameworks torch]`. Builds the environments when the cache has none, and prints what building
+them took.
 
 A study of one workload with much to send (digits-mlp: 1.2 MB of gradient in each step) and one with
 little (digits-cnn), whose cells run in shuffled order, so that a drift of the machine does not look

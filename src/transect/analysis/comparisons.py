@@ -106,7 +106,7 @@ def compare_paired(
 
     What a repeat's seed does to both sides drops out of their ratios. A difference counts only if
     the median ratio exceeds the floor (of `paired_noise_floor`) and every ratio is on one side of 1.
-    One common repeat needs twice the floor. `p` is that of the sign test, for six or more.
+    One common repeat needs twice the floor. `p` is that of the sign test, for six or more that agree.
     """
     common = sorted(a.keys() & b.keys())
     left, right = (summarise([side[repeat] for repeat in common]) for side in (a, b))
@@ -117,9 +117,10 @@ def compare_paired(
     factor = max(middle, 1 / middle)
     above, below = sum(one > 1 for one in ratios), sum(one < 1 for one in ratios)
     many = len(common) >= MIN_INTERVAL_VALUES
-    p = min(1.0, 2.0 ** (1 - len(common))) if many and len(common) in (above, below) else None
+    agree = len(common) in (above, below)
+    p = 2.0 ** (1 - len(common)) if many and agree else None
     reason = _within(factor - 1, floor, len(common) == 1)
-    if not reason and len(common) not in (above, below):
+    if not reason and not agree:
         reason = "which of the two is better changes from seed to seed"
     verdict, sureness = Verdict.SAME, Sureness.OPEN
     if not reason:
