@@ -114,7 +114,7 @@ def plugins_page() -> str:
 
 def _programs(name: str) -> str:
     """Return what a benchmark runs: the names of its program, or a probe of ours."""
-    names = BENCHMARKS.get(name).programs(Cell(stage="bench", benchmark=name))
+    names = BENCHMARKS.get(name).programs(Cell.of(stage="bench", benchmark=name))
     return " or ".join(f"`{one}`" for one in names) or "a probe of transect"
 
 

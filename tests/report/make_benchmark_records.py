@@ -104,7 +104,7 @@ def _logs() -> Record:
     ]  # fmt: skip
     counts = {"ok": 10, "invalid": 2, "truncated": 1}
     return make_record(
-        Cell(stage="ingest", source="logs"), details={"runs": runs, "status_counts": counts}
+        Cell.of(stage="ingest", source="logs"), details={"runs": runs, "status_counts": counts}
     )
 
 
@@ -118,7 +118,7 @@ def _cells() -> list[Record]:
     counts = {"flops_per_step": 2e8, "bytes_per_step": 1e7, "global_batch": 64}
     found = []
     for threads, over in ((1, False), (2, False), (3, False), (4, True)):
-        cell = Cell(stage="train", workload="digits-cnn", framework="numpy", strategy="single",
+        cell = Cell.of(stage="train", workload="digits-cnn", framework="numpy", strategy="single",
                     batch=64, threads=threads)  # fmt: skip
         found.append(make_record(
             cell, {"step_time": 0.01, "samples_per_second": 6400.0, "equality_ratio": 0.1,
@@ -126,7 +126,7 @@ def _cells() -> list[Record]:
             details={**counts, "over_subscribed": over}, provenance=_HERE,
         ))  # fmt: skip
     # Intensity 1 FLOP/B: 10 GFLOP/s are allowed with one thread, 4.1 are reached.
-    cell = Cell(stage="infer", workload="digits-cnn", framework="torch", exporter="torch-dynamo",
+    cell = Cell.of(stage="infer", workload="digits-cnn", framework="torch", exporter="torch-dynamo",
                 runtime="python", provider="cpu", batch=8)  # fmt: skip
     found.append(make_record(
         cell, {"latency": 1e6 / 4.1e9, "throughput": 8 * 4.1e9 / 1e6, "top1_agreement": 1.0},
@@ -145,13 +145,13 @@ def write_benchmark_study(root: Path) -> Path:
             memory = {"copy_best": MEMORY[threads] * (1 - repeat / 50),
                       "copy_median": MEMORY[threads] * 0.9}  # fmt: skip
             records += [
-                _bench(Cell(benchmark="memory-bandwidth-probe", **where), "memory_bandwidth",
+                _bench(Cell.of(benchmark="memory-bandwidth-probe", **where), "memory_bandwidth",
                        memory),
-                _bench(Cell(benchmark="matrix-multiply-probe", **where), "flops",
+                _bench(Cell.of(benchmark="matrix-multiply-probe", **where), "flops",
                        {"sgemm_best": PEAK[threads] * (1 - repeat / 50)}),
             ]  # fmt: skip
     for nodes in (1, 2):
-        cell = Cell(stage="bench", benchmark="hpl", nodes=nodes, ranks_per_node=2)
+        cell = Cell.of(stage="bench", benchmark="hpl", nodes=nodes, ranks_per_node=2)
         records.append(_bench(cell, "flops", {"gflops": 80e9 * nodes**0.9}))
     for record in records:
         write_record(study / record.stage / record.cell_id / "record.json", record)

@@ -43,7 +43,7 @@ def train_record(
     | None = None, **axes: Any,
 ) -> Record:  # fmt: skip
     """Make one synthetic run; `changes` replaces metrics, `drop` leaves some out."""
-    cell = Cell(
+    cell = Cell.of(
         stage="train", workload=workload, framework=framework, strategy=strategy,
         ranks_per_node=ranks, repeat=repeat, **{"batch": BATCH, **axes},
     )  # fmt: skip
@@ -95,7 +95,7 @@ def _series() -> list[tuple[str, str]]:
 
 
 def _fail(framework: str, strategy: str, ranks: int, cause: Cause, message: str) -> Record:
-    cell = Cell(stage="train", workload="digits-cnn", framework=framework, strategy=strategy,
+    cell = Cell.of(stage="train", workload="digits-cnn", framework=framework, strategy=strategy,
                 ranks_per_node=ranks, batch=BATCH)  # fmt: skip
     status = Status.SKIPPED if cause is Cause.UNSUPPORTED else Status.FAILED
     return make_record(cell, status=status, cause=cause, message=message)

@@ -70,7 +70,7 @@ def provenance(environment: str = "driver", **changes: Any) -> dict[str, Any]:
 
 def _train(rng: random.Random, workload: str, framework: str, strategy: str, ranks: int,
            repeat: int, folder: Path) -> Record:  # fmt: skip
-    cell = Cell(
+    cell = Cell.of(
         stage="train", workload=workload, framework=framework, strategy=strategy,
         ranks_per_node=ranks, batch=64, repeat=repeat,
     )  # fmt: skip
@@ -138,7 +138,7 @@ def _train(rng: random.Random, workload: str, framework: str, strategy: str, ran
 
 def _infer(rng: random.Random, workload: str, runtime: str, exporter: str | None, batch: int,
            threads: int, repeat: int) -> Record:  # fmt: skip
-    cell = Cell(
+    cell = Cell.of(
         stage="infer", workload=workload, framework="torch", exporter=exporter, runtime=runtime,
         provider="cpu", batch=batch, threads=threads, repeat=repeat,
     )  # fmt: skip
@@ -162,7 +162,7 @@ def _infer(rng: random.Random, workload: str, runtime: str, exporter: str | None
 
 
 def _export(workload: str, exporter: str, difference: float) -> Record:
-    cell = Cell(stage="export", workload=workload, framework="torch", exporter=exporter)
+    cell = Cell.of(stage="export", workload=workload, framework="torch", exporter=exporter)
     return make_record(
         cell,
         {"model_bytes": 81_234, "opset": 18, "ir_version": 10, "operators": 14,
@@ -181,12 +181,12 @@ def _hardware(rng: random.Random) -> list[Record]:
     for threads in (1, 2, 4):
         for repeat in range(3):
             noise = 1 + rng.gauss(0, 0.01)
-            cell = Cell(stage="bench", benchmark="memory-bandwidth-probe", threads=threads,
+            cell = Cell.of(stage="bench", benchmark="memory-bandwidth-probe", threads=threads,
                         repeat=repeat)  # fmt: skip
             values = [MetricValue.of("memory_bandwidth", 9e9 * threads**0.6 * noise * scale, label)
                       for label, scale in (("copy", 1.0), ("triad", 1.1))]  # fmt: skip
             records.append(make_record(cell, values))
-            cell = Cell(stage="bench", benchmark="matrix-multiply-probe", threads=threads,
+            cell = Cell.of(stage="bench", benchmark="matrix-multiply-probe", threads=threads,
                         repeat=repeat)  # fmt: skip
             values = [MetricValue.of("flops", 6e10 * threads**0.95 * noise, "fp32")]
             records.append(make_record(cell, values))
@@ -199,7 +199,7 @@ def _hardware(rng: random.Random) -> list[Record]:
         for status, reason, value in (
             ("ok", "", 151.0), ("invalid", "residual above the threshold " + HOSTILE, 987.0))
     ]  # fmt: skip
-    ingest = make_record(Cell(stage="ingest", source="hpl-logs"), details={"runs": runs})
+    ingest = make_record(Cell.of(stage="ingest", source="hpl-logs"), details={"runs": runs})
     return [*records, ingest]
 
 
@@ -216,11 +216,11 @@ def write_synthetic_study(root: Path, *, seed: int = 1) -> Path:
                     records.append(_train(rng, workload, framework, strategy, ranks, repeat, study))
         records.append(
             make_record(
-                Cell(stage="reference", workload=workload, batch=64, precision="fp64"),
+                Cell.of(stage="reference", workload=workload, batch=64, precision="fp64"),
                 {"final_loss": 0.08},
             )
         )
-        records.append(make_record(Cell(stage="data", workload=workload)))
+        records.append(make_record(Cell.of(stage="data", workload=workload)))
         records.append(_export(workload, "torch-dynamo", 4e-7))
         records.append(_export(workload, "torchscript", 4e-7 if workload == "iris-mlp" else 3e-3))
         for runtime, exporter in (
@@ -234,20 +234,20 @@ def write_synthetic_study(root: Path, *, seed: int = 1) -> Path:
     records += _hardware(rng)
     records += [
         make_record(
-            Cell(stage="train", workload="iris-mlp", framework="mxnet", strategy="kvstore",
+            Cell.of(stage="train", workload="iris-mlp", framework="mxnet", strategy="kvstore",
                  ranks_per_node=2, batch=64),
             {"samples_per_second": 9e9, "time_to_quality": 1e-9, "equality_ratio": 41.0,
              "accuracy": 0.99}, status=Status.FAILED, cause=Cause.WRONG_RESULT,
             message="loss leaves the tolerance at step 3 " + HOSTILE,
             log_tail="step 1 ok\nstep 2 ok\n" + HOSTILE),
         make_record(
-            Cell(stage="train", workload="digits-cnn", framework="tensorflow",
+            Cell.of(stage="train", workload="digits-cnn", framework="tensorflow",
                  strategy="multiworker", ranks_per_node=2, batch=64),
             status=Status.FAILED, cause=Cause.OUT_OF_MEMORY,
             message="killed by the kernel at 4 GiB",
             log_tail="slurmstepd: error: Detected 1 oom_kill event", provenance={}),
         make_record(
-            Cell(stage="infer", workload="digits-cnn", framework="torch", runtime="c",
+            Cell.of(stage="infer", workload="digits-cnn", framework="torch", runtime="c",
                  provider="cuda", batch=1),
             status=Status.SKIPPED, cause=Cause.MISSING_DEPENDENCY, message="no CUDA device here",
             provenance=provenance("onnxruntime", kernel="6.6.0-other", host="synthetic-node-2")),

@@ -32,7 +32,7 @@ def bude(*runs: tuple[str, float, dict[str, int]]) -> list[BenchmarkValue]:
             for system, value, parameters in runs
         ]
     }  # fmt: skip
-    return benchmark_values([make_record(Cell(stage="ingest", source="logs"), details=details)])
+    return benchmark_values([make_record(Cell.of(stage="ingest", source="logs"), details=details)])
 
 
 def test_equal_poses_are_compared_whatever_the_work_group() -> None:
@@ -69,7 +69,7 @@ def test_a_time_over_sizes_competes_at_its_smallest_size_and_a_rate_at_any() -> 
         for size, value in points
     ]  # fmt: skip
     runs = [{"file": "f", "line": 1, "benchmark": "osu", "status": "ok", "metrics": metrics}]
-    record = make_record(Cell(stage="ingest", source="f"), details={"runs": runs})
+    record = make_record(Cell.of(stage="ingest", source="f"), details={"runs": runs})
     found = {row.name: row.value for row in best_values(benchmark_values([record])) if row.value}
     assert (found["network_latency"].value, found["network_latency"].size) == (2e-6, 8)
     assert (found["network_bandwidth"].value, found["network_bandwidth"].size) == (9e6, 64)
@@ -84,7 +84,7 @@ def test_a_bench_record_shows_the_digits_parameters_and_warnings_of_its_log() ->
                      "normalised": {"name": "memory_bandwidth", "value": 1.5e10, "unit": "B/s"}}],
     }  # fmt: skip
     metrics = [MetricValue.of("memory_bandwidth", 1.5e10, "copy-512_best")]
-    cell = Cell(stage="bench", benchmark="p", threads=2)
+    cell = Cell.of(stage="bench", benchmark="p", threads=2)
     [value] = benchmark_values([make_record(cell, metrics, details={"runs": [run]})])
     assert (value.printed, value.size, value.series) == ("1.50e+10 B/s", 512, "copy_best")
     assert value.parameters == {"array_bytes": 4096} and value.warnings == ("in cache",)
@@ -92,9 +92,9 @@ def test_a_bench_record_shows_the_digits_parameters_and_warnings_of_its_log() ->
 
 
 def test_ranks_of_a_node_share_its_roof() -> None:
-    cell = Cell(stage="train", workload="w", framework="numpy", strategy="mpi", ranks_per_node=2)
+    cell = Cell.of(stage="train", workload="w", framework="numpy", strategy="mpi", ranks_per_node=2)
     bench = [
-        make_record(Cell(stage="bench", benchmark=name, threads=2), {metric: value})
+        make_record(Cell.of(stage="bench", benchmark=name, threads=2), {metric: value})
         for name, metric, value in (("m", "memory_bandwidth", 1e10), ("a", "flops", 1e11))
     ]
     train = make_record(
@@ -111,7 +111,7 @@ def test_ranks_of_a_node_share_its_roof() -> None:
      ("matrix-multiply-probe", "dgemm-512_best", "fp64"), ("hpl", "gflops", "fp64")],
 )  # fmt: skip
 def test_a_rate_of_another_precision_is_no_roof(benchmark: str, label: str, precision: str) -> None:
-    cell = Cell(stage="bench", benchmark=benchmark)
+    cell = Cell.of(stage="bench", benchmark=benchmark)
     rates = Rates([make_record(cell, [MetricValue.of("flops", 1e9, label)])])
     assert rates.best("flops", 1, precision) is not None
     assert rates.best("flops", 1, "fp64" if precision == "fp32" else "fp32") is None
@@ -125,7 +125,7 @@ def test_training_stands_beside_its_roof_and_its_communication_bound(tmp_path: P
         write_record(path, record)
     for name, metric in (("m", "memory_bandwidth"), ("a", "flops")):
         for threads in (1, 2):
-            cell = Cell(stage="bench", benchmark=name, threads=threads)
+            cell = Cell.of(stage="bench", benchmark=name, threads=threads)
             record = make_record(cell, {metric: 1e10})
             write_record(study / "bench" / cell.id / "record.json", record)
     build_report(study, tmp_path / "report.html", title="t", questions=[])
@@ -140,7 +140,7 @@ def test_training_stands_beside_its_roof_and_its_communication_bound(tmp_path: P
 def test_a_log_belongs_to_the_folder_below_the_path_that_was_read() -> None:
     def system(file: str, source: str = "logs") -> str:
         details = {"runs": [{"file": file, "line": 1, "benchmark": "nccl-tests", "status": "ok"}]}
-        record = make_record(Cell(stage="ingest", source=source), details=details)
+        record = make_record(Cell.of(stage="ingest", source=source), details=details)
         return benchmark_values([record])[0].system
 
     assert system("/data/logs/aster/a/b.txt") == "aster"

@@ -29,7 +29,7 @@ def runs(framework: str, times: list[float], *, ranks: int = 1, strategy: str = 
     """Synthetic repeats of a training cell that reach the target in `times` seconds."""
     made = []
     for repeat, time in enumerate(times):
-        cell = Cell(stage="train", workload="w", framework=framework, strategy=strategy,
+        cell = Cell.of(stage="train", workload="w", framework=framework, strategy=strategy,
                     ranks_per_node=ranks, batch=64, repeat=repeat)  # fmt: skip
         quality = {"metric": "accuracy", "target": 0.9, "reached": time > 0}
         metrics = {
@@ -139,7 +139,7 @@ def test_other_hardware_is_named_beside_a_comparison() -> None:
     [(1e-7, 1.0, "The one ONNX export computes"), (1e-2, 1.0, "0 of 1"), (1e-7, 0.98, "0 of 1")],
 )
 def test_an_export_is_judged_by_numbers(difference: float, agreement: float, text: str) -> None:
-    cell = Cell(stage="export", workload="w", framework="torch", exporter="dynamo")
+    cell = Cell.of(stage="export", workload="w", framework="torch", exporter="dynamo")
     metrics = {"max_abs_difference": difference, "top1_agreement": agreement}
     found = findings(make_record(cell, metrics, details={"tolerance": 1e-5}))
     assert found["export"].text.startswith(text)
@@ -149,7 +149,7 @@ def infer(runtime: str, latency: float, agreement: float = 1.0) -> list[Record]:
     """Three synthetic repeats of an inference cell."""
     return [
         make_record(
-            Cell(stage="infer", workload="w", framework="torch", exporter="dynamo",
+            Cell.of(stage="infer", workload="w", framework="torch", exporter="dynamo",
                  runtime=runtime, provider="cpu", batch=1, repeat=repeat),
             {"latency": latency * (1 + repeat / 1000), "throughput": 1 / latency,
              "top1_agreement": agreement},

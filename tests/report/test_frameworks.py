@@ -257,7 +257,7 @@ def test_no_overlap_and_untold_overlap_are_different_things() -> None:
 
 
 def test_a_sum_that_diverges_is_named_with_its_cause() -> None:
-    cell = Cell(stage="train", workload="digits-cnn", framework="numpy", strategy="mpi-allreduce",
+    cell = Cell.of(stage="train", workload="digits-cnn", framework="numpy", strategy="mpi-allreduce",
                 ranks_per_node=2, batch=64, reduce="sum")  # fmt: skip
     broken = make_record(cell, status=Status.FAILED, cause=Cause.DIVERGED,
                          message="the loss is inf at step 7")  # fmt: skip

@@ -27,7 +27,7 @@ def run(
 ) -> Record:  # fmt: skip
     """Make a synthetic run with (compute, communication, input) seconds in a step."""
     axes = {"framework": "torch", "batch": 64, **axes}
-    cell = Cell(stage="train", workload="w", strategy=strategy, ranks_per_node=ranks,
+    cell = Cell.of(stage="train", workload="w", strategy=strategy, ranks_per_node=ranks,
                 repeat=repeat, **axes)  # fmt: skip
     names = ("compute_time", "communication_time", "input_time")
     known = {name: part for name, part in zip(names, parts, strict=True) if part is not None}

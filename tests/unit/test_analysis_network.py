@@ -33,7 +33,7 @@ def record(cell: Cell, metrics: list[MetricValue], **fields: object) -> Record:
 
 
 def probe(network: str | None, nodes: int, alpha: float, beta: float, ranks: int = 1) -> Record:
-    cell = Cell(
+    cell = Cell.of(
         stage="bench", benchmark="network-probe", nodes=nodes, ranks_per_node=ranks, network=network
     )
     points = [
@@ -44,7 +44,7 @@ def probe(network: str | None, nodes: int, alpha: float, beta: float, ranks: int
 
 def train(network: str | None, nodes: int, communication: float, ranks: int = 1,
           strategy: str = "mpi-allreduce", **details: object) -> Record:  # fmt: skip
-    cell = Cell(stage="train", workload="w", framework="numpy", strategy=strategy, batch=64,
+    cell = Cell.of(stage="train", workload="w", framework="numpy", strategy=strategy, batch=64,
                 nodes=nodes, ranks_per_node=ranks, network=network)  # fmt: skip
     values = {
         "communication_time": communication, "communication_share": 0.5, "gradient_bytes": 76_000,

@@ -33,7 +33,7 @@ def train(
     ranks: int, rate: float, repeat: int = 0, strategy: str = "ddp", **details: Any
 ) -> Record:
     """Make a synthetic training record on one node."""
-    cell = Cell(stage="train", workload="w", framework="torch", strategy=strategy,
+    cell = Cell.of(stage="train", workload="w", framework="torch", strategy=strategy,
                 ranks_per_node=ranks, batch=64, repeat=repeat)  # fmt: skip
     details = {"global_batch": 64, **details}
     return record(cell, {"samples_per_second": rate, "equality_ratio": 0.5}, details=details)
@@ -41,7 +41,7 @@ def train(
 
 def test_table_has_a_row_per_metric_and_one_for_a_record_without() -> None:
     skipped = record(
-        Cell(stage="train", workload="w", framework="mxnet"),
+        Cell.of(stage="train", workload="w", framework="mxnet"),
         status=Status.SKIPPED, cause=Cause.UNSUPPORTED,
     )  # fmt: skip
     table = records_table([train(2, 100.0), skipped])
@@ -80,7 +80,7 @@ def test_labels_name_only_what_differs() -> None:
 
 
 def test_floor_of_a_workload_without_repeats_comes_from_the_others() -> None:
-    other = Cell(stage="train", workload="v", framework="torch")
+    other = Cell.of(stage="train", workload="v", framework="torch")
     groups = group_records([train(1, 100.0), train(1, 110.0, 1),
                             record(other, {"samples_per_second": 5.0})])  # fmt: skip
     floor = Floors(groups).get("train", "v", "samples_per_second")
@@ -106,7 +106,7 @@ def test_an_over_subscribed_cell_has_no_efficiency() -> None:
 
 def bench(name: str, value: float, threads: int, label: str | None = None) -> Record:
     """Make a synthetic benchmark record."""
-    one = record(Cell(stage="bench", benchmark=f"{name}-probe", threads=threads))
+    one = record(Cell.of(stage="bench", benchmark=f"{name}-probe", threads=threads))
     return one.model_copy(update={"metrics": [MetricValue.of(name, value, label)]})
 
 
@@ -134,7 +134,7 @@ def test_only_ok_runs_of_a_log_are_valid() -> None:
              "normalised": {"name": "flops", "value": 2e9, "unit": "FLOP/s"}}]}
         for status in ("ok", "invalid", "truncated")
     ]  # fmt: skip
-    found = benchmark_values([record(Cell(stage="ingest", source="logs"), details={"runs": runs})])
+    found = benchmark_values([record(Cell.of(stage="ingest", source="logs"), details={"runs": runs})])
     assert [one.valid for one in found] == [True, False, False]
     assert (found[0].name, found[0].value, found[0].unit) == ("flops", 2e9, "FLOP/s")
     assert found[0].where == "a.out:3"

@@ -22,7 +22,7 @@ INSTALLED = (
 
 
 def cell(benchmark: str, options: dict[str, int | float | str] | None = None, **axes: int | str):
-    return Cell(
+    return Cell.of(
         stage="bench", benchmark=benchmark, options=tuple(sorted((options or {}).items())), **axes
     )
 

@@ -55,7 +55,7 @@ class Noisy(Guard):
 
 
 def job(tmp_path: Path, **limits: float) -> Job:
-    cell = Cell(stage="bench", benchmark="memory-bandwidth-probe")
+    cell = Cell.of(stage="bench", benchmark="memory-bandwidth-probe")
     every = {"seconds": 60, "memory_mb": None, "repeats_if_disturbed": 2, "repeat_seconds": 60}
     paths = StudyPaths(results=tmp_path, study="s")
     made = Job(spec={"cell_limits": every | limits}, spec_file=tmp_path / "spec", cell=cell,

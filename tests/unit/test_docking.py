@@ -66,7 +66,7 @@ def probe(python: str, *options: str) -> subprocess.CompletedProcess[str]:
 
 
 def cell(**axes: object) -> Cell:
-    return Cell(stage="bench", benchmark="docking-probe", **axes)  # type: ignore[arg-type]
+    return Cell.of(stage="bench", benchmark="docking-probe", **axes)  # type: ignore[arg-type]
 
 
 # decks

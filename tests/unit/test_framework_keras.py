@@ -292,7 +292,7 @@ def test_two_ranks_do_what_two_halves_of_a_batch_say(keras_python, case):
 
 
 def test_jax_data_parallel_refuses_what_it_cannot_do():
-    cell = Cell(stage="train", framework="keras-jax", strategy="jax-data-parallel", batch=4)
+    cell = Cell.of(stage="train", framework="keras-jax", strategy="jax-data-parallel", batch=4)
     jax = STRATEGIES.get("jax-data-parallel")
     assert jax.supports(cell) is None
     assert "keras-torch" in jax.supports(cell.model_copy(update={"framework": "keras-torch"}))
@@ -301,7 +301,7 @@ def test_jax_data_parallel_refuses_what_it_cannot_do():
 
 @pytest.mark.parametrize("framework", ENVIRONMENTS)
 def test_what_does_not_run_is_refused_with_a_reason(framework):
-    cell = Cell(stage="train", framework=framework, strategy="single", workload="iris-mlp", batch=4)
+    cell = Cell.of(stage="train", framework=framework, strategy="single", workload="iris-mlp", batch=4)
     keras = FRAMEWORKS.get(framework)
     assert keras.environment == ENVIRONMENTS[framework]
     assert keras.supports(cell) is None

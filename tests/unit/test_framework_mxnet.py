@@ -169,7 +169,7 @@ def test_follows_numpy(deviations, model, loss, momentum, precision, limit):
 
 
 def test_refuses_what_it_cannot_do():
-    cell = Cell(stage="train", workload="iris-mlp", framework="mxnet", strategy="single", batch=16)
+    cell = Cell.of(stage="train", workload="iris-mlp", framework="mxnet", strategy="single", batch=16)
     framework, strategy = MxnetFramework(), KvstoreDistSync()
     assert framework.supports(cell) is None
     assert "CPU" in framework.supports(cell.model_copy(update={"device": "cuda"}))

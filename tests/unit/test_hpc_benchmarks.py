@@ -29,7 +29,7 @@ MIB = 1 << 20
 
 
 def cell(benchmark: str, **axes: object) -> Cell:
-    return Cell(stage="bench", benchmark=benchmark, **axes)  # type: ignore[arg-type]
+    return Cell.of(stage="bench", benchmark=benchmark, **axes)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", list(BENCHMARKS))

@@ -56,7 +56,7 @@ LAUNCH = [
 
 
 def cell(benchmark: str, **axes: object) -> Cell:
-    return Cell(stage="bench", benchmark=benchmark, **axes)  # type: ignore[arg-type]
+    return Cell.of(stage="bench", benchmark=benchmark, **axes)  # type: ignore[arg-type]
 
 
 def options(**given: object) -> tuple[tuple[str, object], ...]:

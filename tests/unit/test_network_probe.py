@@ -47,7 +47,7 @@ def scan(text: str) -> list[Run]:
 
 
 def network(**axes: object) -> Cell:
-    return Cell(stage="bench", benchmark="network-probe", **axes)  # type: ignore[arg-type]
+    return Cell.of(stage="bench", benchmark="network-probe", **axes)  # type: ignore[arg-type]
 
 
 def test_two_ranks_measure_and_the_log_becomes_metrics(base_python: str, tmp_path: Path) -> None:

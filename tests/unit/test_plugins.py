@@ -45,8 +45,8 @@ def test_plugin_is_documented_and_in_a_file(registry, name):
 def test_framework_answers_for_a_minimal_and_a_strange_cell(name):
     framework = FRAMEWORKS.get(name)
     assert framework.environment in environment_names()
-    assert framework.supports(Cell(stage="train", framework=name, strategy="single")) is None
-    reason = framework.supports(Cell(stage="train", framework=name, precision="int3"))
+    assert framework.supports(Cell.of(stage="train", framework=name, strategy="single")) is None
+    reason = framework.supports(Cell.of(stage="train", framework=name, precision="int3"))
     assert reason and "int3" in reason
 
 
@@ -54,7 +54,7 @@ def test_framework_answers_for_a_minimal_and_a_strange_cell(name):
 def test_strategy_answers_for_any_cell(name):
     for framework in FRAMEWORKS:
         for ranks in (1, 4):
-            cell = Cell(stage="train", framework=framework, strategy=name, ranks_per_node=ranks)
+            cell = Cell.of(stage="train", framework=framework, strategy=name, ranks_per_node=ranks)
             reason = STRATEGIES.get(name).supports(cell)
             assert reason is None or len(reason) > 10
 

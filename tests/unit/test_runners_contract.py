@@ -88,7 +88,7 @@ def test_measurement_says_why_it_stopped(
 def test_every_runtime_keeps_the_protocol(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     runtime = RUNTIMES.get(name)
-    cell = Cell(stage="infer", workload="digits-cnn", runtime=name, provider="cpu", batch=1)
+    cell = Cell.of(stage="infer", workload="digits-cnn", runtime=name, provider="cpu", batch=1)
     assert runtime.supports(cell) is None
     assert runtime.supports(cell.model_copy(update={"precision": "fp64"}))
     assert runtime.supports(cell.model_copy(update={"provider": "quantum"}))
@@ -102,7 +102,7 @@ def test_every_runtime_keeps_the_protocol(name: str, monkeypatch: pytest.MonkeyP
 
 def test_cuda_that_is_hidden_is_no_device(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
-    cell = Cell(stage="infer", workload="iris-mlp", runtime="python", provider="cuda", batch=1)
+    cell = Cell.of(stage="infer", workload="iris-mlp", runtime="python", provider="cuda", batch=1)
     assert (RUNTIMES.get("python").supports(cell) or "").startswith("no CUDA device")
 
 

@@ -137,7 +137,7 @@ def test_cuda_without_a_device_is_skipped_by_the_runner_itself(
 
 
 def test_cuda_cell_without_a_device_is_skipped(torch_python: str, cell_folder: Path) -> None:
-    cell = Cell(stage="infer", workload="iris-mlp", runtime="python", provider="cuda", batch=1)
+    cell = Cell.of(stage="infer", workload="iris-mlp", runtime="python", provider="cuda", batch=1)
     if RUNTIMES.get("python").supports(cell) is None:
         pytest.skip("this machine has a CUDA device")
     code, result, _ = infer(torch_python, cell_folder, "torchscript", provider="cuda")

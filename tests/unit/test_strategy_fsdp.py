@@ -228,6 +228,6 @@ def test_a_prediction_saves_the_next_step_no_gather(trained):
     ],
 )
 def test_what_it_runs(axes, reason):
-    cell = Cell(stage="train", workload="digits-cnn", strategy="fsdp", ranks_per_node=2, **axes)
+    cell = Cell.of(stage="train", workload="digits-cnn", strategy="fsdp", ranks_per_node=2, **axes)
     said = STRATEGIES.get("fsdp").supports(cell)
     assert said is None if reason is None else reason in said

@@ -80,12 +80,12 @@ def _rows() -> list[Row]:
     for name in RUNTIMES:
         for provider in ("cpu", "cuda"):
             workload = WORKLOADS.names()[0]
-            cell = Cell(stage="infer", workload=workload, runtime=name, provider=provider, batch=1)
+            cell = Cell.of(stage="infer", workload=workload, runtime=name, provider=provider, batch=1)
             reason = RUNTIMES.get(name).supports(cell)
             state = "skipped" if reason else "available"
             rows.append(_row(f"runtime {name} on {provider}", state, reason or ""))
     for name in BENCHMARKS:
-        benchmark, cell = BENCHMARKS.get(name), Cell(stage="bench", benchmark=name)
+        benchmark, cell = BENCHMARKS.get(name), Cell.of(stage="bench", benchmark=name)
         programs = benchmark.programs(cell)
         missing = bool(programs) and benchmark.find(cell) is None
         # What a cell has to ask for (ranks, threads) is no lack of this machine.

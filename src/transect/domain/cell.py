@@ -2,26 +2,64 @@
 
 from __future__ import annotations
 
+import importlib
 import re
-from functools import cached_property
-from typing import Any, Literal
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Annotated, Any, ClassVar, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SerializeAsAny
 
 from transect.domain.files import canonical_json, digest
 
-__all__ = ["CELL_PATTERN", "Cell"]
+__all__ = ["CELL_PATTERN", "AnyCell", "Axis", "Cell", "OpenCell", "axes_of", "counted"]
 
-# Used as Snakemake's wildcard constraint as well.
 CELL_PATTERN = r"[A-Za-z0-9_.+-]+~[0-9a-f]{8}"
 
-_READABLE = (
-    "benchmark", "source", "workload", "framework", "strategy", "exporter", "runtime", "provider",
-)  # fmt: skip
+C = TypeVar("C", bound="Cell")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Axis:
+    """How people read an axis: in ids, in the labels of groups, and as what makes a kind.
+
+    An axis at its default has no word in the id, unless its class names it in `always`, and none
+    in a label, unless groups differ in it.
+    """
+
+    # Where its word stands among those of other axes.
+    place: int
+    # Its word in the id, made from the value; None: none.
+    word: Callable[[Any], str] | None = str
+    # Its words in the label of a group; an empty text goes without saying.
+    label: Callable[[Any], str] = str
+    # A proper name, such as a framework's: part of every label.
+    name: bool = False
+    # Cells that differ in it do different work, and are never each other's base.
+    kind: bool = False
+
+
+def counted(noun: str) -> Callable[[int], str]:
+    """Return what makes `1 thread` and `2 threads` of a number.
+
+    >>> counted("thread")(2)
+    '2 threads'
+    """
+    return lambda number: f"{number} {noun}" + ("" if number == 1 else "s")
+
+
+# What cells of any stage once carried: records from then hold these beside their own axes.
+_ONCE: dict[str, Any] = {
+    "workload": None, "framework": None, "strategy": None, "exporter": None, "runtime": None,
+    "provider": None, "benchmark": None, "source": None, "batch": None, "network": None,
+    "reduce": "mean", "learning_rate_rule": "none", "input": "stored", "shards": 1,
+    "options": [],
+}  # fmt: skip
 
 
 class Cell(BaseModel):
-    """One point of a grid. Frozen; every axis is a keyword.
+    """One point of a grid. Frozen; every axis is a keyword. A stage adds its own axes.
 
     An axis at its default is left out of the hash, so an axis that is added later
     with a default keeps the ids of old cells.
@@ -29,81 +67,129 @@ class Cell(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    # Axes whose word stands in the id at their default too.
+    always: ClassVar[tuple[str, ...]] = ()
+
     stage: str
-    workload: str | None = None
-    framework: str | None = None
-    strategy: str | None = None
-    exporter: str | None = None
-    runtime: str | None = None
-    provider: str | None = None
-    benchmark: str | None = None
-    source: str | None = None
-    device: str = "cpu"
-    nodes: int = Field(default=1, ge=1)
-    ranks_per_node: int = Field(default=1, ge=1)
-    threads: int = Field(default=1, ge=1)
-    batch: int | None = Field(default=None, ge=1)
-    precision: str = "fp32"
-    network: str | None = None
-    # What the gradients of ranks become: their mean or, as in one published study, their sum.
-    reduce: Literal["mean", "sum"] = "mean"
-    # How the learning rate follows the global batch: not at all, or in proportion.
-    learning_rate_rule: Literal["none", "linear"] = "none"
-    # Where batches come from: the data stage's arrays, image files, or random numbers.
-    input: Literal["stored", "files", "synthetic"] = "stored"
-    # Parts in which the reference cuts each batch, as ranks do.
-    shards: int = Field(default=1, ge=1)
-    # Pairs of name and value, sorted by name: a benchmark's problem.
-    options: tuple[tuple[str, int | float | str], ...] = ()
-    repeat: int = Field(default=0, ge=0)
+    workload: Annotated[str | None, Axis(place=20, name=True)] = None
+    device: Annotated[str, Axis(place=140, word=None)] = "cpu"
+    nodes: Annotated[int, Axis(place=100, label=counted("node"))] = Field(default=1, ge=1)
+    ranks_per_node: Annotated[int, Axis(place=101, word=None)] = Field(default=1, ge=1)
+    threads: Annotated[int, Axis(place=110, word=lambda n: f"t{n}", label=counted("thread"))] = (
+        Field(default=1, ge=1)
+    )
+    precision: Annotated[str, Axis(place=130, kind=True)] = "fp32"
+    network: Annotated[str | None, Axis(place=190)] = None
+    repeat: Annotated[int, Axis(place=200, word=lambda n: f"r{n}")] = Field(default=0, ge=0)
+
+    @classmethod
+    def of(cls, **axes: Any) -> Cell:
+        """Make a cell of the class that its stage has; an unknown stage keeps every axis.
+
+        Raises pydantic's ValidationError for axes that the stage does not have.
+        """
+        kind = _class_of(str(axes.get("stage")))
+        if kind is not OpenCell:
+            axes = {
+                name: value
+                for name, value in axes.items()
+                if name in kind.model_fields or _ONCE.get(name, axes) != _plain(value)
+            }
+        return kind.model_validate(axes)
 
     @property
     def ranks(self) -> int:
         """World size: nodes times ranks per node."""
         return self.nodes * self.ranks_per_node
 
+    def __getattr__(self, name: str) -> Any:
+        # Until all readers ask with `get`: an axis of another stage.
+        if name in _ONCE:
+            return _ONCE[name]
+        return super().__getattr__(name)  # type: ignore[misc]
+
+    def get(self, axis: str, default: Any = None) -> Any:
+        """Return the value of an axis that cells of this stage may not have."""
+        return getattr(self, axis, default)
+
     def axes(self) -> dict[str, Any]:
-        """Return the axes that differ from their defaults."""
-        return self.model_dump(exclude_defaults=True)
+        """Return the stage, and the axes that differ from their defaults."""
+        return {"stage": self.stage, **self.model_dump(exclude_defaults=True)}
 
     @cached_property
     def id(self) -> str:
         """Readable id, `~`, and 8 hexadecimal digits of the hash of the non-default axes.
 
-        >>> Cell(stage="train", workload="iris-mlp", framework="numpy", strategy="single",
-        ...      batch=16).id
+        >>> Cell.of(stage="train", workload="iris-mlp", framework="numpy", strategy="single",
+        ...         batch=16).id
         'iris-mlp.numpy.single.n1x1.b16.fp32~9d0e5b5d'
         """
-        parts = [value for axis in _READABLE if (value := getattr(self, axis))]
-        if self.stage in ("train", "reference") or self.ranks > 1:
-            parts.append(f"n{self.nodes}x{self.ranks_per_node}")
-        if self.threads != 1 or self.stage in ("infer", "bench"):
-            parts.append(f"t{self.threads}")
-        if self.batch is not None:
-            parts.append(f"b{self.batch}")
-        if self.framework or self.runtime:
-            parts.append(self.precision)
-        if self.shards > 1:
-            parts.append(f"s{self.shards}")
-        parts += [
-            word
-            for word, plain in (
-                (self.reduce, "mean"), (self.learning_rate_rule, "none"), (self.input, "stored"),
-            )
-            if word != plain
-        ]  # fmt: skip
-        parts += [f"{name}{value}" for name, value in self.options]
-        if self.network:
-            parts.append(self.network)
-        if self.repeat:
-            parts.append(f"r{self.repeat}")
-        readable = re.sub(r"[^A-Za-z0-9_.+-]", "-", ".".join(parts)) or self.stage
+        readable = re.sub(r"[^A-Za-z0-9_.+-]", "-", ".".join(self._words())) or self.stage
         return f"{readable}~{digest([canonical_json(self.axes())])[:8]}"
 
-    def option(self, name: str, default: int | float | str) -> int | float | str:
-        """Return a benchmark option, or its default."""
-        return dict(self.options).get(name, default)
+    def _words(self) -> list[str]:
+        words = []
+        for name, axis in axes_of(type(self)).items():
+            value = getattr(self, name)
+            if name == "nodes":
+                # One word for both numbers.
+                if self.ranks > 1 or "nodes" in self.always:
+                    words.append(f"n{value}x{self.ranks_per_node}")
+            elif axis.word is not None and (
+                name in self.always or value != type(self).model_fields[name].default
+            ):
+                words.append(axis.word(value))
+        return [word for word in words if word]
 
-    def without_repeat(self) -> Cell:
+    def without_repeat(self: C) -> C:
         """Return the same point with repeat 0: the key under which repeats are compared."""
-        return self.model_copy(update={"repeat": 0})
+        return self.model_copy(update={"repeat": 0}) if self.repeat else self
+
+
+class OpenCell(Cell):
+    """A cell of a stage that is not there: read from a record, with whatever axes that has."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+@cache
+def axes_of(kind: type[Cell]) -> dict[str, Axis]:
+    """Return the axes of a class of cells by name, in the order of their words.
+
+    A field without an `Axis` has no word and no label.
+    """
+    annotated = {
+        name: axis
+        for name, field in kind.model_fields.items()
+        for axis in field.metadata
+        if isinstance(axis, Axis)
+    }
+    return dict(sorted(annotated.items(), key=lambda item: item[1].place))
+
+
+def _class_of(stage: str) -> type[Cell]:
+    """Return the class of a stage's cells, from `transect.stages.STAGE.cell`."""
+    if not stage.isidentifier():
+        return OpenCell
+    module = f"transect.stages.{stage}.cell"
+    try:
+        loaded = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not module.startswith(error.name):
+            raise
+        return OpenCell
+    for thing in vars(loaded).values():
+        if isinstance(thing, type) and issubclass(thing, Cell) and thing.__module__ == module:
+            return thing
+    return OpenCell
+
+
+# A cell of any stage, where one is read: its class is that of its stage.
+AnyCell = Annotated[
+    SerializeAsAny[Cell],
+    BeforeValidator(lambda given: Cell.of(**given) if isinstance(given, dict) else given),
+]

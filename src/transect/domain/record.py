@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from transect.domain.cell import Cell
+from transect.domain.cell import AnyCell
 from transect.domain.errors import BadInput
 from transect.domain.files import write_atomic
 from transect.domain.metrics import Direction, metric
@@ -101,7 +101,7 @@ class Record(BaseModel):
     schema_version: int = SCHEMA_VERSION
     study: str
     stage: str
-    cell: Cell
+    cell: AnyCell
     cell_id: str
     status: Status
     cause: Cause | None = None

@@ -101,7 +101,7 @@ def load_job(spec_file: Path, results: Path) -> Job:
         spec = json.loads(spec_file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise BadInput(f"{spec_file}: no readable spec: {error}") from None
-    cell = Cell.model_validate(spec["cell"])
+    cell = Cell.of(**spec["cell"])
     paths = StudyPaths(results=results, study=spec["study"])
     python, bin_folder, facts = sys.executable, Path(sys.executable).parent, {}
     if spec["environment"]:

@@ -172,7 +172,7 @@ def main(arguments: list[str] | None = None) -> int:
         stored = load_arrays(given.data, np.float32)["x_test"]
         rows = min(_COMPARED_ROWS, max(2, _COMPARED_NUMBERS // prod(stored.shape[1:])))
         x_test = stored[:rows]
-        cell = Cell.model_validate(spec["cell"])
+        cell = Cell.of(**spec["cell"])
         write_result(given.out, export_cell(cell, weights, x_test, given.out, spec.get("opset")))
     except Exception as error:
         return write_fault(given.out, error)

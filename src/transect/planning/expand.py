@@ -124,7 +124,7 @@ def _check_names(study: Study, where: Path) -> None:
 
 def _train(study: Study, parameters: dict[str, Parameters]) -> list[Cell]:
     return [
-        Cell(
+        Cell.of(
             stage="train", workload=workload, framework=framework, strategy=strategy, nodes=nodes,
             ranks_per_node=ranks, threads=threads, precision=precision, device=grid.device,
             network=network, learning_rate_rule=grid.learning_rate_rule, reduce=reduce, input=source,
@@ -160,7 +160,7 @@ def reference_of(cell: Cell) -> Cell:
     assert cell.workload and cell.batch
     cut = cell.reduce == "sum" or _has_batch_norm(cell.workload)
     shards = cell.ranks if cut and cell.batch % cell.ranks == 0 else 1
-    return Cell(
+    return Cell.of(
         stage="reference", workload=cell.workload, framework="numpy", strategy="single",
         precision="fp64", batch=cell.batch, repeat=cell.repeat, shards=shards,
         reduce=cell.reduce if shards > 1 else "mean", learning_rate_rule=cell.learning_rate_rule,
@@ -176,7 +176,7 @@ def _infer(study: Study) -> list[Cell]:
         ):
             exporters: list[Any] = grid.exporters if RUNTIMES.get(runtime).uses_exporter else [None]
             cells += [
-                Cell(
+                Cell.of(
                     stage="infer", workload=workload, runtime=runtime, provider=provider,
                     exporter=exporter, batch=batch, threads=threads, repeat=repeat,
                 )
@@ -216,20 +216,20 @@ def expand(study: Study, where: Path) -> tuple[list[Cell], dict[str, Parameters]
                 f"{study.export.framework} single on one rank, which no train grid has"
             )
     workloads = sorted({str(cell.workload) for cell in cells})
-    cells += [Cell(stage="data", workload=workload) for workload in workloads]
+    cells += [Cell.of(stage="data", workload=workload) for workload in workloads]
     cells += [
         reference_of(cell)
         for cell in cells
         if cell.stage == "train" and parameters[str(cell.workload)].reference_steps != 0
     ]
     cells += [
-        Cell(stage="export", workload=w, framework=study.export.framework, exporter=exporter)
+        Cell.of(stage="export", workload=w, framework=study.export.framework, exporter=exporter)
         for w in study.export.workloads
         for exporter in study.export.exporters
     ]
     cells += _infer(study)
     cells += [
-        Cell(
+        Cell.of(
             stage="bench", benchmark=name, threads=threads, nodes=nodes, ranks_per_node=ranks,
             network=network, device=grid.device, options=tuple(sorted(options.items())), repeat=repeat,
         )
@@ -239,7 +239,7 @@ def expand(study: Study, where: Path) -> tuple[list[Cell], dict[str, Parameters]
         )
         for repeat in range(study.bench.repeats)
     ]  # fmt: skip
-    cells += [Cell(stage="ingest", source=_source(path)) for path in study.ingest.paths]
+    cells += [Cell.of(stage="ingest", source=_source(path)) for path in study.ingest.paths]
     if not cells:
         raise BadInput(f"{where}: the study has no cells: give it a train, bench or ingest grid")
     unique = {cell.id: cell for cell in cells}

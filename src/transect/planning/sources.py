@@ -94,7 +94,7 @@ _ROOTS: dict[str, Callable[[Cell], list[Path]]] = {
 @cache
 def _hash_of(stage: str, *plugins: str | None) -> str:
     keys = ("workload", "framework", "strategy", "exporter", "runtime", "benchmark", "source")
-    cell = Cell(stage=stage, **dict(zip(keys, plugins, strict=True)))  # type: ignore[arg-type]
+    cell = Cell.of(stage=stage, **dict(zip(keys, plugins, strict=True)))  # type: ignore[arg-type]
     return code_hash(_ROOTS[stage](cell))
 
 

@@ -206,7 +206,7 @@ def infer_cell(
 
     Raises BadInput when the cell or the export folder cannot be used.
     """
-    cell = Cell.model_validate(spec["cell"])
+    cell = Cell.of(**spec["cell"])
     if not (cell.workload and cell.runtime and cell.batch):
         raise BadInput(f"an infer cell names workload, runtime and batch, got {cell.axes()}")
     runtime = RUNTIMES.get(cell.runtime)

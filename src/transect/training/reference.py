@@ -180,7 +180,7 @@ def _with_learning_rate(problem: Problem, factor: float) -> Problem:
 
 
 def _problem(spec: dict[str, Any], folder: Path) -> Problem:
-    cell = Cell.model_validate(spec["cell"])
+    cell = Cell.of(**spec["cell"])
     assert cell.workload and cell.batch
     workload = WORKLOADS.get(cell.workload)
     parameters = Parameters.model_validate(spec["parameters"])

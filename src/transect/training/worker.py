@@ -165,7 +165,7 @@ def make_batches(
 
 
 def _run(spec: dict[str, Any], data_folder: Path, out: Path, facts: dict[str, Any]) -> None:
-    cell = Cell.model_validate(spec["cell"])
+    cell = Cell.of(**spec["cell"])
     assert cell.workload and cell.framework and cell.strategy and cell.batch
     workload = WORKLOADS.get(cell.workload)
     parameters = Parameters.model_validate(spec["parameters"])

@@ -1,0 +1,17 @@
+"""Stages: one folder each, one file per role.
+
+The stage folders of plug-in folders belong to this package too, so that a stage from outside of
+the repository is written like one of the project's own.
+"""
+
+from transect.domain.registry import plugin_folders
+
+_OWN = list(__path__)
+
+
+def add_plugin_folders() -> None:
+    """Find stages in the plug-in folders that are known by now."""
+    __path__[:] = [*_OWN, *map(str, plugin_folders())]
+
+
+add_plugin_folders()

@@ -1,0 +1,29 @@
+"""The axes of an inference cell."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from transect.domain.cell import Axis, Cell
+
+__all__ = ["InferCell"]
+
+
+class InferCell(Cell):
+    """One runtime that executes a workload's model on an execution provider."""
+
+    always: ClassVar[tuple[str, ...]] = ("threads", "precision")
+
+    stage: Literal["infer"] = "infer"
+    workload: Annotated[str, Axis(place=20, name=True)]
+    # None: a runtime that takes the framework's own model.
+    exporter: Annotated[
+        str | None, Axis(place=50, label=lambda name: f"from {name}" if name else "", name=True)
+    ] = None
+    runtime: Annotated[str, Axis(place=60, name=True)]
+    provider: Annotated[str, Axis(place=70)]
+    batch: Annotated[
+        int, Axis(place=120, word=lambda n: f"b{n}", label=lambda n: f"batch {n}"), Field(ge=1)
+    ]
