@@ -16,7 +16,7 @@ FLOW = open_flow(config)
 
 
 wildcard_constraints:
-    cell=FLOW.cell_pattern,
+    block=FLOW.block_pattern,
     environment=r"[A-Za-z0-9_.-]+",
 
 
@@ -24,9 +24,11 @@ wildcard_constraints:
 localrules:
     all,
     make_environment,
-    ingest_logs,
     make_report,
     check_strict,
+
+
+workflow.localrules(*FLOW.local_rules())
 
 
 rule all:
@@ -34,27 +36,17 @@ rule all:
     input:
         f"{FLOW.folder}/report.html",
         # Targets too: a record that was deleted is made again although the report is there.
-        FLOW.targets(),
+        FLOW.stamps(),
         [f"{FLOW.folder}/strict.ok"] if FLOW.strict else [],
 
 
 include: "workflow/rules/environments.smk"
-include: "workflow/rules/ingest.smk"
+include: "workflow/rules/blocks.smk"
 include: "workflow/rules/report.smk"
 
 
-# Cells as jobs of their own on one machine, in allocation blocks on a cluster.
-if FLOW.scheduled:
-
-    include: "workflow/rules/blocks.smk"
-
-else:
-
-    include: "workflow/rules/data.smk"
-    include: "workflow/rules/train.smk"
-    include: "workflow/rules/export.smk"
-    include: "workflow/rules/infer.smk"
-    include: "workflow/rules/bench.smk"
+if workflow.dryrun:
+    FLOW.tell_dry_run()
 
 
 onstart:

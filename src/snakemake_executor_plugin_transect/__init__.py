@@ -58,6 +58,12 @@ async def _first_words(command: str, logger: Any) -> tuple[dict[str, str] | None
 stock.query_job_status = _first_words
 
 
+def _block_id(job: Any) -> str:
+    """Return what `Block.id` is of the block that a job runs; else the job's own name."""
+    block = getattr(job.wildcards, "block", None)
+    return str(job.name) if block is None else f"{job.name}.{block}"
+
+
 @dataclass
 class ExecutorSettings(SlurmSettings):
     """The stock plug-in's settings and two of ours."""
@@ -141,14 +147,14 @@ class Executor(SlurmExecutor):
         from transect.execution.submissions import SUBMISSIONS
 
         lines = [line.strip() for line in (msg or "").splitlines() if line.strip()]
-        SUBMISSIONS.failed[str(job_info.job.name)] = " ".join(lines[:2])[:500]
+        SUBMISSIONS.failed[_block_id(job_info.job)] = " ".join(lines[:2])[:500]
         super().report_job_error(job_info, msg=msg, **more)
 
     def report_job_success(self, job_info: Any) -> None:
         """Forget earlier failures of a job that succeeded after all."""
         from transect.execution.submissions import SUBMISSIONS
 
-        SUBMISSIONS.failed.pop(str(job_info.job.name), None)
+        SUBMISSIONS.failed.pop(_block_id(job_info.job), None)
         super().report_job_success(job_info)
 
     async def check_active_jobs(self, active_jobs: list[Any]) -> AsyncIterator[Any]:

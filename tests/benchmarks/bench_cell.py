@@ -117,7 +117,8 @@ def prepare(folder: Path) -> tuple[Path, dict[str, str], list[str]]:
     """Run what the cell needs; return its record, the variables, and the runner's arguments."""
     from transect.domain.record import read_record
     from transect.execution.build_environment import build
-    from transect.planning.plan import find_system, make_plan
+    from transect.planning.plan import make_plan
+    from transect.planning.study import find_system
 
     results = folder / "results"
     (folder / "one.yaml").write_text(json.dumps(STUDY))

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from transect.domain.errors import BadInput
-from transect.planning.plan import find_study, find_system, make_plan
+from transect.planning.plan import make_plan
+from transect.planning.study import find_study, find_system
 
 GRID = """
 name: small

@@ -1,21 +1,29 @@
-# On a scheduler: one rule for each allocation block, whose runner keeps what still holds. Its
-# output is a stamp: Snakemake deletes the declared outputs of a job that fails.
+# One rule for each stage, the same with every profile: its wildcard is an allocation block, whose
+# runner keeps what still holds. Its output is a stamp: Snakemake deletes the declared outputs of a
+# job that fails.
 
-for BLOCK in FLOW.blocks():
+for RULE in FLOW.rules():
 
     rule:
         name:
-            BLOCK.rule
+            RULE
         input:
-            FLOW.block_inputs(BLOCK),
+            lambda wildcards, rule=RULE: FLOW.inputs(rule, wildcards.block),
         output:
-            FLOW.block_stamp(BLOCK),
+            FLOW.pattern(RULE),
+        priority: lambda wildcards, rule=RULE: FLOW.order(rule, wildcards.block)
         resources:
-            **FLOW.block_resources(BLOCK),
+            machine=1,
             attempt=lambda wildcards, attempt: attempt,
+            **{
+                name: lambda wildcards, rule=RULE, name=name: FLOW.resource(
+                    rule, wildcards.block, name
+                )
+                for name in FLOW.resource_names(RULE)
+            },
         params:
-            # Not in the shell line: that is put together when the loop has ended.
-            block=BLOCK.id,
-            fingerprint=BLOCK.fingerprint,
+            # Not in the shell line itself: that is put together when the loop has ended.
+            group=RULE,
+            state=lambda wildcards, rule=RULE: FLOW.state(rule, wildcards.block),
         shell:
-            FLOW.block_command()
+            FLOW.command()

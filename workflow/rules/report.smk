@@ -3,7 +3,7 @@
 
 rule make_report:
     input:
-        FLOW.targets(),
+        FLOW.stamps(),
     output:
         html=report(
             f"{FLOW.folder}/report.html",

@@ -80,7 +80,9 @@ def _rows() -> list[Row]:
     for name in RUNTIMES:
         for provider in ("cpu", "cuda"):
             workload = WORKLOADS.names()[0]
-            cell = Cell.of(stage="infer", workload=workload, runtime=name, provider=provider, batch=1)
+            cell = Cell.of(
+                stage="infer", workload=workload, runtime=name, provider=provider, batch=1
+            )
             reason = RUNTIMES.get(name).supports(cell)
             state = "skipped" if reason else "available"
             rows.append(_row(f"runtime {name} on {provider}", state, reason or ""))

@@ -32,8 +32,30 @@ class StudyPaths:
         return self.cell(stage, cell_id) / "record.json"
 
     def spec(self, stage: str, cell_id: str) -> Path:
-        """The cell's spec, outside of the output folder that a rerun may clear."""
-        return self.folder / "specs" / stage / f"{cell_id}.json"
+        """What the cell's payload was told when it last ran."""
+        return self.cell(stage, cell_id) / "spec.json"
+
+    @property
+    def specs(self) -> Path:
+        """What the main process planned: the only folder that jobs read their orders from."""
+        return self.folder / "specs"
+
+    def block(self, rule: str, name: str) -> Path:
+        """The specs of the cells of one allocation block."""
+        return self.specs / rule / f"{name}.json"
+
+    def stamp(self, rule: str, name: str) -> Path:
+        """Says that all records of a block are there."""
+        return self.folder / "blocks" / rule / f"{name}.json"
+
+    def sources(self, hash_: str) -> Path:
+        """Names and hashes of the source files that a spec's `sources` stands for."""
+        return self.specs / "sources" / f"{hash_}.json"
+
+    @property
+    def flow(self) -> Path:
+        """What the rules of a job's own Snakemake have to know."""
+        return self.specs / "flow.json"
 
     @property
     def plan(self) -> Path:

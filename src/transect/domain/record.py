@@ -108,6 +108,9 @@ class Record(BaseModel):
     message: str = ""
     log_tail: str = ""
     fingerprint: str
+    inputs: list[str] = Field(
+        default=[], description="`NAME CHECKSUM` of what the cell took from other cells and files"
+    )
     started: str = Field(description="UTC, ISO 8601")
     ended: str = Field(description="UTC, ISO 8601")
     metrics: list[MetricValue] = []

@@ -15,7 +15,9 @@ from typing import Generic, TypeVar
 
 from transect.domain.errors import BadInput, unknown_name
 
-__all__ = ["PLUGINS_VARIABLE", "Registry", "load_plugin_folders", "plugin_folders"]
+__all__ = [
+    "PLUGINS_VARIABLE", "Registry", "StageRegistry", "load_plugin_folders", "plugin_folders",
+]  # fmt: skip
 
 PLUGINS_VARIABLE = "TRANSECT_PLUGINS"
 
@@ -81,6 +83,48 @@ class Registry(Generic[T]):
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names())
+
+
+class StageRegistry(Registry[T]):
+    """What the stages bring for one role: `transect/stages/NAME/ROLE.py`, and a plug-in folder's.
+
+    A role that a stage has no file for is not registered.
+    """
+
+    def __init__(self, kind: str, role: str) -> None:
+        super().__init__(kind, "transect.stages")
+        self._role = role
+        self._seen: tuple[str, ...] = ()
+
+    def _discover(self) -> None:
+        package = importlib.import_module(self.package)
+        package.add_plugin_folders()
+        # Folders may become known after a first look: those of a study, once it is read.
+        known, self._seen = self._seen, tuple(package.__path__)
+        if known == self._seen:
+            return
+        places: dict[str, Path] = {}
+        for folder in package.__path__:
+            for path in sorted(Path(folder).glob(f"*/{self._role}.py")):
+                name = path.parent.name
+                if name.startswith("_"):
+                    continue
+                if name in places:
+                    raise BadInput(f"stage '{name}' is there twice: {places[name]} and {path}")
+                places[name] = path
+                _import_stage(f"{self.package}.{name}.{self._role}", path)
+        load_plugin_folders()
+
+
+def _import_stage(module: str, path: Path) -> None:
+    try:
+        importlib.import_module(module)
+    except BadInput:
+        raise
+    except Exception as error:
+        raise BadInput(
+            f"stage {path}: cannot be imported: {type(error).__name__}: {error}"
+        ) from error
 
 
 def plugin_folders() -> list[Path]:

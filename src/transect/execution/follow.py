@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import threading
-import time
 
 from transect.domain.paths import StudyPaths
-from transect.execution.progress import progress_line
+from transect.execution.progress import Journal, tell
 
 __all__ = ["Follower"]
 
@@ -22,10 +20,10 @@ class Follower:
         self._paths = paths
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
-        self._seen = 0
 
     def begin(self) -> None:
         """Start to follow; the journal has to exist."""
+        self._journal = Journal(self._paths)
         self._thread = threading.Thread(target=self._follow, name="progress", daemon=True)
         self._thread.start()
 
@@ -34,18 +32,11 @@ class Follower:
             self._print_new()
 
     def _print_new(self) -> None:
-        try:
-            lines = self._paths.progress.read_text(encoding="utf-8").splitlines()
-            head, *rows = [json.loads(line) for line in lines]
-        except (OSError, ValueError):
-            return  # not there yet, or a line that is being written
-        for number in range(self._seen, len(rows)):
-            row = rows[number]
-            mark = {"ok": "ok", "failed": "FAILED", "skipped": "skipped"}[row["status"]]
-            print(f"[transect] {mark:7} {row['cell']}{row.get('reason', '')}", file=sys.stderr)
-        if len(rows) > self._seen:
-            self._seen = len(rows)
-            print(f"[transect]         {progress_line(head, rows, time.time())}", file=sys.stderr)
+        rows = self._journal.read()
+        for row in rows:
+            tell(row)
+        if rows:
+            print(f"[transect]         {self._journal.line()}", file=sys.stderr)
 
     def end(self) -> None:
         """Print what is left and stop."""

@@ -15,7 +15,7 @@ from transect.domain.paths import ROOT, StudyPaths
 from transect.domain.record import Cause, MetricValue, Samples, Status
 from transect.launch.wrapping import container, modules
 
-__all__ = ["Job", "Result", "check_environment", "load_job", "read_result"]
+__all__ = ["Job", "Result", "check_environment", "load_job", "read_result", "result_from"]
 
 
 @dataclass(kw_only=True)
@@ -46,7 +46,6 @@ class Job:
     """A cell that is to run."""
 
     spec: dict[str, Any]
-    spec_file: Path
     cell: Cell
     paths: StudyPaths
     python: str
@@ -57,6 +56,11 @@ class Job:
     def folder(self) -> Path:
         """Where the record and its side files go."""
         return self.paths.cell(self.cell.stage, self.cell.id)
+
+    @property
+    def spec_file(self) -> Path:
+        """What the payload is told, written when it starts; with the record it says what ran."""
+        return self.folder / "spec.json"
 
     @property
     def log(self) -> Path:
@@ -85,7 +89,7 @@ class Job:
             variables = variables | {"TMPDIR": os.path.expandvars(scratch)}
         image = self.environment.get("image") or program.get("image")
         if image:
-            folders = [str(ROOT), str(self.paths.results), str(self.spec_file.parent)]
+            folders = [str(ROOT), str(self.paths.results), str(self.folder)]
             gpus = self.cell.device == "cuda" or self.cell.provider == "cuda"
             argv = [*argv, *container(image, gpus=gpus, binds=folders)]
         return argv, variables
@@ -95,25 +99,21 @@ class Job:
         return [self.python, "-m", name, *map(str, arguments)]
 
 
-def load_job(spec_file: Path, results: Path) -> Job:
-    """Read a spec. Raises MissingDependency when its environment could not be built."""
-    try:
-        spec = json.loads(spec_file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise BadInput(f"{spec_file}: no readable spec: {error}") from None
-    cell = Cell.of(**spec["cell"])
-    paths = StudyPaths(results=results, study=spec["study"])
+def load_job(spec: dict[str, Any], paths: StudyPaths) -> Job:
+    """Make the job of a spec. Raises BadInput when its environment's stamp cannot be read."""
     python, bin_folder, facts = sys.executable, Path(sys.executable).parent, {}
     if spec["environment"]:
         stamp = paths.environment(spec["environment"])
-        facts = json.loads(stamp.read_text(encoding="utf-8"))
-        python = facts["python"]
+        try:
+            facts = json.loads(stamp.read_text(encoding="utf-8"))
+            python = facts["python"]
+        except (OSError, ValueError, KeyError) as error:
+            raise BadInput(f"{stamp}: no readable stamp of an environment: {error}") from None
         # Modules and images bring their own programs: nothing of theirs lies beside python here.
         bin_folder = None if facts.get("wrap") else Path(python).parent
     return Job(
         spec=spec,
-        spec_file=spec_file.resolve(),
-        cell=cell,
+        cell=Cell.of(**spec["cell"]),
         paths=paths,
         python=python,
         bin=bin_folder,
@@ -136,6 +136,11 @@ def read_result(path: Path) -> Result | None:
         raw = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
+    return result_from(raw)
+
+
+def result_from(raw: dict[str, Any]) -> Result:
+    """Return the result of its JSON form."""
     return Result(
         status=Status(raw["status"]),
         cause=Cause(raw["cause"]) if raw.get("cause") else None,

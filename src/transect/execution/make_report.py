@@ -8,7 +8,7 @@ from pathlib import Path
 
 from transect.domain.errors import TransectError
 from transect.domain.paths import StudyPaths
-from transect.planning.plan import load_study
+from transect.planning.study import load_study
 
 __all__ = ["main", "make_report"]
 

@@ -15,7 +15,7 @@ from transect.domain.errors import BadInput, MissingDependency, TransectError
 from transect.domain.files import free_bytes
 from transect.domain.record import Cause, Status
 from transect.execution.job import Job, Result, check_environment
-from transect.execution.stages import Stage
+from transect.execution.stage import StageRunner
 from transect.launch import LAUNCHERS
 from transect.launch.processes import Outcome, run
 from transect.measure.provenance import speed_variables
@@ -82,7 +82,7 @@ def step_cause(log: str) -> tuple[Cause | None, str] | None:
     return None
 
 
-def _judge(job: Job, stage: Stage, outcome: Outcome) -> Result:
+def _judge(job: Job, stage: StageRunner, outcome: Outcome) -> Result:
     """Turn how the processes ended into a result."""
     limits: dict[str, Any] = job.spec["cell_limits"]
     if outcome.end == "timeout":
@@ -107,7 +107,7 @@ def _judge(job: Job, stage: Stage, outcome: Outcome) -> Result:
     return stage.collect(job, outcome)
 
 
-def _run(job: Job, stage: Stage) -> tuple[Result, Outcome | None, dict[str, str]]:
+def _run(job: Job, stage: StageRunner) -> tuple[Result, Outcome | None, dict[str, str]]:
     try:
         name, request = stage.prepare(job)
         launcher = LAUNCHERS.get(name)
@@ -143,14 +143,14 @@ def _run(job: Job, stage: Stage) -> tuple[Result, Outcome | None, dict[str, str]
     return _judge(job, stage, outcome), outcome, variables
 
 
-def execute(job: Job, stage: Stage) -> tuple[Result, Outcome | None, dict[str, str]]:
+def execute(job: Job, stage: StageRunner) -> tuple[Result, Outcome | None, dict[str, str]]:
     """Run the payload; return its result, how it ended, and the variables that change speed.
 
     Raises DiskFull when there is no room for results; any other fault becomes a result.
     """
     try:
         found = _run(job, stage)
-    except (TransectError, ValueError, KeyError, OSError) as error:
+    except Exception as error:  # whatever a payload left behind or a plug-in does
         # What a payload left behind may be anything; a full disk is not the cell's fault.
         if isinstance(error, OSError) and error.errno in FULL:
             raise DiskFull(f"{job.folder}: {error}") from None

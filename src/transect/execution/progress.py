@@ -6,11 +6,17 @@ import json
 import os
 import sys
 import time
+from collections import Counter
+from datetime import datetime
+from typing import Any
 
 from transect.domain.paths import StudyPaths
 from transect.domain.record import Record
 
-__all__ = ["note_progress", "progress_line", "start_progress"]
+__all__ = ["Journal", "Progress", "row_of", "start_progress", "tell"]
+
+_MARKS = {"ok": "ok     ", "failed": "FAILED ", "skipped": "skipped"}
+_WORDS = 100
 
 
 def start_progress(paths: StudyPaths, todo: dict[str, int]) -> None:
@@ -20,34 +26,68 @@ def start_progress(paths: StudyPaths, todo: dict[str, int]) -> None:
     paths.progress.write_text(json.dumps(head) + "\n", encoding="utf-8")
 
 
-def progress_line(head: dict[str, object], rows: list[dict[str, str]], now: float) -> str:
-    """Say where the study stands, from the journal's head and rows."""
-    todo = head["todo"]
-    assert isinstance(todo, dict)
-    total, done = sum(todo.values()), len(rows)
-    stage = rows[-1]["stage"]
-    counts = {s: sum(row["status"] == s for row in rows) for s in ("failed", "skipped")}
-    in_stage = sum(row["stage"] == stage for row in rows)
-    # Cells of a stage cost alike: what is left is estimated stage by stage.
-    seconds: dict[str, list[float]] = {}
-    for row in rows:
-        seconds.setdefault(row["stage"], []).append(float(row["seconds"]))
-    every = [value for values in seconds.values() for value in values]
-    left = 0.0
-    for name, count in todo.items():
-        known = seconds.get(name, every)
-        left += max(0, count - len(seconds.get(name, ()))) * sum(known) / len(known)
-    minutes, rest = divmod(round(left), 60)
-    return (
-        f"{stage} {in_stage}/{todo.get(stage, in_stage)} · all {done}/{max(total, done)} done, "
-        f"{counts['failed']} failed, {counts['skipped']} skipped · about {minutes}:{rest:02d} left"
-    )
+class Journal:
+    """Reads what was appended since the last look, and keeps the sums."""
+
+    def __init__(self, paths: StudyPaths) -> None:
+        self._path = paths.progress
+        self._at = 0
+        self.todo: dict[str, int] = {}
+        self._stage = ""
+        self._done: Counter[str] = Counter()
+        self._ends: Counter[str] = Counter()
+        self._seconds: dict[str, float] = {}
+
+    def read(self) -> list[dict[str, str]]:
+        """Return the rows that are new. A line that is being written is left for the next look."""
+        try:
+            with self._path.open("rb") as stream:
+                stream.seek(self._at)
+                piece = stream.read()
+        except OSError:
+            return []
+        piece = piece[: piece.rfind(b"\n") + 1]
+        self._at += len(piece)
+        rows = []
+        for line in piece.splitlines():
+            try:
+                row = json.loads(line)
+            except ValueError:
+                continue
+            if "todo" in row:
+                self.todo = row["todo"]
+            else:
+                self._add(row)
+                rows.append(row)
+        return rows
+
+    def _add(self, row: dict[str, str]) -> None:
+        self._stage = row["stage"]
+        self._done[row["stage"]] += 1
+        self._ends[row["status"]] += 1
+        spent = self._seconds.get(row["stage"], 0.0)
+        self._seconds[row["stage"]] = spent + float(row["seconds"])
+
+    def line(self) -> str:
+        """Say where the study stands."""
+        stage, done, total = self._stage, self._done.total(), sum(self.todo.values())
+        every = sum(self._seconds.values()) / max(1, done)
+        left = 0.0
+        for name, count in self.todo.items():
+            # Cells of a stage cost alike: what is left is estimated stage by stage.
+            known = self._done[name]
+            left += max(0, count - known) * (self._seconds[name] / known if known else every)
+        minutes, rest = divmod(round(left), 60)
+        in_stage = self._done[stage]
+        return (
+            f"{stage} {in_stage}/{max(in_stage, self.todo.get(stage, 0))} · "
+            f"all {done}/{max(total, done)} done, {self._ends['failed']} failed, "
+            f"{self._ends['skipped']} skipped · about {minutes}:{rest:02d} left"
+        )
 
 
-def note_progress(paths: StudyPaths, record: Record) -> None:
-    """Add a finished cell to the journal and print the line."""
-    from datetime import datetime
-
+def row_of(record: Record) -> dict[str, str]:
+    """Return a record's row of the journal."""
     took = datetime.fromisoformat(record.ended) - datetime.fromisoformat(record.started)
     row = {
         "stage": record.stage,
@@ -55,19 +95,34 @@ def note_progress(paths: StudyPaths, record: Record) -> None:
         "status": record.status.value,
         "seconds": f"{took.total_seconds():.3f}",
     }
-    # One write of one short line with O_APPEND: parallel cells do not mix.
-    handle = os.open(paths.progress, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-    with os.fdopen(handle, "wb") as stream:
-        stream.write((json.dumps(row) + "\n").encode())
-    mark = {"ok": "ok     ", "failed": "FAILED ", "skipped": "skipped"}[record.status.value]
-    reason = (
-        f" ({record.cause.value}: {record.message.splitlines()[0][:100]})" if record.cause else ""
-    )
-    print(f"[transect] {mark} {record.cell_id}{reason}", file=sys.stderr)
-    try:
-        lines = paths.progress.read_text(encoding="utf-8").splitlines()
-        head, *rows = [json.loads(line) for line in lines]
-        if "todo" in head:
-            print(f"[transect]         {progress_line(head, rows, time.time())}", file=sys.stderr)
-    except (OSError, ValueError):
-        return
+    if record.cause:
+        words = " ".join(record.message.split())[:_WORDS]
+        row["reason"] = f" ({record.cause.value}: {words})"
+    return row
+
+
+def tell(row: dict[str, Any]) -> None:
+    """Print a row."""
+    text = f"[transect] {_MARKS[row['status']]} {row['cell']}{row.get('reason', '')}"
+    print(text, file=sys.stderr)
+
+
+class Progress:
+    """Adds finished cells to the journal and prints the line."""
+
+    def __init__(self, paths: StudyPaths) -> None:
+        self._path = paths.progress
+        self._journal = Journal(paths)
+        self._journal.read()
+
+    def note(self, record: Record) -> None:
+        """Add a finished cell."""
+        row = row_of(record)
+        # One write of one short line with O_APPEND: parallel blocks do not mix.
+        handle = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        with os.fdopen(handle, "wb") as stream:
+            stream.write((json.dumps(row) + "\n").encode())
+        tell(row)
+        self._journal.read()
+        if self._journal.todo:
+            print(f"[transect]         {self._journal.line()}", file=sys.stderr)

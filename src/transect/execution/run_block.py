@@ -1,4 +1,4 @@
-"""Run the cells of one allocation: `python -m transect.execution.run_block --block FILE …`.
+"""Run the cells of one allocation block: `python -m transect.execution.run_block --block FILE …`.
 
 Cells run one after another in the order of the block's file; each record is written at once, so
 that a block which is interrupted goes on with the missing ones. Exit code 0 means that every
@@ -10,53 +10,78 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import os
+import signal
 import sys
+from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
+from types import FrameType
+from typing import NoReturn
 
 from transect.domain.errors import TransectError
 from transect.domain.files import write_atomic
 from transect.domain.paths import StudyPaths
 from transect.execution.allocation import open_guard, prepare_allocation
+from transect.execution.early_report import EarlyReport
 from transect.execution.job import Job, load_job
 from transect.execution.payload import FULL, DiskFull
-from transect.execution.progress import note_progress
-from transect.execution.run_cell import end_on_signals, fingerprint_of, run_job, valid_record
-from transect.execution.stages import STAGES
+from transect.execution.plan_files import read_block
+from transect.execution.progress import Progress
+from transect.execution.run_cell import fingerprint_of, run_job, valid_record
+from transect.execution.stage import RUNNERS
 
-__all__ = ["main", "run_block"]
+__all__ = ["end_on_signals", "main", "run_jobs"]
 
 
-def _drop_stale(jobs: list[Job]) -> list[Job]:
+def _interrupted(number: int, _: FrameType | None) -> NoReturn:
+    raise SystemExit(128 + number)
+
+
+def end_on_signals() -> None:
+    """Turn the signals that ask for an end into SystemExit, so that payloads are ended too."""
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, _interrupted)
+
+
+def _holds(job: Job) -> bool:
+    try:
+        fingerprint, _ = fingerprint_of(job, RUNNERS.get(job.cell.stage))
+    except (OSError, ValueError, KeyError, TransectError):
+        return False
+    return valid_record(job, fingerprint) is not None
+
+
+def _drop_stale(jobs: Iterable[Job]) -> list[Job]:
     """Remove every record that no longer holds; return the cells that have to run.
 
     Before anything runs: a report that is made after a job was cut short must not show them.
     """
     todo = []
     for job in jobs:
-        stage = STAGES.get(job.cell.stage)
-        try:
-            kept = valid_record(job, fingerprint_of(job, stage))
-        except OSError:
-            kept = None
-        if kept is None:
+        if not _holds(job):
             (job.folder / "record.json").unlink(missing_ok=True)
             todo.append(job)
     return todo
 
 
-def run_block(jobs: list[Job], attempt: int) -> int:
+def run_jobs(jobs: list[Job], paths: StudyPaths, attempt: int) -> int:
     """Run all cells that have no valid record; return how many ran.
 
+    A cell takes what the cells before it left, so its inputs are looked at again in its turn.
     Raises DiskFull when results cannot be written.
     """
     prepare_allocation()
     todo = _drop_stale(jobs)
+    if not todo:
+        return 0
+    progress, early = Progress(paths), EarlyReport(paths)
     with ExitStack() as stack:
-        guard = stack.enter_context(open_guard()) if todo else None
+        guard = stack.enter_context(open_guard())
         for job in todo:
-            record = run_job(job, attempt, guard)
-            note_progress(job.paths, record)
+            progress.note(run_job(job, attempt, guard))
+            # Between two cells: it disturbs none.
+            early.make_if_due()
     return len(todo)
 
 
@@ -70,10 +95,10 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     end_on_signals()
     try:
-        block = json.loads(given.block.read_text(encoding="utf-8"))
-        paths = StudyPaths(results=given.results.resolve(), study=block["study"])
-        jobs = [load_job(paths.spec(stage, name), paths.results) for stage, name in block["cells"]]
-        ran = run_block(jobs, given.attempt)
+        head, specs = read_block(given.block)
+        paths = StudyPaths(results=given.results.resolve(), study=head["study"])
+        jobs = [load_job(spec | {"about": head["about"]}, paths) for spec in specs]
+        ran = run_jobs(jobs, paths, given.attempt)
         if given.stamp is not None:
             write_atomic(given.stamp, json.dumps({"cells": len(jobs), "ran": ran}) + "\n")
     except TransectError as error:
@@ -84,11 +109,15 @@ def main(arguments: list[str] | None = None) -> int:
             raise
         print(f"transect: {given.results}: {error}", file=sys.stderr)
         return DiskFull.exit_code
-    print(f"[transect] {ran} of {len(jobs)} cells ran, the others still held", file=sys.stderr)
+    if ran < len(jobs):
+        told = f"{head['name']}: {len(jobs) - ran} of {len(jobs)} {head['rule']} cells still held"
+        print(f"[transect]         {told}", file=sys.stderr)
     return 0
 
 
 if __name__ == "__main__":
     code = main()
+    # Leave without a last round of garbage collection.
     gc.freeze()
-    sys.exit(code)
+    sys.stderr.flush()
+    os._exit(code)

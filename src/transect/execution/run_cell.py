@@ -1,35 +1,28 @@
-"""Run one cell to its record: `python -m transect.execution.run_cell --spec … --results …`.
-
-Exit code 0 means that the record is there, whatever it says. Anything else is a fault of the
-infrastructure, or an interruption, and there is no record.
-"""
+"""Run one cell to its record: keep a valid one, else run the payload and write what came of it."""
 
 from __future__ import annotations
 
-import argparse
-import gc
+import json
 import os
 import shutil
-import signal
 import sys
+import traceback
 from datetime import UTC, datetime
 from pathlib import Path
-from types import FrameType
-from typing import Any, NoReturn
+from typing import Any
 
 from transect.domain.errors import BadInput, TransectError
 from transect.domain.files import digest
 from transect.domain.record import Cause, Record, Status, read_record, write_record
 from transect.execution.attempts import CELL_VARIABLE, Attempt, clear_leftovers
-from transect.execution.job import Job, Result, load_job
+from transect.execution.job import Job, Result
 from transect.execution.payload import FULL, DiskFull, execute, refuse
-from transect.execution.progress import note_progress
 from transect.execution.scheduler import fate
-from transect.execution.stages import STAGES, Stage
+from transect.execution.stage import RUNNERS, StageRunner
 from transect.measure.guard import Guard, disturbances
 from transect.measure.provenance import collect
 
-__all__ = ["end_on_signals", "fingerprint_of", "main", "run_job", "valid_record"]
+__all__ = ["fingerprint_of", "make_record", "run_job", "valid_record"]
 
 _TAIL_BYTES = 6000
 
@@ -47,9 +40,10 @@ def _tail(path: Path) -> str:
         return ""
 
 
-def fingerprint_of(job: Job, stage: Stage) -> str:
-    """Return the plan part of the fingerprint with the checksums of the inputs."""
-    return digest([job.spec["fingerprint"], *stage.inputs(job)])[:16]
+def fingerprint_of(job: Job, stage: StageRunner) -> tuple[str, list[str]]:
+    """Return the fingerprint, the plan part with the checksums of the inputs, and these."""
+    inputs = stage.inputs(job)
+    return digest([job.spec["fingerprint"], *inputs])[:16], inputs
 
 
 def valid_record(job: Job, fingerprint: str) -> Record | None:
@@ -63,8 +57,6 @@ def valid_record(job: Job, fingerprint: str) -> Record | None:
     mended = (Cause.MISSING_DEPENDENCY, Cause.UNSUPPORTED)
     if record.fingerprint != fingerprint or record.cause in mended:
         return None
-    # Snakemake compares times: a record that was found valid counts as new.
-    os.utime(path)
     return record
 
 
@@ -77,21 +69,22 @@ def _fate(earlier: dict[str, Any]) -> Result:
     return Result.failed(Cause.KILLED, text)
 
 
-def _fresh(folder: Path) -> None:
+def _fresh(job: Job) -> None:
     # Removed before the payload starts: an interrupted cell must not look finished.
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(job.folder, ignore_errors=True)
+    job.folder.mkdir(parents=True, exist_ok=True)
+    job.spec_file.write_text(json.dumps(job.spec, indent=1) + "\n", encoding="utf-8")
 
 
 def _measure(
-    job: Job, stage: Stage, side: Attempt, fingerprint: str, guard: Guard
+    job: Job, stage: StageRunner, side: Attempt, fingerprint: str, guard: Guard
 ) -> tuple[Result, dict[str, str], dict[str, Any]]:
     """Run the payload, again when others disturbed it and the budget allows."""
     limits = job.spec["cell_limits"]
     again = limits["repeats_if_disturbed"] if stage.measures else 0
     for repeats in range(again + 1):
         if repeats:
-            _fresh(job.folder)
+            _fresh(job)
         before = guard.look()
         side.begin(fingerprint)
         result, outcome, variables = execute(job, stage)
@@ -111,48 +104,19 @@ def _measure(
     return result, variables, {"guard_before": before, "guard_after": after}
 
 
-def run_job(job: Job, attempt: int, guard: Guard | None = None) -> Record:
-    """Run the cell, or keep its valid record; write and return the record.
-
-    Raises DiskFull, and OSError when the record cannot be written.
-    """
-    stage = STAGES.get(job.cell.stage)
-    fingerprint = fingerprint_of(job, stage)
-    kept = valid_record(job, fingerprint)
-    if kept is not None:
-        return kept
-    side = Attempt(job.folder)
-    earlier = side.earlier(fingerprint) if attempt > 1 else None
-    if side.path.exists():
-        clear_leftovers(job.folder)
-    tail = _tail(job.log) if earlier else ""
-    _fresh(job.folder)
-    started = _now()
-    variables: dict[str, str] = {}
-    seen: dict[str, Any] = {}
-    os.environ[CELL_VARIABLE] = str(job.folder)
-    refusal = refuse(job)
-    if refusal is not None:
-        result = refusal
-    elif earlier is not None:
-        result = _fate(earlier)
-    else:
-        try:
-            result, variables, seen = _measure(job, stage, side, fingerprint, guard or Guard())
-        except DiskFull:
-            # Not this cell's fault: the next attempt runs it again.
-            side.end()
-            raise
-        tail = _tail(job.log)
-    record = Record(
+def make_record(job: Job, result: Result, fingerprint: str, started: str, **more: Any) -> Record:
+    """Return the record of a result. A cause without a word gets one."""
+    message = result.message.strip()
+    if result.status is not Status.OK and not message:
+        message = f"{result.cause}, and nobody said why"
+    return Record(
         study=job.spec["study"],
         stage=job.cell.stage,
         cell=job.cell,
         cell_id=job.cell.id,
         status=result.status,
         cause=result.cause,
-        message=result.message,
-        log_tail=tail if result.status is not Status.OK else "",
+        message=message,
         fingerprint=fingerprint,
         started=started,
         ended=_now(),
@@ -160,62 +124,100 @@ def run_job(job: Job, attempt: int, guard: Guard | None = None) -> Record:
         samples=result.samples,
         details=result.details,
         parameters=job.spec.get("parameters", {}),
-        provenance={
-            **collect(),
-            "environment": {
-                k: job.environment[k] for k in ("name", "lock_hash") if job.environment
-            },
-            "system": job.spec.get("about"),
-            "libraries": result.libraries,
-            "mpi": result.libraries.get("mpi"),
-            "variables": variables,
-            **seen,
-        },
+        **more,
     )
+
+
+def _fault(error: Exception) -> Result:
+    """Return the result of a cell whose plug-in or runner raised what nobody expected."""
+    traceback.print_exc()
+    return Result.failed(Cause.CRASH, f"{type(error).__name__}: {error}")
+
+
+def _run(
+    job: Job, stage: StageRunner, side: Attempt, fingerprint: str, guard: Guard
+) -> tuple[Result, dict[str, str], dict[str, Any]]:
+    """Run the payload unless the cell is refused. Whatever a cell raises is its own result."""
     try:
+        refusal = refuse(job)
+        if refusal is not None:
+            return refusal, {}, {}
+        return _measure(job, stage, side, fingerprint, guard)
+    except DiskFull:
+        raise
+    except OSError as error:
+        if error.errno in FULL:
+            raise DiskFull(f"{job.folder}: {error}") from None
+        return _fault(error), {}, {}
+    except Exception as error:  # the study goes on, whatever a plug-in does
+        return _fault(error), {}, {}
+
+
+def run_job(job: Job, attempt: int, guard: Guard | None = None) -> Record:
+    """Run the cell, or keep its valid record; write and return the record.
+
+    Raises DiskFull when the record cannot be written.
+    """
+    started = _now()
+    unreadable: Result | None = None
+    stage = RUNNERS.get(job.cell.stage)
+    try:
+        fingerprint, inputs = fingerprint_of(job, stage)
+    except (OSError, ValueError, KeyError, TransectError) as error:
+        # What an input left cannot be read: that is not this cell's fault, and it says so.
+        text = f"what it takes from other cells cannot be read: {error}"
+        unreadable = Result.skipped(Cause.MISSING_DEPENDENCY, text)
+        fingerprint, inputs = str(job.spec["fingerprint"]), []
+    else:
+        kept = valid_record(job, fingerprint)
+        if kept is not None:
+            return kept
+    side = Attempt(job.folder)
+    earlier = side.earlier(fingerprint) if attempt > 1 else None
+    if side.path.exists():
+        clear_leftovers(job.folder)
+    tail = _tail(job.log) if earlier else ""
+    variables: dict[str, str] = {}
+    seen: dict[str, Any] = {}
+    os.environ[CELL_VARIABLE] = str(job.folder)
+    try:
+        _fresh(job)
+        if unreadable is not None:
+            result = unreadable
+        elif earlier is not None:
+            result = _fate(earlier)
+        else:
+            result, variables, seen = _run(job, stage, side, fingerprint, guard or Guard())
+            tail = _tail(job.log)
+        record = make_record(
+            job,
+            result,
+            fingerprint,
+            started,
+            inputs=inputs,
+            log_tail=tail if result.status is not Status.OK else "",
+            provenance=_provenance(job, result, variables, seen),
+        )
         write_record(job.folder / "record.json", record)
     except OSError as error:
-        side.end()
         raise DiskFull(f"{job.folder}: the record cannot be written: {error}") from None
-    side.end()
+    finally:
+        # Not of an interruption: what was interrupted runs again.
+        if not isinstance(sys.exception(), KeyboardInterrupt | SystemExit):
+            side.end()
     return record
 
 
-def _interrupted(number: int, _: FrameType | None) -> NoReturn:
-    raise SystemExit(128 + number)
-
-
-def end_on_signals() -> None:
-    """Turn the signals that ask for an end into SystemExit, so that payloads are ended too."""
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, _interrupted)
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Run one cell; 0 when its record is written."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--spec", type=Path, required=True)
-    parser.add_argument("--results", type=Path, required=True)
-    parser.add_argument("--attempt", type=int, default=1)
-    given = parser.parse_args(arguments)
-    end_on_signals()
-    try:
-        job = load_job(given.spec, given.results.resolve())
-        record = run_job(job, given.attempt)
-    except TransectError as error:
-        print(f"transect: {error}", file=sys.stderr)
-        return error.exit_code
-    except OSError as error:
-        if error.errno not in FULL:
-            raise
-        print(f"transect: {given.results}: {error}", file=sys.stderr)
-        return DiskFull.exit_code
-    note_progress(job.paths, record)
-    return 0
-
-
-if __name__ == "__main__":
-    code = main()
-    # Leave without a last round of garbage collection: 50 ms of every cell.
-    gc.freeze()
-    sys.exit(code)
+def _provenance(
+    job: Job, result: Result, variables: dict[str, str], seen: dict[str, Any]
+) -> dict[str, Any]:
+    environment = {k: job.environment[k] for k in ("name", "lock_hash") if job.environment}
+    return {
+        **collect(),
+        "environment": environment,
+        "system": job.spec.get("about"),
+        "libraries": result.libraries,
+        "mpi": result.libraries.get("mpi"),
+        "variables": variables,
+        **seen,
+    }

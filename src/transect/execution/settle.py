@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from transect.domain.errors import TransectError
-from transect.domain.record import Cause, Record, Status, write_record
+from transect.domain.paths import StudyPaths
+from transect.domain.record import Cause, Status, write_record
 from transect.execution.attempts import Attempt
 from transect.execution.job import Job, Result, load_job
 from transect.execution.payload import FULL
-from transect.execution.run_cell import fingerprint_of, valid_record
+from transect.execution.run_cell import fingerprint_of, make_record, valid_record
 from transect.execution.scheduler import fate
-from transect.execution.stages import STAGES
+from transect.execution.stage import RUNNERS
 from transect.execution.submissions import SUBMISSIONS
 from transect.measure.provenance import collect
 from transect.planning.blocks import Block
@@ -23,72 +25,70 @@ from transect.planning.plan import StudyPlan
 __all__ = ["settle"]
 
 
-def _result(job: Job, block: Block) -> Result:
-    """Say why a cell has no record of its own."""
+def _result(job: Job, block: Block, lacking: dict[tuple[str, str], str]) -> Result:
+    """Say why a cell has no record of its own. `lacking`: the block of each cell without one."""
     earlier = Attempt(job.folder).of_session()
-    if earlier is not None and earlier["slurm_job"]:
-        told = fate(earlier["slurm_job"])
-        return Result.failed(told.cause, told.message)
-    message = SUBMISSIONS.failed.get(block.rule)
+    if earlier is not None:
+        if earlier["slurm_job"]:
+            told = fate(earlier["slurm_job"])
+            return Result.failed(told.cause, told.message)
+        return Result.failed(Cause.KILLED, f"its runner (pid {earlier['pid']}) was killed")
+    message = SUBMISSIONS.failed.get(block.id)
     if message is not None:
-        return Result.failed(Cause.SCHEDULER, f"its job {block.rule} did not run: {message}")
-    others = ", ".join(sorted(SUBMISSIONS.failed)) or "another"
-    return Result.skipped(Cause.MISSING_DEPENDENCY, f"it needs what job {others} did not make")
+        return Result.failed(Cause.SCHEDULER, f"its job {block.id} did not run: {message}")
+    for stage, cell_id in job.spec["inputs"].values():
+        other = lacking.get((stage, cell_id), block.id)
+        if other != block.id:
+            return Result.skipped(
+                Cause.MISSING_DEPENDENCY, f"it needs what job {other} did not make"
+            )
+    return Result.failed(Cause.CRASH, f"the runner of its job {block.id} ended before its turn")
 
 
-def _holds(job: Job) -> bool:
+def _fingerprint(job: Job) -> tuple[str, list[str]] | None:
     try:
-        fingerprint = fingerprint_of(job, STAGES.get(job.cell.stage))
-    except (OSError, TransectError):
+        return fingerprint_of(job, RUNNERS.get(job.cell.stage))
+    except (OSError, ValueError, KeyError, TransectError):
+        return None
+
+
+def _settle_one(job: Job, block: Block, lacking: dict[tuple[str, str], str]) -> bool:
+    """Write the record of a cell that has none that holds; return whether it had none."""
+    known = _fingerprint(job)
+    if known is not None and valid_record(job, known[0]) is not None:
         return False
-    return valid_record(job, fingerprint) is not None
-
-
-def _write(job: Job, result: Result) -> None:
-    now = datetime.now(UTC).isoformat(timespec="milliseconds")
-    try:
-        fingerprint = fingerprint_of(job, STAGES.get(job.cell.stage))
-    except (OSError, TransectError):
-        fingerprint = str(job.spec["fingerprint"])
-    record = Record(
-        study=job.spec["study"],
-        stage=job.cell.stage,
-        cell=job.cell,
-        cell_id=job.cell.id,
-        status=result.status,
-        cause=result.cause,
-        message=result.message,
-        fingerprint=fingerprint,
-        started=now,
-        ended=now,
-        parameters=job.spec.get("parameters", {}),
-        provenance=collect(),
-    )
+    fingerprint, inputs = known or (str(job.spec["fingerprint"]), [])
+    started = datetime.now(UTC).isoformat(timespec="milliseconds")
+    result = _result(job, block, lacking)
+    assert result.status is not Status.OK
+    record = make_record(job, result, fingerprint, started, inputs=inputs, provenance=collect())
     write_record(job.folder / "record.json", record)
     Attempt(job.folder).end()
+    return True
 
 
-def settle(plan: StudyPlan, blocks: list[Block]) -> None:
+def settle(plan: StudyPlan, blocks: Iterable[Block]) -> None:
     """Give every cell without a record one that says why, and make the report.
 
     A full file system is told and left: the next call goes on where this one stopped.
     """
-    results = plan.paths.results.resolve()
+    paths = StudyPaths(results=plan.paths.results.resolve(), study=plan.study.name)
+    open_ = [block for block in blocks if not paths.stamp(block.rule, block.name).exists()]
+    lacking = {planned.key: block.id for block in open_ for planned in block.cells}
     settled = 0
     try:
-        for block in blocks:
+        for block in open_:
             for planned in block.cells:
-                job = load_job(plan.paths.spec(planned.cell.stage, planned.id), results)
-                if _holds(job):
+                try:
+                    job = load_job(planned.spec, paths)
+                except TransectError as error:
+                    print(f"transect: {planned.id}: {error}", file=sys.stderr)
                     continue
-                result = _result(job, block)
-                assert result.status is not Status.OK
-                _write(job, result)
-                settled += 1
+                settled += _settle_one(job, block, lacking)
     except OSError as error:
         if error.errno not in FULL:
             raise
-        text = f"{results}: {error}: free some space and call snakemake again"
+        text = f"{paths.results}: {error}: free some space and call snakemake again"
         print(f"transect: {text}", file=sys.stderr)
         return
     if settled:
@@ -96,6 +96,6 @@ def settle(plan: StudyPlan, blocks: list[Block]) -> None:
         print(f"[transect] {told}", file=sys.stderr)
     command = [
         sys.executable, "-m", "transect.execution.make_report",
-        "--study", str(plan.file), "--results", str(plan.paths.results),
+        "--study", str(plan.file), "--results", str(paths.results),
     ]  # fmt: skip
     subprocess.run(command, check=False, env=os.environ)

@@ -1,13 +1,14 @@
-"""Allocation blocks: cells of one shape that run one after another in one Slurm job.
+"""Allocation blocks: cells of one shape that run one after another in one job.
 
-A job costs seconds before its payload starts, so short cells share an allocation; cells that
-will be compared then also share their nodes. Cells stay the unit of change: the block's runner
-keeps every record that still holds.
+A job costs seconds before its payload starts, and Snakemake milliseconds for each that it keeps,
+so short cells share one; cells that will be compared then also share their nodes. Cells stay the
+unit of change: the block's runner keeps every record that still holds.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -18,13 +19,12 @@ from transect.domain.files import digest
 from transect.domain.study import Limits
 from transect.domain.system import System
 from transect.planning.plan import Planned, StudyPlan
+from transect.planning.stage import STAGES
 
-__all__ = ["Block", "Shape", "make_blocks", "resources"]
+__all__ = ["BLOCK_PATTERN", "Block", "Shape", "make_blocks", "resources"]
 
-# Short stages that need each other anyway share one job.
-_TOGETHER = {"data": "prepare", "reference": "prepare"}
-# Run by the driver: they read files, and need no node.
-_LOCAL = ("ingest",)
+# Used as Snakemake's wildcard constraint as well.
+BLOCK_PATTERN = r"[A-Za-z0-9_.+~-]+"
 # Starting a payload and writing its record, on a slow shared file system.
 _CELL_OVERHEAD_S = 5.0
 # The two Snakemakes of a job and its runner, besides the payload.
@@ -39,13 +39,14 @@ class Shape:
     nodes: int
     gpus_per_node: int
     pairing: str
+    local: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Block:
     """Cells of one job, in the order in which they run. `cores` are per node."""
 
-    id: str
+    name: str
     shape: Shape
     cells: tuple[Planned, ...]
     cores: int
@@ -53,33 +54,34 @@ class Block:
 
     @property
     def rule(self) -> str:
-        """The name of its rule: Slurm shows it in a job's comment."""
-        return self.id.replace(".", "_").replace("-", "_")
+        """The rule that runs it. One that asks for GPUs asks for more than others do."""
+        name = re.sub(r"\W", "_", self.shape.group)
+        return f"{name}_gpu" if self.shape.gpus_per_node else name
+
+    @property
+    def id(self) -> str:
+        """Rule and name: how messages call it."""
+        return f"{self.rule}.{self.name}"
 
     @property
     def fingerprint(self) -> str:
         """Changes when any of its cells does."""
         return digest([p.fingerprint for p in self.cells])[:16]
 
-    def key(self) -> list[list[str]]:
-        """Return stage and id of each cell, in order."""
-        return [[p.cell.stage, p.id] for p in self.cells]
-
-
-def _gpus(cell: Cell) -> int:
-    """GPUs that a cell needs on each node: one per rank."""
-    if cell.device == "cuda":
-        return cell.ranks_per_node
-    return 1 if cell.provider == "cuda" else 0
-
 
 def _shape(cell: Cell, system: System) -> Shape:
-    group = _TOGETHER.get(cell.stage, cell.stage)
-    # Cells are compared within one workload, so one workload stays on one set of nodes.
+    stage = STAGES.get(cell.stage)
+    placement = stage.placement
     # Without any GPU the cell runs where all do, and its record says that there is none.
-    gpus = _gpus(cell) if system.gpus_per_node else 0
-    pairing = "" if group in ("prepare", "export", "bench") else str(cell.workload)
-    return Shape(group=group, nodes=cell.nodes, gpus_per_node=gpus, pairing=pairing)
+    gpus = stage.gpus(cell) if system.gpus_per_node else 0
+    # Cells are compared within one workload, so one workload stays on one set of nodes.
+    return Shape(
+        group=placement.group or cell.stage,
+        nodes=cell.nodes,
+        gpus_per_node=gpus,
+        pairing=str(cell.workload) if placement.by_workload else "",
+        local=placement.local,
+    )
 
 
 def _seconds(limits: Limits) -> float:
@@ -88,10 +90,9 @@ def _seconds(limits: Limits) -> float:
     return limits.seconds + again + _CELL_OVERHEAD_S
 
 
-def _check(planned: Planned, system: System) -> None:
-    cell, shape = planned.cell, _shape(planned.cell, system)
+def _check(planned: Planned, shape: Shape, system: System) -> None:
     for asked, offered, what in (
-        (cell.nodes, system.nodes, "nodes"),
+        (shape.nodes, system.nodes, "nodes"),
         (shape.gpus_per_node, system.gpus_per_node, "gpus_per_node"),
     ):
         if asked > offered:
@@ -110,6 +111,14 @@ def _check_memory(system: System, limits: Limits) -> None:
         )
 
 
+def _room(system: System, limits: Limits, cells: int) -> int:
+    """Return how many cells one block takes; on a machine without a scheduler, all of a shape."""
+    if system.scheduler == "none":
+        return max(1, cells)
+    room = max(1, int(system.block_minutes * 60 / _seconds(limits)))
+    return room if system.cells_per_job is None else min(room, system.cells_per_job)
+
+
 def make_blocks(plan: StudyPlan) -> list[Block]:
     """Share the plan's cells out to jobs. Raises BadInput for a cell that the system cannot hold.
 
@@ -117,41 +126,47 @@ def make_blocks(plan: StudyPlan) -> list[Block]:
     `block_minutes`, or at its `cells_per_job`.
     """
     system, limits = plan.system, plan.study.limits
-    each = _seconds(limits)
-    room = max(1, int(system.block_minutes * 60 / each))
-    if system.cells_per_job is not None:
-        room = min(room, system.cells_per_job)
+    scheduled = system.scheduler != "none"
     shapes: dict[Shape, list[Planned]] = {}
     for planned in plan:
-        if planned.cell.stage not in _LOCAL:
-            _check(planned, system)
-            shapes.setdefault(_shape(planned.cell, system), []).append(planned)
-    stages = list(plan.cells)
-    _check_memory(system, limits)
-    blocks = []
+        shape = _shape(planned.cell, system)
+        if scheduled and not shape.local:
+            _check(planned, shape, system)
+        shapes.setdefault(shape, []).append(planned)
+    turns = {stage: turn for turn, stage in enumerate(plan.cells)}
+    if scheduled:
+        _check_memory(system, limits)
+    blocks: list[Block] = []
+    taken: set[tuple[str, str]] = set()
     for shape in sorted(shapes):
         # In one job what feeds others runs first, and the rest in the study's random order.
-        ordered = sorted(shapes[shape], key=lambda p: (_turn(p.cell.stage, stages), p.order))
+        ordered = sorted(shapes[shape], key=lambda p: (turns[p.cell.stage], p.order))
+        room = _room(system, limits, len(ordered))
         for number, start in enumerate(range(0, len(ordered), room)):
             cells = tuple(ordered[start : start + room])
-            parts = [shape.group, shape.pairing, f"n{shape.nodes}"]
-            parts += [f"g{shape.gpus_per_node}"] if shape.gpus_per_node else []
-            parts += [str(number)] if len(ordered) > room else []
-            minutes = math.ceil(len(cells) * each / 60) + system.overhead_minutes
-            blocks.append(
-                Block(
-                    id=".".join(part for part in parts if part),
-                    shape=shape,
-                    cells=cells,
-                    cores=_cores(cells, system),
-                    minutes=minutes,
-                )
+            part = number if len(ordered) > room else None
+            block = Block(
+                name=_name(shape, part),
+                shape=shape,
+                cells=cells,
+                cores=_cores(cells, system),
+                minutes=math.ceil(len(cells) * _seconds(limits) / 60) + system.overhead_minutes,
             )
+            assert (block.rule, block.name) not in taken
+            taken.add((block.rule, block.name))
+            blocks.append(block)
     return blocks
 
 
-def _turn(stage: str, stages: list[str]) -> int:
-    return ("data", "reference").index(stage) if stage in _TOGETHER else 2 + stages.index(stage)
+def _name(shape: Shape, part: int | None) -> str:
+    parts = [f"n{shape.nodes}"]
+    if shape.pairing:
+        safe = re.sub(r"[^A-Za-z0-9_.+-]", "-", shape.pairing)
+        # Two workloads whose names differ in what a file name cannot hold stay apart.
+        parts.insert(0, safe if safe == shape.pairing else f"{safe}~{digest([shape.pairing])[:8]}")
+    parts += [f"g{shape.gpus_per_node}"] if shape.gpus_per_node else []
+    parts += [str(part)] if part is not None else []
+    return ".".join(parts)
 
 
 def _cores(cells: Iterable[Planned], system: System) -> int:
@@ -163,9 +178,14 @@ def _cores(cells: Iterable[Planned], system: System) -> int:
 
 
 def resources(block: Block, system: System, limits: Limits) -> dict[str, Any]:
-    """Return Snakemake's resources for a block's job, as the Slurm executor reads them."""
+    """Return Snakemake's resources for a block's job, as the Slurm executor reads them.
+
+    All blocks of one rule have the same keys.
+    """
+    if system.scheduler == "none" or block.shape.local:
+        return {}
     shape = block.shape
-    found: dict[str, Any] = {
+    asked: dict[str, Any] = {
         "nodes": shape.nodes,
         # One task per node is asked for with all its cores; the steps inside lay out ranks.
         "tasks": shape.nodes,
@@ -179,7 +199,7 @@ def resources(block: Block, system: System, limits: Limits) -> dict[str, Any]:
     if memory is None and limits.memory_mb is not None:
         memory = limits.memory_mb + _RUNNER_MB
     if memory is not None:
-        found["mem_mb"] = memory
+        asked["mem_mb"] = memory
     partition = (shape.gpus_per_node and system.gpu_partition) or system.partition
     for key, value in (
         ("slurm_partition", partition),
@@ -188,14 +208,14 @@ def resources(block: Block, system: System, limits: Limits) -> dict[str, Any]:
         ("constraint", system.constraint),
     ):
         if value is not None:
-            found[key] = value
+            asked[key] = value
     if shape.gpus_per_node:
         kind = f"{system.gpu_type}:" if system.gpu_type else ""
-        found["gres"] = f"gpu:{kind}{shape.gpus_per_node}"
+        asked["gres"] = f"gpu:{kind}{shape.gpus_per_node}"
         # 0: the executor would otherwise ask for `tasks` tasks on each GPU.
-        found["tasks_per_gpu"] = 0
+        asked["tasks_per_gpu"] = 0
     extra = ["--ntasks-per-node=1"]
     if system.exclusive:
         extra.insert(0, "--exclusive")
-    found["slurm_extra"] = " ".join(extra)
-    return found
+    asked["slurm_extra"] = " ".join(extra)
+    return asked

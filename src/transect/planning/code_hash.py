@@ -6,14 +6,17 @@ follows `import transect…` statements anywhere in a file, also inside function
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from transect import stages
 from transect.domain.files import digest
 
-__all__ = ["PACKAGE", "closure", "code_hash"]
+__all__ = ["PACKAGE", "Sources", "closure", "code_hash", "hash_sources"]
 
 PACKAGE = Path(__file__).resolve().parents[1]
 _IMPORT = re.compile(
@@ -23,7 +26,12 @@ _IMPORT = re.compile(
 
 
 def _file(module: str) -> Path | None:
-    base = PACKAGE.parent.joinpath(*module.split("."))
+    parts = module.split(".")
+    base = PACKAGE.parent.joinpath(*parts)
+    if parts[:2] == ["transect", "stages"] and len(parts) > 2:
+        # A stage may stand in a plug-in folder.
+        places = (Path(place).joinpath(*parts[2:]) for place in stages.__path__)
+        base = next((p for p in places if p.with_suffix(".py").is_file() or p.is_dir()), base)
     if base.with_suffix(".py").is_file():
         return base.with_suffix(".py")
     return base / "__init__.py" if (base / "__init__.py").is_file() else None
@@ -63,14 +71,40 @@ def closure(root: Path) -> frozenset[Path]:
     return frozenset(seen)
 
 
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """The files that something runs, by a name that is equal on every machine, with their hashes.
+
+    `hash` changes when one of them does: 16 hexadecimal digits.
+    """
+
+    hash: str
+    files: dict[str, str]
+
+
+def _name(path: Path) -> str:
+    """Return a path from the package's parent on, or the name of a file from elsewhere."""
+    if path.is_relative_to(PACKAGE.parent):
+        return path.relative_to(PACKAGE.parent).as_posix()
+    return path.name
+
+
 @cache
-def _hash(roots: frozenset[Path]) -> str:
-    files: set[Path] = set()
+def _file_hash(path: Path) -> str:
+    return hashlib.sha256(_text(path)).hexdigest()[:16]
+
+
+@cache
+def hash_sources(roots: frozenset[Path]) -> Sources:
+    """Hash the closures of all roots."""
+    paths: set[Path] = set()
     for root in roots:
-        files |= closure(root) if root.suffix == ".py" else {root}
-    return digest(part for path in sorted(files) for part in (path.name, _text(path)))[:16]
+        paths |= closure(root) if root.suffix == ".py" else {root}
+    named = sorted((_name(path), _file_hash(path)) for path in paths)
+    whole = digest(part for pair in named for part in pair)[:16]
+    return Sources(whole, dict(named))
 
 
 def code_hash(roots: Iterable[Path]) -> str:
     """Hash the closures of all roots: 16 hexadecimal digits, equal on every machine."""
-    return _hash(frozenset(roots))
+    return hash_sources(frozenset(roots)).hash

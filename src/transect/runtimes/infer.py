@@ -34,7 +34,10 @@ from transect.runtimes import RUNTIMES
 from transect.training.costs import run_costs
 from transect.training.workloads import WORKLOADS
 
-__all__ = ["LIMITS", "infer_cell", "main"]
+__all__ = ["LIMITS", "conclude", "infer_cell", "main", "prepare_run"]
+
+# What the runner writes about itself.
+RECORD = "runner.json"
 
 LIMITS: dict[str, float] = {"warmup": 20, "min_runs": 100, "max_seconds": 1.0}
 
@@ -50,8 +53,8 @@ _THREAD_VARIABLES = (
 )
 
 
-def _prepare_inputs(export: Path, folder: Path, batch: int) -> np.ndarray:
-    """Write the runner's input header; return the expected outputs, row by row.
+def _prepare_inputs(export: Path, folder: Path, batch: int) -> None:
+    """Write the runner's input header.
 
     The test set is used where it lies. One that is smaller than the batch is repeated up to one
     full batch.
@@ -66,9 +69,13 @@ def _prepare_inputs(export: Path, folder: Path, batch: int) -> np.ndarray:
     else:
         rows = np.arange(batch) % len(x)
         tensor = write_tensor(folder, INPUT, x[rows], "inputs.bin")
-        expected = expected[rows]
     write_header(folder, [tensor], batch=batch)
-    return expected
+
+
+def _expected(export: Path, batch: int) -> np.ndarray:
+    """Return the framework's outputs for the rows of `_prepare_inputs`."""
+    expected = read_tensor(export, OUTPUT)
+    return expected if len(expected) >= batch else expected[np.arange(batch) % len(expected)]
 
 
 def _tolerance(export: Path) -> float:
@@ -194,6 +201,59 @@ def _judge(
     )
 
 
+def prepare_run(
+    spec: dict[str, Any], cell: Cell, export: Path, weights: Path, out: Path, python: str
+) -> list[str]:
+    """Write what the runner reads into `out`; return its argument list.
+
+    Raises BadInput when the export folder cannot be used.
+    """
+    runtime = RUNTIMES.get(cell.runtime)
+    limits = LIMITS | spec.get("limits", {})
+    inputs, outputs, record_file = out / "inputs", out / "outputs", out / RECORD
+    _prepare_inputs(export, inputs, cell.batch)
+    for stale in (record_file, outputs / "header.json"):
+        stale.unlink(missing_ok=True)
+    options = {
+        "inputs": inputs,
+        "outputs": outputs,
+        "provider": cell.provider,
+        "threads": cell.threads,
+        "warmup": int(limits["warmup"]),
+        "min-runs": int(limits["min_runs"]),
+        "max-seconds": limits["max_seconds"],
+        "record": record_file,
+    }
+    arguments = [part for key, value in options.items() for part in (f"--{key}", str(value))]
+    model = _model(cell, runtime.uses_exporter, export, weights, out)
+    return runtime.command(cell, python, model, arguments)
+
+
+def conclude(cell: Cell, export: Path, out: Path, code: int) -> dict[str, Any]:
+    """Return the result of a run whose program ended with `code`.
+
+    Raises BadInput when it ran on another execution provider than it was asked for.
+    """
+    record = _read_record(out / RECORD, code)
+    if record["status"] == "skipped":
+        return result(
+            status=Status.SKIPPED, cause=Cause.UNSUPPORTED, message=record.get("reason", "?")
+        )
+    if record["status"] != "ok":
+        return result(
+            status=Status.FAILED,
+            cause=Cause(record.get("cause", "crash")),
+            message=record.get("message", f"the runner ended with exit code {code}"),
+        )
+    if record["provider_used"] != cell.provider:
+        raise BadInput(
+            f"runner '{cell.runtime}' ran on {record['provider_used']}, "
+            f"the cell asks for {cell.provider}"
+        )
+    expected = _expected(export, cell.batch)
+    return _judge(cell, record, expected, _tolerance(export), out, export)
+
+
 def infer_cell(
     spec: dict[str, Any],
     export: Path,
@@ -207,47 +267,11 @@ def infer_cell(
     Raises BadInput when the cell or the export folder cannot be used.
     """
     cell = Cell.of(**spec["cell"])
-    if not (cell.workload and cell.runtime and cell.batch):
-        raise BadInput(f"an infer cell names workload, runtime and batch, got {cell.axes()}")
-    runtime = RUNTIMES.get(cell.runtime)
-    if reason := runtime.supports(cell):
+    if reason := RUNTIMES.get(cell.runtime).supports(cell):
         return result(status=Status.SKIPPED, cause=Cause.UNSUPPORTED, message=reason)
-    limits = LIMITS | spec.get("limits", {})
-    inputs, outputs, record_file = out / "inputs", out / "outputs", out / "runner.json"
-    expected, tolerance = _prepare_inputs(export, inputs, cell.batch), _tolerance(export)
-    for stale in (record_file, outputs / "header.json"):
-        stale.unlink(missing_ok=True)
-    options = {
-        "inputs": inputs,
-        "outputs": outputs,
-        "provider": cell.provider or "cpu",
-        "threads": cell.threads,
-        "warmup": int(limits["warmup"]),
-        "min-runs": int(limits["min_runs"]),
-        "max-seconds": limits["max_seconds"],
-        "record": record_file,
-    }
-    arguments = [part for key, value in options.items() for part in (f"--{key}", str(value))]
-    model = _model(cell, runtime.uses_exporter, export, weights, out)
-    command = [*wrap, *runtime.command(cell, python, model, arguments)]
-    code = _start(command, cell.threads)
-    record = _read_record(record_file, code)
-    if record["status"] == "skipped":
-        return result(
-            status=Status.SKIPPED, cause=Cause.UNSUPPORTED, message=record.get("reason", "?")
-        )
-    if record["status"] != "ok":
-        return result(
-            status=Status.FAILED,
-            cause=Cause(record.get("cause", "crash")),
-            message=record.get("message", f"the runner ended with exit code {code}"),
-        )
-    if record["provider_used"] != (cell.provider or "cpu"):
-        raise BadInput(
-            f"runner '{cell.runtime}' ran on {record['provider_used']}, "
-            f"the cell asks for {cell.provider}"
-        )
-    return _judge(cell, record, expected, tolerance, out, export)
+    _tolerance(export)
+    command = [*wrap, *prepare_run(spec, cell, export, weights, out, python)]
+    return conclude(cell, export, out, _start(command, cell.threads))
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from transect.domain.cell import Cell
+from transect.domain.cell import Axis, Cell
 
 __all__ = ["DataCell"]
 
@@ -13,3 +13,4 @@ class DataCell(Cell):
     """One workload's data: split, normalised, with initial weights and batch orders."""
 
     stage: Literal["data"] = "data"
+    workload: Annotated[str, Axis(place=20, name=True)]

@@ -29,9 +29,7 @@ Reduce = Annotated[
     Axis(place=160, label=lambda v: "sum of gradients" if v == "sum" else "", kind=True),
 ]
 # How the learning rate follows the global batch: not at all, or in proportion.
-LearningRateRule = Annotated[
-    Literal["none", "linear"], Axis(place=161, label=_unusual, kind=True)
-]
+LearningRateRule = Annotated[Literal["none", "linear"], Axis(place=161, label=_unusual, kind=True)]
 # Where batches come from: the data stage's arrays, image files, or random numbers.
 Input = Annotated[
     Literal["stored", "files", "synthetic"], Axis(place=162, label=_unusual, kind=True)

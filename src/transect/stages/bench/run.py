@@ -5,14 +5,14 @@ from __future__ import annotations
 from transect.domain.errors import MissingDependency
 from transect.domain.record import Cause
 from transect.execution.job import Job, Result
-from transect.execution.stages import STAGES
-from transect.execution.stages._common import ranks
-from transect.execution.stages.ingest import result_of
+from transect.execution.stage import RUNNERS
+from transect.execution.stage_helpers import ranks
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
 from transect.hpc.ingest import ingest
 from transect.launch import Request
 from transect.launch.launchers.mpiexec import find_mpiexec, mpiexec_prefix
 from transect.launch.processes import Outcome
+from transect.stages.ingest.result import result_of
 
 __all__ = ["Bench"]
 
@@ -37,7 +37,7 @@ def _program(job: Job, benchmark: Benchmark) -> str:
     return found
 
 
-@STAGES.register("bench")
+@RUNNERS.register("bench")
 class Bench:
     """Runs a registered benchmark."""
 
@@ -72,5 +72,7 @@ class Bench:
         if outcome.code:
             return Result.failed(Cause.CRASH, f"exit code {outcome.code}")
         assert job.cell.benchmark
-        logs = BENCHMARKS.get(job.cell.benchmark).logs(job.folder)
-        return result_of(ingest(logs), must_have=True)
+        benchmark = BENCHMARKS.get(job.cell.benchmark)
+        # Its own parser alone: an edit of another one is no reason to run it again.
+        runs = ingest(benchmark.logs(job.folder), benchmark.parser)
+        return result_of(runs, must_have=True)

@@ -8,17 +8,17 @@ import numpy as np
 
 from transect.domain.record import Cause
 from transect.execution.job import Job, Result
-from transect.execution.stages import STAGES
-from transect.execution.stages._common import checksums, data_checksums, need, ranks
-from transect.execution.stages._training_result import merge
+from transect.execution.stage import RUNNERS
+from transect.execution.stage_helpers import checksums, data_checksums, need, ranks
 from transect.launch import Request
 from transect.launch.processes import Outcome
+from transect.stages.train.result import merge
 from transect.training.strategies import STRATEGIES
 
 __all__ = ["Train"]
 
 
-@STAGES.register("train")
+@RUNNERS.register("train")
 class Train:
     """Runs `transect.training.worker` on every rank."""
 

@@ -88,19 +88,19 @@ STEP_PATIENCE_S = 5
 
 
 def checksums(*files: Path) -> list[str]:
-    """Return the checksum of each file; a missing one counts as `absent`."""
-    return [sha256_file(file) if file.is_file() else "absent" for file in files]
+    """Return name and checksum of each file; a missing one counts as `absent`."""
+    return [f"{file.name} {sha256_file(file) if file.is_file() else 'absent'}" for file in files]
 
 
 def data_checksums(job: Job, *repeats: int) -> list[str]:
     """Return the checksums that the data stage wrote down: its arrays, and starts of `repeats`."""
     path = job.input("data") / "record.json"
     if not path.is_file():
-        return ["absent"]
+        return ["data absent"]
     files = read_record(path).details.get("files", {})
     starts = [f"start-{repeat}.npz" for repeat in repeats]
     wanted = [name for name in sorted(files) if not name.startswith("start-") or name in starts]
-    return [f"{name} {files[name]}" for name in wanted] or ["absent"]
+    return [f"{name} {files[name]}" for name in wanted] or ["data absent"]
 
 
 def need(job: Job, role: str) -> Path:

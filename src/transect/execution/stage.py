@@ -1,18 +1,18 @@
-"""Stages: how each runs its payload and reads its result. One file each."""
+"""How each stage runs its payload and reads its result: `transect/stages/NAME/run.py`."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
-from transect.domain.registry import Registry
+from transect.domain.registry import StageRegistry
 from transect.execution.job import Job, Result
 from transect.launch import Request
 from transect.launch.processes import Outcome
 
-__all__ = ["STAGES", "Stage"]
+__all__ = ["RUNNERS", "StageRunner"]
 
 
-class Stage(Protocol):
+class StageRunner(Protocol):
     """One stage of the pipeline."""
 
     # A disturbed measurement is repeated; a disturbed computation is not.
@@ -23,7 +23,7 @@ class Stage(Protocol):
         ...
 
     def inputs(self, job: Job) -> list[str]:
-        """Return what of its inputs the outcome depends on, as checksums."""
+        """Return what of its inputs the outcome depends on: `NAME CHECKSUM` for each."""
         ...
 
     def collect(self, job: Job, outcome: Outcome) -> Result:
@@ -31,4 +31,4 @@ class Stage(Protocol):
         ...
 
 
-STAGES: Registry[Stage] = Registry("stage", "transect.execution.stages")
+RUNNERS: StageRegistry[StageRunner] = StageRegistry("stage runner", "run")

@@ -11,7 +11,7 @@ import numpy as np
 from transect.domain.files import canonical_json
 from transect.domain.record import Cause, MetricValue, Samples, Status
 from transect.execution.job import Job, Result
-from transect.execution.stages._common import cores
+from transect.execution.stage_helpers import cores
 from transect.measure.intervals import wilson
 from transect.training.costs import step_costs
 from transect.training.reference import weights_distance

@@ -1,4 +1,4 @@
-"""`python -m transect.execution.ingest_worker --path LOGS --out DIR`: parse, leave a result."""
+"""`python -m transect.stages.ingest.worker --path LOGS --out DIR`: parse, leave a result."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 from transect.domain.files import write_atomic
-from transect.execution.stages.ingest import result_of
 from transect.hpc.ingest import ingest
+from transect.stages.ingest.result import result_of
 
 __all__ = ["main"]
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from transect.execution.job import Job
-from transect.execution.stages import STAGES
-from transect.execution.stages._common import OneProcess, data_checksums, need
+from transect.execution.stage import RUNNERS
+from transect.execution.stage_helpers import OneProcess, data_checksums, need
 
 __all__ = ["Reference"]
 
 
-@STAGES.register("reference")
+@RUNNERS.register("reference")
 class Reference(OneProcess):
     """Runs `transect.training.reference`."""
 

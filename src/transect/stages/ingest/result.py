@@ -1,4 +1,4 @@
-"""The ingest stage: logs that somebody else's runs left."""
+"""Runs that parsers read, as one result."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from transect.domain.record import Cause, MetricValue
-from transect.execution.job import Job, Result
-from transect.execution.stages import STAGES
-from transect.execution.stages._common import OneProcess, facts_of
+from transect.execution.job import Result
 from transect.hpc.base import LogMetric, Run
 
-__all__ = ["Ingest", "result_of"]
+__all__ = ["result_of"]
 
 
 def _size(one: LogMetric) -> str | None:
@@ -45,17 +43,3 @@ def result_of(runs: Sequence[Run], *, must_have: bool) -> Result:
         result.details = details
         return result
     return Result(metrics=metrics, details=details)
-
-
-@STAGES.register("ingest")
-class Ingest(OneProcess):
-    """Runs the parsers in a process of their own."""
-
-    def command(self, job: Job) -> list[str]:
-        """One process of the driver."""
-        arguments = ("--path", job.spec["path"], "--out", job.folder)
-        return job.module("transect.execution.ingest_worker", *arguments)
-
-    def inputs(self, job: Job) -> list[str]:
-        """Every log's name, size and time stamp: logs may be large."""
-        return [facts_of(Path(job.spec["path"]))]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from transect.execution.job import Job
-from transect.execution.stages import STAGES
-from transect.execution.stages._common import OneProcess, facts_of
+from transect.execution.stage import RUNNERS
+from transect.execution.stage_helpers import OneProcess, facts_of
 
 __all__ = ["Data"]
 
 
-@STAGES.register("data")
+@RUNNERS.register("data")
 class Data(OneProcess):
     """Runs `transect.training.prepare`."""
 
@@ -23,4 +23,4 @@ class Data(OneProcess):
         """The names, sizes and time stamps of files that the dataset's options name."""
         options = job.spec["parameters"]["dataset_options"]
         folders = [options[key] for key in job.spec.get("dataset_paths", ()) if options.get(key)]
-        return [facts_of(Path(folder)) for folder in folders]
+        return [f"{Path(folder).name} {facts_of(Path(folder))}" for folder in folders]

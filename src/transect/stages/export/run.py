@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from transect.execution.job import Job
-from transect.execution.stages import STAGES
-from transect.execution.stages._common import OneProcess, checksums, data_checksums, need
+from transect.execution.stage import RUNNERS
+from transect.execution.stage_helpers import OneProcess, checksums, data_checksums, need
 
 __all__ = ["Export"]
 
 
-@STAGES.register("export")
+@RUNNERS.register("export")
 class Export(OneProcess):
     """Runs `transect.onnx_models.worker`."""
 

@@ -1,0 +1,150 @@
+"""Commands on a study: what it would run, why, and running chosen cells of it."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from transect.cli.output import Json, new_table, print_table
+from transect.domain.errors import BadInput, MissingDependency
+
+__all__ = ["check", "run_cells", "why"]
+
+StudyName = Annotated[str, typer.Argument(help="a study's name or file")]
+SystemName = Annotated[str, typer.Option(help="a system's name or file")]
+Results = Annotated[Path, typer.Option(help="folder of all results")]
+
+
+def _plan(study: str, system: str, results: Path = Path("results")) -> Any:
+    from transect.planning.plan import make_plan
+    from transect.planning.study import find_study, find_system
+
+    return make_plan(find_study(study), find_system(system), results)
+
+
+def _chosen(plan: Any, patterns: Iterable[str]) -> list[Any]:
+    """Return the cells whose id or STAGE/ID a pattern matches; BadInput names one without any."""
+    chosen: dict[tuple[str, str], Any] = {}
+    for pattern in patterns:
+        matching = [
+            p
+            for p in plan
+            if any(
+                name == pattern or fnmatch.fnmatchcase(name, pattern)
+                for name in (p.id, p.id.split("~")[0], f"{p.cell.stage}/{p.id}", p.cell.stage)
+            )
+        ]
+        if not matching:
+            raise BadInput(
+                f"{plan.file}: no cell is called '{pattern}'; expected an id, a stage, or a "
+                "pattern such as 'train/iris-*'; `transect check` lists the cells"
+            )
+        chosen |= {p.key: p for p in matching}
+    return list(chosen.values())
+
+
+def check(study: StudyName, system: SystemName = "laptop", as_json: Json = False) -> None:
+    """Validate a study; print the cells it would run, and which would be skipped and why.
+
+    Shows the same messages as a run. Exit code 2 when the study cannot be used.
+    Example: transect check config/studies/quick.yaml
+    """
+    from transect.planning.blocks import make_blocks
+    from transect.planning.expand import reason_to_skip
+
+    plan = _plan(study, system)
+    # On a cluster: what no node can hold is refused here too.
+    blocks = make_blocks(plan)
+    rows = [
+        {"stage": p.cell.stage, "cell": p.id, "environment": p.environment or "driver",
+         "skip": reason_to_skip(p.cell)}
+        for p in plan
+    ]  # fmt: skip
+    if as_json:
+        print(json.dumps({"study": plan.study.name, "cells": rows}, indent=1))
+        return
+    table = new_table("stage", "cell", "environment", "would be skipped because")
+    for row in rows:
+        table.add_row(row["stage"], row["cell"], row["environment"], row["skip"] or "")
+    print_table(table)
+    skipped = sum(row["skip"] is not None for row in rows)
+    print(f"{plan.file}: valid, {len(rows)} cells, {skipped} of them would be skipped")
+    if plan.system.scheduler != "none":
+        jobs = [block for block in blocks if not block.shape.local]
+        minutes = sum(block.minutes * block.shape.nodes for block in jobs)
+        print(f"{len(jobs)} jobs, which ask for {minutes / 60:.1f} node-hours at most")
+
+
+def why(
+    study: StudyName,
+    cells: Annotated[
+        list[str] | None, typer.Argument(help="ids, stages, or patterns such as 'train/iris-*'")
+    ] = None,
+    system: SystemName = "laptop",
+    results: Results = Path("results"),
+    as_json: Json = False,
+) -> None:
+    """Say which cells would run again, and why: parameter, source file, environment, input, missing.
+
+    Failed records are kept as long as nothing changes: `transect retry` deletes them.
+    Example: transect why quick 'train/digits-*'
+    """
+    from transect.execution.staleness import Staleness
+
+    plan = _plan(study, system, results)
+    stale = Staleness(plan)
+    asked = _chosen(plan, cells) if cells else list(plan)
+    rows = [(p, stale.of(p)) for p in asked]
+    told = [
+        {"stage": p.cell.stage, "cell": p.id,
+         "reasons": [{"kind": r.kind, "text": r.text} for r in reasons]}
+        for p, reasons in rows if reasons
+    ]  # fmt: skip
+    if as_json:
+        print(json.dumps({"study": plan.study.name, "asked": len(rows), "cells": told}, indent=1))
+        return
+    table = new_table("stage", "cell", "would run again because of")
+    for row in told:
+        lines = "\n".join(f"{one['kind']}: {one['text']}" for one in row["reasons"])
+        table.add_row(row["stage"], row["cell"], lines)
+    if told:
+        print_table(table)
+    stages = Counter(row["stage"] for row in told)
+    counts = ", ".join(f"{number} {stage}" for stage, number in stages.items())
+    print(f"{len(told)} of {len(rows)} cells would run again" + (f": {counts}" if told else ""))
+
+
+def run_cells(
+    study: StudyName,
+    cells: Annotated[
+        list[str], typer.Argument(help="ids, stages, or patterns such as 'train/iris-*'")
+    ],
+    system: SystemName = "laptop",
+    results: Results = Path("results"),
+    again: Annotated[bool, typer.Option(help="run them although their records hold")] = False,
+) -> None:
+    """Run chosen cells here, and what they take that is not there; exit code 1 if one failed.
+
+    Example: transect run quick 'train/iris-mlp.torch.single*'
+    """
+    from transect.domain.paths import ROOT
+    from transect.execution.run_chosen import run_chosen
+
+    plan = _plan(study, system, results)
+    if plan.system.scheduler != "none" and "SLURM_JOB_ID" not in os.environ:
+        raise MissingDependency(
+            f"system '{plan.system.name}' has a scheduler: run this inside an allocation (salloc), "
+            "or the whole study with snakemake"
+        )
+    os.environ["PYTHONPATH"] = str(ROOT / "src")
+    counts = run_chosen(plan, _chosen(plan, cells), again=again)
+    print(", ".join(f"{number} {status}" for status, number in counts.items()))
+    if counts.get("failed"):
+        raise typer.Exit(1)

@@ -1,0 +1,50 @@
+"""A report while the study runs, so that a person can look at what is there so far."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+
+from transect.domain.paths import StudyPaths
+
+__all__ = ["EarlyReport"]
+
+# The first one comes early; then a report may take a twentieth of the time.
+_FIRST_S = 60.0
+_SHARE = 20
+
+
+class EarlyReport:
+    """Makes the report between two cells, when enough time has passed since the last one."""
+
+    def __init__(self, paths: StudyPaths) -> None:
+        self._paths = paths
+        self._took = 0.0
+        try:
+            self._study = str(json.loads(paths.plan.read_text(encoding="utf-8"))["file"])
+            # What a run of before left says nothing of this one.
+            started = json.loads(paths.progress.open(encoding="utf-8").readline())["started"]
+            self._last = max(float(started), self._made_at())
+        except (OSError, ValueError, KeyError, TypeError):
+            self._study, self._last = "", time.time()
+
+    def _made_at(self) -> float:
+        try:
+            return self._paths.report.stat().st_mtime
+        except OSError:
+            return 0.0
+
+    def make_if_due(self) -> None:
+        """Make the report if it is due; a failure is told and harms nothing."""
+        due = max(_FIRST_S, _SHARE * self._took)
+        if not self._study or time.time() - max(self._last, self._made_at()) < due:
+            return
+        begin = time.monotonic()
+        command = [
+            sys.executable, "-m", "transect.execution.make_report",
+            "--study", self._study, "--results", str(self._paths.results),
+        ]  # fmt: skip
+        subprocess.run(command, check=False)
+        self._took, self._last = time.monotonic() - begin, time.time()

@@ -1,0 +1,112 @@
+"""What the rules have to know of a plan: made once, read again by every job's own Snakemake."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from transect.domain.errors import BadInput
+from transect.domain.files import canonical_json, digest, write_if_changed
+from transect.domain.paths import StudyPaths
+from transect.execution.stage_helpers import facts_of
+from transect.planning.blocks import Block, resources
+from transect.planning.plan import StudyPlan
+from transect.planning.sources import report_hash
+from transect.planning.stage import STAGES
+
+__all__ = ["BlockFacts", "FlowFacts", "facts_of_plan", "read_facts", "write_facts"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BlockFacts:
+    """One block as its rule sees it. `state` changes when any of its cells is to run again."""
+
+    rule: str
+    name: str
+    local: bool
+    order: int
+    cells: int
+    inputs: tuple[str, ...]
+    state: str
+    resources: dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FlowFacts:
+    """All that the rules ask for. Paths are strings, as Snakemake wants them."""
+
+    study_file: str
+    system_file: str
+    folder: str
+    environments: dict[str, str]
+    report_state: str
+    blocks: tuple[BlockFacts, ...]
+
+
+def _outside(block: Block) -> list[str]:
+    """Return what tells that files from outside changed: logs, images."""
+    seen: dict[Path, None] = {}
+    for planned in block.cells:
+        for path in STAGES.get(planned.cell.stage).files(planned.spec):
+            seen.setdefault(path)
+    return [facts_of(path) for path in seen]
+
+
+def facts_of_plan(plan: StudyPlan, blocks: list[Block], system_file: Path) -> FlowFacts:
+    """Return what the rules need of a plan."""
+    paths = plan.paths
+    stamp_of = {
+        planned.key: str(paths.stamp(block.rule, block.name))
+        for block in blocks
+        for planned in block.cells
+    }
+    facts = []
+    locks: dict[str, str] = {}
+    for order, block in enumerate(blocks):
+        needed: dict[str, None] = {}
+        for planned in block.cells:
+            for source in planned.inputs.values():
+                needed.setdefault(stamp_of[source])
+            if planned.environment:
+                locks[planned.environment] = planned.spec["lock"]
+                needed.setdefault(str(paths.environment(planned.environment)))
+        needed.pop(str(paths.stamp(block.rule, block.name)), None)
+        facts.append(
+            BlockFacts(
+                rule=block.rule,
+                name=block.name,
+                local=block.shape.local,
+                order=order,
+                cells=len(block.cells),
+                inputs=tuple(needed),
+                state=digest([block.fingerprint, *_outside(block)])[:16],
+                resources=resources(block, plan.system, plan.study.limits),
+            )
+        )
+    words = plan.study.model_dump(include={"title", "questions", "published"})
+    cells = sorted(f"{p.cell.stage}/{p.id}" for p in plan)
+    return FlowFacts(
+        study_file=str(plan.file),
+        system_file=str(system_file),
+        folder=str(paths.folder),
+        environments=locks,
+        report_state=digest([report_hash(), canonical_json(words), *cells])[:16],
+        blocks=tuple(facts),
+    )
+
+
+def write_facts(paths: StudyPaths, facts: FlowFacts) -> None:
+    """Write what `read_facts` reads."""
+    write_if_changed(paths.flow, json.dumps(asdict(facts), indent=0) + "\n")
+
+
+def read_facts(paths: StudyPaths) -> FlowFacts:
+    """Return what the main process wrote. Raises BadInput when it is not there."""
+    try:
+        raw = json.loads(paths.flow.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise BadInput(f"{paths.flow}: no readable plan of the main process: {error}") from None
+    blocks = tuple(BlockFacts(**one | {"inputs": tuple(one["inputs"])}) for one in raw["blocks"])
+    return FlowFacts(**raw | {"blocks": blocks})

@@ -1,0 +1,45 @@
+"""Ctrl-C and SIGTERM: noted, and passed on to the runners that Snakemake would wait for."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import psutil
+
+from transect.execution.submissions import SUBMISSIONS
+
+__all__ = ["watch_for_interruption"]
+
+_RUNNER = "transect.execution.run_block"
+
+
+def _end_runners() -> None:
+    """Ask this process's runners to end: a block would go on for as long as it has cells."""
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            if _RUNNER in process.cmdline():
+                process.terminate()
+
+
+def watch_for_interruption() -> None:
+    """Note an interruption by a person before Snakemake's own handler sees it.
+
+    Snakemake answers SIGTERM by waiting for the jobs that run, and a job is a whole block.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM):
+        before: Any = signal.getsignal(number)
+        signal.signal(number, _handler(before))
+
+
+def _handler(before: Any) -> Callable[[int, FrameType | None], None]:
+    def note(number: int, frame: FrameType | None) -> None:
+        SUBMISSIONS.interrupted = True
+        _end_runners()
+        if callable(before):
+            before(number, frame)
+
+    return note

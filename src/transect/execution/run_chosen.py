@@ -1,0 +1,82 @@
+"""Run chosen cells of a study without Snakemake: for a person who works on a few of them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+from transect.domain.files import write_atomic
+from transect.domain.paths import StudyPaths
+from transect.domain.record import read_record
+from transect.execution.build_environment import build, chosen
+from transect.execution.claim import Claim
+from transect.execution.job import load_job
+from transect.execution.plan_files import write_plan
+from transect.execution.progress import start_progress
+from transect.execution.run_block import end_on_signals, run_jobs
+from transect.planning.blocks import make_blocks
+from transect.planning.plan import Planned, StudyPlan
+
+__all__ = ["run_chosen"]
+
+
+def _with_inputs(plan: StudyPlan, cells: list[Planned]) -> list[Planned]:
+    """Return the cells and all that they take, in an order in which inputs come first."""
+    wanted: set[tuple[str, str]] = set()
+    open_ = list(cells)
+    while open_:
+        planned = open_.pop()
+        if planned.key not in wanted:
+            wanted.add(planned.key)
+            open_ += [plan.cells[stage][cell_id] for stage, cell_id in planned.inputs.values()]
+    # A plan holds its stages in the order of what they need.
+    return [planned for planned in plan if planned.key in wanted]
+
+
+def _build_environments(plan: StudyPlan, paths: StudyPaths, names: set[str]) -> None:
+    for name in sorted(names):
+        stamp = paths.environment(name)
+        lock = next(p.spec["lock"] for p in plan if p.environment == name)
+        try:
+            facts = json.loads(stamp.read_text(encoding="utf-8"))
+            if facts["status"] == "ok" and facts["lock_hash"] == lock:
+                continue
+        except (OSError, ValueError, KeyError):
+            pass
+        choice = plan.system.environments.get(name)
+        facts = chosen(name, choice) if choice else build(name, stamp.with_suffix(".log"))
+        write_atomic(stamp, json.dumps(facts, indent=1) + "\n")
+
+
+def run_chosen(plan: StudyPlan, cells: list[Planned], *, again: bool) -> dict[str, int]:
+    """Run cells, and what they take that has no valid record; return how many ended how.
+
+    `again`: also those chosen cells whose records hold. Raises BadInput when another run holds
+    the results folder.
+    """
+    paths = StudyPaths(results=plan.paths.results.resolve(), study=plan.study.name)
+    claim = Claim(paths.results, plan.study.name)
+    claim.take()
+    end_on_signals()
+    try:
+        blocks = make_blocks(plan)
+        write_plan(plan, blocks)
+        todo = _with_inputs(plan, cells)
+        _build_environments(plan, paths, {p.environment for p in todo if p.environment})
+        if again:
+            for planned in cells:
+                paths.record(*planned.key).unlink(missing_ok=True)
+        jobs = [load_job(planned.spec, paths) for planned in todo]
+        start_progress(paths, dict(Counter(p.cell.stage for p in todo)))
+        for block in blocks:
+            # Its next run looks at every record, and then at what was made from them.
+            if not {planned.key for planned in todo}.isdisjoint(p.key for p in block.cells):
+                paths.stamp(block.rule, block.name).unlink(missing_ok=True)
+        run_jobs(jobs, paths, attempt=1)
+        ends: Counter[Any] = Counter(
+            read_record(paths.record(*planned.key)).status.value for planned in cells
+        )
+        return dict(ends)
+    finally:
+        claim.give_back()

@@ -1,0 +1,138 @@
+"""Which cells would run again, and why: from what the last run of each left."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from transect.domain.errors import BadInput, TransectError
+from transect.domain.paths import StudyPaths
+from transect.domain.record import Record, read_record
+from transect.execution.job import load_job
+from transect.execution.run_cell import fingerprint_of
+from transect.execution.stage import RUNNERS
+from transect.planning.plan import Planned, StudyPlan
+
+__all__ = ["Reason", "Staleness"]
+
+# No parameters of the payload: compared as what they are.
+_PARTS = ("sources", "lock", "inputs", "environment", "fingerprint", "about", "cell_id")
+_SHOWN = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One reason why a cell would run again.
+
+    `kind` is one of missing, parameter, source, environment, input.
+    """
+
+    kind: str
+    text: str
+
+
+class Staleness:
+    """Answers for the cells of one plan; each is looked at once."""
+
+    def __init__(self, plan: StudyPlan) -> None:
+        self._plan = plan
+        self._paths = StudyPaths(results=plan.paths.results.resolve(), study=plan.study.name)
+        self._known: dict[tuple[str, str], list[Reason]] = {}
+
+    def __iter__(self) -> Iterator[tuple[Planned, list[Reason]]]:
+        """Yield every cell that would run again, with its reasons."""
+        for planned in self._plan:
+            if reasons := self.of(planned):
+                yield planned, reasons
+
+    def of(self, planned: Planned) -> list[Reason]:
+        """Return why a cell would run again; empty when its record holds."""
+        if planned.key not in self._known:
+            self._known[planned.key] = self._look(planned)
+        return self._known[planned.key]
+
+    def _look(self, planned: Planned) -> list[Reason]:
+        path = self._paths.record(*planned.key)
+        if not path.exists():
+            return [Reason("missing", "it has no record")]
+        try:
+            record = read_record(path)
+        except BadInput as error:
+            return [Reason("missing", f"its record cannot be read: {error}")]
+        reasons = [*self._upstream(planned), *self._own(planned)]
+        if not reasons:
+            reasons = self._inputs(planned, record)
+        return reasons
+
+    def _upstream(self, planned: Planned) -> list[Reason]:
+        return [
+            Reason("input", f"its {role}, {cell_id}, would run again")
+            for role, (stage, cell_id) in planned.inputs.items()
+            if self.of(self._plan.cells[stage][cell_id])
+        ]
+
+    def _own(self, planned: Planned) -> list[Reason]:
+        """Compare the spec with the one of the last run."""
+        try:
+            old = json.loads(self._paths.spec(*planned.key).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return [Reason("missing", "what it ran with is not known")]
+        new = planned.spec
+        if old.get("fingerprint") == new["fingerprint"]:
+            return []
+        reasons = list(_parameters(old, new))
+        if old.get("sources") != new["sources"]:
+            reasons += self._sources(old.get("sources"), new["sources"])
+        if (old.get("environment"), old.get("lock")) != (new["environment"], new["lock"]):
+            text = f"environment '{new['environment']}': its pins or what builds it changed"
+            reasons.append(Reason("environment", text))
+        for role in sorted(new["inputs"].keys() | old.get("inputs", {}).keys()):
+            if old.get("inputs", {}).get(role) != new["inputs"].get(role):
+                reasons.append(Reason("input", f"it takes its {role} from another cell"))
+        return reasons or [Reason("parameter", "what it is told changed")]
+
+    def _sources(self, old: Any, new: str) -> list[Reason]:
+        now = self._plan.sources[new].files
+        try:
+            before = json.loads(self._paths.sources(str(old)).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return [Reason("source", "its source files changed")]
+        changed = sorted(
+            name for name in now.keys() | before.keys() if now.get(name) != before.get(name)
+        )
+        return [Reason("source", name) for name in changed]
+
+    def _inputs(self, planned: Planned, record: Record) -> list[Reason]:
+        """Compare the checksums of the inputs with those that the record was made from."""
+        try:
+            job = load_job(planned.spec, self._paths)
+            fingerprint, inputs = fingerprint_of(job, RUNNERS.get(planned.cell.stage))
+        except (OSError, TransectError) as error:
+            return [Reason("input", str(error))]
+        if record.fingerprint == fingerprint:
+            return []
+        changed = sorted(set(inputs) ^ set(record.inputs))
+        return [
+            Reason("input", name) for name in dict.fromkeys(one.split(" ")[0] for one in changed)
+        ]
+
+
+def _flat(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        for key, inside in value.items():
+            yield from _flat(inside, f"{place}.{key}" if place else str(key))
+    else:
+        yield place, value
+
+
+def _parameters(old: dict[str, Any], new: dict[str, Any]) -> Iterator[Reason]:
+    before = dict(_flat({k: v for k, v in old.items() if k not in _PARTS}))
+    # As JSON gives it back: a tuple becomes a list.
+    told = json.loads(json.dumps({k: v for k, v in new.items() if k not in _PARTS}))
+    now = dict(_flat(told))
+    for key in sorted(before.keys() | now.keys()):
+        if before.get(key) != now.get(key):
+            values = (str(side.get(key, "nothing"))[:_SHOWN] for side in (before, now))
+            yield Reason("parameter", f"{key}: {' -> '.join(values)}")

@@ -1,0 +1,75 @@
+"""What stages are told while a study is planned."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable
+from pathlib import Path
+from typing import Any
+
+from transect.domain.cell import Cell
+from transect.domain.study import Study
+from transect.domain.system import System
+from transect.planning.parameters import resolve
+from transect.training.workloads import Parameters
+
+__all__ = ["Context"]
+
+
+class Context:
+    """Study, system and the cells that are planned by now."""
+
+    def __init__(self, study: Study, file: Path, system: System) -> None:
+        self.study, self.file, self.system = study, file, system
+        self.cells: dict[str, list[Cell]] = defaultdict(list)
+        self._parameters: dict[str, Parameters] = {}
+        self._values: dict[str, dict[str, Any]] = {}
+        self._takers: dict[Cell, list[Cell]] = defaultdict(list)
+        self._indices: dict[tuple[str, Callable[..., Hashable]], dict[Hashable, Cell]] = {}
+
+    def section(self, key: str) -> Any:
+        """Return a section of the study, whatever the class of the study is called."""
+        return getattr(self.study, key)
+
+    def where(self, key: str) -> str:
+        """Return how a message begins: the study's file and a key."""
+        return f"{self.file}: {key}"
+
+    def parameters(self, workload: str) -> Parameters:
+        """Return a workload's hyper-parameters with the study's changes.
+
+        Raises BadInput naming key and value.
+        """
+        if workload not in self._parameters:
+            override = self.study.workloads.get(workload, {})
+            self._parameters[workload] = resolve(workload, override, self.file)
+        return self._parameters[workload]
+
+    def values(self, workload: str) -> dict[str, Any]:
+        """Return the hyper-parameters as JSON holds them. Shared: not to be changed."""
+        if workload not in self._values:
+            self._values[workload] = self.parameters(workload).model_dump()
+        return self._values[workload]
+
+    def first(self, stage: str, key: Callable[..., Hashable], wanted: Hashable) -> Cell | None:
+        """Return the first planned cell of a stage for which `key(cell)` is `wanted`, or None.
+
+        `key` is one function for all calls (no new lambda in each): an index is kept for it, and
+        it gives None for cells that are never wanted. Cells are looked at when all of the stage's
+        are planned, so only a stage in `needs` may be asked for.
+        """
+        index = self._indices.get((stage, key))
+        if index is None:
+            index = {}
+            for cell in self.cells[stage]:
+                index.setdefault(key(cell), cell)
+            self._indices[stage, key] = index
+        return index.get(wanted)
+
+    def note_taker(self, taken: Cell, by: Cell) -> None:
+        """Remember which cell takes something from which."""
+        self._takers[taken].append(by)
+
+    def takers(self, cell: Cell) -> Iterable[Cell]:
+        """Return the cells that take something from a cell; complete once all are planned."""
+        return self._takers.get(cell, ())

@@ -1,0 +1,56 @@
+"""A workload's hyper-parameters with a study's changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from transect.domain.errors import BadInput, unknown_name
+from transect.training.datasets import DATASETS, StoredDataset
+from transect.training.workloads import WORKLOADS, Parameters
+
+__all__ = ["dataset_paths", "resolve"]
+
+
+def dataset_paths(workload: str) -> tuple[str, ...]:
+    """Return the names of the dataset's options that are files or folders."""
+    return tuple(getattr(DATASETS.get(WORKLOADS.get(workload).dataset), "paths", ()))
+
+
+def resolve(workload: str, override: dict[str, Any], where: Path) -> Parameters:
+    """Return the hyper-parameters of a workload. Raises BadInput naming key and value."""
+    defaults = WORKLOADS.get(workload, str(where)).defaults.model_dump()
+    for key in override:
+        if key not in defaults:
+            raise unknown_name("key", key, defaults, f"{where}: workloads.{workload}")
+    try:
+        parameters = Parameters.model_validate(defaults | override)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise BadInput(
+            f"{where}: key 'workloads.{workload}.{key}': {first['msg']}, found {first['input']!r}"
+        ) from None
+    return _with_paths(workload, parameters, where)
+
+
+def _with_paths(workload: str, parameters: Parameters, where: Path) -> Parameters:
+    """Make paths absolute: those of a study are relative to its file."""
+    options = dict(parameters.dataset_options)
+    key = f"key 'workloads.{workload}.dataset_options"
+    for name in dataset_paths(workload):
+        if options.get(name):
+            path = (where.parent / str(options[name])).resolve()
+            if not path.exists():
+                raise BadInput(f"{where}: {key}.{name}': {path}: no such file or folder")
+            options[name] = str(path)
+    described = WORKLOADS.get(workload)
+    dataset = DATASETS.get(described.dataset)
+    if isinstance(dataset, StoredDataset):
+        try:
+            dataset.check(options, described.sample)
+        except BadInput as error:
+            raise BadInput(f"{where}: {key}': {error}") from None
+    return parameters.model_copy(update={"dataset_options": options})

@@ -1,0 +1,118 @@
+"""A stage as planning sees it: its section of a study, its cells, and what they depend on.
+
+`transect/stages/NAME/plan.py`, or `FOLDER/NAME/plan.py` of a plug-in folder, registers one class.
+Planning asks these questions and knows no stage by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from transect.domain.cell import Cell
+from transect.domain.errors import BadInput
+from transect.domain.registry import Registry, StageRegistry
+from transect.domain.study import Section
+from transect.domain.system import System
+
+if TYPE_CHECKING:
+    from transect.planning.context import Context
+
+__all__ = ["STAGES", "Placement", "Stage", "ordered_stages"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Placement:
+    """Which cells share an allocation block."""
+
+    # Name of the blocks and of their rule; empty: the stage's own.
+    group: str = ""
+    # Cells that are compared within one workload stay on one set of nodes.
+    by_workload: bool = False
+    # Runs where Snakemake runs: it reads files, and needs no node.
+    local: bool = False
+
+
+class Stage:
+    """What a stage answers; a subclass overrides what differs from these defaults."""
+
+    # Its key in a study, and the model under it; no key: cells only where others need them.
+    key: ClassVar[str] = ""
+    section: ClassVar[type[Section] | None] = None
+    # Stages whose cells it takes something from.
+    needs: ClassVar[tuple[str, ...]] = ()
+    placement: ClassVar[Placement] = Placement()
+    # Whether its payload may spread over ranks and nodes: networks and MPI of the system matter.
+    spreads: ClassVar[bool] = False
+
+    def check(self, section: Any, context: Context) -> None:
+        """Check names against the registries. Raises BadInput with `context.where(key)`."""
+
+    def cells(self, section: Any, context: Context) -> Iterable[Cell]:
+        """Return the cells that the section asks for; the stages of `needs` have theirs by now."""
+        return ()
+
+    def inputs(self, cell: Any, context: Context) -> dict[str, Cell]:
+        """Return the cells that a cell takes something from, by role.
+
+        A cell that no section asks for is planned because it is needed here.
+        """
+        return {}
+
+    def plugins(self, cell: Any) -> list[tuple[Registry[Any], str]]:
+        """Return the plug-ins that the cell runs: their files are hashed, their `supports` asked."""
+        return []
+
+    def supports(self, cell: Any) -> str | None:
+        """Return why the cell cannot run, beyond what its plug-ins say, or None."""
+        return None
+
+    def spec(self, cell: Any, context: Context) -> dict[str, Any]:
+        """Return what the payload is told besides cell, inputs and limits."""
+        return {}
+
+    def sources(self, cell: Any) -> list[Path]:
+        """Return the files that the payload runs, besides plug-ins: roots of the import closure."""
+        return []
+
+    def launchers(self, cell: Any, system: System) -> tuple[str, ...]:
+        """Return the names of the launchers that start the payload."""
+        return ("plain",)
+
+    def environment(self, cell: Any) -> str:
+        """Return the environment that the cell runs in; empty for the driver's own."""
+        return ""
+
+    def files(self, spec: dict[str, Any]) -> list[Path]:
+        """Return files and folders from outside: the cell runs again when one changes."""
+        return []
+
+    def gpus(self, cell: Any) -> int:
+        """Return the GPUs that a cell needs on each node."""
+        return int(cell.ranks_per_node) if cell.device == "cuda" else 0
+
+
+STAGES: StageRegistry[Stage] = StageRegistry("stage", "plan")
+
+
+def ordered_stages() -> list[tuple[str, Stage]]:
+    """Return every stage with its name, each after those that it needs.
+
+    Raises BadInput when a stage needs one that is not there, or two need each other.
+    """
+    stages = {name: STAGES.get(name) for name in STAGES}
+    graph = TopologicalSorter({name: stage.needs for name, stage in stages.items()})
+    try:
+        order = list(graph.static_order())
+    except CycleError as error:
+        raise BadInput(
+            f"stages need each other in a circle: {' -> '.join(error.args[1])}"
+        ) from None
+    for name, stage in stages.items():
+        for needed in stage.needs:
+            if needed not in stages:
+                raise BadInput(f"stage '{name}' needs stage '{needed}', which is not there")
+    return [(name, stages[name]) for name in order]

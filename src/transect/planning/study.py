@@ -1,0 +1,83 @@
+"""Study and system files: found by name or path, checked against what the stages know."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, create_model
+
+from transect.domain.errors import BadInput, unknown_name
+from transect.domain.paths import ROOT
+from transect.domain.registry import PLUGINS_VARIABLE
+from transect.domain.strict_yaml import load_model, load_yaml
+from transect.domain.study import Study
+from transect.planning.stage import STAGES, ordered_stages
+from transect.training.workloads import WORKLOADS
+
+__all__ = ["find_study", "find_system", "load_study", "study_model"]
+
+
+def find_study(given: str) -> Path:
+    """Return the file of a study given by name or path."""
+    path = Path(given)
+    if path.suffix in (".yaml", ".yml") or path.exists():
+        return path.resolve()
+    return ROOT / "config" / "studies" / f"{given}.yaml"
+
+
+def find_system(given: str) -> Path:
+    """Return the file of a system given by name or path."""
+    path = Path(given)
+    if path.suffix in (".yaml", ".yml"):
+        return path.resolve()
+    return ROOT / "config" / "systems" / f"{given}.yaml"
+
+
+def study_model() -> type[Study]:
+    """Return the model of a study with a section for each stage that has one."""
+    return _model_of(tuple(STAGES))
+
+
+@cache
+def _model_of(names: tuple[str, ...]) -> type[Study]:
+    sections: dict[str, Any] = {}
+    for name, stage in ordered_stages():
+        if stage.section is not None:
+            if stage.key in Study.model_fields or stage.key in sections:
+                raise BadInput(f"stage '{name}': the key '{stage.key}' of a study is taken")
+            about = (stage.section.__doc__ or "").split("\n")[0]
+            sections[stage.key] = (
+                stage.section,
+                Field(default_factory=stage.section, description=about),
+            )
+    return create_model("Study", __base__=Study, __doc__="One study file.", **sections)
+
+
+def _add_plugins(path: Path, content: dict[str, Any]) -> None:
+    """Make the study's plug-in folders known to this process and its children."""
+    folders = content.get("plugins") or []
+    if not isinstance(folders, list) or not all(isinstance(one, str) for one in folders):
+        return  # the model says what is wrong with it
+    for given in folders:
+        if not (path.parent / given).is_dir():
+            raise BadInput(f"{path}: key 'plugins': {path.parent / given}: no such folder")
+    known = [part for part in os.environ.get(PLUGINS_VARIABLE, "").split(os.pathsep) if part]
+    own = [str((path.parent / given).resolve()) for given in folders]
+    os.environ[PLUGINS_VARIABLE] = os.pathsep.join(dict.fromkeys(known + own))
+
+
+def load_study(path: Path) -> Study:
+    """Read a study; its plug-in folders, which may hold stages, come first.
+
+    Raises BadInput naming file, key, value and what was expected.
+    """
+    content = load_yaml(path)
+    _add_plugins(path, content)
+    study = load_model(path, study_model(), content)
+    for name in study.workloads:
+        if name not in WORKLOADS:
+            raise unknown_name("workload", name, WORKLOADS, f"{path}: workloads")
+    return study

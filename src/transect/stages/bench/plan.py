@@ -1,0 +1,102 @@
+"""The bench stage: benchmarks that run here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import product
+from typing import Any
+
+from pydantic import Field
+
+from transect.domain.cell import Cell
+from transect.domain.errors import unknown_name
+from transect.domain.registry import Registry
+from transect.domain.study import Count, Counts, Names, Section
+from transect.domain.system import System
+from transect.hpc.base import PARSERS
+from transect.hpc.benchmarks.base import BENCHMARKS
+from transect.launch.rendezvous import RENDEZVOUS
+from transect.planning.context import Context
+from transect.planning.stage import STAGES, Stage
+from transect.stages.bench.cell import BenchCell
+
+__all__ = ["Bench", "BenchGrid", "BenchSection"]
+
+
+class BenchGrid(Section):
+    """Benchmarks that are run, over a sweep of nodes, ranks on each, threads, networks, options."""
+
+    benchmarks: Names = Field(description="names from [plugins.md](plugins.md#benchmark)")
+    threads: Counts = Field(default=[1], description="threads")
+    ranks: Counts = Field(default=[1], description="ranks on each node")
+    nodes: Counts = Field(default=[1], description="nodes; ranks are on each")
+    networks: list[str | None] = Field(
+        default=[None], min_length=1, description="as in training grids"
+    )
+    options: list[dict[str, int | float | str]] = Field(
+        default=[{}],
+        min_length=1,
+        description="one cell for each: problem sizes and the like, see docs/benchmarks.md",
+    )
+    device: str = Field(default="cpu", description="`cpu` or `cuda`")
+
+
+class BenchSection(Section):
+    """Benchmarks that are run."""
+
+    repeats: Count = Field(default=1, description="runs of each cell")
+    grids: list[BenchGrid] = Field(default=[], description="see below")
+
+
+@STAGES.register("bench")
+class Bench(Stage):
+    """Runs a registered benchmark; its log is read like any other."""
+
+    key = "bench"
+    section = BenchSection
+    spreads = True
+
+    def check(self, section: BenchSection, context: Context) -> None:
+        """Benchmarks and their options are there."""
+        for number, grid in enumerate(section.grids):
+            where = f"bench.grids.{number}"
+            for name in grid.benchmarks:
+                known = BENCHMARKS.get(name, context.where(f"{where}.benchmarks")).options
+                for key in sorted({key for options in grid.options for key in options}):
+                    if key not in known:
+                        place = context.where(f"{where}.options")
+                        raise unknown_name(f"option of {name}", key, known, place)
+
+    def cells(self, section: BenchSection, context: Context) -> Iterable[Cell]:
+        """The cross product of each grid, with its repeats."""
+        for grid in section.grids:
+            for name, threads, ranks, nodes, network, options in product(
+                grid.benchmarks, grid.threads, grid.ranks, grid.nodes, grid.networks, grid.options
+            ):
+                for repeat in range(section.repeats):
+                    yield BenchCell(
+                        benchmark=name, threads=threads, nodes=nodes, ranks_per_node=ranks,
+                        network=network, device=grid.device,
+                        options=tuple(sorted(options.items())), repeat=repeat,
+                    )  # fmt: skip
+
+    def plugins(self, cell: BenchCell) -> list[tuple[Registry[Any], str]]:
+        """The benchmark, the one parser that reads its log, and how its ranks meet."""
+        benchmark = BENCHMARKS.get(cell.benchmark)
+        return [
+            (BENCHMARKS, cell.benchmark),
+            (PARSERS, benchmark.parser),
+            (RENDEZVOUS, benchmark.rendezvous),
+        ]
+
+    def launchers(self, cell: BenchCell, system: System) -> tuple[str, ...]:
+        """One that starts all ranks, or a plain process that calls mpiexec itself."""
+        benchmark = BENCHMARKS.get(cell.benchmark)
+        if not benchmark.prefix_starts_ranks:
+            return ("plain", "mpiexec")
+        mpi = RENDEZVOUS.get(benchmark.rendezvous).mpi
+        return (system.mpi_launcher if mpi else system.launcher,)
+
+    def environment(self, cell: BenchCell) -> str:
+        """The benchmark's; programs of the system have none."""
+        return BENCHMARKS.get(cell.benchmark).environment or ""

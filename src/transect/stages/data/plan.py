@@ -1,0 +1,60 @@
+"""The data stage: split, normalised samples, initial weights and batch orders of a workload."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from transect.domain.registry import Registry
+from transect.planning.code_hash import PACKAGE
+from transect.planning.context import Context
+from transect.planning.parameters import dataset_paths
+from transect.planning.stage import STAGES, Placement, Stage
+from transect.stages.data.cell import DataCell
+from transect.training.datasets import DATASETS
+from transect.training.workloads import WORKLOADS
+
+__all__ = ["Data", "workload_plugins"]
+
+# What the split, the order and the initial weights depend on, and no more.
+_USED = ("batch", "epochs", "test_fraction", "dataset_options")
+
+
+def workload_plugins(workload: str) -> list[tuple[Registry[Any], str]]:
+    """Return a workload and its dataset."""
+    return [(WORKLOADS, workload), (DATASETS, WORKLOADS.get(workload).dataset)]
+
+
+@STAGES.register("data")
+class Data(Stage):
+    """Splits, normalises, draws initial weights and batch orders."""
+
+    placement = Placement(group="prepare")
+
+    def plugins(self, cell: DataCell) -> list[tuple[Registry[Any], str]]:
+        """Workload and dataset."""
+        return workload_plugins(cell.workload)
+
+    def spec(self, cell: DataCell, context: Context) -> dict[str, Any]:
+        """As many starts as the cells that take them have repeats."""
+        values = context.values(cell.workload)
+        return {
+            "workload": cell.workload,
+            "seed": context.study.seed,
+            "repeats": 1 + max(taker.repeat for taker in context.takers(cell)),
+            "parameters": {key: values[key] for key in _USED},
+            "dataset_paths": list(dataset_paths(cell.workload)),
+        }
+
+    def sources(self, cell: DataCell) -> list[Path]:
+        """The module that prepares."""
+        return [PACKAGE / "training" / "prepare.py"]
+
+    def environment(self, cell: DataCell) -> str:
+        """numpy and scikit-learn."""
+        return "base"
+
+    def files(self, spec: dict[str, Any]) -> list[Path]:
+        """Files and folders that the dataset's options name."""
+        options = spec["parameters"]["dataset_options"]
+        return [Path(options[key]) for key in spec["dataset_paths"] if options.get(key)]

@@ -1,0 +1,157 @@
+"""The infer stage: runtimes execute exported models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import product
+from typing import Any
+
+from pydantic import Field
+
+from transect.domain.cell import Cell
+from transect.domain.errors import BadInput
+from transect.domain.registry import Registry
+from transect.domain.study import Count, Counts, Names, Section
+from transect.onnx_models.exporters import EXPORTERS
+from transect.planning.context import Context
+from transect.planning.stage import STAGES, Placement, Stage
+from transect.runtimes import RUNTIMES
+from transect.stages.data.plan import workload_plugins
+from transect.stages.export.cell import ExportCell
+from transect.stages.infer.cell import InferCell
+from transect.stages.train.plan import exported_by
+from transect.training.workloads import WORKLOADS
+
+__all__ = ["Infer", "InferGrid", "InferSection"]
+
+
+class InferGrid(Section):
+    """The cross product of its lists. A runtime that takes no ONNX model ignores `exporters`."""
+
+    workloads: Names = Field(description="each must stand in `export.workloads`")
+    runtimes: Names = Field(description="names from [plugins.md](plugins.md#runtime)")
+    exporters: Names | None = Field(
+        default=None,
+        description="each must stand in `export.exporters`; null: all of them; not used by "
+        "runtimes without ONNX",
+    )
+    providers: Names = Field(default=["cpu"], description="`cpu` or `cuda`")
+    batches: Counts = Field(default=[1], description="samples per call")
+    threads: Counts = Field(default=[1], description="intra-operator threads")
+
+
+class InferSection(Section):
+    """Inference cells, and how long each measures."""
+
+    repeats: Count = Field(default=1, description="runs of each cell")
+    warmup: int = Field(default=20, ge=0, description="calls before the measurement, thrown away")
+    min_runs: int = Field(default=100, ge=10, description="least number of timed calls")
+    max_seconds: float = Field(
+        default=1.0, gt=0, description="cap on the timed part, once `min_runs` are done"
+    )
+    grids: list[InferGrid] = Field(default=[], description="see below")
+
+
+def _workload(cell: ExportCell) -> str:
+    return cell.workload
+
+
+@STAGES.register("infer")
+class Infer(Stage):
+    """Executes models through the runner contract."""
+
+    key = "infer"
+    section = InferSection
+    needs = ("export", "train")
+    placement = Placement(by_workload=True)
+
+    def check(self, section: InferSection, context: Context) -> None:
+        """Runtimes are there, and every model is exported or at least trained."""
+        export = context.section("export")
+        for number, grid in enumerate(section.grids):
+            where = f"infer.grids.{number}"
+            runtimes = [
+                RUNTIMES.get(name, context.where(f"{where}.runtimes")) for name in grid.runtimes
+            ]
+            for name in grid.exporters or ():
+                if name not in export.exporters:
+                    raise BadInput(
+                        f"{context.where(where)}.exporters: '{name}' is not among "
+                        f"export.exporters {export.exporters}"
+                    )
+            takes_onnx = any(runtime.uses_exporter for runtime in runtimes)
+            if takes_onnx and not export.exporters:
+                raise BadInput(
+                    f"{context.where(where)}.runtimes: {grid.runtimes} take ONNX models, and "
+                    "export.exporters names no exporter that would make them"
+                )
+            for name in grid.workloads:
+                WORKLOADS.get(name, context.where(f"{where}.workloads"))
+                if takes_onnx and name not in export.workloads:
+                    raise BadInput(
+                        f"{context.where(where)}.workloads: '{name}' is not among "
+                        f"export.workloads {export.workloads}"
+                    )
+                if context.first("train", exported_by, (name, export.framework)) is None:
+                    raise BadInput(
+                        f"{context.where(where)}.workloads: '{name}' takes its weights from "
+                        f"{export.framework} single on one rank, which no train grid has"
+                    )
+
+    def cells(self, section: InferSection, context: Context) -> Iterable[Cell]:
+        """The cross product of each grid, with its repeats."""
+        exported = context.section("export").exporters
+        for grid in section.grids:
+            for runtime, workload, provider, batch, threads in product(
+                grid.runtimes, grid.workloads, grid.providers, grid.batches, grid.threads
+            ):
+                takes_onnx = RUNTIMES.get(runtime).uses_exporter
+                for exporter in (grid.exporters or exported) if takes_onnx else [None]:
+                    for repeat in range(section.repeats):
+                        yield InferCell(
+                            workload=workload, runtime=runtime, provider=provider,
+                            exporter=exporter, batch=batch, threads=threads, repeat=repeat,
+                        )  # fmt: skip
+
+    def inputs(self, cell: InferCell, context: Context) -> dict[str, Cell]:
+        """The export, with the framework's outputs beside it, and the weights.
+
+        A runtime without ONNX is compared with the same outputs: it takes any export of the
+        workload, and where the study asks for none, the first that can be made.
+        """
+        framework = context.section("export").framework
+        export: Cell | None
+        if cell.exporter is not None:
+            export = ExportCell(workload=cell.workload, framework=framework, exporter=cell.exporter)
+        else:
+            export = context.first("export", _workload, cell.workload) or ExportCell(
+                workload=cell.workload, framework=framework, exporter=_any_exporter(framework)
+            )
+        weights = context.first("train", exported_by, (cell.workload, framework))
+        assert weights is not None
+        return {"export": export, "weights": weights}
+
+    def plugins(self, cell: InferCell) -> list[tuple[Registry[Any], str]]:
+        """Runtime, workload and dataset."""
+        return [(RUNTIMES, cell.runtime), *workload_plugins(cell.workload)]
+
+    def spec(self, cell: InferCell, context: Context) -> dict[str, Any]:
+        """The hyper-parameters, and how long to measure."""
+        section = context.section("infer")
+        limits = {key: getattr(section, key) for key in ("warmup", "min_runs", "max_seconds")}
+        return {"parameters": context.values(cell.workload), "limits": limits}
+
+    def environment(self, cell: InferCell) -> str:
+        """The runtime's."""
+        return RUNTIMES.get(cell.runtime).environment
+
+    def gpus(self, cell: InferCell) -> int:
+        """One for the provider."""
+        return 1 if cell.provider == "cuda" else 0
+
+
+def _any_exporter(framework: str) -> str:
+    for name in EXPORTERS:
+        if EXPORTERS.get(name).framework == framework:
+            return name
+    raise BadInput(f"no exporter takes models of {framework}")

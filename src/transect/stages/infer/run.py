@@ -1,0 +1,43 @@
+"""The infer stage: a runtime executes an exported model through the runner contract."""
+
+from __future__ import annotations
+
+from transect.execution.job import Job, Result, result_from
+from transect.execution.stage import RUNNERS
+from transect.execution.stage_helpers import checksums, need
+from transect.launch import Request
+from transect.launch.processes import Outcome
+from transect.runtimes.infer import conclude, prepare_run
+
+__all__ = ["Infer"]
+
+
+@RUNNERS.register("infer")
+class Infer:
+    """Starts the runner itself: what surrounds it is done here, without a process more."""
+
+    measures = True
+
+    def prepare(self, job: Job) -> tuple[str, Request]:
+        """One process, held to the cell's threads."""
+        export, weights = need(job, "export"), need(job, "weights") / "weights.npz"
+        wrap, variables = job.wrap()
+        command = prepare_run(job.spec, job.cell, export, weights, job.folder, job.python)
+        return "plain", Request(
+            command=command,
+            threads=job.cell.threads,
+            bin=job.bin,
+            wrap=wrap,
+            variables=variables,
+        )
+
+    def inputs(self, job: Job) -> list[str]:
+        """The model, its inputs and its expected outputs."""
+        names = ("model.onnx", "inputs.bin", "expected.bin")
+        return checksums(
+            *(job.input("export") / name for name in names), job.input("weights") / "weights.npz"
+        )
+
+    def collect(self, job: Job, outcome: Outcome) -> Result:
+        """Compare the outputs with the framework's; a time stands only where they agree."""
+        return result_from(conclude(job.cell, job.input("export"), job.folder, outcome.code))

@@ -1,0 +1,68 @@
+"""The ingest stage: logs that somebody else's runs left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from transect.domain.cell import Cell
+from transect.domain.errors import BadInput
+from transect.domain.registry import Registry
+from transect.domain.study import Section
+from transect.hpc.base import PARSERS
+from transect.planning.code_hash import PACKAGE
+from transect.planning.context import Context
+from transect.planning.stage import STAGES, Placement, Stage
+from transect.stages.ingest.cell import IngestCell
+
+__all__ = ["Ingest", "IngestSection"]
+
+
+class IngestSection(Section):
+    """Logs of benchmarks that ran elsewhere."""
+
+    paths: list[str] = Field(default=[], description="files or folders, relative to the study file")
+
+
+def _sources(section: IngestSection, context: Context) -> dict[str, Path]:
+    """Return every path by its name. Raises BadInput for one that is not there."""
+    named = {}
+    for given in section.paths:
+        path = (context.file.parent / given).resolve()
+        if not path.exists():
+            raise BadInput(f"{context.file}: key 'ingest.paths': {path}: no such file or folder")
+        named[path.name or "logs"] = path
+    return named
+
+
+@STAGES.register("ingest")
+class Ingest(Stage):
+    """Reads logs, and says what each is and whether to believe it."""
+
+    key = "ingest"
+    section = IngestSection
+    placement = Placement(local=True)
+
+    def cells(self, section: IngestSection, context: Context) -> Iterable[Cell]:
+        """One for each path."""
+        for name in _sources(section, context):
+            yield IngestCell(source=name)
+
+    def plugins(self, cell: IngestCell) -> list[tuple[Registry[Any], str]]:
+        """All parsers: a log may be any benchmark's."""
+        return [(PARSERS, name) for name in PARSERS]
+
+    def spec(self, cell: IngestCell, context: Context) -> dict[str, Any]:
+        """Where the logs are."""
+        return {"path": str(_sources(context.section("ingest"), context)[cell.source])}
+
+    def sources(self, cell: IngestCell) -> list[Path]:
+        """The worker."""
+        return [PACKAGE / "stages" / "ingest" / "worker.py"]
+
+    def files(self, spec: dict[str, Any]) -> list[Path]:
+        """The logs."""
+        return [Path(spec["path"])]

@@ -1,0 +1,73 @@
+"""The reference stage: the float64 path that every trainer must follow."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from transect.domain.cell import Cell
+from transect.domain.registry import Registry
+from transect.planning.code_hash import PACKAGE
+from transect.planning.context import Context
+from transect.planning.stage import STAGES, Placement, Stage
+from transect.stages.data.cell import DataCell
+from transect.stages.data.plan import workload_plugins
+from transect.stages.reference.cell import ReferenceCell
+from transect.stages.train.cell import TrainCell
+from transect.training.layers import has_batch_norm
+from transect.training.workloads import WORKLOADS
+
+__all__ = ["Reference", "reference_of"]
+
+
+@cache
+def _has_batch_norm(workload: str) -> bool:
+    return has_batch_norm(WORKLOADS.get(workload).layers)
+
+
+@cache
+def reference_of(cell: TrainCell) -> ReferenceCell:
+    """Return the reference of a training cell: the same problem, whoever computes it.
+
+    Its batches are cut in parts only where the parts change the result.
+    """
+    cut = cell.reduce == "sum" or _has_batch_norm(cell.workload)
+    shards = cell.ranks if cut and cell.batch % cell.ranks == 0 else 1
+    return ReferenceCell(
+        workload=cell.workload, framework="numpy", strategy="single",
+        precision="fp64", batch=cell.batch, repeat=cell.repeat, shards=shards,
+        reduce=cell.reduce if shards > 1 else "mean", learning_rate_rule=cell.learning_rate_rule,
+        input="synthetic" if cell.input == "synthetic" else "stored",
+    )  # fmt: skip
+
+
+@STAGES.register("reference")
+class Reference(Stage):
+    """Trains in numpy, float64, one process; measures the tolerance by perturbed runs."""
+
+    needs = ("data",)
+    placement = Placement(group="prepare")
+
+    def inputs(self, cell: ReferenceCell, context: Context) -> dict[str, Cell]:
+        """The data of its workload."""
+        return {"data": DataCell(workload=cell.workload)}
+
+    def plugins(self, cell: ReferenceCell) -> list[tuple[Registry[Any], str]]:
+        """Workload and dataset."""
+        return workload_plugins(cell.workload)
+
+    def spec(self, cell: ReferenceCell, context: Context) -> dict[str, Any]:
+        """The precisions of the cells that it stands for."""
+        return {
+            "parameters": context.values(cell.workload),
+            "precisions": sorted({taker.precision for taker in context.takers(cell)}),
+        }
+
+    def sources(self, cell: ReferenceCell) -> list[Path]:
+        """The module that computes it."""
+        return [PACKAGE / "training" / "reference.py"]
+
+    def environment(self, cell: ReferenceCell) -> str:
+        """Where numpy is."""
+        return "base"
