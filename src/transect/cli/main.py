@@ -44,7 +44,7 @@ def ingest(
     Example: transect ingest logs/ --format json
     """
     from transect.hpc.ingest import ingest as read
-    from transect.hpc.table import to_json, write_csv
+    from transect.hpc.table import format_table, to_json, write_csv
 
     if output not in ("table", "json", "csv"):
         raise BadInput(f"--format {output!r}: expected table, json or csv")
