@@ -10,7 +10,7 @@ import inspect
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel
 
@@ -21,12 +21,13 @@ from transect.domain.metrics import METRICS
 from transect.domain.paths import ROOT
 from transect.domain.record import Record
 from transect.domain.registry import Registry
-from transect.execution.stages import STAGES
 from transect.hpc.base import PARSERS
 from transect.hpc.benchmarks.base import BENCHMARKS
 from transect.launch import LAUNCHERS
 from transect.launch.rendezvous import RENDEZVOUS
 from transect.onnx_models.exporters import EXPORTERS
+from transect.planning.stage import STAGES, ordered_stages
+from transect.planning.study import study_model
 from transect.runtimes import RUNTIMES
 from transect.training.datasets import DATASETS
 from transect.training.frameworks import FRAMEWORKS
@@ -48,22 +49,28 @@ _REGISTRIES: tuple[Registry[Any], ...] = (
     LAUNCHERS, RENDEZVOUS, STAGES,
 )  # fmt: skip
 
-_MODELS: tuple[tuple[str, str, type[BaseModel]], ...] = (
-    ("A study", "", study.Study),
-    ("limits", "limits", study.Limits),
-    ("train", "train", study.Train),
-    ("train.grids", "train.grids[]", study.TrainGrid),
-    ("export", "export", study.Export),
-    ("infer", "infer", study.Infer),
-    ("infer.grids", "infer.grids[]", study.InferGrid),
-    ("bench", "bench", study.Bench),
-    ("bench.grids", "bench.grids[]", study.BenchGrid),
-    ("ingest", "ingest", study.Ingest),
-    ("workloads.NAME", "workloads.NAME", Parameters),
-    ("A system", "", system.System),
-    ("networks.NAME", "networks.NAME", system.Network),
-    ("environments.NAME", "environments.NAME", system.EnvironmentChoice),
-)
+def _models() -> list[tuple[str, str, type[BaseModel]]]:
+    """Return every table of keys: title, prefix of its keys, model."""
+    models: list[tuple[str, str, type[BaseModel]]] = [
+        ("A study", "", study_model()),
+        ("limits", "limits", study.Limits),
+    ]
+    for _, stage in ordered_stages():
+        if stage.section is not None:
+            models.append((stage.key, stage.key, stage.section))
+            models += [
+                (f"{stage.key}.{name}", f"{stage.key}.{name}[]", inside)
+                for name, field in stage.section.model_fields.items()
+                for inside in get_args(field.annotation)
+                if isinstance(inside, type) and issubclass(inside, BaseModel)
+            ]
+    return [
+        *models,
+        ("workloads.NAME", "workloads.NAME", Parameters),
+        ("A system", "", system.System),
+        ("networks.NAME", "networks.NAME", system.Network),
+        ("environments.NAME", "environments.NAME", system.EnvironmentChoice),
+    ]
 
 
 def _cell(text: object) -> str:
@@ -198,6 +205,10 @@ def _model_rows(model: type[BaseModel], prefix: str) -> list[list[str]]:
     rows = []
     for key, one in schema["properties"].items():
         meaning = one.get("description") or MEANINGS.get(f"{model.__name__}.{key}")
+        if not meaning and "$ref" in one:
+            # What only repeats the description of its model is left out of the schema.
+            inside = schema["$defs"][one["$ref"].rsplit("/", 1)[1]]
+            meaning = str(inside.get("description", "")).split("\n")[0].rstrip(".")
         if not meaning:
             raise SystemExit(
                 f"generate-docs: {model.__name__}.{key} has no description: give its Field one"
@@ -210,7 +221,7 @@ def _model_rows(model: type[BaseModel], prefix: str) -> list[list[str]]:
 def keys_block() -> str:
     """Return the tables of the study's and the system's keys."""
     parts = [_START, _NOTE]
-    for title, prefix, model in _MODELS:
+    for title, prefix, model in _models():
         table = _table(["key", "type", "default", "meaning"], _model_rows(model, prefix))
         parts += [f"### {title}", _first_line(model), table]
     return "\n\n".join([*parts, _END])
@@ -234,7 +245,7 @@ def pages() -> dict[Path, str]:
     """Return the wanted text of every generated file."""
     return {
         DOCS / "record.schema.json": _schema(Record),
-        DOCS / "study.schema.json": _schema(study.Study),
+        DOCS / "study.schema.json": _schema(study_model()),
         DOCS / "system.schema.json": _schema(system.System),
         DOCS / "plugins.md": plugins_page(),
         DOCS / "benchmarks.md": _with_block("benchmarks.md", benchmarks_block()),
