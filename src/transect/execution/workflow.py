@@ -198,6 +198,9 @@ class MainFlow(Flow):
             if str(self._plan.paths.stamp(block.rule, block.name)) in wanted:
                 todo.update(p.cell.stage for p in block.cells if stale.of(p))
         start_progress(self._plan.paths, dict(todo))
+        if todo and self._plan.left_out:
+            told = f"{self._plan.left_out} cells that need a larger system are left out"
+            print(f"[transect] {told}", file=sys.stderr)
         if self._scheduled:
             self._follower.begin()
 

@@ -10,6 +10,8 @@ from typing import Any
 from transect.domain.cell import Cell
 from transect.domain.study import Study
 from transect.domain.system import System
+from transect.measure.provenance import available_cores
+from transect.measure.provenance import gpus as find_gpus
 from transect.planning.parameters import resolve
 from transect.training.workloads import Parameters
 
@@ -23,6 +25,8 @@ class Context:
         self.study, self.file, self.system = study, file, system
         self.cells: dict[str, list[Cell]] = defaultdict(list)
         self._parameters: dict[str, Parameters] = {}
+        self.left_out = 0
+        self._room: tuple[int, int, int] | None = None
         self._values: dict[str, dict[str, Any]] = {}
         self._takers: dict[Cell, list[Cell]] = defaultdict(list)
         self._indices: dict[tuple[str, Callable[..., Hashable]], dict[Hashable, Cell]] = {}
@@ -65,6 +69,21 @@ class Context:
                 index.setdefault(key(cell), cell)
             self._indices[stage, key] = index
         return index.get(wanted)
+
+    def fits(self, cell: Cell, gpus: int) -> bool:
+        """Whether a cell with `gpus` on each node fits the system, without sharing its cores.
+
+        One that does not is counted in `left_out`, so that a person is told.
+        What the system's file does not say is asked of this machine.
+        """
+        if self._room is None:
+            cores = self.system.cores_per_node or available_cores()
+            self._room = (self.system.nodes, cores, self.system.gpus_per_node or len(find_gpus()))
+        nodes, cores, offered = self._room
+        wanted = cell.ranks_per_node * cell.threads
+        fits = cell.nodes <= nodes and wanted <= cores and gpus <= offered
+        self.left_out += not fits
+        return fits
 
     def note_taker(self, taken: Cell, by: Cell) -> None:
         """Remember which cell takes something from which."""

@@ -58,6 +58,8 @@ class StudyPlan:
     cells: dict[str, dict[str, Planned]]
     # What the specs' source hashes stand for.
     sources: dict[str, Sources] = field(default_factory=dict)
+    # Cells that grids with `where_it_fits` would have on a larger system.
+    left_out: int = 0
 
     def stage(self, name: str) -> dict[str, Planned]:
         """Return the cells of one stage by id; empty when it has none."""
@@ -166,4 +168,4 @@ def make_plan(study_file: Path, system_file: Path, results: Path) -> StudyPlan:
         for name, cells in expanded.items()
     }
     paths = StudyPaths(results=results, study=study.name)
-    return StudyPlan(study, system, study_file, paths, planned, planner.sources)
+    return StudyPlan(study, system, study_file, paths, planned, planner.sources, context.left_out)

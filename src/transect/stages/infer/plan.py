@@ -38,6 +38,11 @@ class InferGrid(Section):
     providers: Names = Field(default=["cpu"], description="`cpu` or `cuda`")
     batches: Counts = Field(default=[1], description="samples per call")
     threads: Counts = Field(default=[1], description="intra-operator threads")
+    where_it_fits: bool = Field(
+        default=False,
+        description="true: cells that need more nodes, cores or GPUs than the system has (where its "
+        "file does not say: this machine) are not planned",
+    )
 
 
 class InferSection(Section):
@@ -108,10 +113,12 @@ class Infer(Stage):
                 takes_onnx = RUNTIMES.get(runtime).uses_exporter
                 for exporter in (grid.exporters or exported) if takes_onnx else [None]:
                     for repeat in range(section.repeats):
-                        yield InferCell(
+                        cell = InferCell(
                             workload=workload, runtime=runtime, provider=provider,
                             exporter=exporter, batch=batch, threads=threads, repeat=repeat,
                         )  # fmt: skip
+                        if not grid.where_it_fits or context.fits(cell, self.gpus(cell)):
+                            yield cell
 
     def inputs(self, cell: InferCell, context: Context) -> dict[str, Cell]:
         """The export, with the framework's outputs beside it, and the weights.

@@ -68,6 +68,11 @@ class TrainGrid(Section):
         "synthetic: random numbers that lie on the device",
     )
     repeats: Count | None = Field(default=None, description="null: as many as `train.repeats`")
+    where_it_fits: bool = Field(
+        default=False,
+        description="true: cells that need more nodes, cores or GPUs than the system has (where its "
+        "file does not say: this machine) are not planned",
+    )
 
 
 class TrainSection(Section):
@@ -122,13 +127,15 @@ class Train(Stage):
             ):  # fmt: skip
                 share = nodes * ranks if grid.scaling == "weak" else 1
                 for repeat in range(grid.repeats or section.repeats):
-                    yield TrainCell(
+                    cell = TrainCell(
                         workload=workload, framework=framework, strategy=strategy, nodes=nodes,
                         ranks_per_node=ranks, threads=threads, precision=precision,
                         device=grid.device, network=network, reduce=reduce, input=source,
                         learning_rate_rule=grid.learning_rate_rule,
                         batch=context.parameters(workload).batch * share, repeat=repeat,
                     )  # fmt: skip
+                    if not grid.where_it_fits or context.fits(cell, self.gpus(cell)):
+                        yield cell
 
     def inputs(self, cell: TrainCell, context: Context) -> dict[str, Cell]:
         """Data and reference; a workload whose reference would take days goes without."""
