@@ -94,15 +94,15 @@ class StageRegistry(Registry[T]):
     def __init__(self, kind: str, role: str) -> None:
         super().__init__(kind, "transect.stages")
         self._role = role
-        self._seen: tuple[str, ...] = ()
+        self._seen: str | None = None
 
     def _discover(self) -> None:
-        package = importlib.import_module(self.package)
-        package.add_plugin_folders()
         # Folders may become known after a first look: those of a study, once it is read.
-        known, self._seen = self._seen, tuple(package.__path__)
+        known, self._seen = self._seen, os.environ.get(PLUGINS_VARIABLE, "")
         if known == self._seen:
             return
+        package = importlib.import_module(self.package)
+        package.add_plugin_folders()
         places: dict[str, Path] = {}
         for folder in package.__path__:
             for path in sorted(Path(folder).glob(f"*/{self._role}.py")):

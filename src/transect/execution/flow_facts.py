@@ -57,9 +57,10 @@ def _outside(block: Block) -> list[str]:
 def facts_of_plan(plan: StudyPlan, blocks: list[Block], system_file: Path) -> FlowFacts:
     """Return what the rules need of a plan."""
     paths = plan.paths
+    stamps = [str(paths.stamp(block.rule, block.name)) for block in blocks]
     stamp_of = {
-        planned.key: str(paths.stamp(block.rule, block.name))
-        for block in blocks
+        planned.key: stamp
+        for block, stamp in zip(blocks, stamps, strict=True)
         for planned in block.cells
     }
     facts = []
@@ -70,9 +71,10 @@ def facts_of_plan(plan: StudyPlan, blocks: list[Block], system_file: Path) -> Fl
             for source in planned.inputs.values():
                 needed.setdefault(stamp_of[source])
             if planned.environment:
-                locks[planned.environment] = planned.spec["lock"]
-                needed.setdefault(str(paths.environment(planned.environment)))
-        needed.pop(str(paths.stamp(block.rule, block.name)), None)
+                locks.setdefault(planned.environment, planned.spec["lock"])
+        names = sorted({planned.environment for planned in block.cells} - {""})
+        needed |= dict.fromkeys(str(paths.environment(name)) for name in names)
+        needed.pop(stamps[order], None)
         facts.append(
             BlockFacts(
                 rule=block.rule,

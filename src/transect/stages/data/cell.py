@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Annotated, Literal
 
 from transect.domain.cell import Axis, Cell
 
-__all__ = ["DataCell"]
+__all__ = ["DataCell", "data_of"]
 
 
 class DataCell(Cell):
@@ -14,3 +15,9 @@ class DataCell(Cell):
 
     stage: Literal["data"] = "data"
     workload: Annotated[str, Axis(place=20, name=True)]
+
+
+@cache
+def data_of(workload: str) -> DataCell:
+    """Return the cell of a workload: one object, whose id is made once."""
+    return DataCell(workload=workload)

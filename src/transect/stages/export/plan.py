@@ -16,7 +16,7 @@ from transect.onnx_models.exporters import EXPORTERS
 from transect.planning.code_hash import PACKAGE
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, Stage
-from transect.stages.data.cell import DataCell
+from transect.stages.data.cell import data_of
 from transect.stages.data.plan import workload_plugins
 from transect.stages.export.cell import ExportCell
 from transect.stages.train.plan import exported_by
@@ -71,7 +71,7 @@ class Export(Stage):
         """Test data, and weights of one training."""
         weights = context.first("train", exported_by, (cell.workload, cell.framework))
         assert weights is not None
-        return {"data": DataCell(workload=cell.workload), "weights": weights}
+        return {"data": data_of(cell.workload), "weights": weights}
 
     def plugins(self, cell: ExportCell) -> list[tuple[Registry[Any], str]]:
         """Exporter, workload and dataset."""

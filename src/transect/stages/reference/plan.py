@@ -11,7 +11,7 @@ from transect.domain.registry import Registry
 from transect.planning.code_hash import PACKAGE
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, Placement, Stage
-from transect.stages.data.cell import DataCell
+from transect.stages.data.cell import data_of
 from transect.stages.data.plan import workload_plugins
 from transect.stages.reference.cell import ReferenceCell
 from transect.stages.train.cell import TrainCell
@@ -51,7 +51,7 @@ class Reference(Stage):
 
     def inputs(self, cell: ReferenceCell, context: Context) -> dict[str, Cell]:
         """The data of its workload."""
-        return {"data": DataCell(workload=cell.workload)}
+        return {"data": data_of(cell.workload)}
 
     def plugins(self, cell: ReferenceCell) -> list[tuple[Registry[Any], str]]:
         """Workload and dataset."""

@@ -18,7 +18,7 @@ from transect.planning.code_hash import PACKAGE
 from transect.planning.context import Context
 from transect.planning.environments import has_environment
 from transect.planning.stage import STAGES, Placement, Stage
-from transect.stages.data.cell import DataCell
+from transect.stages.data.cell import data_of
 from transect.stages.data.plan import workload_plugins
 from transect.stages.reference.plan import reference_of
 from transect.stages.train.cell import TrainCell
@@ -139,7 +139,7 @@ class Train(Stage):
 
     def inputs(self, cell: TrainCell, context: Context) -> dict[str, Cell]:
         """Data and reference; a workload whose reference would take days goes without."""
-        inputs: dict[str, Cell] = {"data": DataCell(workload=cell.workload)}
+        inputs: dict[str, Cell] = {"data": data_of(cell.workload)}
         if context.parameters(cell.workload).reference_steps != 0:
             inputs["reference"] = reference_of(cell)
         return inputs
