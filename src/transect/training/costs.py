@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from math import prod
 
+from transect.domain.precisions import find_precision
 from transect.training.layers import Layer, Shape, forward_flops, shapes, walk, weight_shapes
 
 __all__ = ["activation_count", "parameter_count", "run_costs", "step_costs"]
-
-# Mixed precision keeps weights, gradients and momentum in float32.
-_BYTES = {"fp32": 4, "fp64": 8, "fp16": 2, "bf16": 2, "amp-bf16": 4}
 
 
 def parameter_count(layers: tuple[Layer, ...]) -> int:
@@ -33,7 +31,8 @@ def run_costs(
     ends = prod(sample) + prod(shapes(layers, sample)[-1])
     return {
         "flops_per_run": batch * forward_flops(layers, sample),
-        "bytes_per_run": _BYTES[precision] * (parameter_count(layers) + batch * ends),
+        "bytes_per_run": find_precision(precision).bytes_per_number
+        * (parameter_count(layers) + batch * ends),
     }
 
 
@@ -52,7 +51,7 @@ def step_costs(
     """
     local = batch // ranks
     parameters = parameter_count(layers)
-    size = _BYTES[precision]
+    size = find_precision(precision).bytes_per_number
     return {
         "flops_per_step": 3 * local * forward_flops(layers, sample) + 4 * parameters,
         "bytes_per_step": size

@@ -25,6 +25,7 @@ import numpy as np
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
 from transect.domain.files import write_atomic
+from transect.domain.precisions import find_precision
 from transect.measure.usage import Usage
 from transect.training.frameworks import FRAMEWORKS, ModelPlan, Trainer
 from transect.training.images import FileReader
@@ -150,7 +151,7 @@ def make_batches(
     epochs, samples = data["order"].shape
     if samples < cell.batch:
         raise BadInput(f"a global batch of {cell.batch} exceeds the {samples} training samples")
-    dtype = np.float64 if cell.precision == "fp64" else np.float32
+    dtype = np.dtype(find_precision(cell.precision).array)
     match cell.input:
         case "synthetic":
             classes = shapes(workload.layers, workload.sample)[-1][0]
@@ -190,7 +191,7 @@ def _run(spec: dict[str, Any], data_folder: Path, out: Path, facts: dict[str, An
     # As in MLPerf, the clock of time to quality begins before data is touched, and after libraries
     # are loaded and the model is made: some strategies load the framework when they join.
     touched = time.perf_counter()
-    dtype = np.float64 if cell.precision == "fp64" else np.float32
+    dtype = np.dtype(find_precision(cell.precision).array)
     data = load_data(data_folder, cell.repeat, dtype)
     strategy.start(trainer)
     batches = make_batches(cell, workload, trainer, data, data_folder, place)
@@ -221,7 +222,7 @@ def _run(spec: dict[str, Any], data_folder: Path, out: Path, facts: dict[str, An
         data_to_start_s=ready - touched,
         peak_memory_bytes=_peak_memory(),
         test_total=len(batches.y_test),
-        gradient_bytes=trained * np.dtype(dtype).itemsize,
+        gradient_bytes=trained * dtype.itemsize,
         parameters=trained,
         steps_per_epoch=batches.steps_per_epoch,
         usage=usage,

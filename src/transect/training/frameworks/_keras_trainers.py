@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from transect.domain.precisions import find_precision
 from transect.training.frameworks import ModelPlan
 from transect.training.frameworks._channels_last import samples_last, to_native, to_neutral
 from transect.training.frameworks._keras_model import (
@@ -22,9 +23,9 @@ from transect.training.frameworks._keras_model import (
     make_optimiser,
 )
 
-__all__ = ["DTYPES", "KerasTrainer", "TensorFlowTrainer", "TorchTrainer"]
+__all__ = ["PRECISIONS", "KerasTrainer", "TensorFlowTrainer", "TorchTrainer"]
 
-DTYPES: dict[str, Any] = {"fp32": np.float32, "fp64": np.float64}
+PRECISIONS = ("fp32", "fp64")
 
 
 class KerasTrainer(ABC):
@@ -39,8 +40,8 @@ class KerasTrainer(ABC):
 
     def __init__(self, plan: ModelPlan, keras: Any) -> None:
         rule = plan.parameters
-        self._plan, self.dtype = plan, DTYPES[plan.precision]
-        configure(keras, np.dtype(self.dtype).name, self.data_format)
+        self._plan, self.dtype = plan, np.dtype(find_precision(plan.precision).stored)
+        configure(keras, self.dtype.name, self.data_format)
         self.model, self._variables = build_model(keras, plan.layers, plan.sample)
         self.loss = make_loss(keras, rule.loss)
         self.optimiser = make_optimiser(keras, rule.learning_rate, rule.momentum, rule.weight_decay)

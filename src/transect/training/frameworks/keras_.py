@@ -23,7 +23,7 @@ from transect.domain.cell import Cell
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
 from transect.training.frameworks._keras_jax import JaxTrainer
 from transect.training.frameworks._keras_trainers import (
-    DTYPES,
+    PRECISIONS,
     KerasTrainer,
     TensorFlowTrainer,
     TorchTrainer,
@@ -45,8 +45,8 @@ def _keras(backend: str) -> Any:
 def _refusal(cell: Cell, name: str, on_gpu: str) -> str | None:
     if cell.device != "cpu":
         return f"{name} cells run on the cpu, not on {cell.device}: {on_gpu}"
-    if cell.precision not in DTYPES:
-        return f"{name} cells train in {' or '.join(DTYPES)}, not in {cell.precision}"
+    if cell.precision not in PRECISIONS:
+        return f"{name} cells train in {' or '.join(PRECISIONS)}, not in {cell.precision}"
     return None
 
 

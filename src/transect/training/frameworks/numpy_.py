@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from transect.domain.cell import Cell
+from transect.domain.precisions import find_precision
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
 from transect.training.frameworks._numpy_layers import Backward, forward, loss_and_gradient
 from transect.training.layers import Layer, Residual, weight_shapes
 
 __all__ = ["NumpyFramework", "NumpyTrainer"]
 
-_DTYPES = {"fp32": np.float32, "fp64": np.float64}
+_PRECISIONS = ("fp32", "fp64")
 
 
 class NumpyTrainer:
@@ -19,7 +20,7 @@ class NumpyTrainer:
 
     def __init__(self, plan: ModelPlan) -> None:
         self._plan = plan
-        self.dtype = _DTYPES[plan.precision]
+        self.dtype = np.dtype(find_precision(plan.precision).stored)
         arrays = weight_shapes(plan.layers)
         size = sum(plan.weights[one.name].size for one in arrays if one.trained)
         self.flat_weights, self.flat_gradient, self.flat_velocity = (
@@ -180,8 +181,8 @@ class NumpyFramework:
         """CPU only, in float32 and float64."""
         if cell.device != "cpu":
             return f"numpy computes on the CPU, not on {cell.device}"
-        if cell.precision not in _DTYPES:
-            return f"numpy trains in {' or '.join(_DTYPES)}, not in {cell.precision}"
+        if cell.precision not in _PRECISIONS:
+            return f"numpy trains in {' or '.join(_PRECISIONS)}, not in {cell.precision}"
         return None
 
     def trainer(self, plan: ModelPlan) -> NumpyTrainer:

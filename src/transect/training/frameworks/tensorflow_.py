@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from transect.domain.cell import Cell
+from transect.domain.precisions import find_precision
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
 from transect.training.frameworks._channels_last import samples_last, to_native, to_neutral
 from transect.training.frameworks._tensorflow_model import Model
@@ -59,10 +60,11 @@ class TensorflowTrainer:
     def __init__(self, plan: ModelPlan) -> None:
         self.tf = tf = configure(plan.threads, plan.device)
         self._plan, self._rule = plan, plan.parameters
-        self.dtype: Any = np.float64 if plan.precision == "fp64" else np.float32
+        precision = find_precision(plan.precision)
+        self.dtype: Any = np.dtype(precision.stored)
         native = to_native(plan.weights, plan.layers, plan.sample)
         self._variables = {name: self._variable(name, value) for name, value in native.items()}
-        arithmetic = tf.bfloat16 if plan.precision == "amp-bf16" else tf.as_dtype(self.dtype)
+        arithmetic = tf.as_dtype(precision.multiplied)
         self._model = Model(tf, self._variables, arithmetic)
         self._trained = [v for name, v in self._variables.items() if not is_statistic(name)]
         self._velocities = [

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from transect.domain.cell import Cell
+from transect.domain.precisions import find_precision
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
 from transect.training.layers import has_batch_norm
 
@@ -46,7 +47,8 @@ class TorchTrainer:
         self._as_it_is = nullcontext()
         # Only a batch norm does otherwise in prediction, and going through all modules takes time.
         self._has_modes = has_batch_norm(plan.layers)
-        self._autocast = plan.precision == "amp-bf16"
+        precision = find_precision(plan.precision)
+        self._autocast = precision.multiplied != precision.stored
         self.module: Any = self.plain.train()
         self._parameters = list(self.plain.parameters())
         self.optimiser = torch.optim.SGD(
@@ -60,7 +62,7 @@ class TorchTrainer:
         else:
             self._loss = torch.nn.functional.cross_entropy
         total = sum(p.numel() for p in self._parameters)
-        self._flat = np.empty(total, np.float64 if plan.precision == "fp64" else np.float32)
+        self._flat = np.empty(total, precision.array)
 
     def _half_squared_distance(self, outputs: Any, y: Any) -> Any:
         # torch's mse_loss averages over classes too and has no half: the published loss does not.
