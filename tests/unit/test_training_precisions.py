@@ -37,10 +37,10 @@ def data(base_python, tmp_path_factory):
     return folder
 
 
-def reference(python, data, folder, precisions):
+def reference(python, data, folder, precisions, batch=10, shards=1):
     cell = {
         "stage": "reference", "workload": "iris-mlp-ce", "framework": "numpy",
-        "strategy": "single", "precision": "fp64", "batch": 10,
+        "strategy": "single", "precision": "fp64", "batch": batch, "shards": shards,
     }  # fmt: skip
     spec = {"cell": cell, "parameters": RULE, "precisions": precisions}
     (folder / "spec.json").write_text(json.dumps(spec))
@@ -86,3 +86,11 @@ def test_what_the_formats_are(name, roundoff, size):
     precision = find_precision(name)
     assert precision.unit_roundoff == float(roundoff)
     assert precision.bytes_per_number == size
+
+
+def test_under_weak_scaling_the_longest_sum_is_over_the_cells_batch(base_python, data, tmp_path):
+    """80 samples in one step sum 80 terms, on one rank or on more, not the workload's own 10."""
+    for shards in (1, 4):
+        result, _ = reference(base_python, data, tmp_path, ["fp32"], batch=80, shards=shards)
+        assert result["details"]["longest_sum"] == 80
+        assert "K = 80" in result["details"]["rules"]["fp32"]
