@@ -210,7 +210,7 @@ def _run(spec: dict[str, Any], folder: Path, out: Path) -> dict[str, Any]:
         step = int(np.argmin(np.isfinite(loss)))
         message = f"the reference's loss is not finite from step {step}"
         return {"status": "failed", "cause": "diverged", "message": message}
-    terms = longest_sum(plan.layers, plan.sample, plan.parameters.batch)
+    terms = longest_sum(plan.layers, plan.sample, problem.cell.batch or 1)
     # No framework trains in one that the table lacks: its cells are skipped, and need no tolerance.
     precisions = [name for name in spec["precisions"] if name in PRECISIONS]
     arrays, weight_tolerance = {"loss": loss}, {}
