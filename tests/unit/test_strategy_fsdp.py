@@ -63,6 +63,7 @@ RANK = """
 import pickle, sys, time
 import numpy as np
 import torch.distributed as dist
+from transect.training.departure import end_process
 from transect.training.frameworks import FRAMEWORKS
 from transect.training.strategies import STRATEGIES
 gathers, gather = [], dist.all_gather_single
@@ -93,9 +94,10 @@ for name, plans, operation, smallest in cases:
         trainer.weights()
     found |= {f"{name}/loss": losses, f"{name}/parts": parts, f"{name}/outputs": outputs}
     found |= {f"{name}/weight/{key}": array for key, array in trainer.weights().items()}
+np.savez(sys.argv[2], **found)
 strategy.barrier()
 strategy.leave()
-np.savez(sys.argv[2], **found)
+end_process(0)
 """
 
 

@@ -1,7 +1,7 @@
 """One rank of a training cell: `python -m transect.training.worker --spec … --data … --out …`.
 
 Writes `rank-RRR.npz` (times and losses per step) and `rank-RRR.json` (facts) into `--out`;
-rank 0 also writes `weights.npz`. An exception is written as `rank-RRR.error.json`, so that the
+rank 0 also writes `weights.npz` and `checked.npz`. Only then do the ranks part. An exception is written as `rank-RRR.error.json`, so that the
 runner can tell an out-of-memory error or a missing library from a crash.
 """
 
@@ -27,6 +27,7 @@ from transect.domain.errors import BadInput
 from transect.domain.files import write_atomic
 from transect.domain.precisions import find_precision
 from transect.measure.usage import Usage
+from transect.training.departure import end_process
 from transect.training.frameworks import FRAMEWORKS, ModelPlan, Trainer
 from transect.training.images import FileReader
 from transect.training.inputs import (
@@ -38,6 +39,7 @@ from transect.training.inputs import (
     load_weights,
 )
 from transect.training.layers import is_statistic, shapes
+from transect.training.rank_files import rank_name, write_arrays, write_facts
 from transect.training.schedule import learning_rates
 from transect.training.strategies import STRATEGIES, Place, Strategy
 from transect.training.workloads import WORKLOADS, Parameters, Workload
@@ -165,7 +167,8 @@ def make_batches(
     return StoredBatches(trainer, data, cell.batch, place)
 
 
-def _run(spec: dict[str, Any], data_folder: Path, out: Path, facts: dict[str, Any]) -> None:
+def _run(spec: dict[str, Any], data_folder: Path, out: Path, facts: dict[str, Any]) -> Strategy:
+    """Train and write everything; return the strategy, whose ranks have not parted yet."""
     cell = Cell.of(**spec["cell"])
     assert cell.workload and cell.framework and cell.strategy and cell.batch
     workload = WORKLOADS.get(cell.workload)
@@ -228,12 +231,24 @@ def _run(spec: dict[str, Any], data_folder: Path, out: Path, facts: dict[str, An
         usage=usage,
         libraries=framework.libraries() | strategy.libraries() | {"python": sys.version.split()[0]},
     )
-    strategy.leave()
-    np.savez(out / f"rank-{place.rank:03d}.npz", **series)
+    # All that the cell is made of lies on disk before anything below may abort.
+    write_arrays(out / f"{rank_name(place.rank)}.npz", series)
     if place.rank == 0:
-        np.savez(out / "weights.npz", **whole)
-        np.savez(out / "checked.npz", **kept)
-    write_atomic(out / f"rank-{place.rank:03d}.json", json.dumps(facts))
+        write_arrays(out / "weights.npz", whole)
+        write_arrays(out / "checked.npz", kept)
+    write_facts(out, place.rank, facts)
+    return strategy
+
+
+def _depart(strategy: Strategy) -> None:
+    """Part from the other ranks; the work is done, so a fault here is told but costs no result."""
+    try:
+        # Nobody's peer may vanish while it still communicates.
+        strategy.barrier()
+        strategy.leave()
+    except Exception:
+        print("the rank's work is done and written; parting from the others failed:", flush=True)
+        traceback.print_exc()
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -245,17 +260,17 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     facts: dict[str, Any] = {"rank": int(os.environ.get("RANK", "0")), "pid": os.getpid()}
     try:
-        _run(json.loads(given.spec.read_text()), given.data, given.out, facts)
+        strategy = _run(json.loads(given.spec.read_text()), given.data, given.out, facts)
     except Exception as error:
         traceback.print_exc()
-        sys.stderr.flush()
-        name = f"rank-{facts['rank']:03d}.error.json"
+        name = f"{rank_name(facts['rank'])}.error.json"
         write_atomic(given.out / name, json.dumps(facts | error_facts(error)))
         # Not sys.exit: under MPI the other ranks wait inside a collective, and finalising would
         # wait for them. Dying with a code makes the launcher end them.
-        os._exit(1)
+        end_process(1)
+    _depart(strategy)
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end_process(main())

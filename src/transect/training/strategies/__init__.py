@@ -96,7 +96,11 @@ class Strategy(Protocol):
         ...
 
     def leave(self) -> None:
-        """Part in order; called once, after the last step."""
+        """Do what a library must do while its peers are there; called once, after a barrier.
+
+        The process ends right after it, without destructors or exit handlers (`departure`): what
+        would only give memory, threads and sockets back is left to the operating system.
+        """
 
     def libraries(self) -> dict[str, str]:
         """Return the versions of what communicates, for provenance."""

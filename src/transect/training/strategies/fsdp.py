@@ -14,6 +14,7 @@ import numpy as np
 from transect.domain.cell import Cell
 from transect.training.frameworks import Trainer
 from transect.training.strategies import STRATEGIES, Parts, Place, Strategy
+from transect.training.strategies._torch_groups import end_nccl
 
 __all__ = ["Fsdp"]
 
@@ -153,10 +154,8 @@ class Fsdp(Strategy):
         dist.barrier()
 
     def leave(self) -> None:
-        """Destroy the process group."""
-        import torch.distributed as dist
-
-        dist.destroy_process_group()
+        """End NCCL's communicators, if any."""
+        end_nccl()
 
     def libraries(self) -> dict[str, str]:
         """Return the back end's name."""
