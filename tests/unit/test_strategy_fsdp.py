@@ -81,7 +81,7 @@ for name, plans, operation, smallest in cases:
     case.operation, case.smallest_group = operation, smallest
     trainer = FRAMEWORKS.get("torch").trainer(plans[place.rank])
     case.start(trainer)
-    found[f"{name}/held"] = sum(p.to_local().numel() for p in trainer._parameters)
+    found[f"{name}/held"] = sum(p.to_local().numel() for p in trainer.parameters)
     case.predict(trainer, samples)
     losses, parts = [], []
     for rate, (x, y) in zip(rates, parts_of_batches[place.rank], strict=True):

@@ -183,7 +183,7 @@ class TensorFlowTrainer(KerasTrainer):
 
 
 class TorchTrainer(KerasTrainer):
-    """Eager, as Keras is on torch. `module` computes: a strategy may wrap `plain`, the model."""
+    """Eager, as Keras is on torch. A strategy may `wrap` the `model`, which stays itself."""
 
     data_format = "channels_first"
 
@@ -191,14 +191,18 @@ class TorchTrainer(KerasTrainer):
         import torch
 
         self._torch = torch
-        self.plain = self.module = self.model
+        self._computes = self.model
         self._parameters = [v.value for v in self.model.trainable_variables]
         self._tensor = torch.tensor
 
+    def wrap(self, module: Any) -> None:
+        """Compute losses with `module`, which holds the model; predictions stay the model's own."""
+        self._computes = module
+
     def forward_backward(self, x: Any, y: Any) -> float:
         """Run autograd."""
-        self.plain.zero_grad()
-        loss = self.loss(y, self.module(x, training=True))
+        self.model.zero_grad()
+        loss = self.loss(y, self._computes(x, training=True))
         loss.backward()
         return float(loss.detach())
 
@@ -225,5 +229,5 @@ class TorchTrainer(KerasTrainer):
 
     def _outputs(self, x: Any) -> np.ndarray:
         with self._torch.no_grad():
-            outputs: np.ndarray = self.plain(x, training=False).numpy()
+            outputs: np.ndarray = self.model(x, training=False).numpy()
         return outputs

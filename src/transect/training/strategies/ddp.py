@@ -51,7 +51,8 @@ class _Ddp(Strategy):
         from torch.nn.parallel import DistributedDataParallel
 
         owner: Any = trainer
-        owner.module = DistributedDataParallel(owner.plain, broadcast_buffers=False)
+        wrapped = DistributedDataParallel(owner.model, broadcast_buffers=False)
+        owner.wrap(wrapped)
         divisor = dist.get_world_size() if self.operation == "mean" else 1
 
         def timed_reduction(_: object, bucket: Any) -> Any:
@@ -72,7 +73,7 @@ class _Ddp(Strategy):
             "bucket": dist.GradBucket,
             "return": torch.futures.Future[torch.Tensor],
         }
-        owner.module.register_comm_hook(None, timed_reduction)
+        wrapped.register_comm_hook(None, timed_reduction)
 
     def step(self, trainer: Trainer, x: object, y: object, learning_rate: float) -> Parts:
         """Backward and reduction overlap; what is waited for begins with the last bucket."""
