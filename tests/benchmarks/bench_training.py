@@ -37,6 +37,7 @@ from plain_loops import Outcome, Run, Task
 
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
 from transect.training.inputs import StoredBatches, load_data, load_weights
+from transect.training.layout import Share
 from transect.training.schedule import learning_rates
 from transect.training.strategies import STRATEGIES
 from transect.training.worker import train
@@ -86,7 +87,7 @@ def under_transect(framework: str, folder: Path, epochs: int, workload: str) -> 
     trainer, strategy = FRAMEWORKS.get(framework).trainer(plan), STRATEGIES.get("single")
     place = strategy.join()
     strategy.start(trainer)
-    batches = StoredBatches(trainer, data, rule.batch, place)
+    batches = StoredBatches(trainer, data, rule.batch, Share())
     rates = learning_rates(rule, "none", rule.batch, batches.epochs * batches.steps_per_epoch)
 
     def run() -> Outcome:

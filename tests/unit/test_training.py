@@ -11,6 +11,7 @@ from checkouts import ROOT
 from transect.measure.intervals import wilson
 from transect.training.costs import parameter_count, step_costs
 from transect.training.layers import Conv2d, Flatten, Linear, MaxPool2d, ReLU, forward_flops, shapes
+from transect.training.layout import Layout
 
 GRADIENTS = """
 import sys, json
@@ -86,22 +87,31 @@ def test_costs_of_a_known_network():
     assert parameter_count(layers) == 2 * 9 + 2 + 8 * 3 + 3
     # Convolution: 8 outputs x (2 x 9 + 1); activation 8; linear 2 x 24 + 3.
     assert forward_flops(layers, (1, 2, 2)) == 8 * 19 + 8 + 51
-    costs = step_costs(layers, (1, 2, 2), batch=8, ranks=4, precision="fp32")
+    costs = step_costs(layers, (1, 2, 2), batch=8, layout=Layout(4), precision="fp32")
     assert costs["flops_per_step"] == 3 * 2 * 211 + 4 * 47
     assert costs["communication_bytes_per_step"] == round(2 * 3 / 4 * 47 * 4)
     assert costs["messages_per_step"] == 4
-    alone = step_costs(layers, (1, 2, 2), batch=8, ranks=1, precision="fp32")
+    alone = step_costs(layers, (1, 2, 2), batch=8, layout=Layout(1), precision="fp32")
     assert alone["communication_bytes_per_step"] == alone["messages_per_step"] == 0
+
+
+def test_ranks_that_share_a_model_share_its_costs():
+    layers = (Conv2d(1, 2, 3, padding=1), ReLU(), Flatten(), Linear(8, 3))
+    whole = step_costs(layers, (1, 2, 2), batch=8, layout=Layout(2), precision="fp32")
+    parts = step_costs(layers, (1, 2, 2), batch=8, layout=Layout(2, 2), precision="fp32")
+    for name in ("flops_per_step", "bytes_per_step", "communication_bytes_per_step"):
+        assert whole[name] == 2 * parts[name], name
+    assert parts["messages_per_step"] == whole["messages_per_step"] == 2
 
 
 BATCHES = """
 import numpy as np
-from transect.training.strategies import Place
+from transect.training.layout import Share
 from transect.training.inputs import batch_indices
 order = np.stack([np.random.default_rng(e).permutation(50) for e in range(2)])
-whole = [i for epoch in batch_indices(order, 12, Place()) for i in epoch]
+whole = [i for epoch in batch_indices(order, 12, Share()) for i in epoch]
 assert len(whole) == 2 * 4
-parts = [[i for epoch in batch_indices(order, 12, Place(rank, 3)) for i in epoch] for rank in range(3)]
+parts = [[i for epoch in batch_indices(order, 12, Share(rank, 3)) for i in epoch] for rank in range(3)]
 for step, expected in enumerate(whole):
     assert np.array_equal(np.concatenate([part[step] for part in parts]), expected)
 """

@@ -6,6 +6,7 @@ from math import prod
 
 from transect.domain.precisions import find_precision
 from transect.training.layers import Layer, Shape, forward_flops, shapes, walk, weight_shapes
+from transect.training.layout import Layout
 
 __all__ = ["activation_count", "parameter_count", "run_costs", "step_costs"]
 
@@ -37,25 +38,35 @@ def run_costs(
 
 
 def step_costs(
-    layers: tuple[Layer, ...], sample: Shape, batch: int, ranks: int, precision: str
+    layers: tuple[Layer, ...], sample: Shape, batch: int, layout: Layout, precision: str
 ) -> dict[str, int]:
     """Return what one rank must do in one step on its share of the global `batch`.
+
+    Ranks that share a replica share its work and its parameters equally; what they must say to
+    each other depends on how the model is cut and is not counted.
 
     `flops_per_step`: the backward pass does the work of two forward passes (gradients of the
     inputs and of the weights), and SGD with momentum four operations per parameter.
     `bytes_per_step`: parameters, gradients and momentum read and written once each (six
     passes), activations written in the forward pass and read in the backward pass.
-    `communication_bytes_per_step`: what each rank must at least send in an all-reduce,
-    2 (p-1)/p of the gradient (Patarasuk and Yuan, "Bandwidth optimal all-reduce", 2009).
+    `communication_bytes_per_step`: what each rank must at least send in an all-reduce over the p
+    replicas, 2 (p-1)/p of its gradient (Patarasuk and Yuan, "Bandwidth optimal all-reduce", 2009).
     `messages_per_step`: at least 2 ceil(log2 p) of them one after the other.
     """
-    local = batch // ranks
+    local, parts, replicas = batch // layout.replicas, layout.model_parts, layout.replicas
     parameters = parameter_count(layers)
     size = find_precision(precision).bytes_per_number
     return {
-        "flops_per_step": 3 * local * forward_flops(layers, sample) + 4 * parameters,
-        "bytes_per_step": size
-        * (6 * parameters + local * (prod(sample) + 2 * activation_count(layers, sample))),
-        "communication_bytes_per_step": round(2 * (ranks - 1) / ranks * parameters * size),
-        "messages_per_step": 2 * (ranks - 1).bit_length(),
+        "flops_per_step": round(
+            (3 * local * forward_flops(layers, sample) + 4 * parameters) / parts
+        ),
+        "bytes_per_step": round(
+            size
+            * (6 * parameters + local * (prod(sample) + 2 * activation_count(layers, sample)))
+            / parts
+        ),
+        "communication_bytes_per_step": round(
+            2 * (replicas - 1) / replicas * parameters * size / parts
+        ),
+        "messages_per_step": 2 * (replicas - 1).bit_length(),
     }

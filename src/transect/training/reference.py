@@ -41,8 +41,8 @@ from transect.training.frameworks import FRAMEWORKS, ModelPlan
 from transect.training.frameworks.numpy_ import NumpyTrainer
 from transect.training.inputs import load_data, load_weights
 from transect.training.layers import Conv2d, Layer, Linear, walk
+from transect.training.layout import Share
 from transect.training.schedule import learning_rates
-from transect.training.strategies import Place
 from transect.training.worker import count_right, error_facts, make_batches
 from transect.training.workloads import WORKLOADS, Parameters
 
@@ -157,7 +157,7 @@ class _Parts:
         workload = WORKLOADS.get(cell.workload)
         self._shares = [
             make_batches(cell, workload, trainer, problem.data, problem.folder,
-                         Place(number, cell.shards))
+                         Share(number, cell.shards))
             for number, trainer in enumerate(self.trainers)
         ]  # fmt: skip
 

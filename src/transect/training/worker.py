@@ -39,6 +39,7 @@ from transect.training.inputs import (
     load_weights,
 )
 from transect.training.layers import is_statistic, shapes
+from transect.training.layout import Share
 from transect.training.rank_files import rank_name, write_arrays, write_facts
 from transect.training.schedule import learning_rates
 from transect.training.strategies import STRATEGIES, Place, Strategy
@@ -146,7 +147,7 @@ def make_batches(
     trainer: Trainer,
     data: dict[str, Any],
     folder: Path,
-    place: Place,
+    share: Share,
 ) -> Batches:
     """Return the batches of the cell's `input`. Raises BadInput when not one batch is there."""
     assert cell.batch
@@ -158,13 +159,13 @@ def make_batches(
         case "synthetic":
             classes = shapes(workload.layers, workload.sample)[-1][0]
             return SyntheticBatches(
-                trainer, workload.sample, classes, place, batch=cell.batch, epochs=epochs,
+                trainer, workload.sample, classes, share, batch=cell.batch, epochs=epochs,
                 steps=samples // cell.batch, seed=cell.repeat, dtype=dtype,
             )  # fmt: skip
         case "files":
             reader = FileReader(folder, dtype, threads=cell.threads)
-            return FileBatches(trainer, data, cell.batch, place, reader)
-    return StoredBatches(trainer, data, cell.batch, place)
+            return FileBatches(trainer, data, cell.batch, share, reader)
+    return StoredBatches(trainer, data, cell.batch, share)
 
 
 def _run(spec: dict[str, Any], data_folder: Path, out: Path, facts: dict[str, Any]) -> Strategy:
@@ -177,15 +178,19 @@ def _run(spec: dict[str, Any], data_folder: Path, out: Path, facts: dict[str, An
     strategy.framework, strategy.operation = cell.framework, cell.reduce
     place = strategy.join()
     facts["rank"] = place.rank
-    if place.world_size != cell.ranks:
-        raise RuntimeError(f"started on {place.world_size} ranks, the cell has {cell.ranks}")
+    layout = strategy.layout(cell)
+    if not place.world_size == cell.ranks == layout.ranks:
+        raise RuntimeError(
+            f"started on {place.world_size} ranks, the cell has {cell.ranks}, and {cell.strategy} "
+            f"lays out {layout.ranks}"
+        )
     weights = load_weights(data_folder, cell.repeat)
     plan = ModelPlan(
         layers=workload.layers,
         sample=workload.sample,
         parameters=parameters,
         weights=weights,
-        batch=cell.batch // cell.ranks,
+        batch=cell.batch // layout.replicas,
         precision=cell.precision,
         device=cell.device,
         threads=cell.threads,
@@ -197,7 +202,7 @@ def _run(spec: dict[str, Any], data_folder: Path, out: Path, facts: dict[str, An
     dtype = np.dtype(find_precision(cell.precision).array)
     data = load_data(data_folder, cell.repeat, dtype)
     strategy.start(trainer)
-    batches = make_batches(cell, workload, trainer, data, data_folder, place)
+    batches = make_batches(cell, workload, trainer, data, data_folder, layout.share(place.rank))
     ready = time.perf_counter()
     # Wall clock once, because the launcher's start is on another process's clock.
     facts["startup_s"] = time.time() - float(os.environ["TRANSECT_STARTED_AT"])

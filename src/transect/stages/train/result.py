@@ -15,6 +15,7 @@ from transect.execution.stage_helpers import cores
 from transect.measure.intervals import wilson
 from transect.training.costs import step_costs
 from transect.training.reference import weights_distance
+from transect.training.strategies import STRATEGIES
 from transect.training.workloads import WORKLOADS, Parameters
 
 __all__ = ["WARMUP_STEPS", "merge"]
@@ -38,6 +39,7 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
     assert cell.workload
     workload = WORKLOADS.get(cell.workload)
     parameters = Parameters.model_validate(job.spec["parameters"])
+    layout = STRATEGIES.get(str(cell.strategy)).layout(cell)
     by_rank = {name: np.stack([one[name] for one in series]) for name in _SERIES}
     steps = np.arange(by_rank["step"].shape[1])
     # The slowest rank is the step; its own split goes with it.
@@ -100,6 +102,7 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
             "warmup_steps": WARMUP_STEPS,
             "cores": own,
             "over_subscribed": _over_subscribed(job, own),
+            "layout": {"replicas": layout.replicas, "model_parts": layout.model_parts},
             "quality": None if cell.input == "synthetic" else {
                 "metric": "accuracy",
                 "target": parameters.quality_target,
@@ -109,7 +112,7 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
             "rank_peak_memory_bytes": [one["peak_memory_bytes"] for one in facts],
             "rank_usage": [one["usage"] for one in facts],
             **step_costs(
-                workload.layers, workload.sample, cell.batch or 1, cell.ranks, cell.precision
+                workload.layers, workload.sample, cell.batch or 1, layout, cell.precision
             ),
         },
         libraries=facts[0]["libraries"],

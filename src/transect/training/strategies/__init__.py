@@ -13,6 +13,7 @@ import numpy as np
 from transect.domain.cell import Cell
 from transect.domain.registry import Registry
 from transect.training.frameworks import Trainer
+from transect.training.layout import Layout
 
 __all__ = ["STRATEGIES", "Operation", "Parts", "Place", "Strategy", "refuse_sum"]
 
@@ -63,6 +64,14 @@ class Strategy(Protocol):
     def supports(self, cell: Cell) -> str | None:
         """Return None, or the reason why the cell cannot run."""
         ...
+
+    def layout(self, cell: Cell) -> Layout:
+        """Return how many ranks share the data, and how many a model: all share the data.
+
+        Batches, learning rates, costs and the reference follow it. The loss that a rank gives is
+        that of its replica's share.
+        """
+        return Layout(cell.ranks)
 
     def join(self) -> Place:
         """Meet the other ranks; called once, before the model is built."""
