@@ -43,6 +43,7 @@ from transect.training.layout import Share
 from transect.training.rank_files import rank_name, write_arrays, write_facts
 from transect.training.schedule import learning_rates
 from transect.training.strategies import STRATEGIES, Place, Strategy
+from transect.training.support import reason_to_skip
 from transect.training.workloads import WORKLOADS, Parameters, Workload
 
 __all__ = ["EVALUATION_BATCH", "count_right", "error_facts", "main", "make_batches", "train"]
@@ -175,6 +176,9 @@ def _run(spec: dict[str, Any], data_folder: Path, out: Path, facts: dict[str, An
     workload = WORKLOADS.get(cell.workload)
     parameters = Parameters.model_validate(spec["parameters"])
     framework, strategy = FRAMEWORKS.get(cell.framework), STRATEGIES.get(cell.strategy)
+    reason = reason_to_skip(cell, parameters)
+    if reason is not None:
+        raise BadInput(reason)
     strategy.framework, strategy.operation = cell.framework, cell.reduce
     place = strategy.join()
     facts["rank"] = place.rank

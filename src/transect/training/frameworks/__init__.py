@@ -36,9 +36,8 @@ class ModelPlan:
 class Trainer(Protocol):
     """One rank's model with its optimiser.
 
-    The update rule is the same everywhere: g += weight_decay * w; v = momentum * v + g;
-    w -= learning_rate * v, for all trained weights. The loss is a mean over the batch.
-    A framework whose v holds learning_rate * g must rescale v when the learning rate changes.
+    The update rule is that of `parameters.optimiser`, the same everywhere, for all trained weights
+    (`optimisers`). The loss is a mean over the batch.
     """
 
     def batch(self, x: np.ndarray, y: np.ndarray) -> tuple[object, object]:
@@ -94,6 +93,8 @@ class Framework(Protocol):
     """Builds trainers. `environment` names the folder under `envs/` it runs in."""
 
     environment: str
+    # Names among `optimisers.OPTIMISERS`; a framework that does not say has this one.
+    optimisers: tuple[str, ...] = ("sgd",)
 
     def supports(self, cell: Cell) -> str | None:
         """Return None, or the reason why the cell cannot run."""

@@ -20,12 +20,13 @@ from transect.training.frameworks._keras_model import (
     build_model,
     configure,
     make_loss,
-    make_optimiser,
 )
+from transect.training.frameworks._keras_optimisers import make_optimiser
 
-__all__ = ["PRECISIONS", "KerasTrainer", "TensorFlowTrainer", "TorchTrainer"]
+__all__ = ["OPTIMISERS", "PRECISIONS", "KerasTrainer", "TensorFlowTrainer", "TorchTrainer"]
 
 PRECISIONS = ("fp32", "fp64")
+OPTIMISERS = ("sgd", "nesterov", "adamw")
 
 
 class KerasTrainer(ABC):
@@ -44,7 +45,7 @@ class KerasTrainer(ABC):
         configure(keras, self.dtype.name, self.data_format)
         self.model, self._variables = build_model(keras, plan.layers, plan.sample)
         self.loss = make_loss(keras, rule.loss)
-        self.optimiser = make_optimiser(keras, rule.learning_rate, rule.momentum, rule.weight_decay)
+        self.optimiser = make_optimiser(keras, rule)
         self.optimiser.build(self.model.trainable_variables)
         self._shapes = [tuple(v.shape) for v in self.model.trainable_variables]
         self._sizes = [int(np.prod(shape)) for shape in self._shapes]
@@ -86,7 +87,7 @@ class KerasTrainer(ABC):
         """Replace the gradient."""
 
     def update(self, learning_rate: float) -> None:
-        """Apply keras.optimizers.SGD."""
+        """Apply the optimiser of keras.optimizers."""
         self._set_rate(float(learning_rate))
         self._apply()
 

@@ -24,7 +24,9 @@ from transect.training.layers import (
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["build_module", "load_weights", "module_dtype"]
+    from transect.training.workloads import Parameters
+
+__all__ = ["build_module", "load_weights", "make_optimiser", "module_dtype"]
 
 
 def module_dtype(precision: str) -> torch.dtype:
@@ -117,3 +119,26 @@ def load_weights(
                 )
             parameter.copy_(torch.tensor(given))
     return module
+
+
+def make_optimiser(rule: Parameters, parameters: list[torch.Tensor]) -> torch.optim.Optimizer:
+    """Return torch's own optimiser, whose defaults are those of the rules in `optimisers`.
+
+    SGD has dampening 0; AdamW divides by sqrt(v / (1 - beta2^t)) + epsilon. Raises KeyError for a
+    rule that torch does not have.
+    """
+    import torch
+
+    momentum = {"lr": rule.learning_rate, "momentum": rule.momentum}
+    makers: dict[str, Any] = {
+        "sgd": lambda: torch.optim.SGD(parameters, **momentum, weight_decay=rule.weight_decay),
+        "nesterov": lambda: torch.optim.SGD(
+            parameters, **momentum, weight_decay=rule.weight_decay, nesterov=True
+        ),
+        "adamw": lambda: torch.optim.AdamW(
+            parameters, lr=rule.learning_rate, betas=(rule.beta1, rule.beta2), eps=rule.epsilon,
+            weight_decay=rule.weight_decay,
+        ),
+    }  # fmt: skip
+    made: torch.optim.Optimizer = makers[rule.optimiser]()
+    return made

@@ -23,6 +23,7 @@ from transect.domain.cell import Cell
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
 from transect.training.frameworks._keras_jax import JaxTrainer
 from transect.training.frameworks._keras_trainers import (
+    OPTIMISERS,
     PRECISIONS,
     KerasTrainer,
     TensorFlowTrainer,
@@ -55,6 +56,7 @@ class KerasTensorFlow:
     """Keras 3 on TensorFlow."""
 
     environment = "tensorflow"
+    optimisers = OPTIMISERS
     major = 3
 
     def supports(self, cell: Cell) -> str | None:
@@ -92,6 +94,7 @@ class KerasTorch:
     """Keras 3 on torch."""
 
     environment = "torch"
+    optimisers = OPTIMISERS
 
     def supports(self, cell: Cell) -> str | None:
         """Float32 and float64 on the CPU."""
@@ -119,6 +122,7 @@ class KerasJax:
     """Keras 3 on JAX."""
 
     environment = "keras-jax"
+    optimisers = OPTIMISERS
 
     def supports(self, cell: Cell) -> str | None:
         """Float32 and float64 on the CPU."""

@@ -13,7 +13,8 @@ import numpy as np
 from transect.domain.cell import Cell
 from transect.domain.precisions import find_precision
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
-from transect.training.frameworks._mxnet_model import build_net, make_optimiser, with_loss
+from transect.training.frameworks._mxnet_model import build_net, with_loss
+from transect.training.frameworks._mxnet_optimisers import make_optimiser
 from transect.training.layers import BatchNorm2d, shapes, walk, weight_shapes
 
 __all__ = ["MxnetFramework", "MxnetTrainer"]
@@ -210,6 +211,7 @@ class MxnetFramework:
     """MXNet on a CPU, with oneDNN for float32: its last wheels have no GPU code for today's CUDA."""
 
     environment = "mxnet"
+    optimisers = ("sgd", "nesterov", "adamw")
 
     def supports(self, cell: Cell) -> str | None:
         """CPU only, in float32 and float64."""

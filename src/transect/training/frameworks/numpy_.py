@@ -1,4 +1,4 @@
-"""The framework written from scratch: forward, backward and SGD with momentum in numpy."""
+"""The framework written from scratch: forward, backward and update in numpy."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from transect.domain.precisions import find_precision
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
 from transect.training.frameworks._numpy_layers import Backward, forward, loss_and_gradient
 from transect.training.layers import Layer, Residual, weight_shapes
+from transect.training.optimisers import OPTIMISERS
 
 __all__ = ["NumpyFramework", "NumpyTrainer"]
 
@@ -16,16 +17,18 @@ _PRECISIONS = ("fp32", "fp64")
 
 
 class NumpyTrainer:
-    """All trained weights, gradients and momenta are views into three flat buffers."""
+    """All trained weights and gradients are views into flat buffers, as long as the optimiser's states."""
 
     def __init__(self, plan: ModelPlan) -> None:
         self._plan = plan
         self.dtype = np.dtype(find_precision(plan.precision).stored)
         arrays = weight_shapes(plan.layers)
         size = sum(plan.weights[one.name].size for one in arrays if one.trained)
-        self.flat_weights, self.flat_gradient, self.flat_velocity = (
-            np.zeros(size, self.dtype) for _ in range(3)
+        self._optimiser = OPTIMISERS.get(plan.parameters.optimiser)
+        self.flat_weights, self.flat_gradient, *self._states = (
+            np.zeros(size, self.dtype) for _ in range(2 + self._optimiser.states)
         )
+        self._updates = 0
         self._weights: dict[str, np.ndarray] = {}
         gradients: dict[str, np.ndarray] = {}
         start = 0
@@ -67,16 +70,12 @@ class NumpyTrainer:
             self.flat_gradient[...] = flat
 
     def update(self, learning_rate: float) -> None:
-        """Apply SGD with momentum and weight decay in place."""
-        rule = self._plan.parameters
-        gradient = self.flat_gradient
-        if rule.weight_decay:
-            gradient += rule.weight_decay * self.flat_weights
-        if rule.momentum:
-            self.flat_velocity *= rule.momentum
-            self.flat_velocity += gradient
-            gradient = self.flat_velocity
-        self.flat_weights -= learning_rate * gradient
+        """Apply the optimiser's own rule in place."""
+        self._updates += 1
+        self._optimiser.update(
+            self._plan.parameters, self.flat_weights, self.flat_gradient, self._states,
+            learning_rate, self._updates,
+        )  # fmt: skip
 
     def finish_step(self) -> None:
         """Nothing runs behind the back of numpy."""
@@ -176,6 +175,8 @@ class NumpyFramework:
     """Reference and baseline; float64 gives the trajectory that all others must follow."""
 
     environment = "base"
+    # It takes any rule from the rule's own file.
+    optimisers = tuple(OPTIMISERS)
 
     def supports(self, cell: Cell) -> str | None:
         """CPU only, in float32 and float64."""

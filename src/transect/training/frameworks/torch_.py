@@ -1,4 +1,4 @@
-"""PyTorch: eager mode, autograd, torch.optim.SGD."""
+"""PyTorch: eager mode, autograd, torch.optim."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ class TorchTrainer:
         from transect.training.frameworks._torch_modules import (
             build_module,
             load_weights,
+            make_optimiser,
             module_dtype,
         )
 
@@ -45,7 +46,7 @@ class TorchTrainer:
             # Torch lets cuDNN round convolutions to TF32 (10 bits); float32 means float32 here.
             torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
         self.device = torch.device(plan.device)
-        self._load = load_weights
+        self._load, self._make_optimiser = load_weights, make_optimiser
         self._rule = plan.parameters
         self.model: Any = build_module(plan.layers).to(self.device, self.dtype)
         self.load(plan.weights)
@@ -72,12 +73,7 @@ class TorchTrainer:
     def rebind(self, parameters: Iterable[Any]) -> None:
         """Train these parameters, which may be shards, with a new optimiser of the same rule."""
         self.parameters = list(parameters)
-        self.optimiser = self.torch.optim.SGD(
-            self.parameters,
-            lr=self._rule.learning_rate,
-            momentum=self._rule.momentum,
-            weight_decay=self._rule.weight_decay,
-        )
+        self.optimiser = self._make_optimiser(self._rule, self.parameters)
 
     def wrap_optimiser(self, optimiser: Any) -> None:
         """Update with `optimiser`, which holds the trainer's own."""
@@ -133,7 +129,7 @@ class TorchTrainer:
             start += size
 
     def update(self, learning_rate: float) -> None:
-        """Apply torch.optim.SGD: dampening 0, no Nesterov, the same rule as in numpy."""
+        """Apply the optimiser of torch.optim."""
         for group in self.optimiser.param_groups:
             group["lr"] = learning_rate
         self.optimiser.step()
@@ -172,6 +168,7 @@ class TorchFramework:
     """PyTorch on a CPU or one GPU per rank."""
 
     environment = "torch"
+    optimisers = ("sgd", "nesterov", "adamw")
 
     def supports(self, cell: Cell) -> str | None:
         """Float32, float64 and float32 with bfloat16 arithmetic, on CPU or CUDA."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from transect.domain.errors import unknown_name
 from transect.domain.registry import Registry
 from transect.training.layers import Layer, Shape
+from transect.training.optimisers import OPTIMISERS
 
 __all__ = ["WORKLOADS", "Parameters", "Workload"]
 
@@ -23,8 +25,19 @@ class Parameters(BaseModel):
     )
     epochs: int = Field(gt=0)
     learning_rate: float = Field(gt=0)
-    momentum: float = Field(default=0.0, ge=0, lt=1)
-    weight_decay: float = Field(default=0.0, ge=0)
+    optimiser: str = Field(
+        default="sgd",
+        description="a file of `src/transect/training/optimisers`, which says the rule",
+    )
+    momentum: float = Field(default=0.0, ge=0, lt=1, description="of sgd and nesterov")
+    weight_decay: float = Field(
+        default=0.0,
+        ge=0,
+        description="part of the gradient in sgd and nesterov, of the weights in adamw",
+    )
+    beta1: float = Field(default=0.9, ge=0, lt=1, description="of adamw")
+    beta2: float = Field(default=0.999, ge=0, lt=1, description="of adamw")
+    epsilon: float = Field(default=1e-8, gt=0, description="of adamw")
     loss: Literal["mse", "cross-entropy"] = "cross-entropy"
     quality_target: float = Field(gt=0, le=1, description="test accuracy")
     warmup_steps: int = Field(
@@ -38,6 +51,13 @@ class Parameters(BaseModel):
     )
     test_fraction: float = Field(default=0.25, gt=0, lt=1)
     dataset_options: dict[str, Any] = {}
+
+    @field_validator("optimiser")
+    @classmethod
+    def _is_known(cls, name: str) -> str:
+        if name not in OPTIMISERS:
+            raise unknown_name("optimiser", name, OPTIMISERS)
+        return name
 
 
 class Workload(Protocol):
