@@ -292,7 +292,9 @@ def test_two_ranks_do_what_two_halves_of_a_batch_say(keras_python, case):
 
 
 def test_jax_data_parallel_refuses_what_it_cannot_do():
-    cell = Cell.of(stage="train", framework="keras-jax", strategy="jax-data-parallel", batch=4)
+    cell = Cell.of(
+        stage="train", workload="iris-mlp", framework="keras-jax", strategy="jax-data-parallel", batch=4
+    )
     jax = STRATEGIES.get("jax-data-parallel")
     assert jax.supports(cell) is None
     assert "keras-torch" in jax.supports(cell.model_copy(update={"framework": "keras-torch"}))

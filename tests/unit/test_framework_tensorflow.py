@@ -257,14 +257,16 @@ def test_two_workers_are_one_rank(tensorflow_python):
     ],
 )
 def test_multiworker_says_where_it_runs(strategy, axes, reason):
-    cell = Cell.of(stage="train", **{"framework": "tensorflow", "strategy": strategy} | axes)
+    axes = {"framework": "tensorflow", "strategy": strategy} | axes
+    cell = Cell.of(stage="train", workload="digits-cnn", batch=64, **axes)
     found = STRATEGIES.get(strategy).supports(cell)
     assert found is None if reason is None else reason in found
 
 
 def test_tensorflow_says_what_it_computes():
     framework = FRAMEWORKS.get("tensorflow")
-    cell = Cell.of(stage="train", framework="tensorflow")
+    axes = {"framework": "tensorflow", "strategy": "single"}
+    cell = Cell.of(stage="train", workload="digits-cnn", batch=64, **axes)
     assert framework.supports(cell) is None
     assert "not in fp16" in framework.supports(cell.model_copy(update={"precision": "fp16"}))
     assert "not on rocm" in framework.supports(cell.model_copy(update={"device": "rocm"}))

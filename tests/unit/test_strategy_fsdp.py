@@ -230,6 +230,7 @@ def test_a_prediction_saves_the_next_step_no_gather(trained):
     ],
 )
 def test_what_it_runs(axes, reason):
-    cell = Cell.of(stage="train", workload="digits-cnn", strategy="fsdp", ranks_per_node=2, **axes)
+    axes = {"strategy": "fsdp", "batch": 64, "ranks_per_node": 2, **axes}
+    cell = Cell.of(stage="train", workload="digits-cnn", **axes)
     said = STRATEGIES.get("fsdp").supports(cell)
     assert said is None if reason is None else reason in said

@@ -111,6 +111,7 @@ def test_ranks_learn_what_one_rank_learns(framework, strategy):
     ],
 )
 def test_it_says_what_it_cannot_do(changes, reason):
-    cell = Cell.of(**{"stage": "train", "workload": "w", "framework": "torch"} | changes)
+    axes = {"framework": "torch", "strategy": "horovod-mpi", "batch": 8, **changes}
+    cell = Cell.of(stage="train", workload="w", **axes)
     said = STRATEGIES.get("horovod-mpi").supports(cell)
     assert (said is None) if reason is None else (reason in said)
