@@ -36,6 +36,7 @@ import json, os, sys
 import numpy as np
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
 from transect.training.frameworks.numpy_ import NumpyTrainer
+from transect.training.layered import LayeredModel
 from transect.training.layers import (
     BatchNorm2d, Conv2d, Flatten, GlobalAveragePool, Linear, MaxPool2d, ReLU, Residual, Sigmoid,
     initial_weights, is_statistic,
@@ -65,7 +66,7 @@ def plan(name, precision="fp64", loss="cross-entropy", seed=3, **changed):
     sample, layers = MODELS[name]
     parameters = Parameters(batch=6, epochs=1, learning_rate=0.05, loss=loss, quality_target=0.5,
                             **{"momentum": 0.9, "weight_decay": 1e-3} | changed)
-    return ModelPlan(layers=layers, sample=sample, parameters=parameters,
+    return ModelPlan(model=LayeredModel(layers, sample), parameters=parameters,
                      weights=initial_weights(layers, seed), batch=6, precision=precision,
                      device="cpu", threads=1)
 

@@ -16,6 +16,7 @@ from checkouts import ROOT
 from transect.domain.cell import Cell
 from transect.training.frameworks import ModelPlan
 from transect.training.frameworks.numpy_ import NumpyTrainer
+from transect.training.layered import LayeredModel
 from transect.training.layers import (
     BatchNorm2d,
     Conv2d,
@@ -103,7 +104,7 @@ end_process(0)
 
 def plan(layers: Any, precision: str, ranks: int, seed: int = 3) -> ModelPlan:
     return ModelPlan(
-        layers=layers, sample=SAMPLE, parameters=PARAMETERS, weights=initial_weights(layers, seed),
+        model=LayeredModel(layers, SAMPLE), parameters=PARAMETERS, weights=initial_weights(layers, seed),
         batch=BATCH // ranks, precision=precision, device="cpu", threads=1,
     )  # fmt: skip
 

@@ -28,6 +28,7 @@ import json, sys
 import numpy as np
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
 from transect.training.frameworks.numpy_ import NumpyTrainer
+from transect.training.layered import LayeredModel
 from transect.training.layers import Linear, Sigmoid, initial_weights
 from transect.training.workloads import Parameters
 
@@ -40,7 +41,7 @@ deviations = {}
 for name in names:
     rule = Parameters(batch=6, epochs=1, learning_rate=0.01, optimiser=name, momentum=0.9,
                       weight_decay=0.1, beta1=0.8, beta2=0.95, epsilon=1e-3, quality_target=0.5)
-    plan = ModelPlan(layers=layers, sample=(4,), parameters=rule, batch=6, precision="fp64",
+    plan = ModelPlan(model=LayeredModel(layers, (4,)), parameters=rule, batch=6, precision="fp64",
                      weights=initial_weights(layers, 3), device="cpu", threads=1)
     rule_itself, single, fused = NumpyTrainer(plan), framework.trainer(plan), framework.trainer(plan)
     for (x, y), rate in zip(batches, rates, strict=True):

@@ -5,20 +5,17 @@ from __future__ import annotations
 from math import prod
 
 from transect.domain.precisions import find_precision
-from transect.training.layers import Layer, Shape, forward_flops, shapes, walk, weight_shapes
+from transect.training.layers import Layer, Shape, forward_flops, shapes, weight_shapes
 from transect.training.layout import Layout
+from transect.training.models import ModelCosts
+from transect.training.optimisers import Optimiser
 
-__all__ = ["activation_count", "parameter_count", "run_costs", "step_costs"]
+__all__ = ["parameter_count", "run_costs", "step_costs"]
 
 
 def parameter_count(layers: tuple[Layer, ...]) -> int:
     """Count the trainable numbers."""
-    return sum(prod(one.shape) for one in weight_shapes(layers) if one.trained)
-
-
-def activation_count(layers: tuple[Layer, ...], sample: Shape) -> int:
-    """Count the numbers that one sample's forward pass writes."""
-    return sum(prod(placed.after) for placed in walk(layers, sample))
+    return sum(prod(weight.shape) for weight in weight_shapes(layers) if weight.trained)
 
 
 def run_costs(
@@ -38,7 +35,7 @@ def run_costs(
 
 
 def step_costs(
-    layers: tuple[Layer, ...], sample: Shape, batch: int, layout: Layout, precision: str
+    model: ModelCosts, batch: int, layout: Layout, precision: str, optimiser: Optimiser
 ) -> dict[str, int]:
     """Return what one rank must do in one step on its share of the global `batch`.
 
@@ -46,25 +43,22 @@ def step_costs(
     each other depends on how the model is cut and is not counted.
 
     `flops_per_step`: the backward pass does the work of two forward passes (gradients of the
-    inputs and of the weights), and SGD with momentum four operations per parameter.
-    `bytes_per_step`: parameters, gradients and momentum read and written once each (six
-    passes), activations written in the forward pass and read in the backward pass.
+    inputs and of the weights), and the optimiser its operations per parameter.
+    `bytes_per_step`: parameters, gradients and the optimiser's states read and written once each,
+    activations written in the forward pass and read in the backward pass.
     `communication_bytes_per_step`: what each rank must at least send in an all-reduce over the p
     replicas, 2 (p-1)/p of its gradient (Patarasuk and Yuan, "Bandwidth optimal all-reduce", 2009).
     `messages_per_step`: at least 2 ceil(log2 p) of them one after the other.
     """
-    local, parts, replicas = batch // layout.replicas, layout.model_parts, layout.replicas
-    parameters = parameter_count(layers)
+    parts, replicas = layout.model_parts, layout.replicas
+    local, parameters = batch // replicas, model.parameters
     size = find_precision(precision).bytes_per_number
+    flops = 3 * local * model.forward_flops + optimiser.operations * parameters
+    passes = 2 * (2 + optimiser.states)
+    numbers = passes * parameters + local * (model.inputs + 2 * model.activations)
     return {
-        "flops_per_step": round(
-            (3 * local * forward_flops(layers, sample) + 4 * parameters) / parts
-        ),
-        "bytes_per_step": round(
-            size
-            * (6 * parameters + local * (prod(sample) + 2 * activation_count(layers, sample)))
-            / parts
-        ),
+        "flops_per_step": round(flops / parts),
+        "bytes_per_step": round(size * numbers / parts),
         "communication_bytes_per_step": round(
             2 * (replicas - 1) / replicas * parameters * size / parts
         ),

@@ -10,8 +10,8 @@ import numpy as np
 
 from transect.training.frameworks import Trainer
 from transect.training.images import FileReader, Images
-from transect.training.layers import Shape
 from transect.training.layout import Share
+from transect.training.models import Model
 
 __all__ = [
     "SYNTHETIC_BATCHES", "Batches", "FileBatches", "StoredBatches", "SyntheticBatches",
@@ -42,7 +42,7 @@ class Batches(Protocol):
 
 
 def load_arrays(folder: Path, dtype: Any = np.float64) -> dict[str, Any]:
-    """Return `x_train`, `y_train`, `x_test`, `y_test` of the data stage; samples are of `dtype`.
+    """Return `x_train`, `y_train`, `x_test`, `y_test` of the data stage; real samples are of `dtype`.
 
     They are rounded here, once. Images stay on disk as bytes: indexing them gives normalised arrays.
     """
@@ -55,8 +55,13 @@ def load_arrays(folder: Path, dtype: Any = np.float64) -> dict[str, Any]:
             data[part] = Images(stored, mean, deviation, dtype)
         return data
     for part in ("x_train", "x_test"):
-        data[part] = data[part].astype(dtype, copy=False)
+        data[part] = _rounded(data[part], dtype)
     return data
+
+
+def _rounded(x: np.ndarray, dtype: Any) -> np.ndarray:
+    """Bring numbers to `dtype`; integers are what they are, such as tokens."""
+    return x.astype(dtype, copy=False) if x.dtype.kind == "f" else x
 
 
 def load_weights(folder: Path, repeat: int) -> dict[str, np.ndarray]:
@@ -129,19 +134,18 @@ class SyntheticBatches:
     """
 
     def __init__(
-        self, trainer: Trainer, sample: Shape, classes: int, share: Share,
+        self, trainer: Trainer, model: Model, share: Share,
         *, batch: int, epochs: int, steps: int, seed: int, dtype: Any = np.float64,
     ) -> None:  # fmt: skip
         self.epochs, self.steps_per_epoch = epochs, steps
-        self.x_test, self.y_test = np.empty((0, *sample)), np.empty(0, np.int64)
+        self.x_test, self.y_test = np.empty((0, *model.sample)), np.empty(0, np.int64)
         local = batch // share.count
         mine = range(share.number * local, (share.number + 1) * local)
         self._batches = []
         for number in range(min(steps, SYNTHETIC_BATCHES)):
-            draws = [np.random.default_rng([seed, number, i]) for i in mine]
-            x = np.stack([draw.standard_normal(sample) for draw in draws]).astype(dtype)
-            y = np.array([draw.integers(classes) for draw in draws], np.int64)
-            self._batches.append(trainer.batch(x, y))
+            drawn = [model.draw(np.random.default_rng([seed, number, i])) for i in mine]
+            x, y = (np.stack(arrays) for arrays in zip(*drawn, strict=True))
+            self._batches.append(trainer.batch(_rounded(x, dtype), y))
 
     def __iter__(self) -> Iterator[Iterator[Batch]]:
         number = 0

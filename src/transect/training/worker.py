@@ -38,33 +38,36 @@ from transect.training.inputs import (
     load_data,
     load_weights,
 )
-from transect.training.layers import is_statistic, shapes
 from transect.training.layout import Share
+from transect.training.models import Model
 from transect.training.rank_files import rank_name, write_arrays, write_facts
 from transect.training.schedule import learning_rates
 from transect.training.strategies import STRATEGIES, Place, Strategy
 from transect.training.support import reason_to_skip
-from transect.training.workloads import WORKLOADS, Parameters, Workload
+from transect.training.workloads import WORKLOADS, Parameters, model_of
 
-__all__ = ["EVALUATION_BATCH", "count_right", "error_facts", "main", "make_batches", "train"]
+__all__ = ["EVALUATION_BATCH", "error_facts", "main", "make_batches", "score_test", "train"]
 
 # Test samples that are predicted at once, and numbers in them.
 EVALUATION_BATCH = 512
 _EVALUATION_NUMBERS = 2**22
 
 
-def count_right(predict: Callable[[np.ndarray], np.ndarray], batches: Batches) -> int:
-    """Return how many predictions are right; samples are taken in parts, as there may be many."""
+def score_test(
+    model: Model, predict: Callable[[np.ndarray], np.ndarray], batches: Batches
+) -> float:
+    """Return the sum of the test samples' scores; they are taken in parts, as there may be many."""
     x, y = batches.x_test, batches.y_test
-    right = 0
+    total = 0.0
     size = min(EVALUATION_BATCH, max(1, _EVALUATION_NUMBERS // prod(x.shape[1:])))
     for start in range(0, len(y), size):
         part = np.arange(start, min(start + size, len(y)))
-        right += int((predict(x[part]).argmax(axis=1) == y[part]).sum())
-    return right
+        total += model.score_sum(predict(x[part]), y[part])
+    return total
 
 
 def train(
+    model: Model,
     trainer: Trainer,
     strategy: Strategy,
     place: Place,
@@ -73,14 +76,14 @@ def train(
     checkpoint: Callable[[int], None] | None = None,
 ) -> dict[str, np.ndarray]:
     """Train; return per-step `input`, `compute`, `communication`, `under_way`, `step` seconds and
-    `loss`, per-epoch `correct` (rank 0) and `epoch_end` seconds since the first step began.
+    `loss`, per-epoch `score_sum` (rank 0) and `epoch_end` seconds since the first step began.
 
     `rates` holds the learning rate of each step. `checkpoint(n)` is called after n steps, and its
     time is not counted.
     """
     times: list[tuple[float, float, float, float, float]] = []
     losses: list[float] = []
-    correct: list[int] = []
+    scores: list[float] = []
     epoch_end: list[float] = []
     clock = time.perf_counter
     predicts = place.rank == 0 or strategy.sharded
@@ -103,16 +106,16 @@ def train(
             t0 = clock()
             paused += t0 - t2
         if predicts:
-            right = count_right(partial(strategy.predict, trainer), batches)
+            score = score_test(model, partial(strategy.predict, trainer), batches)
             if place.rank == 0:
-                correct.append(right)
+                scores.append(score)
         # Others wait here, not in the next step's communication.
         strategy.barrier()
         epoch_end.append(clock() - begin - paused)
     names = ("input", "compute", "communication", "under_way", "step")
     return dict(zip(names, np.array(times).reshape(-1, 5).T, strict=True)) | {
         "loss": np.array(losses),
-        "correct": np.array(correct, dtype=np.int64),
+        "score_sum": np.array(scores),
         "epoch_end": np.array(epoch_end),
     }
 
@@ -144,7 +147,7 @@ def _peak_memory() -> int:
 
 def make_batches(
     cell: Cell,
-    workload: Workload,
+    model: Model,
     trainer: Trainer,
     data: dict[str, Any],
     folder: Path,
@@ -158,9 +161,8 @@ def make_batches(
     dtype = np.dtype(find_precision(cell.precision).array)
     match cell.input:
         case "synthetic":
-            classes = shapes(workload.layers, workload.sample)[-1][0]
             return SyntheticBatches(
-                trainer, workload.sample, classes, share, batch=cell.batch, epochs=epochs,
+                trainer, model, share, batch=cell.batch, epochs=epochs,
                 steps=samples // cell.batch, seed=cell.repeat, dtype=dtype,
             )  # fmt: skip
         case "files":
@@ -173,7 +175,7 @@ def _run(spec: dict[str, Any], data_folder: Path, out: Path, facts: dict[str, An
     """Train and write everything; return the strategy, whose ranks have not parted yet."""
     cell = Cell.of(**spec["cell"])
     assert cell.workload and cell.framework and cell.strategy and cell.batch
-    workload = WORKLOADS.get(cell.workload)
+    model = model_of(WORKLOADS.get(cell.workload))
     parameters = Parameters.model_validate(spec["parameters"])
     framework, strategy = FRAMEWORKS.get(cell.framework), STRATEGIES.get(cell.strategy)
     reason = reason_to_skip(cell, parameters)
@@ -190,8 +192,7 @@ def _run(spec: dict[str, Any], data_folder: Path, out: Path, facts: dict[str, An
         )
     weights = load_weights(data_folder, cell.repeat)
     plan = ModelPlan(
-        layers=workload.layers,
-        sample=workload.sample,
+        model=model,
         parameters=parameters,
         weights=weights,
         batch=cell.batch // layout.replicas,
@@ -206,7 +207,7 @@ def _run(spec: dict[str, Any], data_folder: Path, out: Path, facts: dict[str, An
     dtype = np.dtype(find_precision(cell.precision).array)
     data = load_data(data_folder, cell.repeat, dtype)
     strategy.start(trainer)
-    batches = make_batches(cell, workload, trainer, data, data_folder, layout.share(place.rank))
+    batches = make_batches(cell, model, trainer, data, data_folder, layout.share(place.rank))
     ready = time.perf_counter()
     # Wall clock once, because the launcher's start is on another process's clock.
     facts["startup_s"] = time.time() - float(os.environ["TRANSECT_STARTED_AT"])
@@ -223,12 +224,12 @@ def _run(spec: dict[str, Any], data_folder: Path, out: Path, facts: dict[str, An
 
     watch = Usage(cell.device, place.local_rank)
     try:
-        series = train(trainer, strategy, place, batches, rates, keep)
+        series = train(model, trainer, strategy, place, batches, rates, keep)
     finally:
         batches.close()
     usage = watch.stop()
     whole = trainer.weights() if place.rank == 0 or strategy.sharded else {}
-    trained = sum(array.size for name, array in weights.items() if not is_statistic(name))
+    trained = model.costs().parameters
     facts.update(
         host=socket.gethostname(),
         data_to_start_s=ready - touched,

@@ -9,14 +9,17 @@ from typing import Any
 import numpy as np
 
 from transect.domain.files import canonical_json
+from transect.domain.metrics import Direction, metric
 from transect.domain.record import Cause, MetricValue, Samples, Status
 from transect.execution.job import Job, Result
 from transect.execution.stage_helpers import cores
 from transect.measure.intervals import wilson
 from transect.training.costs import step_costs
+from transect.training.models import Model
+from transect.training.optimisers import OPTIMISERS
 from transect.training.reference import weights_distance
 from transect.training.strategies import STRATEGIES
-from transect.training.workloads import WORKLOADS, Parameters
+from transect.training.workloads import WORKLOADS, Parameters, model_of
 
 __all__ = ["WARMUP_STEPS", "merge"]
 
@@ -37,26 +40,26 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
     """
     cell = job.cell
     assert cell.workload
-    workload = WORKLOADS.get(cell.workload)
+    model = model_of(WORKLOADS.get(cell.workload))
     parameters = Parameters.model_validate(job.spec["parameters"])
     layout = STRATEGIES.get(str(cell.strategy)).layout(cell)
-    by_rank = {name: np.stack([one[name] for one in series]) for name in _SERIES}
+    by_rank = {name: np.stack([rank[name] for rank in series]) for name in _SERIES}
     steps = np.arange(by_rank["step"].shape[1])
     # The slowest rank is the step; its own split goes with it.
     slowest = by_rank["step"].argmax(axis=0)
     merged = {_NAMES[name]: by_rank[name][slowest, steps] for name in _SERIES}
-    loss = np.mean([one["loss"] for one in series], axis=0)
+    loss = np.mean([rank["loss"] for rank in series], axis=0)
     reference = _Reference(job) if "reference" in job.spec["inputs"] else None
     values = _speed(cell.batch or 1, merged) | _overlap(by_rank) | _usage(facts)
     values |= {
-        "startup_time": max(one["startup_s"] for one in facts),
+        "startup_time": max(rank["startup_s"] for rank in facts),
         "train_time": float(series[0]["epoch_end"][-1]),
         "final_loss": float(loss[-1]),
         "parameters": facts[0]["parameters"],
         "gradient_bytes": facts[0]["gradient_bytes"],
-        "peak_memory": max(one["peak_memory_bytes"] for one in facts),
+        "peak_memory": max(rank["peak_memory_bytes"] for rank in facts),
     }
-    quality, reached = _quality(job, facts[0], series[0], parameters)
+    quality, reached = _quality(job, model, facts[0], series[0], parameters)
     deviation, moved = np.empty(0), 0.0
     values |= quality
     if reference is not None:
@@ -70,7 +73,7 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
             "weights_equality_ratio": moved / reference.weights_tolerance,
         }
     arrays = merged | {
-        "loss": loss, "accuracy": series[0]["correct"] / max(1, facts[0]["test_total"]),
+        "loss": loss, model.score: series[0]["score_sum"] / max(1, facts[0]["test_total"]),
         "epoch_end": series[0]["epoch_end"],
         **{f"rank_{_NAMES[name]}": by_rank[name] for name in _SERIES},
     }  # fmt: skip
@@ -104,15 +107,16 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
             "over_subscribed": _over_subscribed(job, own),
             "layout": {"replicas": layout.replicas, "model_parts": layout.model_parts},
             "quality": None if cell.input == "synthetic" else {
-                "metric": "accuracy",
+                "metric": model.score,
                 "target": parameters.quality_target,
                 "reached": reached,
             },
             **({} if reference is None else reference.facts(job)),
-            "rank_peak_memory_bytes": [one["peak_memory_bytes"] for one in facts],
-            "rank_usage": [one["usage"] for one in facts],
+            "rank_peak_memory_bytes": [rank["peak_memory_bytes"] for rank in facts],
+            "rank_usage": [rank["usage"] for rank in facts],
             **step_costs(
-                workload.layers, workload.sample, cell.batch or 1, layout, cell.precision
+                model.costs(), cell.batch or 1, layout, cell.precision,
+                OPTIMISERS.get(parameters.optimiser),
             ),
         },
         libraries=facts[0]["libraries"],
@@ -166,7 +170,7 @@ def _speed(batch: int, merged: Arrays) -> dict[str, float]:
 def _overlap(by_rank: Arrays) -> dict[str, float]:
     """Return the share of the communication of all ranks that hid behind computing."""
     waited, total = (
-        float(np.sum([_steady(one) for one in by_rank[name]]))
+        float(np.sum([_steady(times) for times in by_rank[name]]))
         for name in ("communication", "under_way")
     )
     if not total > 0:
@@ -183,12 +187,12 @@ _USAGE = {
 
 def _usage(facts: list[dict[str, Any]]) -> dict[str, float]:
     """Return the mean over ranks of what each used; nothing where one of them does not tell."""
-    found = {}
-    for metric, name in _USAGE.items():
-        values = [one["usage"].get(name) for one in facts]
+    means = {}
+    for name, key in _USAGE.items():
+        values = [rank["usage"].get(key) for rank in facts]
         if None not in values:
-            found[metric] = float(np.mean(values))
-    return found
+            means[name] = float(np.mean(values))
+    return means
 
 
 def _energy(facts: list[dict[str, Any]]) -> list[MetricValue]:
@@ -197,9 +201,9 @@ def _energy(facts: list[dict[str, Any]]) -> list[MetricValue]:
     A counter belongs to a node, not to a rank: ranks that share a GPU read the same one.
     """
     counters = {
-        (one["host"], counter["source"]): counter["joules"]
-        for one in facts
-        for counter in one["usage"]["energy"]
+        (rank["host"], counter["source"]): counter["joules"]
+        for rank in facts
+        for counter in rank["usage"]["energy"]
     }
     total: dict[str, float] = {}
     for (_, source), joules in counters.items():
@@ -211,19 +215,20 @@ def _energy(facts: list[dict[str, Any]]) -> list[MetricValue]:
 
 
 def _quality(
-    job: Job, facts: dict[str, Any], series: Arrays, parameters: Parameters
+    job: Job, model: Model, facts: dict[str, Any], series: Arrays, parameters: Parameters
 ) -> tuple[dict[str, float], bool]:
-    """Return accuracy and time to quality, and whether the target was reached."""
-    total, correct = facts["test_total"], series["correct"]
+    """Return score and time to quality, and whether the target was reached."""
+    total, sums = facts["test_total"], series["score_sum"]
     if job.cell.input == "synthetic" or not total:
         return {}, False
-    low, high = wilson(int(correct[-1]), total)
-    values = {
-        "accuracy": float(correct[-1] / total),
-        "accuracy_ci_low": low,
-        "accuracy_ci_high": high,
-    }
-    reached = np.flatnonzero(correct / total >= parameters.quality_target)
+    scores = sums / total
+    values = {model.score: float(scores[-1])}
+    if model.score == "accuracy":
+        low, high = wilson(round(float(sums[-1])), total)
+        values |= {"accuracy_ci_low": low, "accuracy_ci_high": high}
+    target = parameters.quality_target
+    lower_wins = metric(model.score).direction is Direction.LOWER
+    reached = np.flatnonzero(scores <= target if lower_wins else scores >= target)
     if len(reached):
         first = int(reached[0])
         values["time_to_quality"] = float(series["epoch_end"][first]) + facts["data_to_start_s"]

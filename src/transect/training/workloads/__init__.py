@@ -8,10 +8,12 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from transect.domain.errors import unknown_name
 from transect.domain.registry import Registry
+from transect.training.layered import LayeredModel
 from transect.training.layers import Layer, Shape
+from transect.training.models import Model
 from transect.training.optimisers import OPTIMISERS
 
-__all__ = ["WORKLOADS", "Parameters", "Workload"]
+__all__ = ["WORKLOADS", "Parameters", "Workload", "model_of"]
 
 
 class Parameters(BaseModel):
@@ -39,7 +41,9 @@ class Parameters(BaseModel):
     beta2: float = Field(default=0.999, ge=0, lt=1, description="of adamw")
     epsilon: float = Field(default=1e-8, gt=0, description="of adamw")
     loss: Literal["mse", "cross-entropy"] = "cross-entropy"
-    quality_target: float = Field(gt=0, le=1, description="test accuracy")
+    quality_target: float = Field(
+        gt=0, le=1, description="of the model's score on the test set, such as its accuracy"
+    )
     warmup_steps: int = Field(
         default=0, ge=0, description="steps in which a scaled learning rate grows to its value"
     )
@@ -61,12 +65,21 @@ class Parameters(BaseModel):
 
 
 class Workload(Protocol):
-    """A model on a dataset. `layers` ends in what the loss takes: logits or sigmoid outputs."""
+    """A model on a dataset: `layers` for samples of shape `sample`, or any other `model`.
+
+    Readers ask `model_of`, as a workload gives one or the other.
+    """
 
     dataset: str
     sample: Shape
     layers: tuple[Layer, ...]
     defaults: Parameters
+
+
+def model_of(workload: Workload) -> Model:
+    """Return the workload's `model`, or that of its `layers`."""
+    given: Model | None = getattr(workload, "model", None)
+    return LayeredModel(workload.layers, workload.sample) if given is None else given
 
 
 WORKLOADS: Registry[Workload] = Registry("workload", "transect.training.workloads")
