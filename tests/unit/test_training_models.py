@@ -198,7 +198,7 @@ from pathlib import Path
 from transect.domain.cell import Cell
 from transect.domain.paths import StudyPaths
 from transect.execution.job import Job
-from transect.execution.stages import STAGES
+from transect.execution.stage import RUNNERS
 from transect.launch.processes import Outcome
 
 results, reference, out = Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3])
@@ -211,9 +211,8 @@ for source, stage, name in ((reference, "reference", "r"), (out, "train", cell.i
     source.rename(paths.cell(stage, name))
 details = json.loads((paths.cell("reference", "r") / "result.json").read_text())["details"]
 (paths.cell("reference", "r") / "record.json").write_text(json.dumps({"details": details}))
-job = Job(spec=spec, spec_file=paths.cell("train", cell.id) / "spec.json", cell=cell, paths=paths,
-          python="", bin=None, environment={})
-result = STAGES.get("train").collect(job, Outcome(end="exited", code=0, seconds=1.0, peak_bytes=0))
+job = Job(spec=spec, cell=cell, paths=paths, python="", bin=None, environment={})
+result = RUNNERS.get("train").collect(job, Outcome(end="exited", code=0, seconds=1.0, peak_bytes=0))
 print(json.dumps({
     "status": result.status, "message": result.message, "details": result.details,
     "metrics": {metric.name: metric.value for metric in result.metrics},

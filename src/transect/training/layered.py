@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
 from math import prod
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -101,10 +102,13 @@ class LayeredModel:
         gradients: dict[str, np.ndarray],
     ) -> Computation:
         """Bind numpy's layers to the arrays."""
-        # Here, as frameworks import workloads, and these import this module.
-        from transect.training.frameworks._numpy_chain import LayeredComputation
-
-        return LayeredComputation(self.layers, parameters.loss, weights, gradients)
+        # By its name: `frameworks.numpy_` imports it, and what only asks a model for its shapes does
+        # not run again when the way to compute it is edited.
+        chain = import_module("transect.training.frameworks._numpy_chain")
+        bound: Computation = chain.LayeredComputation(
+            self.layers, parameters.loss, weights, gradients
+        )
+        return bound
 
     def score_sum(self, outputs: np.ndarray, y: np.ndarray) -> float:
         """Count the samples whose largest output is that of their class."""

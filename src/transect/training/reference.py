@@ -37,6 +37,7 @@ import numpy as np
 from transect.domain.cell import Cell
 from transect.domain.files import write_atomic
 from transect.domain.precisions import PRECISIONS, find_precision
+from transect.training.distance import weights_distance
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
 from transect.training.frameworks.numpy_ import NumpyTrainer
 from transect.training.inputs import load_data, load_weights
@@ -47,7 +48,7 @@ from transect.training.workloads import WORKLOADS, Parameters, model_of
 
 __all__ = [
     "PERTURBED_RUNS", "SAFETY", "Path64", "Problem", "main", "rule",
-    "trajectory", "weights_distance",
+    "trajectory",
 ]  # fmt: skip
 
 PERTURBED_RUNS = 4
@@ -85,13 +86,6 @@ def rule(precision: str, terms: int) -> str:
         f"computes with and its gradients by u sqrt(K), K = {terms}, plus {SAFETY:g} u sqrt(K) times "
         "the loss or weights"
     )
-
-
-def weights_distance(given: Weights, expected: Weights) -> float:
-    """Return the relative Euclidean distance of all weights, running statistics included."""
-    difference = sum(float(np.square(given[n] - expected[n]).sum()) for n in expected)
-    size = sum(float(np.square(array).sum()) for array in expected.values())
-    return float(np.sqrt(difference / size))
 
 
 def trajectory(problem: Problem, unit: float, noise: float, seed: int) -> Path64:

@@ -15,9 +15,9 @@ from transect.execution.job import Job, Result
 from transect.execution.stage_helpers import cores
 from transect.measure.intervals import wilson
 from transect.training.costs import step_costs
+from transect.training.distance import weights_distance
 from transect.training.models import Model
 from transect.training.optimisers import OPTIMISERS
-from transect.training.reference import weights_distance
 from transect.training.strategies import STRATEGIES
 from transect.training.workloads import WORKLOADS, Parameters, model_of
 

@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 
+from transect.domain.errors import Unsupported
 from transect.domain.record import Cause
 from transect.execution.job import Job, Result
 from transect.execution.stage import RUNNERS
@@ -14,6 +15,8 @@ from transect.launch import Request
 from transect.launch.processes import Outcome
 from transect.stages.train.result import merge
 from transect.training.strategies import STRATEGIES
+from transect.training.support import reason_to_skip
+from transect.training.workloads import Parameters
 
 __all__ = ["Train"]
 
@@ -29,7 +32,9 @@ class Train:
         if "reference" in job.spec["inputs"]:
             need(job, "reference")
         cell = job.cell
-        assert cell.strategy
+        reason = reason_to_skip(cell, Parameters.model_validate(job.spec["parameters"]))
+        if reason is not None:
+            raise Unsupported(reason)
         strategy = STRATEGIES.get(cell.strategy)
         arguments = ("--spec", job.spec_file, "--data", need(job, "data"), "--out", job.folder)
         command = job.module("transect.training.worker", *arguments)

@@ -7,10 +7,11 @@ import numpy as np
 from transect.domain.cell import Cell
 from transect.domain.precisions import find_precision
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
+from transect.training.frameworks._numpy_chain import LayeredComputation
 from transect.training.models import Model
 from transect.training.optimisers import OPTIMISERS
 
-__all__ = ["NumpyFramework", "NumpyTrainer"]
+__all__ = ["LayeredComputation", "NumpyFramework", "NumpyTrainer"]
 
 _PRECISIONS = ("fp32", "fp64")
 
