@@ -18,6 +18,7 @@ from transect.training.costs import step_costs
 from transect.training.distance import weights_distance
 from transect.training.models import Model
 from transect.training.optimisers import OPTIMISERS
+from transect.training.rank_files import RANK_SERIES
 from transect.training.strategies import STRATEGIES
 from transect.training.workloads import WORKLOADS, Parameters, model_of
 
@@ -26,9 +27,8 @@ __all__ = ["WARMUP_STEPS", "merge"]
 # Left out of medians, kept in the samples: caches, allocators and branch predictors settle.
 WARMUP_STEPS = 5
 
-_SERIES = ("step", "compute", "communication", "under_way", "input")
 # What a series is called as a metric and in samples.
-_NAMES = {name: f"{name}_time" for name in _SERIES} | {"under_way": "communication_total_time"}
+_NAMES = {name: f"{name}_time" for name in RANK_SERIES} | {"under_way": "communication_total_time"}
 
 Arrays = dict[str, np.ndarray]
 
@@ -43,11 +43,11 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
     model = model_of(WORKLOADS.get(cell.workload))
     parameters = Parameters.model_validate(job.spec["parameters"])
     layout = STRATEGIES.get(str(cell.strategy)).layout(cell)
-    by_rank = {name: np.stack([rank[name] for rank in series]) for name in _SERIES}
+    by_rank = {name: np.stack([rank[name] for rank in series]) for name in RANK_SERIES}
     steps = np.arange(by_rank["step"].shape[1])
     # The slowest rank is the step; its own split goes with it.
     slowest = by_rank["step"].argmax(axis=0)
-    merged = {_NAMES[name]: by_rank[name][slowest, steps] for name in _SERIES}
+    merged = {_NAMES[name]: by_rank[name][slowest, steps] for name in RANK_SERIES}
     loss = np.mean([rank["loss"] for rank in series], axis=0)
     reference = _Reference(job) if "reference" in job.spec["inputs"] else None
     values = _speed(cell.batch or 1, merged) | _overlap(by_rank) | _usage(facts)
@@ -75,15 +75,16 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
     arrays = merged | {
         "loss": loss, model.score: series[0]["score_sum"] / max(1, facts[0]["test_total"]),
         "epoch_end": series[0]["epoch_end"],
-        **{f"rank_{_NAMES[name]}": by_rank[name] for name in _SERIES},
+        **{f"rank_{_NAMES[name]}": by_rank[name] for name in RANK_SERIES},
     }  # fmt: skip
     if reference is not None:
         arrays |= {"reference_loss": reference.loss, "loss_tolerance": reference.tolerance}
     # What no library told is no series.
     arrays = {name: array for name, array in arrays.items() if not np.isnan(array).all()}
     np.savez_compressed(job.folder / "samples.npz", **arrays)  # type: ignore[arg-type]
-    for path in (*job.folder.glob("rank-*"), job.folder / "checked.npz"):
-        path.unlink()
+    for pattern in ("rank-*", "checked.npz", "learning-rates.bin"):
+        for path in job.folder.glob(pattern):
+            path.unlink()
     own = cores(job)
     result = Result(
         metrics=[

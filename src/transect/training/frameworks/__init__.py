@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from transect.training.layered import LayeredModel
 from transect.training.layers import Layer, Shape
 from transect.training.models import Model
 from transect.training.workloads import Parameters
+
+if TYPE_CHECKING:
+    from transect.training.trainer_plan import RankFiles
 
 __all__ = ["FRAMEWORKS", "Framework", "FusedTrainer", "ModelPlan", "Trainer", "only_layers"]
 
@@ -120,6 +123,14 @@ class Framework(Protocol):
     def trainer(self, plan: ModelPlan) -> Trainer:
         """Build the model from the plan's weights."""
         ...
+
+    def command(self, files: RankFiles) -> list[str] | None:
+        """Return the argv of a rank in another language, or None for the worker in Python.
+
+        It is told everything by `files.plan`: see docs/trainer-contract.md. `trainer` and
+        `libraries` are not called then, and `supports` must refuse strategies that it lacks.
+        """
+        return None
 
     def libraries(self) -> dict[str, str]:
         """Return the versions of what computes, for provenance."""
