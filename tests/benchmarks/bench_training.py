@@ -37,10 +37,11 @@ from plain_loops import Outcome, Run, Task
 
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
 from transect.training.inputs import StoredBatches, load_data, load_weights
+from transect.training.layout import Share
 from transect.training.schedule import learning_rates
 from transect.training.strategies import STRATEGIES
 from transect.training.worker import train
-from transect.training.workloads import WORKLOADS
+from transect.training.workloads import WORKLOADS, model_of
 
 # Epochs, so that a run takes some tenths of a second.
 CASES = {
@@ -80,21 +81,21 @@ def under_transect(framework: str, folder: Path, epochs: int, workload: str) -> 
     rule = chosen.defaults.model_copy(update={"epochs": epochs})
     data, weights = load_data(folder, 0, np.float32), load_weights(folder, 0)
     plan = ModelPlan(
-        layers=chosen.layers, sample=chosen.sample, parameters=rule, weights=weights,
+        model=model_of(chosen), parameters=rule, weights=weights,
         batch=rule.batch, precision="fp32", device="cpu", threads=1,
     )  # fmt: skip
     trainer, strategy = FRAMEWORKS.get(framework).trainer(plan), STRATEGIES.get("single")
     place = strategy.join()
     strategy.start(trainer)
-    batches = StoredBatches(trainer, data, rule.batch, place)
+    batches = StoredBatches(trainer, data, rule.batch, Share())
     rates = learning_rates(rule, "none", rule.batch, batches.epochs * batches.steps_per_epoch)
 
     def run() -> Outcome:
         trainer.load(weights)
         start = time.perf_counter()
-        series = train(trainer, strategy, place, batches, rates)
+        series = train(plan.model, trainer, strategy, place, batches, rates)
         seconds = time.perf_counter() - start
-        return Outcome(seconds, list(series["loss"]), int(series["correct"][-1]))
+        return Outcome(seconds, list(series["loss"]), int(series["score_sum"][-1]))
 
     task = Task(
         workload=workload, weights=weights, batch=rule.batch,

@@ -27,6 +27,7 @@ import json, os, sys
 import numpy as np
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
 from transect.training.frameworks.numpy_ import NumpyTrainer
+from transect.training.layered import LayeredModel
 from transect.training.layers import (
     BatchNorm2d, Conv2d, Flatten, GlobalAveragePool, Linear, MaxPool2d, ReLU, Residual, Sigmoid,
     initial_weights,
@@ -53,7 +54,7 @@ def plan(model, loss="cross-entropy", precision="fp64", momentum=0.9, threads=1)
     sample, layers = MODELS[model]
     rule = Parameters(batch=6, epochs=1, learning_rate=0.05, momentum=momentum, weight_decay=1e-3,
                       loss=loss, quality_target=0.5)
-    return ModelPlan(layers=layers, sample=sample, parameters=rule, batch=6, precision=precision,
+    return ModelPlan(model=LayeredModel(layers, sample), parameters=rule, batch=6, precision=precision,
                      weights=initial_weights(layers, 3), device="cpu", threads=threads)
 """
 
@@ -146,7 +147,7 @@ from dataclasses import replace
 layers = (Conv2d(3, 64, 3, padding=1), ReLU(), Conv2d(64, 64, 3, padding=1), Flatten(), Linear(65536, 10))
 base = plan("mlp", precision="fp32", threads=threads)
 trainer = FRAMEWORKS.get(framework).trainer(replace(
-    base, layers=layers, sample=(3, 32, 32), weights=initial_weights(layers, 0)))
+    base, model=LayeredModel(layers, (3, 32, 32)), weights=initial_weights(layers, 0)))
 x, y = trainer.batch(np.ones((16, 3, 32, 32)), np.zeros(16, np.int64))
 
 def ticks():
@@ -292,7 +293,13 @@ def test_two_ranks_do_what_two_halves_of_a_batch_say(keras_python, case):
 
 
 def test_jax_data_parallel_refuses_what_it_cannot_do():
-    cell = Cell.of(stage="train", framework="keras-jax", strategy="jax-data-parallel", batch=4)
+    cell = Cell.of(
+        stage="train",
+        workload="iris-mlp",
+        framework="keras-jax",
+        strategy="jax-data-parallel",
+        batch=4,
+    )
     jax = STRATEGIES.get("jax-data-parallel")
     assert jax.supports(cell) is None
     assert "keras-torch" in jax.supports(cell.model_copy(update={"framework": "keras-torch"}))
@@ -301,7 +308,9 @@ def test_jax_data_parallel_refuses_what_it_cannot_do():
 
 @pytest.mark.parametrize("framework", ENVIRONMENTS)
 def test_what_does_not_run_is_refused_with_a_reason(framework):
-    cell = Cell.of(stage="train", framework=framework, strategy="single", workload="iris-mlp", batch=4)
+    cell = Cell.of(
+        stage="train", framework=framework, strategy="single", workload="iris-mlp", batch=4
+    )
     keras = FRAMEWORKS.get(framework)
     assert keras.environment == ENVIRONMENTS[framework]
     assert keras.supports(cell) is None

@@ -21,6 +21,7 @@ import numpy as np
 from transect.training.frameworks import ModelPlan
 from transect.training.frameworks.mxnet_ import MxnetTrainer
 from transect.training.frameworks.numpy_ import NumpyTrainer
+from transect.training.layered import LayeredModel
 from transect.training.layers import (
     BatchNorm2d, Conv2d, Flatten, GlobalAveragePool, Linear, MaxPool2d, ReLU, Residual, Sigmoid,
     initial_weights, is_statistic,
@@ -55,7 +56,7 @@ def plan(model, loss, precision, seed=3, momentum=0.9):
         quality_target=0.5,
     )
     return ModelPlan(
-        layers=layers, sample=sample, parameters=rule, weights=initial_weights(layers, seed),
+        model=LayeredModel(layers, sample), parameters=rule, weights=initial_weights(layers, seed),
         batch=6, precision=precision, device="cpu", threads=1,
     )
 
@@ -169,7 +170,9 @@ def test_follows_numpy(deviations, model, loss, momentum, precision, limit):
 
 
 def test_refuses_what_it_cannot_do():
-    cell = Cell.of(stage="train", workload="iris-mlp", framework="mxnet", strategy="single", batch=16)
+    cell = Cell.of(
+        stage="train", workload="iris-mlp", framework="mxnet", strategy="single", batch=16
+    )
     framework, strategy = MxnetFramework(), KvstoreDistSync()
     assert framework.supports(cell) is None
     assert "CPU" in framework.supports(cell.model_copy(update={"device": "cuda"}))

@@ -36,6 +36,7 @@ import json, os, sys
 import numpy as np
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
 from transect.training.frameworks.numpy_ import NumpyTrainer
+from transect.training.layered import LayeredModel
 from transect.training.layers import (
     BatchNorm2d, Conv2d, Flatten, GlobalAveragePool, Linear, MaxPool2d, ReLU, Residual, Sigmoid,
     initial_weights, is_statistic,
@@ -65,7 +66,7 @@ def plan(name, precision="fp64", loss="cross-entropy", seed=3, **changed):
     sample, layers = MODELS[name]
     parameters = Parameters(batch=6, epochs=1, learning_rate=0.05, loss=loss, quality_target=0.5,
                             **{"momentum": 0.9, "weight_decay": 1e-3} | changed)
-    return ModelPlan(layers=layers, sample=sample, parameters=parameters,
+    return ModelPlan(model=LayeredModel(layers, sample), parameters=parameters,
                      weights=initial_weights(layers, seed), batch=6, precision=precision,
                      device="cpu", threads=1)
 
@@ -257,14 +258,16 @@ def test_two_workers_are_one_rank(tensorflow_python):
     ],
 )
 def test_multiworker_says_where_it_runs(strategy, axes, reason):
-    cell = Cell.of(stage="train", **{"framework": "tensorflow", "strategy": strategy} | axes)
+    axes = {"framework": "tensorflow", "strategy": strategy} | axes
+    cell = Cell.of(stage="train", workload="digits-cnn", batch=64, **axes)
     found = STRATEGIES.get(strategy).supports(cell)
     assert found is None if reason is None else reason in found
 
 
 def test_tensorflow_says_what_it_computes():
     framework = FRAMEWORKS.get("tensorflow")
-    cell = Cell.of(stage="train", framework="tensorflow")
+    axes = {"framework": "tensorflow", "strategy": "single"}
+    cell = Cell.of(stage="train", workload="digits-cnn", batch=64, **axes)
     assert framework.supports(cell) is None
     assert "not in fp16" in framework.supports(cell.model_copy(update={"precision": "fp16"}))
     assert "not on rocm" in framework.supports(cell.model_copy(update={"device": "rocm"}))

@@ -16,6 +16,7 @@ from checkouts import ROOT
 from transect.domain.cell import Cell
 from transect.training.frameworks import ModelPlan
 from transect.training.frameworks.numpy_ import NumpyTrainer
+from transect.training.layered import LayeredModel
 from transect.training.layers import (
     BatchNorm2d,
     Conv2d,
@@ -63,6 +64,7 @@ RANK = """
 import pickle, sys, time
 import numpy as np
 import torch.distributed as dist
+from transect.training.departure import end_process
 from transect.training.frameworks import FRAMEWORKS
 from transect.training.strategies import STRATEGIES
 gathers, gather = [], dist.all_gather_single
@@ -80,7 +82,7 @@ for name, plans, operation, smallest in cases:
     case.operation, case.smallest_group = operation, smallest
     trainer = FRAMEWORKS.get("torch").trainer(plans[place.rank])
     case.start(trainer)
-    found[f"{name}/held"] = sum(p.to_local().numel() for p in trainer._parameters)
+    found[f"{name}/held"] = sum(p.to_local().numel() for p in trainer.parameters)
     case.predict(trainer, samples)
     losses, parts = [], []
     for rate, (x, y) in zip(rates, parts_of_batches[place.rank], strict=True):
@@ -93,15 +95,16 @@ for name, plans, operation, smallest in cases:
         trainer.weights()
     found |= {f"{name}/loss": losses, f"{name}/parts": parts, f"{name}/outputs": outputs}
     found |= {f"{name}/weight/{key}": array for key, array in trainer.weights().items()}
+np.savez(sys.argv[2], **found)
 strategy.barrier()
 strategy.leave()
-np.savez(sys.argv[2], **found)
+end_process(0)
 """
 
 
 def plan(layers: Any, precision: str, ranks: int, seed: int = 3) -> ModelPlan:
     return ModelPlan(
-        layers=layers, sample=SAMPLE, parameters=PARAMETERS, weights=initial_weights(layers, seed),
+        model=LayeredModel(layers, SAMPLE), parameters=PARAMETERS, weights=initial_weights(layers, seed),
         batch=BATCH // ranks, precision=precision, device="cpu", threads=1,
     )  # fmt: skip
 
@@ -228,6 +231,7 @@ def test_a_prediction_saves_the_next_step_no_gather(trained):
     ],
 )
 def test_what_it_runs(axes, reason):
-    cell = Cell.of(stage="train", workload="digits-cnn", strategy="fsdp", ranks_per_node=2, **axes)
+    axes = {"strategy": "fsdp", "batch": 64, "ranks_per_node": 2, **axes}
+    cell = Cell.of(stage="train", workload="digits-cnn", **axes)
     said = STRATEGIES.get("fsdp").supports(cell)
     assert said is None if reason is None else reason in said

@@ -21,6 +21,7 @@ import json, sys
 import numpy as np
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
 from transect.training.frameworks.numpy_ import NumpyTrainer
+from transect.training.layered import LayeredModel
 from transect.training.layers import Conv2d, Flatten, Linear, MaxPool2d, ReLU, initial_weights
 from transect.training.strategies import STRATEGIES
 from transect.training.workloads import Parameters
@@ -31,7 +32,7 @@ rule = Parameters(batch=8, epochs=1, learning_rate=0.05, momentum=0.9, weight_de
                   quality_target=0.5)
 
 def plan(seed):
-    return ModelPlan(layers=layers, sample=(1, 8, 8), parameters=rule, weights=initial_weights(layers, seed),
+    return ModelPlan(model=LayeredModel(layers, (1, 8, 8)), parameters=rule, weights=initial_weights(layers, seed),
                      batch=4, precision="fp64", device="cpu", threads=1)
 
 strategy = STRATEGIES.get(name)
@@ -111,6 +112,7 @@ def test_ranks_learn_what_one_rank_learns(framework, strategy):
     ],
 )
 def test_it_says_what_it_cannot_do(changes, reason):
-    cell = Cell.of(**{"stage": "train", "workload": "w", "framework": "torch"} | changes)
+    axes = {"framework": "torch", "strategy": "horovod-mpi", "batch": 8, **changes}
+    cell = Cell.of(stage="train", workload="w", **axes)
     said = STRATEGIES.get("horovod-mpi").supports(cell)
     assert (said is None) if reason is None else (reason in said)

@@ -10,7 +10,10 @@ import pytest
 from checkouts import ROOT
 from transect.measure.intervals import wilson
 from transect.training.costs import parameter_count, step_costs
+from transect.training.layered import LayeredModel
 from transect.training.layers import Conv2d, Flatten, Linear, MaxPool2d, ReLU, forward_flops, shapes
+from transect.training.layout import Layout
+from transect.training.optimisers import OPTIMISERS
 
 GRADIENTS = """
 import sys, json
@@ -18,12 +21,12 @@ import numpy as np
 from dataclasses import replace
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
 from transect.training.layers import initial_weights
-from transect.training.workloads import WORKLOADS
+from transect.training.workloads import WORKLOADS, model_of
 
 name, framework = sys.argv[1:]
 workload = WORKLOADS.get(name)
 weights = initial_weights(workload.layers, 3)
-plan = ModelPlan(layers=workload.layers, sample=workload.sample, batch=6, parameters=workload.defaults, weights=weights,
+plan = ModelPlan(model=model_of(workload), batch=6, parameters=workload.defaults, weights=weights,
                  precision="fp64", device="cpu", threads=1)
 generator = np.random.default_rng(0)
 x, y = generator.standard_normal((6, *workload.sample)), generator.integers(0, 3, 6)
@@ -86,22 +89,41 @@ def test_costs_of_a_known_network():
     assert parameter_count(layers) == 2 * 9 + 2 + 8 * 3 + 3
     # Convolution: 8 outputs x (2 x 9 + 1); activation 8; linear 2 x 24 + 3.
     assert forward_flops(layers, (1, 2, 2)) == 8 * 19 + 8 + 51
-    costs = step_costs(layers, (1, 2, 2), batch=8, ranks=4, precision="fp32")
+    model, sgd = LayeredModel(layers, (1, 2, 2)).costs(), OPTIMISERS.get("sgd")
+    assert (model.inputs, model.outputs, model.activations) == (4, 3, 8 + 8 + 8 + 3)
+    costs = step_costs(model, batch=8, layout=Layout(4), precision="fp32", optimiser=sgd)
+    adamw = OPTIMISERS.get("adamw")
+    more = step_costs(model, batch=8, layout=Layout(4), precision="fp32", optimiser=adamw)
+    assert more["flops_per_step"] - costs["flops_per_step"] == (16 - 4) * 47
+    # One more state for each parameter, read and written.
+    assert more["bytes_per_step"] - costs["bytes_per_step"] == 4 * 2 * 47
     assert costs["flops_per_step"] == 3 * 2 * 211 + 4 * 47
     assert costs["communication_bytes_per_step"] == round(2 * 3 / 4 * 47 * 4)
     assert costs["messages_per_step"] == 4
-    alone = step_costs(layers, (1, 2, 2), batch=8, ranks=1, precision="fp32")
+    alone = step_costs(model, batch=8, layout=Layout(1), precision="fp32", optimiser=sgd)
     assert alone["communication_bytes_per_step"] == alone["messages_per_step"] == 0
+
+
+def test_ranks_that_share_a_model_share_its_costs():
+    model = LayeredModel((Linear(8, 4), ReLU(), Linear(4, 2)), (8,)).costs()
+    sgd = OPTIMISERS.get("sgd")
+    whole, parts = (
+        step_costs(model, batch=8, layout=layout, precision="fp32", optimiser=sgd)
+        for layout in (Layout(2), Layout(2, 2))
+    )
+    for name in ("flops_per_step", "bytes_per_step", "communication_bytes_per_step"):
+        assert whole[name] == 2 * parts[name], name
+    assert parts["messages_per_step"] == whole["messages_per_step"] == 2
 
 
 BATCHES = """
 import numpy as np
-from transect.training.strategies import Place
+from transect.training.layout import Share
 from transect.training.inputs import batch_indices
 order = np.stack([np.random.default_rng(e).permutation(50) for e in range(2)])
-whole = [i for epoch in batch_indices(order, 12, Place()) for i in epoch]
+whole = [i for epoch in batch_indices(order, 12, Share()) for i in epoch]
 assert len(whole) == 2 * 4
-parts = [[i for epoch in batch_indices(order, 12, Place(rank, 3)) for i in epoch] for rank in range(3)]
+parts = [[i for epoch in batch_indices(order, 12, Share(rank, 3)) for i in epoch] for rank in range(3)]
 for step, expected in enumerate(whole):
     assert np.array_equal(np.concatenate([part[step] for part in parts]), expected)
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-__all__ = ["BadInput", "MissingDependency", "TransectError", "unknown_name"]
+__all__ = ["BadInput", "MissingDependency", "TransectError", "Unsupported", "unknown_name"]
 
 
 class TransectError(Exception):
@@ -24,6 +24,10 @@ class MissingDependency(TransectError, ImportError):
     """A program, library or environment that is needed is not there."""
 
     exit_code = 3
+
+
+class Unsupported(TransectError):
+    """What is asked for cannot run here, and that is no fault: the cell is skipped."""
 
 
 def unknown_name(kind: str, given: str, known: Iterable[str], where: str = "") -> BadInput:

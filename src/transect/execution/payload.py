@@ -11,7 +11,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from transect.domain.errors import BadInput, MissingDependency, TransectError
+from transect.domain.errors import BadInput, MissingDependency, TransectError, Unsupported
 from transect.domain.files import free_bytes
 from transect.domain.record import Cause, Status
 from transect.execution.job import Job, Result, check_environment
@@ -115,6 +115,8 @@ def _run(job: Job, stage: StageRunner) -> tuple[Result, Outcome | None, dict[str
         if reason is not None:
             return Result.skipped(Cause.UNSUPPORTED, reason), None, {}
         commands = launcher.processes(request)
+    except Unsupported as error:
+        return Result.skipped(Cause.UNSUPPORTED, str(error)), None, {}
     except MissingDependency as error:
         return Result.skipped(Cause.MISSING_DEPENDENCY, str(error)), None, {}
     except BadInput as error:

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from transect.domain.errors import BadInput, unknown_name
 from transect.training.datasets import DATASETS, StoredDataset
-from transect.training.workloads import WORKLOADS, Parameters
+from transect.training.workloads import WORKLOADS, Parameters, model_of
 
 __all__ = ["dataset_paths", "resolve"]
 
@@ -50,7 +50,7 @@ def _with_paths(workload: str, parameters: Parameters, where: Path) -> Parameter
     dataset = DATASETS.get(described.dataset)
     if isinstance(dataset, StoredDataset):
         try:
-            dataset.check(options, described.sample)
+            dataset.check(options, model_of(described).sample)
         except BadInput as error:
             raise BadInput(f"{where}: {key}': {error}") from None
     return parameters.model_copy(update={"dataset_options": options})

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from math import prod
 
-from transect.training.layers import Layer, Shape, forward_flops, shapes, walk, weight_shapes
+from transect.domain.precisions import find_precision
+from transect.training.layers import Layer, Shape, forward_flops, shapes, weight_shapes
+from transect.training.layout import Layout
+from transect.training.models import ModelCosts
+from transect.training.optimisers import Optimiser
 
-__all__ = ["activation_count", "parameter_count", "run_costs", "step_costs"]
-
-# Mixed precision keeps weights, gradients and momentum in float32.
-_BYTES = {"fp32": 4, "fp64": 8, "fp16": 2, "bf16": 2, "amp-bf16": 4}
+__all__ = ["parameter_count", "run_costs", "step_costs"]
 
 
 def parameter_count(layers: tuple[Layer, ...]) -> int:
     """Count the trainable numbers."""
-    return sum(prod(one.shape) for one in weight_shapes(layers) if one.trained)
-
-
-def activation_count(layers: tuple[Layer, ...], sample: Shape) -> int:
-    """Count the numbers that one sample's forward pass writes."""
-    return sum(prod(placed.after) for placed in walk(layers, sample))
+    return sum(prod(weight.shape) for weight in weight_shapes(layers) if weight.trained)
 
 
 def run_costs(
@@ -33,30 +29,38 @@ def run_costs(
     ends = prod(sample) + prod(shapes(layers, sample)[-1])
     return {
         "flops_per_run": batch * forward_flops(layers, sample),
-        "bytes_per_run": _BYTES[precision] * (parameter_count(layers) + batch * ends),
+        "bytes_per_run": find_precision(precision).bytes_per_number
+        * (parameter_count(layers) + batch * ends),
     }
 
 
 def step_costs(
-    layers: tuple[Layer, ...], sample: Shape, batch: int, ranks: int, precision: str
+    model: ModelCosts, batch: int, layout: Layout, precision: str, optimiser: Optimiser
 ) -> dict[str, int]:
     """Return what one rank must do in one step on its share of the global `batch`.
 
+    Ranks that share a replica share its work and its parameters equally; what they must say to
+    each other depends on how the model is cut and is not counted.
+
     `flops_per_step`: the backward pass does the work of two forward passes (gradients of the
-    inputs and of the weights), and SGD with momentum four operations per parameter.
-    `bytes_per_step`: parameters, gradients and momentum read and written once each (six
-    passes), activations written in the forward pass and read in the backward pass.
-    `communication_bytes_per_step`: what each rank must at least send in an all-reduce,
-    2 (p-1)/p of the gradient (Patarasuk and Yuan, "Bandwidth optimal all-reduce", 2009).
+    inputs and of the weights), and the optimiser its operations per parameter.
+    `bytes_per_step`: parameters, gradients and the optimiser's states read and written once each,
+    activations written in the forward pass and read in the backward pass.
+    `communication_bytes_per_step`: what each rank must at least send in an all-reduce over the p
+    replicas, 2 (p-1)/p of its gradient (Patarasuk and Yuan, "Bandwidth optimal all-reduce", 2009).
     `messages_per_step`: at least 2 ceil(log2 p) of them one after the other.
     """
-    local = batch // ranks
-    parameters = parameter_count(layers)
-    size = _BYTES[precision]
+    parts, replicas = layout.model_parts, layout.replicas
+    local, parameters = batch // replicas, model.parameters
+    size = find_precision(precision).bytes_per_number
+    flops = 3 * local * model.forward_flops + optimiser.operations * parameters
+    passes = 2 * (2 + optimiser.states)
+    numbers = passes * parameters + local * (model.inputs + 2 * model.activations)
     return {
-        "flops_per_step": 3 * local * forward_flops(layers, sample) + 4 * parameters,
-        "bytes_per_step": size
-        * (6 * parameters + local * (prod(sample) + 2 * activation_count(layers, sample))),
-        "communication_bytes_per_step": round(2 * (ranks - 1) / ranks * parameters * size),
-        "messages_per_step": 2 * (ranks - 1).bit_length(),
+        "flops_per_step": round(flops / parts),
+        "bytes_per_step": round(size * numbers / parts),
+        "communication_bytes_per_step": round(
+            2 * (replicas - 1) / replicas * parameters * size / parts
+        ),
+        "messages_per_step": 2 * (replicas - 1).bit_length(),
     }

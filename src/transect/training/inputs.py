@@ -10,8 +10,8 @@ import numpy as np
 
 from transect.training.frameworks import Trainer
 from transect.training.images import FileReader, Images
-from transect.training.layers import Shape
-from transect.training.strategies import Place
+from transect.training.layout import Share
+from transect.training.models import Model
 
 __all__ = [
     "SYNTHETIC_BATCHES", "Batches", "FileBatches", "StoredBatches", "SyntheticBatches",
@@ -42,7 +42,7 @@ class Batches(Protocol):
 
 
 def load_arrays(folder: Path, dtype: Any = np.float64) -> dict[str, Any]:
-    """Return `x_train`, `y_train`, `x_test`, `y_test` of the data stage; samples are of `dtype`.
+    """Return `x_train`, `y_train`, `x_test`, `y_test` of the data stage; real samples are of `dtype`.
 
     They are rounded here, once. Images stay on disk as bytes: indexing them gives normalised arrays.
     """
@@ -55,8 +55,13 @@ def load_arrays(folder: Path, dtype: Any = np.float64) -> dict[str, Any]:
             data[part] = Images(stored, mean, deviation, dtype)
         return data
     for part in ("x_train", "x_test"):
-        data[part] = data[part].astype(dtype, copy=False)
+        data[part] = _rounded(data[part], dtype)
     return data
+
+
+def _rounded(x: np.ndarray, dtype: Any) -> np.ndarray:
+    """Bring numbers to `dtype`; integers are what they are, such as tokens."""
+    return x.astype(dtype, copy=False) if x.dtype.kind == "f" else x
 
 
 def load_weights(folder: Path, repeat: int) -> dict[str, np.ndarray]:
@@ -71,14 +76,14 @@ def load_data(folder: Path, repeat: int, dtype: Any = np.float64) -> dict[str, A
         return load_arrays(folder, dtype) | {"order": file["order"]}
 
 
-def batch_indices(order: np.ndarray, batch: int, place: Place) -> Iterator[list[np.ndarray]]:
+def batch_indices(order: np.ndarray, batch: int, share: Share) -> Iterator[list[np.ndarray]]:
     """Yield, per epoch, this rank's sample numbers of each step.
 
-    `order` is (epochs, n). The global batch is cut in `world_size` equal parts in rank order,
+    `order` is (epochs, n). The global batch is cut in `share.count` equal parts in their order,
     so that their union is the single-rank batch; the last partial batch is left out.
     """
-    local = batch // place.world_size
-    start = place.rank * local
+    local = batch // share.count
+    start = share.number * local
     for epoch in order:
         steps = len(epoch) // batch
         yield [epoch[i * batch + start : i * batch + start + local] for i in range(steps)]
@@ -87,15 +92,15 @@ def batch_indices(order: np.ndarray, batch: int, place: Place) -> Iterator[list[
 class StoredBatches:
     """Batches of the data stage's arrays, cut out and brought to the device in each step."""
 
-    def __init__(self, trainer: Trainer, data: dict[str, Any], batch: int, place: Place) -> None:
-        self._trainer, self._batch, self._place = trainer, batch, place
+    def __init__(self, trainer: Trainer, data: dict[str, Any], batch: int, share: Share) -> None:
+        self._trainer, self._batch, self._share = trainer, batch, share
         self._x, self._y, self._order = data["x_train"], data["y_train"], data["order"]
         self.epochs = len(self._order)
         self.steps_per_epoch = self._order.shape[1] // batch
         self.x_test, self.y_test = data["x_test"], data["y_test"]
 
     def __iter__(self) -> Iterator[Iterator[Batch]]:
-        for steps in batch_indices(self._order, self._batch, self._place):
+        for steps in batch_indices(self._order, self._batch, self._share):
             yield (self._trainer.batch(self._x[i], self._y[i]) for i in steps)
 
     def close(self) -> None:
@@ -106,13 +111,13 @@ class FileBatches(StoredBatches):
     """The same batches, but decoded from the image files again, ahead of the step, by threads."""
 
     def __init__(
-        self, trainer: Trainer, data: dict[str, Any], batch: int, place: Place, reader: FileReader
+        self, trainer: Trainer, data: dict[str, Any], batch: int, share: Share, reader: FileReader
     ) -> None:
-        super().__init__(trainer, data, batch, place)
+        super().__init__(trainer, data, batch, share)
         self._reader = reader
 
     def __iter__(self) -> Iterator[Iterator[Batch]]:
-        for steps in batch_indices(self._order, self._batch, self._place):
+        for steps in batch_indices(self._order, self._batch, self._share):
             pixels = self._reader.read(steps)
             yield (self._trainer.batch(x, self._y[i]) for x, i in zip(pixels, steps, strict=True))
 
@@ -129,19 +134,18 @@ class SyntheticBatches:
     """
 
     def __init__(
-        self, trainer: Trainer, sample: Shape, classes: int, place: Place,
+        self, trainer: Trainer, model: Model, share: Share,
         *, batch: int, epochs: int, steps: int, seed: int, dtype: Any = np.float64,
     ) -> None:  # fmt: skip
         self.epochs, self.steps_per_epoch = epochs, steps
-        self.x_test, self.y_test = np.empty((0, *sample)), np.empty(0, np.int64)
-        local = batch // place.world_size
-        mine = range(place.rank * local, (place.rank + 1) * local)
+        self.x_test, self.y_test = np.empty((0, *model.sample)), np.empty(0, np.int64)
+        local = batch // share.count
+        mine = range(share.number * local, (share.number + 1) * local)
         self._batches = []
         for number in range(min(steps, SYNTHETIC_BATCHES)):
-            draws = [np.random.default_rng([seed, number, i]) for i in mine]
-            x = np.stack([one.standard_normal(sample) for one in draws]).astype(dtype)
-            y = np.array([one.integers(classes) for one in draws], np.int64)
-            self._batches.append(trainer.batch(x, y))
+            drawn = [model.draw(np.random.default_rng([seed, number, i])) for i in mine]
+            x, y = (np.stack(arrays) for arrays in zip(*drawn, strict=True))
+            self._batches.append(trainer.batch(_rounded(x, dtype), y))
 
     def __iter__(self) -> Iterator[Iterator[Batch]]:
         number = 0

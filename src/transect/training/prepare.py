@@ -20,15 +20,16 @@ import numpy as np
 from transect.domain.errors import BadInput
 from transect.domain.files import sha256_file, write_atomic
 from transect.training.datasets import DATASETS, Dataset, Division, Stored, StoredDataset
-from transect.training.layers import Shape, initial_weights, shapes
+from transect.training.layers import Shape
+from transect.training.models import Model
 from transect.training.worker import error_facts
-from transect.training.workloads import WORKLOADS, Parameters, Workload
+from transect.training.workloads import WORKLOADS, Parameters, model_of
 
 __all__ = ["main", "prepare", "split"]
 
 
 def split(y: np.ndarray, test_fraction: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return train and test indices, stratified by class, from a stored seed."""
+    """Return train and test indices, stratified by class (n,), from a stored seed."""
     generator = np.random.default_rng(seed)
     train, test = [], []
     for label in np.unique(y):
@@ -40,16 +41,17 @@ def split(y: np.ndarray, test_fraction: float, seed: int) -> tuple[np.ndarray, n
 
 
 def _divide(
-    workload: Workload, name: str, parameters: Parameters, seed: int, source: str,
+    model: Model, name: str, parameters: Parameters, seed: int, source: str,
     shape: Shape, y: np.ndarray, classes: tuple[str, ...],
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """Check that samples fit the workload, then split them."""
-    if shape != workload.sample:
-        raise BadInput(f"{source}: samples have shape {shape}, {name} takes {workload.sample}")
-    outputs = shapes(workload.layers, workload.sample)[-1]
-    if outputs != (len(classes),):
-        raise BadInput(f"{name} ends in {outputs} outputs for {len(classes)} classes")
-    train, test = split(y, parameters.test_fraction, seed)
+    """Check that samples fit the workload's model, then split them."""
+    try:
+        model.check_data(shape, y, classes)
+    except BadInput as error:
+        raise BadInput(f"{source} for {name}: {error}") from None
+    # Targets that are no classes have nothing to be stratified by.
+    strata = y if classes else np.zeros(len(y), np.int64)
+    train, test = split(strata, parameters.test_fraction, seed)
     if len(train) < parameters.batch:
         raise BadInput(
             f"{name}: batch {parameters.batch} exceeds the {len(train)} training samples"
@@ -57,9 +59,13 @@ def _divide(
     return train, test
 
 
-def _load(dataset: Dataset, options: dict[str, Any], divide: Division, out: Path) -> Stored:
+def _load(
+    dataset: Dataset, options: dict[str, Any], model: Model, divide: Division, out: Path
+) -> Stored:
     """Write the arrays of a dataset that fits in memory, normalised."""
     samples = dataset.load(options)
+    if (samples.x.dtype.kind == "f") != (model.inputs == "float"):
+        raise BadInput(f"its samples are {samples.x.dtype}, the model takes {model.inputs}")
     train, test = divide(samples.x.shape[1:], samples.y, samples.classes)
     x_train, x_test = dataset.normalise(samples.x[train], samples.x[test])
     out.mkdir(parents=True, exist_ok=True)
@@ -96,18 +102,19 @@ def prepare(spec: dict[str, Any], out: Path) -> dict[str, Any]:
     """Write the arrays; return the manifest. Raises BadInput when the data does not fit."""
     name, seed, repeats = spec["workload"], spec["seed"], spec["repeats"]
     workload = WORKLOADS.get(name)
+    model = model_of(workload)
     # The spec has only what the data depends on; the rest of the parameters does not matter here.
     parameters = workload.defaults.model_copy(update=spec["parameters"])
     dataset, options = DATASETS.get(workload.dataset), parameters.dataset_options
-    divide = partial(_divide, workload, name, parameters, seed, workload.dataset)
+    divide = partial(_divide, model, name, parameters, seed, workload.dataset)
     if isinstance(dataset, StoredDataset):
-        data = _store(dataset, options, workload.sample, divide, out)
+        data = _store(dataset, options, model.sample, divide, out)
     else:
-        data = _load(dataset, options, divide, out)
+        data = _load(dataset, options, model, divide, out)
     for repeat in range(repeats):
         generator = np.random.default_rng([seed, repeat])
         order = np.stack([generator.permutation(len(data.train)) for _ in range(parameters.epochs)])
-        weights = initial_weights(workload.layers, seed + repeat)
+        weights = model.initial_weights(seed + repeat)
         np.savez(out / f"start-{repeat}.npz", order=order, **weights)  # type: ignore[arg-type]
     files = ["data.npz", *data.files, *(f"start-{r}.npz" for r in range(repeats))]
     return {
@@ -119,7 +126,9 @@ def prepare(spec: dict[str, Any], out: Path) -> dict[str, Any]:
         "train": len(data.train),
         "test": len(data.test),
         "classes": list(data.classes),
-        "class_balance": {
+        "class_balance": {}
+        if not data.classes
+        else {
             part: {
                 data.classes[label]: int(count)
                 for label, count in enumerate(

@@ -36,21 +36,21 @@ import numpy as np
 
 from transect.domain.cell import Cell
 from transect.domain.files import write_atomic
+from transect.domain.precisions import PRECISIONS, find_precision
+from transect.training.distance import weights_distance
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
 from transect.training.frameworks.numpy_ import NumpyTrainer
 from transect.training.inputs import load_data, load_weights
-from transect.training.layers import Conv2d, Layer, Linear, walk
+from transect.training.layout import Share
 from transect.training.schedule import learning_rates
-from transect.training.strategies import Place
-from transect.training.worker import count_right, error_facts, make_batches
-from transect.training.workloads import WORKLOADS, Parameters
+from transect.training.worker import error_facts, make_batches, score_test
+from transect.training.workloads import WORKLOADS, Parameters, model_of
 
 __all__ = [
-    "PERTURBED_RUNS", "SAFETY", "UNIT_ROUNDOFF", "Path64", "Problem", "longest_sum", "main", "rule",
-    "trajectory", "weights_distance",
+    "PERTURBED_RUNS", "SAFETY", "Path64", "Problem", "main", "rule",
+    "trajectory",
 ]  # fmt: skip
 
-UNIT_ROUNDOFF = {"fp32": 2.0**-24, "fp64": 2.0**-53, "amp-bf16": 2.0**-8}
 PERTURBED_RUNS = 4
 SAFETY = 16.0
 PROBED_ERROR = 1e-3
@@ -71,44 +71,21 @@ class Problem:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Path64:
-    """One run: loss per step, right answers per whole epoch, weights at the end."""
+    """One run: loss per step, sum of test scores per whole epoch, weights at the end."""
 
     loss: np.ndarray
-    correct: np.ndarray
+    scores: np.ndarray
     weights: Weights
-
-
-def longest_sum(layers: tuple[Layer, ...], sample: tuple[int, ...], batch: int) -> int:
-    """Return the number of terms of the longest sum in a forward or backward pass.
-
-    Sums over the places of a convolution's or a batch norm's images are not counted: they
-    run over independent samples of one another's size and are split by every library.
-    """
-    longest = batch
-    for placed in walk(layers, sample):
-        match placed.layer:
-            case Linear(inputs, outputs):
-                longest = max(longest, inputs, outputs)
-            case Conv2d(inputs, outputs, kernel):
-                longest = max(longest, inputs * kernel * kernel, outputs * kernel * kernel)
-    return longest
 
 
 def rule(precision: str, terms: int) -> str:
     """State the tolerance's derivation in one sentence."""
     return (
         f"{SAFETY:g} x the largest deviation of {PERTURBED_RUNS} float64 runs in which every step "
-        f"perturbs stored weights by u = {UNIT_ROUNDOFF[precision]:.1e} ({precision}), and what it "
+        f"perturbs stored weights by u = {find_precision(precision).unit_roundoff:.1e} ({precision}), and what it "
         f"computes with and its gradients by u sqrt(K), K = {terms}, plus {SAFETY:g} u sqrt(K) times "
         "the loss or weights"
     )
-
-
-def weights_distance(given: Weights, expected: Weights) -> float:
-    """Return the relative Euclidean distance of all weights, running statistics included."""
-    difference = sum(float(np.square(given[n] - expected[n]).sum()) for n in expected)
-    size = sum(float(np.square(one).sum()) for one in expected.values())
-    return float(np.sqrt(difference / size))
 
 
 def trajectory(problem: Problem, unit: float, noise: float, seed: int) -> Path64:
@@ -120,7 +97,7 @@ def trajectory(problem: Problem, unit: float, noise: float, seed: int) -> Path64
     rates = learning_rates(rule, problem.cell.learning_rate_rule, batch, problem.steps)
     first = parts.trainers[0]
     flat, gradient = first.flat_weights, first.flat_gradient
-    losses, correct = [], []
+    losses, scores = [], []
     for number, (several, epoch_ends) in enumerate(parts.batches()):
         if number == problem.steps:
             break
@@ -128,23 +105,22 @@ def trajectory(problem: Problem, unit: float, noise: float, seed: int) -> Path64
             flat *= 1 + unit * generator.standard_normal(flat.size)
             kept = flat.copy()
             flat *= 1 + noise * generator.standard_normal(flat.size)
-        found = []
+        parts_of_loss = []
         total = np.zeros_like(gradient)
         for trainer, (x, y) in zip(parts.trainers, several, strict=True):
             if trainer is not first:
                 trainer.flat_weights[...] = flat
-            found.append(trainer.forward_backward(x, y))
+            parts_of_loss.append(trainer.forward_backward(x, y))
             total += trainer.flat_gradient
-        gradient[...] = total if problem.cell.reduce == "sum" else total / len(found)
-        losses.append(float(np.mean(found)))
+        gradient[...] = total if problem.cell.reduce == "sum" else total / len(parts_of_loss)
+        losses.append(float(np.mean(parts_of_loss)))
         if noise:
             flat[...] = kept
             gradient *= 1 + noise * generator.standard_normal(gradient.size)
         first.update(rates[number])
         if epoch_ends:
-            right = parts.right()
-            correct.append(right)
-    return Path64(loss=np.array(losses), correct=np.array(correct), weights=first.weights())
+            scores.append(parts.score())
+    return Path64(loss=np.array(losses), scores=np.array(scores), weights=first.weights())
 
 
 class _Parts:
@@ -154,10 +130,10 @@ class _Parts:
         cell, plan = problem.cell, problem.plan
         assert cell.workload
         self.trainers = [NumpyTrainer(plan) for _ in range(cell.shards)]
-        workload = WORKLOADS.get(cell.workload)
+        self._model = plan.model
         self._shares = [
-            make_batches(cell, workload, trainer, problem.data, problem.folder,
-                         Place(number, cell.shards))
+            make_batches(cell, plan.model, trainer, problem.data, problem.folder,
+                         Share(number, cell.shards))
             for number, trainer in enumerate(self.trainers)
         ]  # fmt: skip
 
@@ -168,9 +144,9 @@ class _Parts:
             for number, several in enumerate(zip(*epochs, strict=True), 1):
                 yield several, number == per_epoch
 
-    def right(self) -> int:
-        """Return how many test samples the first part's model gets right."""
-        return count_right(self.trainers[0].predict, self._shares[0])
+    def score(self) -> float:
+        """Return the sum of the test samples' scores by the first part's model."""
+        return score_test(self._model, self.trainers[0].predict, self._shares[0])
 
 
 def _with_learning_rate(problem: Problem, factor: float) -> Problem:
@@ -182,12 +158,11 @@ def _with_learning_rate(problem: Problem, factor: float) -> Problem:
 def _problem(spec: dict[str, Any], folder: Path) -> Problem:
     cell = Cell.of(**spec["cell"])
     assert cell.workload and cell.batch
-    workload = WORKLOADS.get(cell.workload)
+    model = model_of(WORKLOADS.get(cell.workload))
     parameters = Parameters.model_validate(spec["parameters"])
     data, weights = load_data(folder, cell.repeat), load_weights(folder, cell.repeat)
     plan = ModelPlan(
-        layers=workload.layers,
-        sample=workload.sample,
+        model=model,
         parameters=parameters,
         weights=weights,
         batch=cell.batch // cell.shards,
@@ -210,18 +185,20 @@ def _run(spec: dict[str, Any], folder: Path, out: Path) -> dict[str, Any]:
         step = int(np.argmin(np.isfinite(loss)))
         message = f"the reference's loss is not finite from step {step}"
         return {"status": "failed", "cause": "diverged", "message": message}
-    terms = longest_sum(plan.layers, plan.sample, plan.parameters.batch)
-    precisions = spec["precisions"]
+    terms = plan.model.longest_sum(problem.cell.batch or 1)
+    # No framework trains in one that the table lacks: its cells are skipped, and need no tolerance.
+    precisions = [name for name in spec["precisions"] if name in PRECISIONS]
     arrays, weight_tolerance = {"loss": loss}, {}
     for precision in precisions:
-        unit = UNIT_ROUNDOFF[precision]
+        unit = PRECISIONS[precision].unit_roundoff
         noise = unit * np.sqrt(terms)
         spread, moved = np.zeros_like(loss), 0.0
         for run in range(PERTURBED_RUNS):
             perturbed = trajectory(problem, unit, noise, seed=1 + run)
             # A run that overflows says that anything may happen: no deviation is too large.
             spread = np.maximum(spread, np.nan_to_num(np.abs(perturbed.loss - loss), nan=np.inf))
-            moved = max(moved, weights_distance(perturbed.weights, exact.weights))
+            distance = weights_distance(perturbed.weights, exact.weights)
+            moved = max(moved, np.inf if np.isnan(distance) else distance)
         arrays[f"tolerance_{precision}"] = SAFETY * (
             np.maximum.accumulate(spread) + noise * np.abs(loss)
         )
@@ -230,10 +207,10 @@ def _run(spec: dict[str, Any], folder: Path, out: Path) -> dict[str, Any]:
     np.savez(out / "weights.npz", **exact.weights)  # type: ignore[arg-type]
     metrics = [{"name": "final_loss", "value": float(loss[-1])}]
     total = len(problem.data["y_test"])
-    if len(exact.correct) and total and problem.cell.input != "synthetic":
-        metrics.append({"name": "accuracy", "value": float(exact.correct[-1] / total)})
+    if len(exact.scores) and total and problem.cell.input != "synthetic":
+        metrics.append({"name": plan.model.score, "value": float(exact.scores[-1] / total)})
     wrong = trajectory(_with_learning_rate(problem, 1 + PROBED_ERROR), 0.0, 0.0, 0)
-    finest = min(precisions, key=UNIT_ROUNDOFF.__getitem__)
+    finest = min(precisions, key=lambda name: PRECISIONS[name].unit_roundoff)
     sharpest = "fp32" if "fp32" in precisions else finest
     seen = float((np.abs(wrong.loss - loss) / arrays[f"tolerance_{sharpest}"]).max())
     moved = weights_distance(wrong.weights, exact.weights) / weight_tolerance[sharpest]

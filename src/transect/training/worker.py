@@ -1,7 +1,7 @@
 """One rank of a training cell: `python -m transect.training.worker --spec … --data … --out …`.
 
 Writes `rank-RRR.npz` (times and losses per step) and `rank-RRR.json` (facts) into `--out`;
-rank 0 also writes `weights.npz`. An exception is written as `rank-RRR.error.json`, so that the
+rank 0 also writes `weights.npz` and `checked.npz`. Only then do the ranks part. An exception is written as `rank-RRR.error.json`, so that the
 runner can tell an out-of-memory error or a missing library from a crash.
 """
 
@@ -25,7 +25,9 @@ import numpy as np
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
 from transect.domain.files import write_atomic
+from transect.domain.precisions import find_precision
 from transect.measure.usage import Usage
+from transect.training.departure import end_process
 from transect.training.frameworks import FRAMEWORKS, ModelPlan, Trainer
 from transect.training.images import FileReader
 from transect.training.inputs import (
@@ -36,30 +38,36 @@ from transect.training.inputs import (
     load_data,
     load_weights,
 )
-from transect.training.layers import is_statistic, shapes
+from transect.training.layout import Share
+from transect.training.models import Model
+from transect.training.rank_files import rank_name, write_arrays, write_facts
 from transect.training.schedule import learning_rates
 from transect.training.strategies import STRATEGIES, Place, Strategy
-from transect.training.workloads import WORKLOADS, Parameters, Workload
+from transect.training.support import reason_to_skip
+from transect.training.workloads import WORKLOADS, Parameters, model_of
 
-__all__ = ["EVALUATION_BATCH", "count_right", "error_facts", "main", "make_batches", "train"]
+__all__ = ["EVALUATION_BATCH", "error_facts", "main", "make_batches", "score_test", "train"]
 
 # Test samples that are predicted at once, and numbers in them.
 EVALUATION_BATCH = 512
 _EVALUATION_NUMBERS = 2**22
 
 
-def count_right(predict: Callable[[np.ndarray], np.ndarray], batches: Batches) -> int:
-    """Return how many predictions are right; samples are taken in parts, as there may be many."""
+def score_test(
+    model: Model, predict: Callable[[np.ndarray], np.ndarray], batches: Batches
+) -> float:
+    """Return the sum of the test samples' scores; they are taken in parts, as there may be many."""
     x, y = batches.x_test, batches.y_test
-    right = 0
+    total = 0.0
     size = min(EVALUATION_BATCH, max(1, _EVALUATION_NUMBERS // prod(x.shape[1:])))
     for start in range(0, len(y), size):
         part = np.arange(start, min(start + size, len(y)))
-        right += int((predict(x[part]).argmax(axis=1) == y[part]).sum())
-    return right
+        total += model.score_sum(predict(x[part]), y[part])
+    return total
 
 
 def train(
+    model: Model,
     trainer: Trainer,
     strategy: Strategy,
     place: Place,
@@ -68,14 +76,14 @@ def train(
     checkpoint: Callable[[int], None] | None = None,
 ) -> dict[str, np.ndarray]:
     """Train; return per-step `input`, `compute`, `communication`, `under_way`, `step` seconds and
-    `loss`, per-epoch `correct` (rank 0) and `epoch_end` seconds since the first step began.
+    `loss`, per-epoch `score_sum` (rank 0) and `epoch_end` seconds since the first step began.
 
     `rates` holds the learning rate of each step. `checkpoint(n)` is called after n steps, and its
     time is not counted.
     """
     times: list[tuple[float, float, float, float, float]] = []
     losses: list[float] = []
-    correct: list[int] = []
+    scores: list[float] = []
     epoch_end: list[float] = []
     clock = time.perf_counter
     predicts = place.rank == 0 or strategy.sharded
@@ -98,16 +106,16 @@ def train(
             t0 = clock()
             paused += t0 - t2
         if predicts:
-            right = count_right(partial(strategy.predict, trainer), batches)
+            score = score_test(model, partial(strategy.predict, trainer), batches)
             if place.rank == 0:
-                correct.append(right)
+                scores.append(score)
         # Others wait here, not in the next step's communication.
         strategy.barrier()
         epoch_end.append(clock() - begin - paused)
     names = ("input", "compute", "communication", "under_way", "step")
     return dict(zip(names, np.array(times).reshape(-1, 5).T, strict=True)) | {
         "loss": np.array(losses),
-        "correct": np.array(correct, dtype=np.int64),
+        "score_sum": np.array(scores),
         "epoch_end": np.array(epoch_end),
     }
 
@@ -139,49 +147,55 @@ def _peak_memory() -> int:
 
 def make_batches(
     cell: Cell,
-    workload: Workload,
+    model: Model,
     trainer: Trainer,
     data: dict[str, Any],
     folder: Path,
-    place: Place,
+    share: Share,
 ) -> Batches:
     """Return the batches of the cell's `input`. Raises BadInput when not one batch is there."""
     assert cell.batch
     epochs, samples = data["order"].shape
     if samples < cell.batch:
         raise BadInput(f"a global batch of {cell.batch} exceeds the {samples} training samples")
-    dtype = np.float64 if cell.precision == "fp64" else np.float32
+    dtype = np.dtype(find_precision(cell.precision).array)
     match cell.input:
         case "synthetic":
-            classes = shapes(workload.layers, workload.sample)[-1][0]
             return SyntheticBatches(
-                trainer, workload.sample, classes, place, batch=cell.batch, epochs=epochs,
+                trainer, model, share, batch=cell.batch, epochs=epochs,
                 steps=samples // cell.batch, seed=cell.repeat, dtype=dtype,
             )  # fmt: skip
         case "files":
             reader = FileReader(folder, dtype, threads=cell.threads)
-            return FileBatches(trainer, data, cell.batch, place, reader)
-    return StoredBatches(trainer, data, cell.batch, place)
+            return FileBatches(trainer, data, cell.batch, share, reader)
+    return StoredBatches(trainer, data, cell.batch, share)
 
 
-def _run(spec: dict[str, Any], data_folder: Path, out: Path, facts: dict[str, Any]) -> None:
+def _run(spec: dict[str, Any], data_folder: Path, out: Path, facts: dict[str, Any]) -> Strategy:
+    """Train and write everything; return the strategy, whose ranks have not parted yet."""
     cell = Cell.of(**spec["cell"])
     assert cell.workload and cell.framework and cell.strategy and cell.batch
-    workload = WORKLOADS.get(cell.workload)
+    model = model_of(WORKLOADS.get(cell.workload))
     parameters = Parameters.model_validate(spec["parameters"])
     framework, strategy = FRAMEWORKS.get(cell.framework), STRATEGIES.get(cell.strategy)
+    reason = reason_to_skip(cell, parameters)
+    if reason is not None:
+        raise BadInput(reason)
     strategy.framework, strategy.operation = cell.framework, cell.reduce
     place = strategy.join()
     facts["rank"] = place.rank
-    if place.world_size != cell.ranks:
-        raise RuntimeError(f"started on {place.world_size} ranks, the cell has {cell.ranks}")
+    layout = strategy.layout(cell)
+    if not place.world_size == cell.ranks == layout.ranks:
+        raise RuntimeError(
+            f"started on {place.world_size} ranks, the cell has {cell.ranks}, and {cell.strategy} "
+            f"lays out {layout.ranks}"
+        )
     weights = load_weights(data_folder, cell.repeat)
     plan = ModelPlan(
-        layers=workload.layers,
-        sample=workload.sample,
+        model=model,
         parameters=parameters,
         weights=weights,
-        batch=cell.batch // cell.ranks,
+        batch=cell.batch // layout.replicas,
         precision=cell.precision,
         device=cell.device,
         threads=cell.threads,
@@ -190,10 +204,10 @@ def _run(spec: dict[str, Any], data_folder: Path, out: Path, facts: dict[str, An
     # As in MLPerf, the clock of time to quality begins before data is touched, and after libraries
     # are loaded and the model is made: some strategies load the framework when they join.
     touched = time.perf_counter()
-    dtype = np.float64 if cell.precision == "fp64" else np.float32
+    dtype = np.dtype(find_precision(cell.precision).array)
     data = load_data(data_folder, cell.repeat, dtype)
     strategy.start(trainer)
-    batches = make_batches(cell, workload, trainer, data, data_folder, place)
+    batches = make_batches(cell, model, trainer, data, data_folder, layout.share(place.rank))
     ready = time.perf_counter()
     # Wall clock once, because the launcher's start is on another process's clock.
     facts["startup_s"] = time.time() - float(os.environ["TRANSECT_STARTED_AT"])
@@ -210,29 +224,41 @@ def _run(spec: dict[str, Any], data_folder: Path, out: Path, facts: dict[str, An
 
     watch = Usage(cell.device, place.local_rank)
     try:
-        series = train(trainer, strategy, place, batches, rates, keep)
+        series = train(model, trainer, strategy, place, batches, rates, keep)
     finally:
         batches.close()
     usage = watch.stop()
     whole = trainer.weights() if place.rank == 0 or strategy.sharded else {}
-    trained = sum(array.size for name, array in weights.items() if not is_statistic(name))
+    trained = model.costs().parameters
     facts.update(
         host=socket.gethostname(),
         data_to_start_s=ready - touched,
         peak_memory_bytes=_peak_memory(),
         test_total=len(batches.y_test),
-        gradient_bytes=trained * np.dtype(dtype).itemsize,
+        gradient_bytes=trained * dtype.itemsize,
         parameters=trained,
         steps_per_epoch=batches.steps_per_epoch,
         usage=usage,
         libraries=framework.libraries() | strategy.libraries() | {"python": sys.version.split()[0]},
     )
-    strategy.leave()
-    np.savez(out / f"rank-{place.rank:03d}.npz", **series)
+    # All that the cell is made of lies on disk before anything below may abort.
+    write_arrays(out / f"{rank_name(place.rank)}.npz", series)
     if place.rank == 0:
-        np.savez(out / "weights.npz", **whole)
-        np.savez(out / "checked.npz", **kept)
-    write_atomic(out / f"rank-{place.rank:03d}.json", json.dumps(facts))
+        write_arrays(out / "weights.npz", whole)
+        write_arrays(out / "checked.npz", kept)
+    write_facts(out, place.rank, facts)
+    return strategy
+
+
+def _depart(strategy: Strategy) -> None:
+    """Part from the other ranks; the work is done, so a fault here is told but costs no result."""
+    try:
+        # Nobody's peer may vanish while it still communicates.
+        strategy.barrier()
+        strategy.leave()
+    except Exception:
+        print("the rank's work is done and written; parting from the others failed:", flush=True)
+        traceback.print_exc()
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -244,17 +270,17 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     facts: dict[str, Any] = {"rank": int(os.environ.get("RANK", "0")), "pid": os.getpid()}
     try:
-        _run(json.loads(given.spec.read_text()), given.data, given.out, facts)
+        strategy = _run(json.loads(given.spec.read_text()), given.data, given.out, facts)
     except Exception as error:
         traceback.print_exc()
-        sys.stderr.flush()
-        name = f"rank-{facts['rank']:03d}.error.json"
+        name = f"{rank_name(facts['rank'])}.error.json"
         write_atomic(given.out / name, json.dumps(facts | error_facts(error)))
         # Not sys.exit: under MPI the other ranks wait inside a collective, and finalising would
         # wait for them. Dying with a code makes the launcher end them.
-        os._exit(1)
+        end_process(1)
+    _depart(strategy)
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end_process(main())

@@ -15,15 +15,16 @@ from transect.stages.data.cell import data_of
 from transect.stages.data.plan import workload_plugins
 from transect.stages.reference.cell import ReferenceCell
 from transect.stages.train.cell import TrainCell
-from transect.training.layers import has_batch_norm
-from transect.training.workloads import WORKLOADS
+from transect.training.optimisers import OPTIMISERS
+from transect.training.strategies import STRATEGIES
+from transect.training.workloads import WORKLOADS, model_of
 
 __all__ = ["Reference", "reference_of"]
 
 
 @cache
-def _has_batch_norm(workload: str) -> bool:
-    return has_batch_norm(WORKLOADS.get(workload).layers)
+def _parts_matter(workload: str) -> bool:
+    return model_of(WORKLOADS.get(workload)).parts_matter
 
 
 @cache
@@ -32,8 +33,9 @@ def reference_of(cell: TrainCell) -> ReferenceCell:
 
     Its batches are cut in parts only where the parts change the result.
     """
-    cut = cell.reduce == "sum" or _has_batch_norm(cell.workload)
-    shards = cell.ranks if cut and cell.batch % cell.ranks == 0 else 1
+    cut = cell.reduce == "sum" or _parts_matter(cell.workload)
+    replicas = STRATEGIES.get(cell.strategy).layout(cell).replicas
+    shards = replicas if cut and cell.batch % replicas == 0 else 1
     return ReferenceCell(
         workload=cell.workload, framework="numpy", strategy="single",
         precision="fp64", batch=cell.batch, repeat=cell.repeat, shards=shards,
@@ -65,8 +67,11 @@ class Reference(Stage):
         }
 
     def sources(self, cell: ReferenceCell) -> list[Path]:
-        """The module that computes it."""
-        return [PACKAGE / "training" / "reference.py"]
+        """The module that computes it, and the optimisers."""
+        return [
+            PACKAGE / "training" / "reference.py",
+            *(OPTIMISERS.source(name) for name in OPTIMISERS),
+        ]
 
     def environment(self, cell: ReferenceCell) -> str:
         """Where numpy is."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from transect.execution.job import Job
+from transect.domain.registry import load_plugin_folders
+from transect.execution.job import Job, Result
 from transect.execution.stage import RUNNERS
 from transect.execution.stage_helpers import OneProcess, data_checksums, need
+from transect.launch.processes import Outcome
 
 __all__ = ["Reference"]
 
@@ -18,6 +20,11 @@ class Reference(OneProcess):
         data = need(job, "data")
         arguments = ("--spec", job.spec_file, "--data", data, "--out", job.folder)
         return job.module("transect.training.reference", *arguments)
+
+    def collect(self, job: Job, outcome: Outcome) -> Result:
+        """Read the result; its score may be a metric that a plug-in has registered."""
+        load_plugin_folders()
+        return super().collect(job, outcome)
 
     def inputs(self, job: Job) -> list[str]:
         """The arrays of the data stage."""

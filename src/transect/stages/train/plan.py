@@ -10,6 +10,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from transect.domain.cell import Cell
+from transect.domain.precisions import PRECISIONS, check_precisions
 from transect.domain.registry import Registry
 from transect.domain.study import Count, Counts, Names, Section
 from transect.domain.system import System
@@ -24,6 +25,7 @@ from transect.stages.reference.plan import reference_of
 from transect.stages.train.cell import TrainCell
 from transect.training.datasets import DATASETS
 from transect.training.frameworks import FRAMEWORKS
+from transect.training.optimisers import OPTIMISERS
 from transect.training.strategies import STRATEGIES
 from transect.training.workloads import WORKLOADS
 
@@ -40,7 +42,7 @@ class TrainGrid(Section):
     nodes: Counts = Field(default=[1], description="nodes; more than one needs a launcher that can")
     threads: Counts = Field(default=[1], description="threads per rank")
     precisions: Names = Field(
-        default=["fp32"], description="`fp32` or `fp64`, as the framework supports"
+        default=["fp32"], description=f"{', '.join(PRECISIONS)}, as the framework supports"
     )
     networks: list[str | None] = Field(
         default=[None],
@@ -110,6 +112,7 @@ class Train(Stage):
     def check(self, section: TrainSection, context: Context) -> None:
         """Workloads, frameworks and strategies are there."""
         for number, grid in enumerate(section.grids):
+            check_precisions(grid.precisions, context.where(f"train.grids.{number}.precisions"))
             for registry, names, key in (
                 (WORKLOADS, grid.workloads, "workloads"),
                 (FRAMEWORKS, grid.frameworks, "frameworks"),
@@ -125,15 +128,17 @@ class Train(Stage):
                 grid.workloads, grid.frameworks, grid.strategies, grid.nodes, grid.ranks,
                 grid.threads, grid.precisions, grid.networks, grid.reduce, grid.inputs,
             ):  # fmt: skip
-                share = nodes * ranks if grid.scaling == "weak" else 1
                 for repeat in range(grid.repeats or section.repeats):
                     cell = TrainCell(
                         workload=workload, framework=framework, strategy=strategy, nodes=nodes,
                         ranks_per_node=ranks, threads=threads, precision=precision,
                         device=grid.device, network=network, reduce=reduce, input=source,
                         learning_rate_rule=grid.learning_rate_rule,
-                        batch=context.parameters(workload).batch * share, repeat=repeat,
+                        batch=context.parameters(workload).batch, repeat=repeat,
                     )  # fmt: skip
+                    if grid.scaling == "weak":
+                        replicas = STRATEGIES.get(strategy).layout(cell).replicas
+                        cell = cell.model_copy(update={"batch": cell.batch * replicas})
                     if not grid.where_it_fits or context.fits(cell, self.gpus(cell)):
                         yield cell
 
@@ -159,8 +164,9 @@ class Train(Stage):
             dataset = WORKLOADS.get(cell.workload).dataset
             if not getattr(DATASETS.get(dataset), "files", False):
                 return f"the samples of {dataset} are not files that could be decoded in each step"
-        if cell.batch % cell.ranks:
-            return f"a global batch of {cell.batch} cannot be cut in {cell.ranks} equal parts"
+        replicas = STRATEGIES.get(cell.strategy).layout(cell).replicas
+        if cell.batch % replicas:
+            return f"a global batch of {cell.batch} cannot be cut in {replicas} equal parts"
         return None
 
     def spec(self, cell: TrainCell, context: Context) -> dict[str, Any]:
@@ -168,8 +174,12 @@ class Train(Stage):
         return {"parameters": context.values(cell.workload)}
 
     def sources(self, cell: TrainCell) -> list[Path]:
-        """The worker, and what starts its ranks."""
-        return [PACKAGE / "training" / "worker.py", PACKAGE / "launch" / "processes.py"]
+        """The worker, the optimisers, and what starts its ranks."""
+        return [
+            PACKAGE / "training" / "worker.py",
+            PACKAGE / "launch" / "processes.py",
+            *(OPTIMISERS.source(name) for name in OPTIMISERS),
+        ]
 
     def launchers(self, cell: TrainCell, system: System) -> tuple[str, ...]:
         """The system's, for MPI or without."""

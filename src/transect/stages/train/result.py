@@ -9,22 +9,26 @@ from typing import Any
 import numpy as np
 
 from transect.domain.files import canonical_json
+from transect.domain.metrics import Direction, metric
 from transect.domain.record import Cause, MetricValue, Samples, Status
 from transect.execution.job import Job, Result
 from transect.execution.stage_helpers import cores
 from transect.measure.intervals import wilson
 from transect.training.costs import step_costs
-from transect.training.reference import weights_distance
-from transect.training.workloads import WORKLOADS, Parameters
+from transect.training.distance import weights_distance
+from transect.training.models import Model
+from transect.training.optimisers import OPTIMISERS
+from transect.training.rank_files import RANK_SERIES
+from transect.training.strategies import STRATEGIES
+from transect.training.workloads import WORKLOADS, Parameters, model_of
 
 __all__ = ["WARMUP_STEPS", "merge"]
 
 # Left out of medians, kept in the samples: caches, allocators and branch predictors settle.
 WARMUP_STEPS = 5
 
-_SERIES = ("step", "compute", "communication", "under_way", "input")
 # What a series is called as a metric and in samples.
-_NAMES = {name: f"{name}_time" for name in _SERIES} | {"under_way": "communication_total_time"}
+_NAMES = {name: f"{name}_time" for name in RANK_SERIES} | {"under_way": "communication_total_time"}
 
 Arrays = dict[str, np.ndarray]
 
@@ -36,25 +40,26 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
     """
     cell = job.cell
     assert cell.workload
-    workload = WORKLOADS.get(cell.workload)
+    model = model_of(WORKLOADS.get(cell.workload))
     parameters = Parameters.model_validate(job.spec["parameters"])
-    by_rank = {name: np.stack([one[name] for one in series]) for name in _SERIES}
+    layout = STRATEGIES.get(str(cell.strategy)).layout(cell)
+    by_rank = {name: np.stack([rank[name] for rank in series]) for name in RANK_SERIES}
     steps = np.arange(by_rank["step"].shape[1])
     # The slowest rank is the step; its own split goes with it.
     slowest = by_rank["step"].argmax(axis=0)
-    merged = {_NAMES[name]: by_rank[name][slowest, steps] for name in _SERIES}
-    loss = np.mean([one["loss"] for one in series], axis=0)
+    merged = {_NAMES[name]: by_rank[name][slowest, steps] for name in RANK_SERIES}
+    loss = np.mean([rank["loss"] for rank in series], axis=0)
     reference = _Reference(job) if "reference" in job.spec["inputs"] else None
     values = _speed(cell.batch or 1, merged) | _overlap(by_rank) | _usage(facts)
     values |= {
-        "startup_time": max(one["startup_s"] for one in facts),
+        "startup_time": max(rank["startup_s"] for rank in facts),
         "train_time": float(series[0]["epoch_end"][-1]),
         "final_loss": float(loss[-1]),
         "parameters": facts[0]["parameters"],
         "gradient_bytes": facts[0]["gradient_bytes"],
-        "peak_memory": max(one["peak_memory_bytes"] for one in facts),
+        "peak_memory": max(rank["peak_memory_bytes"] for rank in facts),
     }
-    quality, reached = _quality(job, facts[0], series[0], parameters)
+    quality, reached = _quality(job, model, facts[0], series[0], parameters)
     deviation, moved = np.empty(0), 0.0
     values |= quality
     if reference is not None:
@@ -68,17 +73,18 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
             "weights_equality_ratio": moved / reference.weights_tolerance,
         }
     arrays = merged | {
-        "loss": loss, "accuracy": series[0]["correct"] / max(1, facts[0]["test_total"]),
+        "loss": loss, model.score: series[0]["score_sum"] / max(1, facts[0]["test_total"]),
         "epoch_end": series[0]["epoch_end"],
-        **{f"rank_{_NAMES[name]}": by_rank[name] for name in _SERIES},
+        **{f"rank_{_NAMES[name]}": by_rank[name] for name in RANK_SERIES},
     }  # fmt: skip
     if reference is not None:
         arrays |= {"reference_loss": reference.loss, "loss_tolerance": reference.tolerance}
     # What no library told is no series.
     arrays = {name: array for name, array in arrays.items() if not np.isnan(array).all()}
     np.savez_compressed(job.folder / "samples.npz", **arrays)  # type: ignore[arg-type]
-    for path in (*job.folder.glob("rank-*"), job.folder / "checked.npz"):
-        path.unlink()
+    for pattern in ("rank-*", "checked.npz", "learning-rates.bin"):
+        for path in job.folder.glob(pattern):
+            path.unlink()
     own = cores(job)
     result = Result(
         metrics=[
@@ -100,16 +106,18 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
             "warmup_steps": WARMUP_STEPS,
             "cores": own,
             "over_subscribed": _over_subscribed(job, own),
+            "layout": {"replicas": layout.replicas, "model_parts": layout.model_parts},
             "quality": None if cell.input == "synthetic" else {
-                "metric": "accuracy",
+                "metric": model.score,
                 "target": parameters.quality_target,
                 "reached": reached,
             },
             **({} if reference is None else reference.facts(job)),
-            "rank_peak_memory_bytes": [one["peak_memory_bytes"] for one in facts],
-            "rank_usage": [one["usage"] for one in facts],
+            "rank_peak_memory_bytes": [rank["peak_memory_bytes"] for rank in facts],
+            "rank_usage": [rank["usage"] for rank in facts],
             **step_costs(
-                workload.layers, workload.sample, cell.batch or 1, cell.ranks, cell.precision
+                model.costs(), cell.batch or 1, layout, cell.precision,
+                OPTIMISERS.get(parameters.optimiser),
             ),
         },
         libraries=facts[0]["libraries"],
@@ -163,7 +171,7 @@ def _speed(batch: int, merged: Arrays) -> dict[str, float]:
 def _overlap(by_rank: Arrays) -> dict[str, float]:
     """Return the share of the communication of all ranks that hid behind computing."""
     waited, total = (
-        float(np.sum([_steady(one) for one in by_rank[name]]))
+        float(np.sum([_steady(times) for times in by_rank[name]]))
         for name in ("communication", "under_way")
     )
     if not total > 0:
@@ -180,12 +188,12 @@ _USAGE = {
 
 def _usage(facts: list[dict[str, Any]]) -> dict[str, float]:
     """Return the mean over ranks of what each used; nothing where one of them does not tell."""
-    found = {}
-    for metric, name in _USAGE.items():
-        values = [one["usage"].get(name) for one in facts]
+    means = {}
+    for name, key in _USAGE.items():
+        values = [rank["usage"].get(key) for rank in facts]
         if None not in values:
-            found[metric] = float(np.mean(values))
-    return found
+            means[name] = float(np.mean(values))
+    return means
 
 
 def _energy(facts: list[dict[str, Any]]) -> list[MetricValue]:
@@ -194,9 +202,9 @@ def _energy(facts: list[dict[str, Any]]) -> list[MetricValue]:
     A counter belongs to a node, not to a rank: ranks that share a GPU read the same one.
     """
     counters = {
-        (one["host"], counter["source"]): counter["joules"]
-        for one in facts
-        for counter in one["usage"]["energy"]
+        (rank["host"], counter["source"]): counter["joules"]
+        for rank in facts
+        for counter in rank["usage"]["energy"]
     }
     total: dict[str, float] = {}
     for (_, source), joules in counters.items():
@@ -208,19 +216,20 @@ def _energy(facts: list[dict[str, Any]]) -> list[MetricValue]:
 
 
 def _quality(
-    job: Job, facts: dict[str, Any], series: Arrays, parameters: Parameters
+    job: Job, model: Model, facts: dict[str, Any], series: Arrays, parameters: Parameters
 ) -> tuple[dict[str, float], bool]:
-    """Return accuracy and time to quality, and whether the target was reached."""
-    total, correct = facts["test_total"], series["correct"]
+    """Return score and time to quality, and whether the target was reached."""
+    total, sums = facts["test_total"], series["score_sum"]
     if job.cell.input == "synthetic" or not total:
         return {}, False
-    low, high = wilson(int(correct[-1]), total)
-    values = {
-        "accuracy": float(correct[-1] / total),
-        "accuracy_ci_low": low,
-        "accuracy_ci_high": high,
-    }
-    reached = np.flatnonzero(correct / total >= parameters.quality_target)
+    scores = sums / total
+    values = {model.score: float(scores[-1])}
+    if model.score == "accuracy":
+        low, high = wilson(round(float(sums[-1])), total)
+        values |= {"accuracy_ci_low": low, "accuracy_ci_high": high}
+    target = parameters.quality_target
+    lower_wins = metric(model.score).direction is Direction.LOWER
+    reached = np.flatnonzero(scores <= target if lower_wins else scores >= target)
     if len(reached):
         first = int(reached[0])
         values["time_to_quality"] = float(series["epoch_end"][first]) + facts["data_to_start_s"]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import zipfile
 
-import numpy as np
-
+from transect.domain.errors import Unsupported
 from transect.domain.record import Cause
 from transect.execution.job import Job, Result
 from transect.execution.stage import RUNNERS
@@ -13,9 +13,17 @@ from transect.execution.stage_helpers import checksums, data_checksums, need, ra
 from transect.launch import Request
 from transect.launch.processes import Outcome
 from transect.stages.train.result import merge
+from transect.training.frameworks import FRAMEWORKS
+from transect.training.rank_files import read_rank
 from transect.training.strategies import STRATEGIES
+from transect.training.support import reason_to_skip
+from transect.training.trainer_plan import RankFiles, write_trainer_plan
+from transect.training.workloads import Parameters
 
 __all__ = ["Train"]
+
+# What a trainer in another language is told; not there when ranks run our worker.
+_PLAN = "trainer-plan.json"
 
 
 @RUNNERS.register("train")
@@ -29,10 +37,22 @@ class Train:
         if "reference" in job.spec["inputs"]:
             need(job, "reference")
         cell = job.cell
-        assert cell.strategy
+        parameters = Parameters.model_validate(job.spec["parameters"])
+        reason = reason_to_skip(cell, parameters)
+        if reason is not None:
+            raise Unsupported(reason)
         strategy = STRATEGIES.get(cell.strategy)
-        arguments = ("--spec", job.spec_file, "--data", need(job, "data"), "--out", job.folder)
-        command = job.module("transect.training.worker", *arguments)
+        data = need(job, "data")
+        files = RankFiles(plan=job.folder / _PLAN, out=job.folder, programs=job.bin)
+        # A framework from before there were commands has none.
+        give = getattr(FRAMEWORKS.get(cell.framework), "command", None)
+        command = give(files) if give is not None else None
+        files.plan.unlink(missing_ok=True)
+        if command is not None:
+            write_trainer_plan(cell, parameters, data, files)
+        else:
+            arguments = ("--spec", job.spec_file, "--data", data, "--out", job.folder)
+            command = job.module("transect.training.worker", *arguments)
         return ranks(job, command, strategy.rendezvous)
 
     def inputs(self, job: Job) -> list[str]:
@@ -51,12 +71,14 @@ class Train:
             return Result.failed(Cause(first["cause"]), f"rank {first['rank']}: {first['message']}")
         if outcome.code:
             return Result.failed(Cause.CRASH, f"exit code {outcome.code}")
+        path = job.folder / _PLAN
+        plan = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
         facts, series = [], []
         for rank in range(job.cell.ranks):
             try:
-                facts.append(json.loads((job.folder / f"rank-{rank:03d}.json").read_text()))
-                with np.load(job.folder / f"rank-{rank:03d}.npz") as file:
-                    series.append({name: file[name] for name in file.files})
-            except (OSError, ValueError) as error:
-                return Result.failed(Cause.CRASH, f"rank {rank} left no series: {error}")
+                rank_facts, rank_series = read_rank(job.folder, rank, plan)
+            except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+                return Result.failed(Cause.CRASH, f"rank {rank} left no result: {error}")
+            facts.append(rank_facts)
+            series.append(rank_series)
         return merge(job, facts, series)

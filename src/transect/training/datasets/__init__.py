@@ -17,7 +17,10 @@ __all__ = ["DATASETS", "Dataset", "Division", "Samples", "Stored", "StoredDatase
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Samples:
-    """A whole dataset in memory: `x` (n, ...) float64, `y` (n,) int64 class numbers."""
+    """A whole dataset in memory: `x` (n, ...) float64 or, of tokens, int64; `y` (n,) class numbers.
+
+    Without `classes`, `y` (n, ...) int64 are targets of another kind, such as next tokens.
+    """
 
     x: np.ndarray
     y: np.ndarray

@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
 from transect.domain.cell import Cell
 from transect.domain.registry import Registry
+from transect.training.layered import LayeredModel
 from transect.training.layers import Layer, Shape
+from transect.training.models import Model
 from transect.training.workloads import Parameters
 
-__all__ = ["FRAMEWORKS", "Framework", "FusedTrainer", "ModelPlan", "Trainer"]
+if TYPE_CHECKING:
+    from transect.training.trainer_plan import RankFiles
+
+__all__ = ["FRAMEWORKS", "Framework", "FusedTrainer", "ModelPlan", "Trainer", "only_layers"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelPlan:
     """All that a framework needs to build its trainer.
 
-    `weights` maps the names of `layers.weight_shapes` to float64 arrays in the neutral layout.
-    `sample` is the shape of one sample, NCHW without N; `batch` this rank's part of a batch.
+    `weights` maps the names of `model.weight_shapes()` to float64 arrays in the neutral layout;
+    `batch` is this rank's part of a batch.
     """
 
-    layers: tuple[Layer, ...]
-    sample: Shape
+    model: Model
     parameters: Parameters
     weights: dict[str, np.ndarray]
     batch: int
@@ -32,17 +36,28 @@ class ModelPlan:
     device: str
     threads: int
 
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """Return the layers of a layered model. Raises TypeError for any other model."""
+        if not isinstance(self.model, LayeredModel):
+            raise TypeError(f"{type(self.model).__name__} is no list of layers")
+        return self.model.layers
+
+    @property
+    def sample(self) -> Shape:
+        """Return the shape of one sample: of images CHW."""
+        return self.model.sample
+
 
 class Trainer(Protocol):
     """One rank's model with its optimiser.
 
-    The update rule is the same everywhere: g += weight_decay * w; v = momentum * v + g;
-    w -= learning_rate * v, for all trained weights. The loss is a mean over the batch.
-    A framework whose v holds learning_rate * g must rescale v when the learning rate changes.
+    The update rule is that of `parameters.optimiser`, the same everywhere, for all trained weights
+    (`optimisers`). The loss is a mean over the batch.
     """
 
     def batch(self, x: np.ndarray, y: np.ndarray) -> tuple[object, object]:
-        """Bring a batch, x (n, ...) float and y (n,) int64, to device and precision."""
+        """Bring a batch, x (n, ...) and y (n, ...) int64, to device and precision."""
         ...
 
     def forward_backward(self, x: object, y: object) -> float:
@@ -66,7 +81,7 @@ class Trainer(Protocol):
         ...
 
     def predict(self, x: np.ndarray) -> np.ndarray:
-        """Return the outputs (n, classes) as a numpy array, without gradients."""
+        """Return the outputs (n, ...) as a numpy array, without gradients."""
         ...
 
     def weights(self) -> dict[str, np.ndarray]:
@@ -94,18 +109,39 @@ class Framework(Protocol):
     """Builds trainers. `environment` names the folder under `envs/` it runs in."""
 
     environment: str
+    # Names among `optimisers.OPTIMISERS`; a framework that does not say has this one.
+    optimisers: tuple[str, ...] = ("sgd",)
 
     def supports(self, cell: Cell) -> str | None:
         """Return None, or the reason why the cell cannot run."""
         ...
 
+    def builds(self, model: Model) -> str | None:
+        """Return None, or the reason why it cannot build the model; most build layers only."""
+        return only_layers(model)
+
     def trainer(self, plan: ModelPlan) -> Trainer:
         """Build the model from the plan's weights."""
         ...
 
+    def command(self, files: RankFiles) -> list[str] | None:
+        """Return the argv of a rank in another language, or None for the worker in Python.
+
+        It is told everything by `files.plan`: see docs/trainer-contract.md. `trainer` and
+        `libraries` are not called then, and `supports` must refuse strategies that it lacks.
+        """
+        return None
+
     def libraries(self) -> dict[str, str]:
         """Return the versions of what computes, for provenance."""
         ...
+
+
+def only_layers(model: Model) -> str | None:
+    """Return the reason why a framework that builds lists of layers cannot build the model."""
+    if isinstance(model, LayeredModel):
+        return None
+    return f"it builds lists of layers, not a {type(model).__name__}"
 
 
 FRAMEWORKS: Registry[Framework] = Registry("framework", "transect.training.frameworks")

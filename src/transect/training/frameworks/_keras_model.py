@@ -26,7 +26,7 @@ from transect.training.layers import (
     Sigmoid,
 )
 
-__all__ = ["build_model", "configure", "make_loss", "make_optimiser"]
+__all__ = ["build_model", "configure", "make_loss"]
 
 _PARTS = {
     "kernel": "weight", "gamma": "weight", "bias": "bias", "beta": "bias",
@@ -183,48 +183,3 @@ def make_loss(keras: Any, name: str) -> Any:
             return 0.5 * ops.sum(difference * difference, axis=-1)
 
     return HalfSquaredDistance()
-
-
-def make_optimiser(keras: Any, learning_rate: float, momentum: float, weight_decay: float) -> Any:
-    """Return keras.optimizers.SGD with weight decay as a part of the gradient.
-
-    Its method `set_rate` changes the learning rate. Keras keeps v' = m v' - lr g, so that the old
-    gradients go on with their old rate; there v' is multiplied by new / old, which makes it -lr v
-    of the rule v = m v + g (P. Goyal et al., arXiv:1706.02677, section 3, "momentum correction").
-    """
-    # On torch Keras makes an object of a subclass, which updates all weights at once.
-    sgd: Any = type(keras.optimizers.SGD(learning_rate))
-
-    class CoupledSGD(sgd):  # type: ignore[misc]
-        """Keras' own `weight_decay` is decoupled: it does not go through the momentum."""
-
-        rate_now = learning_rate
-
-        def apply(self, grads: Any, trainable_variables: Any = None) -> Any:
-            """Keras 3: all gradients at once."""
-            if weight_decay:
-                of = trainable_variables or self._trainable_variables
-                grads = [g + weight_decay * v for g, v in zip(grads, of, strict=True)]
-            return super().apply(grads, trainable_variables)
-
-        def set_rate(self, rate: float) -> None:
-            """Take this rate from the next update on; to be called outside of compiled code."""
-            old = self.rate_now
-            if rate != old:
-                for buffer in self.momentums:
-                    buffer.assign(buffer * (rate / old))
-                self.learning_rate = rate
-                self.rate_now = rate
-
-    class CoupledSGD2(CoupledSGD):
-        """The same in Keras 2, which has no `apply`."""
-
-        def update_step(self, gradient: Any, variable: Any) -> None:
-            """Each gradient."""
-            if weight_decay:
-                gradient = gradient + weight_decay * variable
-            super().update_step(gradient, variable)
-
-    kind = CoupledSGD if hasattr(keras, "ops") else CoupledSGD2
-    # As for batch norm: a Python number would lose digits.
-    return kind(learning_rate, np.float64(momentum))

@@ -13,18 +13,20 @@ from typing import Any
 
 import numpy as np
 
+from transect.domain.precisions import find_precision
 from transect.training.frameworks import ModelPlan
 from transect.training.frameworks._channels_last import samples_last, to_native, to_neutral
 from transect.training.frameworks._keras_model import (
     build_model,
     configure,
     make_loss,
-    make_optimiser,
 )
+from transect.training.frameworks._keras_optimisers import make_optimiser
 
-__all__ = ["DTYPES", "KerasTrainer", "TensorFlowTrainer", "TorchTrainer"]
+__all__ = ["OPTIMISERS", "PRECISIONS", "KerasTrainer", "TensorFlowTrainer", "TorchTrainer"]
 
-DTYPES: dict[str, Any] = {"fp32": np.float32, "fp64": np.float64}
+PRECISIONS = ("fp32", "fp64")
+OPTIMISERS = ("sgd", "nesterov", "adamw")
 
 
 class KerasTrainer(ABC):
@@ -39,11 +41,11 @@ class KerasTrainer(ABC):
 
     def __init__(self, plan: ModelPlan, keras: Any) -> None:
         rule = plan.parameters
-        self._plan, self.dtype = plan, DTYPES[plan.precision]
-        configure(keras, np.dtype(self.dtype).name, self.data_format)
+        self._plan, self.dtype = plan, np.dtype(find_precision(plan.precision).stored)
+        configure(keras, self.dtype.name, self.data_format)
         self.model, self._variables = build_model(keras, plan.layers, plan.sample)
         self.loss = make_loss(keras, rule.loss)
-        self.optimiser = make_optimiser(keras, rule.learning_rate, rule.momentum, rule.weight_decay)
+        self.optimiser = make_optimiser(keras, rule)
         self.optimiser.build(self.model.trainable_variables)
         self._shapes = [tuple(v.shape) for v in self.model.trainable_variables]
         self._sizes = [int(np.prod(shape)) for shape in self._shapes]
@@ -85,7 +87,7 @@ class KerasTrainer(ABC):
         """Replace the gradient."""
 
     def update(self, learning_rate: float) -> None:
-        """Apply keras.optimizers.SGD."""
+        """Apply the optimiser of keras.optimizers."""
         self._set_rate(float(learning_rate))
         self._apply()
 
@@ -182,7 +184,7 @@ class TensorFlowTrainer(KerasTrainer):
 
 
 class TorchTrainer(KerasTrainer):
-    """Eager, as Keras is on torch. `module` computes: a strategy may wrap `plain`, the model."""
+    """Eager, as Keras is on torch. A strategy may `wrap` the `model`, which stays itself."""
 
     data_format = "channels_first"
 
@@ -190,14 +192,18 @@ class TorchTrainer(KerasTrainer):
         import torch
 
         self._torch = torch
-        self.plain = self.module = self.model
+        self._computes = self.model
         self._parameters = [v.value for v in self.model.trainable_variables]
         self._tensor = torch.tensor
 
+    def wrap(self, module: Any) -> None:
+        """Compute losses with `module`, which holds the model; predictions stay the model's own."""
+        self._computes = module
+
     def forward_backward(self, x: Any, y: Any) -> float:
         """Run autograd."""
-        self.plain.zero_grad()
-        loss = self.loss(y, self.module(x, training=True))
+        self.model.zero_grad()
+        loss = self.loss(y, self._computes(x, training=True))
         loss.backward()
         return float(loss.detach())
 
@@ -224,5 +230,5 @@ class TorchTrainer(KerasTrainer):
 
     def _outputs(self, x: Any) -> np.ndarray:
         with self._torch.no_grad():
-            outputs: np.ndarray = self.plain(x, training=False).numpy()
+            outputs: np.ndarray = self.model(x, training=False).numpy()
         return outputs

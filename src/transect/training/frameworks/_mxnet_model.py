@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from transect.training.layers import (
     BatchNorm2d,
     Conv2d,
@@ -19,9 +17,8 @@ from transect.training.layers import (
     Sigmoid,
     weight_shapes,
 )
-from transect.training.workloads import Parameters
 
-__all__ = ["build_net", "make_optimiser", "with_loss"]
+__all__ = ["build_net", "with_loss"]
 
 # What Gluon calls the arrays of a batch norm.
 _NORM_PARTS = {"weight": "gamma", "bias": "beta"}
@@ -125,50 +122,3 @@ def with_loss(net: Any, loss: str, classes: int, dtype: str) -> Any:
     block = CrossEntropy() if loss == "cross-entropy" else HalfSquaredDistance()
     block.hybridize(static_alloc=True, static_shape=True)
     return block
-
-
-def make_optimiser(rule: Parameters, dtype: Any) -> Any:
-    """Return an optimiser for gluon.Trainer whose `change_rate` sets the learning rate."""
-    import mxnet as mx
-
-    class Sgd(mx.optimizer.SGD):  # type: ignore[misc]
-        """MXNet's own kernels. Their momentum holds learning_rate * v: scaled when that changes."""
-
-        def __init__(self) -> None:
-            super().__init__(
-                momentum=rule.momentum, wd=rule.weight_decay, learning_rate=rule.learning_rate
-            )
-            self.momenta: list[Any] = []
-
-        def create_state(self, index: Any, weight: Any) -> Any:
-            state = super().create_state(index, weight)
-            if state is not None:
-                self.momenta.append(state)
-            return state
-
-        def change_rate(self, rate: float) -> None:
-            if rate != self.lr:
-                for one in self.momenta:
-                    one *= rate / self.lr
-                self.set_learning_rate(rate)
-
-    class ExactSgd(Sgd):
-        """The same rule in NDArray arithmetic: the kernels round rates and factors to float32."""
-
-        def __init__(self) -> None:
-            super().__init__()
-            self.aggregate_num = 0  # one array in each call
-
-        def update_multi_precision(self, index: int, weight: Any, grad: Any, state: Any) -> None:
-            step = grad + rule.weight_decay * weight
-            if state is not None:
-                state *= rule.momentum
-                state += step
-                step = state
-            weight -= self.lr * step
-
-        def change_rate(self, rate: float) -> None:
-            # v is free of the rate here.
-            self.set_learning_rate(rate)
-
-    return ExactSgd() if dtype == np.float64 else Sgd()

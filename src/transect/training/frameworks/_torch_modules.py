@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from transect.domain.precisions import find_precision
 from transect.training.layers import (
     BatchNorm2d,
     Conv2d,
@@ -23,21 +24,16 @@ from transect.training.layers import (
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["DTYPES", "build_module", "load_weights", "module_dtype"]
+    from transect.training.workloads import Parameters
 
-# Names of `torch` dtypes per precision of a cell.
-# `amp-bf16` keeps float32 weights and computes in bfloat16 where torch's autocast does.
-DTYPES = {
-    "fp32": "float32", "fp64": "float64", "fp16": "float16", "bf16": "bfloat16",
-    "amp-bf16": "float32",
-}  # fmt: skip
+__all__ = ["build_module", "load_weights", "make_optimiser", "module_dtype"]
 
 
 def module_dtype(precision: str) -> torch.dtype:
-    """Return the torch dtype of a cell's precision. Raises KeyError for an unknown one."""
+    """Return the torch dtype in which a precision keeps weights. Raises BadInput when it is unknown."""
     import torch
 
-    dtype = getattr(torch, DTYPES[precision])
+    dtype = getattr(torch, find_precision(precision).stored)
     assert isinstance(dtype, torch.dtype)
     return dtype
 
@@ -123,3 +119,26 @@ def load_weights(
                 )
             parameter.copy_(torch.tensor(given))
     return module
+
+
+def make_optimiser(rule: Parameters, parameters: list[torch.Tensor]) -> torch.optim.Optimizer:
+    """Return torch's own optimiser, whose defaults are those of the rules in `optimisers`.
+
+    SGD has dampening 0; AdamW divides by sqrt(v / (1 - beta2^t)) + epsilon. Raises KeyError for a
+    rule that torch does not have.
+    """
+    import torch
+
+    momentum = {"lr": rule.learning_rate, "momentum": rule.momentum}
+    makers: dict[str, Any] = {
+        "sgd": lambda: torch.optim.SGD(parameters, **momentum, weight_decay=rule.weight_decay),
+        "nesterov": lambda: torch.optim.SGD(
+            parameters, **momentum, weight_decay=rule.weight_decay, nesterov=True
+        ),
+        "adamw": lambda: torch.optim.AdamW(
+            parameters, lr=rule.learning_rate, betas=(rule.beta1, rule.beta2), eps=rule.epsilon,
+            weight_decay=rule.weight_decay,
+        ),
+    }  # fmt: skip
+    made: torch.optim.Optimizer = makers[rule.optimiser]()
+    return made

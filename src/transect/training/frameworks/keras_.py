@@ -23,7 +23,8 @@ from transect.domain.cell import Cell
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
 from transect.training.frameworks._keras_jax import JaxTrainer
 from transect.training.frameworks._keras_trainers import (
-    DTYPES,
+    OPTIMISERS,
+    PRECISIONS,
     KerasTrainer,
     TensorFlowTrainer,
     TorchTrainer,
@@ -45,8 +46,8 @@ def _keras(backend: str) -> Any:
 def _refusal(cell: Cell, name: str, on_gpu: str) -> str | None:
     if cell.device != "cpu":
         return f"{name} cells run on the cpu, not on {cell.device}: {on_gpu}"
-    if cell.precision not in DTYPES:
-        return f"{name} cells train in {' or '.join(DTYPES)}, not in {cell.precision}"
+    if cell.precision not in PRECISIONS:
+        return f"{name} cells train in {' or '.join(PRECISIONS)}, not in {cell.precision}"
     return None
 
 
@@ -55,6 +56,7 @@ class KerasTensorFlow:
     """Keras 3 on TensorFlow."""
 
     environment = "tensorflow"
+    optimisers = OPTIMISERS
     major = 3
 
     def supports(self, cell: Cell) -> str | None:
@@ -92,6 +94,7 @@ class KerasTorch:
     """Keras 3 on torch."""
 
     environment = "torch"
+    optimisers = OPTIMISERS
 
     def supports(self, cell: Cell) -> str | None:
         """Float32 and float64 on the CPU."""
@@ -119,6 +122,7 @@ class KerasJax:
     """Keras 3 on JAX."""
 
     environment = "keras-jax"
+    optimisers = OPTIMISERS
 
     def supports(self, cell: Cell) -> str | None:
         """Float32 and float64 on the CPU."""

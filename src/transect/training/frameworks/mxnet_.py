@@ -11,13 +11,15 @@ from typing import Any
 import numpy as np
 
 from transect.domain.cell import Cell
+from transect.domain.precisions import find_precision
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
-from transect.training.frameworks._mxnet_model import build_net, make_optimiser, with_loss
+from transect.training.frameworks._mxnet_model import build_net, with_loss
+from transect.training.frameworks._mxnet_optimisers import make_optimiser
 from transect.training.layers import BatchNorm2d, shapes, walk, weight_shapes
 
 __all__ = ["MxnetFramework", "MxnetTrainer"]
 
-_DTYPES = {"fp32": "float32", "fp64": "float64"}
+_PRECISIONS = ("fp32", "fp64")
 
 
 class _Shared:
@@ -59,7 +61,7 @@ class MxnetTrainer:
         import mxnet as mx
 
         self.mx = mx
-        self.dtype = np.dtype(_DTYPES[plan.precision])
+        self.dtype = np.dtype(find_precision(plan.precision).stored)
         self.net, parameters = build_net(plan.layers)
         self.net.cast(self.dtype.name)
         self.net.initialize(ctx=mx.cpu())
@@ -209,13 +211,14 @@ class MxnetFramework:
     """MXNet on a CPU, with oneDNN for float32: its last wheels have no GPU code for today's CUDA."""
 
     environment = "mxnet"
+    optimisers = ("sgd", "nesterov", "adamw")
 
     def supports(self, cell: Cell) -> str | None:
         """CPU only, in float32 and float64."""
         if cell.device != "cpu":
             return f"the mxnet wheel computes on the CPU, not on {cell.device}"
-        if cell.precision not in _DTYPES:
-            return f"mxnet cells train in {' or '.join(_DTYPES)}, not in {cell.precision}"
+        if cell.precision not in _PRECISIONS:
+            return f"mxnet cells train in {' or '.join(_PRECISIONS)}, not in {cell.precision}"
         return None
 
     def trainer(self, plan: ModelPlan) -> MxnetTrainer:

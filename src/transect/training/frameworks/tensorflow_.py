@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from transect.domain.cell import Cell
+from transect.domain.precisions import find_precision
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
 from transect.training.frameworks._channels_last import samples_last, to_native, to_neutral
 from transect.training.frameworks._tensorflow_model import Model
+from transect.training.frameworks._tensorflow_optimisers import make_optimiser
 from transect.training.layers import is_statistic
 
 __all__ = ["TensorflowFramework", "TensorflowTrainer", "configure"]
@@ -59,16 +61,14 @@ class TensorflowTrainer:
     def __init__(self, plan: ModelPlan) -> None:
         self.tf = tf = configure(plan.threads, plan.device)
         self._plan, self._rule = plan, plan.parameters
-        self.dtype: Any = np.float64 if plan.precision == "fp64" else np.float32
+        precision = find_precision(plan.precision)
+        self.dtype: Any = np.dtype(precision.stored)
         native = to_native(plan.weights, plan.layers, plan.sample)
         self._variables = {name: self._variable(name, value) for name, value in native.items()}
-        arithmetic = tf.bfloat16 if plan.precision == "amp-bf16" else tf.as_dtype(self.dtype)
+        arithmetic = tf.as_dtype(precision.multiplied)
         self._model = Model(tf, self._variables, arithmetic)
         self._trained = [v for name, v in self._variables.items() if not is_statistic(name)]
-        self._velocities = [
-            tf.Variable(tf.zeros_like(variable), trainable=False)
-            for variable in (self._trained if self._rule.momentum else [])
-        ]
+        self._optimiser = make_optimiser(tf, self._rule, self._trained, self.dtype)
         self._sizes = [variable.shape.num_elements() for variable in self._trained]
         self._buffer = np.empty(sum(self._sizes), self.dtype)
         self.flat_gradient: Any = tf.zeros(sum(self._sizes), self.dtype)
@@ -189,19 +189,7 @@ class TensorflowTrainer:
 
     def apply(self, gradients: list[Any], learning_rate: Any) -> None:
         """Apply the update rule, from within a compiled function."""
-        raw, rule = self.tf.raw_ops, self._rule
-        for index, (weight, gradient) in enumerate(zip(self._trained, gradients, strict=True)):
-            if rule.weight_decay:
-                gradient = gradient + rule.weight_decay * weight
-            if rule.momentum:
-                raw.ResourceApplyMomentum(
-                    var=weight.handle, accum=self._velocities[index].handle, lr=learning_rate,
-                    grad=gradient, momentum=self.tf.constant(rule.momentum, self.dtype),
-                )  # fmt: skip
-            else:
-                raw.ResourceApplyGradientDescent(
-                    var=weight.handle, alpha=learning_rate, delta=gradient
-                )
+        self._optimiser.apply(gradients, learning_rate)
 
     def _loss(self, outputs: Any, y: Any) -> Any:
         tf = self.tf
@@ -220,6 +208,7 @@ class TensorflowFramework:
     """TensorFlow on a CPU or one GPU per rank."""
 
     environment = "tensorflow"
+    optimisers = ("sgd", "nesterov", "adamw")
 
     def supports(self, cell: Cell) -> str | None:
         """Float32, float64 and float32 with bfloat16 arithmetic, on CPU or CUDA."""

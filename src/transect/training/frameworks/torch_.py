@@ -1,14 +1,16 @@
-"""PyTorch: eager mode, autograd, torch.optim.SGD."""
+"""PyTorch: eager mode, autograd, torch.optim."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
 from transect.domain.cell import Cell
+from transect.domain.precisions import find_precision
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
 from transect.training.layers import has_batch_norm
 
@@ -18,7 +20,11 @@ PRECISIONS = ("fp32", "fp64", "amp-bf16")
 
 
 class TorchTrainer:
-    """`module` is what computes: a strategy may wrap it (DDP), `plain` stays the model itself."""
+    """One rank's model with its optimiser.
+
+    A strategy may replace three things, and no more: what computes (`wrap`), which parameters are
+    trained (`rebind`), and the optimiser (`wrap_optimiser`). `model` stays the model itself.
+    """
 
     def __init__(self, plan: ModelPlan) -> None:
         import torch
@@ -26,6 +32,7 @@ class TorchTrainer:
         from transect.training.frameworks._torch_modules import (
             build_module,
             load_weights,
+            make_optimiser,
             module_dtype,
         )
 
@@ -39,28 +46,38 @@ class TorchTrainer:
             # Torch lets cuDNN round convolutions to TF32 (10 bits); float32 means float32 here.
             torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
         self.device = torch.device(plan.device)
-        self._load = load_weights
+        self._load, self._make_optimiser = load_weights, make_optimiser
         self._rule = plan.parameters
-        self.plain: Any = build_module(plan.layers).to(self.device, self.dtype)
+        self.model: Any = build_module(plan.layers).to(self.device, self.dtype)
         self.load(plan.weights)
         self._as_it_is = nullcontext()
         # Only a batch norm does otherwise in prediction, and going through all modules takes time.
         self._has_modes = has_batch_norm(plan.layers)
-        self._autocast = plan.precision == "amp-bf16"
-        self.module: Any = self.plain.train()
-        self._parameters = list(self.plain.parameters())
-        self.optimiser = torch.optim.SGD(
-            self._parameters,
-            lr=self._rule.learning_rate,
-            momentum=self._rule.momentum,
-            weight_decay=self._rule.weight_decay,
-        )
+        precision = find_precision(plan.precision)
+        self._autocast = precision.multiplied != precision.stored
+        self._computes: Any = self.model.train()
+        self.parameters: list[Any] = []
+        self.optimiser: Any = None
+        self.rebind(self.model.parameters())
         if self._rule.loss == "mse":
             self._loss = self._half_squared_distance
         else:
             self._loss = torch.nn.functional.cross_entropy
-        total = sum(p.numel() for p in self._parameters)
-        self._flat = np.empty(total, np.float64 if plan.precision == "fp64" else np.float32)
+        total = sum(parameter.numel() for parameter in self.parameters)
+        self._flat = np.empty(total, precision.array)
+
+    def wrap(self, module: Any) -> None:
+        """Compute losses with `module`, which holds the model; predictions stay the model's own."""
+        self._computes = module
+
+    def rebind(self, parameters: Iterable[Any]) -> None:
+        """Train these parameters, which may be shards, with a new optimiser of the same rule."""
+        self.parameters = list(parameters)
+        self.optimiser = self._make_optimiser(self._rule, self.parameters)
+
+    def wrap_optimiser(self, optimiser: Any) -> None:
+        """Update with `optimiser`, which holds the trainer's own."""
+        self.optimiser = optimiser
 
     def _half_squared_distance(self, outputs: Any, y: Any) -> Any:
         # torch's mse_loss averages over classes too and has no half: the published loss does not.
@@ -69,7 +86,7 @@ class TorchTrainer:
 
     def load(self, weights: dict[str, np.ndarray]) -> None:
         """Round the given weights to this trainer's precision."""
-        self._load(self.plain, weights, self.dtype)
+        self._load(self.model, weights, self.dtype)
 
     def batch(self, x: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
         """Copy to device and precision."""
@@ -83,7 +100,7 @@ class TorchTrainer:
         """Run autograd; returns the loss as a Python number, which waits for the device."""
         self.optimiser.zero_grad()
         with self._precision():
-            loss = self._loss(self.module(x), y)
+            loss = self._loss(self._computes(x), y)
         loss.backward()
         number: float = loss.item()
         return number
@@ -96,7 +113,7 @@ class TorchTrainer:
     def gradient(self) -> np.ndarray:
         """Copy all gradients into one numpy buffer."""
         start = 0
-        for parameter in self._parameters:
+        for parameter in self.parameters:
             size = parameter.numel()
             self._flat[start : start + size] = parameter.grad.detach().reshape(-1).cpu().numpy()
             start += size
@@ -106,13 +123,13 @@ class TorchTrainer:
         """Copy the buffer back into the gradients."""
         start = 0
         whole = self.torch.from_numpy(flat)
-        for parameter in self._parameters:
+        for parameter in self.parameters:
             size = parameter.numel()
             parameter.grad.copy_(whole[start : start + size].view_as(parameter))
             start += size
 
     def update(self, learning_rate: float) -> None:
-        """Apply torch.optim.SGD: dampening 0, no Nesterov, the same rule as in numpy."""
+        """Apply the optimiser of torch.optim."""
         for group in self.optimiser.param_groups:
             group["lr"] = learning_rate
         self.optimiser.step()
@@ -125,21 +142,25 @@ class TorchTrainer:
     def predict(self, x: np.ndarray) -> np.ndarray:
         """Return the outputs (n, classes) without gradients."""
         if self._has_modes:
-            self.plain.eval()
+            self.model.eval()
         with self.torch.no_grad(), self._precision():
             inputs, _ = self.batch(x, np.empty(0, np.int64))
-            outputs: np.ndarray = self.plain(inputs).to(self.dtype).cpu().numpy()
+            outputs: np.ndarray = self.model(inputs).to(self.dtype).cpu().numpy()
         if self._has_modes:
-            self.plain.train()
+            self.model.train()
         return outputs
 
     def weights(self) -> dict[str, np.ndarray]:
-        """Return copies in the neutral layout, which is torch's own."""
-        return {
-            name: tensor.detach().cpu().numpy().copy()
-            for name, tensor in self.plain.state_dict().items()
-            if not name.endswith("num_batches_tracked")
-        }
+        """Return copies in the neutral layout, which is torch's own.
+
+        Where a strategy has sharded the model all ranks must call it: it puts the shards together.
+        """
+        whole = {}
+        for name, tensor in self.model.state_dict().items():
+            if not name.endswith("num_batches_tracked"):
+                full = tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
+                whole[name] = full.detach().cpu().numpy().copy()
+        return whole
 
 
 @FRAMEWORKS.register("torch")
@@ -147,6 +168,7 @@ class TorchFramework:
     """PyTorch on a CPU or one GPU per rank."""
 
     environment = "torch"
+    optimisers = ("sgd", "nesterov", "adamw")
 
     def supports(self, cell: Cell) -> str | None:
         """Float32, float64 and float32 with bfloat16 arithmetic, on CPU or CUDA."""

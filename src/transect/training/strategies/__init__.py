@@ -13,6 +13,7 @@ import numpy as np
 from transect.domain.cell import Cell
 from transect.domain.registry import Registry
 from transect.training.frameworks import Trainer
+from transect.training.layout import Layout
 
 __all__ = ["STRATEGIES", "Operation", "Parts", "Place", "Strategy", "refuse_sum"]
 
@@ -64,6 +65,14 @@ class Strategy(Protocol):
         """Return None, or the reason why the cell cannot run."""
         ...
 
+    def layout(self, cell: Cell) -> Layout:
+        """Return how many ranks share the data, and how many a model: all share the data.
+
+        Batches, learning rates, costs and the reference follow it. The loss that a rank gives is
+        that of its replica's share.
+        """
+        return Layout(cell.ranks)
+
     def join(self) -> Place:
         """Meet the other ranks; called once, before the model is built."""
         ...
@@ -96,7 +105,11 @@ class Strategy(Protocol):
         ...
 
     def leave(self) -> None:
-        """Part in order; called once, after the last step."""
+        """Do what a library must do while its peers are there; called once, after a barrier.
+
+        The process ends right after it, without destructors or exit handlers (`departure`): what
+        would only give memory, threads and sockets back is left to the operating system.
+        """
 
     def libraries(self) -> dict[str, str]:
         """Return the versions of what communicates, for provenance."""

@@ -22,11 +22,12 @@ class TorchAdapter(Adapter):
                 "environment where nvcc of torch's CUDA version is found"
             )
         self._hvd, self._trainer = hvd, trainer
-        self._optimiser = trainer.optimiser = hvd.DistributedOptimizer(
+        self._optimiser = hvd.DistributedOptimizer(
             trainer.optimiser,
-            named_parameters=trainer.plain.named_parameters(),
+            named_parameters=trainer.model.named_parameters(),
             op=hvd.Average if operation == "mean" else hvd.Sum,
         )
+        trainer.wrap_optimiser(self._optimiser)
 
     def step(self, x: object, y: object, learning_rate: float) -> Parts:
         """Communication is what `synchronize` waits for after the backward pass."""

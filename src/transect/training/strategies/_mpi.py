@@ -60,6 +60,12 @@ class MpiStrategy(Strategy, ABC):
         """MPI_Barrier."""
         self.comm.Barrier()
 
+    def leave(self) -> None:
+        """MPI_Finalize: mpiexec calls a rank that ends without it an abnormal end."""
+        from mpi4py import MPI
+
+        MPI.Finalize()
+
     def libraries(self) -> dict[str, str]:
         """Return mpi4py and the MPI library it found."""
         import mpi4py

@@ -10,6 +10,7 @@ from typing import Any
 from transect.domain.cell import Cell
 from transect.training.frameworks import Trainer
 from transect.training.strategies import STRATEGIES, Parts, Place, Strategy
+from transect.training.strategies._torch_groups import end_nccl
 
 __all__ = ["DdpGloo", "DdpMpi", "DdpNccl"]
 
@@ -50,7 +51,8 @@ class _Ddp(Strategy):
         from torch.nn.parallel import DistributedDataParallel
 
         owner: Any = trainer
-        owner.module = DistributedDataParallel(owner.plain, broadcast_buffers=False)
+        wrapped = DistributedDataParallel(owner.model, broadcast_buffers=False)
+        owner.wrap(wrapped)
         divisor = dist.get_world_size() if self.operation == "mean" else 1
 
         def timed_reduction(_: object, bucket: Any) -> Any:
@@ -71,7 +73,7 @@ class _Ddp(Strategy):
             "bucket": dist.GradBucket,
             "return": torch.futures.Future[torch.Tensor],
         }
-        owner.module.register_comm_hook(None, timed_reduction)
+        wrapped.register_comm_hook(None, timed_reduction)
 
     def step(self, trainer: Trainer, x: object, y: object, learning_rate: float) -> Parts:
         """Backward and reduction overlap; what is waited for begins with the last bucket."""
@@ -101,10 +103,8 @@ class _Ddp(Strategy):
         dist.barrier()
 
     def leave(self) -> None:
-        """Destroy the process group."""
-        import torch.distributed as dist
-
-        dist.destroy_process_group()
+        """End NCCL's communicators, if any."""
+        end_nccl()
 
     def libraries(self) -> dict[str, str]:
         """Return the back end's name."""

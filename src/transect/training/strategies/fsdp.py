@@ -14,6 +14,7 @@ import numpy as np
 from transect.domain.cell import Cell
 from transect.training.frameworks import Trainer
 from transect.training.strategies import STRATEGIES, Parts, Place, Strategy
+from transect.training.strategies._torch_groups import end_nccl
 
 __all__ = ["Fsdp"]
 
@@ -89,7 +90,7 @@ class Fsdp(Strategy):
         from torch.distributed.fsdp import fully_shard
 
         owner: Any = trainer
-        root = owner.plain
+        root = owner.model
         self._device = owner.device.type
         for tensor in root.state_dict().values():
             dist.broadcast(tensor, 0)
@@ -103,10 +104,7 @@ class Fsdp(Strategy):
         for group in self._groups:
             self._set_up(group)
         # An optimiser holds parameters, and the shards are new ones.
-        owner._parameters = list(root.parameters())
-        old = owner.optimiser
-        owner.optimiser = type(old)(owner._parameters, **old.defaults)
-        owner.weights = lambda: _whole(root)
+        owner.rebind(root.parameters())
 
     def _set_up(self, group: Any) -> None:
         import torch.distributed as dist
@@ -127,8 +125,8 @@ class Fsdp(Strategy):
 
     def step(self, trainer: Trainer, x: object, y: object, learning_rate: float) -> Parts:
         """On a CPU nothing overlaps; on GPUs torch does not tell what was waited for: NaN."""
-        for one in self._timed:
-            one.seconds = 0.0
+        for collective in self._timed:
+            collective.seconds = 0.0
         begin = time.perf_counter()
         loss = trainer.forward_backward(x, y)
         trainer.update(learning_rate)
@@ -136,7 +134,7 @@ class Fsdp(Strategy):
         whole = time.perf_counter() - begin
         if self._device != "cpu":
             return Parts(loss, nan, nan, nan)
-        waited = sum(one.seconds for one in self._timed)
+        waited = sum(collective.seconds for collective in self._timed)
         return Parts(loss, whole - waited, waited, waited)
 
     def predict(self, trainer: Trainer, x: np.ndarray) -> np.ndarray:
@@ -153,10 +151,8 @@ class Fsdp(Strategy):
         dist.barrier()
 
     def leave(self) -> None:
-        """Destroy the process group."""
-        import torch.distributed as dist
-
-        dist.destroy_process_group()
+        """End NCCL's communicators, if any."""
+        end_nccl()
 
     def libraries(self) -> dict[str, str]:
         """Return the back end's name."""
@@ -167,13 +163,3 @@ def _reduce_scatter(output: Any, source: Any, **how: Any) -> Any:
     import torch.distributed as dist
 
     return dist.reduce_scatter_single(output, source, **how)
-
-
-def _whole(module: Any) -> dict[str, np.ndarray]:
-    """Return copies of all weights, put together from all ranks, in the neutral layout."""
-    whole = {}
-    for name, tensor in module.state_dict().items():
-        if not name.endswith("num_batches_tracked"):
-            full = tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
-            whole[name] = full.detach().cpu().numpy().copy()
-    return whole

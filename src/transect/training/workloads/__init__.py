@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from transect.domain.errors import unknown_name
 from transect.domain.registry import Registry
+from transect.training.layered import LayeredModel
 from transect.training.layers import Layer, Shape
+from transect.training.models import Model
+from transect.training.optimisers import OPTIMISERS
 
-__all__ = ["WORKLOADS", "Parameters", "Workload"]
+__all__ = ["WORKLOADS", "Parameters", "Workload", "model_of"]
 
 
 class Parameters(BaseModel):
@@ -23,10 +27,23 @@ class Parameters(BaseModel):
     )
     epochs: int = Field(gt=0)
     learning_rate: float = Field(gt=0)
-    momentum: float = Field(default=0.0, ge=0, lt=1)
-    weight_decay: float = Field(default=0.0, ge=0)
+    optimiser: str = Field(
+        default="sgd",
+        description="a file of `src/transect/training/optimisers`, which says the rule",
+    )
+    momentum: float = Field(default=0.0, ge=0, lt=1, description="of sgd and nesterov")
+    weight_decay: float = Field(
+        default=0.0,
+        ge=0,
+        description="part of the gradient in sgd and nesterov, of the weights in adamw",
+    )
+    beta1: float = Field(default=0.9, ge=0, lt=1, description="of adamw")
+    beta2: float = Field(default=0.999, ge=0, lt=1, description="of adamw")
+    epsilon: float = Field(default=1e-8, gt=0, description="of adamw")
     loss: Literal["mse", "cross-entropy"] = "cross-entropy"
-    quality_target: float = Field(gt=0, le=1, description="test accuracy")
+    quality_target: float = Field(
+        gt=0, le=1, description="of the model's score on the test set, such as its accuracy"
+    )
     warmup_steps: int = Field(
         default=0, ge=0, description="steps in which a scaled learning rate grows to its value"
     )
@@ -39,14 +56,30 @@ class Parameters(BaseModel):
     test_fraction: float = Field(default=0.25, gt=0, lt=1)
     dataset_options: dict[str, Any] = {}
 
+    @field_validator("optimiser")
+    @classmethod
+    def _is_known(cls, name: str) -> str:
+        if name not in OPTIMISERS:
+            raise unknown_name("optimiser", name, OPTIMISERS)
+        return name
+
 
 class Workload(Protocol):
-    """A model on a dataset. `layers` ends in what the loss takes: logits or sigmoid outputs."""
+    """A model on a dataset: `layers` for samples of shape `sample`, or any other `model`.
+
+    Readers ask `model_of`, as a workload gives one or the other.
+    """
 
     dataset: str
     sample: Shape
     layers: tuple[Layer, ...]
     defaults: Parameters
+
+
+def model_of(workload: Workload) -> Model:
+    """Return the workload's `model`, or that of its `layers`."""
+    given: Model | None = getattr(workload, "model", None)
+    return LayeredModel(workload.layers, workload.sample) if given is None else given
 
 
 WORKLOADS: Registry[Workload] = Registry("workload", "transect.training.workloads")

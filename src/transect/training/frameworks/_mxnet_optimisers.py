@@ -1,0 +1,125 @@
+"""The update rules for gluon.Trainer: MXNet's kernels where they compute the rule, else NDArrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from transect.training.workloads import Parameters
+
+__all__ = ["make_optimiser"]
+
+
+def make_optimiser(rule: Parameters, dtype: Any) -> Any:
+    """Return an optimiser for gluon.Trainer whose `change_rate` sets the learning rate.
+
+    Raises KeyError for an unknown rule.
+    """
+    makers = {"sgd": _make_sgd, "nesterov": _make_nesterov, "adamw": _make_adamw}
+    return makers[rule.optimiser](rule, dtype)
+
+
+def _make_sgd(rule: Parameters, dtype: Any) -> Any:
+    import mxnet as mx
+
+    class Sgd(mx.optimizer.SGD):  # type: ignore[misc]
+        """MXNet's own kernels. Their momentum holds learning_rate * v: scaled when that changes."""
+
+        def __init__(self) -> None:
+            super().__init__(
+                momentum=rule.momentum, wd=rule.weight_decay, learning_rate=rule.learning_rate
+            )
+            self.momenta: list[Any] = []
+
+        def create_state(self, index: Any, weight: Any) -> Any:
+            state = super().create_state(index, weight)
+            if state is not None:
+                self.momenta.append(state)
+            return state
+
+        def change_rate(self, rate: float) -> None:
+            if rate != self.lr:
+                for one in self.momenta:
+                    one *= rate / self.lr
+                self.set_learning_rate(rate)
+
+    class ExactSgd(Sgd):
+        """The same rule in NDArray arithmetic: the kernels round rates and factors to float32."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.aggregate_num = 0  # one array in each call
+
+        def update_multi_precision(self, index: int, weight: Any, grad: Any, state: Any) -> None:
+            step = grad + rule.weight_decay * weight
+            if state is not None:
+                state *= rule.momentum
+                state += step
+                step = state
+            weight -= self.lr * step
+
+        def change_rate(self, rate: float) -> None:
+            # v is free of the rate here.
+            self.set_learning_rate(rate)
+
+    return ExactSgd() if dtype == np.float64 else Sgd()
+
+
+def _in_arrays() -> type[Any]:
+    """Return a base for rules in NDArray arithmetic, one array in each call."""
+    import mxnet as mx
+
+    class InArrays(mx.optimizer.Optimizer):  # type: ignore[misc]
+        """MXNet's kernel for Nesterov rounds factors to float32, and AdamW it has in a contrib only."""
+
+        def __init__(self, rule: Parameters) -> None:
+            super().__init__(learning_rate=rule.learning_rate, wd=rule.weight_decay)
+            self.rule = rule
+            self.aggregate_num = 0
+
+        def zeros(self, weight: Any) -> Any:
+            return mx.nd.zeros(weight.shape, weight.context, dtype=weight.dtype)
+
+        def change_rate(self, rate: float) -> None:
+            self.set_learning_rate(rate)
+
+    return InArrays
+
+
+def _make_nesterov(rule: Parameters, dtype: Any) -> Any:
+    class Nesterov(_in_arrays()):  # type: ignore[misc]
+        """v = momentum v + g; w -= lr (g + momentum v)."""
+
+        def create_state(self, index: Any, weight: Any) -> Any:
+            return self.zeros(weight)
+
+        def update(self, index: int, weight: Any, grad: Any, state: Any) -> None:
+            step = grad + rule.weight_decay * weight
+            state *= rule.momentum
+            state += step
+            weight -= self.lr * (step + rule.momentum * state)
+
+    return Nesterov(rule)
+
+
+def _make_adamw(rule: Parameters, dtype: Any) -> Any:
+    class AdamW(_in_arrays()):  # type: ignore[misc]
+        """As in `optimisers/adamw.py`; each array counts its own updates."""
+
+        def create_state(self, index: Any, weight: Any) -> Any:
+            return self.zeros(weight), self.zeros(weight)
+
+        def update(self, index: int, weight: Any, grad: Any, state: Any) -> None:
+            self._update_count(index)
+            step = self._index_update_count[index]
+            first, second = state
+            weight *= 1 - self.lr * rule.weight_decay
+            first *= rule.beta1
+            first += (1 - rule.beta1) * grad
+            second *= rule.beta2
+            second += (1 - rule.beta2) * grad * grad
+            root = (second / (1 - rule.beta2**step)).sqrt() + rule.epsilon
+            weight -= (self.lr / (1 - rule.beta1**step)) * first / root
+
+    return AdamW(rule)

@@ -1,0 +1,100 @@
+"""What a model is to the pipeline, whoever computes it. A list of layers is one (`layered`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol
+
+import numpy as np
+
+from transect.training.layers import Shape, Weight
+
+if TYPE_CHECKING:
+    from transect.training.workloads import Parameters
+
+__all__ = ["Computation", "Model", "ModelCosts"]
+
+Arrays = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModelCosts:
+    """`parameters`: trained numbers. All else is of one sample: operations of a forward pass, numbers
+    that it writes, numbers of its input and of its output.
+    """
+
+    parameters: int
+    forward_flops: int
+    activations: int
+    inputs: int
+    outputs: int
+
+
+class Computation(Protocol):
+    """A model in numpy, bound to arrays of weights and gradients that it reads and writes in place."""
+
+    def loss(self, x: np.ndarray, y: np.ndarray) -> float:
+        """Return the mean loss over the batch; write the gradient of every trained weight."""
+        ...
+
+    def outputs(self, x: np.ndarray) -> np.ndarray:
+        """Return the outputs (n, ...), as in prediction."""
+        ...
+
+
+class Model(Protocol):
+    """Inputs, weights, loss, score, costs, and what the reference's tolerance follows from.
+
+    `sample` is the shape of one input, without the batch's axis. `inputs`: "float" samples are
+    rounded to the cell's precision, "int64" ones (tokens) stay what they are. `score` is the name
+    of a registered metric, a mean over test samples; its direction says which way is better.
+    """
+
+    sample: Shape
+    inputs: Literal["float", "int64"]
+    score: str
+
+    @property
+    def parts_matter(self) -> bool:
+        """Whether the path depends on how ranks cut a batch (batch norm), given the mean gradient."""
+        ...
+
+    def check_data(self, shape: Shape, y: np.ndarray, classes: tuple[str, ...]) -> None:
+        """Raise BadInput when samples of this shape with targets (n, ...) do not fit.
+
+        `classes` are the names of class numbers; empty when targets are something else.
+        """
+        ...
+
+    def weight_shapes(self) -> list[Weight]:
+        """Return all arrays, in the order in which the flat gradient holds the trained ones."""
+        ...
+
+    def initial_weights(self, seed: int) -> Arrays:
+        """Draw float64 arrays for all frameworks."""
+        ...
+
+    def draw(self, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Return a random input of shape `sample` and its target, for twins without data."""
+        ...
+
+    def costs(self) -> ModelCosts:
+        """Count what one sample asks for."""
+        ...
+
+    def longest_sum(self, batch: int) -> int:
+        """Return the number of terms of the longest sum in a forward or backward pass.
+
+        The reference perturbs what is computed with by u sqrt(K), K this number.
+        """
+        ...
+
+    def computation(
+        self, parameters: Parameters, weights: Arrays, gradients: Arrays
+    ) -> Computation:
+        """Bind the model to its arrays, which share a dtype; the reference's is float64."""
+        ...
+
+    def score_sum(self, outputs: np.ndarray, y: np.ndarray) -> float:
+        """Return the sum of the samples' scores."""
+        ...

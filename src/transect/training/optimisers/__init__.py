@@ -1,0 +1,48 @@
+"""Optimisers: how gradients change weights. One file each, which says the rule in numpy.
+
+The rule in float64 is what every framework's own implementation is held to.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from transect.domain.registry import Registry
+
+if TYPE_CHECKING:
+    from transect.training.workloads import Parameters
+
+__all__ = ["OPTIMISERS", "Optimiser", "unsupported_optimiser"]
+
+
+class Optimiser(Protocol):
+    """One update rule, over flat arrays of all trained weights.
+
+    `states`: how many numbers it keeps for each weight from step to step. `operations`: additions,
+    multiplications, divisions and roots per weight and step.
+    """
+
+    states: int
+    operations: int
+
+    def update(
+        self, rule: Parameters, weights: np.ndarray, gradient: np.ndarray,
+        states: list[np.ndarray], learning_rate: float, step: int,
+    ) -> None:  # fmt: skip
+        """Change `weights` and `states` in place; `gradient` may be overwritten.
+
+        All arrays are (n,) of one dtype; states begin as zeros; `step` counts from 1.
+        """
+        ...
+
+
+OPTIMISERS: Registry[Optimiser] = Registry("optimiser", "transect.training.optimisers")
+
+
+def unsupported_optimiser(framework: str, has: tuple[str, ...], optimiser: str) -> str | None:
+    """Return the reason why a framework that `has` some optimisers cannot run this one, or None."""
+    if optimiser in has:
+        return None
+    return f"{framework} cells update by {' or '.join(has)}, not by {optimiser}"

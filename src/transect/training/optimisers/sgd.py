@@ -1,0 +1,39 @@
+"""Stochastic gradient descent with momentum."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from transect.training.optimisers import OPTIMISERS
+
+if TYPE_CHECKING:
+    from transect.training.workloads import Parameters
+
+__all__ = ["Sgd"]
+
+
+@OPTIMISERS.register("sgd")
+class Sgd:
+    """g += weight_decay w; v = momentum v + g; w -= learning_rate v.
+
+    A framework whose v holds learning_rate g must rescale v when the learning rate changes.
+    """
+
+    states = 1
+    operations = 4
+
+    def update(
+        self, rule: Parameters, weights: np.ndarray, gradient: np.ndarray,
+        states: list[np.ndarray], learning_rate: float, step: int,
+    ) -> None:  # fmt: skip
+        """Apply the rule; without momentum the velocity stays zero."""
+        velocity = states[0]
+        if rule.weight_decay:
+            gradient += rule.weight_decay * weights
+        if rule.momentum:
+            velocity *= rule.momentum
+            velocity += gradient
+            gradient = velocity
+        weights -= learning_rate * gradient

@@ -1,0 +1,37 @@
+"""Why a training cell cannot run: what framework, strategy, model, optimiser and data say."""
+
+from __future__ import annotations
+
+from transect.domain.cell import Cell
+from transect.training.datasets import DATASETS
+from transect.training.frameworks import FRAMEWORKS, only_layers
+from transect.training.optimisers import unsupported_optimiser
+from transect.training.strategies import STRATEGIES
+from transect.training.workloads import WORKLOADS, Parameters, model_of
+
+__all__ = ["reason_to_skip"]
+
+
+def reason_to_skip(cell: Cell, parameters: Parameters) -> str | None:
+    """Return the first reason why the training cell cannot run, or None.
+
+    Raises BadInput for a plug-in that is not known.
+    """
+    framework, strategy = FRAMEWORKS.get(cell.framework), STRATEGIES.get(cell.strategy)
+    workload = WORKLOADS.get(str(cell.workload))
+    has = getattr(framework, "optimisers", ("sgd",))
+    reason = (
+        framework.supports(cell)
+        or strategy.supports(cell)
+        or getattr(framework, "builds", only_layers)(model_of(workload))
+        or unsupported_optimiser(cell.framework, has, parameters.optimiser)
+    )
+    if reason is not None:
+        return str(reason)
+    dataset = workload.dataset
+    if cell.input == "files" and not getattr(DATASETS.get(dataset), "files", False):
+        return f"the samples of {dataset} are not files that could be decoded in each step"
+    replicas = strategy.layout(cell).replicas
+    if cell.batch % replicas:
+        return f"a global batch of {cell.batch} cannot be cut in {replicas} equal parts"
+    return None

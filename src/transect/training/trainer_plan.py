@@ -1,0 +1,95 @@
+"""What a trainer in another language is told: one JSON file, see docs/trainer-contract.md."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from transect.domain.cell import Cell
+from transect.domain.files import write_atomic
+from transect.training.layered import LayeredModel
+from transect.training.layers import Layer, Residual
+from transect.training.models import Model
+from transect.training.raw_arrays import describe_npy, describe_npz, write_array
+from transect.training.schedule import learning_rates
+from transect.training.strategies import STRATEGIES
+from transect.training.workloads import WORKLOADS, Parameters, model_of
+
+__all__ = ["PLAN_FORMAT", "RankFiles", "write_trainer_plan"]
+
+PLAN_FORMAT = 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RankFiles:
+    """What a rank is given: the `plan` to read, the folder `out` to write to.
+
+    `programs` is the folder of the programs of the cell's environment, where it has one.
+    """
+
+    plan: Path
+    out: Path
+    programs: Path | None
+
+
+def _layer(layer: Layer) -> dict[str, Any]:
+    if isinstance(layer, Residual):
+        return {
+            "kind": "Residual",
+            "body": [_layer(inner) for inner in layer.body],
+            "shortcut": [_layer(inner) for inner in layer.shortcut],
+        }
+    return {"kind": type(layer).__name__, **asdict(layer)}
+
+
+def _model(model: Model) -> dict[str, Any]:
+    layers = [_layer(layer) for layer in model.layers] if isinstance(model, LayeredModel) else None
+    return {
+        "kind": type(model).__name__, "sample": list(model.sample), "inputs": model.inputs,
+        "score": model.score, "layers": layers,
+    }  # fmt: skip
+
+
+def write_trainer_plan(
+    cell: Cell, parameters: Parameters, data: Path, files: RankFiles
+) -> dict[str, Any]:
+    """Write the plan and return it; it points into the data stage's files and copies nothing.
+
+    Raises ValueError when those cannot be read by other languages.
+    """
+    model = model_of(WORKLOADS.get(str(cell.workload)))
+    layout = STRATEGIES.get(cell.strategy).layout(cell)
+    start = describe_npz(data / f"start-{cell.repeat}.npz")
+    order = start.pop("order")
+    arrays = describe_npz(data / "data.npz")
+    if "x_train" not in arrays:
+        # Images as bytes: a sample is (x / 255 - mean) / deviation, per channel.
+        arrays |= {part: describe_npy(data / f"{part}.npy") for part in ("x_train", "x_test")}
+    epochs, samples = order["shape"]
+    steps_per_epoch = samples // cell.batch
+    steps = epochs * steps_per_epoch
+    rates = learning_rates(parameters, cell.learning_rate_rule, cell.batch, steps)
+    checked = parameters.reference_steps
+    plan = {
+        "format": PLAN_FORMAT,
+        "out": str(files.out),
+        "cell": cell.model_dump(mode="json"),
+        "parameters": parameters.model_dump(mode="json"),
+        "replicas": layout.replicas,
+        "model_parts": layout.model_parts,
+        "steps_per_epoch": steps_per_epoch,
+        "steps": steps,
+        "checked_steps": steps if checked is None else min(checked, steps),
+        "model": _model(model),
+        "weights": [
+            {"name": weight.name, "trained": weight.trained, **start[weight.name]}
+            for weight in model.weight_shapes()
+        ],
+        "order": order,
+        "learning_rates": write_array(files.out / "learning-rates.bin", rates),
+        "data": arrays,
+    }
+    write_atomic(files.plan, json.dumps(plan, indent=1) + "\n")
+    return plan

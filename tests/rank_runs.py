@@ -1,0 +1,105 @@
+"""The stages of one training by hand: data, reference and ranks, each as the pipeline starts it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from checkouts import ROOT
+from transect.launch.launchers.mpiexec import mpiexec_prefix
+
+__all__ = ["Training", "arrays"]
+
+
+def arrays(path: Path) -> dict[str, np.ndarray]:
+    """Return what an npz file holds."""
+    with np.load(path) as file:
+        return {name: file[name] for name in file.files}
+
+
+@dataclass(kw_only=True)
+class Training:
+    """One workload in one folder; `plugins` is the source of a plug-in file, `rule` its parameters."""
+
+    python: str
+    folder: Path
+    workload: str = "iris-mlp-ce"
+    plugins: str = ""
+    rule: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        defaults = {"batch": 10, "epochs": 2, "learning_rate": 0.1, "quality_target": 0.5}
+        self.rule = defaults | {"test_fraction": 0.25, "dataset_options": {}} | self.rule
+        (self.folder / "plugins").mkdir(parents=True)
+        (self.folder / "plugins" / "own.py").write_text(self.plugins)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Variables of a payload."""
+        return os.environ | {
+            "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1",
+            "TRANSECT_PLUGINS": str(self.folder / "plugins"),
+            "TRANSECT_STARTED_AT": str(time.time()),
+        }  # fmt: skip
+
+    def run(self, command: Iterable[object], where: Path) -> subprocess.CompletedProcess[str]:
+        """Run to the end; stdout holds both streams."""
+        return subprocess.run(
+            [str(part) for part in command], env=self.environment, cwd=where, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+
+    def prepare(self, repeats: int = 1) -> dict[str, Any]:
+        """Run the data stage into `data`; return its result."""
+        used = ("batch", "epochs", "test_fraction", "dataset_options")
+        spec = {
+            "workload": self.workload, "seed": 1, "repeats": repeats,
+            "parameters": {name: self.rule[name] for name in used},
+        }  # fmt: skip
+        out = self.folder / "data"
+        out.mkdir(exist_ok=True)
+        (out / "spec.json").write_text(json.dumps(spec))
+        command = (self.python, "-m", "transect.training.prepare", "--spec", out / "spec.json")
+        run = self.run([*command, "--out", out], out)
+        assert run.returncode == 0, run.stdout
+        return dict(json.loads((out / "result.json").read_text()))
+
+    def reference(self, precisions: Iterable[str] = ("fp32",), **axes: Any) -> Path:
+        """Run the reference stage; return its folder, which holds result.json."""
+        cell = {"stage": "reference", "framework": "numpy", "strategy": "single",
+                "precision": "fp64", **axes}  # fmt: skip
+        return self._stage("transect.training.reference", cell, precisions=list(precisions))
+
+    def train(self, ranks: int = 1, expect: int = 0, **axes: Any) -> tuple[Path, str]:
+        """Run the ranks of a cell, by mpiexec where there is more than one; return folder and log."""
+        cell = {"stage": "train", "framework": "numpy", "strategy": "single",
+                "ranks_per_node": ranks, **axes}  # fmt: skip
+        start: list[str] = []
+        if ranks > 1:
+            program = str(Path(self.python).parent / "mpiexec")
+            start = [*mpiexec_prefix(program), "-n", str(ranks), "--map-by", ":OVERSUBSCRIBE"]
+        out = self._stage("transect.training.worker", cell, start, expect)
+        return out, (out / "log").read_text()
+
+    def _stage(
+        self, module: str, axes: dict[str, Any], start: Iterable[str] = (), expect: int = 0,
+        **more: Any,
+    ) -> Path:  # fmt: skip
+        cell = {"workload": self.workload, "batch": self.rule["batch"], **axes}
+        out = self.folder / f"{cell['stage']}-{len(list(self.folder.iterdir()))}"
+        out.mkdir()
+        spec = {"cell": cell, "parameters": self.rule, **more}
+        (out / "spec.json").write_text(json.dumps(spec))
+        command = [*start, self.python, "-m", module, "--spec", out / "spec.json"]
+        run = self.run([*command, "--data", self.folder / "data", "--out", out], out)
+        (out / "log").write_text(run.stdout)
+        assert run.returncode == expect, run.stdout
+        return out

@@ -1,0 +1,70 @@
+"""What planning asks of training: precisions, layouts, models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from transect.domain.errors import BadInput
+from transect.planning.plan import make_plan
+from transect.planning.sources import sources_of
+from transect.planning.stage import STAGES
+from transect.planning.study import find_system
+from transect.stages.reference.plan import reference_of
+from transect.training.layout import Layout
+from transect.training.strategies.mpi_allreduce import MpiAllreduce
+
+GRID = """
+name: small
+plugins: [{plugins}]
+train:
+  repeats: 1
+  grids:
+    - {{workloads: [digits-cnn], frameworks: [torch], strategies: [mpi-allreduce], {rest}}}
+"""
+
+
+def plan(folder: Path, rest: str):
+    (folder / "plugins").mkdir(exist_ok=True)
+    file = folder / "small.yaml"
+    file.write_text(GRID.format(plugins="plugins", rest=rest))
+    return make_plan(file, find_system("laptop"), folder / "results")
+
+
+def test_an_unknown_precision_is_an_error_of_the_study(tmp_path):
+    with pytest.raises(
+        BadInput, match=r"small\.yaml: train\.grids\.0\.precisions: unknown pre.*fp16"
+    ):
+        plan(tmp_path, "precisions: [fp32, fp7]")
+
+
+def test_a_precision_that_a_framework_lacks_is_planned_and_its_reference_knows_it(tmp_path):
+    made = plan(tmp_path, "precisions: [fp32, fp16]")
+    assert len(made.stage("train")) == 2
+    (reference,) = made.stage("reference").values()
+    assert reference.spec["precisions"] == ["fp16", "fp32"]
+
+
+def test_optimisers_are_sources_of_what_runs_them_and_layers_of_what_computes_them(tmp_path):
+    made = plan(tmp_path, "ranks: [1]")
+    chain = "transect/training/frameworks/_numpy_chain.py"
+    for stage, computes in (("train", False), ("reference", True), ("data", False)):
+        (planned,) = made.stage(stage).values()
+        files = set(sources_of(planned.cell, STAGES.get(stage), made.system).files)
+        optimisers = {name for name in files if name.startswith("transect/training/optimisers/")}
+        runs = stage != "data"
+        assert ("transect/training/optimisers/adamw.py" in optimisers) == runs, stage
+        # The cell trains by torch.
+        assert (chain in files) == computes, stage
+
+
+def test_weak_scaling_and_parts_follow_the_replicas(tmp_path, monkeypatch):
+    monkeypatch.setattr(MpiAllreduce, "layout", lambda self, cell: Layout(cell.ranks // 2, 2))
+    reference_of.cache_clear()
+    made = plan(tmp_path, "ranks: [4], scaling: weak, reduce: [sum]")
+    (trained,) = made.stage("train").values()
+    (reference,) = made.stage("reference").values()
+    reference_of.cache_clear()
+    assert trained.cell.batch == reference.cell.batch == 2 * 64
+    assert reference.cell.shards == 2
