@@ -59,6 +59,33 @@ def test_two_mpi_ranks_meet(base_python):
         assert sorted(done.stdout.splitlines()) == lines
 
 
+SPAWN = """
+import os, sys
+from mpi4py import MPI
+parent = MPI.Comm.Get_parent()
+if parent != MPI.COMM_NULL:
+    parent.send(MPI.COMM_WORLD.rank, dest=0)
+    parent.Disconnect()
+else:
+    child = MPI.COMM_SELF.Spawn(sys.executable, args=["-c", os.environ["SPAWN"]], maxprocs=1)
+    print("child", child.recv(source=0), flush=True)
+    child.Disconnect()
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("--no-bind",), ("--no-label",)])
+def test_a_rank_spawns_another(base_python, options):
+    # Open MPI has a slot for each core, and one goes to the child.
+    if (os.cpu_count() or 1) < 2:
+        pytest.skip("mpiexec has one slot here")
+    done = launch(
+        "--framework", "numpy", "--strategy", "mpi", *options, "--env", f"SPAWN={SPAWN}",
+        "--", base_python, "-c", SPAWN,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "child 0" in done.stdout
+
+
 @pytest.mark.parametrize("label", ["--label", "--no-label"])
 @pytest.mark.parametrize(("end", "code"), [("exit 3", 3), ("kill -9 $$", 137)])
 def test_one_rank_ends_all_and_gives_its_code(label, end, code):
