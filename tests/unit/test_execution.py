@@ -14,6 +14,7 @@ from checkouts import ROOT
 from transect.domain.paths import StudyPaths
 from transect.execution.locks import Owner, clear_stale_locks
 from transect.execution.progress import progress_line
+from transect.launch import processes
 from transect.launch.processes import run
 from transect.planning.code_hash import PACKAGE, closure
 
@@ -53,7 +54,8 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_processes_end_as_said_and_leave_none_behind(tmp_path, name):
+def test_processes_end_as_said_and_leave_none_behind(tmp_path, monkeypatch, name):
+    monkeypatch.setattr(processes, "_GRACE_S", 2.0)
     commands, limits, expected = CASES[name]
     mark = f"{tmp_path}-{name}"
     commands = [(argv, {"TRANSECT_TEST": mark}) for argv, _ in commands]
@@ -61,7 +63,7 @@ def test_processes_end_as_said_and_leave_none_behind(tmp_path, name):
         commands,
         log=tmp_path / "log",
         cwd=tmp_path,
-        seconds=limits.get("seconds", 30),
+        seconds=limits.get("seconds", 600),
         memory_bytes=limits.get("memory_bytes"),
     )
     assert (outcome.end, outcome.code) == expected

@@ -16,7 +16,9 @@ __all__ = ["Outcome", "end_all", "run"]
 
 _POLL_S = 0.02
 _MEMORY_POLL_S = 0.2
-_GRACE_S = 5.0
+# Bounds: srun and mpiexec need a second to end their ranks, and more beside busy neighbours.
+_GRACE_S = 30.0
+_KILL_S = 60.0
 
 End = Literal["exited", "signalled", "timeout", "out-of-memory"]
 
@@ -68,7 +70,7 @@ def end_all(roots: list[int], session: str) -> None:
     Those are `roots` with their descendants, and whatever has TRANSECT_PAYLOAD=session in its
     environment.
     """
-    for number, patience in ((signal.SIGTERM, _GRACE_S), (signal.SIGKILL, 10.0)):
+    for number, patience in ((signal.SIGTERM, _GRACE_S), (signal.SIGKILL, _KILL_S)):
         family = _family(roots, session)
         if not family:
             return

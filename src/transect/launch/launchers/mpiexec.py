@@ -28,7 +28,7 @@ def find_mpiexec(folder: Path | None) -> str | None:
 
 @cache
 def _is_open_mpi(program: str) -> bool:
-    text = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=60).stdout
+    text = subprocess.run([program, "--version"], capture_output=True, text=True).stdout
     return "Open MPI" in text or "OpenRTE" in text or "PRRTE" in text
 
 
