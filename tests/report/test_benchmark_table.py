@@ -16,9 +16,9 @@ from transect.analysis.hardware import BenchmarkValue, benchmark_values
 from transect.analysis.roofline import roofline_points
 from transect.domain.cell import Cell
 from transect.domain.record import MetricValue, read_record, write_record
-from transect.execution.stages.ingest import result_of
 from transect.hpc.ingest import ingest
 from transect.report.build import build_report
+from transect.stages.ingest.result import result_of
 
 
 def bude(*runs: tuple[str, float, dict[str, int]]) -> list[BenchmarkValue]:
@@ -125,8 +125,8 @@ def test_what_ran_here_competes_with_logs_of_the_same_benchmark(tmp_path, benchm
     log.parent.mkdir()
     log.write_bytes(STREAM.encode() if benchmark == "stream" else data.read_bytes())
     result = result_of(ingest([log]), must_have=True)
-    here = Cell(stage="bench", benchmark=benchmark)
-    there = Cell(stage="ingest", source=tmp_path.name)
+    here = Cell.of(stage="bench", benchmark=benchmark)
+    there = Cell.of(stage="ingest", source=tmp_path.name)
     records = [make_record(c, result.metrics, details=result.details) for c in (here, there)]
     found = [row for row in best_values(benchmark_values(records)) if row.value is not None]
     groups: dict[tuple[str, ...], set[str]] = {}

@@ -80,7 +80,7 @@ def test_names_are_distinct_and_do_not_depend_on_the_order(parts, random):
     assert log_sources(shuffled) == found
     for name in found:
         # It fits into a folder's name with the rest of an id.
-        assert len(os.fsencode(Cell(stage="ingest", source=name).id)) < 255
+        assert len(os.fsencode(Cell.of(stage="ingest", source=name).id)) < 255
 
 
 @given(PATHS)
