@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from checkouts import ROOT, Checkout
-from clusters import VirtualCluster, eventually
+from clusters import BOUND_S, VirtualCluster, eventually
 
 __all__ = ["PLUGINS", "ClusterCheckout", "ClusterRun"]
 
@@ -42,13 +42,13 @@ class ClusterRun:
         """Return what it has printed until now."""
         return self.log.read_text(errors="replace")
 
-    def ends(self, within_s: float, code: int | None = 0) -> str:
+    def ends(self, code: int | None = 0, bound_s: float = BOUND_S) -> str:
         """Wait for its end; return what it printed. `code` None: any."""
         try:
-            found = self.process.wait(within_s)
+            found = self.process.wait(bound_s)
         except subprocess.TimeoutExpired:
             self.kill()
-            raise AssertionError(f"still running after {within_s} s:\n{self.text()}") from None
+            raise AssertionError(f"still running after {bound_s} s:\n{self.text()}") from None
         assert code is None or found == code, f"exit code {found}:\n{self.text()}"
         return self.text()
 
@@ -60,7 +60,7 @@ class ClusterRun:
         """End it without a word."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGKILL)
-            self.process.wait(10)
+            self.process.wait(BOUND_S)
 
 
 class ClusterCheckout(Checkout):
@@ -116,9 +116,7 @@ class ClusterCheckout(Checkout):
     def _spec(self, study: str, folder: Path) -> Path:
         return self.folder / "results" / study / "specs" / "train" / f"{folder.name}.json"
 
-    def waits(
-        self, study: str, within_s: float, other_than: Path | None = None, since: float = 0
-    ) -> Path:
+    def waits(self, study: str, other_than: Path | None = None, since: float = 0) -> Path:
         """Wait until a cell waits, and return its folder."""
         found: list[Path] = []
 
@@ -127,7 +125,7 @@ class ClusterCheckout(Checkout):
             found[:] = [folder] if folder is not None and folder != other_than else []
             return bool(found)
 
-        eventually(look, within_s=within_s, what=f"a waiting cell of {study}")
+        eventually(look, what=f"a waiting cell of {study}")
         return found[0]
 
     def active_jobs(self) -> list[dict[str, str]]:

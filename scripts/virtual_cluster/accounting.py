@@ -16,7 +16,7 @@ __all__ = ["ACCOUNT", "TEMPLATE", "start"]
 
 ACCOUNT = "transect"
 TEMPLATE = ".database-template"
-TIMEOUT_S = 60
+TIMEOUT_S = 600
 
 
 def start(folder: Folder) -> None:
@@ -38,7 +38,7 @@ def start(folder: Folder) -> None:
 
 
 def _run(*argv: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(argv, env=DAEMON_ENVIRONMENT, capture_output=True, text=True, timeout=20)
+    return subprocess.run(argv, env=DAEMON_ENVIRONMENT, capture_output=True, text=True, timeout=300)
 
 
 def _succeeds(*argv: str) -> bool:

@@ -23,7 +23,7 @@ __all__ = [
     "up", "world_of",
 ]  # fmt: skip
 
-BOOT_TIMEOUT_S = 180
+BOOT_TIMEOUT_S = 1200
 SCRIPT = Path(__file__).parents[1] / "virtual-cluster"
 
 
@@ -71,7 +71,7 @@ def _start(folder: Folder) -> None:
     try:
         wait_until(settled, BOOT_TIMEOUT_S)
     except BaseException:
-        starter.wait(30)  # until then nobody knows which process to end
+        starter.wait(300)  # until then nobody knows which process to end
         raise
     if folder.ready.exists():
         return
@@ -94,7 +94,7 @@ def _end(folder: Folder, *, keep_logs: bool = False) -> bool:
         shutil.rmtree(kept, ignore_errors=True)
         shutil.move(folder.log, kept)
         print(f"its logs are in {kept}", file=sys.stderr)
-    for _ in range(50):  # the kernel may still be busy with what was mounted there
+    for _ in range(600):  # the kernel may still be busy with what was mounted there
         shutil.rmtree(folder.path, ignore_errors=True)
         if not folder.path.exists():
             return there

@@ -21,8 +21,8 @@ __all__ = [
     "start_slurmctld", "start_slurmd", "wait_idle",
 ]  # fmt: skip
 
-IDLE_TIMEOUT_S = 60
-RESTART_TIMEOUT_S = 20
+IDLE_TIMEOUT_S = 600
+RESTART_TIMEOUT_S = 300
 
 
 def daemon(argv: Sequence[str], log: Path, **variables: str) -> None:
@@ -104,7 +104,7 @@ def restart_slurmd(folder: Folder, node: Node) -> None:
 def _slurm(*argv: str) -> subprocess.CompletedProcess[str]:
     try:
         return subprocess.run(
-            argv, env=DAEMON_ENVIRONMENT, capture_output=True, text=True, timeout=20
+            argv, env=DAEMON_ENVIRONMENT, capture_output=True, text=True, timeout=120
         )
     except subprocess.TimeoutExpired:
         return subprocess.CompletedProcess(argv, 124, "", "no answer")

@@ -22,7 +22,7 @@ from .state import Folder
 
 __all__ = ["own_sys", "reap_for_ever", "start"]
 
-START_TIMEOUT_S = 20
+START_TIMEOUT_S = 300
 
 
 def start(folder: Folder, node: Node) -> None:

@@ -87,7 +87,7 @@ class Process:
         """Whether it still runs."""
         return _start_ticks(self.pid, Path("/proc")) == self.start_ticks
 
-    def kill(self, timeout_s: float = 10) -> None:
+    def kill(self, timeout_s: float = 300) -> None:
         """Send SIGKILL if it is still this process, and wait until it is gone."""
         with contextlib.suppress(ProcessLookupError):
             descriptor = os.pidfd_open(self.pid)
@@ -132,7 +132,7 @@ def enter(descriptor: int, folder: str = "/") -> None:
 
 
 def run(
-    init: Process, argv: Sequence[str], timeout_s: float = 30
+    init: Process, argv: Sequence[str], timeout_s: float = 300
 ) -> subprocess.CompletedProcess[str]:
     """Run a program in the namespaces of this init and return its output."""
     with children_inside(init) as descriptor:

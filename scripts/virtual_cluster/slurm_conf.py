@@ -60,8 +60,9 @@ SlurmdLogFile={folder.log}/slurmd-%n.log
 
 AuthType=auth/munge
 CredType=cred/munge
-# A requeued job is held until its old credential expires: 120 s by default.
-AuthInfo=cred_expire=10,socket={folder.munge_socket}
+# A requeued job is held until its old credential expires: 120 s by default. Not much less: a step
+# whose launch takes longer on a busy machine fails.
+AuthInfo=cred_expire=60,socket={folder.munge_socket}
 
 SwitchType=switch/none
 # Programs without MPI must not need a PMI; those with it ask: srun --mpi=pmix.
@@ -82,13 +83,14 @@ JobAcctGatherParams=OverMemoryKill
 
 # A node whose power comes back serves again by itself.
 ReturnToService=2
-# Faults show within seconds, not minutes.
-SlurmctldTimeout=30
-SlurmdTimeout=10
-MessageTimeout=5
-TCPTimeout=2
+# A dead node shows within half a minute. Daemons of a busy machine answer late: what they were
+# asked is not lost for it.
+SlurmctldTimeout=60
+SlurmdTimeout=20
+MessageTimeout=60
+TCPTimeout=10
 KillWait=2
-UnkillableStepTimeout=10
+UnkillableStepTimeout=120
 # squeue and scontrol must know a finished job for longer than a workflow polls.
 MinJobAge=600
 JobRequeue=1

@@ -13,6 +13,7 @@ from .state import Folder
 
 __all__ = ["Status", "status"]
 
+ANSWER_S = 120
 ILL = ("down", "fail", "drain", "unk", "inval", "err")
 
 
@@ -63,10 +64,10 @@ def status(folder: Folder) -> Status:
         return Status(name=name, folder=path, up=False, problems=(f"it does not run{left}",))
     problems: list[str] = []
     try:
-        said = run(world, ["sinfo", "-h", "-N", "-o", "%N %T"], timeout_s=20)
-        queue = run(world, ["squeue", "-h", "-o", "%t"], timeout_s=20)
+        said = run(world, ["sinfo", "-h", "-N", "-o", "%N %T"], timeout_s=ANSWER_S)
+        queue = run(world, ["squeue", "-h", "-o", "%t"], timeout_s=ANSWER_S)
     except subprocess.TimeoutExpired:
-        said = queue = subprocess.CompletedProcess([], 1, "", "no answer within 20 s")
+        said = queue = subprocess.CompletedProcess([], 1, "", f"no answer within {ANSWER_S} s")
     if said.returncode != 0 or queue.returncode != 0:
         problems.append(f"slurmctld does not answer: {(said.stderr or queue.stderr).strip()}")
     states = dict(line.split() for line in said.stdout.splitlines())

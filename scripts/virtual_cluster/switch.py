@@ -84,7 +84,7 @@ def start(folder: Folder, link: Link, namespaces: Sequence[Path]) -> None:
             start_new_session=True,
             preexec_fn=lambda: _record(folder, link),
         )
-    ready = wait_until(lambda: "ready" in log.read_text() or process.poll() is not None, 10)
+    ready = wait_until(lambda: "ready" in log.read_text() or process.poll() is not None, 300)
     if not ready or process.poll() is not None:
         raise ClusterError(
             f"link {link.name}: the software switch failed: {log.read_text().strip()}"
@@ -115,6 +115,6 @@ def stop(folder: Folder, link: Link) -> None:
     """End the switch; its interfaces go with it."""
     pid = _pid_inside(folder, link)
     os.kill(pid, signal.SIGKILL)
-    if not wait_until(lambda: gone(pid), 5):
+    if not wait_until(lambda: gone(pid), 300):
         raise ClusterError(f"link {link.name}: its software switch did not end")
     _process_file(folder, link).unlink()

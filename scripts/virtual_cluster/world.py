@@ -29,7 +29,7 @@ def make(folder: Folder) -> NoReturn:
         _fail(folder, error)
     if child:
         # Whoever waits for this process knows the world after it, and can end it.
-        wait_until(lambda: folder.world_file.exists() or gone(child), 10)
+        wait_until(lambda: folder.world_file.exists() or gone(child), 300)
         os._exit(0)
     try:
         _boot(folder, options)
@@ -55,6 +55,9 @@ def _boot(folder: Folder, options: Options) -> None:
     mount("proc", "/proc", "proc")
     nodes.own_sys(folder)
     socket.sethostname(LOGIN)
+    # Daemons wait for the disk with each job; neighbours that sync files must not make them late.
+    for private in ("state", "spool"):
+        mount("tmpfs", folder.path / private, "tmpfs")
     slurm_conf.write(folder, options)
     # At its standard place, since jobs lose SLURM_CONF: workflow engines unset SLURM_* variables.
     mount(folder.etc, "/etc/slurm", flags=MS_BIND)

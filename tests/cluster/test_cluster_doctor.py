@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from clusters import BOUND_S
+
 pytestmark = [pytest.mark.study, pytest.mark.cluster]
 
 ACCOUNTING = True
@@ -44,7 +46,7 @@ def doctor(checkout, text: str) -> tuple[int, dict[str, tuple[str, str]]]:
         env=checkout.environment() | {"PYTHONPATH": str(checkout.folder / "src")},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=BOUND_S,
         stdin=subprocess.DEVNULL,
     )
     sections = json.loads(done.stdout)
@@ -95,7 +97,7 @@ def test_a_results_folder_of_one_node_is_found_out(checkout, tmp_path):
                "--results", "/dev/shm/results"]  # fmt: skip
     done = subprocess.run(
         checkout.cluster.shell(*command), cwd=checkout.folder, capture_output=True, text=True,
-        env=checkout.environment() | {"PYTHONPATH": str(checkout.folder / "src")}, timeout=120,
+        env=checkout.environment() | {"PYTHONPATH": str(checkout.folder / "src")}, timeout=BOUND_S,
         stdin=subprocess.DEVNULL,
     )  # fmt: skip
     assert done.returncode == 1

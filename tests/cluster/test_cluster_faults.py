@@ -97,14 +97,14 @@ def causes(checkout, name: str) -> dict[str, str]:
 
 
 def nothing_left(checkout) -> None:
-    eventually(lambda: not checkout.leftovers(), within_s=15, what="no payload on any node")
+    eventually(lambda: not checkout.leftovers(), what="no payload on any node")
     assert not checkout.active_jobs()
 
 
 def tells(run: ClusterRun, text: str, times: int = 1) -> None:
     """Wait until a run has printed a text."""
     try:
-        eventually(lambda: run.text().count(text) >= times, within_s=60, what=repr(text))
+        eventually(lambda: run.text().count(text) >= times, what=repr(text))
     except AssertionError as error:
         raise AssertionError(f"{error}\n{run.text()}") from None
 
@@ -124,7 +124,7 @@ def repair(cluster) -> None:
         return set(states.values()) <= {"idle", "mixed"}
 
     try:
-        eventually(usable, within_s=40, what="four nodes that work")
+        eventually(usable, what="four nodes that work")
     except AssertionError:
         raise AssertionError(f"{states}, jobs {cluster.jobs()}") from None
 
@@ -175,10 +175,9 @@ def test_faults_one_after_another_end_each_in_its_own_cause(checkout):
 
     folder = None
     for fault in (kill_rank, restart_slurmd, restart_slurmctld, scancel, time_limit, power_cut):
-        # The bound: Slurm notices a dead node after 20 s, a new job starts within as long.
-        folder = checkout.waits(name, within_s=75, other_than=folder)
+        folder = checkout.waits(name, other_than=folder)
         expected[cell_of(folder)] = fault(folder)
-    text = run.ends(120)
+    text = run.ends()
     found = causes(checkout, name)
     assert {cell: found[cell] for cell in expected} == expected, text
     # Two blocks, and one submission more for each fault that ended a job: no retry inside another
@@ -200,12 +199,12 @@ def test_a_power_cut_in_a_four_node_cell_spares_the_others(checkout):
     """The stock executor then excludes all four nodes, and nothing can be submitted again."""
     name, cluster = "four", checkout.cluster
     run = start(checkout, name, FOUR_NODES)
-    folder = checkout.waits(name, within_s=60)
+    folder = checkout.waits(name)
     cluster.kill_node("n3")
-    eventually(lambda: "down" in cluster.node_state("n3"), within_s=40, what="n3 down")
+    eventually(lambda: "down" in cluster.node_state("n3"), what="n3 down")
     # Somebody repairs it: the other cells of the block need four nodes.
     cluster.start_node("n3")
-    text = run.ends(120)
+    text = run.ends()
     found = causes(checkout, name)
     assert found.pop(cell_of(folder)) == "node-failure", text
     assert set(found.values()) == {"ok"}
@@ -222,7 +221,7 @@ def test_the_failing_study_has_the_causes_that_it_has_on_one_machine(make_checko
     shutil.copytree(PLUGINS / "failing", checkout.folder / "plugins")
     frameworks = "[numpy, test-raises, test-killed, test-sleeps, test-eats-memory, test-wrong, test-needs-module]"  # fmt: skip
     text = (
-        HEAD.replace("seconds: 300", "seconds: 12")
+        HEAD.replace("seconds: 300", "seconds: 30")
         + f"""
 train:
   repeats: 1
@@ -233,7 +232,7 @@ train:
 """
     )
     checkout.study(text.format(name="failing"), "failing.yaml")
-    checkout.start(*config("failing")).ends(150)
+    checkout.start(*config("failing")).ends()
     found = {
         re.sub(r"^iris-mlp-ce\.|\.b16.*", "", cell): cause
         for cell, cause in causes(checkout, "failing").items()
@@ -259,23 +258,23 @@ def test_interrupted_runs_go_on_and_run_nothing_twice(checkout):
     done: dict[str, str] = {}
     waiting, since = None, 0.0
     for number in (signal.SIGINT, signal.SIGKILL, signal.SIGTERM):
-        folder = checkout.waits(name, within_s=60, since=since)
+        folder = checkout.waits(name, since=since)
         # The cell that was interrupted is the one that waits again.
         assert waiting in (None, folder)
         (folder / "release").touch()
-        eventually((folder / "record.json").exists, within_s=20, what="the cell's record")
+        eventually((folder / "record.json").exists, what="the cell's record")
         if number != signal.SIGTERM:
-            waiting = checkout.waits(name, within_s=60, other_than=folder)
+            waiting = checkout.waits(name, other_than=folder)
         done = {c: r["started"] for c, r in checkout.records(name).items()}
         run.signal(number)
-        text = run.ends(60, code=None)
+        text = run.ends(code=None)
         if number == signal.SIGINT:
-            eventually(lambda: not checkout.active_jobs(), within_s=20, what="an empty queue")
+            eventually(lambda: not checkout.active_jobs(), what="an empty queue")
         since = time.time()
         run = checkout.start(*config(name))
         if number == signal.SIGKILL:
             tells(run, "of a run that no longer lives")
-    text = run.ends(120)
+    text = run.ends()
     after = {c: r["started"] for c, r in checkout.records(name).items()}
     assert {c: after[c] for c in done} == done, text
     assert set(causes(checkout, name).values()) == {"ok"}
@@ -284,22 +283,22 @@ def test_interrupted_runs_go_on_and_run_nothing_twice(checkout):
 
 def test_two_runs_in_one_results_folder_are_refused_and_in_two_are_not(checkout, make_checkout):
     run = start(checkout, "first", WAITING, repeats=1)
-    folder = checkout.waits("first", within_s=60)
+    folder = checkout.waits("first")
     checkout.study(WAITING.format(name="second", repeats=1), "second.yaml")
-    refused = checkout.start(*config("second")).ends(30, code=None)
+    refused = checkout.start(*config("second")).ends(code=None)
     assert "is in use by root's run of study 'first' (pid" in refused
     other = make_checkout()
     shutil.copytree(PLUGINS / "cluster", other.folder / "plugins")
     other.study(WAITING.format(name="second", repeats=1), "second.yaml")
     results = checkout.folder / "results"
-    shared = other.start(*config("second", results=str(results))).ends(30, code=None)
+    shared = other.start(*config("second", results=str(results))).ends(code=None)
     assert "is in use by root's run of study 'first' (pid" in shared
     beside = other.start(*config("second"))
-    released = other.waits("second", within_s=60)
+    released = other.waits("second")
     for each in (folder, released):
         (each / "release").touch()
-    run.ends(90)
-    beside.ends(90)
+    run.ends()
+    beside.ends()
     assert set(causes(checkout, "first").values()) == {"ok"}
     assert set(causes(other, "second").values()) == {"ok"}
 
@@ -320,9 +319,9 @@ def test_a_queue_that_is_full_for_a_while_is_waited_for(checkout):
         tells(run, "Slurm refuses prepare_n1 for now", times=2)
         (checkout.folder / "full").unlink()
         cluster.run("scontrol", "update", "partition=cpu", "state=up")
-        folder = checkout.waits("full", within_s=60)
+        folder = checkout.waits("full")
         (folder / "release").touch()
-        text = run.ends(90)
+        text = run.ends()
     finally:
         shim.write_text(kept)
         (checkout.folder / "full").unlink(missing_ok=True)
@@ -339,7 +338,7 @@ def test_a_job_that_is_refused_for_good_ends_in_a_report(checkout):
     mine = checkout.folder / "mine.yaml"
     mine.write_text(system + "account: nobody\n")
     arguments = ("--config", f"study={name}.yaml", "system=mine.yaml")
-    text = checkout.start(*arguments).ends(60, code=1)
+    text = checkout.start(*arguments).ends(code=1)
     records = checkout.records(name)
     assert {r["cause"] for c, r in records.items() if not c.startswith("train")} == {"scheduler"}
     assert {r["cause"] for c, r in records.items() if c.startswith("train")} == {
@@ -353,7 +352,7 @@ def test_a_job_that_is_refused_for_good_ends_in_a_report(checkout):
     mine.write_text(system + "account: transect\n")
     told = checkout.transect("retry", f"results/{name}", "--skipped").stdout
     assert "4 records" in told
-    checkout.start(*arguments).ends(90)
+    checkout.start(*arguments).ends()
     assert set(causes(checkout, name).values()) == {"ok"}
 
 
@@ -369,12 +368,14 @@ def test_states_that_cannot_be_asked_are_asked_again(checkout):
     try:
         run = start(checkout, "unasked", WAITING, repeats=1)
         # Every look at the queue is five attempts.
-        eventually(lambda: calls.exists() and len(calls.read_text().split()) >= 12,
-                   within_s=60, what="sacct to be asked")  # fmt: skip
+        eventually(
+            lambda: calls.exists() and len(calls.read_text().split()) >= 12,
+            what="sacct to be asked",
+        )
     finally:
         shim.unlink()
-    (checkout.waits("unasked", within_s=60) / "release").touch()
-    run.ends(60)
+    (checkout.waits("unasked") / "release").touch()
+    run.ends()
     assert set(causes(checkout, "unasked").values()) == {"ok"}
 
 
@@ -383,12 +384,12 @@ def test_a_drained_node_is_worked_around(checkout):
     cluster.run("scontrol", "update", "node=n1,n2", "state=drain", "reason=test")
     try:
         run = start(checkout, "drained", WAITING, repeats=1)
-        folder = checkout.waits("drained", within_s=60)
+        folder = checkout.waits("drained")
         where = cluster.run("squeue", "-h", "-j", job_of(folder), "-o", "%N").stdout.strip()
         # The node of a running cell is drained too: the cell ends in peace.
         cluster.run("scontrol", "update", f"node={where}", "state=drain", "reason=test")
         (folder / "release").touch()
-        run.ends(90)
+        run.ends()
     finally:
         cluster.run("scontrol", "update", "node=n1,n2,n3,n4", "state=resume", check=False)
     assert where in ("n3", "n4")
@@ -420,21 +421,21 @@ def test_a_full_file_system_loses_nothing(small_results):
     arguments = ("--config", "study=narrow.yaml", "system=one-node.yaml", "results=small/results")
     run = checkout.start(*arguments)
     (checkout.folder / "results").symlink_to(small / "results")
-    folder = checkout.waits("narrow", within_s=60)
+    folder = checkout.waits("narrow")
     ballast = small / "ballast"
     with contextlib.suppress(OSError), ballast.open("wb", buffering=0) as stream:
         while True:
             stream.write(b"x" * 4096)
     (folder / "release").symlink_to("/")  # a link takes no room here
-    eventually(lambda: "Trying to restart job" in run.text(), within_s=60, what="a failed job")
+    eventually(lambda: "Trying to restart job" in run.text(), what="a failed job")
     freed = time.time()
     ballast.unlink()
     # The cell was not to blame: it runs again, and waits again.
     for _ in range(2):
-        waiting = checkout.waits("narrow", within_s=60, since=freed)
+        waiting = checkout.waits("narrow", since=freed)
         (waiting / "release").touch()
-        eventually((waiting / "record.json").exists, within_s=30, what="its record")
-    run.ends(90)
+        eventually((waiting / "record.json").exists, what="its record")
+    run.ends()
     assert set(causes(checkout, "narrow").values()) == {"ok"}
     logs = checkout.folder.glob(".snakemake/slurm_logs/**/*.log")
     assert any("No space left" in log.read_text() or "no room" in log.read_text() for log in logs)

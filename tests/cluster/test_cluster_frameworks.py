@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.study, pytest.mark.cluster, pytest.mark.timeout(3600)]
 
 STUDY = """
 name: nodes
-limits: {{seconds: 120, memory_mb: 3000, repeats_if_disturbed: 0}}
+limits: {{seconds: 900, memory_mb: 3000, repeats_if_disturbed: 0}}
 workloads: {{digits-cnn: {{epochs: 1, reference_steps: 10}}}}
 train:
   repeats: 1
@@ -30,7 +30,7 @@ def records(make_checkout, tmp_path_factory):
         environment_python(name, tmp_path_factory.mktemp("environment"))
     checkout = make_checkout()
     checkout.study(STUDY.format(rows="\n".join(ROW.format(*row) for row in ROWS)))
-    checkout.start("--config", "study=study.yaml", "system=virtual-cluster").ends(900)
+    checkout.start("--config", "study=study.yaml", "system=virtual-cluster").ends(bound_s=3000)
     cells = [one for one in checkout.records("nodes").values() if one["stage"] == "train"]
     return {(one["cell"]["framework"], one["cell"]["strategy"]): one for one in cells}
 

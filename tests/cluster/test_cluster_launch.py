@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import sys
-import time
 
 import pytest
 
@@ -26,7 +25,7 @@ dist.destroy_process_group()
 WAIT = """
 import os, sys, time
 print("waiting", os.getpid(), flush=True)
-time.sleep(300)
+time.sleep(6000)
 """
 
 
@@ -49,10 +48,10 @@ def job(cluster, tmp_path):
     cluster.run("scancel", "--user=root", check=False)
 
 
-def ends(cluster, job: str, within_s: float = 60) -> str:
+def ends(cluster, job: str) -> str:
     """Wait for a job's end; return its state and the exit code of its script."""
     done = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL")
-    eventually(lambda: cluster.job_state(job) in done, within_s=within_s, what=f"job {job} ends")
+    eventually(lambda: cluster.job_state(job) in done, what=f"job {job} ends")
     text = cluster.run("scontrol", "show", "job", job).stdout
     return text[text.index("ExitCode=") :].split()[0].removeprefix("ExitCode=")
 
@@ -72,6 +71,10 @@ def test_ddp_on_two_nodes_finds_its_ranks(cluster, job, torch_python):
     assert len({line.split(" at ")[1] for line in lines}) == 1
 
 
+def no_rank(cluster) -> bool:
+    return not any("train.py" in argv for argv in cluster.processes().values())
+
+
 def waiting(log) -> int:
     return log.read_text().count("waiting") if log.exists() else 0
 
@@ -79,22 +82,18 @@ def waiting(log) -> int:
 def test_a_killed_rank_ends_the_others_and_gives_its_code(cluster, job, base_python):
     options = "--framework numpy --strategy mpi-allreduce --nodes 2 --ranks-per-node 1"
     number, log = job(options, base_python, WAIT)
-    eventually(lambda: waiting(log) == 2, within_s=60, what="two ranks")
+    eventually(lambda: waiting(log) == 2, what="two ranks")
     ranks = [p for p, argv in cluster.processes().items()
              if argv.endswith("train.py") and "launch" not in argv and "rank.py" not in argv]  # fmt: skip
-    begin = time.monotonic()
     cluster.run("kill", "-9", str(ranks[0]))
     assert ends(cluster, number) == "137:0", log.read_text()
-    assert time.monotonic() - begin < 20
-    eventually(lambda: not [a for a in cluster.processes().values() if "train.py" in a],
-               within_s=10, what="no rank left")  # fmt: skip
+    eventually(lambda: no_rank(cluster), what="no rank left")
 
 
 def test_a_cancelled_job_leaves_no_rank(cluster, job, base_python):
     options = "--framework numpy --strategy mpi-allreduce --nodes 2 --ranks-per-node 1"
     number, log = job(options, base_python, WAIT)
-    eventually(lambda: waiting(log) == 2, within_s=60, what="two ranks")
+    eventually(lambda: waiting(log) == 2, what="two ranks")
     cluster.run("scancel", f"--signal={signal.SIGTERM.name}", "--batch", number)
     assert ends(cluster, number) != "0:0"
-    eventually(lambda: not [a for a in cluster.processes().values() if "train.py" in a],
-               within_s=10, what="no rank left")  # fmt: skip
+    eventually(lambda: no_rank(cluster), what="no rank left")

@@ -62,7 +62,7 @@ def ran(make_checkout):
     checkout = make_checkout()
     shutil.copytree(PLUGINS / "cluster", checkout.folder / "plugins")
     checkout.study(STUDY)
-    return checkout, checkout.start(*CONFIG).ends(240)
+    return checkout, checkout.start(*CONFIG).ends()
 
 
 def submissions(checkout) -> dict[str, str]:
@@ -88,7 +88,7 @@ def started(checkout) -> dict[str, str]:
 def again(checkout) -> set[str]:
     """Run the study; return the cells whose record was made again."""
     before = started(checkout)
-    checkout.start(*CONFIG).ends(180)
+    checkout.start(*CONFIG).ends()
     after = started(checkout)
     assert after.keys() == before.keys()
     return {cell for cell in after if after[cell] != before[cell]}
@@ -146,7 +146,7 @@ def test_nothing_is_left(ran):
 def test_nothing_runs_twice(ran):
     checkout, _ = ran
     jobs = len(checkout.cluster.jobs())
-    text = checkout.start(*CONFIG).ends(60)
+    text = checkout.start(*CONFIG).ends()
     assert "Nothing to be done" in text
     assert len(checkout.cluster.jobs()) == jobs
 
@@ -179,7 +179,7 @@ def test_a_deleted_record_is_made_again_alone(ran):
     path.unlink()
     cell = path.parent.name.split("~")[0]
     before = started(checkout) | {f"train/{cell}": ""}
-    checkout.start(*CONFIG).ends(120)
+    checkout.start(*CONFIG).ends()
     after = started(checkout)
     assert {c for c in after if after[c] != before[c]} == {f"train/{cell}"}
 
@@ -198,7 +198,7 @@ def test_an_edited_pin_makes_the_environment_and_all_its_blocks_stale(ran):
     path = checkout.folder / "envs/base/requirements.txt"
     kept = path.read_text()
     path.write_text(kept.replace("numpy==", "# a pin\nnumpy=="))
-    text = checkout.start(*CONFIG, "-n").ends(60)
+    text = checkout.start(*CONFIG, "-n").ends()
     path.write_text(kept)
     wanted = {"make_environment": 1, "prepare": 1, "train": 2, "train_gpu": 1, "bench": 1}
     jobs = {rule: int(count) for rule, count in re.findall(r"^(\w+) +(\d+)$", text, re.M)}

@@ -6,11 +6,20 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
+from math import inf
 from pathlib import Path
 
 import pytest
 
-from clusters import SCRIPT, SYSTEM_PYTHON, VirtualCluster, eventually, virtual_cluster, why_not
+from clusters import (
+    BOUND_S,
+    SCRIPT,
+    SYSTEM_PYTHON,
+    VirtualCluster,
+    eventually,
+    virtual_cluster,
+    why_not,
+)
 
 NO_CLUSTER = why_not()
 needs_cluster = pytest.mark.skipif(bool(NO_CLUSTER), reason=NO_CLUSTER)
@@ -116,11 +125,38 @@ def test_nodes_share_the_file_system_of_the_host(cluster: VirtualCluster, tmp_pa
     assert sorted(path.name for path in tmp_path.iterdir()) == ["n1", "n2"]
 
 
+def reaches(cluster: VirtualCluster, link: str, amount: int, low: float, high: float) -> None:
+    """Check that a link never gives more than `high` bit/s, and that it gives `low`.
+
+    A neighbour's load may slow one measurement down; none may make it too fast.
+    """
+
+    def look() -> bool:
+        rate = probe(cluster, "rate", link, amount)
+        assert rate < high
+        return rate > low
+
+    eventually(look, what=f"{low:g} bit/s over {link}")
+
+
+def answers(
+    cluster: VirtualCluster, link: str, amount: int, low: float, high: float, size: int = 1
+) -> None:
+    """Check that no message comes back before `low` s, and one before `high`."""
+
+    def look() -> bool:
+        took = probe(cluster, "latency", link, amount, size)
+        assert took >= low
+        return took < high
+
+    eventually(look, what=f"a message over {link} within {high:g} s")
+
+
 @needs_cluster
 def test_a_rate_limits_a_link_and_can_be_changed(cluster: VirtualCluster) -> None:
-    assert 50e6 < probe(cluster, "rate", "slow", 5_000_000) < 110e6
+    reaches(cluster, "slow", 5_000_000, 50e6, 110e6)
     cluster.shape("slow", rate="20mbit")
-    assert 10e6 < probe(cluster, "rate", "slow", 2_000_000) < 22e6
+    reaches(cluster, "slow", 2_000_000, 10e6, 22e6)
     cluster.shape("slow", rate="100mbit")
 
 
@@ -128,36 +164,35 @@ def test_a_rate_limits_a_link_and_can_be_changed(cluster: VirtualCluster) -> Non
 @pytest.mark.parametrize("size", [1, 1024, 16_384, 65_536])
 def test_short_messages_see_the_rate_as_long_ones_do(cluster: VirtualCluster, size: int) -> None:
     both_ways = 2 * size * 8 / 100e6
-    took = probe(cluster, "latency", "slow", 20, size)
-    assert both_ways <= took < 1.1 * both_ways + 2e-3
+    answers(cluster, "slow", 20, both_ways, 1.1 * both_ways + 2e-3, size)
 
 
 @needs_cluster
 def test_a_rate_can_be_given_and_taken_away(cluster: VirtualCluster) -> None:
     cluster.shape("free", rate="20mbit")
-    assert 10e6 < probe(cluster, "rate", "free", 2_000_000) < 22e6
+    reaches(cluster, "free", 2_000_000, 10e6, 22e6)
     cluster.shape("free", rate="")
-    assert probe(cluster, "rate", "free", 20_000_000) > 300e6
+    reaches(cluster, "free", 20_000_000, 300e6, inf)
 
 
 @needs_cluster
 def test_the_control_link_can_have_a_rate(cluster: VirtualCluster) -> None:
     cluster.shape("eth0", rate="20mbit")
-    assert 10e6 < probe(cluster, "rate", "eth0", 2_000_000) < 25e6
+    reaches(cluster, "eth0", 2_000_000, 10e6, 25e6)
     cluster.shape("eth0", rate="")
     assert cluster.status()["healthy"]
 
 
 @needs_cluster
 def test_a_delay_holds_in_each_direction_and_the_rate_with_it(cluster: VirtualCluster) -> None:
-    assert 4e-3 <= probe(cluster, "latency", "far", 50) < 8e-3
-    assert 200e6 < probe(cluster, "rate", "far", 20_000_000) < 1.1e9
+    answers(cluster, "far", 50, 4e-3, 8e-3)
+    reaches(cluster, "far", 20_000_000, 200e6, 1.1e9)
 
 
 @needs_cluster
 def test_a_link_without_a_shape_is_not_limited(cluster: VirtualCluster) -> None:
-    assert probe(cluster, "rate", "free", 20_000_000) > 300e6
-    assert probe(cluster, "latency", "free", 50) < 2e-3
+    reaches(cluster, "free", 20_000_000, 300e6, inf)
+    answers(cluster, "free", 50, 0, 2e-3)
 
 
 @needs_cluster
@@ -197,7 +232,11 @@ def test_shell_keeps_folder_environment_input_and_exit_code(
 @needs_cluster
 @pytest.mark.parametrize("how", ["one process", "its group"])
 def test_shell_forwards_a_signal_once(cluster: VirtualCluster, how: str) -> None:
-    count = "n=0; trap 'n=$((n+1))' TERM; echo ready; sleep 2 & wait; wait; echo $n; exit 5"
+    # A second one would come at once; the first may take its time.
+    count = (
+        "n=0; trap 'n=$((n+1))' TERM; echo ready;"
+        " until [ $n -gt 0 ]; do sleep 0.1; done; sleep 1; echo $n; exit 5"
+    )
     running = cluster.popen("sh", "-c", count, start_new_session=True)
     assert running.stdout is not None
     assert running.stdout.readline() == "ready\n"
@@ -205,17 +244,17 @@ def test_shell_forwards_a_signal_once(cluster: VirtualCluster, how: str) -> None
         running.terminate()
     else:
         os.killpg(running.pid, signal.SIGTERM)
-    assert running.communicate(timeout=20)[0] == "1\n"
+    assert running.communicate(timeout=BOUND_S)[0] == "1\n"
     assert running.returncode == 5
 
 
 @needs_cluster
 def test_a_killed_shell_takes_its_command_with_it(cluster: VirtualCluster) -> None:
     running = cluster.popen("sleep", "4711")
-    eventually(lambda: _find(cluster, "sleep 4711") != [], within_s=5, what="sleep runs")
+    eventually(lambda: _find(cluster, "sleep 4711") != [], what="sleep runs")
     running.kill()
     running.communicate()
-    eventually(lambda: _find(cluster, "sleep 4711") == [], within_s=5, what="sleep is gone")
+    eventually(lambda: _find(cluster, "sleep 4711") == [], what="sleep is gone")
 
 
 @needs_cluster
@@ -239,28 +278,28 @@ def test_a_running_job_outlives_restarts_of_the_daemons(
 ) -> None:
     go = tmp_path / "go"
     job = submit(cluster, "-w", "n1", "--wrap", f"until [ -e {go} ]; do sleep 0.1; done")
-    eventually(lambda: cluster.job_state(job) == "RUNNING", within_s=20, what="the job runs")
+    eventually(lambda: cluster.job_state(job) == "RUNNING", what="the job runs")
     cluster.restart("slurmctld")
     cluster.restart("slurmd", "n1")
     assert cluster.job_state(job) == "RUNNING"
     go.touch()
-    eventually(lambda: cluster.job_state(job) == "COMPLETED", within_s=20, what="the job ends")
+    eventually(lambda: cluster.job_state(job) == "COMPLETED", what="the job ends")
     assert [row["restarts"] for row in cluster.jobs() if row["id"] == job] == ["0"]
 
 
 @needs_cluster
 def test_a_killed_rank_ends_its_step(cluster: VirtualCluster) -> None:
     step = cluster.popen("srun", "-K", "-N2", "-w", "n1,n2", "sleep", "4712")
-    eventually(lambda: _find(cluster, "sleep 4712", "n2") != [], within_s=20, what="n2 has a rank")
+    eventually(lambda: _find(cluster, "sleep 4712", "n2") != [], what="n2 has a rank")
     cluster.node_run("n2", "kill", "-9", *_find(cluster, "sleep 4712", "n2"))
-    assert "task 1: Killed" in step.communicate(timeout=30)[1]
+    assert "task 1: Killed" in step.communicate(timeout=BOUND_S)[1]
     assert step.returncode in (137, 143)  # of the killed rank, or of the one ended for it
 
 
 @needs_cluster
 def test_memory_limits_act(cluster: VirtualCluster) -> None:
-    hog = "import time; x = b'x' * 300_000_000; time.sleep(30)"
-    done = cluster.run("srun", "--mem=100", "python3", "-c", hog, check=False, timeout=30)
+    hog = "import time; x = b'x' * 300_000_000; time.sleep(6000)"
+    done = cluster.run("srun", "--mem=100", "python3", "-c", hog, check=False)
     assert done.returncode != 0 and "exceeded" in done.stderr.lower()
 
 
@@ -269,11 +308,9 @@ def test_a_power_cut_shows_and_power_back_serves_again(cluster: VirtualCluster) 
     cluster.kill_node("n2")
     assert cluster.node_run("n2", "true", check=False).returncode == 3
     assert cluster.command("status", check=False).returncode == 3
-    eventually(
-        lambda: cluster.node_state("n2").startswith("down"), within_s=40, what="n2 shows as down"
-    )
+    eventually(lambda: cluster.node_state("n2").startswith("down"), what="n2 shows as down")
     cluster.start_node("n2")
-    eventually(lambda: cluster.node_state("n2") == "idle", within_s=20, what="n2 is idle again")
+    eventually(lambda: cluster.node_state("n2") == "idle", what="n2 is idle again")
     assert cluster.run("srun", "-w", "n2", "hostname").stdout == "n2\n"
     assert cluster.status()["healthy"]
 
@@ -291,7 +328,7 @@ def test_a_second_cluster_with_accounting_stands_beside_the_first(cluster: Virtu
         assert users.stdout.strip() == "transect"
         ask = ("sacct", "-n", "-P", "-X", "-j", job, "-o", "state,account,comment")
         done = "COMPLETED|transect|mine\n"
-        eventually(lambda: other.run(*ask).stdout == done, within_s=20, what="sacct tells the end")
+        eventually(lambda: other.run(*ask).stdout == done, what="sacct tells the end")
         assert cluster.run("sinfo", "-h", "-o", "%D", "-p", "cpu").stdout == "2\n"
         assert other.run("sinfo", "-h", "-o", "%D", "-p", "cpu").stdout == "1\n"
     assert cluster.status()["healthy"]

@@ -16,7 +16,9 @@ from transect.analysis.hardware import BenchmarkValue, benchmark_values
 from transect.analysis.roofline import roofline_points
 from transect.domain.cell import Cell
 from transect.domain.record import MetricValue, read_record, write_record
+from transect.hpc.ingest import ingest
 from transect.report.build import build_report
+from transect.stages.ingest.result import result_of
 
 
 def bude(*runs: tuple[str, float, dict[str, int]]) -> list[BenchmarkValue]:
@@ -89,6 +91,52 @@ def test_a_bench_record_shows_the_digits_parameters_and_warnings_of_its_log() ->
     assert (value.printed, value.size, value.series) == ("1.50e+10 B/s", 512, "copy_best")
     assert value.parameters == {"array_bytes": 4096} and value.warnings == ("in cache",)
     assert value.system == "synthetic-node-1"
+
+
+STREAM = """\
+-------------------------------------------------------------
+STREAM version $Revision: 5.10 $
+-------------------------------------------------------------
+This system uses 8 bytes per array element.
+-------------------------------------------------------------
+Array size = 80000000 (elements), Offset = 0 (elements)
+Number of Threads requested = 2
+Number of Threads counted = 2
+-------------------------------------------------------------
+Function    Best Rate MB/s  Avg time     Min time     Max time
+Copy:           17066.7     0.076000     0.075000     0.077000
+Scale:          17066.7     0.076000     0.075000     0.077000
+Add:            19200.0     0.101000     0.100000     0.102000
+Triad:          19200.0     0.101000     0.100000     0.102000
+-------------------------------------------------------------
+Solution Validates: avg error less than 1.000000e-13 on all three arrays
+-------------------------------------------------------------
+"""
+LOGS = {
+    "stream": "stream", "hpl": "hpl-2.0-netlib.txt", "hpcc": "hpcc-1.5.0-two-ranks.txt",
+    "memory-bandwidth-probe": "memory-bandwidth-probe.txt",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("benchmark", LOGS)
+def test_what_ran_here_competes_with_logs_of_the_same_benchmark(tmp_path, benchmark) -> None:
+    data = Path(__file__).parents[1] / "data" / "hpc" / LOGS[benchmark]
+    log = tmp_path / "aster" / "out.log"
+    log.parent.mkdir()
+    log.write_bytes(STREAM.encode() if benchmark == "stream" else data.read_bytes())
+    result = result_of(ingest([log]), must_have=True)
+    here = Cell.of(stage="bench", benchmark=benchmark)
+    there = Cell.of(stage="ingest", source=tmp_path.name)
+    records = [make_record(c, result.metrics, details=result.details) for c in (here, there)]
+    found = [row for row in best_values(benchmark_values(records)) if row.value is not None]
+    groups: dict[tuple[str, ...], set[str]] = {}
+    for row in found:
+        key = (row.benchmark, row.variant, row.name, row.series, *row.barrier)
+        groups.setdefault(key, set()).add(row.system)
+    assert groups and set(map(frozenset, groups.values())) == {
+        frozenset({"aster", "synthetic-node-1"})
+    }
+    assert {row.rivals for row in found} == {2}
 
 
 def test_ranks_of_a_node_share_its_roof() -> None:

@@ -116,6 +116,7 @@ def test_hpcg_reports_are_found_before_its_residuals(tmp_path: Path) -> None:
     assert found.name.startswith("HPCG-Benchmark_3.1")
 
 
+PLACE = f"{os.uname().nodename}-{os.getpid()}"
 COMMANDS = [
     (cell("stream", threads=4), ["P"]),
     (cell("osu", {"test": "osu_bw", "max_bytes": 65536, "iterations": 50}, nodes=2),
@@ -127,13 +128,13 @@ COMMANDS = [
      ["P", "-i", "4", "-n", "1024", "-p", "2", "--deck", "/d"]),
     (cell("ior", {"folder": "/lustre/me", "api": "MPIIO", "block": "1g", "files": "shared"}, nodes=2),
      ["P", "-a", "MPIIO", "-w", "-r", "-e", "-C", "-b", "1g", "-t", "1m", "-o",
-      f"/lustre/me/transect-ior-{os.getpid()}"]),
+      f"/lustre/me/transect-ior-{PLACE}"]),
     (cell("mdtest", {"items": 30, "depth": 2, "branch": 3, "folder": "/f"}),
      ["P", "-n", "30", "-i", "3", "-z", "2", "-b", "3", "-d",
-      f"/f/transect-mdtest-{os.getpid()}"]),
+      f"/f/transect-mdtest-{PLACE}"]),
     (cell("mdtest", {"folder": "/f"}, nodes=2),
      ["P", "-n", "1000", "-i", "3", "-z", "0", "-b", "1", "-N", "1", "-d",
-      f"/f/transect-mdtest-{os.getpid()}"]),
+      f"/f/transect-mdtest-{PLACE}"]),
 ]  # fmt: skip
 
 
@@ -153,7 +154,7 @@ def test_files_go_to_the_payloads_own_scratch(name: str, tmp_path: Path) -> None
         done = subprocess.run(argv, env=variables, capture_output=True, text=True, check=True)
         return done.stdout.splitlines()[-1]
 
-    own = f"transect-{name}-{os.getpid()}"
+    own = f"transect-{name}-{PLACE}"
     assert last(TMPDIR="/scratch/of a job") == f"/scratch/of a job/{own}"
     assert last() == f"./{own}"
     # Folders of one node do not reach another.

@@ -6,6 +6,7 @@ import json
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from transect.domain.cell import Cell
@@ -16,6 +17,7 @@ from transect.execution.job import Job, Result
 from transect.execution.run_cell import _measure
 from transect.launch import Request
 from transect.launch.processes import Outcome
+from transect.measure import guard
 from transect.measure.guard import Guard, snapshot
 
 
@@ -93,3 +95,43 @@ def test_a_computation_or_a_failure_is_not_repeated(tmp_path):
         result, _, _ = _measure(made, stage, Attempt(made.folder), "f", Noisy(9))
         assert stage.runs() == 1
         assert result.details["disturbed"] is True
+
+
+class Calm(Guard):
+    """Counts its looks; a stranger is there in those that `noisy` names."""
+
+    def __init__(self, *noisy: int) -> None:
+        self.looks, self.noisy = 0, noisy
+
+    def look(self):
+        self.looks += 1
+        stranger = [{"pid": 1, "name": "backup", "cores": 1.0}] if self.looks in self.noisy else []
+        return [snapshot(0) | {"foreign": stranger, "unseen_cores": 0.0}]
+
+
+def test_what_was_seen_after_a_payload_serves_the_next_one_that_follows_at_once(monkeypatch):
+    clock = [100.0]
+    monkeypatch.setattr(guard.time, "monotonic", lambda: clock[0])
+    watch = Calm()
+    first = watch.before()
+    seen = watch.after()
+    assert watch.before() is seen is not first and watch.looks == 2
+    # Something lay between the two payloads.
+    clock[0] += 1
+    assert watch.before() is not seen and watch.looks == 3
+
+
+def test_a_stranger_who_was_seen_is_looked_for_again(monkeypatch):
+    monkeypatch.setattr(guard.time, "monotonic", lambda: 100.0)
+    watch = Calm(1)
+    watch.after()
+    assert watch.before()[0]["foreign"] == [] and watch.looks == 2
+
+
+def test_the_kernels_processes_are_those_that_psutil_knows():
+    mine = psutil.Process()
+    seen = guard._processes()[mine.pid]
+    assert (seen.name, seen.parent) == (mine.name(), mine.ppid())
+    assert guard._family(guard._processes()) == {mine.pid, *(one.pid for one in mine.parents())}
+    used = mine.cpu_times()
+    assert 0 <= used.user + used.system - seen.cpu_s < 60

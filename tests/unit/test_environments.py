@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from checkouts import ROOT
+from transect.domain.errors import BadInput
 from transect.domain.files import digest
 from transect.execution import build_environment
 from transect.planning import environments
@@ -73,6 +74,105 @@ def test_shared_files_count_where_the_script_uses_them(lock_hash, tmp_path):
         assert lock_hash("one") != one
         assert lock_hash("two") == two
         one = lock_hash("one")
+
+
+def test_every_file_of_an_environment_counts_and_what_it_lists(lock_hash, tmp_path):
+    write(
+        tmp_path,
+        {
+            "envs/one/requirements.txt": "",
+            "envs/one/patches/a.patch": "1",
+            "envs/one/sources.txt": "# what is compiled\nsrc/runner  # all of it\nsrc/common.h\n",
+            "src/runner/deep/main.c": "1",
+            "src/common.h": "1",
+            "src/other.c": "1",
+        },
+    )
+    (tmp_path / "src" / "runner" / "loop").symlink_to("..")
+    (tmp_path / "src" / "runner" / "nowhere").symlink_to("gone")
+    one = lock_hash("one")
+    write(tmp_path, {"src/other.c": "2", "src/runner/__pycache__/x.pyc": "made by a reader"})
+    assert lock_hash("one") == one
+    for name in ("envs/one/patches/a.patch", "src/runner/deep/main.c", "src/common.h"):
+        write(tmp_path, {name: "2"})
+        assert lock_hash("one") != one, name
+        one = lock_hash("one")
+    (tmp_path / "src/runner/deep/main.c").rename(tmp_path / "src/runner/deep/other.c")
+    assert lock_hash("one") != one
+
+
+@pytest.mark.parametrize("line", ["src/gone.c", "../outside", "/etc/hostname"])
+def test_a_listed_source_that_is_not_there_is_named(lock_hash, tmp_path, line):
+    write(tmp_path, {"envs/one/requirements.txt": "", "envs/one/sources.txt": f"{line}\n"})
+    (tmp_path.parent / "outside").touch()
+    with pytest.raises(BadInput, match=rf"one/sources.txt: '{line}': expected a file or folder"):
+        lock_hash("one")
+
+
+def test_a_compiler_counts_where_it_is_called(lock_hash, tmp_path, monkeypatch):
+    tools = tmp_path / "tools"
+    build = 'mpicc -o "$1/bin/x" x.c'
+    write(
+        tmp_path / "envs",
+        {
+            "c/requirements.txt": "", "c/build.sh": build, "d/requirements.txt": "",
+            "d/build.sh": "true  # go over there",
+        },
+    )  # fmt: skip
+
+    def compiler(version: str) -> None:
+        write(tools, {"cc": f"#!/bin/sh\necho cc {version}\necho more\n"})
+        (tools / "cc").chmod(0o755)
+        environments._version.cache_clear()
+
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    monkeypatch.delenv("CC", raising=False)
+    compiler("12.2.0")
+    c, d = lock_hash("c"), lock_hash("d")
+    compiler("13.1.0")
+    assert lock_hash("c") != c and lock_hash("d") == d
+    environments._version.cache_clear()
+    monkeypatch.setenv("CC", str(tmp_path / "absent"))
+    assert lock_hash("c") not in (c, d)
+    environments._version.cache_clear()
+
+
+PROGRAM = """
+#include <stdio.h>
+#include "answer.h"
+int main(void) { return printf("%d\\n", ANSWER) < 0; }
+"""
+
+
+def test_an_edited_source_of_a_plug_in_is_compiled_anew(lock_hash, tmp_path, monkeypatch):
+    plugins = tmp_path / "plugins"
+    build = 'here=$(cd "$(dirname "$0")/../.." && pwd)\ncc -o "$1/bin/answer" "$here/src/main.c"\n'
+    write(
+        plugins,
+        {
+            "envs/answer/requirements.txt": "", "envs/answer/build.sh": build,
+            "envs/answer/sources.txt": "src\n", "src/main.c": PROGRAM,
+            "src/answer.h": "#define ANSWER 41\n",
+        },
+    )  # fmt: skip
+    monkeypatch.setattr("transect.domain.registry.plugin_folders", lambda: [plugins])
+
+    def answer() -> tuple[str, str]:
+        environments._lock_of_files.cache_clear()
+        facts = build_environment.build("answer", tmp_path / "log")
+        assert facts["status"] == "ok", facts["message"]
+        program = Path(facts["python"]).with_name("answer")
+        return facts["lock_hash"], subprocess.check_output([program], text=True)
+
+    first = answer()
+    assert first[1] == "41\n" and answer() == first
+    write(plugins, {"src/answer.h": "#define ANSWER 42\n"})
+    second = answer()
+    assert second[1] == "42\n" and second[0] != first[0]
+    # Back again: what was compiled before is still there.
+    write(plugins, {"src/answer.h": "#define ANSWER 41\n"})
+    (tmp_path / "log").unlink()
+    assert answer() == first and not (tmp_path / "log").exists()
 
 
 def test_the_scripts_here_use_files_that_are_there():

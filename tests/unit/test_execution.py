@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import psutil
 import pytest
@@ -14,6 +15,7 @@ from checkouts import ROOT
 from transect.domain.paths import StudyPaths
 from transect.execution.locks import Owner, clear_stale_locks
 from transect.execution.progress import progress_line
+from transect.launch import processes
 from transect.launch.processes import run
 from transect.planning.code_hash import PACKAGE, closure
 
@@ -53,7 +55,8 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_processes_end_as_said_and_leave_none_behind(tmp_path, name):
+def test_processes_end_as_said_and_leave_none_behind(tmp_path, monkeypatch, name):
+    monkeypatch.setattr(processes, "_GRACE_S", 2.0)
     commands, limits, expected = CASES[name]
     mark = f"{tmp_path}-{name}"
     commands = [(argv, {"TRANSECT_TEST": mark}) for argv, _ in commands]
@@ -61,7 +64,7 @@ def test_processes_end_as_said_and_leave_none_behind(tmp_path, name):
         commands,
         log=tmp_path / "log",
         cwd=tmp_path,
-        seconds=limits.get("seconds", 30),
+        seconds=limits.get("seconds", 600),
         memory_bytes=limits.get("memory_bytes"),
     )
     assert (outcome.end, outcome.code) == expected
@@ -73,6 +76,40 @@ def test_processes_end_as_said_and_leave_none_behind(tmp_path, name):
         except (psutil.Error, OSError):
             continue
     assert left == []
+
+
+TREE = "import subprocess, sys; x = bytearray(60 * 2**20); "
+TREE += "sys.argv[1] == '0' or subprocess.run([sys.executable, *sys.orig_argv[1:-1], "
+TREE += "str(int(sys.argv[1]) - 1)]); open(f'there-{sys.argv[1]}', 'w'); "
+TREE += "import time; time.sleep(6000 if sys.argv[1] == '0' else 0)"
+
+
+@pytest.mark.parametrize("kernel", [True, False])
+def test_memory_of_all_that_a_payload_started_counts(tmp_path, monkeypatch, kernel):
+    monkeypatch.setattr(processes, "_KERNEL_LISTS_CHILDREN", kernel)
+    root = subprocess.Popen([sys.executable, "-c", TREE, "2"], cwd=tmp_path)
+    try:
+        while not (tmp_path / "there-0").exists():
+            assert root.poll() is None
+        assert 3 * 60 * 2**20 < processes._resident([root.pid]) < 3 * 100 * 2**20
+    finally:
+        monkeypatch.setattr(processes, "_GRACE_S", 2.0)
+        processes.end_all([root.pid], "none")
+        root.wait()
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_the_end_of_each_rank_is_noticed(tmp_path, monkeypatch, told):
+    if not told:
+        # As before Linux 5.3.
+        monkeypatch.delattr(os, "pidfd_open", raising=False)
+    opened = len(list(Path("/proc/self/fd").iterdir()))
+    # One ends after the other: neither is waited for until the next look at memory.
+    monkeypatch.setattr(processes, "_FIRST_POLL_S", 6000.0)
+    commands = [python("pass"), python("import time; time.sleep(0.3)")]
+    outcome = run(commands, log=tmp_path / "log", cwd=tmp_path, seconds=6000)
+    assert (outcome.end, outcome.code) == ("exited", 0)
+    assert len(list(Path("/proc/self/fd").iterdir())) == opened
 
 
 def locked(folder):

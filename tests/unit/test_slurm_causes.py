@@ -16,8 +16,8 @@ from transect.domain.errors import BadInput
 from transect.domain.record import Cause
 from transect.execution.claim import Claim
 from transect.execution.locks import process_start, still_lives
-from transect.execution.payload import step_cause
 from transect.execution.scheduler import fate
+from transect.execution.steps import step_cause
 from transect.measure.guard import Guard, disturbances, snapshot
 
 STEPS = {
@@ -119,7 +119,7 @@ def test_a_claim_names_its_holder_and_outlives_no_process(tmp_path):
         other.kill()
         # Not waited for yet: a zombie holds nothing.
         claim = Claim(tmp_path, "ours")
-        for _ in range(50):
+        for _ in range(3000):
             try:
                 claim.take()
                 break

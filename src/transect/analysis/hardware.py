@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict, deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -87,14 +88,19 @@ def _from_metrics(record: Record) -> list[BenchmarkValue]:
     printed = _printed(record)
     rows = []
     for one in record.metrics:
-        run, log = printed.get((one.name, one.value), ({}, {}))
+        same = printed.get((one.name, one.value))
+        run, log = same.popleft() if same else ({}, {})
         told = run.get("parameters")
         parameters = dict(record.cell.options) | (told if isinstance(told, dict) else {})
         rows.append(
             BenchmarkValue(
                 stage=record.stage, cell_id=record.cell_id,
-                benchmark=record.cell.benchmark or record.cell.source or "",
-                variant="", version="", where="", valid=status == "ok", status=status,
+                # As its log calls it: so do logs of others, beside which it stands.
+                benchmark=str(
+                    run.get("benchmark") or record.cell.benchmark or record.cell.source or ""
+                ),
+                variant=str(run.get("variant") or ""), version=str(run.get("version") or ""),
+                where=_where(run), valid=status == "ok", status=status,
                 reason=record.message, name=one.name, label=one.label or "", value=one.value,
                 unit=one.unit, threads=record.cell.threads, parameters=parameters,
                 warnings=_warnings(run),
@@ -105,14 +111,22 @@ def _from_metrics(record: Record) -> list[BenchmarkValue]:
     return rows
 
 
+def _where(run: dict[str, Any]) -> str:
+    line, file = run.get("line"), str(run.get("file") or "")
+    return f"{file}:{line}" if file and line is not None else file
+
+
 def _warnings(run: dict[str, Any]) -> tuple[str, ...]:
     given = run.get("warnings")
     return tuple(str(one) for one in given) if isinstance(given, list) else ()
 
 
-def _printed(record: Record) -> dict[tuple[str, float | None], tuple[dict[str, Any], Any]]:
-    """Find the run and the log's own number behind each metric of a bench record."""
-    found: dict[tuple[str, float | None], tuple[dict[str, Any], Any]] = {}
+def _printed(record: Record) -> dict[tuple[str, float | None], deque[tuple[dict[str, Any], Any]]]:
+    """Find the run and the log's own number behind each metric of a bench record.
+
+    Numbers that are equal stand in their order, which is that of the record's metrics.
+    """
+    found: dict[tuple[str, float | None], deque[tuple[dict[str, Any], Any]]] = defaultdict(deque)
     runs = record.details.get("runs")
     for run in runs if isinstance(runs, list) else []:
         if not isinstance(run, dict) or not _is_valid(run):
@@ -120,7 +134,7 @@ def _printed(record: Record) -> dict[tuple[str, float | None], tuple[dict[str, A
         given = run.get("metrics")
         for one in given if isinstance(given, list) else []:
             if isinstance(one, dict):
-                found.setdefault(_normalised(one)[:2], (run, one))
+                found[_normalised(one)[:2]].append((run, one))
     return found
 
 
@@ -173,9 +187,7 @@ def _letters(name: str) -> str:
 
 
 def _from_run(record: Record, run: dict[str, Any], number: int) -> list[BenchmarkValue]:
-    line = run.get("line")
     file = str(run.get("file") or "")
-    where = f"{file}:{line}" if file and line is not None else file
     given = run.get("metrics")
     metrics = [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
     parameters = run.get("parameters")
@@ -196,7 +208,7 @@ def _from_run(record: Record, run: dict[str, Any], number: int) -> list[Benchmar
                 benchmark=benchmark,
                 variant=str(run.get("variant") or ""),
                 version=str(run.get("version") or ""),
-                where=where,
+                where=_where(run),
                 valid=_is_valid(run),
                 status=str(run.get("status") or "unknown"),
                 reason=str(run.get("reason") or ""),

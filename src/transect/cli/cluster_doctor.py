@@ -10,7 +10,6 @@ import secrets
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,12 +18,15 @@ from transect.domain.paths import ROOT
 from transect.domain.system import System
 from transect.execution.scheduler import accounting, ask
 from transect.launch import LAUNCHERS
+from transect.measure.node_probe import sees
 from transect.planning.environments import environment_folder, environment_names
 
 __all__ = ["examine_system"]
 
 Row = dict[str, str]
 
+# The time limit of a job here.
+_RUN_S = 180
 _PROGRAMS = ("sbatch", "srun", "squeue", "scancel", "scontrol", "sinfo")
 
 
@@ -147,14 +149,14 @@ def _mpi(system: System) -> list[Row]:
         return [
             _row("mpi_launcher", "note", f"{system.mpi_launcher}: starts ranks on one node only")
         ]
-    done = subprocess.run(["srun", "--mpi=list"], capture_output=True, text=True, timeout=30)
+    done = subprocess.run(["srun", "--mpi=list"], capture_output=True, text=True)
     known = re.findall(r"^\s*(?:srun: )?\s*([a-z][\w-]*)$", done.stdout + done.stderr, re.MULTILINE)
     state = "ok" if system.mpi_type in known else "wrong"
     return [_row(f"mpi_type {system.mpi_type}", state, f"srun offers: {', '.join(known)}")]
 
 
 def _srun(system: System, nodes: int, *, gpus: bool = False) -> list[str]:
-    command = ["srun", "--quiet", f"--nodes={nodes}", f"--ntasks={nodes}", "--time=3"]
+    command = ["srun", "--quiet", f"--nodes={nodes}", f"--ntasks={nodes}", f"--time={_RUN_S // 60}"]
     command += ["--ntasks-per-node=1", "--kill-on-bad-exit=1", "--input=none"]
     partition = (gpus and system.gpu_partition) or system.partition
     for flag, value in (
@@ -190,7 +192,12 @@ def _facts(system: System, results: Path, wait_s: float) -> tuple[list[dict[str,
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=wait_s, env=environment, cwd="/"
+            command,
+            capture_output=True,
+            text=True,
+            timeout=wait_s + _RUN_S,
+            env=environment,
+            cwd="/",
         )
     except subprocess.TimeoutExpired:
         return [], f"a job of {nodes} nodes did not end within {wait_s:g} s: is the queue full?"
@@ -199,10 +206,10 @@ def _facts(system: System, results: Path, wait_s: float) -> tuple[list[dict[str,
     found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     if len(found) < nodes:
         return found, (done.stderr.strip() or f"srun ended with {done.returncode}")[:500]
-    time.sleep(0.2)
     for one in found:
         answer = Path(one["answer"])
-        one["answer_seen"] = answer.exists()
+        # Where a node does not see what is here, waiting for what it wrote is in vain.
+        one["answer_seen"] = sees(answer, 10 if one["token_seen"] else 0)
         answer.unlink(missing_ok=True)
     return found, ""
 
@@ -226,7 +233,9 @@ def _on_nodes(system: System, results: Path, wait_s: float) -> list[Row]:
         check(f"network {name}", lambda one, n=name: one["interfaces"][n],  # type: ignore[misc]
               f"no interface '{network.interface}' there: see `ip -brief link` on a node")  # fmt: skip
     if system.scratch:
-        check("scratch", lambda one: one["scratch"], f"{system.scratch} cannot be written")
+        reasons = {one["scratch"] for one in found if one["scratch"]}
+        text = f"{system.scratch} cannot be written: {'; '.join(sorted(reasons))}"
+        check("scratch", lambda one: not one["scratch"], text)
     for name in found[0]["pythons"]:
         if not (environment_folder(name) / "transect-complete.json").is_file():
             rows.append(_row(f"environment {name}", "note", "not built yet: the first run does"))
@@ -249,7 +258,7 @@ def _mpi_on_nodes(system: System, wait_s: float) -> list[Row]:
     command = [*_srun(system, nodes), f"--mpi={system.mpi_type}", str(folder / "bin" / "python")]
     try:
         done = subprocess.run(
-            [*command, "-c", code], capture_output=True, text=True, timeout=wait_s, cwd="/"
+            [*command, "-c", code], capture_output=True, text=True, timeout=wait_s + _RUN_S, cwd="/"
         )
     except subprocess.TimeoutExpired:
         return [_row("MPI between nodes", "wrong", f"no answer within {wait_s:g} s")]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 import sys
 
 from transect.domain.cell import Cell
+from transect.execution.scheduler import ask
 from transect.hpc.benchmarks.base import BENCHMARKS
 from transect.launch.launchers.mpiexec import find_mpiexec
 from transect.measure.provenance import available_cores, collect, gpus
@@ -52,13 +52,19 @@ def _programs() -> list[Row]:
     for name in _TOOLCHAINS:
         path = shutil.which(name)
         rows.append(_row(name, "found" if path else "missing", path or ""))
+    return [*rows, _slurm()]
+
+
+def _slurm() -> Row:
+    """Tell a cluster that answers from commands that were only installed."""
     sbatch = shutil.which("sbatch")
-    text = "no Slurm here: use profiles/local"
-    if sbatch:
-        told = subprocess.run([sbatch, "--version"], capture_output=True, text=True, timeout=30)
-        text = told.stdout.strip() or told.stderr.strip()
-    rows.append(_row("slurm", "found" if sbatch else "missing", text))
-    return rows
+    if sbatch is None:
+        return _row("slurm", "missing", "no Slurm here: use profiles/local")
+    version = ask("sbatch", "--version")
+    if version is None or ask("scontrol", "ping") is None:
+        text = f"its commands are there ({sbatch}), no cluster answers: use profiles/local"
+        return _row("slurm", "no cluster", text)
+    return _row("slurm", "found", version.strip())
 
 
 def _environments() -> list[Row]:

@@ -101,6 +101,8 @@ def make_request(
         variables={
             "PYTHONUNBUFFERED": "1",
             "TRANSECT_STRATEGY": choice.strategy,
+            # Open MPI binds by itself unless it is told not to.
+            **({} if bind else {"TRANSECT_BIND": "none"}),
             **loaded,
             **_variables(env),
         },

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
@@ -19,16 +20,20 @@ from transect.measure.guard import Guard
 
 __all__ = ["open_guard", "prepare_allocation"]
 
-# How long a node may take to join, and to answer.
-_JOIN_S = 20.0
-_ANSWER_S = 5.0
+# Bounds for a node to join and to answer: both take a second, and more beside busy neighbours. A
+# node that is gone ends the job before that.
+_JOIN_S = 300.0
+_ANSWER_S = 120.0
+_POLL_S = 1.0
+_END_S = 60.0
+_PATIENCE_S = 300
 
 
 def prepare_allocation() -> None:
     """Put back what Snakemake's job step strips and provenance wants: the node list."""
     job = os.environ.get("SLURM_JOB_ID")
     if job and "SLURM_JOB_NODELIST" not in os.environ:
-        text = ask("squeue", "--noheader", "--jobs", job, "--format=%N")
+        text = ask("squeue", "--noheader", "--jobs", job, "--format=%N", patience_s=_PATIENCE_S)
         if text and text.strip():
             os.environ["SLURM_JOB_NODELIST"] = text.strip()
 
@@ -82,40 +87,72 @@ class AllocationGuard(Guard):
         return [found.get(host, {"host": host, "missing": True}) for host in self._hosts]
 
 
-def _join(server: socket.socket, token: str, hosts: list[str]) -> dict[str, socket.socket]:
-    """Accept one watcher from each host, each proving that it is ours."""
-    found: dict[str, socket.socket] = {}
-    end = time.monotonic() + _JOIN_S
-    while len(found) < len(hosts) and (left := end - time.monotonic()) > 0:
-        server.settimeout(left)
-        try:
-            connection, _ = server.accept()
-        except TimeoutError:
-            break
-        connection.settimeout(left)
-        try:
-            given, _, host = connection.makefile().readline(512).strip().partition(" ")
-        except OSError:
-            given, host = "", ""
-        if secrets.compare_digest(given, token) and host in hosts:
+class _Watchers:
+    """The job step with one watcher on each node; begun again while Slurm refuses it."""
+
+    def __init__(self, hosts: list[str], server: socket.socket) -> None:
+        self._hosts, self._server = hosts, server
+        self._token = secrets.token_hex(16)
+        self._step: subprocess.Popen[str] | None = None
+        self.connections: dict[str, socket.socket] = {}
+
+    def _start(self) -> subprocess.Popen[str]:
+        count = len(self._hosts)
+        here = f"{socket.gethostname()}:{self._server.getsockname()[1]}"
+        command = [
+            "srun", f"--nodes={count}", f"--ntasks={count}", "--ntasks-per-node=1",
+            "--cpus-per-task=1", "--overlap", "--mem=0", "--mpi=none", "--quiet",
+            sys.executable, "-m", "transect.measure.watcher", "--connect", here,
+        ]  # fmt: skip
+        # The token goes by standard input: an argument would be there for all to read.
+        step = subprocess.Popen(command, stdin=subprocess.PIPE, text=True)
+        assert step.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # it has ended already
+            step.stdin.write(self._token + "\n")
+            step.stdin.flush()
+        return step
+
+    def join(self) -> None:
+        """Accept one watcher from each host, each proving that it is ours."""
+        end = time.monotonic() + _JOIN_S
+        self._server.settimeout(_POLL_S)
+        while len(self.connections) < len(self._hosts) and time.monotonic() < end:
+            if self._step is None or self._step.poll() is not None:
+                self._close()
+                self._step = self._start()
+            try:
+                connection, _ = self._server.accept()
+            except TimeoutError:
+                continue
             connection.settimeout(_ANSWER_S)
-            found[host] = connection
-        else:
-            connection.close()
-    return found
+            try:
+                given, _, host = connection.makefile().readline(512).strip().partition(" ")
+            except OSError:
+                given, host = "", ""
+            if secrets.compare_digest(given, self._token) and host in self._hosts:
+                self.connections[host] = connection
+            else:
+                connection.close()
 
+    def _close(self) -> None:
+        while self.connections:
+            self.connections.popitem()[1].close()
 
-def _end(step: subprocess.Popen[str]) -> None:
-    """Let a step end by itself, then make it."""
-    assert step.stdin is not None
-    step.stdin.close()
-    for ask_to_end in (lambda: None, step.terminate, step.kill):
-        ask_to_end()
-        try:
-            step.wait(timeout=5)
+    def end(self) -> None:
+        """Let the step end by itself, then make it."""
+        self._close()
+        step = self._step
+        if step is None or step.stdin is None:
             return
-        except subprocess.TimeoutExpired:
-            continue
+        with contextlib.suppress(BrokenPipeError):
+            step.stdin.close()
+        for ask_to_end in (lambda: None, step.terminate, step.kill):
+            ask_to_end()
+            try:
+                step.wait(timeout=_END_S)
+                return
+            except subprocess.TimeoutExpired:
+                continue
 
 
 @contextmanager
@@ -129,24 +166,10 @@ def open_guard() -> Iterator[Guard]:
     if len(hosts) < 2:
         yield Guard()
         return
-    token = secrets.token_hex(16)
     with socket.create_server(("", 0)) as server:
-        here = f"{socket.gethostname()}:{server.getsockname()[1]}"
-        command = [
-            "srun", f"--nodes={len(hosts)}", f"--ntasks={len(hosts)}", "--ntasks-per-node=1",
-            "--cpus-per-task=1", "--overlap", "--mem=0", "--mpi=none", "--quiet",
-            sys.executable, "-m", "transect.measure.watcher", "--connect", here,
-        ]  # fmt: skip
-        # The token goes by standard input: an argument would be there for all to read.
-        watchers = subprocess.Popen(command, stdin=subprocess.PIPE, text=True)
-        connections: dict[str, socket.socket] = {}
+        watchers = _Watchers(hosts, server)
         try:
-            assert watchers.stdin is not None
-            watchers.stdin.write(token + "\n")
-            watchers.stdin.flush()
-            connections = _join(server, token, hosts)
-            yield AllocationGuard(hosts, connections)
+            watchers.join()
+            yield AllocationGuard(hosts, watchers.connections)
         finally:
-            for connection in connections.values():
-                connection.close()
-            _end(watchers)
+            watchers.end()

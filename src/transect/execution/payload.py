@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
-import re
+import shutil
 import signal
+import sys
 import time
 import traceback
 from pathlib import Path
@@ -15,27 +16,18 @@ from transect.domain.errors import BadInput, MissingDependency, TransectError, U
 from transect.domain.files import free_bytes
 from transect.domain.record import Cause, Status
 from transect.execution.job import Job, Result, check_environment
+from transect.execution.scheduler import known
 from transect.execution.stage import StageRunner
+from transect.execution.steps import Refusal, refusal, step_cause, wait_for_end
 from transect.launch import LAUNCHERS
 from transect.launch.processes import Outcome, run
 from transect.measure.provenance import speed_variables
 from transect.planning.expand import reason_to_skip
 
-__all__ = ["FULL", "DiskFull", "execute", "refuse", "step_cause"]
+__all__ = ["FULL", "DiskFull", "execute", "refuse"]
 
-# What srun and its daemons say, first come first: later lines tell of ranks that srun ended.
-_STEP_SIGNS = (
-    (Cause.OUT_OF_MEMORY, r"exceeded (?:job |step )?memory limit|oom[-_ ]kill|Out Of Memory"),
-    (Cause.NODE_FAILURE, r"DUE TO NODE FAILURE|Node failure on"),
-    (Cause.TIMEOUT, r"DUE TO TIME LIMIT"),
-    (Cause.KILLED, r"tasks? [\d,-]+: (?:Killed|Terminated)\b|STEP \S+ (?:ON \S+ )?CANCELLED AT"),
-    (None, r"tasks? [\d,-]+: (?:Exited with exit code|Segmentation|Aborted|Bus error|Floating)"),
-)
-# A controller that was restarted, or nodes that still clean up, take no step for a while.
-_REFUSED = re.compile(r"^srun: error: Unable to create step for job", re.MULTILINE)
-_STEP_WAIT_S = 180
-# Daemons may sign with their node: `slurmstepd-n1: `.
-_STEP_LINE = re.compile(r"^(?:srun|slurmstepd|slurmd)(?:-[\w.-]+)?: ")
+# How long a step may be refused for reasons that pass. The job's own limit usually ends it first.
+_STEP_WAIT_S = 1800
 # No space, over quota.
 FULL = (errno.ENOSPC, errno.EDQUOT)
 # Less than this is a full file system: a record does not fit.
@@ -67,21 +59,6 @@ def refuse(job: Job) -> Result | None:
     return None
 
 
-def step_cause(log: str) -> tuple[Cause | None, str] | None:
-    """Return the cause that the first telling line of srun names, with that line.
-
-    The cause is None when a rank ended by itself first: its own files say more. None when no
-    line tells.
-    """
-    for line in log.splitlines():
-        if not _STEP_LINE.match(line):
-            continue
-        for cause, pattern in _STEP_SIGNS:
-            if re.search(pattern, line):
-                return cause, line.strip()
-    return None
-
-
 def _judge(job: Job, stage: StageRunner, outcome: Outcome) -> Result:
     """Turn how the processes ended into a result."""
     limits: dict[str, Any] = job.spec["cell_limits"]
@@ -107,6 +84,25 @@ def _judge(job: Job, stage: StageRunner, outcome: Outcome) -> Result:
     return stage.collect(job, outcome)
 
 
+def _begins_anew(job: Job, refused: Refusal, prepared: set[Path]) -> bool:
+    """Tell whether srun may be asked again; remove what a step left that began on some nodes.
+
+    No payload runs twice: its ranks have ended, and were never all there.
+    """
+    number = os.environ.get("SLURM_JOB_ID", "")
+    if not refused.passes or not known(number):
+        return False
+    if refused.step and not wait_for_end(number, refused.step, _STEP_WAIT_S):
+        return False
+    print(f"[transect] asking again: {refused.line}", file=sys.stderr)
+    for path in set(job.folder.iterdir()) - prepared:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+    return True
+
+
 def _run(job: Job, stage: StageRunner) -> tuple[Result, Outcome | None, dict[str, str]]:
     try:
         name, request = stage.prepare(job)
@@ -124,6 +120,7 @@ def _run(job: Job, stage: StageRunner) -> tuple[Result, Outcome | None, dict[str
     limits: dict[str, Any] = job.spec["cell_limits"]
     memory = limits["memory_mb"]
     begin = time.monotonic()
+    prepared = set(job.folder.iterdir())
     while True:
         os.environ["TRANSECT_STARTED_AT"] = repr(time.time())
         outcome = run(
@@ -133,13 +130,12 @@ def _run(job: Job, stage: StageRunner) -> tuple[Result, Outcome | None, dict[str
             seconds=limits["seconds"],
             memory_bytes=memory * 2**20 if memory else None,
         )
-        if not (outcome.code and _REFUSED.search(_text(job.log))):
+        refused = refusal(_text(job.log)) if outcome.code else None
+        if refused is None:
             break
-        if time.monotonic() - begin > _STEP_WAIT_S:
-            text = f"srun could not begin a step within {_STEP_WAIT_S} s"
-            return Result.failed(Cause.SCHEDULER, text), outcome, {}
-        # The step never began: nothing runs twice.
-        job.log.unlink()
+        late = time.monotonic() - begin > _STEP_WAIT_S
+        if late or not _begins_anew(job, refused, prepared):
+            return Result.failed(Cause.SCHEDULER, refused.line), outcome, {}
         time.sleep(1)
     variables = speed_variables({**os.environ, **commands[0][1]})
     return _judge(job, stage, outcome), outcome, variables

@@ -85,10 +85,10 @@ def _measure(
     for repeats in range(again + 1):
         if repeats:
             _fresh(job)
-        before = guard.look()
+        before = guard.before()
         side.begin(fingerprint)
         result, outcome, variables = execute(job, stage)
-        after = guard.look()
+        after = guard.after()
         reasons = disturbances(before, after)
         if outcome is None:
             break

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from transect.domain.errors import MissingDependency
 from transect.domain.record import Cause
+from transect.launch import slurm
 
-__all__ = ["LOGS", "Fate", "accounting", "ask", "fate"]
+__all__ = ["LOGS", "Fate", "accounting", "ask", "fate", "known"]
 
 # Where the executor keeps the output of jobs, in the folder that Snakemake runs in.
 LOGS = Path(".snakemake") / "slurm_logs"
-_TIMEOUT_S = 30
+# What is asked once and believed is asked again while nobody answers.
+_PATIENCE_S = 300
 
 _CAUSES = {
     "TIMEOUT": Cause.TIMEOUT,
@@ -48,25 +50,32 @@ class Fate:
     message: str
 
 
-def ask(*command: str) -> str | None:
-    """Return what a Slurm command prints; None when it fails, hangs or is not there."""
+def ask(*command: str, patience_s: float = 0) -> str | None:
+    """Return what a Slurm command prints; None when it fails, hangs or is not there.
+
+    For `patience_s` it is asked again when the controller only cannot answer now.
+    """
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S)
-    except (OSError, subprocess.TimeoutExpired):
+        return slurm.ask(*command, patience_s=patience_s)
+    except MissingDependency:
         return None
-    return done.stdout if done.returncode == 0 else None
+
+
+def known(job: str) -> bool:
+    """Tell whether Slurm knows a job; True also when it cannot be asked now."""
+    return ask("scontrol", "show", "job", job) is not None or ask("scontrol", "ping") is None
 
 
 @cache
 def accounting() -> bool:
     """Tell whether this Slurm has a database that `sacct` can ask."""
-    text = ask("scontrol", "show", "config") or ""
+    text = ask("scontrol", "show", "config", patience_s=_PATIENCE_S) or ""
     found = re.search(r"^AccountingStorageType\s*=\s*(\S+)", text, re.MULTILINE)
     return bool(found) and "none" not in found[1]
 
 
 def _from_controller(job: str) -> tuple[str, str, str] | None:
-    text = ask("scontrol", "--oneliner", "show", "job", job)
+    text = ask("scontrol", "--oneliner", "show", "job", job, patience_s=_PATIENCE_S)
     state = re.search(r"\bJobState=(\S+)", text or "")
     if not text or not state:
         return None
@@ -76,7 +85,9 @@ def _from_controller(job: str) -> tuple[str, str, str] | None:
 
 
 def _from_accounting(job: str) -> tuple[str, str, str] | None:
-    text = ask("sacct", "-j", job, "-X", "-n", "-P", "-o", "State,NodeList,Reason")
+    text = ask(
+        "sacct", "-j", job, "-X", "-n", "-P", "-o", "State,NodeList,Reason", patience_s=_PATIENCE_S
+    )
     if not text or not text.strip():
         return None
     state, nodes, reason = [*text.splitlines()[0].split("|"), "", ""][:3]

@@ -9,24 +9,19 @@ import time
 from pathlib import Path
 
 from transect.execution.locks import process_start, still_lives
-from transect.execution.scheduler import accounting, ask
+from transect.execution.scheduler import accounting, ask, known
 
 __all__ = ["accounting", "begin", "cancel_orphans", "end", "jobs_of_run", "known"]
 
 # Beside Snakemake's own state: one file for each run that has jobs.
 _RUNS = Path(".snakemake") / "runs"
-_ENDING_S = 60
+_ENDING_S = 600
 
 
 def jobs_of_run(name: str) -> list[str] | None:
     """Return the ids of the jobs of a run that are queued or running; None: Slurm did not say."""
     text = ask("squeue", "--noheader", "--format=%A", "--name", name)
     return None if text is None else sorted(set(text.split()))
-
-
-def known(job: str) -> bool:
-    """Tell whether Slurm knows a job; True also when it cannot be asked now."""
-    return ask("scontrol", "show", "job", job) is not None or ask("scontrol", "ping") is None
 
 
 def begin(name: str) -> None:
@@ -52,7 +47,7 @@ def _lives(path: Path) -> bool:
 def cancel_orphans() -> None:
     """Cancel the jobs of runs that no longer live: their cells would run twice.
 
-    Waits until they have left the queue, at most a minute; what is not known to have left is
+    Waits until they have left the queue, at most ten minutes; what is not known to have left is
     looked at again by the next run. Records that they wrote are kept.
     """
     for path in sorted(_RUNS.glob("*.json")):

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from transect.domain.errors import BadInput
 from transect.hpc.base import PARSERS, Run
 from transect.hpc.scan import Scanner, no_result
+from transect.hpc.sources import find_files
 
-__all__ = ["find_files", "ingest", "iter_runs"]
+__all__ = ["ingest", "iter_runs"]
 
 
 def ingest(paths: Sequence[Path], benchmark: str | None = None) -> list[Run]:
@@ -44,39 +44,3 @@ def iter_runs(paths: Sequence[Path], benchmark: str | None = None) -> Iterator[R
 def _scanner(benchmark: str | None, _: tuple[str, ...]) -> Scanner:
     """Keep what takes a third of a second to compile; other parsers make another scanner."""
     return Scanner(benchmark)
-
-
-def find_files(paths: Sequence[Path]) -> list[Path]:
-    """List the files under `paths`, folders recursively and sorted, each file once.
-
-    Symbolic links are followed; a folder that was seen before is not entered again. Raises
-    BadInput naming a path that does not exist.
-    """
-    found: dict[str, Path] = {}
-    folders: set[tuple[int, int]] = set()
-    for path in paths:
-        if not path.exists() and not path.is_symlink():
-            raise BadInput(
-                f"{path}: no such file or folder; expected a benchmark log or a folder of them"
-            )
-        for one in _walk(path, folders):
-            found.setdefault(os.path.realpath(one), one)
-    return list(found.values())
-
-
-def _walk(path: Path, folders: set[tuple[int, int]]) -> Iterator[Path]:
-    if not path.is_dir():
-        yield path
-        return
-    try:
-        facts = path.stat()
-        key = (facts.st_dev, facts.st_ino)
-        if key in folders:
-            return
-        folders.add(key)
-        inside = sorted(path.iterdir())
-    except OSError:
-        yield path  # reading it fails again, and that is reported
-        return
-    for one in inside:
-        yield from _walk(one, folders)

@@ -23,8 +23,10 @@ _ENDING = ("SIGINT", "SIGTERM", "SIGHUP")
 # Writes of this many bytes to a pipe are not mixed with those of other ranks.
 _WHOLE = 4096
 _LONGEST = 65536
-_SERVICES_END_S = 30.0
-_SERVICE_STARTS_S = 60.0
+# Bounds, not waits: what they are for takes a second, and minutes beside busy neighbours.
+_SERVICES_END_S = 300.0
+_SERVICE_STARTS_S = 600.0
+_KILL_S = 30.0
 
 
 # Loaded here: between fork and exec nothing should take a lock.
@@ -41,8 +43,8 @@ def _write(target: int, data: bytes) -> None:
         data = data[os.write(target, data) :]
 
 
-def copy_lines(source: int, target: int, prefix: bytes) -> None:
-    """Copy `source` to `target`, each line after `prefix`, until its end.
+def copy_lines(source: int, target: int, prefix: bytes, end: bytes = b"") -> None:
+    """Copy `source` to `target`, each line after `prefix`, until its end or the bytes `end`.
 
     Bytes stay as they are. A last line without an end gets one, and so does one of 64 KiB.
     """
@@ -52,6 +54,8 @@ def copy_lines(source: int, target: int, prefix: bytes) -> None:
             piece = os.read(source, _LONGEST)
         except OSError:
             piece = b""
+        if end and end in rest + piece:
+            rest, piece = (rest + piece).partition(end)[0], b""
         lines = (rest + piece).split(b"\n")
         rest = lines.pop()
         if rest and (not piece or len(rest) >= _LONGEST):
@@ -91,7 +95,9 @@ class Child:
         self.command, self.environ = list(command), dict(environ)
         self.rank, self.label, self.forwards = rank, label, forwards
         self.ended_from_outside = False
-        self.copiers: list[threading.Thread] = []
+        self.copiers: list[tuple[threading.Thread, int]] = []
+        # Ends a rank's output where processes that it left behind hold the pipe open.
+        self.end = os.urandom(16)
         self.pids: dict[int, str] = {}
         self.pending: list[int] = []
         self.main = 0
@@ -109,24 +115,21 @@ class Child:
                 os.setpgid(0, 0)
             die_with_parent()
 
-        pipe = subprocess.PIPE if self.label else None
+        pipes = [os.pipe(), os.pipe()] if self.label else []
         process = subprocess.Popen(
             list(command),
             env=dict(environ),
-            stdout=pipe,
-            stderr=pipe,
+            stdout=pipes[0][1] if pipes else None,
+            stderr=pipes[1][1] if pipes else None,
             preexec_fn=prepare,
             # MPICH's ranks speak with mpiexec through an open descriptor.
             close_fds=False,
         )
-        for stream, target in ((process.stdout, 1), (process.stderr, 2)):
-            if stream is not None:
-                # detach: the descriptor stays open when Popen is collected.
-                args = (os.dup(stream.fileno()), target, f"[{label}] ".encode())
-                stream.close()
-                copier = threading.Thread(target=copy_lines, args=args, daemon=True)
-                copier.start()
-                self.copiers.append(copier)
+        for target, (source, sink) in enumerate(pipes, start=1):
+            args = (source, target, f"[{label}] ".encode(), self.end)
+            copier = threading.Thread(target=copy_lines, args=args, daemon=True)
+            copier.start()
+            self.copiers.append((copier, sink))
         # Popen must not wait for it too.
         process.returncode = 0
         return process.pid
@@ -162,22 +165,32 @@ class Child:
             _signal(self.main, number)
         code = self.wait()
         self.end_services(0 if code else _SERVICES_END_S)
-        for copier in self.copiers:
-            copier.join(2.0)
+        for copier, sink in self.copiers:
+            # In the pipe it comes after all that the ended processes wrote.
+            _write(sink, self.end)
+            copier.join()
         return code
 
     def wait_for(self, place: str) -> None:
-        """Wait until host:port answers. Raises ConnectionError after a minute."""
+        """Wait until host:port answers. Raises ConnectionError after ten minutes."""
         host, _, port = place.rpartition(":")
         end = time.monotonic() + _SERVICE_STARTS_S
         while True:
             try:
-                socket.create_connection((host, int(port)), timeout=5).close()
+                socket.create_connection((host, int(port)), timeout=60).close()
                 return
             except OSError as error:
-                if time.monotonic() > end or self.ended_from_outside:
+                late = time.monotonic() > end
+                if late or self.ended_from_outside or self.service_ended():
                     raise ConnectionError(f"no service answers at {place}: {error}") from None
                 time.sleep(0.05)
+
+    def service_ended(self) -> bool:
+        """Tell whether a service of this rank has ended before the command began."""
+        ended = [pid for pid in self.pids if os.waitpid(pid, os.WNOHANG)[0]]
+        for pid in ended:
+            del self.pids[pid]
+        return bool(ended)
 
     def wait(self) -> int:
         """Wait for the command; end it when a service that it needs fails."""
@@ -206,7 +219,11 @@ class Child:
         for pid, name in self.pids.items():
             if not name or not patience_s:
                 _signal(pid, signal.SIGTERM)
-        for limit, number in ((patience_s, signal.SIGTERM), (5.0, signal.SIGKILL), (5.0, 0)):
+        for limit, number in (
+            (patience_s, signal.SIGTERM),
+            (_KILL_S, signal.SIGKILL),
+            (_KILL_S, 0),
+        ):
             end = time.monotonic() + limit
             while self.pids and time.monotonic() < end:
                 try:

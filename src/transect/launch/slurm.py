@@ -7,6 +7,7 @@ import re
 import signal
 import socket
 import subprocess
+import time
 from collections.abc import Mapping
 
 from transect.domain.errors import BadInput, MissingDependency
@@ -53,16 +54,38 @@ def expand_hosts(text: str) -> list[str]:
         raise BadInput(f"{text!r} is no list of nodes, expected such as n[1-4,7]") from None
 
 
-def ask(*argv: str) -> str:
-    """Return what a Slurm program prints. Raises MissingDependency when it fails."""
-    try:
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise MissingDependency(f"{argv[0]}: {error}") from None
-    if done.returncode:
-        said = (done.stderr or done.stdout).strip().splitlines() or ["nothing"]
-        raise MissingDependency(f"{' '.join(argv)}: exit code {done.returncode}: {said[-1]}")
-    return done.stdout.strip()
+# What Slurm's programs say when the controller is restarted, or too busy to answer in time.
+_PASSING = re.compile(
+    r"timed out|Unable to contact|Connection refused|connection failure|Zero Bytes"
+    r"|Transport endpoint|temporarily|backup controller|Unexpected message",
+    re.IGNORECASE,
+)
+_ANSWER_S = 120
+
+
+def ask(*argv: str, patience_s: float = 300) -> str:
+    """Return what a Slurm program prints; ask again while the controller cannot answer now.
+
+    Raises MissingDependency when it fails for another reason, or goes on to after `patience_s`.
+    """
+    begin = time.monotonic()
+    while True:
+        try:
+            done = subprocess.run(argv, capture_output=True, text=True, timeout=_ANSWER_S)
+        except OSError as error:
+            raise MissingDependency(f"{argv[0]}: {error}") from None
+        except subprocess.TimeoutExpired as error:
+            problem, passes = f"{argv[0]}: {error}", True
+        else:
+            if not done.returncode:
+                return done.stdout.strip()
+            said = done.stderr or done.stdout
+            last = (said.strip().splitlines() or ["nothing"])[-1]
+            problem = f"{' '.join(argv)}: exit code {done.returncode}: {last}"
+            passes = _PASSING.search(said) is not None
+        if not passes or time.monotonic() - begin >= patience_s:
+            raise MissingDependency(problem)
+        time.sleep(1)
 
 
 def job_id(environ: Mapping[str, str] = os.environ) -> str:
@@ -121,7 +144,7 @@ def signal_step(name: str, number: int) -> bool:
         # Its exit code says nothing: Slurm 22.05 delivers the signal and reports an invalid job id.
         argv = ["scancel", f"--signal={signal.Signals(number).name[3:]}", step]
         try:
-            subprocess.run(argv, capture_output=True, timeout=60)
+            subprocess.run(argv, capture_output=True, timeout=_ANSWER_S)
         except (OSError, subprocess.TimeoutExpired):
             return False
     return bool(found)

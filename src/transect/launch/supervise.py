@@ -41,22 +41,33 @@ def _reported(line: str) -> int:
 
 
 class _Listener(threading.Thread):
-    """Passes stderr on and notes the code of the first rank that failed."""
+    """Passes stderr on and notes the code of the first rank that failed.
 
-    def __init__(self, source: int) -> None:
+    `sink` is where the launcher writes.
+    """
+
+    def __init__(self) -> None:
         super().__init__(daemon=True)
-        self.source = source
+        self.source, self.sink = os.pipe()
+        self.end = os.urandom(16).hex().encode()
         self.code = 0
 
     def run(self) -> None:
         with os.fdopen(self.source, "rb") as stream:
             for line in stream:
-                self.code = self.code or _reported(line.decode(errors="replace"))
-                try:
-                    sys.stderr.buffer.write(line)
+                rest, over, _ = line.partition(self.end)
+                self.code = self.code or _reported(rest.decode(errors="replace"))
+                with contextlib.suppress(OSError):
+                    sys.stderr.buffer.write(rest)
                     sys.stderr.buffer.flush()
-                except OSError:
-                    continue
+                if over:
+                    return
+
+    def finish(self) -> None:
+        """Wait until all is read that was written before; a process left behind may write on."""
+        os.write(self.sink, self.end + b"\n")
+        self.join()
+        os.close(self.sink)
 
 
 def _code(child: subprocess.Popen[bytes]) -> int | None:
@@ -113,7 +124,9 @@ def supervise(
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     children: list[subprocess.Popen[bytes]] = []
-    listener: _Listener | None = None
+    listener = _Listener() if launcher else None
+    if listener is not None:
+        listener.start()
     first = 0
     try:
         for argv, variables in processes:
@@ -122,17 +135,13 @@ def supervise(
                     argv,
                     env=os.environ | variables | {"TRANSECT_PAYLOAD": session},
                     stdin=subprocess.DEVNULL,
-                    stderr=subprocess.PIPE if launcher else None,
+                    stderr=None if listener is None else listener.sink,
                     start_new_session=True,
                     preexec_fn=prepare,
                 )
             except OSError as error:
                 raise MissingDependency(f"cannot start {argv[0]!r}: {error}") from None
             children.append(child)
-            if child.stderr is not None:
-                listener = _Listener(os.dup(child.stderr.fileno()))
-                child.stderr.close()
-                listener.start()
         first = _wait(children, signal_ranks, waited, grace_s)
     finally:
         if any(child.poll() is None for child in children) or first:
@@ -140,7 +149,7 @@ def supervise(
         for child in children:
             child.wait()
         if listener is not None:
-            listener.join(2.0)
+            listener.finish()
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return listener.code if first and listener is not None and listener.code else first
 

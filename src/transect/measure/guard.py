@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import socket
 import time
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import psutil
 
@@ -21,17 +23,62 @@ _LITTLE_MEMORY = 0.03
 # Daemons that start and watch our own job steps.
 _SLURM = ("slurmstepd", "slurmd", "srun", "munged")
 _CPUS = Path("/sys/devices/system/cpu")
+_TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+# What was seen after a payload holds for this long before the next one: less than the window in
+# which a stranger has to be busy to be seen, times the share of one that counts.
+_FRESH_S = 0.25
 
 
-def _ours(process: psutil.Process, job: str | None) -> bool:
+class _Process(NamedTuple):
+    """A line of /proc/PID/stat: psutil takes ten times as long to read them all."""
+
+    name: str
+    parent: int
+    # In the kernel's ticks since boot: with the process id, no other process has it.
+    started: int
+    cpu_s: float
+
+
+def _processes() -> dict[int, _Process]:
+    """Return every process that can be seen, by its id."""
+    found = {}
+    for name in os.listdir("/proc"):  # noqa: PTH208 names are enough
+        if not name.isdigit():
+            continue
+        with suppress(OSError):  # it has ended
+            descriptor = os.open(f"/proc/{name}/stat", os.O_RDONLY)
+            try:
+                text = os.read(descriptor, 4096).decode(errors="replace")
+            finally:
+                os.close(descriptor)
+            head, _, tail = text.rpartition(")")
+            fields = tail.split()
+            used = (int(fields[11]) + int(fields[12])) * _TICK_S
+            command = head.partition("(")[2]
+            found[int(name)] = _Process(command, int(fields[1]), int(fields[19]), used)
+    return found
+
+
+def _family(processes: dict[int, _Process]) -> set[int]:
+    """Return this process and those above it."""
+    pid, found = os.getpid(), set()
+    while pid in processes and pid not in found:
+        found.add(pid)
+        pid = processes[pid].parent
+    return found
+
+
+def _ours(pid: int, process: _Process, job: str | None) -> bool:
     """Tell whether a process belongs to our own Slurm job, or serves it."""
     if job is None:
         return False
+    if process.name.startswith(_SLURM):
+        return True
     try:
-        if process.name().startswith(_SLURM):
-            return True
-        return process.environ().get("SLURM_JOB_ID") == job
-    except (psutil.Error, OSError):
+        return f"SLURM_JOB_ID={job}".encode() in Path(f"/proc/{pid}/environ").read_bytes().split(
+            b"\0"
+        )
+    except OSError:
         return False
 
 
@@ -45,31 +92,22 @@ def _foreign(window_s: float) -> tuple[list[dict[str, Any]], float]:
     """Return the processes that are busy now and not of our own family or job, and the cores
     that are busy with what cannot be seen from here: another container, or a virtual node.
     """
-    ours = {process.pid for process in psutil.Process().parents()} | {os.getpid()}
     job = os.environ.get("SLURM_JOB_ID")
-    before: dict[int, tuple[psutil.Process, float]] = {}
-    for process in psutil.process_iter():
-        try:
-            times = process.cpu_times()
-            before[process.pid] = (process, times.user + times.system)
-        except psutil.Error:
-            continue
+    before = _processes()
+    ours = _family(before)
     start, busy = time.perf_counter(), _busy_s()
     time.sleep(window_s)
     elapsed, busy = time.perf_counter() - start, _busy_s() - busy
     foreign, seen = [], 0.0
-    for pid, (process, used) in before.items():
-        if pid in ours:
+    for pid, process in _processes().items():
+        first = before.get(pid)
+        if pid in ours or first is None or first.started != process.started:
             continue
-        try:
-            times = process.cpu_times()
-            # The kernel counts in ticks of 10 ms, so a share is a multiple of tick over window.
-            share = (times.user + times.system - used) / elapsed
-            seen += share
-            if share >= BUSY and not _ours(process, job):
-                foreign.append({"pid": pid, "name": process.name(), "cores": round(share, 2)})
-        except psutil.Error:
-            continue
+        # The kernel counts in ticks of 10 ms, so a share is a multiple of tick over window.
+        share = (process.cpu_s - first.cpu_s) / elapsed
+        seen += share
+        if share >= BUSY and not _ours(pid, process, job):
+            foreign.append({"pid": pid, "name": process.name, "cores": round(share, 2)})
     return foreign, round(max(0.0, busy / elapsed - seen), 2)
 
 
@@ -95,13 +133,22 @@ def _clock_mhz() -> float | None:
     return sum(clocks) / len(clocks) if clocks else None
 
 
-def _gpus() -> list[dict[str, Any]]:
-    """Return use, clocks, throttling and processes of every NVIDIA GPU; empty without any."""
+@cache
+def _nvml() -> Any:
+    """Return NVML, held open: to open it takes longer than to look. None where there is none."""
     try:
         import pynvml
 
         pynvml.nvmlInit()
     except Exception:  # no library, no driver, no permission: all mean that none can be read
+        return None
+    return pynvml
+
+
+def _gpus() -> list[dict[str, Any]]:
+    """Return use, clocks, throttling and processes of every NVIDIA GPU; empty without any."""
+    pynvml = _nvml()
+    if pynvml is None:
         return []
     found = []
     # Idle clocks and the application's own limits are no throttling.
@@ -121,7 +168,6 @@ def _gpus() -> list[dict[str, Any]]:
                 "processes": [int(one.pid) for one in processes],
             }
         )
-    pynvml.nvmlShutdown()
     return found
 
 
@@ -208,6 +254,25 @@ def disturbances(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> l
 class Guard:
     """Looks at the node that it runs on. Subclasses look at all nodes of an allocation."""
 
+    # When the last payload had ended, and what was seen then.
+    _after: tuple[float, list[dict[str, Any]]] = (-_FRESH_S, [])
+
     def look(self) -> list[dict[str, Any]]:
         """Return one snapshot for each node."""
         return [snapshot()]
+
+    def before(self) -> list[dict[str, Any]]:
+        """Look before a payload. What was seen after the last one counts when it just ended.
+
+        Unless somebody disturbed that one: who has gone meanwhile is not to be seen twice.
+        """
+        when, seen = self._after
+        if time.monotonic() - when < _FRESH_S and not disturbances(seen, seen):
+            return seen
+        return self.look()
+
+    def after(self) -> list[dict[str, Any]]:
+        """Look after a payload."""
+        seen = self.look()
+        self._after = (time.monotonic(), seen)
+        return seen

@@ -11,14 +11,15 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
-__all__ = ["main", "probe"]
+__all__ = ["main", "probe", "sees"]
 
 
-def _sees(path: Path, seconds: float = 10) -> bool:
+def sees(path: Path, seconds: float = 10) -> bool:
     """Wait for a file that another node wrote: network file systems show it late."""
     end = time.monotonic() + seconds
     while not path.exists():
@@ -28,20 +29,25 @@ def _sees(path: Path, seconds: float = 10) -> bool:
     return True
 
 
-def _writes(folder: str) -> bool:
-    path = Path(os.path.expandvars(folder)) / f".transect-{os.getpid()}"
+def _writes(folder: str) -> str:
+    """Return why a folder cannot be written, or nothing.
+
+    The file's name is its own: two nodes may have one folder and the same process ids.
+    """
     try:
-        path.write_text("x")
-        path.unlink()
-    except OSError:
-        return False
-    return True
+        with tempfile.NamedTemporaryFile(
+            dir=os.path.expandvars(folder), prefix=".transect-"
+        ) as file:
+            file.write(b"x")
+    except OSError as error:
+        return str(error)
+    return ""
 
 
 def _runs(python: str) -> bool:
     """Tell whether an environment's interpreter starts here and imports numpy."""
     try:
-        done = subprocess.run([python, "-c", "import numpy"], capture_output=True, timeout=60)
+        done = subprocess.run([python, "-c", "import numpy"], capture_output=True, timeout=300)
     except (OSError, subprocess.TimeoutExpired):
         return False
     return done.returncode == 0
@@ -55,13 +61,13 @@ def probe(order: dict[str, Any]) -> dict[str, Any]:
         answer.write_text(host)
     return {
         "host": host,
-        "token_seen": _sees(Path(order["token"])),
+        "token_seen": sees(Path(order["token"])),
         "answer": str(answer),
         "interfaces": {
             name: Path("/sys/class/net", interface).exists()
             for name, interface in order["interfaces"].items()
         },
-        "scratch": _writes(order["scratch"]) if order["scratch"] else None,
+        "scratch": _writes(order["scratch"]) if order["scratch"] else "",
         "pythons": {name: _runs(python) for name, python in order["pythons"].items()},
     }
 

@@ -98,7 +98,7 @@ def git_state() -> dict[str, Any]:
     def git(*arguments: str) -> str | None:
         try:
             run = subprocess.run(
-                ["git", "-C", str(here), *arguments], capture_output=True, text=True, timeout=10
+                ["git", "-C", str(here), *arguments], capture_output=True, text=True, timeout=300
             )
         except (OSError, subprocess.TimeoutExpired):
             return None

@@ -21,7 +21,7 @@ def main() -> int:
     parser.add_argument("--connect", required=True, metavar="HOST:PORT")
     host, _, port = parser.parse_args().connect.rpartition(":")
     token = sys.stdin.readline().strip()
-    with socket.create_connection((host, int(port)), timeout=20) as connection:
+    with socket.create_connection((host, int(port)), timeout=300) as connection:
         connection.settimeout(None)
         connection.sendall(f"{token} {socket.gethostname()}\n".encode())
         for _ in connection.makefile():

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import re
+import subprocess
 import sys
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-from transect.domain.errors import unknown_name
+from transect.domain.errors import BadInput, unknown_name
 from transect.domain.files import canonical_json, digest
 from transect.domain.paths import ROOT, environments_folder
 from transect.domain.system import EnvironmentChoice
@@ -20,10 +23,22 @@ __all__ = [
     "has_environment",
     "lock_hash",
     "shared_files",
+    "source_files",
 ]
 
 # How a build script names what it uses of `envs/shared/`.
 _SHARED = re.compile(rb"\bshared/([A-Za-z0-9_.-]+)")
+# How one shows which compiler it calls, and what tells that one's version.
+_COMPILERS = (
+    (rb"\b(?:cc|gcc|mpicc|CC|cmake|make)\b", "CC", "cc", "--version"),
+    (rb"(?<![\w+])(?:c\+\+|g\+\+|mpicxx|CXX|cmake)(?![\w+])", "CXX", "c++", "--version"),
+    (rb"\bnvcc\b", "NVCC", "nvcc", "--version"),
+    (rb"\b(?:cargo|rustc)\b", "RUSTC", "rustc", "--version"),
+    (rb"\bgo (?:build|install)\b", "GO", "go", "version"),
+    (rb"\bjavac\b", "JAVAC", "javac", "-version"),
+)
+# Written by whoever reads the sources, not by who wrote them.
+_MADE = ("__pycache__",)
 
 
 def _find(name: str) -> Path | None:
@@ -71,11 +86,61 @@ def shared_files(folder: Path) -> list[Path]:
     return sorted(found)
 
 
+def _files_below(path: Path) -> list[Path]:
+    """Return the file itself, or every file below the folder, sorted; links are not followed."""
+    if path.is_file():
+        return [path]
+    found = []
+    for folder, inside, names in os.walk(path):
+        inside[:] = [name for name in inside if name not in _MADE]
+        found += [Path(folder) / name for name in names]
+    return sorted(found)
+
+
+def source_files(folder: Path) -> list[Path]:
+    """Return what an environment is built from besides `envs/shared/`, sorted.
+
+    Every file in its folder, and what the lines of its `sources.txt` name: files and folders
+    below the repository, or below the plug-in folder that the environment belongs to.
+    Raises BadInput naming a line that is not there or leads out of it.
+    """
+    found = set(_files_below(folder))
+    base, listed = folder.parents[1], folder / "sources.txt"
+    lines = listed.read_text(encoding="utf-8").splitlines() if listed.is_file() else []
+    for line in (line.partition("#")[0].strip() for line in lines):
+        if not line:
+            continue
+        path = Path(os.path.normpath(base / line))
+        if not path.is_relative_to(base) or not path.exists():
+            raise BadInput(f"{listed}: '{line}': expected a file or folder below {base}")
+        found |= set(_files_below(path))
+    return sorted(found)
+
+
+@cache
+def _version(program: str, flag: str) -> str:
+    try:
+        done = subprocess.run([program, flag], capture_output=True, text=True)
+    except OSError:
+        return "absent"
+    return (done.stdout or done.stderr).strip().partition("\n")[0]
+
+
+def _compilers(scripts: Iterable[Path]) -> list[str]:
+    """Return name and version of each compiler that build scripts call."""
+    text = b"\n".join(script.read_bytes() for script in scripts if script.is_file())
+    return [
+        f"{program} {_version(os.environ.get(variable) or program, flag)}"
+        for sign, variable, program, flag in _COMPILERS
+        if re.search(sign, text)
+    ]
+
+
 def lock_hash(name: str, choice: EnvironmentChoice | None = None) -> str:
     """Hash what an environment is made from: 16 hexadecimal digits.
 
-    Requirements, build script with the shared files that it uses, Python version and architecture;
-    or, where the system chooses modules or an image, those. An image counts by name, size and time
+    Requirements, build script with the shared files that it uses, sources that it compiles and
+    compilers that it calls, Python version and architecture; or, where the system chooses modules or an image, those. An image counts by name, size and time
     stamp: it may be large.
     """
     if choice is None:
@@ -90,12 +155,16 @@ def lock_hash(name: str, choice: EnvironmentChoice | None = None) -> str:
 @cache
 def _lock_of_files(name: str) -> str:
     folder = environment_source(name)
+    shared = shared_files(folder)
     parts: list[str | bytes] = [sys.version.split()[0], platform.machine(), sys.platform]
-    for file in ("requirements.txt", "build.sh"):
-        if (folder / file).is_file():
-            parts += [file, (folder / file).read_bytes()]
-    for path in shared_files(folder):
+    parts += ["requirements.txt", (folder / "requirements.txt").read_bytes()]
+    for path in source_files(folder):
+        if path != folder / "requirements.txt":
+            content = path.read_bytes() if path.is_file() else "no file"
+            parts += [os.path.relpath(path, folder.parents[1]), content]
+    for path in shared:
         parts += [f"shared/{path.name}", path.read_bytes()]
+    parts += _compilers([folder / "build.sh", *shared])
     return digest(parts)[:16]
 
 

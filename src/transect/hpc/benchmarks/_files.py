@@ -30,7 +30,8 @@ def target_folder(cell: Cell) -> str | None:
 
 def in_folder(cell: Cell, folder: Path, argv: list[str], flag: str) -> list[str]:
     """Return `argv` with `flag` and the path to write to, whose name no other run has."""
-    place = f"transect-{cell.benchmark}-{os.getpid()}"
+    # Nodes may number their processes alike and share the folder.
+    place = f"transect-{cell.benchmark}-{os.uname().nodename}-{os.getpid()}"
     target = target_folder(cell)
     if target is not None:
         return [*argv, flag, f"{target}/{place}"]

@@ -28,7 +28,7 @@ def find_mpiexec(folder: Path | None) -> str | None:
 
 @cache
 def _is_open_mpi(program: str) -> bool:
-    text = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=60).stdout
+    text = subprocess.run([program, "--version"], capture_output=True, text=True).stdout
     return "Open MPI" in text or "OpenRTE" in text or "PRRTE" in text
 
 
@@ -67,7 +67,10 @@ class Mpiexec:
         variables = common_variables(request, kind, world)
         bound = False
         if _is_open_mpi(program):
-            bound = os.environ.get("TRANSECT_BIND") != "none" and not request.over_subscribed
+            wish = (os.environ | request.variables).get("TRANSECT_BIND")
+            # What mpiexec binds by is inherited by ranks that these spawn, for which no cores are
+            # left then: MPI_Comm_spawn would fail. rank.py binds these ranks alone.
+            bound = wish != "none" and not request.over_subscribed and not request.bind
             if request.over_subscribed:
                 # Ranks that share a core must not spin while they wait for each other.
                 variables = {"OMPI_MCA_mpi_yield_when_idle": "1"} | variables

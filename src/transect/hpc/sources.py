@@ -1,0 +1,138 @@
+"""Names for the folders and files that a study reads logs from, and the files below them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from transect.domain.errors import BadInput
+
+__all__ = ["files_below", "find_files", "log_facts", "log_sources"]
+
+# With the rest of an id it has to fit into the name of a folder, 255 bytes.
+_LONGEST = 120
+_NAMELESS = "logs"
+
+
+def _text(part: str) -> str:
+    """Return a part of a path as text that can be encoded, whatever bytes it has."""
+    return os.fsencode(part).decode("utf-8", "replace")
+
+
+def _name(parts: Sequence[str], depth: int) -> str:
+    return "-".join(parts[-depth:]) if parts else _NAMELESS
+
+
+def _marked(name: str, path: str) -> str:
+    """Return a name with digits of the whole path, for what its parts do not tell apart."""
+    mark = hashlib.sha256(os.fsencode(path)).hexdigest()[:8]
+    return f"{name.encode()[:_LONGEST].decode(errors='ignore')}-{mark}"
+
+
+def log_sources(paths: Sequence[Path]) -> dict[str, Path]:
+    """Return the real path of each source of logs, by a name that no other one has.
+
+    A name is the last part of the path as it is given: `.` goes by its folder's name, a symbolic
+    link by its own. Of paths that end alike it is as many last parts as tell them apart, joined
+    by `-`; where no number of them does, it ends in digits of a hash of the path. The order of paths
+    changes no name. Paths to the same file or folder are one, named by the first. Nothing has to
+    be there.
+
+    >>> list(log_sources([Path("/x/a/logs"), Path("/x/b/logs"), Path("/x/b/hpl.out")]))
+    ['a-logs', 'b-logs', 'hpl.out']
+    """
+    given: dict[str, str] = {}
+    for path in paths:
+        # Not resolved: a link keeps its own name.
+        given.setdefault(os.path.realpath(path), os.path.normpath(Path.cwd() / path))
+    parts = {real: [_text(one) for one in Path(path).parts[1:]] for real, path in given.items()}
+    depth = dict.fromkeys(given, 1)
+    while True:
+        names = {real: _name(parts[real], depth[real]) for real in given}
+        count = Counter(names.values())
+        alike = [real for real in given if count[names[real]] > 1]
+        longer = [real for real in alike if depth[real] < len(parts[real])]
+        if not longer:
+            break
+        for real in longer:
+            depth[real] += 1
+    for real, name in names.items():
+        if real in alike or len(name.encode()) > _LONGEST:
+            names[real] = _marked(name, given[real])
+    return {names[real]: Path(real) for real in given}
+
+
+def files_below(path: Path) -> list[Path]:
+    """Return the file itself, or every file below the folder, sorted.
+
+    A link at the top is followed, none below it: those are listed as they are. A folder that cannot
+    be read is listed itself.
+    """
+    if not path.is_dir():
+        return [path]
+    unread: list[Path] = []
+
+    def note(error: OSError) -> None:
+        unread.append(Path(os.fsdecode(error.filename)))
+
+    found = []
+    for folder, inside, names in os.walk(path, onerror=note):
+        links = [name for name in inside if Path(folder, name).is_symlink()]
+        found += [Path(folder) / name for name in [*names, *links]]
+    return sorted([*found, *unread])
+
+
+def find_files(paths: Sequence[Path]) -> list[Path]:
+    """List the files under `paths`, folders recursively and sorted, each file once.
+
+    Symbolic links are followed; a folder that was seen before is not entered again. Raises
+    BadInput naming a path that does not exist.
+    """
+    found: dict[str, Path] = {}
+    folders: set[tuple[int, int]] = set()
+    for path in paths:
+        if not path.exists() and not path.is_symlink():
+            raise BadInput(
+                f"{path}: no such file or folder; expected a benchmark log or a folder of them"
+            )
+        for one in _walk(path, folders):
+            found.setdefault(os.path.realpath(one), one)
+    return list(found.values())
+
+
+def _walk(path: Path, folders: set[tuple[int, int]]) -> Iterator[Path]:
+    if not path.is_dir():
+        yield path
+        return
+    try:
+        facts = path.stat()
+        key = (facts.st_dev, facts.st_ino)
+        if key in folders:
+            return
+        folders.add(key)
+        inside = sorted(path.iterdir())
+    except OSError:
+        yield path  # reading it fails again, and that is reported
+        return
+    for one in inside:
+        yield from _walk(one, folders)
+
+
+def log_facts(path: Path) -> list[str]:
+    """Return name, size and time stamp of every log below `path`: there may be too much to read.
+
+    Of the files that `find_files` gives, so that what is read is also what is looked at. Where one
+    cannot be asked its name stands with the word `unreadable`.
+    """
+    facts = []
+    for file in find_files([path]):
+        name = _text(str(file))
+        try:
+            found = file.stat()
+            facts.append(f"{name} {found.st_size} {found.st_mtime_ns}")
+        except OSError:
+            facts.append(f"{name} unreadable")
+    return facts

@@ -1,0 +1,143 @@
+"""Names of the sources of logs: distinct, readable, stable; and the files below them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transect.domain.cell import Cell
+from transect.hpc.sources import files_below, log_facts, log_sources
+
+NAMED = {
+    "one": (["a/logs"], ["logs"]),
+    "two that end alike": (["a/logs", "b/logs"], ["a-logs", "b-logs"]),
+    "only as much as it takes": (
+        ["x/a/logs", "x/b/logs", "hpl.out"], ["a-logs", "b-logs", "hpl.out"],
+    ),
+    "deeper": (["a/x/logs", "b/x/logs"], ["a-x-logs", "b-x-logs"]),
+    "the same twice": (["a/logs", "a/../a/logs/", "./a/logs"], ["logs"]),
+    "with blanks": (["my logs"], ["my logs"]),
+    "its parent": (["a/..", "a"], ["here", "a"]),
+    "the folder itself": (["."], ["here"]),
+}  # fmt: skip
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    folder = tmp_path / "here"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_names_tell_sources_apart(here, name):
+    paths, names = NAMED[name]
+    found = log_sources([Path(path) for path in paths])
+    assert list(found) == names
+    assert next(iter(found.values())) == Path(os.path.realpath(paths[0]))
+
+
+def test_the_root_has_a_name():
+    assert log_sources([Path("/")]) == {"logs": Path("/")}
+
+
+def test_a_link_goes_by_its_own_name_and_leads_to_its_target(here):
+    (here / "real").mkdir()
+    (here / "link").symlink_to("real")
+    (here / "loop").symlink_to("loop")
+    assert log_sources([Path("link")]) == {"link": here / "real"}
+    # Two ways to the same logs: read once.
+    assert log_sources([Path("link"), Path("real")]) == {"link": here / "real"}
+    assert list(log_sources([Path("loop"), Path("real")])) == ["loop", "real"]
+
+
+def test_what_parts_do_not_tell_apart_is_marked(here):
+    found = log_sources([Path("/a-b/logs"), Path("/a/b-logs"), Path("/a/b/logs")])
+    assert len(found) == 3 and set(found.values()) == {
+        Path("/a-b/logs"), Path("/a/b-logs"), Path("/a/b/logs"),
+    }  # fmt: skip
+    assert all(name.endswith("logs") or "logs-" in name for name in found)
+
+
+PART = st.text(st.characters(exclude_characters="/\0"), min_size=1, max_size=12) | st.sampled_from(
+    ["logs", "a", "a-b", "b", "b-logs", "x" * 255]
+)
+PATHS = st.lists(st.lists(PART, min_size=1, max_size=4), min_size=1, max_size=6)
+
+
+@given(PATHS, st.randoms())
+def test_names_are_distinct_and_do_not_depend_on_the_order(parts, random):
+    root = Path("/no-such-folder-of-logs")
+    paths = [root.joinpath(*one) for one in parts]
+    found = log_sources(paths)
+    assert set(found.values()) == {Path(os.path.realpath(path)) for path in paths}
+    shuffled = random.sample(paths, len(paths))
+    assert log_sources(shuffled) == found
+    for name in found:
+        # It fits into a folder's name with the rest of an id.
+        assert len(os.fsencode(Cell.of(stage="ingest", source=name).id)) < 255
+
+
+@given(PATHS)
+def test_a_source_that_no_other_ends_like_keeps_its_last_part(parts):
+    root = Path("/no-such-folder-of-logs")
+    ends = [one[-1] for one in parts]
+    for name, path in log_sources([root.joinpath(*one) for one in parts]).items():
+        end = path.name
+        if (
+            ends.count(end) == 1
+            and end not in (".", "..")
+            and len(end.encode(errors="replace")) < 99
+        ):
+            assert name == end or "-" in end
+
+
+@pytest.fixture
+def tree(tmp_path):
+    folder = tmp_path / "tree"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "b.log").write_text("1")
+    (folder / "deep" / "a.log").write_text("22")
+    (folder / "deep" / "up").symlink_to("..")
+    (folder / "gone").symlink_to("nowhere")
+    (tmp_path / "link").symlink_to("tree")
+    return folder
+
+
+def test_links_below_the_top_are_listed_and_not_followed(tree):
+    names = ["b.log", "deep/a.log", "deep/up", "gone"]
+    assert [str(path.relative_to(tree)) for path in files_below(tree)] == names
+    link = tree.parent / "link"
+    assert [str(path.relative_to(link)) for path in files_below(link)] == names
+    assert files_below(tree / "b.log") == [tree / "b.log"]
+    assert files_below(tree / "none") == [tree / "none"]
+
+
+def test_a_folder_that_cannot_be_read_is_listed(tree, monkeypatch):
+    real = os.scandir
+
+    def scandir(path):
+        if str(path).endswith("deep"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    assert tree / "deep" in files_below(tree)
+
+
+def test_facts_change_with_what_a_link_leads_to(tree, tmp_path):
+    target = tmp_path / "elsewhere" / "x.log"
+    target.parent.mkdir()
+    target.write_text("1")
+    (tree / "linked").symlink_to(target.parent)
+    before = log_facts(tree)
+    assert log_facts(tree) == before
+    assert [fact for fact in before if fact.endswith("unreadable")] == [f"{tree}/gone unreadable"]
+    target.write_text("22")
+    (changed,) = set(log_facts(tree)) - set(before)
+    assert changed.startswith(f"{tree}/linked/x.log 2 ")

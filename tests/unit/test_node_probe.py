@@ -1,0 +1,37 @@
+"""What the doctor's probe finds on two nodes that share a folder and number processes alike."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+
+from transect.measure.node_probe import probe
+
+
+def order(folder: Path, scratch: Path) -> dict[str, object]:
+    token = folder / "token"
+    token.touch()
+    return {
+        "token": str(token), "results": str(folder), "interfaces": {"lo": "lo", "ib": "no-such"},
+        "scratch": str(scratch), "pythons": {"none": str(folder / "python")},
+    }  # fmt: skip
+
+
+def test_probes_at_the_same_time_with_the_same_process_id_both_write(tmp_path):
+    asked, both = order(tmp_path, tmp_path), Barrier(2)
+
+    def one(_: int) -> str:
+        both.wait()
+        return str(probe(asked)["scratch"])
+
+    with ThreadPoolExecutor(2) as pool:
+        assert set(pool.map(one, range(400))) == {""}
+    assert not list(tmp_path.glob(".transect*"))
+
+
+def test_a_probe_says_why(tmp_path):
+    found = probe(order(tmp_path, tmp_path / "nowhere"))
+    assert "No such file or directory" in found["scratch"]
+    assert found["token_seen"] and found["interfaces"] == {"lo": True, "ib": False}
+    assert found["pythons"] == {"none": False}

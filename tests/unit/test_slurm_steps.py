@@ -1,0 +1,184 @@
+"""Steps that a busy Slurm refuses are asked for again, and nothing of them is left or run twice."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from transect.domain.errors import MissingDependency
+from transect.domain.record import Cause, Status
+from transect.execution import scheduler
+from transect.execution.job import Result
+from transect.execution.payload import execute
+from transect.execution.scheduler import fate
+from transect.execution.steps import refusal, step_cause
+from transect.launch import Request, slurm
+
+# As Slurm 22.05 printed them when a daemon was stopped for longer than its answer may take.
+ALLOCATION = """\
+srun: error: Unable to confirm allocation for job 2: Socket timed out on send/recv operation
+srun: Check SLURM_JOB_ID environment variable. Expired or invalid job 2
+"""
+LAUNCH = """\
+srun: error: Task launch for StepId=8.0 failed on node n1: Job credential expired
+srun: error: Application launch failed: Job credential expired
+srun: Job step aborted: Waiting up to 32 seconds for job step to finish.
+slurmstepd-n2: error: *** STEP 8.0 ON n2 CANCELLED AT 2026-11-21T22:00:00 ***
+"""
+CASES = {
+    "a busy controller": (ALLOCATION, True, ""),
+    "a busy node": ("begun\n" + LAUNCH, True, "8.0"),
+    "a busy node of Slurm 20": (LAUNCH.replace("StepId=8.0", "8.0"), True, "8.0"),
+    "nodes that clean up": (
+        "srun: error: Unable to create step for job 3: Requested nodes are busy\n", True, "",
+    ),
+    "a job that ends": (
+        "srun: error: Unable to create step for job 3: Job/step already completing or completed\n",
+        True, "",
+    ),
+    "too much": (
+        "srun: error: Unable to create step for job 3: More processors requested than permitted\n",
+        False, "",
+    ),
+    "no such device": (
+        "srun: error: Unable to create step for job 3: Invalid generic resource (gres) "
+        "specification\n", False, "",
+    ),
+    "a plug-in that the node lacks": (
+        "srun: error: Task launch for StepId=8.0 failed on node n1: Plugin initialization failed\n",
+        False, "8.0",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_refusal_passes_or_lasts_as_slurm_says(name):
+    log, passes, step = CASES[name]
+    told = refusal(log)
+    assert told is not None and (told.passes, told.step) == (passes, step)
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        "",
+        "slurmstepd: error: *** STEP 5.0 ON n1 CANCELLED AT 2026-11-21T01:00:00 ***\n",
+        "srun: error: n1: task 0: Killed\n" + LAUNCH,
+        "Unable to create step for job 3: said by a payload\n",
+    ],
+)
+def test_a_step_that_began_is_no_refusal(log):
+    assert refusal(log) is None
+
+
+def test_a_launch_that_failed_is_the_schedulers_and_not_somebodys_scancel():
+    told = step_cause(LAUNCH)
+    assert told is not None and told[0] is Cause.SCHEDULER
+
+
+def script(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def programs(tmp_path, monkeypatch):
+    """A folder at the front of PATH; pauses cost no time."""
+    folder = tmp_path / "programs"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("SLURM_JOB_ID", "8")
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    return folder
+
+
+def counted(folder: Path, answers: list[str]) -> str:
+    """Return a script that does one after another of `answers`, then the last again and again."""
+    calls = folder / "calls"
+    cases = "".join(f"{i}) {text} ;;\n" for i, text in enumerate(answers[:-1], start=1))
+    return f"echo >> {calls}\ncase $(wc -l < {calls}) in\n{cases}*) {answers[-1]} ;;\nesac"
+
+
+BUSY = "echo 'slurm_load_jobs error: Socket timed out on send/recv operation' >&2; exit 1"
+
+
+def test_what_a_busy_controller_does_not_answer_is_asked_again(programs):
+    job = "echo 'JobId=7 JobState=TIMEOUT Reason=TimeLimit Dependency=(null) NodeList=n1'"
+    script(programs, "scontrol", counted(programs, [BUSY, BUSY, job]))
+    assert fate("7").cause is Cause.TIMEOUT
+    (programs / "calls").unlink()
+    assert slurm.ask("scontrol", "x").startswith("JobId=7")
+    (programs / "calls").unlink()
+    # Whoever wants to know now is not kept.
+    assert scheduler.ask("scontrol", "x") is None
+    with pytest.raises(MissingDependency, match="timed out"):
+        (programs / "calls").unlink()
+        slurm.ask("scontrol", "x", patience_s=0)
+
+
+def test_what_slurm_refuses_for_good_is_asked_once(programs):
+    script(programs, "scontrol", counted(programs, ["echo Invalid job id >&2; exit 1"]))
+    with pytest.raises(MissingDependency, match="Invalid job id"):
+        slurm.ask("scontrol", "x")
+    assert (programs / "calls").read_text() == "\n"
+
+
+class Stage:
+    """One process that stands for srun."""
+
+    def __init__(self, program: Path) -> None:
+        self.program = program
+
+    def prepare(self, job):
+        (job.folder / "order.json").write_text("prepared")
+        return "plain", Request(command=[str(self.program)])
+
+    def collect(self, job, outcome):
+        assert outcome.code == 0
+        left = sorted(path.name for path in job.folder.iterdir())
+        return Result(details={"left": left, "log": job.log.read_text()})
+
+
+def run_step(folder: Path, program: Path) -> Result:
+    folder.mkdir()
+    spec = {"cell_limits": {"seconds": 600, "memory_mb": None}}
+    job = SimpleNamespace(folder=folder, log=folder / "output.log", spec=spec)
+    return execute(job, Stage(program))[0]  # type: ignore[arg-type]
+
+
+def said(text: str) -> str:
+    quoted = text.replace("'", "")
+    return f"printf '%s' '{quoted}' >&2; exit 1"
+
+
+def test_a_refused_step_begins_anew_and_leaves_nothing(programs, tmp_path):
+    script(programs, "scontrol", "echo known")
+    script(programs, "scancel", f'echo "$@" >> {tmp_path}/cancelled')
+    # The late node still starts its rank for a while.
+    script(programs, "squeue", f"[ -e {tmp_path}/over ] || echo 8.0; touch {tmp_path}/over")
+    answers = [said(ALLOCATION), f"mkdir sub; touch rank-1 sub/x; {said(LAUNCH)}", "echo done"]
+    program = script(programs, "step", counted(programs, answers))
+    result = run_step(tmp_path / "cell", program)
+    assert result.status is Status.OK, result.message
+    assert result.details == {"left": ["order.json", "output.log"], "log": "done\n"}
+    assert (tmp_path / "cancelled").read_text() == "8.0\n"
+    assert (tmp_path / "over").exists()
+
+
+def test_a_refusal_that_lasts_ends_in_slurms_own_words(programs, tmp_path):
+    line = CASES["too much"][0]
+    result = run_step(tmp_path / "cell", script(programs, "step", said(line)))
+    assert (result.cause, result.message) == (Cause.SCHEDULER, line.strip())
+
+
+def test_a_job_that_slurm_no_longer_knows_is_not_waited_for(programs, tmp_path):
+    known = '[ "$1" = ping ] || { echo Invalid job id >&2; exit 1; }'
+    script(programs, "scontrol", known)
+    result = run_step(tmp_path / "cell", script(programs, "step", said(ALLOCATION)))
+    assert result.cause is Cause.SCHEDULER and "timed out" in result.message
