@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from transect.execution.stages._training_result import _energy, _overlap, _usage
+from transect.stages.train.result import _energy, _overlap, _usage
 
 
 def rank(host, *counters, **usage):
