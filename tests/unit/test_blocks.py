@@ -73,7 +73,10 @@ def test_what_reads_files_runs_where_snakemake_runs(tmp_path):
 def test_without_a_scheduler_a_shape_is_one_block_that_asks_for_nothing(tmp_path):
     made = plan(tmp_path, system="name: laptop\ncores_per_node: 2\n")
     blocks = make_blocks(made)
-    assert [b.id for b in blocks if "iris-mlp" in b.id] == ["train.iris-mlp.n1", "train.iris-mlp.n3"]
+    assert [b.id for b in blocks if "iris-mlp" in b.id] == [
+        "train.iris-mlp.n1",
+        "train.iris-mlp.n3",
+    ]
     assert all(resources(b, made.system, made.study.limits) == {} for b in blocks)
 
 

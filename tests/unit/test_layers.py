@@ -108,7 +108,9 @@ def test_every_folder_is_a_layer():
 
 def test_a_stage_is_a_folder_of_roles_whose_package_is_empty():
     stages = [path for path in LAYERED if path.relative_to(PACKAGE).parts[0] == "stages"]
-    inits = [path for path in stages if path.name == "__init__.py" and path.parent.parent != PACKAGE]
+    inits = [
+        path for path in stages if path.name == "__init__.py" and path.parent.parent != PACKAGE
+    ]
     assert len(inits) >= 7
     for path in stages:
         parts = path.relative_to(PACKAGE / "stages").parts

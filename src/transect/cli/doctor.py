@@ -5,15 +5,11 @@ from __future__ import annotations
 import shutil
 import sys
 
-from transect.domain.cell import Cell
 from transect.execution.scheduler import ask
-from transect.hpc.benchmarks.base import BENCHMARKS
 from transect.launch.launchers.mpiexec import find_mpiexec
 from transect.measure.provenance import available_cores, collect, gpus
 from transect.planning.environments import environment_folder, environment_names
-from transect.runtimes import RUNTIMES
-from transect.training.frameworks import FRAMEWORKS
-from transect.training.workloads import WORKLOADS
+from transect.planning.stage import ordered_stages
 
 __all__ = ["examine"]
 
@@ -79,27 +75,7 @@ def _environments() -> list[Row]:
 
 
 def _rows() -> list[Row]:
-    rows = []
-    for name in FRAMEWORKS:
-        environment = FRAMEWORKS.get(name).environment
-        rows.append(_row(f"framework {name}", "available", f"environment '{environment}'"))
-    for name in RUNTIMES:
-        for provider in ("cpu", "cuda"):
-            workload = WORKLOADS.names()[0]
-            cell = Cell.of(
-                stage="infer", workload=workload, runtime=name, provider=provider, batch=1
-            )
-            reason = RUNTIMES.get(name).supports(cell)
-            state = "skipped" if reason else "available"
-            rows.append(_row(f"runtime {name} on {provider}", state, reason or ""))
-    for name in BENCHMARKS:
-        benchmark, cell = BENCHMARKS.get(name), Cell.of(stage="bench", benchmark=name)
-        programs = benchmark.programs(cell)
-        missing = bool(programs) and benchmark.find(cell) is None
-        # What a cell has to ask for (ranks, threads) is no lack of this machine.
-        detail = f"{' or '.join(programs)} is not on PATH" if missing else ""
-        rows.append(_row(f"benchmark {name}", "skipped" if missing else "available", detail))
-    return rows
+    return [_row(*offer) for _, stage in ordered_stages() for offer in stage.offers()]
 
 
 def examine() -> dict[str, list[Row]]:

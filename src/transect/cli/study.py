@@ -77,7 +77,9 @@ def check(study: StudyName, system: SystemName = "laptop", as_json: Json = False
     skipped = sum(row["skip"] is not None for row in rows)
     print(f"{plan.file}: valid, {len(rows)} cells, {skipped} of them would be skipped")
     if plan.left_out:
-        print(f"{plan.left_out} more cells would need a larger system: where_it_fits leaves them out")
+        print(
+            f"{plan.left_out} more cells would need a larger system: where_it_fits leaves them out"
+        )
     if plan.system.scheduler != "none":
         jobs = [block for block in blocks if not block.shape.local]
         minutes = sum(block.minutes * block.shape.nodes for block in jobs)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from transect.domain.errors import MissingDependency
 from transect.domain.files import digest, sha256_file
 from transect.domain.record import Cause, Status, read_record
 from transect.execution.job import Job, Result, read_result
+from transect.hpc.sources import log_facts
 from transect.launch import Request
 from transect.launch.processes import Outcome
 from transect.launch.rendezvous import RENDEZVOUS
@@ -21,7 +21,6 @@ __all__ = [
     "cores",
     "data_checksums",
     "facts_of",
-    "files_below",
     "need",
     "ranks",
 ]
@@ -67,20 +66,9 @@ def cores(job: Job) -> int:
     return int(job.spec["system"]["cores_per_node"] or available_cores())
 
 
-def files_below(path: Path) -> list[Path]:
-    """Return the file itself, or every file below the folder, sorted; links are not followed."""
-    if path.is_file():
-        return [path]
-    return sorted(Path(folder) / name for folder, _, names in os.walk(path) for name in names)
-
-
 def facts_of(path: Path) -> str:
-    """Hash name, size and time stamp of every file: there may be too much to read it all."""
-    parts: list[str | bytes] = []
-    for file in files_below(path):
-        facts = file.lstat()
-        parts += [os.fsencode(file), str(facts.st_size), str(facts.st_mtime_ns)]
-    return digest(parts)
+    """Hash name, size and time stamp of every file below: there may be too much to read it all."""
+    return digest(log_facts(path))
 
 
 # srun gives up a step that has not begun by then; the payload's runner asks again.

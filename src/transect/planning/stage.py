@@ -90,6 +90,13 @@ class Stage:
         """Return files and folders from outside: the cell runs again when one changes."""
         return []
 
+    def offers(self) -> Iterable[tuple[str, str, str]]:
+        """Return what this machine has for the stage, for `transect doctor`.
+
+        Each is a name, `available` or `skipped`, and a detail.
+        """
+        return ()
+
     def gpus(self, cell: Any) -> int:
         """Return the GPUs that a cell needs on each node."""
         return int(cell.ranks_per_node) if cell.device == "cuda" else 0

@@ -97,6 +97,15 @@ class Bench(Stage):
         mpi = RENDEZVOUS.get(benchmark.rendezvous).mpi
         return (system.mpi_launcher if mpi else system.launcher,)
 
+    def offers(self) -> Iterable[tuple[str, str, str]]:
+        """Benchmarks whose program is here; what a cell has to ask for is no lack of the machine."""
+        for name in BENCHMARKS:
+            benchmark, cell = BENCHMARKS.get(name), BenchCell(benchmark=name)
+            programs = benchmark.programs(cell)
+            missing = bool(programs) and benchmark.find(cell) is None
+            detail = f"{' or '.join(programs)} is not on PATH" if missing else ""
+            yield f"benchmark {name}", "skipped" if missing else "available", detail
+
     def environment(self, cell: BenchCell) -> str:
         """The benchmark's; programs of the system have none."""
         return BENCHMARKS.get(cell.benchmark).environment or ""

@@ -148,6 +148,16 @@ class Infer(Stage):
         limits = {key: getattr(section, key) for key in ("warmup", "min_runs", "max_seconds")}
         return {"parameters": context.values(cell.workload), "limits": limits}
 
+    def offers(self) -> Iterable[tuple[str, str, str]]:
+        """Runtimes on each execution provider."""
+        workload = WORKLOADS.names()[0]
+        for name in RUNTIMES:
+            for provider in ("cpu", "cuda"):
+                cell = InferCell(workload=workload, runtime=name, provider=provider, batch=1)
+                reason = RUNTIMES.get(name).supports(cell)
+                state = "skipped" if reason else "available"
+                yield f"runtime {name} on {provider}", state, reason or ""
+
     def environment(self, cell: InferCell) -> str:
         """The runtime's."""
         return RUNTIMES.get(cell.runtime).environment

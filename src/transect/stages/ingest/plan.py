@@ -13,6 +13,7 @@ from transect.domain.errors import BadInput
 from transect.domain.registry import Registry
 from transect.domain.study import Section
 from transect.hpc.base import PARSERS
+from transect.hpc.sources import log_sources
 from transect.planning.code_hash import PACKAGE
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, Placement, Stage
@@ -28,14 +29,12 @@ class IngestSection(Section):
 
 
 def _sources(section: IngestSection, context: Context) -> dict[str, Path]:
-    """Return every path by its name. Raises BadInput for one that is not there."""
-    named = {}
-    for given in section.paths:
-        path = (context.file.parent / given).resolve()
+    """Return every path by a name of its own. Raises BadInput for one that is not there."""
+    paths = [context.file.parent / given for given in section.paths]
+    for path in paths:
         if not path.exists():
             raise BadInput(f"{context.file}: key 'ingest.paths': {path}: no such file or folder")
-        named[path.name or "logs"] = path
-    return named
+    return log_sources(paths)
 
 
 @STAGES.register("ingest")

@@ -186,6 +186,12 @@ class Train(Stage):
         mpi = RENDEZVOUS.get(STRATEGIES.get(cell.strategy).rendezvous).mpi
         return (system.mpi_launcher if mpi else system.launcher,)
 
+    def offers(self) -> Iterable[tuple[str, str, str]]:
+        """Frameworks; each brings its environment."""
+        for name in FRAMEWORKS:
+            environment = FRAMEWORKS.get(name).environment
+            yield f"framework {name}", "available", f"environment '{environment}'"
+
     def environment(self, cell: TrainCell) -> str:
         """The framework's, or another one that the strategy or a GPU needs."""
         own = FRAMEWORKS.get(cell.framework).environment
