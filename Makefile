@@ -5,6 +5,8 @@ SYSTEM ?= laptop
 PROFILE ?= local
 CORES ?=
 PYTHON ?= python3
+# Tests measure nothing: they run two at a time.
+WORKERS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 
@@ -15,7 +17,7 @@ report: $(VENV)/.driver
 		--config study=$(STUDY) system=$(SYSTEM)
 
 test: $(VENV)/.test lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check src tests scripts

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from checkouts import Checkout, environment_python
+from checkouts import ROOT, Checkout, environment_python
 
 # A shell starts what runs in the background with SIGINT ignored, and that is inherited: the runs
 # that a test interrupts would not notice. With a handler of ours, programs start with the default.
@@ -20,6 +20,24 @@ ARGUMENTS = [
     "--no-sandbox", "--disable-gpu", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--no-first-run",
 ]  # fmt: skip
+
+
+# The longest first, so that two workers end together; what uses a Slurm of its own runs on one.
+_FIRST = ("tests/cluster/", "tests/workflow/", "tests/report/test_browser.py")
+
+
+def _turn(item: pytest.Item) -> int:
+    path = item.path.relative_to(ROOT).as_posix()
+    return next((turn for turn, name in enumerate(_FIRST) if path.startswith(name)), len(_FIRST))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep the tests of a file on one worker: they share what they set up."""
+    items.sort(key=_turn)
+    for item in items:
+        name = "cluster" if _turn(item) == 0 else item.path.relative_to(ROOT).as_posix()
+        item.add_marker(pytest.mark.xdist_group(name))
 
 
 @pytest.fixture(scope="session")
