@@ -264,3 +264,10 @@ def test_domain_imports_in_a_bare_framework_environment(base_python):
         text=True,
     )
     assert run.returncode == 0, run.stderr
+
+
+def test_a_changed_cell_has_an_id_of_its_own():
+    cell = Cell.of(stage="train", workload="w", framework="f", strategy="s", batch=4, repeat=2)
+    assert cell.id.endswith(cell.changed(repeat=2).id[-8:])
+    first = cell.without_repeat()
+    assert first.id == Cell.of(**first.axes()).id != cell.id

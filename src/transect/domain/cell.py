@@ -143,7 +143,14 @@ class Cell(BaseModel):
 
     def without_repeat(self: C) -> C:
         """Return the same point with repeat 0: the key under which repeats are compared."""
-        return self.model_copy(update={"repeat": 0}) if self.repeat else self
+        return self.changed(repeat=0) if self.repeat else self
+
+    def changed(self: C, **axes: Any) -> C:
+        """Return the same point but for these axes, which are taken as they are."""
+        copy = self.model_copy(update=axes)
+        # A copy takes what was computed along: its id would be the other point's.
+        copy.__dict__.pop("id", None)
+        return copy
 
 
 class OpenCell(Cell):

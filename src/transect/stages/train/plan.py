@@ -138,7 +138,7 @@ class Train(Stage):
                     )  # fmt: skip
                     if grid.scaling == "weak":
                         replicas = STRATEGIES.get(strategy).layout(cell).replicas
-                        cell = cell.model_copy(update={"batch": cell.batch * replicas})
+                        cell = cell.changed(batch=cell.batch * replicas)
                     if not grid.where_it_fits or context.fits(cell, self.gpus(cell)):
                         yield cell
 
