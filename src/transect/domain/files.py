@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 __all__ = [
     "canonical_json",
     "digest",
     "free_bytes",
     "sha256_file",
+    "while_unchanged",
     "write_atomic",
     "write_if_changed",
 ]
+
+
+T = TypeVar("T")
 
 
 def write_atomic(path: Path, data: str | bytes) -> None:
@@ -51,6 +56,27 @@ def write_if_changed(path: Path, text: str) -> bool:
     return True
 
 
+def while_unchanged(read: Callable[[Path], T]) -> Callable[[Path], T]:
+    """Keep what `read` made of a file as long as its inode, size and time stamp stay.
+
+    Its results are shared: not to be changed. Raises what `read` raises, and OSError for a file that
+    is not there.
+    """
+    kept: dict[Path, tuple[tuple[int, int, int], T]] = {}
+
+    @functools.wraps(read)
+    def look(path: Path) -> T:
+        facts = path.stat()
+        now = (facts.st_ino, facts.st_size, facts.st_mtime_ns)
+        known = kept.get(path)
+        if known is None or known[0] != now:
+            # Written while it is read, it has another stamp at the next look.
+            kept[path] = known = (now, read(path))
+        return known[1]
+
+    return look
+
+
 def canonical_json(value: Any) -> str:
     """Serialise with sorted keys and no spaces: equal values give equal text."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
@@ -72,8 +98,9 @@ def free_bytes(folder: Path) -> int:
     return facts.f_bavail * facts.f_frsize
 
 
+@while_unchanged
 def sha256_file(path: Path) -> str:
-    """SHA-256 of a file's content, read in pieces."""
+    """SHA-256 of a file's content, read in pieces; kept while the file stays as it is."""
     total = hashlib.sha256()
     with path.open("rb") as stream:
         while piece := stream.read(1 << 20):

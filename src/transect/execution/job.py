@@ -11,6 +11,7 @@ from typing import Any
 
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput, MissingDependency
+from transect.domain.files import while_unchanged
 from transect.domain.paths import ROOT, StudyPaths
 from transect.domain.record import Cause, MetricValue, Samples, Status
 from transect.launch.wrapping import container, modules
@@ -99,13 +100,19 @@ class Job:
         return [self.python, "-m", name, *map(str, arguments)]
 
 
+@while_unchanged
+def _stamp(path: Path) -> dict[str, Any]:
+    facts: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return facts
+
+
 def load_job(spec: dict[str, Any], paths: StudyPaths) -> Job:
     """Make the job of a spec. Raises BadInput when its environment's stamp cannot be read."""
     python, bin_folder, facts = sys.executable, Path(sys.executable).parent, {}
     if spec["environment"]:
         stamp = paths.environment(spec["environment"])
         try:
-            facts = json.loads(stamp.read_text(encoding="utf-8"))
+            facts = _stamp(stamp)
             python = facts["python"]
         except (OSError, ValueError, KeyError) as error:
             raise BadInput(f"{stamp}: no readable stamp of an environment: {error}") from None

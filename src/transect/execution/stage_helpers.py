@@ -5,8 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from pathlib import Path
 
-from transect.domain.errors import MissingDependency
-from transect.domain.files import digest, sha256_file
+from transect.domain.errors import BadInput, MissingDependency
+from transect.domain.files import digest, sha256_file, while_unchanged
 from transect.domain.record import Cause, Status, read_record
 from transect.execution.job import Job, Result, read_result
 from transect.hpc.sources import log_facts
@@ -80,12 +80,16 @@ def checksums(*files: Path) -> list[str]:
     return [f"{file.name} {sha256_file(file) if file.is_file() else 'absent'}" for file in files]
 
 
+_record = while_unchanged(read_record)
+
+
 def data_checksums(job: Job, *repeats: int) -> list[str]:
     """Return the checksums that the data stage wrote down: its arrays, and starts of `repeats`."""
     path = job.input("data") / "record.json"
     if not path.is_file():
         return ["data absent"]
-    files = read_record(path).details.get("files", {})
+    # Asked for once by every cell of a block.
+    files = _record(path).details.get("files", {})
     starts = [f"start-{repeat}.npz" for repeat in repeats]
     wanted = [name for name in sorted(files) if not name.startswith("start-") or name in starts]
     return [f"{name} {files[name]}" for name in wanted] or ["data absent"]
@@ -94,7 +98,10 @@ def data_checksums(job: Job, *repeats: int) -> list[str]:
 def need(job: Job, role: str) -> Path:
     """Return the folder of an input cell. Raises MissingDependency when that cell is not ok."""
     folder = job.input(role)
-    record = read_record(folder / "record.json")
+    try:
+        record = _record(folder / "record.json")
+    except FileNotFoundError as error:
+        raise BadInput(f"{error.filename}: no such record") from None
     if record.status is not Status.OK:
         raise MissingDependency(
             f"it takes its {role} from {record.cell_id}, which is {record.status.value} "
