@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -180,3 +183,130 @@ def test_a_section_and_a_finding_that_raise_say_so_in_the_report(
     assert "Raises could not be made: RuntimeError" in text(page)
     assert "<b>luck</b>" not in page
     assert summary["counts"]["ok"] == 1 and "numpy · single" in page
+
+
+CELL = '''
+"""A forecast: how far ahead, and by which method."""
+
+from typing import Annotated, Literal
+
+from transect.domain.cell import Axis, Cell
+
+
+class ForecastCell(Cell):
+    """One forecast."""
+
+    stage: Literal["forecast"] = "forecast"
+    workload: Annotated[str, Axis(place=20, name=True)]
+    method: Annotated[str, Axis(place=30, name=True)]
+    horizon: Annotated[int, Axis(place=120, label=lambda n: f"{n} steps ahead")] = 1
+    season: Annotated[str, Axis(place=150, label=lambda s: f"{s} season", kind=True)] = "none"
+'''
+REPORT = '''
+"""What a report says of forecasts."""
+
+from transect.analysis.comparisons import Sureness
+from transect.analysis.groups import group_labels
+from transect.report.blocks import Body, table, words
+from transect.report.findings.finding import Finding
+from transect.report.parts import FindingMaker, Section
+
+
+def body(context):
+    groups = context.of("forecast")
+    labels = group_labels(groups)
+    columns = [words("Forecast", lambda group: labels[group.cell]),
+               words("Kind", lambda group: group.kind.words)]
+    return Body(lead="How well it is foreseen.", blocks=[table(groups, columns)])
+
+
+def findings(context):
+    return [Finding(subject="w", claim="arima sees it.", evidence="by eye", named=True,
+                    sureness=Sureness.OPEN, kind="forecast")]
+
+
+SECTIONS = (Section(key="forecast", title="Forecasts", order=650, make=body),)
+FINDINGS = (FindingMaker(order=750, make=findings),)
+'''
+SCRIPT = """
+import sys
+from pathlib import Path
+from transect.domain.cell import Cell
+from transect.domain.record import write_record
+from transect.report.build import build_report
+sys.path.insert(0, sys.argv[2])
+from make_records import make_record
+
+study = Path(sys.argv[1])
+for method, horizon, season in (("arima", 1, "none"), ("arima", 6, "yearly")):
+    cell = Cell.of(stage="forecast", workload="w", method=method, horizon=horizon, season=season)
+    record = make_record(cell, {"accuracy": 0.5})
+    write_record(study / "forecast" / cell.id / "record.json", record)
+build_report(study, study / "report.html", title="t", questions=[])
+"""
+
+
+def made_with_plugin(study: Path, folder: Path, report_file: str) -> tuple[dict[str, Any], str]:
+    """Make the report of a plug-in folder's stage, in a process that knows the folder."""
+    for name, source in (("cell", CELL), ("report", report_file)):
+        path = folder / "forecast" / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(source, encoding="utf-8")
+    environment = {**os.environ, "TRANSECT_PLUGINS": str(folder)}
+    here = str(Path(__file__).parent)
+    command = [sys.executable, "-c", SCRIPT, str(study), here]
+    subprocess.run(command, check=True, env=environment, timeout=300)
+    summary = json.loads((study / "summary.json").read_text(encoding="utf-8"))
+    return summary, (study / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_stage_of_a_plugin_folder_brings_section_finding_labels_kind_and_columns(
+    study: Path, tmp_path: Path
+) -> None:
+    summary, page = made_with_plugin(study, tmp_path / "plugins", REPORT)
+    assert summary["problems"] == []
+    order = re.findall(r'<section id="([a-z]+)">', page)
+    assert order[order.index("forecast") - 1 : order.index("forecast") + 2] == [
+        "runtimes", "forecast", "roofline",
+    ]  # fmt: skip
+    part = re.search(r'<section id="forecast">.*?</section>', page, re.S)
+    assert part is not None
+    assert "arima · 6 steps ahead · yearly season" in part.group()
+    assert "<td>yearly season</td>" in part.group()
+    assert [one["text"] for one in summary["findings"] if one["kind"] == "forecast"] == [
+        "w: arima sees it."
+    ]
+    table = pd.read_parquet(study / "records.parquet")
+    assert list(table.columns[-3:]) == ["horizon", "method", "season"]
+    assert sorted(table["horizon"]) == [1, 6]
+
+
+def test_a_stage_whose_report_file_is_broken_is_listed_with_its_error(
+    study: Path, tmp_path: Path
+) -> None:
+    summary, page = made_with_plugin(study, tmp_path / "plugins", "import nothing_of_the_kind\n")
+    [problem] = summary["problems"]
+    assert problem.startswith("stage forecast:") and "nothing_of_the_kind" in problem
+    assert '<section id="others">' in page, "its records are shown all the same"
+
+
+def test_of_thousands_of_failures_the_first_show_their_logs_and_the_rest_are_counted(
+    study: Path, tmp_path: Path
+) -> None:
+    alike = [
+        failed("torch").model_copy(update={"log_tail": f"log of {batch}"}) for batch in range(60)
+    ]
+    for batch, one in enumerate(alike):
+        cell = one.cell.model_copy(update={"batch": batch + 1})
+        cell = Cell.of(**cell.axes())
+        write(study, one.model_copy(update={"cell": cell, "cell_id": cell.id}))
+    other = train_record("mxnet", "single").model_copy(
+        update={"status": Status.FAILED, "cause": Cause.TIMEOUT, "log_tail": "the late one"}
+    )
+    write(study, other)
+    summary, page = page_of(study, tmp_path)
+    assert summary["counts"]["failed"] == len(summary["failures"]) == 61
+    assert page.count("<pre>log of") == 4
+    assert "the late one" in page, "every cause shows a log"
+    assert "56 more cells did not end well" in page
+    assert f"{study}/STAGE/CELL/output.log" in page

@@ -121,7 +121,9 @@ def _warnings(run: dict[str, Any]) -> tuple[str, ...]:
     return tuple(str(one) for one in given) if isinstance(given, list) else ()
 
 
-def _printed(record: AnyRecord) -> dict[tuple[str, float | None], deque[tuple[dict[str, Any], Any]]]:
+def _printed(
+    record: AnyRecord,
+) -> dict[tuple[str, float | None], deque[tuple[dict[str, Any], Any]]]:
     """Find the run and the log's own number behind each metric of a bench record.
 
     Numbers that are equal stand in their order, which is that of the record's metrics.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import importlib
-import pkgutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from transect import stages
 from transect.analysis.load import Problem
@@ -57,25 +57,21 @@ def collect(sections: Sequence[Section], findings: Sequence[FindingMaker]) -> Pa
     """
     stages.add_plugin_folders()
     parts = Parts(sections=list(sections), findings=list(findings))
-    for found in pkgutil.iter_modules(stages.__path__):
-        name = f"{stages.__name__}.{found.name}.report"
+    for path in sorted(
+        path for folder in stages.__path__ for path in Path(folder).glob("*/report.py")
+    ):
+        name = path.parent.name
+        if name.startswith("_"):
+            continue
         try:
-            module = importlib.import_module(name)
-        except ModuleNotFoundError as error:
-            if error.name != name and not name.startswith(f"{error.name}."):
-                parts.problems.append(_broken(found.name, error))
-            continue
+            module = importlib.import_module(f"{stages.__name__}.{name}.report")
         except Exception as error:  # a plug-in is anybody's code; the report has to come
-            parts.problems.append(_broken(found.name, error))
+            what = f"{path} cannot be imported: {type(error).__name__}: {error}"
+            parts.problems.append(Problem(where=f"stage {name}", what=what))
             continue
-        parts.stages.add(found.name)
+        parts.stages.add(name)
         parts.sections += getattr(module, "SECTIONS", ())
         parts.findings += getattr(module, "FINDINGS", ())
     parts.sections.sort(key=lambda section: (section.order, section.key))
     parts.findings.sort(key=lambda maker: maker.order)
     return parts
-
-
-def _broken(stage: str, error: Exception) -> Problem:
-    what = f"its report.py cannot be imported: {type(error).__name__}: {error}"
-    return Problem(where=f"stage {stage}", what=what)
