@@ -126,7 +126,7 @@ def _cells() -> list[Record]:
             details={**counts, "over_subscribed": over}, provenance=_HERE,
         ))  # fmt: skip
     # Intensity 1 FLOP/B: 10 GFLOP/s are allowed with one thread, 4.1 are reached.
-    cell = Cell.of(stage="infer", workload="digits-cnn", framework="torch", exporter="torch-dynamo",
+    cell = Cell.of(stage="infer", workload="digits-cnn", exporter="torch-dynamo",
                 runtime="python", provider="cpu", batch=8)  # fmt: skip
     found.append(make_record(
         cell, {"latency": 1e6 / 4.1e9, "throughput": 8 * 4.1e9 / 1e6, "top1_agreement": 1.0},

@@ -139,7 +139,7 @@ def _train(rng: random.Random, workload: str, framework: str, strategy: str, ran
 def _infer(rng: random.Random, workload: str, runtime: str, exporter: str | None, batch: int,
            threads: int, repeat: int) -> Record:  # fmt: skip
     cell = Cell.of(
-        stage="infer", workload=workload, framework="torch", exporter=exporter, runtime=runtime,
+        stage="infer", workload=workload, exporter=exporter, runtime=runtime,
         provider="cpu", batch=batch, threads=threads, repeat=repeat,
     )  # fmt: skip
     base = {"torch-eager": 9e-5, "python": 2e-5, "rust": 1.95e-5}[runtime]
@@ -216,7 +216,14 @@ def write_synthetic_study(root: Path, *, seed: int = 1) -> Path:
                     records.append(_train(rng, workload, framework, strategy, ranks, repeat, study))
         records.append(
             make_record(
-                Cell.of(stage="reference", workload=workload, batch=64, precision="fp64"),
+                Cell.of(
+                    stage="reference",
+                    workload=workload,
+                    framework="numpy",
+                    strategy="single",
+                    batch=64,
+                    precision="fp64",
+                ),
                 {"final_loss": 0.08},
             )
         )
@@ -247,7 +254,7 @@ def write_synthetic_study(root: Path, *, seed: int = 1) -> Path:
             message="killed by the kernel at 4 GiB",
             log_tail="slurmstepd: error: Detected 1 oom_kill event", provenance={}),
         make_record(
-            Cell.of(stage="infer", workload="digits-cnn", framework="torch", runtime="c",
+            Cell.of(stage="infer", workload="digits-cnn", runtime="c",
                  provider="cuda", batch=1),
             status=Status.SKIPPED, cause=Cause.MISSING_DEPENDENCY, message="no CUDA device here",
             provenance=provenance("onnxruntime", kernel="6.6.0-other", host="synthetic-node-2")),

@@ -140,7 +140,9 @@ def test_what_ran_here_competes_with_logs_of_the_same_benchmark(tmp_path, benchm
 
 
 def test_ranks_of_a_node_share_its_roof() -> None:
-    cell = Cell.of(stage="train", workload="w", framework="numpy", strategy="mpi", ranks_per_node=2)
+    cell = Cell.of(
+        stage="train", workload="w", framework="numpy", strategy="mpi", batch=64, ranks_per_node=2
+    )
     bench = [
         make_record(Cell.of(stage="bench", benchmark=name, threads=2), {metric: value})
         for name, metric, value in (("m", "memory_bandwidth", 1e10), ("a", "flops", 1e11))

@@ -11,14 +11,15 @@ from transect.analysis.load import Loaded
 from transect.domain.cell import Cell
 from transect.domain.record import Cause, Record, Status
 from transect.report.context import Context
-from transect.report.findings import Finding, all_findings
+from transect.report.findings.finding import Finding
+from transect.report.making import all_parts, make_findings
 
 
 def findings(*records: Record) -> dict[str, Finding]:
     """Return the first finding of each kind."""
     context = Context(Loaded(study="s", records=list(records)), title="t")
     found: dict[str, Finding] = {}
-    for one in all_findings(context):
+    for one in make_findings(context, all_parts().findings):
         found.setdefault(one.kind, one)
     assert not context.problems
     return found
@@ -149,7 +150,7 @@ def infer(runtime: str, latency: float, agreement: float = 1.0) -> list[Record]:
     """Three synthetic repeats of an inference cell."""
     return [
         make_record(
-            Cell.of(stage="infer", workload="w", framework="torch", exporter="dynamo",
+            Cell.of(stage="infer", workload="w", exporter="dynamo",
                  runtime=runtime, provider="cpu", batch=1, repeat=repeat),
             {"latency": latency * (1 + repeat / 1000), "throughput": 1 / latency,
              "top1_agreement": agreement},

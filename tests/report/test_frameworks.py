@@ -18,7 +18,8 @@ from transect.domain.record import Cause, Record, Status
 from transect.report.build import build_report
 from transect.report.charts.theme import Styles
 from transect.report.context import Context
-from transect.report.findings import Finding, all_findings
+from transect.report.findings.finding import Finding
+from transect.report.making import all_parts, make_findings
 
 Built = tuple[str, dict[str, Any]]
 
@@ -57,7 +58,7 @@ def tables(part: str) -> dict[str, list[list[str]]]:
 
 def findings(*records: Record) -> list[Finding]:
     context = Context(Loaded(study="s", records=list(records)), title="t")
-    found = all_findings(context)
+    found = make_findings(context, all_parts().findings)
     assert not context.problems
     return found
 

@@ -11,7 +11,7 @@ import pytest
 from transect.analysis.bounds import Rates, step_bound
 from transect.analysis.groups import Floors, group_labels, group_records
 from transect.analysis.hardware import benchmark_values
-from transect.analysis.load import SampleReader, load_records
+from transect.analysis.load import Originals, load_records
 from transect.analysis.result_sets import compare_result_sets
 from transect.analysis.scaling import ScalingKind, efficiencies
 from transect.analysis.table import COLUMNS, records_table
@@ -41,7 +41,7 @@ def train(
 
 def test_table_has_a_row_per_metric_and_one_for_a_record_without() -> None:
     skipped = record(
-        Cell.of(stage="train", workload="w", framework="mxnet"),
+        Cell.of(stage="train", workload="w", framework="mxnet", strategy="single", batch=64),
         status=Status.SKIPPED, cause=Cause.UNSUPPORTED,
     )  # fmt: skip
     table = records_table([train(2, 100.0), skipped])
@@ -80,7 +80,7 @@ def test_labels_name_only_what_differs() -> None:
 
 
 def test_floor_of_a_workload_without_repeats_comes_from_the_others() -> None:
-    other = Cell.of(stage="train", workload="v", framework="torch")
+    other = Cell.of(stage="train", workload="v", framework="torch", strategy="single", batch=64)
     groups = group_records([train(1, 100.0), train(1, 110.0, 1),
                             record(other, {"samples_per_second": 5.0})])  # fmt: skip
     floor = Floors(groups).get("train", "v", "samples_per_second")
@@ -164,10 +164,10 @@ def test_unreadable_records_and_side_files_become_problems(tmp_path: Path) -> No
     loaded = load_records(study)
     assert [one.cell_id for one in loaded.records] == [good.cell_id]
     assert len(loaded.problems) == 4
-    reader = SampleReader(loaded.folders, loaded.problems)
-    assert reader.get(loaded.records[0], "loss") == [3.0, 2.0, 1.0]
-    assert reader.get(loaded.records[0], "gone") == []
-    assert reader.get(loaded.records[0], "outside") == []
+    reader = Originals(loaded.folders, loaded.problems)
+    assert reader.samples(loaded.records[0], "loss") == [3.0, 2.0, 1.0]
+    assert reader.samples(loaded.records[0], "gone") == []
+    assert reader.samples(loaded.records[0], "outside") == []
     assert len(loaded.problems) == 6
 
 

@@ -231,11 +231,12 @@ def _compared(rows: list[Best]) -> list[Best]:
 
 def refusals(rows: Sequence[Best]) -> list[Refusal]:
     """Return what is not compared: per benchmark and series, the best value on each side."""
+    refused: dict[tuple[str, str, str], list[Best]] = defaultdict(list)
+    for row in rows:
+        if row.refused and row.value is not None:
+            refused[row.benchmark, row.name, row.series].append(row)
     found = []
-    some = [row for row in rows if row.refused and row.value is not None]
-    keys = dict.fromkeys((row.benchmark, row.name, row.series) for row in some)
-    for key in keys:
-        members = [row for row in some if (row.benchmark, row.name, row.series) == key]
+    for members in refused.values():
         sides = {row.barrier: row.value for row in reversed(members) if row.value is not None}
         first = next(iter(sides.values()))
         # Shorter ones first: numbers come in their order.

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from transect.analysis.entries import AnyRecord
 from transect.analysis.groups import Group
-from transect.domain.record import Record, Status
+from transect.domain.record import Status
 
 __all__ = ["Bound", "Rate", "Rates", "run_bound", "step_bound"]
 
@@ -53,25 +54,28 @@ class Bound:
 class Rates:
     """Peak rates of the machine by number of threads, from ok bench records."""
 
-    def __init__(self, records: Iterable[Record]) -> None:
-        self._found: dict[tuple[str, int], list[tuple[Rate, str]]] = {}
+    def __init__(self, records: Iterable[AnyRecord]) -> None:
+        # By metric, threads and, for arithmetic, precision.
+        self._best: dict[tuple[str, int, str], Rate] = {}
         for record in records:
             if record.stage != "bench" or record.status is not Status.OK:
                 continue
             # Several ranks print rates per process and of all together: not a rate of threads.
             if record.cell.ranks > 1:
                 continue
-            for one in record.metrics:
-                if one.name in ("flops", "memory_bandwidth") and one.value > 0:
+            for number in record.metrics:
+                if number.name in ("flops", "memory_bandwidth") and number.value > 0:
                     rate = Rate(
-                        value=one.value,
-                        benchmark=record.cell.benchmark or record.cell_id,
-                        label=one.label,
+                        value=number.value,
+                        benchmark=record.cell.get("benchmark") or record.cell_id,
+                        label=number.label,
                         threads=record.cell.threads,
                         cell_id=record.cell_id,
                     )
-                    key = (one.name, record.cell.threads)
-                    self._found.setdefault(key, []).append((rate, record.cell.precision))
+                    precision = _precision(rate, record.cell.precision)
+                    key = (number.name, rate.threads, precision if number.name == "flops" else "")
+                    if key not in self._best or rate.value > self._best[key].value:
+                        self._best[key] = rate
 
     def best(self, name: str, threads: int, precision: str = "fp32") -> Rate | None:
         """Return the highest rate with exactly that many threads, or None.
@@ -79,14 +83,11 @@ class Rates:
         For `flops` a benchmark of another precision is no bound: a label that names a
         precision, a benchmark that has but one, or else the cell's precision, has to match.
         """
-        found = self._found.get((name, threads), [])
-        if name == "flops":
-            found = [pair for pair in found if _precision(*pair) == precision]
-        return max((rate for rate, _ in found), key=lambda rate: rate.value, default=None)
+        return self._best.get((name, threads, precision if name == "flops" else ""))
 
     def threads(self) -> list[int]:
         """Return the thread counts for which there is any rate."""
-        return sorted({threads for _, threads in self._found})
+        return sorted({threads for _, threads, _ in self._best})
 
 
 def _precision(rate: Rate, cell_precision: str) -> str:
@@ -115,7 +116,7 @@ def step_bound(group: Group, rates: Rates) -> Bound | None:
 
 def run_bound(group: Group, rates: Rates) -> Bound | None:
     """Bound of one inference run on the CPU with the cell's threads. None as for `step_bound`."""
-    if group.cell.provider not in (None, "cpu") or group.cell.device != "cpu":
+    if group.cell.get("provider") not in (None, "cpu") or group.cell.device != "cpu":
         return None
     return _bound(group, rates, "run", 1, group.cell.threads)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from transect.analysis.comparisons import Comparison, Verdict, compare
 from transect.analysis.groups import Group
-from transect.analysis.scaling import ScalingKind, crosses_none, scaling_kind
+from transect.analysis.scaling import Neighbours, ScalingKind, crosses_none, scaling_kind
 from transect.analysis.statistics import NoiseFloor
 from transect.domain.metrics import Direction
 
@@ -65,27 +65,25 @@ def distribution_costs(groups: Sequence[Group], floor: NoiseFloor | None) -> lis
     strategy may cost without any message. `floor` is that of the step time.
     """
     usable = [group for group in groups if not group.wrong and group.values(STEP)]
+    near = Neighbours(group for group in usable if group.cell.ranks == 1)
     found = []
     for group in usable:
-        base = _base(group, usable)
+        base = _base(group, near.of(group))
         if base is not None:
             found.append(_cost(group, base, floor))
     return found
 
 
-def _base(group: Group, usable: Sequence[Group]) -> Group | None:
+def _base(group: Group, alone: Iterable[Group]) -> Group | None:
+    """Choose among neighbours on one rank."""
     cell = group.cell
     near = [
         other
-        for other in usable
+        for other in alone
         if other is not group
-        and other.cell.ranks == 1
         and not other.over_subscribed
-        and (other.cell.workload, other.cell.framework) == (cell.workload, cell.framework)
-        and (other.cell.threads, other.cell.device) == (cell.threads, cell.device)
-        and other.kind == group.kind
-        and (other.cell.strategy == "single" != cell.strategy
-             or (other.cell.strategy == cell.strategy and cell.ranks > 1))
+        and (other.cell.get("strategy") == "single" != cell.get("strategy")
+             or (other.cell.get("strategy") == cell.get("strategy") and cell.ranks > 1))
         and (other.cell.network == cell.network or crosses_none(other))
         and scaling_kind(group, other) is not ScalingKind.OTHER
     ]  # fmt: skip
@@ -93,7 +91,7 @@ def _base(group: Group, usable: Sequence[Group]) -> Group | None:
         near,
         key=lambda other: (
             scaling_kind(group, other) is not ScalingKind.STRONG,
-            other.cell.strategy != "single",
+            other.cell.get("strategy") != "single",
             other.cell.network != cell.network,
             other.cell.id,
         ),
@@ -153,7 +151,7 @@ def relative_speeds(groups: Sequence[Group], floor: NoiseFloor | None) -> list[R
     able = [
         (group, summary)
         for group in groups
-        if group.cell.strategy == "single" and not group.wrong and not group.over_subscribed
+        if group.cell.get("strategy") == "single" and not group.wrong and not group.over_subscribed
         and (summary := group.summary(_RATE)) is not None and summary.low > 0
     ]  # fmt: skip
     if not able:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
+from transect.analysis.entries import AnyRecord
 from transect.analysis.kinds import Kind, kind_of
+from transect.analysis.labels import axis_order, group_labels
 from transect.analysis.statistics import (
     NoiseFloor,
     Summary,
@@ -15,30 +18,12 @@ from transect.analysis.statistics import (
     summarise,
 )
 from transect.domain.cell import Cell
-from transect.domain.record import Cause, Record, Status
+from transect.domain.record import Cause, Status
 
 __all__ = ["Floors", "Group", "group_labels", "group_records", "is_wrong"]
 
-_UNUSUAL = {"linear": "linear rate", "files": "from files", "synthetic": "synthetic input"}
 
-_UNIT_AXES: tuple[tuple[str, Callable[[Cell], str]], ...] = (
-    ("ranks", lambda cell: f"{cell.ranks} rank" + ("s" if cell.ranks > 1 else "")),
-    ("nodes", lambda cell: f"{cell.nodes} node" + ("s" if cell.nodes > 1 else "")),
-    ("threads", lambda cell: f"{cell.threads} thread" + ("s" if cell.threads > 1 else "")),
-    ("batch", lambda cell: f"batch {cell.batch}"),
-    # The usual precision, reduction, rule and input go without saying.
-    ("precision", lambda cell: cell.precision if cell.precision != "fp32" else ""),
-    ("device", lambda cell: cell.device),
-    ("provider", lambda cell: cell.provider or ""),
-    ("reduce", lambda cell: "sum of gradients" if cell.reduce == "sum" else ""),
-    ("learning_rate_rule", lambda cell: _UNUSUAL.get(cell.learning_rate_rule, "")),
-    ("input", lambda cell: _UNUSUAL.get(cell.input, "")),
-    # Cells on one node cross no network, unless the study says which one they are to use.
-    ("network", lambda cell: cell.network or ("default network" if cell.nodes > 1 else "")),
-)
-
-
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Group:
     """All records of one point of the grid, whatever their repeat and status.
 
@@ -46,25 +31,25 @@ class Group:
     """
 
     cell: Cell
-    records: tuple[Record, ...]
-    ok: tuple[Record, ...] = field(default=())
+    records: tuple[AnyRecord, ...]
+    ok: tuple[AnyRecord, ...] = field(default=())
 
-    @property
+    @cached_property
     def kind(self) -> Kind:
         """Which training it is: groups of another kind are no base for it."""
         return kind_of(self.cell)
 
-    @property
+    @cached_property
     def wrong(self) -> bool:
         """Whether any repeat gave a wrong result: such a group never wins anything."""
         return any(is_wrong(record) for record in self.records)
 
-    @property
+    @cached_property
     def over_subscribed(self) -> bool:
         """Whether more ranks than cores ran: such a group carries no scaling claim."""
         return any(bool(record.details.get("over_subscribed")) for record in self.records)
 
-    @property
+    @cached_property
     def disturbed(self) -> bool:
         """Whether other processes used the machine during any repeat."""
         return any(bool(record.details.get("disturbed")) for record in self.ok)
@@ -91,14 +76,14 @@ class Group:
                 return float(value)
         return None
 
-    @property
+    @cached_property
     def global_batch(self) -> int | None:
         """Samples per step over all ranks, from the details or else the cell."""
         value = self.detail("global_batch")
-        return int(value) if value is not None else self.cell.batch
+        return int(value) if value is not None else self.cell.get("batch")
 
 
-def is_wrong(record: Record) -> bool:
+def is_wrong(record: AnyRecord) -> bool:
     """Whether it is known to be wrong: by its cause, or loss or weights outside their tolerance."""
     if record.cause in (Cause.WRONG_RESULT, Cause.DIVERGED):
         return True
@@ -106,9 +91,9 @@ def is_wrong(record: Record) -> bool:
     return any(ratio is not None and ratio > 1 for ratio in ratios)
 
 
-def group_records(records: Iterable[Record], stage: str | None = None) -> list[Group]:
+def group_records(records: Iterable[AnyRecord], stage: str | None = None) -> list[Group]:
     """Gather repeats, keyed by the cell without its repeat, in order of the cells' ids."""
-    found: dict[Cell, list[Record]] = defaultdict(list)
+    found: dict[Cell, list[AnyRecord]] = defaultdict(list)
     for record in records:
         if stage is None or record.stage == stage:
             found[record.cell.without_repeat()].append(record)
@@ -117,48 +102,7 @@ def group_records(records: Iterable[Record], stage: str | None = None) -> list[G
         members.sort(key=lambda record: (record.cell.repeat, record.cell_id))
         usable = tuple(r for r in members if r.status is Status.OK and not is_wrong(r))
         groups.append(Group(cell=cell, records=tuple(members), ok=usable))
-    return sorted(groups, key=_order)
-
-
-def _order(group: Group) -> tuple[str, str, str, str, str, int, int, int, str]:
-    cell = group.cell
-    return (
-        cell.workload or "", cell.framework or cell.runtime or "", cell.strategy or "",
-        cell.exporter or "", cell.provider or "", cell.ranks, cell.threads, cell.batch or 0,
-        cell.id,
-    )  # fmt: skip
-
-
-def group_labels(
-    groups: Sequence[Group], always: Iterable[str] = (), never: Iterable[str] = ()
-) -> dict[Cell, str]:
-    """Short label of each group: its names, and only those axes in which the groups differ.
-
-    Where numbers of nodes differ, `2x4 ranks` stands for 2 nodes with 4 ranks on each. Axes in
-    `never` are left out all the same.
-    """
-    shown = set(always)
-    for axis, _ in _UNIT_AXES:
-        if len({getattr(group.cell, axis) for group in groups}) > 1:
-            shown.add(axis)
-    spread = "nodes" in shown
-    shown -= {"nodes", "ranks"} if spread else set()
-    shown -= set(never)
-    frameworks = {group.cell.framework for group in groups}
-    labels = {}
-    for group in groups:
-        cell = group.cell
-        if cell.runtime:
-            names = [cell.runtime, f"from {cell.exporter}" if cell.exporter else None]
-            if len(frameworks) > 1:
-                names.insert(0, cell.framework)
-        else:
-            names = [cell.benchmark, cell.source, cell.framework, cell.strategy, cell.exporter]
-        parts = [name for name in names if name]
-        parts += [f"{cell.nodes}x{cell.ranks_per_node} ranks"] if spread else []
-        parts += [text(cell) for axis, text in _UNIT_AXES if axis in shown and text(cell)]
-        labels[cell] = " · ".join(parts) or cell.id
-    return labels
+    return sorted(groups, key=lambda group: axis_order(group.cell))
 
 
 class Floors:
@@ -169,39 +113,61 @@ class Floors:
     workloads of its stage. Synthetic input is asked for by its kind, or else comes last.
     """
 
-    def __init__(self, groups: Sequence[Group]) -> None:
-        self._groups = [group for group in groups if not group.over_subscribed]
-        self._cache: dict[tuple[str, str | None, str, Kind | None], NoiseFloor | None] = {}
+    def __init__(self, groups: Iterable[Group]) -> None:
+        self._sets: dict[Hashable, list[Group]] = defaultdict(list)
+        for group in groups:
+            if not group.over_subscribed:
+                for key in _sets_of(group):
+                    self._sets[key].append(group)
+        self._floors: dict[Hashable, NoiseFloor | None] = {}
 
     def get(
         self, stage: str, workload: str | None, name: str, kind: Kind | None = None
     ) -> NoiseFloor | None:
         """Return the floor of one metric, or None when nothing was run twice."""
-        key = (stage, workload, name, kind)
-        if key not in self._cache:
-            floors = (
-                noise_floor(group.values(name) for group in some)
-                for some in self._tries(stage, workload, kind)
-            )
-            self._cache[key] = next((floor for floor in floors if floor is not None), None)
-        return self._cache[key]
+        return self._first(stage, workload, name, kind, paired=False)
 
     def paired(self, stage: str, workload: str | None, name: str, kind: Kind) -> NoiseFloor | None:
         """Return the floor for `compare_paired`: without what is due to a repeat's seed."""
-        floors = (
-            paired_noise_floor(group.by_repeat(name) for group in some)
-            for some in self._tries(stage, workload, kind)
-        )
+        return self._first(stage, workload, name, kind, paired=True)
+
+    def _first(
+        self, stage: str, workload: str | None, name: str, kind: Kind | None, *, paired: bool
+    ) -> NoiseFloor | None:
+        """Return the floor of the closest set of groups that has one."""
+        floors = (self._floor(key, name, paired=paired) for key in _tries(stage, workload, kind))
         return next((floor for floor in floors if floor is not None), None)
 
-    def _tries(self, stage: str, workload: str | None, kind: Kind | None) -> Iterator[list[Group]]:
-        """Yield sets of groups to take the floor from, the closest first."""
-        staged = [group for group in self._groups if group.cell.stage == stage]
-        quiet = [group for group in staged if not group.disturbed]
-        for some in (quiet, staged):
-            own = [group for group in some if group.cell.workload == workload]
-            if kind is not None:
-                yield [group for group in own if group.kind == kind]
-            yield [group for group in own if not group.kind.synthetic]
-            yield [group for group in some if not group.kind.synthetic]
-        yield staged
+    def _floor(self, key: Hashable, name: str, *, paired: bool) -> NoiseFloor | None:
+        known = (key, name, paired)
+        if known not in self._floors:
+            groups = self._sets.get(key, [])
+            self._floors[known] = (
+                paired_noise_floor(group.by_repeat(name) for group in groups)
+                if paired
+                else noise_floor(group.values(name) for group in groups)
+            )
+        return self._floors[known]
+
+
+def _sets_of(group: Group) -> list[Hashable]:
+    """Name the sets that a group is in: each may be what a floor is taken from."""
+    stage, workload, kind = group.cell.stage, group.cell.workload, group.kind
+    keys: list[Hashable] = [(stage,)]
+    for quiet in (True, False):
+        if quiet and group.disturbed:
+            continue
+        keys.append((stage, quiet, workload, kind))
+        if not kind.synthetic:
+            keys += [(stage, quiet, workload), (stage, quiet)]
+    return keys
+
+
+def _tries(stage: str, workload: str | None, kind: Kind | None) -> Iterator[Hashable]:
+    """Yield the names of sets to take a floor from, the closest first."""
+    for quiet in (True, False):
+        if kind is not None:
+            yield (stage, quiet, workload, kind)
+        yield (stage, quiet, workload)
+        yield (stage, quiet)
+    yield (stage,)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
+from transect.analysis.entries import AnyRecord
 from transect.domain.cell import Cell
-from transect.domain.record import Record
 
 __all__ = ["BenchmarkValue", "benchmark_values"]
 
@@ -57,7 +57,7 @@ class BenchmarkValue:
     run: str = ""
 
 
-def benchmark_values(records: Iterable[Record]) -> list[BenchmarkValue]:
+def benchmark_values(records: Iterable[AnyRecord]) -> list[BenchmarkValue]:
     """Flatten the runs of all bench and ingest records; a run without metrics gives one row.
 
     Values are those normalised to the registry's unit where the parser gives them, else as
@@ -83,7 +83,7 @@ def _is_valid(run: dict[str, Any]) -> bool:
     return str(run.get("status", "")).lower() in _VALID
 
 
-def _from_metrics(record: Record) -> list[BenchmarkValue]:
+def _from_metrics(record: AnyRecord) -> list[BenchmarkValue]:
     status = record.status.value
     printed = _printed(record)
     rows = []
@@ -91,7 +91,7 @@ def _from_metrics(record: Record) -> list[BenchmarkValue]:
         same = printed.get((one.name, one.value))
         run, log = same.popleft() if same else ({}, {})
         told = run.get("parameters")
-        parameters = dict(record.cell.options) | (told if isinstance(told, dict) else {})
+        parameters = dict(record.cell.get("options", ())) | (told if isinstance(told, dict) else {})
         rows.append(
             BenchmarkValue(
                 stage=record.stage, cell_id=record.cell_id,
@@ -121,7 +121,9 @@ def _warnings(run: dict[str, Any]) -> tuple[str, ...]:
     return tuple(str(one) for one in given) if isinstance(given, list) else ()
 
 
-def _printed(record: Record) -> dict[tuple[str, float | None], deque[tuple[dict[str, Any], Any]]]:
+def _printed(
+    record: AnyRecord,
+) -> dict[tuple[str, float | None], deque[tuple[dict[str, Any], Any]]]:
     """Find the run and the log's own number behind each metric of a bench record.
 
     Numbers that are equal stand in their order, which is that of the record's metrics.
@@ -155,14 +157,14 @@ def _series(log: dict[str, Any], label: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _place(record: Record) -> dict[str, Any]:
+def _place(record: AnyRecord) -> dict[str, Any]:
     cell = record.cell
     about = record.provenance.get("system")
     name = about.get("name") if isinstance(about, dict) else None
     return {
         "placement": _placement(cell), "nodes": cell.nodes, "ranks": cell.ranks,
         "system": str(name or record.provenance.get("host") or "unknown"),
-        "options": " ".join(f"{key}={value}" for key, value in cell.options),
+        "options": " ".join(f"{key}={value}" for key, value in cell.get("options", ())),
     }  # fmt: skip
 
 
@@ -186,14 +188,14 @@ def _letters(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
-def _from_run(record: Record, run: dict[str, Any], number: int) -> list[BenchmarkValue]:
+def _from_run(record: AnyRecord, run: dict[str, Any], number: int) -> list[BenchmarkValue]:
     file = str(run.get("file") or "")
     given = run.get("metrics")
     metrics = [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
     parameters = run.get("parameters")
     ran_here = record.stage == "bench"
-    benchmark = str(run.get("benchmark") or record.cell.benchmark or "")
-    system = _log_system(file, record.cell.source or "", benchmark)
+    benchmark = str(run.get("benchmark") or record.cell.get("benchmark") or "")
+    system = _log_system(file, record.cell.get("source") or "", benchmark)
     place = _place(record) if ran_here else {"system": system}
     rows = []
     for one in metrics or [{}]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Protocol, TypeVar
 
-from transect.domain.cell import Cell
+from transect.domain.cell import Axis, Cell, axes_of
 
 __all__ = ["Kind", "compared", "kind_of", "kinds_of", "main_kind"]
 
@@ -16,38 +17,30 @@ __all__ = ["Kind", "compared", "kind_of", "kinds_of", "main_kind"]
 class Kind:
     """What makes two cells of one workload different trainings, however they are distributed.
 
+    `unusual` holds the axes of a kind that are not at their defaults, and their values; `words`
+    says the same, e.g. `sum of gradients, fp64`, and is empty when nothing is unusual.
     Groups of different kinds are never each other's base, and run in different races.
     """
 
-    input: str = "stored"
-    reduce: str = "mean"
-    learning_rate_rule: str = "none"
-    precision: str = "fp32"
+    unusual: tuple[tuple[str, Any], ...] = ()
+    words: str = field(default="", compare=False)
 
     @property
     def synthetic(self) -> bool:
         """Whether it learns from random numbers: a speed, and no quality."""
-        return self.input == "synthetic"
+        return ("input", "synthetic") in self.unusual
 
     @property
     def summed(self) -> bool:
         """Whether gradients are summed: compared with its mean twin only."""
-        return self.reduce == "sum"
+        return ("reduce", "sum") in self.unusual
 
-    @property
-    def words(self) -> str:
-        """What is not usual about it, e.g. `sum of gradients, fp64`; empty when nothing is.
 
-        >>> Kind(reduce="sum", precision="fp64").words
-        'sum of gradients, fp64'
-        """
-        parts = (
-            ("sum of gradients", self.summed),
-            ("linear learning rate", self.learning_rate_rule == "linear"),
-            (f"{self.input} input", self.input != "stored"),
-            (self.precision, self.precision != "fp32"),
-        )
-        return ", ".join(text for text, holds in parts if holds)
+# Where a sentence about a training needs other words than a label.
+_WORDS = {
+    ("learning_rate_rule", "linear"): "linear learning rate",
+    ("input", "files"): "files input",
+}
 
 
 class _OfKind(Protocol):
@@ -59,8 +52,29 @@ G = TypeVar("G", bound=_OfKind)
 
 
 def kind_of(cell: Cell) -> Kind:
-    """Return the kind of a training cell."""
-    return Kind(cell.input, cell.reduce, cell.learning_rate_rule, cell.precision)
+    """Return the kind of a cell, from the axes that its class marks as such.
+
+    >>> kind_of(Cell(stage="none", precision="fp64"))
+    Kind(unusual=(('precision', 'fp64'),), words='fp64')
+    """
+    unusual = [
+        (name, value, axis)
+        for name, axis in _kind_axes(type(cell))
+        if (value := cell.get(name)) != type(cell).model_fields[name].default
+    ]
+    return Kind(
+        unusual=tuple((name, value) for name, value, _ in unusual),
+        words=", ".join(
+            _WORDS.get((name, value), axis.label(value)) for name, value, axis in unusual
+        ),
+    )
+
+
+@cache
+def _kind_axes(cells: type[Cell]) -> list[tuple[str, Axis]]:
+    """Return the axes that make a kind: the stage's own first, then those of all stages."""
+    axes = [(name, axis) for name, axis in axes_of(cells).items() if axis.kind]
+    return sorted(axes, key=lambda pair: pair[0] in Cell.model_fields)
 
 
 def kinds_of(groups: Iterable[_OfKind]) -> list[Kind]:

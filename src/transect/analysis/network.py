@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.optimize import least_squares
 
+from transect.analysis.entries import AnyRecord
 from transect.analysis.groups import Group, group_records
 from transect.analysis.statistics import Summary, summarise
 from transect.domain.cell import Cell
-from transect.domain.record import Record
 
 __all__ = [
     "BOUND_NAME", "POOR", "AllreduceBound", "AlphaBeta", "Communication", "NetworkFit",
@@ -30,7 +31,6 @@ BENCHMARK = "network-probe"
 BOUND_NAME = "alpha-beta lower bound"
 # A relative scatter about the line above which the line does not describe the network.
 POOR = 0.2
-_ITERATIONS = 100
 _TOLERANCE = 1e-10
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
@@ -125,7 +125,7 @@ def fit_alpha_beta(points: Sequence[tuple[float, float]]) -> AlphaBeta | None:
 
     For small errors that is least squares with weights 1 / t^2. Unweighted, the largest messages
     would decide alone; with these weights and large errors, a line far below its points would count
-    as no more than 100 % off. Gauss-Newton with step halving in (log alpha, log 1/beta); standard
+    as no more than 100 % off. Levenberg-Marquardt in (log alpha, log 1/beta); standard
     errors are those of the linearised problem, from the scatter about the line. None for fewer than
     three points, one size, or a time or size that is not positive and finite (no bytes are a size).
     """
@@ -134,39 +134,41 @@ def fit_alpha_beta(points: Sequence[tuple[float, float]]) -> AlphaBeta | None:
     if len(points) < 3 or len(sizes) < 2 or wrong:
         return None
     size, time = (np.array(column, dtype=float) for column in zip(*points, strict=True))
-    found = np.log([time.min(), (time / np.maximum(size, 1)).min()])
-    best, design = _residuals(found, size, time)
-    for _ in range(_ITERATIONS):
-        step, *_ = np.linalg.lstsq(design, best, rcond=None)
-        while np.abs(step).max() > _TOLERANCE:
-            residual, slopes = _residuals(found + step, size, time)
-            if residual @ residual < best @ best:
-                break
-            step = step / 2
-        else:
-            break
-        found, best, design = found + step, residual, slopes
-    variance = float(best @ best) / (len(points) - 2)
-    errors = np.sqrt(variance * np.diag(np.linalg.pinv(design.T @ design)))
-    alpha, slope = (float(value) for value in np.exp(found))
-    worst = int(np.abs(best).argmax())
+    start = np.log([time.min(), (time / np.maximum(size, 1)).min()])
+    fit = least_squares(_excess, start, jac=_slopes, method="lm", args=(size, time),
+                        ftol=_TOLERANCE, xtol=_TOLERANCE, gtol=_TOLERANCE)  # fmt: skip
+    slopes = _slopes(fit.x, size, time)
+    variance = float(fit.fun @ fit.fun) / (len(points) - 2)
+    errors = np.sqrt(variance * np.diag(np.linalg.pinv(slopes.T @ slopes)))
+    alpha, slope = (float(value) for value in np.exp(fit.x))
+    worst = int(np.abs(fit.fun).argmax())
     return AlphaBeta(
         alpha_s=alpha,
         alpha_error_s=alpha * float(errors[0]),
         beta=1 / slope,
         beta_error=float(errors[1]) / slope,
         residual=float(np.sqrt(variance)),
-        worst=float(np.exp(best[worst])),
+        worst=float(np.exp(-fit.fun[worst])),
         worst_size=int(size[worst]),
         points=len(points),
     )
 
 
-def _residuals(found: Array, size: Array, time: Array) -> tuple[Array, Array]:
-    """Return log(t / model), shape (points,), and the model's derivatives, (points, 2)."""
-    parts = np.column_stack([np.full_like(size, np.exp(found[0])), size * np.exp(found[1])])
-    model = parts.sum(axis=1)
-    return np.log(time / model), parts / model[:, None]
+def _parts(logarithms: Array, size: Array) -> Array:
+    """Return latency and transfer time of the model, shape (points, 2), in s."""
+    latency, per_byte = np.exp(logarithms)
+    return np.column_stack([np.full_like(size, latency), size * per_byte])
+
+
+def _excess(logarithms: Array, size: Array, time: Array) -> Array:
+    """Return log(model / t), shape (points,)."""
+    return np.asarray(np.log(_parts(logarithms, size).sum(axis=1) / time), dtype=float)
+
+
+def _slopes(logarithms: Array, size: Array, time: Array) -> Array:
+    """Return the derivatives of `_excess`, shape (points, 2)."""
+    parts = _parts(logarithms, size)
+    return np.asarray(parts / parts.sum(axis=1)[:, None], dtype=float)
 
 
 def allreduce_bound(model: AlphaBeta, size: float, ranks: int) -> AllreduceBound:
@@ -189,9 +191,9 @@ def allreduce_bound(model: AlphaBeta, size: float, ranks: int) -> AllreduceBound
     )
 
 
-def network_fits(records: Iterable[Record]) -> list[NetworkFit]:
+def network_fits(records: Iterable[AnyRecord]) -> list[NetworkFit]:
     """Fit every ok network probe; repeats of a cell are pooled. In order of the cells."""
-    probes = [record for record in records if record.cell.benchmark == BENCHMARK]
+    probes = [record for record in records if record.cell.get("benchmark") == BENCHMARK]
     found = []
     for group in group_records(probes, "bench"):
         points = tuple(sorted(point for record in group.ok for point in _medians(record)))
@@ -201,7 +203,7 @@ def network_fits(records: Iterable[Record]) -> list[NetworkFit]:
     return sorted(found, key=lambda fit: (fit.cell.nodes, fit.cell.network or "", fit.cell.id))
 
 
-def _medians(record: Record) -> list[tuple[int, float]]:
+def _medians(record: AnyRecord) -> list[tuple[int, float]]:
     return [
         (int(match[1]), one.value)
         for one in record.metrics
@@ -209,7 +211,7 @@ def _medians(record: Record) -> list[tuple[int, float]]:
     ]
 
 
-def fit_for(cell: Cell, fits: Sequence[NetworkFit]) -> NetworkFit | None:
+def fit_for(cell: Cell, fits: Iterable[NetworkFit]) -> NetworkFit | None:
     """Return the fit of the network that a training cell's messages cross, or None.
 
     Across nodes: a probe of the same network on two nodes or more, on as many nodes if there is
@@ -241,6 +243,7 @@ def communications(groups: Iterable[Group], fits: Sequence[NetworkFit]) -> list[
     an all-reduce's work.
     """
     found = []
+    fit_of: dict[tuple[str | None, int, int], NetworkFit | None] = {}
     for group in groups:
         # What hides behind computing is under way all the same.
         names = ("communication_total_time", "communication_time")
@@ -249,7 +252,10 @@ def communications(groups: Iterable[Group], fits: Sequence[NetworkFit]) -> list[
         if group.cell.ranks < 2 or group.wrong or time is None:
             continue
         share, size = group.summary("communication_share"), group.summary("gradient_bytes")
-        fit = fit_for(group.cell, fits)
+        place = (group.cell.network, group.cell.nodes, group.cell.ranks_per_node)
+        if place not in fit_of:
+            fit_of[place] = fit_for(group.cell, fits)
+        fit = fit_of[place]
         ranks = group.cell.nodes if group.cell.nodes > 1 else group.cell.ranks
         bound, missing = None, ""
         if fit is None:

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from transect.analysis.comparisons import Comparison, compare
+from transect.analysis.entries import AnyRecord
 from transect.analysis.groups import Floors, Group, group_records
 from transect.analysis.statistics import NoiseFloor
 from transect.domain.cell import Cell
 from transect.domain.metrics import METRICS, Direction
-from transect.domain.record import Record
 
 __all__ = ["Change", "compare_result_sets"]
 
@@ -25,7 +25,7 @@ class Change:
 
 
 def compare_result_sets(
-    before: Iterable[Record], after: Iterable[Record], metrics: Iterable[str]
+    before: Iterable[AnyRecord], after: Iterable[AnyRecord], metrics: Iterable[str]
 ) -> list[Change]:
     """Compare each metric of every cell that both sets have, in order of the cells.
 

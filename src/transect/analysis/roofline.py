@@ -75,7 +75,7 @@ def _point(group: Group, rates: Rates) -> RooflinePoint | str:
         return "over-subscribed"
     if group.kind.synthetic:
         return "on synthetic input"
-    if cell.device != "cpu" or cell.provider not in (None, "cpu"):
+    if cell.device != "cpu" or cell.get("provider") not in (None, "cpu"):
         return "not on a CPU"
     unit, share = ("step", cell.ranks_per_node) if train else ("run", 1)
     flops, size = group.detail(f"flops_per_{unit}"), group.detail(f"bytes_per_{unit}")

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from fractions import Fraction
 
 from transect.analysis.groups import Group
 from transect.analysis.statistics import NoiseFloor
 
-__all__ = ["Efficiency", "ScalingKind", "crosses_none", "efficiencies", "scaling_kind"]
+__all__ = [
+    "Efficiency",
+    "Neighbours",
+    "ScalingKind",
+    "crosses_none",
+    "efficiencies",
+    "scaling_kind",
+]
 
 METRIC = "samples_per_second"
 
@@ -50,9 +59,10 @@ def efficiencies(groups: Sequence[Group], floor: NoiseFloor | None) -> list[Effi
     Over-subscribed and wrong groups are neither measured nor used as a base.
     """
     usable = [g for g in groups if not g.over_subscribed and not g.wrong and g.values(METRIC)]
+    near = Neighbours(usable)
     found = []
     for group in usable:
-        base = _base(group, usable)
+        base = _base(group, near.of(group))
         if base is None:
             continue
         rate, base_rate = group.summary(METRIC), base.summary(METRIC)
@@ -73,17 +83,42 @@ def efficiencies(groups: Sequence[Group], floor: NoiseFloor | None) -> list[Effi
     return found
 
 
-def _base(group: Group, usable: Sequence[Group]) -> Group | None:
+class Neighbours:
+    """Finds groups that one group may be measured against, without looking at all of them.
+
+    They are of the same workload, framework, kind of training, threads and device, with the same
+    global batch (strong scaling) or the same batch per rank (weak); a group is its own neighbour.
+    """
+
+    def __init__(self, groups: Iterable[Group]) -> None:
+        self._found: dict[Hashable, list[Group]] = defaultdict(list)
+        for group in groups:
+            for key in _keys(group):
+                self._found[key].append(group)
+
+    def of(self, group: Group) -> list[Group]:
+        """Return the group's neighbours, each once."""
+        return list(
+            {id(other): other for key in _keys(group) for other in self._found[key]}.values()
+        )
+
+
+def _keys(group: Group) -> list[Hashable]:
+    """Name the sets that a group is in: none without a known batch."""
+    cell, batch = group.cell, group.global_batch
+    if batch is None:
+        return []
+    alike = (cell.workload, cell.get("framework"), group.kind, cell.threads, cell.device)
+    return [(*alike, "strong", batch), (*alike, "weak", Fraction(batch, cell.ranks))]
+
+
+def _base(group: Group, neighbours: Iterable[Group]) -> Group | None:
     cell = group.cell
     near = [
         other
-        for other in usable
+        for other in neighbours
         if other.cell.ranks < cell.ranks
-        and (other.cell.workload, other.cell.framework) == (cell.workload, cell.framework)
-        and other.kind == group.kind
-        and other.cell.threads == cell.threads
-        and other.cell.device == cell.device
-        and (other.cell.strategy == cell.strategy or other.cell.ranks == 1)
+        and (other.cell.get("strategy") == cell.get("strategy") or other.cell.ranks == 1)
         and (other.cell.network == cell.network or crosses_none(other))
         and scaling_kind(group, other) is not ScalingKind.OTHER
     ]
@@ -92,8 +127,8 @@ def _base(group: Group, usable: Sequence[Group]) -> Group | None:
         key=lambda other: (
             scaling_kind(group, other) is not ScalingKind.STRONG,
             other.cell.ranks,
-            other.cell.strategy != "single",
-            other.cell.strategy != cell.strategy,
+            other.cell.get("strategy") != "single",
+            other.cell.get("strategy") != cell.get("strategy"),
             other.cell.network != cell.network,
             other.cell.id,
         ),

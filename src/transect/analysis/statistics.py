@@ -14,6 +14,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
+
+import numpy as np
+from scipy.stats import binom, mannwhitneyu
 
 from transect.domain.metrics import Mean, metric
 
@@ -100,21 +104,18 @@ def rank_interval(
     (1, 6, 0.96875)
     """
     ordered = sorted(values)
-    count = len(ordered)
-    best: tuple[float, float, float] | None = None
-    tail = 0.0
-    for k in range(1, count // 2 + 1):
-        # math.comb is exact; the logarithm keeps thousands of samples from overflowing.
-        tail += math.exp(_log_comb(count, k - 1) - count * math.log(2))
-        coverage = 1 - 2 * tail
-        if coverage < confidence:
-            break
-        best = (ordered[k - 1], ordered[count - k], round(coverage, 12))
-    return best
+    found = _rank(len(ordered), confidence)
+    return None if found is None else (ordered[found[0] - 1], ordered[-found[0]], found[1])
 
 
-def _log_comb(n: int, k: int) -> float:
-    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+@lru_cache(maxsize=4096)
+def _rank(count: int, confidence: float) -> tuple[int, float] | None:
+    """Return k and the level reached by the k-th smallest and k-th largest of `count` values."""
+    tail = (1 - confidence) / 2
+    smallest = int(binom.ppf(tail, count, 0.5))
+    # The largest k of which less than the tail lies below.
+    k = smallest + 1 if binom.cdf(smallest, count, 0.5) <= tail else smallest
+    return (k, round(float(1 - 2 * binom.cdf(k - 1, count, 0.5)), 12)) if k > 0 else None
 
 
 def summarise(values: Iterable[float]) -> Summary | None:
@@ -141,8 +142,7 @@ def summarise(values: Iterable[float]) -> Summary | None:
 
 def quantile(values: Sequence[float], share: float) -> float:
     """Nearest-rank quantile: an observed value, never an interpolated one. Needs one value."""
-    ordered = sorted(values)
-    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+    return float(np.quantile(np.asarray(values, dtype=float), share, method="inverted_cdf"))
 
 
 def harmonic_mean(values: Iterable[float]) -> float:
@@ -150,7 +150,7 @@ def harmonic_mean(values: Iterable[float]) -> float:
     rates = list(values)
     if not rates or min(rates) <= 0:
         raise ValueError(f"a harmonic mean needs positive rates, got {rates[:3]}")
-    return len(rates) / sum(1 / rate for rate in rates)
+    return statistics.harmonic_mean(rates)
 
 
 def average(name: str, values: Sequence[float]) -> float | None:
@@ -171,8 +171,7 @@ def cliffs_delta(a: Sequence[float], b: Sequence[float]) -> float:
     """
     if not a or not b:
         raise ValueError("an effect size needs values on both sides")
-    wins = sum((x > y) - (x < y) for x, y in itertools.product(a, b))
-    return wins / (len(a) * len(b))
+    return float(np.sign(np.subtract.outer(a, b)).mean())
 
 
 def mann_whitney_p(a: Sequence[float], b: Sequence[float]) -> float:
@@ -182,34 +181,13 @@ def mann_whitney_p(a: Sequence[float], b: Sequence[float]) -> float:
     continuity correction (Mann and Whitney, Annals of Mathematical Statistics 18, 1947).
     Three against three values cannot give less than 0.1.
     """
-    n, m = len(a), len(b)
-    if not n or not m:
+    if not a or not b:
         raise ValueError("the test needs values on both sides")
-    u = sum((x > y) + 0.5 * (x == y) for x, y in itertools.product(a, b))
-    pooled = sorted([*a, *b])
-    ties = [len(list(run)) for _, run in itertools.groupby(pooled)]
-    extreme = max(u, n * m - u)
-    if max(ties) == 1 and n + m <= _EXACT_LIMIT:
-        counts = _u_counts(n, m)
-        return min(1.0, 2 * sum(counts[math.ceil(extreme) :]) / sum(counts))
-    total = n + m
-    tied = sum(t**3 - t for t in ties) / (total * (total - 1))
-    sigma = math.sqrt(n * m / 12 * (total + 1 - tied))
-    if sigma == 0:
+    pooled = {*a, *b}
+    if len(pooled) == 1:
         return 1.0
-    z = max(0.0, extreme - n * m / 2 - 0.5) / sigma
-    return min(1.0, math.erfc(z / math.sqrt(2)))
-
-
-def _u_counts(n: int, m: int) -> list[int]:
-    """Number of arrangements that give each U from 0 to n*m: a Gaussian binomial."""
-    counts = [1] + [0] * (n * m)
-    for i in range(1, n + 1):
-        for u in range(n * m, m + i - 1, -1):
-            counts[u] -= counts[u - m - i]
-        for u in range(i, n * m + 1):
-            counts[u] += counts[u - i]
-    return counts
+    exact = len(pooled) == len(a) + len(b) <= _EXACT_LIMIT
+    return float(mannwhitneyu(a, b, method="exact" if exact else "asymptotic").pvalue)
 
 
 def noise_floor(groups: Iterable[Sequence[float]], share: float = 0.95) -> NoiseFloor | None:
@@ -246,13 +224,13 @@ def paired_noise_floor(
         used += len(positive) > 1
         for (i, x), (j, y) in itertools.combinations(positive.items(), 2):
             ratios[i, j].append(math.log(x / y))
-    found: list[float] = []
-    for some in ratios.values():
-        many = len(some) > 2
-        middle = statistics.median(some) if many else 0.0
+    left: list[float] = []
+    for of_pair in ratios.values():
+        many = len(of_pair) > 2
+        middle = statistics.median(of_pair) if many else 0.0
         # Taking the middle out of n values makes them look closer than they are.
-        widen = math.sqrt(len(some) / (len(some) - 1)) if many else 1.0
-        found += [widen * abs(one - middle) for one in some]
-    if not found:
+        widen = math.sqrt(len(of_pair) / (len(of_pair) - 1)) if many else 1.0
+        left += [widen * abs(ratio - middle) for ratio in of_pair]
+    if not left:
         return None
-    return NoiseFloor(relative=math.expm1(quantile(found, share)), pairs=len(found), groups=used)
+    return NoiseFloor(relative=math.expm1(quantile(left, share)), pairs=len(left), groups=used)

@@ -81,8 +81,8 @@ def rate_factor(group: Group) -> float | None:
     batch over the workload's own. None when the record does not hold that batch.
     """
     cell = group.cell
-    factor = float(cell.ranks) if cell.reduce == "sum" else 1.0
-    if cell.learning_rate_rule == "none":
+    factor = float(cell.ranks) if cell.get("reduce") == "sum" else 1.0
+    if cell.get("learning_rate_rule") == "none":
         return factor
     own = own_batch(group)
     return factor * group.global_batch / own if own and group.global_batch else None
@@ -113,7 +113,9 @@ def rule_groups(groups: Sequence[Group]) -> list[Group]:
         ways: dict[int, set[tuple[str, str, int | None]]] = defaultdict(set)
         for group in members:
             cell = group.cell
-            ways[cell.ranks].add((cell.reduce, cell.learning_rate_rule, group.global_batch))
+            ways[cell.ranks].add(
+                (cell.get("reduce"), cell.get("learning_rate_rule"), group.global_batch)
+            )
         several = {ranks for ranks, some in ways.items() if ranks > 1 and len(some) > 1}
         if several:
             found += [g for g in members if g.cell.ranks in several or g.cell.ranks == 1]
@@ -129,8 +131,8 @@ def _family(cell: Cell) -> Cell:
 def _order(group: Group) -> tuple[str, str, str, int, int, str, str]:
     cell = group.cell
     return (
-        cell.framework or "", cell.strategy or "", cell.precision, cell.ranks,
-        group.global_batch or 0, cell.learning_rate_rule, cell.reduce,
+        cell.get("framework") or "", cell.get("strategy") or "", cell.precision, cell.ranks,
+        group.global_batch or 0, cell.get("learning_rate_rule"), cell.get("reduce"),
     )  # fmt: skip
 
 

@@ -6,23 +6,34 @@ import base64
 import hashlib
 import io
 import json
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from transect.analysis.load import by_status, load_records
-from transect.analysis.table import records_table
+from transect.analysis.load import Key, Problem, by_status, load_records
+from transect.analysis.table import write_parquet
 from transect.domain.files import write_atomic
 from transect.report.context import Context
-from transect.report.findings import Finding, all_findings
-from transect.report.sections import all_sections
+from transect.report.findings.finding import HEADINGS, Finding
+from transect.report.making import (
+    FAILURES,
+    MadeSection,
+    all_parts,
+    broken,
+    make_findings,
+    make_section,
+)
 
 __all__ = ["build_report", "script_json"]
 
 _TEMPLATES = Path(__file__).parent / "templates"
+
+# Failures and problems that the page carries as data; summary.json beside it has all of them.
+_MOST_INLINED = 500
 
 
 def build_report(
@@ -32,40 +43,51 @@ def build_report(
     title: str,
     questions: Sequence[str],
     published: Sequence[dict[str, Any]] = (),
+    planned: Collection[Key] | None = None,
 ) -> dict[str, Any]:
     """Read `results/STUDY/` and write the report to `output`, atomically; return the summary.
 
+    `planned` holds the (stage, cell id) of each cell that the study asks for: records of other
+    cells are listed apart and stand in no count, finding or chart, and cells without a record are
+    running or not there yet. None: every record counts.
+
     Beside `output` go `records.parquet`, a row per record and metric, and `summary.json`.
-    Missing, failed and skipped cells are shown, and unreadable records listed as problems: none
-    of them raises. Equal records give equal bytes. Raises OSError when nothing can be written.
+    Missing, failed and skipped cells are shown, and unreadable records listed as problems; a part
+    of the report that cannot be made says so in its place: none of them raises. Equal records give
+    equal bytes. Raises OSError when nothing can be written.
     """
-    loaded = load_records(results)
+    loaded = load_records(results, planned)
     context = Context(loaded, title=title, questions=questions, published=published)
-    findings = all_findings(context)
-    sections = all_sections(context)
+    parts = all_parts()
+    context.problems += parts.problems
+    findings = make_findings(context, parts.findings)
+    templates = _templates()
+    rendered = [
+        (made, _render(templates, made, context))
+        for section in parts.sections
+        if (made := make_section(section, context)) is not None
+    ]
+    _write_parquet(context, output.parent / "records.parquet")
+    failures = make_section(FAILURES, context)
+    if failures is not None:
+        rendered.insert(0, (failures, _render(templates, failures, context)))
     summary = _summary(context, findings)
-    parquet = io.BytesIO()
-    records_table(loaded.records).to_parquet(parquet, index=False)
-    write_atomic(output.parent / "records.parquet", parquet.getvalue())
     text = json.dumps(summary, indent=1, ensure_ascii=False) + "\n"
-    write_atomic(output.parent / "summary.json", text)
+    write_atomic(output.parent / "summary.json", text.encode("utf-8", errors="replace"))
     script = (_TEMPLATES / "report.js").read_text(encoding="utf-8")
-    page = (
-        _environment()
-        .get_template("report.html.j2")
-        .render(
-            title=title,
-            study=context.study,
-            questions=context.questions,
-            counts=summary["counts"],
-            problems=len(context.problems),
-            findings=_grouped(findings),
-            sections=sections,
-            style=Markup((_TEMPLATES / "style.css").read_text(encoding="utf-8")),  # noqa: S704 our own file
-            script=Markup(script),  # noqa: S704 our own file
-            script_hash=Markup(_hash(script)),  # noqa: S704 base64
-            summary_json=script_json(summary),
-        )
+    page = templates.get_template("report.html.j2").render(
+        title=title,
+        study=context.study,
+        questions=context.questions,
+        counts=summary["counts"],
+        pending=summary["pending"],
+        problems=len(context.problems),
+        findings=_grouped(findings),
+        sections=rendered,
+        style=Markup((_TEMPLATES / "style.css").read_text(encoding="utf-8")),  # noqa: S704 our own file
+        script=Markup(script),  # noqa: S704 our own file
+        script_hash=Markup(_hash(script)),  # noqa: S704 base64
+        summary_json=script_json(_inlined(summary)),
     )
     # A lone surrogate cannot be written as UTF-8; it may come from a log.
     write_atomic(output, page.encode("utf-8", errors="replace"))
@@ -88,7 +110,7 @@ def _hash(script: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode()
 
 
-def _environment() -> Environment:
+def _templates() -> Environment:
     return Environment(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,
@@ -98,45 +120,55 @@ def _environment() -> Environment:
     )
 
 
-def _grouped(findings: Sequence[Finding]) -> list[tuple[str, list[tuple[str, Finding]]]]:
+def _render(templates: Environment, made: MadeSection, context: Context) -> Markup:
+    """Turn a section's body into HTML; one that no template takes says so."""
+    template = templates.get_template("section.html.j2")
+    try:
+        text = template.render(body=made.body)
+    except Exception as error:  # a stage's report.py is anybody's code; the report has to come
+        text = template.render(body=broken(made.key, error, context))
+    return Markup(text)  # noqa: S704 escaped by the template
+
+
+def _write_parquet(context: Context, path: Path) -> None:
+    stream = io.BytesIO()
+    try:
+        write_parquet(context.records, stream)
+    except Exception as error:  # as for a section
+        what = f"could not be made: {type(error).__name__}: {error}"
+        context.problems.append(Problem(where=path.name, what=what))
+        path.unlink(missing_ok=True)
+    else:
+        write_atomic(path, stream.getvalue())
+
+
+def _grouped(findings: Sequence[Finding]) -> list[tuple[str, list[Finding]]]:
     """Gather findings by what they are about: workloads first, the study itself last."""
-    groups: dict[str, list[Finding]] = {}
+    groups: dict[str, list[Finding]] = defaultdict(list)
     for finding in findings:
-        groups.setdefault(finding.about, []).append(finding)
-    last = ("equality", "export", "study")
-    names = {"equality": "Right results", "export": "Exports", "study": "This study"}
-    order = sorted(groups, key=lambda name: last.index(name) if name in last else -1)
-    return [
-        (names.get(name, name), [(_under(name, one.text), one) for one in groups[name]])
-        for name in order
-    ]
-
-
-def _under(heading: str, text: str) -> str:
-    """Drop from a sentence the name that stands above it already."""
-    rest = text.removeprefix(f"{heading}: ").removeprefix(f"{heading} ")
-    # Names of frameworks keep their small letters; words that begin a sentence do not.
-    plain = ("computing", "communication", "loading", "going", "no", "on", "the", "with",
-             "waiting", "what", "all", "decoding", "input")  # fmt: skip
-    return rest[:1].upper() + rest[1:] if rest.split(" ")[0] in plain else rest
+        groups[finding.subject].append(finding)
+    last = list(HEADINGS)
+    order = sorted(groups, key=lambda name: last.index(name) if name in HEADINGS else -1)
+    return [(HEADINGS.get(name, name), groups[name]) for name in order]
 
 
 def _summary(context: Context, findings: Sequence[Finding]) -> dict[str, Any]:
-    stages = sorted({record.stage for record in context.records})
+    loaded = context.loaded
+    by_stage: dict[str, Counter[str]] = defaultdict(Counter)
+    for record in context.records:
+        by_stage[record.stage][record.status.value] += 1
     return {
         "study": context.study,
         "counts": by_status(context.records),
-        "by_stage": {
-            stage: by_status(record for record in context.records if record.stage == stage)
-            for stage in stages
-        },
+        "pending": {"running": len(loaded.running), "waiting": len(loaded.waiting)},
+        "by_stage": {stage: {**by_status(()), **by_stage[stage]} for stage in context.stages},
         "findings": [
             {
                 "text": finding.text,
                 "evidence": finding.evidence,
                 "sureness": finding.sureness.value,
                 "kind": finding.kind,
-                "about": finding.about,
+                "about": finding.subject,
             }
             for finding in findings
         ],
@@ -148,7 +180,17 @@ def _summary(context: Context, findings: Sequence[Finding]) -> dict[str, Any]:
                 "cause": record.cause.value if record.cause else None,
                 "message": record.message,
             }
-            for record in context.not_ok()
+            for record in context.not_ok
         ],
+        "running": ["/".join(key) for key in loaded.running],
+        "earlier": ["/".join(key) for key in loaded.earlier],
         "problems": [str(problem) for problem in context.problems],
+    }
+
+
+def _inlined(summary: dict[str, Any]) -> dict[str, Any]:
+    """Return the summary with long lists cut: thousands of failures are data, and no page."""
+    return {
+        key: value[:_MOST_INLINED] if isinstance(value, list) else value
+        for key, value in summary.items()
     }

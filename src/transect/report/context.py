@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 from transect.analysis.bounds import Rates
+from transect.analysis.entries import AnyRecord
 from transect.analysis.groups import Floors, Group, group_records
-from transect.analysis.load import Loaded, SampleReader
+from transect.analysis.hardware import BenchmarkValue, benchmark_values
+from transect.analysis.load import Loaded, Originals
+from transect.analysis.network import NetworkFit, network_fits
 from transect.domain.cell import Cell
-from transect.domain.record import Record, Status
+from transect.domain.record import Status
 from transect.report.charts.theme import Style, Styles
 
 __all__ = ["Context"]
 
 
 class Context:
-    """One study's records, grouped, with its noise floors, bounds and series styles."""
+    """One study's records, grouped, with its noise floors, bounds and series styles.
+
+    What is worked out from the records is so when it is first asked for: a record that breaks it
+    breaks the sections that ask, and no others.
+    """
 
     def __init__(
         self,
@@ -29,20 +38,53 @@ class Context:
         self.title = title
         self.questions = list(questions)
         self.published = list(published)
+        self.loaded = loaded
         self.study = loaded.study
-        self.records: list[Record] = loaded.records
+        self.records: list[AnyRecord] = loaded.records
         self.problems = loaded.problems
-        self.samples = SampleReader(loaded.folders, loaded.problems)
-        self.groups = {
-            stage: group_records(loaded.records, stage)
-            for stage in sorted({record.stage for record in loaded.records})
-        }
-        self.floors = Floors([group for groups in self.groups.values() for group in groups])
-        self.rates = Rates(loaded.records)
-        cells = [record.cell for record in loaded.records]
-        self.styles = Styles(
-            [name for c in cells for name in (c.framework, c.runtime, c.benchmark) if name],
-            [_variant(c) for c in cells if c.strategy],
+        self.originals = Originals(loaded.folders, loaded.problems)
+
+    @cached_property
+    def stages(self) -> list[str]:
+        """Stages that there are records of, sorted."""
+        return sorted({record.stage for record in self.records})
+
+    @cached_property
+    def groups(self) -> dict[str, list[Group]]:
+        """Groups by stage."""
+        by_stage: dict[str, list[AnyRecord]] = {stage: [] for stage in self.stages}
+        for record in self.records:
+            by_stage[record.stage].append(record)
+        return {stage: group_records(records) for stage, records in by_stage.items()}
+
+    @cached_property
+    def floors(self) -> Floors:
+        """Noise floors of all stages."""
+        return Floors(group for groups in self.groups.values() for group in groups)
+
+    @cached_property
+    def rates(self) -> Rates:
+        """Peak rates of the machine."""
+        return Rates(self.records)
+
+    @cached_property
+    def benchmark_values(self) -> list[BenchmarkValue]:
+        """Every number of every benchmark that ran here or was read from a log."""
+        return benchmark_values(self.records)
+
+    @cached_property
+    def network_fits(self) -> list[NetworkFit]:
+        """The alpha-beta models of all network probes."""
+        return network_fits(self.records)
+
+    @cached_property
+    def styles(self) -> Styles:
+        """Colours, shapes and dashes of all series."""
+        cells = [group.cell for groups in self.groups.values() for group in groups]
+        names = ("framework", "runtime", "benchmark")
+        return Styles(
+            [name for cell in cells for axis in names if (name := cell.get(axis))],
+            [_variant(cell) for cell in cells if cell.get("strategy")],
         )
 
     @classmethod
@@ -50,26 +92,39 @@ class Context:
         """Return a context without any record."""
         return cls(Loaded(study=study), title=study)
 
+    @cached_property
+    def _by_workload(self) -> dict[tuple[str, str | None], list[Group]]:
+        found: dict[tuple[str, str | None], list[Group]] = defaultdict(list)
+        for stage, groups in self.groups.items():
+            for group in groups:
+                found[stage, group.cell.workload].append(group)
+        return found
+
     def of(self, stage: str, workload: str | None = None) -> list[Group]:
         """Return a stage's groups, of one workload when given."""
-        groups = self.groups.get(stage, [])
-        return [g for g in groups if workload is None or g.cell.workload == workload]
+        if workload is None:
+            return self.groups.get(stage, [])
+        return self._by_workload.get((stage, workload), [])
 
     def workloads(self, stage: str) -> list[str]:
         """Return the workloads that a stage has cells for, sorted."""
-        return sorted({g.cell.workload for g in self.of(stage) if g.cell.workload})
+        return sorted(
+            workload for known, workload in self._by_workload if known == stage and workload
+        )
 
     def style(self, group: Group) -> Style:
         """Return the style of a group's series."""
         cell = group.cell
-        return self.styles.get(cell.runtime or cell.framework or cell.benchmark, _variant(cell))
+        name = cell.get("runtime") or cell.get("framework") or cell.get("benchmark")
+        return self.styles.get(name, _variant(cell))
 
-    def not_ok(self) -> list[Record]:
-        """Return failed records, then skipped ones, each in order of stage and cell."""
+    @cached_property
+    def not_ok(self) -> list[AnyRecord]:
+        """Failed records, then skipped ones, each in order of stage and cell."""
         bad = [record for record in self.records if record.status is not Status.OK]
         return sorted(bad, key=lambda r: (r.status is Status.SKIPPED, r.stage, r.cell_id))
 
 
 def _variant(cell: Cell) -> str:
     """What tells series of one framework apart: the strategy, and a network that was named."""
-    return " ".join(part for part in (cell.strategy, cell.network) if part)
+    return " ".join(part for part in (cell.get("strategy"), cell.network) if part)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
-
-import altair as alt
 
 from transect.report.charts.theme import INK, MUTED, PAPER, RULE, WIDTH, Style
 
@@ -78,7 +77,7 @@ def log_is_better(values: Iterable[float | None], ratio: float = 20) -> bool:
 def dot_plot(
     rows: Sequence[Dot], *, title: str, rule: float | None = None, log: bool | None = None,
     among: Sequence[float] = (),
-) -> Any:  # fmt: skip
+) -> dict[str, Any]:  # fmt: skip
     """Rows of dots below their labels; `rule` is a dashed upright line across all rows.
 
     Charts that get the same values `among` them have the same axis.
@@ -108,35 +107,32 @@ def dot_plot(
         })  # fmt: skip
         small += [{"y": at, "x": point, "color": row.style.color} for point in row.points]
     y = _y(len(rows))
-    color = alt.Color("color:N", scale=None)
-    data = alt.Chart(_data(base))
-    layers: list[Any] = [
-        data.mark_rule(strokeWidth=1.5, opacity=0.9).encode(
-            x=alt.X("low:Q", **x), x2="high:Q", y=alt.Y("y:Q", **y), color=color
-        ),
-        data.mark_rule(strokeWidth=6, opacity=0.45).encode(
-            x=alt.X("a:Q", **x), x2="b:Q", y=alt.Y("y:Q", **y), color=color
-        ),
-        alt.Chart(_data(small)).mark_circle(size=16, opacity=0.55).encode(
-            x=alt.X("x:Q", **x), y=alt.Y("y:Q", **y), color=color
-        ),
-        data.transform_filter("isValid(datum.bound)")
-        .mark_rule(strokeWidth=3, color=MUTED)
-        .encode(x=alt.X("bound:Q", **x), y=alt.Y("top:Q", **y), y2="bottom:Q")
-        .transform_calculate(top="datum.y - 7", bottom="datum.y + 7"),
-        data.mark_point(size=62, strokeWidth=1.8, opacity=1).encode(
-            x=alt.X("value:Q", **x), y=alt.Y("y:Q", **y), stroke=alt.Stroke("color:N", scale=None),
-            fill=alt.Fill("fill:N", scale=None), shape=alt.Shape("shape:N", scale=None),
-        ),
+
+    def at_x(field: str) -> dict[str, Any]:
+        return {"x": _number(field, x), "y": _number("y", y)}
+
+    bounds = [
+        {**row, "top": row["y"] - 7, "bottom": row["y"] + 7}
+        for row in base if row["bound"] is not None
+    ]  # fmt: skip
+    layers = [
+        _layer(base, {"type": "rule", "strokeWidth": 1.5, "opacity": 0.9}, **at_x("low"),
+               x2={"field": "high"}, color=_as_given("color")),
+        _layer(base, {"type": "rule", "strokeWidth": 6, "opacity": 0.45}, **at_x("a"),
+               x2={"field": "b"}, color=_as_given("color")),
+        _layer(small, _SMALL, **at_x("x"), color=_as_given("color")),
+        _layer(bounds, {"type": "rule", "strokeWidth": 3, "color": MUTED},
+               x=_number("bound", x), y=_number("top", y), y2={"field": "bottom"}),
+        _layer(base, {"type": "point", "size": 62, "strokeWidth": 1.8, "opacity": 1},
+               **at_x("value"), **_SYMBOL),
         *_labels([(row.label, row.right) for row in rows], y),
     ]  # fmt: skip
     if rule is not None:
-        line = alt.Chart(_data([{"x": rule}])).mark_rule(strokeDash=[4, 3], color=INK)
-        layers.insert(0, line.encode(x=alt.X("x:Q", **x)))
-    return alt.layer(*layers, width=WIDTH, height=len(rows) * _ROW + 4)
+        layers.insert(0, _layer([{"x": rule}], _DASHED, x=_number("x", x)))
+    return _layered(layers, len(rows) * _ROW + 4)
 
 
-def bar_plot(rows: Sequence[Bar], *, title: str) -> Any:
+def bar_plot(rows: Sequence[Bar], *, title: str) -> dict[str, Any]:
     """Stacked bars below their labels."""
     data = []
     for i, row in enumerate(rows):
@@ -147,19 +143,18 @@ def bar_plot(rows: Sequence[Bar], *, title: str) -> Any:
             start += length
     x = _x([], title, False)
     y = _y(len(rows))
-    bars = alt.Chart(_data(data)).mark_rect(stroke=PAPER, strokeWidth=0.8)
-    drawn = bars.encode(
-        x=alt.X("a:Q", **x), x2="b:Q", y=alt.Y("top:Q", **y), y2="bottom:Q",
-        color=alt.Color("color:N", scale=None),
+    bars = _layer(
+        data, {"type": "rect", "stroke": PAPER, "strokeWidth": 0.8}, x=_number("a", x),
+        x2={"field": "b"}, y=_number("top", y), y2={"field": "bottom"}, color=_as_given("color"),
     )  # fmt: skip
     labels = _labels([(row.label, row.right) for row in rows], y)
-    return alt.layer(drawn, *labels, width=WIDTH, height=len(rows) * _ROW + 4)
+    return _layered([bars, *labels], len(rows) * _ROW + 4)
 
 
 def line_plot(
     lines: Sequence[Line], *, x_title: str, y_title: str, x_log: bool = False,
     y_log: bool = False, ticks: Sequence[float] = (), rule: float | None = None, height: int = 230,
-) -> Any:  # fmt: skip
+) -> dict[str, Any]:  # fmt: skip
     """Series over a quantitative axis. On a log axis values of zero or less are left out."""
     axis: dict[str, Any] = {"title": x_title, "grid": False, "domain": True, "tickCount": 6}
     if ticks:
@@ -181,48 +176,78 @@ def line_plot(
         y_axis["values"] = log_ticks(low, high)
         y_scale |= {"domain": [low, high], "nice": False}
     y_kept: dict[str, Any] = {"axis": y_axis, "scale": y_scale}
-    layers: list[Any] = []
-    for line in lines:
-        color = line.style.color
-        points = [{"x": x, "y": y} for x, y in line.points if not y_log or y > 0]
-        extra = [{"x": x, "y": y} for x, y in line.scatter if not y_log or y > 0]
-        place: dict[str, Any] = {"x": alt.X("x:Q", **x_kept), "y": alt.Y("y:Q", **y_kept)}
-        if extra:
-            dots = alt.Chart(_data(extra)).mark_circle(size=16, opacity=0.55, color=color)
-            layers.append(dots.encode(**place))
+    # A layer for all marks of one kind: each layer takes as long to make as its drawing.
+    strokes: dict[tuple[float, tuple[int, ...]], list[dict[str, Any]]] = defaultdict(list)
+    small: list[dict[str, Any]] = []
+    symbols: list[dict[str, Any]] = []
+    for number, line in enumerate(lines):
+        style = line.style
+        points = [{"x": x, "y": y, "color": style.color, "line": number}
+                  for x, y in line.points if not y_log or y > 0]  # fmt: skip
+        small += [{"x": x, "y": y, "color": style.color}
+                  for x, y in line.scatter if not y_log or y > 0]  # fmt: skip
         if line.joined and len(points) > 1:
-            stroke = alt.Chart(_data(points)).mark_line(
-                color=color, strokeWidth=line.width, strokeDash=list(line.style.dash)
-            )
-            layers.append(stroke.encode(**place))
+            strokes[line.width, style.dash] += points
         if line.symbols:
-            mark = alt.Chart(_data(points)).mark_point(
-                size=58, stroke=color, strokeWidth=1.8, opacity=1, shape=line.style.symbol,
-                fill=PAPER if line.hollow else color,
-            )  # fmt: skip
-            layers.append(mark.encode(**place))
+            fill = PAPER if line.hollow else style.color
+            symbols += [{**point, "shape": style.symbol, "fill": fill} for point in points]
+    place = {"x": _number("x", x_kept), "y": _number("y", y_kept)}
+    layers = [_layer(small, _SMALL, color=_as_given("color"), **place)] if small else []
+    for (width, dash), rows in strokes.items():
+        mark = {"type": "line", "strokeWidth": width, "strokeDash": list(dash)}
+        layers.append(_layer(rows, mark, color=_as_given("color"), **place,
+                             detail={"field": "line", "type": "nominal"}))  # fmt: skip
+    if symbols or not layers:
+        point = {"type": "point", "size": 58, "strokeWidth": 1.8, "opacity": 1}
+        layers.append(_layer(symbols, point, **_SYMBOL, **place))
     if rule is not None:
-        across = alt.Chart(_data([{"y": rule}])).mark_rule(strokeDash=[4, 3], color=INK)
-        layers.append(across.encode(y=alt.Y("y:Q", **y_kept)))
-    return alt.layer(*layers, width=WIDTH, height=height)
+        layers.append(_layer([{"y": rule}], _DASHED, y=_number("y", y_kept)))
+    return _layered(layers, height)
 
 
-def _labels(texts: Sequence[tuple[str, str]], y: dict[str, Any]) -> list[alt.Chart]:
+_SMALL = {"type": "circle", "size": 16, "opacity": 0.55}
+_DASHED = {"type": "rule", "strokeDash": [4, 3], "color": INK}
+
+
+def _as_given(field: str) -> dict[str, Any]:
+    """Encode a field that holds the colour or shape itself."""
+    return {"field": field, "type": "nominal", "scale": None}
+
+
+_SYMBOL = {
+    "stroke": _as_given("color"), "fill": _as_given("fill"), "shape": _as_given("shape"),
+}  # fmt: skip
+
+
+def _number(field: str, kept: dict[str, Any]) -> dict[str, Any]:
+    return {"field": field, "type": "quantitative", **kept}
+
+
+def _layer(rows: list[dict[str, Any]], mark: dict[str, Any], **encoding: Any) -> dict[str, Any]:
+    return {"data": _data(rows), "mark": mark, "encoding": encoding}
+
+
+def _layered(layers: list[dict[str, Any]], height: int) -> dict[str, Any]:
+    """Return a Vega-Lite drawing; as plain data, for checking each layer costs more than drawing."""
+    return {"layer": layers, "width": WIDTH, "height": height}
+
+
+def _labels(texts: Sequence[tuple[str, str]], y: dict[str, Any]) -> list[dict[str, Any]]:
     rows = [
         {"y": i * _ROW + 9, "left": _short(left, _ROOM - len(right)), "right": right}
         for i, (left, right) in enumerate(texts)
     ]
     lines = [{"y": i * _ROW + 0.5} for i in range(1, len(texts))]
-    data = alt.Chart(_data(rows))
-    place = alt.Y("y:Q", **y)
+    place = _number("y", y)
+
+    def words(side: str, x: Any, **look: Any) -> dict[str, Any]:
+        mark = {"type": "text", "align": side, "baseline": "middle", **look}
+        return _layer(rows, mark, x={"value": x}, y=place, text={"field": side, "type": "nominal"})
+
     return [
-        alt.Chart(_data(lines)).mark_rule(color=RULE).encode(y=place),
-        data.mark_text(align="left", baseline="middle").encode(
-            x=alt.value(0), y=place, text="left:N"
-        ),
-        data.mark_text(align="right", baseline="middle", color=MUTED).encode(
-            x=alt.value("width"), y=place, text="right:N"
-        ),
+        _layer(lines, {"type": "rule", "color": RULE}, y=place),
+        words("left", 0),
+        words("right", "width", color=MUTED),
     ]
 
 
@@ -264,11 +289,11 @@ def log_ticks(low: float, high: float) -> list[float]:
     return [tick for tick in ticks if low <= tick <= high]
 
 
-def _data(rows: list[dict[str, Any]]) -> alt.InlineData:
+def _data(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Hand rows over; one with an infinite or missing number cannot be drawn and is left out."""
     drawn = [
         row
         for row in rows
         if all(math.isfinite(value) for value in row.values() if isinstance(value, float))
     ]
-    return alt.InlineData(values=drawn)
+    return {"values": drawn}

@@ -8,11 +8,10 @@ value for light paper and then replaced by a CSS variable, so that one SVG serve
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import altair as alt
 import vl_convert
 from markupsafe import Markup, escape
 
@@ -24,6 +23,7 @@ __all__ = [
 
 INK, MUTED, RULE, PAPER = "#1d2329", "#5c6670", "#dde2e7", "#ffffff"
 WIDTH = 380
+_SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 
 _SERIES = {
     "blue": "#0072b2", "vermillion": "#d55e00", "green": "#009e73", "purple": "#b0588f",
@@ -131,16 +131,19 @@ def legend(
     return drawn
 
 
-def render(chart: alt.LayerChart | alt.Chart, *, alt_text: str, name: str) -> Markup:
+def render(drawing: Mapping[str, Any], *, alt_text: str, name: str) -> Markup:
     """Draw a chart as an SVG that may stand in the page.
 
     `name` makes the ids inside the drawing unique. Text from records is escaped by Vega.
     Raises ValueError from vl-convert for a chart that cannot be drawn.
     """
-    spec = chart.to_dict(validate=False)
-    spec["config"] = _config()
-    spec["autosize"] = {"type": "fit-x", "contains": "padding"}
-    spec["padding"] = {"left": 6, "right": 6, "top": 2, "bottom": 2}
+    spec = {
+        "$schema": _SCHEMA,
+        **drawing,
+        "config": _config(),
+        "autosize": {"type": "fit-x", "contains": "padding"},
+        "padding": {"left": 6, "right": 6, "top": 2, "bottom": 2},
+    }
     svg = vl_convert.vegalite_to_svg(spec)
     svg = re.sub(
         r'<rect width="[^"]*" height="[^"]*" fill="(white|transparent)"\s*/>', "", svg, count=1

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from transect.analysis.comparisons import Sureness
 from transect.analysis.groups import group_labels
-from transect.analysis.network import BOUND_NAME, Communication, communications, network_fits
+from transect.analysis.network import BOUND_NAME, Communication, communications
 from transect.report.context import Context
-from transect.report.findings.finding import Finding
+from transect.report.findings.finding import Finding, joined
 from transect.report.text import number, percent, quantity
 
 __all__ = ["communication_findings"]
@@ -17,34 +17,35 @@ def communication_findings(context: Context) -> list[Finding]:
 
     Cells within their cores come before over-subscribed ones. Nothing without a network probe.
     """
-    fits = network_fits(context.records)
-    found = []
+    fits = context.network_fits
+    findings = []
     for workload in context.workloads("train") if fits else []:
         groups = [group for group in context.of("train", workload) if group.ok]
-        bounded = [one for one in communications(groups, fits) if one.ratio is not None]
-        able = [one for one in bounded if not one.group.over_subscribed] or bounded
+        bounded = [row for row in communications(groups, fits) if row.ratio is not None]
+        able = [row for row in bounded if not row.group.over_subscribed] or bounded
         if able:
-            found.append(_finding(workload, able, len(bounded) - len(able)))
-    return found
+            findings.append(_finding(workload, able, len(bounded) - len(able)))
+    return findings
 
 
 def _finding(workload: str, rows: list[Communication], left_out: int) -> Finding:
-    labels = group_labels([one.group for one in rows], always=("ranks", "nodes", "network"))
-    top = max(rows, key=lambda one: (one.share or 0.0, one.ratio or 0.0, one.group.cell.id))
-    worst = max(rows, key=lambda one: (one.ratio or 0.0, one.group.cell.id))
-    assert top.bound is not None and top.fit is not None
+    labels = group_labels([row.group for row in rows], always=("ranks", "nodes", "network"))
+    top = max(rows, key=lambda row: (row.share or 0.0, row.ratio or 0.0, row.group.cell.id))
+    worst = max(rows, key=lambda row: (row.ratio or 0.0, row.group.cell.id))
+    if top.bound is None or top.fit is None:
+        raise ValueError(f"{top.group.cell.id}: communication without a bound")
     label, times = labels[top.group.cell], f"{number(top.ratio or 0.0)} times the {BOUND_NAME}"
-    text = (
-        f"{workload}: the communication of {label} takes {times} of an all-reduce"
+    claim = (
+        f"the communication of {label} takes {times} of an all-reduce"
         if top.share is None
-        else f"{workload}: waiting for communication takes {percent(top.share)} of a step of "
+        else f"waiting for communication takes {percent(top.share)} of a step of "
         f"{label}, and what is under way {times} of an all-reduce"
     )
     if worst is not top:
-        text += f"; the most is {number(worst.ratio or 0.0)} times, of {labels[worst.group.cell]}"
+        claim += f"; the most is {number(worst.ratio or 0.0)} times, of {labels[worst.group.cell]}"
     over = top.group.over_subscribed
     if over:
-        text += "; its ranks share cores, so waiting for a core is part of it"
+        claim += "; its ranks share cores, so waiting for a core is part of it"
     model = top.fit.model
     evidence = [
         f"{quantity(top.time.median, 's')} per step"
@@ -57,15 +58,15 @@ def _finding(workload: str, rows: list[Communication], left_out: int) -> Finding
     ]  # fmt: skip
     if model.remark:
         evidence.append(model.remark)
-    if min(one.ratio or 0.0 for one in (top, worst)) < 1:
+    if min(row.ratio or 0.0 for row in (top, worst)) < 1:
         evidence.append("less than the bound allows, so the probe or the fit is off")
     if left_out:
         evidence.append(f"{left_out} over-subscribed left out")
     doubtful = over or any(
-        (one.ratio or 0.0) < 1 or (one.fit is not None and one.fit.model.poor)
-        for one in (top, worst)
+        (row.ratio or 0.0) < 1 or (row.fit is not None and row.fit.model.poor)
+        for row in (top, worst)
     )
     return Finding(
-        text=text + ".", evidence="; ".join(evidence), kind="communication", about=workload,
+        subject=workload, claim=claim + ".", evidence=joined(*evidence), kind="communication",
         sureness=Sureness.OPEN if doubtful else Sureness.TENTATIVE,
     )  # fmt: skip

@@ -17,28 +17,39 @@ _TIMED = ("train", "infer", "bench")
 
 
 def coverage_findings(context: Context) -> list[Finding]:
-    """Say what failed or was skipped, what was disturbed, and the noise floor."""
-    return [*_coverage(context), *_disturbed(context), *_noise(context)]
+    """Say what failed or was skipped, what is still to come, what was disturbed, and the noise."""
+    return [*_coverage(context), *_pending(context), *_disturbed(context), *_noise(context)]
 
 
 def _coverage(context: Context) -> list[Finding]:
     counts = by_status(context.records)
     total = sum(counts.values())
     if not total:
-        text = "There is no record yet, so nothing can be said."
         evidence = count(len(context.problems), "problem") + " while reading the results"
-        return [_fact(text, evidence, "coverage")]
-    bad = context.not_ok()
+        return [_fact("there is no record yet, so nothing can be said.", evidence, "coverage")]
+    bad = context.not_ok
     if not bad and not context.problems:
         return []
     causes = Counter(str(record.cause.value) for record in bad if record.cause)
     listed = [f"{number} {cause}" for cause, number in causes.most_common()]
     skipped = f"{counts['skipped']} {'was' if counts['skipped'] == 1 else 'were'} skipped"
-    text = f"Of {count(total, 'cell')}, {counts['failed']} failed and {skipped}."
+    claim = f"of {count(total, 'cell')}, {counts['failed']} failed and {skipped}."
     if context.problems:
-        text += f" {count(len(context.problems), 'place')} in the results could not be read."
+        claim += f" {count(len(context.problems), 'place')} in the results could not be read."
     evidence = f"causes: {names(listed, 6)}" if listed else "see the list of problems"
-    return [_fact(text, evidence, "coverage")]
+    return [_fact(claim, evidence, "coverage")]
+
+
+def _pending(context: Context) -> list[Finding]:
+    """Say that the study is not done: what is said above holds for what is there."""
+    running, waiting = len(context.loaded.running), len(context.loaded.waiting)
+    if not running and not waiting:
+        return []
+    parts = [f"{running} running"] if running else []
+    parts += [f"{waiting} not there yet"] if waiting else []
+    claim = f"{count(running + waiting, 'cell')} still to come: {names(parts)}."
+    evidence = "findings may change until their records are there"
+    return [_fact(claim, evidence, "progress")]
 
 
 def _disturbed(context: Context) -> list[Finding]:
@@ -49,12 +60,12 @@ def _disturbed(context: Context) -> list[Finding]:
     ]
     if not disturbed:
         return []
-    text = (
+    claim = (
         f"{count(len(disturbed), 'cell')} ran while other processes used the machine: "
         f"{names(disturbed)}."
     )
     evidence = "the interference guard saw foreign load before, during or after the run"
-    return [_fact(text, evidence, "noise")]
+    return [_fact(claim, evidence, "noise")]
 
 
 def _noise(context: Context) -> list[Finding]:
@@ -70,15 +81,17 @@ def _noise(context: Context) -> list[Finding]:
     if not parts:
         if not any(group.ok for stage in ("train", "infer") for group in context.of(stage)):
             return []
-        text = "No cell ran twice, so the noise is unknown and few differences can be called real."
-        return [_fact(text, "a noise floor needs repeats of the same cell", "noise")]
-    text = (
-        f"Repeats of the same cell differ by {names([part for part, _ in parts])}; "
+        claim = "no cell ran twice, so the noise is unknown and few differences can be called real."
+        return [_fact(claim, "a noise floor needs repeats of the same cell", "noise")]
+    claim = (
+        f"repeats of the same cell differ by {names([part for part, _ in parts])}; "
         "smaller differences are not called differences."
     )
     pairs = sum(number for _, number in parts)
-    return [_fact(text, f"95th percentile of the ratios in {count(pairs, 'A/A pair')}", "noise")]
+    return [_fact(claim, f"95th percentile of the ratios in {count(pairs, 'A/A pair')}", "noise")]
 
 
-def _fact(text: str, evidence: str, kind: str) -> Finding:
-    return Finding(text=text, evidence=evidence, sureness=Sureness.FIRM, kind=kind, about="study")
+def _fact(claim: str, evidence: str, kind: str) -> Finding:
+    return Finding(
+        subject="study", claim=claim, evidence=evidence, sureness=Sureness.FIRM, kind=kind
+    )

@@ -9,8 +9,7 @@ from transect.analysis.kinds import main_kind
 from transect.analysis.scaling import METRIC, ScalingKind
 from transect.domain.cell import Cell
 from transect.report.context import Context
-from transect.report.findings.finding import Finding
-from transect.report.findings.steps import floor_text, median
+from transect.report.findings.finding import Finding, floor_text, joined, median
 from transect.report.findings.training import TIME, reaches_target
 from transect.report.text import count, percent, quantity
 
@@ -19,27 +18,27 @@ __all__ = ["distribution_findings", "split_text"]
 
 def distribution_findings(context: Context) -> list[Finding]:
     """Per workload: the cost of the best distributed cell, and the most that is hidden."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for workload in context.workloads("train"):
         groups = context.of("train", workload)
         main = main_kind(groups)
         groups = [g for g in groups if g.kind == main and g.ok and not g.wrong]
         labels = group_labels(groups, always=("ranks",))
-        found += [*_cost(context, workload, groups, labels), *_overlap(workload, groups, labels)]
-    return found
+        findings += [*_cost(context, workload, groups, labels), *_overlap(workload, groups, labels)]
+    return findings
 
 
-def split_text(one: DistributionCost) -> str:
+def split_text(cost: DistributionCost) -> str:
     """Write what a cost is made of, in shares of the ideal step."""
     parts = [
         f"{percent(share)} {what}"
         for share, what in (
-            (one.waited, "waiting for messages"), (one.computing, "slower computing"),
-            (one.input, "input"),
+            (cost.waited, "waiting for messages"), (cost.computing, "slower computing"),
+            (cost.input, "input"),
         )
         if share is not None
     ]  # fmt: skip
-    if not one.told:
+    if not cost.told:
         parts.append("the rest is not told")
     return ", ".join(parts)
 
@@ -49,42 +48,41 @@ def _cost(
 ) -> list[Finding]:
     kind = main_kind(groups)
     floor = context.floors.get("train", workload, STEP, kind)
-    every = [one for one in distribution_costs(groups, floor) if one.group.cell.ranks > 1]
-    able = [one for one in every if one.comparison is not None]
+    every = [cost for cost in distribution_costs(groups, floor) if cost.group.cell.ranks > 1]
+    able = [(cost, cost.comparison) for cost in every if cost.comparison is not None]
     if not able:
         return []
-    best = min(able, key=lambda one: _place(one.group))
+    best, comparison = min(able, key=lambda pair: _place(pair[0].group))
     cell, base = best.group.cell, labels[best.base.cell]
     ideal = (
         f"a perfect split of {base} over {cell.ranks}"
         if best.scaling is ScalingKind.STRONG
         else f"{base} with as much work per rank"
     )
-    assert best.comparison is not None
     if not best.real:
-        text = f"{workload}: the step of {labels[cell]} cannot be told apart from {ideal}."
+        claim = f"the step of {labels[cell]} cannot be told apart from {ideal}."
         sureness = Sureness.OPEN
     elif best.cost >= 0:
-        text = (
-            f"{workload}: the step of {labels[cell]}, the best distributed cell, takes "
+        claim = (
+            f"the step of {labels[cell]}, the best distributed cell, takes "
             f"{percent(best.cost)} longer than {ideal}: {split_text(best)}."
         )
-        sureness = best.comparison.sureness
+        sureness = comparison.sureness
     else:
-        text = (
-            f"{workload}: the step of {labels[cell]} takes {percent(-best.cost)} less than {ideal}: "
+        claim = (
+            f"the step of {labels[cell]} takes {percent(-best.cost)} less than {ideal}: "
             "look at the base before trusting it."
         )
         sureness = Sureness.OPEN
     by = "time to quality" if reaches_target(best.group) else "samples/s"
     evidence = [
         f"step {quantity(best.step_s, 's')}, ideal {quantity(best.ideal_s, 's')}",
-        best.comparison.reason, f"best by {by}", floor_text(floor),
+        comparison.reason, f"best by {by}", floor_text(floor),
     ]  # fmt: skip
     if len(every) > len(able):
         evidence.append(f"{len(every) - len(able)} with more ranks than cores left out")
-    return [Finding(text=text, evidence="; ".join(evidence), sureness=sureness,
-                    kind="distribution", about=workload)]  # fmt: skip
+    return [Finding(subject=workload, claim=claim, evidence=joined(*evidence), sureness=sureness,
+                    kind="distribution")]  # fmt: skip
 
 
 def _place(group: Group) -> tuple[bool, float, str]:
@@ -101,19 +99,21 @@ def _overlap(workload: str, groups: list[Group], labels: dict[Cell, str]) -> lis
         return []
     top, group = max(told, key=lambda pair: (pair[0], pair[1].cell.id))
     if top < 0.005:
-        text = (
-            f"{workload}: no communication hides behind computing in "
+        claim = (
+            f"no communication hides behind computing in "
             f"{'any of the ' if len(told) > 1 else 'the '}{count(len(told), 'cell')} that "
             f"tell{'s' if len(told) == 1 else ''} it."
         )
     else:
-        text = f"{workload}: {percent(top)} of the communication of {labels[group.cell]} hides behind computing"
+        claim = (
+            f"{percent(top)} of the communication of {labels[group.cell]} hides behind computing"
+        )
         rest = [value for value, other in told if other is not group]
         if rest:
-            text += (
+            claim += (
                 f", the most of {len(told)} cells that tell it; the least is {percent(min(rest))}"
             )
-        text += "."
+        claim += "."
     parts = [("under way", "communication_total_time"), ("waited", "communication_time")]
     evidence = [
         f"{word} {quantity(value, 's')} per step"
@@ -124,5 +124,5 @@ def _overlap(workload: str, groups: list[Group], labels: dict[Cell, str]) -> lis
         evidence[0] = f"{labels[group.cell]}: {evidence[0]}"
     if len(spread) > len(told):
         evidence.append(f"{count(len(spread) - len(told), 'cell')} of several ranks do not tell")
-    return [Finding(text=text, evidence="; ".join(evidence) or "from overlap",
-                    sureness=Sureness.TENTATIVE, kind="overlap", about=workload)]  # fmt: skip
+    return [Finding(subject=workload, claim=claim, evidence=joined(*evidence) or "from overlap",
+                    sureness=Sureness.TENTATIVE, kind="overlap")]  # fmt: skip

@@ -6,7 +6,7 @@ from transect.analysis.comparisons import Sureness
 from transect.analysis.groups import is_wrong
 from transect.analysis.kinds import kind_of
 from transect.report.context import Context
-from transect.report.findings.finding import Finding, names
+from transect.report.findings.finding import Finding, joined, names
 from transect.report.text import count, number
 
 __all__ = ["equality_findings"]
@@ -25,26 +25,26 @@ def equality_findings(context: Context) -> list[Finding]:
     bad = [record.cell_id.split("~")[0] for record in checked if is_wrong(record)]
     good = len(checked) - len(bad)
     if bad:
-        text = (
+        claim = (
             f"{good} of {count(len(checked), 'training run')} follow the reference within "
             f"tolerance; {names(bad)} {'does' if len(bad) == 1 else 'do'} not."
         )
     else:
-        text = f"All {count(len(checked), 'training run')} follow the reference within tolerance."
+        claim = f"all {count(len(checked), 'training run')} follow the reference within tolerance."
     evidence = [
-        f"largest deviation of {what} {number(max(found))} times its tolerance{when}"
+        f"largest deviation of {what} {number(max(ratios))} times its tolerance{when}"
         for what, name, when in (
             ("the loss", "equality_ratio", ", at any checked step"),
             ("the weights", "weights_equality_ratio", ", after the last checked step"),
         )
-        if (found := [r for one in checked if (r := one.value(name)) is not None])
+        if (ratios := [r for record in checked if (r := record.value(name)) is not None])
     ]
     random = sum(kind_of(record.cell).synthetic for record in checked)
     if random:
         evidence.append(f"{count(random, 'run')} on synthetic input, which has no quality")
     return [
         Finding(
-            text=text, evidence="; ".join(evidence) or "by the status of the records",
-            sureness=Sureness.FIRM, kind="equality", about="equality",
+            subject="equality", claim=claim, sureness=Sureness.FIRM, kind="equality",
+            evidence=joined(*evidence) or "by the status of the records",
         )
     ]  # fmt: skip

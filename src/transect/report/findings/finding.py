@@ -16,21 +16,73 @@ from transect.analysis.comparisons import (
 from transect.analysis.groups import Group
 from transect.analysis.statistics import NoiseFloor
 from transect.domain.metrics import Direction, metric
+from transect.report.text import percent
 
-__all__ = ["Finding", "Race", "machine_differences", "names", "race"]
+__all__ = [
+    "HEADINGS",
+    "Finding",
+    "Race",
+    "floor_text",
+    "joined",
+    "machine_differences",
+    "median",
+    "names",
+    "race",
+]
 
 _MACHINE = ("host", "cpu_model", "cores", "memory_bytes", "kernel", "gpus", "git")
 
 
+# Subjects other than a workload, and what stands above their findings, in this order.
+HEADINGS = {"equality": "Right results", "export": "Exports", "study": "This study"}
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """One sentence of the report. `about` is the workload or stage that it speaks of."""
+    """One sentence of the report: `subject` is the workload, or a key of `HEADINGS`, it speaks of.
 
-    text: str
+    `claim` is what is said of it, written as it follows a colon; `named` says that it begins with
+    a name, which keeps its letters at the start of a sentence too. `scope` narrows the subject
+    down, e.g. `on cpu, batch 1`.
+    """
+
+    subject: str
+    claim: str
     evidence: str
     sureness: Sureness
     kind: str
-    about: str = ""
+    scope: str = ""
+    named: bool = False
+
+    @property
+    def headline(self) -> str:
+        """The sentence where the subject stands above it already."""
+        if self.scope:
+            return f"{self.scope[:1].upper()}{self.scope[1:]}: {self.claim}"
+        return self.claim if self.named else self.claim[:1].upper() + self.claim[1:]
+
+    @property
+    def text(self) -> str:
+        """The sentence with its subject, as it stands alone."""
+        if self.subject in HEADINGS:
+            return self.headline
+        return f"{self.subject} {self.scope}".strip() + f": {self.claim}"
+
+
+def joined(*evidence: str | None) -> str:
+    """Join pieces of evidence, leaving out those that are not there."""
+    return "; ".join(piece for piece in evidence if piece)
+
+
+def median(group: Group, name: str) -> float | None:
+    """Return the median of a metric, or None."""
+    summary = group.summary(name)
+    return summary.median if summary else None
+
+
+def floor_text(floor: NoiseFloor | None) -> str:
+    """Write a noise floor, or that there is none."""
+    return f"noise floor {percent(floor.relative, 1)}" if floor else "no noise floor known"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,13 +137,17 @@ def race(
             return compare_paired(mine, theirs, direction=direction, floor=floor)
         return compare(values(best), values(other), direction=direction, floor=floor)
 
-    found = [(other, against(other)) for other in rest]
-    tied = tuple(g for g, c in found if c is not None and c.verdict is not Verdict.BETTER)
-    nearest = [pair for pair in found if pair[0] in tied] or found
-    runner_up, comparison = nearest[0] if nearest else (None, None)
+    against_best = [(other, against(other)) for other in rest]
+    tied = [
+        pair
+        for pair in against_best
+        if pair[1] is not None and pair[1].verdict is not Verdict.BETTER
+    ]
+    runner_up, comparison = next(iter(tied or against_best), (None, None))
     return Race(
-        best=best, values=tuple(values(best)), tied=tied, runner_up=runner_up, comparison=comparison
-    )
+        best=best, values=tuple(values(best)), tied=tuple(group for group, _ in tied),
+        runner_up=runner_up, comparison=comparison,
+    )  # fmt: skip
 
 
 def names(items: Sequence[str], limit: int = 3) -> str:
@@ -105,8 +161,9 @@ def machine_differences(a: Group, b: Group) -> list[str]:
     """Name the facts of machine and code in which two compared groups differ."""
     differing = []
     for key in _MACHINE:
-        left = {repr(record.provenance.get(key)) for record in a.ok}
-        right = {repr(record.provenance.get(key)) for record in b.ok}
+        left, right = (
+            {repr(record.provenance.get(key)) for record in group.ok} for group in (a, b)
+        )
         if left != right:
             differing.append(key)
     return differing

@@ -6,10 +6,10 @@ from collections import Counter
 
 from transect.analysis.comparisons import Sureness
 from transect.analysis.groups import group_labels
-from transect.analysis.hardware import BenchmarkValue, benchmark_values
+from transect.analysis.hardware import BenchmarkValue
 from transect.analysis.roofline import RooflinePoint, roofline_points
 from transect.report.context import Context
-from transect.report.findings.finding import Finding, names
+from transect.report.findings.finding import Finding, joined, median, names
 from transect.report.findings.serving import faithful_groups
 from transect.report.text import clean, count, percent, quantity
 
@@ -22,10 +22,10 @@ _METRIC = "throughput"
 
 def hardware_findings(context: Context) -> list[Finding]:
     """Return the limit of each workload's best inference cell, and the runs that are not valid."""
-    found = []
-    for workload in context.workloads("infer"):
-        found += _limit(context, workload)
-    return [*found, *_invalid(context)]
+    limits = [
+        finding for workload in context.workloads("infer") for finding in _limit(context, workload)
+    ]
+    return [*limits, *_invalid(context)]
 
 
 def _source(point: RooflinePoint) -> str:
@@ -42,17 +42,13 @@ def _limit(context: Context, workload: str) -> list[Finding]:
     if not points:
         return []
 
-    def median(point: RooflinePoint) -> tuple[float, str]:
-        summary = point.group.summary(_METRIC)
-        return (summary.median if summary else 0.0, point.group.cell.id)
-
-    best = max(points, key=median)
+    best = max(points, key=lambda point: (median(point.group, _METRIC) or 0.0, point.group.cell.id))
     label = group_labels(groups, always=("threads", "batch"))[best.group.cell]
     side = "peak FLOP/s" if best.bound.kind == "arithmetic" else best.bound.kind
-    text = f"{workload}: {label} reaches {percent(best.share)} of what {side} allows"
+    claim = f"{label} reaches {percent(best.share)} of what {side} allows"
     sureness = Sureness.TENTATIVE
     if best.share > 1:
-        text += ", so the bound or the count of operations is off"
+        claim += ", so the bound or the count of operations is off"
         sureness = Sureness.OPEN
     bound = best.bound
     evidence = (
@@ -62,30 +58,30 @@ def _limit(context: Context, workload: str) -> list[Finding]:
         f"{quantity(bound.bandwidth.value, 'B/s')} ({bound.bandwidth.benchmark}) with "
         f"{count(best.threads, 'thread')}; operations and bytes from the {_source(best)}"
     )
-    return [Finding(text=text + ".", evidence=evidence, sureness=sureness, kind="limit",
-                    about=workload)]  # fmt: skip
+    return [Finding(subject=workload, claim=claim + ".", evidence=evidence, sureness=sureness,
+                    kind="limit", named=True)]  # fmt: skip
 
 
 def _invalid(context: Context) -> list[Finding]:
     """Name runs with a result that their own log contradicts; the reason holds both numbers."""
     runs: dict[str, BenchmarkValue] = {}
-    for value in benchmark_values(context.records):
+    for value in context.benchmark_values:
         runs.setdefault(value.run, value)
     wrong = [value for value in runs.values() if value.status == "invalid"]
     if not wrong:
         return []
     verb = "is" if len(wrong) == 1 else "are"
-    text = f"{len(wrong)} of {count(len(runs), 'benchmark run')} {verb} invalid"
+    claim = f"{len(wrong)} of {count(len(runs), 'benchmark run')} {verb} invalid"
     others = Counter(v.status for v in runs.values() if not v.valid and v.status != "invalid")
     if others:
         listed = [f"{amount} {clean(status)}" for status, amount in sorted(others.items())]
-        text += f", besides {names(listed, 6)}"
-    text += ": none of their numbers is in a chart or a bound."
+        claim += f", besides {names(listed, 6)}"
+    claim += ": none of their numbers is in a chart or a bound."
     told = [_reason(value) for value in wrong[:_SHOWN]]
     if len(wrong) > _SHOWN:
         told.append(f"{len(wrong) - _SHOWN} more in the section on hardware")
-    return [Finding(text=text, evidence="; ".join(told), sureness=Sureness.FIRM, kind="hardware",
-                    about="study")]  # fmt: skip
+    return [Finding(subject="study", claim=claim, evidence=joined(*told), sureness=Sureness.FIRM,
+                    kind="hardware")]  # fmt: skip
 
 
 def _reason(value: BenchmarkValue) -> str:

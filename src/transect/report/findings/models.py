@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from transect.analysis.comparisons import Sureness
+from transect.analysis.entries import AnyRecord
 from transect.analysis.groups import is_wrong
-from transect.domain.record import Record, Status
+from transect.domain.record import Status
 from transect.report.context import Context
 from transect.report.findings.finding import Finding, names
 from transect.report.text import count, number, percent
@@ -22,7 +23,7 @@ class Judgement:
     reason: str
 
 
-def judge_export(record: Record) -> Judgement:
+def judge_export(record: AnyRecord) -> Judgement:
     """Judge one export record by its difference, its tolerance and the predicted classes."""
     if is_wrong(record):
         return Judgement(False, record.message.split("\n")[0][:120] or "wrong result")
@@ -43,25 +44,27 @@ def export_findings(context: Context) -> list[Finding]:
     """One finding on all exports together."""
     records = [record for record in context.records if record.stage == "export"]
     judged = [(record, judge_export(record)) for record in records]
-    known = [(record, one) for record, one in judged if one.faithful is not None]
+    known = [pair for pair in judged if pair[1].faithful is not None]
     if not known:
         return []
-    bad = [(record, one) for record, one in known if not one.faithful]
+    bad = [pair for pair in known if not pair[1].faithful]
     worst = max((record.value("max_abs_difference") or 0.0 for record, _ in known), default=0.0)
     if bad:
-        listed = names([f"{r.cell_id.split('~')[0]} ({one.reason})" for r, one in bad])
-        text = (
+        listed = names([f"{r.cell_id.split('~')[0]} ({verdict.reason})" for r, verdict in bad])
+        claim = (
             f"{len(known) - len(bad)} of {count(len(known), 'ONNX export')} "
             f"compute what the framework computes; not {listed}."
         )
     elif len(known) == 1:
-        text = "The one ONNX export computes what the framework computes."
+        claim = "the one ONNX export computes what the framework computes."
     else:
-        text = f"All {len(known)} ONNX exports compute what the framework computes."
+        claim = f"all {len(known)} ONNX exports compute what the framework computes."
     evidence = f"largest output difference {number(worst)}, same test inputs on both sides"
     unknown = len(judged) - len(known)
     if unknown:
         evidence += f"; {unknown} not judged"
     return [
-        Finding(text=text, evidence=evidence, sureness=Sureness.FIRM, kind="export", about="export")
+        Finding(
+            subject="export", claim=claim, evidence=evidence, sureness=Sureness.FIRM, kind="export"
+        )
     ]

@@ -8,14 +8,13 @@ from transect.analysis.bounds import step_bound
 from transect.analysis.comparisons import Sureness, Verdict, compare
 from transect.analysis.groups import Group
 from transect.analysis.scaling import METRIC, efficiencies
-from transect.analysis.statistics import NoiseFloor
 from transect.domain.cell import Cell
 from transect.domain.metrics import Direction
 from transect.report.context import Context
-from transect.report.findings.finding import Finding
+from transect.report.findings.finding import Finding, floor_text, median
 from transect.report.text import count, number, percent, quantity
 
-__all__ = ["floor_text", "limit_finding", "median", "scaling_findings"]
+__all__ = ["limit_finding", "scaling_findings"]
 
 
 _PARTS = {
@@ -33,12 +32,12 @@ def limit_finding(context: Context, workload: str, best: Group, label: str) -> l
     part, share = max(shares.items(), key=lambda item: item[1], default=("", 0.0))
     bound = step_bound(best, context.rates)
     if len(shares) == len(parts):
-        text = f"{workload}: {_PARTS[part]} takes {percent(share)} of a step of {label}"
+        claim = f"{_PARTS[part]} takes {percent(share)} of a step of {label}"
     elif bound is None:
         return []
     else:
         # What a library keeps to itself may be the longest part.
-        part, text = "", f"{workload}: what a step of {label} is made of is not told"
+        part, claim = "", f"what a step of {label} is made of is not told"
     if bound is None:
         known = context.rates.threads()
         why = (
@@ -47,11 +46,11 @@ def limit_finding(context: Context, workload: str, best: Group, label: str) -> l
             else "no benchmark of this machine ran"
         )
         evidence = f"no bound to hold it against: {why}"
-        return [_finding("limit", text + ".", evidence, Sureness.TENTATIVE, workload)]
+        return [_finding("limit", claim + ".", evidence, Sureness.TENTATIVE, workload)]
     reached = bound.time_s / step
-    text += f"; the step reaches {percent(reached)} of the bound set by {bound.kind}"
+    claim += f"; the step reaches {percent(reached)} of the bound set by {bound.kind}"
     if part == "compute" and reached < 0.2:
-        text += ", so overhead around the arithmetic limits it, not the hardware"
+        claim += ", so overhead around the arithmetic limits it, not the hardware"
     evidence = (
         f"step {quantity(step, 's')}, bound {quantity(bound.time_s, 's')} from "
         f"{quantity(bound.flops.value, 'FLOP/s')} ({bound.flops.benchmark}) and "
@@ -59,9 +58,9 @@ def limit_finding(context: Context, workload: str, best: Group, label: str) -> l
         f"{count(bound.flops.threads, 'thread')}"
     )
     if reached > 1:
-        text += "; more than the bound allows, so the bound or the count of operations is off"
-        return [_finding("limit", text + ".", evidence, Sureness.OPEN, workload)]
-    return [_finding("limit", text + ".", evidence, Sureness.TENTATIVE, workload)]
+        claim += "; more than the bound allows, so the bound or the count of operations is off"
+        return [_finding("limit", claim + ".", evidence, Sureness.OPEN, workload)]
+    return [_finding("limit", claim + ".", evidence, Sureness.TENTATIVE, workload)]
 
 
 def scaling_findings(
@@ -73,58 +72,47 @@ def scaling_findings(
     every = efficiencies(groups, floor)
     over = sum(group.over_subscribed for group in groups)
     note = f"; {count(over, 'cell')} with more ranks than cores left out" if over else ""
-    found = []
+    findings = []
     if every:
-        top = max(every, key=lambda one: (one.group.cell.ranks, one.rate, one.group.cell.id))
+        top = max(every, key=lambda gain: (gain.group.cell.ranks, gain.rate, gain.group.cell.id))
         cell, base = top.group.cell, top.base.cell
         gain = top.rate / top.base_rate
         verb = f"speeds training up {number(gain)} times" if gain > 1 else (
             f"slows training down to {percent(gain)}")  # fmt: skip
-        claim = f"{verb}, an efficiency of {percent(top.value)}"
+        brings = f"{verb}, an efficiency of {percent(top.value)}"
         across = f" over {cell.network}" if cell.network and cell.nodes > 1 else ""
         sureness = Sureness.TENTATIVE
-        found_difference = compare(
+        difference = compare(
             top.group.values(METRIC),
             top.base.values(METRIC),
             direction=Direction.HIGHER,
             floor=floor,
         )
-        if found_difference is None or found_difference.verdict is Verdict.SAME:
-            claim, sureness = "makes no difference in speed that stands out", Sureness.OPEN
-            note += f"; {found_difference.reason}" if found_difference else ""
-        text = (
-            f"{workload}: going from {count(base.ranks, 'rank')} to {cell.ranks} with "
-            f"{cell.framework} · {cell.strategy}{across} {claim}."
+        if difference is None or difference.verdict is Verdict.SAME:
+            brings, sureness = "makes no difference in speed that stands out", Sureness.OPEN
+            note += f"; {difference.reason}" if difference else ""
+        way = " · ".join((cell.get("framework"), cell.get("strategy")))
+        claim = (
+            f"going from {count(base.ranks, 'rank')} to {cell.ranks} with {way}{across} {brings}."
         )
         evidence = (
             f"{top.kind} scaling, base {labels[base]} at {number(top.base_rate)} samples/s, "
             f"then {number(top.rate)} samples/s; "
             f"{floor_text(floor)}{note}"
         )
-        found.append(_finding("scaling", text, evidence, sureness, workload))
-    odd = [one for one in every if one.superlinear]
+        findings.append(_finding("scaling", claim, evidence, sureness, workload))
+    odd = [gain for gain in every if gain.superlinear]
     if odd:
-        worst = max(odd, key=lambda one: one.value)
-        text = (
-            f"{workload}: {count(len(odd), 'efficiency', 'efficiencies')} above 100 %, up to "
+        worst = max(odd, key=lambda gain: gain.value)
+        claim = (
+            f"{count(len(odd), 'efficiency', 'efficiencies')} above 100 %, up to "
             f"{percent(worst.value)} for {labels[worst.group.cell]}: look at the base before "
             "trusting it."
         )
         evidence = f"base {labels[worst.base.cell]} at {number(worst.base_rate)} samples/s"
-        found.append(_finding("suspect", text, evidence, Sureness.OPEN, workload))
-    return found
+        findings.append(_finding("suspect", claim, evidence, Sureness.OPEN, workload))
+    return findings
 
 
-def floor_text(floor: NoiseFloor | None) -> str:
-    """Write a noise floor, or that there is none."""
-    return f"noise floor {percent(floor.relative, 1)}" if floor else "no noise floor known"
-
-
-def median(group: Group, name: str) -> float | None:
-    """Return the median of a metric, or None."""
-    summary = group.summary(name)
-    return summary.median if summary else None
-
-
-def _finding(kind: str, text: str, evidence: str, sureness: Sureness, about: str) -> Finding:
-    return Finding(text=text, evidence=evidence, sureness=sureness, kind=kind, about=about)
+def _finding(kind: str, claim: str, evidence: str, sureness: Sureness, subject: str) -> Finding:
+    return Finding(subject=subject, claim=claim, evidence=evidence, sureness=sureness, kind=kind)

@@ -10,8 +10,16 @@ from transect.analysis.kinds import Kind, kinds_of, main_kind
 from transect.analysis.scaling import METRIC
 from transect.analysis.statistics import summarise
 from transect.report.context import Context
-from transect.report.findings.finding import Finding, Race, machine_differences, names, race
-from transect.report.findings.steps import limit_finding, median, scaling_findings
+from transect.report.findings.finding import (
+    Finding,
+    Race,
+    joined,
+    machine_differences,
+    median,
+    names,
+    race,
+)
+from transect.report.findings.steps import limit_finding, scaling_findings
 from transect.report.text import count, number, quantity
 
 __all__ = ["quality_target", "reaches_target", "training_findings"]
@@ -40,18 +48,18 @@ def training_findings(context: Context) -> list[Finding]:
     Each race is among cells of one kind of training. A kind other than the workload's main one has
     a race of its own when two cells can run in it; sums of gradients and synthetic input have none.
     """
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for workload in context.workloads("train"):
         groups = context.of("train", workload)
         main = main_kind(groups)
-        found += _fastest(context, workload, groups, main)
+        findings += _fastest(context, workload, groups, main)
         for kind in kinds_of(groups):
             own = [g for g in groups if g.kind == kind and _able(g)]
             if kind != main and not kind.synthetic and not kind.summed and len(own) > 1:
-                found += _fastest(context, workload, groups, kind)[:1]
+                findings += _fastest(context, workload, groups, kind)[:1]
         own = [group for group in groups if group.kind == main]
-        found += scaling_findings(context, workload, own, group_labels(own, always=("ranks",)))
-    return found
+        findings += scaling_findings(context, workload, own, group_labels(own, always=("ranks",)))
+    return findings
 
 
 def _able(group: Group) -> bool:
@@ -61,8 +69,8 @@ def _able(group: Group) -> bool:
 
 def _fastest(context: Context, workload: str, groups: list[Group], kind: Kind) -> list[Finding]:
     if kind.synthetic:
-        text = f"{workload}: all its cells ran on synthetic input, so there is no quality to reach."
-        return [_finding("fastest", text, count(len(groups), "cell"), Sureness.FIRM, workload)]
+        claim = "all its cells ran on synthetic input, so there is no quality to reach."
+        return [_finding(workload, claim, count(len(groups), "cell"), Sureness.FIRM)]
     every, groups = groups, [group for group in groups if group.kind == kind]
     labels = group_labels(groups, always=("ranks",))
     target = quality_target(groups)
@@ -72,15 +80,16 @@ def _fastest(context: Context, workload: str, groups: list[Group], kind: Kind) -
     floor = context.floors.paired("train", workload, TIME, kind)
     result = race(able, TIME, floor, paired=True)
     left_out = _left_out(groups, running, every)
-    about = f"{workload}: with {kind.words}," if kind.words else f"{workload}:"
+    of_kind = f"with {kind.words}, " if kind.words else ""
     if result is None:
         reason = "no trainer finished with a right result" if not running else (
             f"no cell within its cores reached {target} in every run")  # fmt: skip
-        text = f"{about} {reason}, so no speed is compared."
-        return [_finding("fastest", text, left_out, Sureness.FIRM, workload)]
+        claim = f"{of_kind}{reason}, so no speed is compared."
+        return [_finding(workload, claim, left_out, Sureness.FIRM)]
     best, label = result.best, labels[result.best.cell]
     summary = summarise(result.values)
-    assert summary is not None
+    if summary is None:
+        raise ValueError(f"{label}: won without a time")
     few = summary.count < len(best.values(TIME))
     took = quantity(summary.median, "s")
     accuracy = best.summary("accuracy")
@@ -95,19 +104,19 @@ def _fastest(context: Context, workload: str, groups: list[Group], kind: Kind) -
     ]  # fmt: skip
     if result.tied:
         others = [labels[group.cell] for group in result.tied]
-        text = (
-            f"{about} {names([label, *others], 4)} reach {target} soonest and cannot be told "
+        claim = (
+            f"{of_kind}{names([label, *others], 4)} reach {target} soonest and cannot be told "
             f"apart: the best median is {took}."
         )
         sureness = Sureness.OPEN
     elif result.runner_up is not None and result.comparison is not None:
-        text = (
-            f"{about} {label} reaches {target} soonest, in {took}, "
+        claim = (
+            f"{of_kind}{label} reaches {target} soonest, in {took}, "
             f"{number(result.comparison.factor)} times sooner than {labels[result.runner_up.cell]}."
         )
         sureness = result.comparison.sureness
     else:
-        text = f"{about} {label} reaches {target} in {took}; nothing stands to compare it with."
+        claim = f"{of_kind}{label} reaches {target} in {took}; nothing stands to compare it with."
         sureness = Sureness.TENTATIVE
     evidence += _caveats(result)
     if left_out:
@@ -116,7 +125,7 @@ def _fastest(context: Context, workload: str, groups: list[Group], kind: Kind) -
     if best.disturbed or (rival and rival.disturbed) or not best.values("equality_ratio"):
         sureness = Sureness.TENTATIVE if sureness is Sureness.FIRM else sureness
     return [
-        _finding("fastest", text, "; ".join(evidence), sureness, workload),
+        _finding(workload, claim, joined(*evidence), sureness, named=not of_kind),
         *limit_finding(context, workload, best, label),
     ]
 
@@ -139,20 +148,26 @@ def _left_out(groups: Sequence[Group], running: Sequence[Group], every: Sequence
     over = [g for g in running if g.over_subscribed]
     late = [g for g in running if not reaches_target(g) and not g.over_subscribed]
     wrong = [g for g in groups if g.wrong]
-    for some, why in (
+    for members, why in (
         (over, "more ranks than cores"),
         (late, "target missed in at least one run"),
         (wrong, "wrong result"),
         ([g for g in groups if not g.ok and not g.wrong], "failed or skipped"),
     ):
-        if some:
-            parts.append(f"{len(some)} for {why}")
-    others = [group for group in every if group not in groups]
+        if members:
+            parts.append(f"{len(members)} for {why}")
+    own = {id(group) for group in groups}
+    others = [group for group in every if id(group) not in own]
     kinds = [kind.words or "the usual training" for kind in kinds_of(others)]
     if others:
         parts.append(f"{len(others)} of another training ({names(kinds, 4)})")
     return f"not compared: {', '.join(parts)}" if parts else ""
 
 
-def _finding(kind: str, text: str, evidence: str, sureness: Sureness, about: str) -> Finding:
-    return Finding(text=text, evidence=evidence, sureness=sureness, kind=kind, about=about)
+def _finding(
+    subject: str, claim: str, evidence: str, sureness: Sureness, *, named: bool = False
+) -> Finding:
+    return Finding(
+        subject=subject, claim=claim, evidence=evidence, sureness=sureness, kind="fastest",
+        named=named,
+    )  # fmt: skip

@@ -3,39 +3,56 @@
 from __future__ import annotations
 
 from transect.analysis.groups import Group, group_labels
-from transect.report.blocks import Block, Chart, Charts, Chip, Column, Prose, Section, Table, Value
-from transect.report.charts.plots import Dot, dot_plot
-from transect.report.charts.theme import render
+from transect.domain.cell import Cell
+from transect.report.blocks import (
+    Block,
+    Body,
+    Chart,
+    Charts,
+    Chip,
+    Column,
+    Prose,
+    digits,
+    table,
+    words,
+)
+from transect.report.charts.chart import MOST_DRAWN, MOST_PANELS, dot_chart
+from transect.report.charts.plots import Dot
 from transect.report.context import Context
-from transect.report.sections.throughput import MOST_DRAWN, left_out
+from transect.report.sections.columns import label_column
 from transect.report.text import clean, number
 
-__all__ = ["equality_section"]
+__all__ = ["equality_body"]
 
 LOSS, WEIGHTS = "equality_ratio", "weights_equality_ratio"
 _WHAT = {LOSS: "loss", WEIGHTS: "weights"}
-_COLUMNS = (LOSS, "loss_deviation", WEIGHTS, "weights_deviation")
 
 
-def equality_section(context: Context) -> Section:
+def equality_body(context: Context) -> Body:
     """Draw the largest deviation of each training cell as a share of its tolerance."""
-    blocks: list[Block] = []
-    charts, tables = [], []
+    charts: list[Chart] = []
+    tables: list[Block] = []
     for workload in context.workloads("train"):
-        groups = [g for g in context.of("train", workload) if _all(g, LOSS)]
-        if groups:
-            charts += [
-                chart
-                for name in (LOSS, WEIGHTS)
-                if (chart := _chart(context, workload, groups, name)) is not None
-            ]
-            tables.append(_table(workload, groups))
+        groups = [group for group in context.of("train", workload) if _all(group, LOSS)]
+        if not groups:
+            continue
+        labels = group_labels(groups, always=("ranks",))
+        made = [_chart(context, workload, groups, name, labels) for name in _WHAT]
+        charts += [chart for chart in made if chart is not None]
+        tables.append(table(
+            _worst_first(groups, LOSS), _columns(labels), fold_above=MOST_DRAWN,
+            caption=f"{workload}: loss and weights beside the float64 reference, worst repeat. The "
+            "loss deviates absolutely, the weights by their distance over the reference's norm.",
+            fold_title=f"Loss and weights of {workload}",
+        ))  # fmt: skip
+    blocks: list[Block] = []
     rules = _rules(context)
     if rules:
-        columns = [Column("Workload"), Column("Precision"), Column("Tolerance rule")]
-        blocks.append(Table(columns=columns, rows=rules, caption="Rules"))
+        titles = ("Workload", "Precision", "Tolerance rule")
+        columns = [words(title, lambda rule, i=i: rule[i]) for i, title in enumerate(titles)]
+        blocks.append(table(rules, columns, caption="Rules"))
     if charts:
-        blocks += [Charts(items=charts), *tables]
+        blocks += [Charts(items=charts[: 2 * MOST_PANELS]), *tables]
     else:
         blocks.append(Prose("No training cell was compared with a reference.", quiet=True))
     lead = (
@@ -47,97 +64,81 @@ def equality_section(context: Context) -> Section:
         "batch, and the reference cuts its batch into the same parts; the running statistics are "
         "those of rank 0. Synthetic input has a reference on the same random numbers."
     )
-    return Section(id="equality", title="Equality of the trainers", lead=lead, blocks=blocks)
+    return Body(lead=lead, blocks=blocks)
 
 
 def _all(group: Group, name: str) -> list[float]:
     """All values, those of wrong results too: they are the point of this section."""
-    found = (record.value(name) for record in group.records)
-    return [value for value in found if value is not None]
+    values = (record.value(name) for record in group.records)
+    return [value for value in values if value is not None]
 
 
-def _rules(context: Context) -> list[list[str]]:
-    found = set()
-    for record in context.records:
-        tolerance = record.details.get("tolerance")
-        if record.stage == "train" and isinstance(tolerance, dict) and tolerance.get("rule"):
-            precision = str(tolerance.get("precision") or record.cell.precision)
-            found.add((record.cell.workload or "", precision, clean(str(tolerance["rule"]))))
-    return [list(row) for row in sorted(found)]
+def _rules(context: Context) -> list[tuple[str, str, str]]:
+    rules = set()
+    for group in context.of("train"):
+        for record in group.records:
+            tolerance = record.details.get("tolerance")
+            if isinstance(tolerance, dict) and tolerance.get("rule"):
+                precision = str(tolerance.get("precision") or record.cell.precision)
+                rule = clean(str(tolerance["rule"]))
+                rules.add((record.cell.workload or "", precision, rule))
+    return sorted(rules)
 
 
 def _passed(group: Group) -> bool:
     return not group.wrong and max(_all(group, LOSS)) <= 1
 
 
-def _ranked(groups: list[Group], name: str) -> list[Group]:
+def _worst_first(groups: list[Group], name: str) -> list[Group]:
     return sorted(
         (group for group in groups if _all(group, name)),
         key=lambda group: (not group.wrong, -max(_all(group, name)), group.cell.id),
     )
 
 
-def _chart(context: Context, workload: str, groups: list[Group], name: str) -> Chart | None:
-    labels = group_labels(groups, always=("ranks",))
-    ranked = _ranked(groups, name)
-    if not ranked:
-        return None
-    dots: list[Dot] = []
-    rows: list[list[Value]] = []
-    for group in ranked:
+def _worst(title: str, name: str) -> Column[Group]:
+    def value(group: Group) -> str:
+        values = _all(group, name)
+        return number(max(values)) if values else "–"
+
+    return digits(title, value)
+
+
+def _chart(
+    context: Context, workload: str, groups: list[Group], name: str, labels: dict[Cell, str]
+) -> Chart | None:
+    def dot(group: Group) -> Dot:
         # An exact match has no place on a log axis; a millionth of the tolerance stands for it.
         ratios = [max(ratio, 1e-6) for ratio in _all(group, name)]
-        dots.append(
-            Dot(
-                label=labels[group.cell], value=max(ratios), low=min(ratios), high=max(ratios),
-                points=ratios, style=context.style(group),
-                right="" if _passed(group) else "wrong result",
-            )
+        return Dot(
+            label=labels[group.cell], value=max(ratios), low=min(ratios), high=max(ratios),
+            points=ratios, style=context.style(group),
+            right="" if _passed(group) else "wrong result",
         )  # fmt: skip
-        rows.append([labels[group.cell], number(max(_all(group, name))), str(len(ratios))])
+
     what = _WHAT[name]
-    drawing = dot_plot(
-        dots[:MOST_DRAWN], title="largest deviation / tolerance (log scale)", rule=1.0, log=True
-    )
-    note = "Left of the dashed line passes. Symbol: the worst repeat."
-    return Chart(
+    return dot_chart(
+        _worst_first(groups, name), dot,
+        [label_column(labels), _worst("Largest ratio", name),
+         digits("Runs", lambda group: str(len(_all(group, name))))],
         title=f"{workload}: {what} over tolerance",
-        svg=render(drawing, name=f"{name}-{workload}",
-                   alt_text=f"{workload}: ratio of the largest deviation of the {what} to its "
-                   f"tolerance per cell; largest {number(max(dot.value for dot in dots))}, 1 or less passes."),
-        alt=f"Equality ratio of the {what} per cell.",
-        note=f"{left_out(len(dots), MOST_DRAWN, 'most equal')} {note}".strip(),
-        table=Table(
-            columns=[Column("Cell"), Column("Largest ratio", numeric=True),
-                     Column("Runs", numeric=True)],
-            rows=rows, folded="Numbers",
-        ),
+        axis="largest deviation / tolerance (log scale)", name=f"{name}-{workload}",
+        first="Largest ratio, where 1 or less passes", cut="most equal", rule=1.0, log=True,
+        notes=["Left of the dashed line passes. Symbol: the worst repeat."],
     )  # fmt: skip
 
 
-def _table(workload: str, groups: list[Group]) -> Table:
-    labels = group_labels(groups, always=("ranks",))
-    rows: list[list[Value]] = []
-    for group in _ranked(groups, LOSS):
-        values = [_all(group, name) for name in _COLUMNS]
-        steps = {
-            str(record.details["reference_steps"])
-            for record in group.records
-            if "reference_steps" in record.details
-        }
-        rows.append([
-            labels[group.cell], *(number(max(some)) if some else "–" for some in values),
-            ", ".join(sorted(steps)) or "–", str(len(values[0])),
-            Chip("equal", "good") if _passed(group) else Chip("wrong result", "bad"),
-        ])  # fmt: skip
-    columns = [
-        Column("Cell"), Column("Loss ratio", numeric=True), Column("Loss deviation", numeric=True),
-        Column("Weights ratio", numeric=True), Column("Weights deviation", numeric=True),
-        Column("Steps checked", numeric=True), Column("Runs", numeric=True), Column(""),
+def _columns(labels: dict[Cell, str]) -> list[Column[Group]]:
+    def steps(group: Group) -> str:
+        details = [record.details for record in group.records]
+        checked = {str(told["reference_steps"]) for told in details if "reference_steps" in told}
+        return ", ".join(sorted(checked)) or "–"
+
+    return [
+        label_column(labels), _worst("Loss ratio", LOSS),
+        _worst("Loss deviation", "loss_deviation"), _worst("Weights ratio", WEIGHTS),
+        _worst("Weights deviation", "weights_deviation"), digits("Steps checked", steps),
+        digits("Runs", lambda group: str(len(_all(group, LOSS)))),
+        words("", lambda group: Chip("equal", "good") if _passed(group)
+              else Chip("wrong result", "bad")),
     ]  # fmt: skip
-    caption = (
-        f"{workload}: loss and weights beside the float64 reference, worst repeat. The loss "
-        "deviates absolutely, the weights by their distance over the reference's norm."
-    )
-    folded = f"Loss and weights of {workload}" if len(rows) > MOST_DRAWN else ""
-    return Table(columns=columns, rows=rows, caption=caption, folded=folded)

@@ -9,28 +9,38 @@ from transect.analysis.kinds import Kind, compared, kinds_of
 from transect.domain.record import Status
 from transect.report.blocks import (
     Block,
+    Body,
     Charts,
     Chip,
     Column,
     Heading,
     Prose,
-    Section,
-    Table,
     Value,
+    digits,
+    table,
+    words,
 )
 from transect.report.context import Context
+from transect.report.findings.finding import median
 from transect.report.findings.training import TIME, quality_target, reaches_target
+from transect.report.sections.columns import (
+    NOT_TOLD,
+    RANKS,
+    label_column,
+    marks,
+    median_of,
+    metric_columns,
+)
 from transect.report.sections.distribution import cost_blocks, single_blocks
 from transect.report.sections.framework_charts import panels
-from transect.report.sections.throughput import NOT_TOLD, marks
 from transect.report.sections.twins import input_blocks, rule_blocks
-from transect.report.text import Scale, clean, number, percent, quantity, scale_for, spread
+from transect.report.text import Scale, clean, number, percent, quantity, scale_for
 
-__all__ = ["frameworks_section"]
+__all__ = ["frameworks_body"]
 
 _REASON = 140
 # Rows that stand open; what follows them is folded.
-_MOST_ROWS = 24
+_MOST_OPEN = 24
 _READING = (
     "Waited: time of a step in which a rank does nothing but wait for messages. Overlap: share of "
     "the communication that hides behind computing. Cost: a step beside the ideal, which is the "
@@ -41,7 +51,7 @@ _READING = (
 )
 
 
-def frameworks_section(context: Context) -> Section:
+def frameworks_body(context: Context) -> Body:
     """Set each workload's training cells side by side: table, charts, costs, twins."""
     blocks: list[Block] = []
     if context.workloads("train"):
@@ -56,7 +66,7 @@ def frameworks_section(context: Context) -> Section:
         "one table: same input, precision, reduction of gradients and rule of the learning rate. "
         "A value that a library does not tell is called so, and is no zero."
     )
-    return Section(id="frameworks", title="Frameworks side by side", lead=lead, blocks=blocks)
+    return Body(lead=lead, blocks=blocks)
 
 
 def _workload(context: Context, workload: str) -> list[Block]:
@@ -80,18 +90,11 @@ def _workload(context: Context, workload: str) -> list[Block]:
     return [*blocks, *input_blocks(context, workload, groups), *rule_blocks(workload, groups)]
 
 
-Maker = Callable[[Group], Value]
-
-
 def _tables(workload: str, groups: list[Group], kind: Kind, folded: str = "") -> list[Block]:
     """List one row per group, soonest at the target first, then by speed; the end may fold."""
-    labels = group_labels(groups, never=("ranks",))
     groups = sorted(groups, key=_place)
-    made = _columns(groups)
-    columns = [Column("Framework and strategy"), *(column for column, _ in made)]
-    rows: list[list[Value]] = [
-        [labels[group.cell], *(make(group) for _, make in made)] for group in groups
-    ]
+    labels = group_labels(groups, never=("ranks",))
+    columns = [label_column(labels, "Framework and strategy"), *_columns(groups)]
     if kind.synthetic:
         caption = f"{workload} on synthetic input: a speed of the machinery, not of the workload"
     else:
@@ -103,80 +106,76 @@ def _tables(workload: str, groups: list[Group], kind: Kind, folded: str = "") ->
         )  # fmt: skip
         caption += f", with {kind.words}" if kind.words else ""
     if folded:
-        return [Table(columns=columns, rows=rows, caption=caption, folded=folded)]
-    first, rest = rows[:_MOST_ROWS], rows[_MOST_ROWS:]
-    blocks: list[Block] = [Table(columns=columns, rows=first, caption=caption)]
+        return [table(groups, columns, caption=caption, folded=folded)]
+    first, rest = groups[:_MOST_OPEN], groups[_MOST_OPEN:]
+    blocks: list[Block] = [table(first, columns, caption=caption)]
     if rest:
         title = f"The other {len(rest)}, slower or late"
-        blocks.append(Table(columns=columns, rows=rest, caption=caption, folded=title))
+        blocks.append(table(rest, columns, caption=caption, folded=title))
     return blocks
 
 
-def _columns(groups: list[Group]) -> list[tuple[Column, Maker]]:
-    step = scale_for([_median(g, "step_time") for g in groups], "s")
-    found: list[tuple[Column, Maker]] = [
-        (Column("Ranks", numeric=True), lambda group: str(group.cell.ranks)),
-    ]
+def _columns(groups: list[Group]) -> list[Column[Group]]:
+    def has(name: str) -> bool:
+        return any(group.values(name) for group in groups)
+
+    def parts(title: str, name: str) -> Column[Group]:
+        return digits(f"{title} ({step.unit})", median_of(name, step, NOT_TOLD))
+
+    def quantities(title: str, name: str, unit: str) -> Column[Group]:
+        return digits(title, lambda group: quantity(median(group, name), unit))
+
+    def shares(title: str, name: str) -> Column[Group]:
+        return digits(title, lambda group: percent(median(group, name)))
+
+    step = scale_for([median(group, "step_time") for group in groups], "s")
+    columns = [RANKS]
     if any(marks(group) for group in groups):
-        found.append((Column(""), marks))
-    if any(group.values(TIME) for group in groups):
-        time = scale_for([_median(g, TIME) for g in groups], "s")
-        found += [
-            (Column(f"Time to quality ({time.unit})", numeric=True), lambda g: _time(g, time)),
-            (Column("Range or interval", numeric=True),
-             lambda g: spread(g.summary(TIME), time) if reaches_target(g) else "–"),
-        ]  # fmt: skip
-    found += [
-        (Column("Runs", numeric=True), _runs),
-        (Column("samples/s", numeric=True), lambda g: _text(g, "samples_per_second", Scale(factor=1, unit=""))),
-        (Column(f"Step ({step.unit})", numeric=True), lambda g: _text(g, "step_time", step)),
-        (Column(f"Compute ({step.unit})", numeric=True), lambda g: _text(g, "compute_time", step)),
-        (Column(f"Waited ({step.unit})", numeric=True),
-         lambda g: _text(g, "communication_time", step)),
-        (Column(f"Input ({step.unit})", numeric=True), lambda g: _text(g, "input_time", step)),
-        (Column("Overlap", numeric=True), _overlap),
-        (Column("Start-up", numeric=True), lambda g: quantity(_median(g, "startup_time"), "s")),
-        (Column("First step", numeric=True),
-         lambda g: quantity(_median(g, "first_step_time"), "s")),
-        (Column("Peak memory per rank", numeric=True),
-         lambda g: quantity(_median(g, "peak_memory"), "B")),
+        columns.append(words("", marks))
+    if has(TIME):
+        time = scale_for([median(group, TIME) for group in groups], "s")
+        middle, ends, _ = metric_columns(TIME, time, "Time to quality")
+        columns += [
+            digits(middle.title, _if_reached(middle.value)),
+            digits(ends.title, lambda group: ends.value(group) if reaches_target(group) else "–"),
+        ]
+    columns += [
+        digits("Runs", _runs),
+        digits("samples/s", median_of("samples_per_second", Scale(factor=1, unit=""), NOT_TOLD)),
+        parts("Step", "step_time"), parts("Compute", "compute_time"),
+        parts("Waited", "communication_time"), parts("Input", "input_time"),
+        digits("Overlap", _overlap), quantities("Start-up", "startup_time", "s"),
+        quantities("First step", "first_step_time", "s"),
+        quantities("Peak memory per rank", "peak_memory", "B"),
     ]  # fmt: skip
-    optional: list[tuple[str, str, Maker]] = [
-        ("cpu_utilisation", "CPU use", lambda g: percent(_median(g, "cpu_utilisation"))),
-        ("gpu_utilisation", "GPU use", lambda g: percent(_median(g, "gpu_utilisation"))),
-        ("gpu_memory", "GPU memory", lambda g: quantity(_median(g, "gpu_memory"), "B")),
-        ("energy", "Energy", _energy),
-    ]
-    return found + [
-        (Column(title, numeric=True), maker)
-        for name, title, maker in optional
-        if any(group.values(name) for group in groups)
-    ]
+    optional = {
+        "cpu_utilisation": shares("CPU use", "cpu_utilisation"),
+        "gpu_utilisation": shares("GPU use", "gpu_utilisation"),
+        "gpu_memory": quantities("GPU memory", "gpu_memory", "B"),
+        "energy": digits("Energy", _energy),
+    }
+    return columns + [column for name, column in optional.items() if has(name)]
 
 
 def _place(group: Group) -> tuple[bool, float, str]:
     reached = reaches_target(group)
-    value = _median(group, TIME) if reached else -(_median(group, "samples_per_second") or 0.0)
+    value = median(group, TIME) if reached else -(median(group, "samples_per_second") or 0.0)
     return not reached, value or 0.0, group.cell.id
 
 
-def _median(group: Group, name: str) -> float | None:
-    summary = group.summary(name)
-    return summary.median if summary else None
+def _if_reached(write: Callable[[Group], Value]) -> Callable[[Group], Value]:
+    """Write a time only where every run reached the target; else say how many did."""
 
+    def value(group: Group) -> Value:
+        if reaches_target(group):
+            return write(group)
+        if group.kind.synthetic:
+            return "–"
+        reached = len(group.values(TIME))
+        said = f"reached in {reached} of {len(group.ok)}" if reached else "not reached"
+        return Chip(said, "warn")
 
-def _text(group: Group, name: str, scale: Scale) -> str:
-    value = _median(group, name)
-    return NOT_TOLD if value is None else scale.text(value)
-
-
-def _time(group: Group, scale: Scale) -> Value:
-    if reaches_target(group):
-        return scale.text(_median(group, TIME))
-    if group.kind.synthetic:
-        return "–"
-    reached = len(group.values(TIME))
-    return Chip(f"reached in {reached} of {len(group.ok)}" if reached else "not reached", "warn")
+    return value
 
 
 def _runs(group: Group) -> str:
@@ -187,7 +186,7 @@ def _runs(group: Group) -> str:
 def _overlap(group: Group) -> str:
     if group.cell.ranks == 1:
         return "–"
-    value = _median(group, "overlap")
+    value = median(group, "overlap")
     return NOT_TOLD if value is None else percent(value)
 
 
@@ -210,25 +209,26 @@ def _not_compared(groups: Sequence[Group]) -> list[Block]:
     if not bad:
         return []
     labels = group_labels(groups, never=("ranks",))
-    rows: list[list[Value]] = []
-    for group in sorted(bad, key=lambda g: (_outcome(g)[2], labels[g.cell], g.cell.ranks)):
-        text, tone, _ = _outcome(group)
-        first = next((r for r in group.records if r.cause and r.message), group.records[0])
-        cause = first.cause.value if first.cause else "loss or weights outside their tolerance"
-        message = clean(first.message.split("\n")[0])
-        reason = f"{cause}: {message}" if message else cause
-        if len(reason) > _REASON:
-            reason = reason[: _REASON - 1] + "…"
-        rows.append([labels[group.cell], str(group.cell.ranks), Chip(text, tone), reason])
-    columns = [Column("Framework and strategy"), Column("Ranks", numeric=True), Column("Outcome"),
-               Column("Reason")]  # fmt: skip
-    caption = "Not in the comparison: wrong, failed or skipped"
-    return [Table(columns=columns, rows=rows, caption=caption)]
+    bad.sort(key=lambda group: (_outcome(group)[1], labels[group.cell], group.cell.ranks))
+    columns = [
+        label_column(labels, "Framework and strategy"), RANKS,
+        words("Outcome", lambda group: _outcome(group)[0]), words("Reason", _reason),
+    ]  # fmt: skip
+    return [table(bad, columns, caption="Not in the comparison: wrong, failed or skipped")]
 
 
-def _outcome(group: Group) -> tuple[str, str, int]:
+def _reason(group: Group) -> str:
+    first = next((r for r in group.records if r.cause and r.message), group.records[0])
+    cause = first.cause.value if first.cause else "loss or weights outside their tolerance"
+    message = clean(first.message.split("\n")[0])
+    reason = f"{cause}: {message}" if message else cause
+    return reason if len(reason) <= _REASON else reason[: _REASON - 1] + "…"
+
+
+def _outcome(group: Group) -> tuple[Chip, int]:
+    """Return what became of a group, and its place among the others."""
     if group.wrong:
-        return "wrong result", "bad", 0
+        return Chip("wrong result", "bad"), 0
     if any(record.status is Status.FAILED for record in group.records):
-        return "failed", "bad", 1
-    return "skipped", "warn", 2
+        return Chip("failed", "bad"), 1
+    return Chip("skipped", "warn"), 2

@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
+from dataclasses import dataclass
 
 from transect.analysis.benchmark_table import best_values, refusals, series_of
-from transect.analysis.hardware import BenchmarkValue, benchmark_values
+from transect.analysis.hardware import BenchmarkValue
 from transect.domain.metrics import METRICS
-from transect.report.blocks import Block, Chart, Charts, Chip, Column, Prose, Section, Table, Value
-from transect.report.charts.plots import Dot, dot_plot
-from transect.report.charts.theme import render
+from transect.report.blocks import (
+    Block,
+    Body,
+    Chart,
+    Charts,
+    Chip,
+    Prose,
+    Table,
+    code,
+    digits,
+    table,
+    words,
+)
+from transect.report.charts.chart import dot_chart
+from transect.report.charts.plots import Dot
 from transect.report.context import Context
 from transect.report.sections.systems import (
     IO500,
@@ -20,7 +33,7 @@ from transect.report.sections.systems import (
 )
 from transect.report.text import clean, count, number, quantity, scale_for
 
-__all__ = ["hardware_section"]
+__all__ = ["hardware_body"]
 
 _MOST_DOTS = 16
 _MOST_BAD = 24
@@ -29,19 +42,26 @@ _MOST_NUMBERS = 400
 _CURVES = ("message_time", "allreduce_time")
 
 
-def hardware_section(context: Context) -> Section:
+def hardware_body(context: Context) -> Body:
     """Lay systems beside each other, draw valid values, list every run with its validity."""
-    values = benchmark_values(context.records)
-    blocks: list[Block] = systems_blocks(values)
+    values = context.benchmark_values
+    best = best_values(values)
+    blocks: list[Block] = systems_blocks(best)
     charts = [*scaling_charts(values), *io500_charts(values)]
-    refused = {
-        series_of(one) for refusal in refusals(best_values(values)) for one in refusal.values
-    }
+    refused = {series_of(value) for refusal in refusals(best) for value in refusal.values}
+    drawable: dict[tuple[str, str], list[BenchmarkValue]] = defaultdict(list)
+    for value in values:
+        # IO500's phases have charts of their own; what is not compared is not drawn; numbers in
+        # units of their own cannot stand on a common axis; points over sizes belong to curves.
+        if (
+            value.valid and value.value and value.name in METRICS and value.name not in _CURVES
+            and value.benchmark != IO500 and series_of(value) not in refused
+            and (value.size is None or value.stage != "ingest")
+        ):  # fmt: skip
+            drawable[value.stage, value.name].append(value)
     for stage, origin in (("bench", "measured here"), ("ingest", "from logs")):
-        # Numbers in units of their own cannot stand on a common axis: they are in the table.
-        names = {v.name for v in values if v.stage == stage and v.name in METRICS}
-        for name in sorted(names - set(_CURVES)):
-            chart = _chart(context, stage, origin, name, values, refused)
+        for name in sorted(name for known, name in drawable if known == stage):
+            chart = _chart(context, stage, origin, name, drawable[stage, name])
             if chart is not None:
                 charts.append(chart)
     if charts:
@@ -66,15 +86,15 @@ def hardware_section(context: Context) -> Section:
         "only if the benchmark's own check passed. For logs, a system is the folder below the path "
         "that was read, or the file."
     )
-    return Section(id="hardware", title="Hardware", lead=lead, blocks=blocks)
+    return Body(lead=lead, blocks=blocks)
 
 
 def _one_each(values: list[BenchmarkValue]) -> list[BenchmarkValue]:
     """Keep one value of each run: the first that has a metric of the registry, or else the first."""
-    found: dict[str, BenchmarkValue] = {}
-    for value in sorted(values, key=lambda one: one.name not in METRICS):
-        found.setdefault(value.run, value)
-    return [value for value in values if found[value.run] is value]
+    kept: dict[str, BenchmarkValue] = {}
+    for value in sorted(values, key=lambda value: value.name not in METRICS):
+        kept.setdefault(value.run, value)
+    return [value for value in values if kept[value.run] is value]
 
 
 def _name(value: BenchmarkValue) -> str:
@@ -86,70 +106,73 @@ def _name(value: BenchmarkValue) -> str:
     return clean(" · ".join(part for part in parts if part))
 
 
-def _chart(context: Context, stage: str, origin: str, name: str, values: list[BenchmarkValue],
-           refused: set[tuple[str, str, str]]) -> Chart | None:  # fmt: skip
-    grouped: dict[tuple[str, str], list[BenchmarkValue]] = defaultdict(list)
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Runs:
+    """Runs of one kind with their numbers in the chart's unit."""
+
+    label: str
+    values: list[BenchmarkValue]
+    numbers: list[float]
+
+    @property
+    def middle(self) -> float:
+        return statistics.median(self.numbers)
+
+    @property
+    def where(self) -> str:
+        known = sorted({value.where for value in self.values if value.where})
+        return clean(", ".join(known[:3]) or self.values[0].cell_id)
+
+
+def _chart(
+    context: Context, stage: str, origin: str, name: str, values: list[BenchmarkValue]
+) -> Chart | None:
+    unit = min(value.unit for value in values)
+    alike: dict[str, list[BenchmarkValue]] = defaultdict(list)
     for value in values:
-        if value.benchmark == IO500 or series_of(value) in refused:
-            continue  # its phases have charts of their own; what is not compared is not drawn
-        if value.size is not None and value.stage == "ingest":
-            continue  # points of curves over message sizes
-        if (value.stage, value.name, value.valid) == (stage, name, True) and value.value:
-            grouped[(_name(value), value.unit)].append(value)
-    if not grouped:
-        return None
-    units = {unit for _, unit in grouped}
-    unit = sorted(units)[0]
-    usable = {key: members for key, members in grouped.items() if key[1] == unit}
-    scale = scale_for([v.value for members in usable.values() for v in members], unit)
-    dots, rows = [], []
-    for (label, _), members in usable.items():
-        numbers = [v.value / scale.factor for v in members if v.value is not None]
-        middle = statistics.median(numbers)
-        dots.append(
-            Dot(
-                label=label, value=middle, low=min(numbers), high=max(numbers), points=numbers,
-                style=context.styles.get(members[0].benchmark), right=f"{number(middle)}",
-            )
-        )  # fmt: skip
-        where = ", ".join(sorted({v.where for v in members if v.where})) or members[0].cell_id
-        rows.append([label, number(middle), f"{number(min(numbers))} – {number(max(numbers))}",
-                     str(len(numbers)), clean(where)])  # fmt: skip
-    columns = [
-        Column("Run"), Column(f"Median ({scale.unit or 'value'})", numeric=True),
-        Column("Range", numeric=True), Column("Runs", numeric=True), Column("From", code=True),
+        if value.unit == unit:
+            alike[_name(value)].append(value)
+    scale = scale_for([value.value for value in values if value.unit == unit], unit)
+    rows = [
+        _Runs(
+            label=label, values=members,
+            numbers=[value.value / scale.factor for value in members if value.value is not None],
+        )
+        for label, members in alike.items()
     ]  # fmt: skip
-    known = METRICS.get(name)
-    title = f"{name.replace('_', ' ').capitalize()}, {origin}"
-    better = f", {known.direction} is better" if known and known.direction != "neutral" else ""
-    drawing = dot_plot(dots[:_MOST_DOTS], title=f"{name.replace('_', ' ')} ({scale.unit}){better}")
-    cut = (
-        f"The first {_MOST_DOTS} of {len(dots)} runs are drawn. " if len(dots) > _MOST_DOTS else ""
-    )
-    return Chart(
-        title=title,
-        svg=render(drawing, name=f"{stage}-{name}",
-                   alt_text=f"{title}: {len(dots)} kinds of run; {dots[0].label} gives "
-                   f"{number(dots[0].value)} {scale.unit}."),
-        alt=known.description if known else title,
-        note=f"{cut}{known.description.capitalize() if known else ''}".strip(),
-        table=Table(columns=columns, rows=rows, folded="Numbers"),
+    known, said = METRICS[name], name.replace("_", " ")
+    better = f", {known.direction} is better" if known.direction != "neutral" else ""
+    cut = f"The first {_MOST_DOTS} of {len(rows)} runs are drawn." if len(rows) > _MOST_DOTS else ""
+    chart = dot_chart(
+        rows,
+        lambda row: Dot(
+            label=row.label, value=row.middle, low=min(row.numbers), high=max(row.numbers),
+            points=row.numbers, style=context.styles.get(row.values[0].benchmark),
+            right=number(row.middle),
+        ),
+        [
+            words("Run", lambda row: row.label),
+            digits(f"Median ({scale.unit or 'value'})", lambda row: number(row.middle)),
+            digits("Range", lambda row: f"{number(min(row.numbers))} – {number(max(row.numbers))}"),
+            digits("Runs", lambda row: str(len(row.numbers))), code("From", lambda row: row.where),
+        ],
+        title=f"{said.capitalize()}, {origin}", axis=f"{said} ({scale.unit}){better}",
+        name=f"{stage}-{name}", first="First", unit=scale.unit, most=_MOST_DOTS, cut="",
+        notes=[cut, known.description.capitalize()],
     )  # fmt: skip
+    return chart
 
 
 def _runs(values: list[BenchmarkValue], title: str, *, folded: bool = False) -> Table:
+    def reason(value: BenchmarkValue) -> str:
+        return clean("; ".join(part for part in (value.reason, *value.warnings) if part)) or "–"
+
     columns = [
-        Column("Benchmark"), Column("Version"), Column("Metric"), Column("Value", numeric=True),
-        Column("Where", code=True), Column("Status"), Column("Reason and warnings"),
+        words("Benchmark", _name), words("Version", lambda value: clean(value.version) or "–"),
+        words("Metric", lambda value: clean(value.name) or "–"),
+        digits("Value", lambda value: quantity(value.value, value.unit)),
+        code("Where", lambda value: clean(value.where) or value.cell_id),
+        words("Status", lambda value: Chip(clean(value.status), "good" if value.valid else "bad")),
+        words("Reason and warnings", reason),
     ]  # fmt: skip
-    rows: list[list[Value]] = []
-    for value in values:
-        reason = "; ".join(part for part in (value.reason, *value.warnings) if part)
-        rows.append([
-            _name(value), clean(value.version) or "–", clean(value.name) or "–",
-            quantity(value.value, value.unit), clean(value.where) or value.cell_id,
-            Chip(clean(value.status), "good" if value.valid else "bad"), clean(reason) or "–",
-        ])  # fmt: skip
-    return Table(
-        columns=columns, rows=rows, caption="" if folded else title, folded=title if folded else ""
-    )
+    return table(values, columns, caption="" if folded else title, folded=title if folded else "")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from transect.domain.metrics import METRICS
-from transect.report.blocks import Block, Column, Facts, Prose, Section, Table
+from transect.report.blocks import Block, Body, Facts, Prose, code, table, words
 from transect.report.context import Context
+from transect.report.findings.finding import names
 
-__all__ = ["methods_section"]
+__all__ = ["methods_body"]
+
+_MOST_SEEDS = 40
 
 _RULES = (
     ("Middle and spread", "The median of the repeats. From six repeats on, a rank-based 95 % "
@@ -63,25 +66,24 @@ _RULES = (
 )  # fmt: skip
 
 
-def methods_section(context: Context) -> Section:
+def methods_body(context: Context) -> Body:
     """Explain the rules, the seeds, and every metric that occurs in this study."""
     blocks: list[Block] = [Facts(items=list(_RULES))]
-    seeds = sorted({
-        str(value) for record in context.records
-        for key, value in record.parameters.items() if key == "seed" and value is not None
-    })  # fmt: skip
+    given = {record.parameters.get("seed") for record in context.records}
+    seeds = sorted(str(seed) for seed in given if seed is not None)
     if seeds:
-        blocks.append(Prose(f"Seeds used: {', '.join(seeds)}."))
-    used = sorted({one.name for record in context.records for one in record.metrics})
-    rows = [
-        [name, known.description, known.unit, known.direction.value, known.mean.value]
-        for name in used
-        if (known := METRICS.get(name)) is not None
-    ]
-    if rows:
-        columns = [Column("Metric", code=True), Column("Meaning"), Column("Unit"),
-                   Column("Better"), Column("Averaged")]  # fmt: skip
-        blocks.append(Table(columns=columns, rows=rows, caption="Metrics in this study"))
+        blocks.append(Prose(f"Seeds used: {names(seeds, _MOST_SEEDS)}."))
+    used = {number.name for record in context.records for number in record.metrics}
+    metrics = [METRICS[name] for name in sorted(used) if name in METRICS]
+    if metrics:
+        columns = [
+            code("Metric", lambda metric: metric.name),
+            words("Meaning", lambda metric: metric.description),
+            words("Unit", lambda metric: metric.unit),
+            words("Better", lambda metric: metric.direction.value),
+            words("Averaged", lambda metric: metric.mean.value),
+        ]
+        blocks.append(table(metrics, columns, caption="Metrics in this study"))
     blocks.append(
         Prose(
             "Every number stands in records.parquet beside this file, a row per record and metric; "
@@ -93,4 +95,4 @@ def methods_section(context: Context) -> Section:
         "The rules follow Hoefler and Belli, Scientific benchmarking of parallel computing "
         "systems (SC'15), and MLPerf's time to quality."
     )
-    return Section(id="methods", title="Methods", lead=lead, blocks=blocks)
+    return Body(lead=lead, blocks=blocks)

@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any
 
-from transect.domain.record import Record
-from transect.report.blocks import Block, Chip, Column, Prose, Section, Table, Value
+from transect.analysis.entries import AnyRecord
+from transect.report.blocks import (
+    Block,
+    Body,
+    Chip,
+    Prose,
+    Table,
+    Value,
+    code,
+    digits,
+    table,
+    words,
+)
 from transect.report.context import Context
+from transect.report.findings.finding import names
 from transect.report.text import clean, count, quantity
 
-__all__ = ["provenance_section"]
+__all__ = ["provenance_body"]
 
 # Facts that should be the same for two records to be compared.
 _FACTS = (
@@ -20,20 +32,25 @@ _FACTS = (
     "cpu_model", "sockets", "cores", "numa_nodes", "memory_bytes", "kernel", "cgroup", "gpus",
     "mpi", "git.commit", "git.dirty",
 )  # fmt: skip
+_MOST_VALUES = 12
+
+# Each provenance that occurs, and how many records share it.
+_Shared = list[tuple[Mapping[str, Any], int]]
 
 
-def provenance_section(context: Context) -> Section:
+def provenance_body(context: Context) -> Body:
     """Show one value per fact where all records agree, and every value where they do not."""
     records = [record for record in context.records if record.provenance]
     blocks: list[Block] = []
     if records:
-        facts, differing = _facts(records)
+        shared = _shared(records)
+        facts, differing = _facts(shared, len(records))
         text = (
             "All records agree on machine and code."
             if not differing
             else f"{count(len(differing), 'fact')} differ between records: {', '.join(differing)}."
         )
-        blocks += [Prose(text), facts, _environments(records), *_variables(records)]
+        blocks += [Prose(text), facts, _environments(shared), *_variables(shared)]
         started, ended = min(r.started for r in records), max(r.ended for r in records)
         blocks.append(Prose(f"First record started {started}, last ended {ended}.", quiet=True))
     without = len(context.records) - len(records)
@@ -42,34 +59,51 @@ def provenance_section(context: Context) -> Section:
     if not blocks:
         blocks.append(Prose("There are no records.", quiet=True))
     lead = "What the numbers were measured on. A difference between records is marked."
-    return Section(id="provenance", title="Provenance", lead=lead, blocks=blocks)
+    return Body(lead=lead, blocks=blocks)
 
 
-def _facts(records: list[Record]) -> tuple[Table, list[str]]:
+def _shared(records: list[AnyRecord]) -> _Shared:
+    """Count records by provenance: most share one object, which is looked at once."""
+    amounts = Counter(id(record.provenance) for record in records)
+    objects = {id(record.provenance): record.provenance for record in records}
+    return [(objects[key], amount) for key, amount in amounts.items()]
+
+
+def _facts(shared: _Shared, records: int) -> tuple[Table, list[str]]:
     rows: list[list[Value]] = []
     differing = []
     for fact in _FACTS:
         seen: Counter[str] = Counter()
-        for record in records:
-            value = _lookup(record.provenance, fact)
+        for provenance, amount in shared:
+            value = _lookup(provenance, fact)
             if value is not None:
-                seen[_show(fact, value)] += 1
+                seen[_show(fact, value)] += amount
         if not seen:
             continue
+        title = _title(fact)
         if len(seen) == 1:
-            (only, _), missing = seen.most_common(1)[0], len(records) - seen.total()
+            (only, amount) = seen.most_common(1)[0]
+            missing = records - amount
             note = f"{missing} without" if missing else ""
-            rows.append([_title(fact), only, Chip("same", "good"), note])
+            rows.append([title, only, Chip("same", "good"), note])
             continue
-        differing.append(_title(fact))
-        for i, (value, amount) in enumerate(sorted(seen.items(), key=lambda x: (-x[1], x[0]))):
-            head: list[Value] = [_title(fact), value, Chip("differs", "warn")]
-            rows.append([*(head if i == 0 else ["", value, None]), count(amount, "record")])
-    columns = [Column("Fact"), Column("Value"), Column(""), Column("")]
-    return Table(columns=columns, rows=rows, caption="Machine and code"), differing
+        differing.append(title)
+        head: list[Value] = [title, Chip("differs", "warn")]
+        ordered = sorted(seen.items(), key=lambda item: (-item[1], item[0]))
+        for value, amount in ordered[:_MOST_VALUES]:
+            rows.append([head[0], value, head[1], count(amount, "record")])
+            head = ["", None]
+        if len(ordered) > _MOST_VALUES:
+            left = sum(amount for _, amount in ordered[_MOST_VALUES:])
+            more = count(len(ordered) - _MOST_VALUES, "more value")
+            rows.append(["", more, None, count(left, "record")])
+    columns = [
+        words(title, lambda row, i=i: row[i]) for i, title in enumerate(("Fact", "Value", "", ""))
+    ]
+    return table(rows, columns, caption="Machine and code"), differing
 
 
-def _lookup(provenance: dict[str, Any], path: str) -> Any:
+def _lookup(provenance: Mapping[str, Any], path: str) -> Any:
     value: Any = provenance
     for part in path.split("."):
         value = value.get(part) if isinstance(value, dict) else None
@@ -91,48 +125,48 @@ def _show(fact: str, value: Any) -> str:
     return clean(str(value))
 
 
-def _environments(records: Iterable[Record]) -> Table:
+def _environments(shared: _Shared) -> Table:
     hashes: dict[str, set[str]] = defaultdict(set)
     libraries: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-    amount: Counter[str] = Counter()
-    for record in records:
-        environment = record.provenance.get("environment")
-        given = environment if isinstance(environment, dict) else {}
-        name = str(given.get("name") or "unnamed")
-        amount[name] += 1
-        if given.get("lock_hash"):
-            hashes[name].add(str(given["lock_hash"])[:16])
-        found = record.provenance.get("libraries")
-        for library, version in (found if isinstance(found, dict) else {}).items():
+    amounts: Counter[str] = Counter()
+    for provenance, amount in shared:
+        given = provenance.get("environment")
+        environment = given if isinstance(given, dict) else {}
+        name = str(environment.get("name") or "unnamed")
+        amounts[name] += amount
+        if environment.get("lock_hash"):
+            hashes[name].add(str(environment["lock_hash"])[:16])
+        told = provenance.get("libraries")
+        for library, version in (told if isinstance(told, dict) else {}).items():
             libraries[name][str(library)].add(str(version))
-    rows: list[list[Value]] = []
-    for name in sorted(amount):
-        several = len(hashes[name]) > 1
-        versions = [
-            f"{library} {' / '.join(sorted(found))}"
-            for library, found in sorted(libraries[name].items())
-        ]
-        rows.append([
-            clean(name), clean(", ".join(sorted(hashes[name]))) or "–", str(amount[name]),
-            clean(", ".join(versions)) or "–", Chip("differs", "warn") if several else None,
-        ])  # fmt: skip
-    columns = [Column("Environment"), Column("Lock hash", code=True),
-               Column("Records", numeric=True), Column("Libraries"), Column("")]  # fmt: skip
-    return Table(columns=columns, rows=rows, caption="Software environments")
+
+    def versions(name: str) -> str:
+        return ", ".join(
+            f"{library} {' / '.join(sorted(seen))}"
+            for library, seen in sorted(libraries[name].items())
+        )
+
+    return table(sorted(amounts), [
+        words("Environment", clean),
+        code("Lock hash", lambda name: clean(", ".join(sorted(hashes[name]))) or "–"),
+        digits("Records", lambda name: str(amounts[name])),
+        words("Libraries", lambda name: clean(versions(name)) or "–"),
+        words("", lambda name: Chip("differs", "warn") if len(hashes[name]) > 1 else None),
+    ], caption="Software environments")  # fmt: skip
 
 
-def _variables(records: Iterable[Record]) -> list[Block]:
+def _variables(shared: _Shared) -> list[Block]:
     seen: dict[str, Counter[str]] = defaultdict(Counter)
-    for record in records:
-        found = record.provenance.get("variables")
-        for name, value in (found if isinstance(found, dict) else {}).items():
-            seen[str(name)][str(value)] += 1
+    for provenance, amount in shared:
+        given = provenance.get("variables")
+        for name, value in (given if isinstance(given, dict) else {}).items():
+            seen[str(name)][str(value)] += amount
     if not seen:
         return []
-    rows = [
-        [clean(name), clean(", ".join(f"{value} ({amount})" for value, amount in
-                                      sorted(values.items())))]
-        for name, values in sorted(seen.items())
-    ]  # fmt: skip
-    columns = [Column("Variable", code=True), Column("Values (records)")]
-    return [Table(columns=columns, rows=rows, folded="Environment variables that change speed")]
+
+    def values(name: str) -> str:
+        told = [f"{value} ({amount})" for value, amount in sorted(seen[name].items())]
+        return clean(names(told, _MOST_VALUES) if len(told) > _MOST_VALUES else ", ".join(told))
+
+    columns = [code("Variable", clean), words("Values (records)", values)]
+    return [table(sorted(seen), columns, folded="Environment variables that change speed")]

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from transect.report.blocks import Block, Column, Prose, Section, Table
+from transect.report.blocks import Block, Body, Prose, digits, table, words
 from transect.report.context import Context
 from transect.report.text import clean, number
 
-__all__ = ["published_section"]
+__all__ = ["published_body"]
 
 
-def published_section(context: Context) -> Section:
+def published_body(context: Context) -> Body:
     """Set published numbers beside measured ones, or explain why there are none."""
     blocks: list[Block] = []
     if context.published:
         columns = [
-            Column("Study"), Column("What"), Column("Published", numeric=True),
-            Column("Measured here", numeric=True), Column("Measured / published", numeric=True),
-            Column("Note"),
+            words("Study", lambda figure: _text(figure.get("study"))),
+            words("What", lambda figure: _text(figure.get("what"))),
+            digits("Published", lambda figure: _text(figure.get("published"))),
+            digits("Measured here", lambda figure: _text(figure.get("measured"))),
+            digits("Measured / published",
+                   lambda figure: _ratio(figure.get("published"), figure.get("measured"))),
+            words("Note", lambda figure: _text(figure.get("note"))),
         ]  # fmt: skip
-        rows = [
-            [
-                _text(one.get("study")), _text(one.get("what")), _text(one.get("published")),
-                _text(one.get("measured")), _ratio(one.get("published"), one.get("measured")),
-                _text(one.get("note")),
-            ]
-            for one in context.published
-        ]  # fmt: skip
-        blocks.append(Table(columns=columns, rows=rows))
+        blocks.append(table(context.published, columns))
     else:
         blocks.append(
             Prose(
@@ -36,7 +32,7 @@ def published_section(context: Context) -> Section:
             )
         )
     lead = "Another machine gives other numbers: compare shapes and ratios, not absolute speed."
-    return Section(id="published", title="Published and measured", lead=lead, blocks=blocks)
+    return Body(lead=lead, blocks=blocks)
 
 
 def _text(value: object) -> str:

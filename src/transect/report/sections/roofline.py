@@ -6,22 +6,36 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from transect.analysis.bounds import Bound, Rate
-from transect.analysis.groups import group_labels
-from transect.analysis.hardware import benchmark_values
-from transect.analysis.network import communications, network_fits
+from transect.analysis.groups import Group, group_labels
+from transect.analysis.network import communications
 from transect.analysis.roofline import RooflinePoint, roofline_points
 from transect.domain.cell import Cell
-from transect.report.blocks import Block, Chart, Charts, Chip, Column, Prose, Section, Table, Value
+from transect.report.blocks import (
+    Block,
+    Body,
+    Chart,
+    Charts,
+    Chip,
+    Column,
+    Prose,
+    Table,
+    digits,
+    table,
+    words,
+)
+from transect.report.charts.chart import MOST_PANELS, drawn
 from transect.report.charts.plots import Line, line_plot
-from transect.report.charts.theme import MUTED, Style, legend, render
+from transect.report.charts.theme import MUTED, Style, legend
 from transect.report.context import Context
 from transect.report.findings.serving import faithful_groups
 from transect.report.text import Scale, clean, count, number, percent, quantity, scale_for
 
-__all__ = ["roofline_section"]
+__all__ = ["roofline_body"]
 
 _ROOF = Style(MUTED, "square", (5, 3))
-_MOST_ROWS = 16
+_MOST_OPEN = 16
+# Points and series of one chart.
+_MOST_POINTS, _MOST_SERIES = 300, 24
 _CLIP = 160
 _STAGES = (("train", "Training", "step"), ("infer", "Inference", "run"))
 
@@ -37,23 +51,22 @@ _COUNTS = (
 )
 
 
-def roofline_section(context: Context) -> Section:
+def roofline_body(context: Context) -> Body:
     """Draw one roofline per stage, number of threads and precision; list every point."""
     blocks: list[Block] = []
     charts: list[Chart] = []
     tables: list[Block] = []
     notes: list[Block] = []
     for stage, title, unit in _STAGES:
-        groups = context.of("train") if stage == "train" else [
-            group for name in context.workloads("infer") for group in faithful_groups(context, name)
-        ]  # fmt: skip
-        points, left_out = roofline_points(groups, context.rates)
+        points, left_out = roofline_points(_groups(context, stage), context.rates)
+        points.sort(key=lambda point: (-point.share, point.group.cell.id))
         labels = _labels(points)
         panels: dict[tuple[int, str], list[RooflinePoint]] = defaultdict(list)
         for point in points:
             panels[point.threads, point.group.cell.precision].append(point)
         charts += [
-            _chart(context, stage, title, key, panels[key], labels) for key in sorted(panels)
+            _chart(context, stage, title, key, panels[key], labels)
+            for key in sorted(panels)[:MOST_PANELS]
         ]
         if points:
             tables.append(_table(context, title, unit, points, labels))
@@ -72,16 +85,20 @@ def roofline_section(context: Context) -> Section:
         "reached here with as many threads as the cell's ranks use on a node. A cell's FLOP/s are "
         "its operations over the median time, on one node."
     )
-    return Section(id="roofline", title="Roofline", lead=lead, blocks=[*blocks, *notes])
+    return Body(lead=lead, blocks=[*blocks, *notes])
+
+
+def _groups(context: Context, stage: str) -> list[Group]:
+    if stage == "train":
+        return context.of("train")
+    workloads = context.workloads("infer")
+    return [group for name in workloads for group in faithful_groups(context, name)]
 
 
 def _labels(points: Sequence[RooflinePoint]) -> dict[Cell, str]:
     groups = [point.group for point in points]
     trained = any(group.cell.stage == "train" for group in groups)
-    labels = group_labels(groups, always=("ranks", "threads") if trained else ("threads",))
-    if len({group.cell.workload for group in groups}) < 2:
-        return labels
-    return {cell: f"{cell.workload} · {label}" for cell, label in labels.items()}
+    return group_labels(groups, always=("ranks", "threads") if trained else ("threads",))
 
 
 def _limit(point: RooflinePoint) -> str:
@@ -100,47 +117,48 @@ def _chart(
     low = min(ridge, *(point.intensity for point in points)) / 2
     high = max(ridge, *(point.intensity for point in points)) * 2
     roof = [(x, min(peak, x * bandwidth) / scale.factor) for x in (low, ridge, high)]
-    lines = [Line(points=roof, style=_ROOF, symbols=False)]
-    items = []
     series: dict[str, list[RooflinePoint]] = defaultdict(list)
-    for point in points:
+    for point in points[:_MOST_POINTS]:
         cell = point.group.cell
-        parts = (cell.framework, cell.strategy) if stage == "train" else (cell.runtime,)
-        series[" · ".join(part for part in parts if part)].append(point)
-    for name, some in sorted(series.items()):
-        style = context.style(some[0].group)
-        at = [(point.intensity, point.achieved / scale.factor) for point in some]
-        lines.append(Line(points=at, style=style, joined=False))
-        items.append((name, style))
-    drawing = line_plot(
-        lines, x_title="intensity (FLOP/B)", y_title=scale.unit, x_log=True, y_log=True, height=260
-    )
-    best = max(points, key=lambda point: (point.share, point.group.cell.id))
+        axes = ("framework", "strategy") if stage == "train" else ("runtime",)
+        series[" · ".join(part for axis in axes if (part := cell.get(axis)))].append(point)
+    shown = sorted(series.items())[:_MOST_SERIES]
+    styles = {name: context.style(members[0].group) for name, members in shown}
+    lines = [Line(points=roof, style=_ROOF, symbols=False)] + [
+        Line(
+            points=[(point.intensity, point.achieved / scale.factor) for point in members],
+            style=styles[name], joined=False,
+        )
+        for name, members in shown
+    ]  # fmt: skip
+    best = points[0]
     said = f"{labels[best.group.cell]} reaches {percent(best.share)} of what {_limit(best)} allows"
     over = ", more than it should: the benchmarks or the counts are off" if best.share > 1 else ""
     where = f"{count(threads, 'thread')}, {precision}"
-    rows: list[list[Value]] = [
-        [labels[p.group.cell], number(p.intensity), number(p.achieved / scale.factor),
-         number(p.roof / scale.factor)] for p in points
-    ]  # fmt: skip
-    return Chart(
-        title=f"{title} on {where}",
-        svg=render(drawing, name=f"roofline-{stage}-{threads}-{precision}",
-                   alt_text=f"Roofline of {title.lower()} on {where}: a slope of "
-                   f"{quantity(bandwidth, 'B/s')} up to {quantity(peak, 'FLOP/s')} at "
-                   f"{number(ridge)} FLOP/B, and {count(len(points), 'cell')} below it. Nearest to "
-                   f"it: {said}."),
-        alt="FLOP/s over arithmetic intensity, below the roof.",
-        legend=[*legend([("roof", _ROOF)], symbol=False), *legend(items, line=False)],
-        note=f"Slope {quantity(bandwidth, 'B/s')} ({_source(bound.bandwidth)}), roof "
-        f"{quantity(peak, 'FLOP/s')} ({_source(bound.flops)}). Nearest: {said}{over}."
-        f"{_warnings(context, bound)}",
-        table=Table(
-            columns=[Column("Cell"), Column("Intensity (FLOP/B)", numeric=True),
-                     Column(f"Achieved ({scale.unit})", numeric=True),
-                     Column(f"Allowed ({scale.unit})", numeric=True)],
-            rows=rows, folded="Numbers",
+    cut = len(points) - sum(len(members) for _, members in shown)
+    return drawn(
+        line_plot(
+            lines, x_title="intensity (FLOP/B)", y_title=scale.unit, x_log=True, y_log=True,
+            height=260,
         ),
+        points,
+        [
+            words("Cell", lambda point: labels[point.group.cell]),
+            digits("Intensity (FLOP/B)", lambda point: number(point.intensity)),
+            digits(f"Achieved ({scale.unit})", lambda point: scale.text(point.achieved)),
+            digits(f"Allowed ({scale.unit})", lambda point: scale.text(point.roof)),
+        ],
+        title=f"{title} on {where}", name=f"roofline-{stage}-{threads}-{precision}",
+        alt=f"Roofline of {title.lower()} on {where}: a slope of {quantity(bandwidth, 'B/s')} up to "
+        f"{quantity(peak, 'FLOP/s')} at {number(ridge)} FLOP/B, and {count(len(points), 'cell')} "
+        f"below it. Nearest to it: {said}.",
+        legend=[*legend([("roof", _ROOF)], symbol=False), *legend(styles.items(), line=False)],
+        notes=[
+            f"Slope {quantity(bandwidth, 'B/s')} ({_source(bound.bandwidth)}), roof "
+            f"{quantity(peak, 'FLOP/s')} ({_source(bound.flops)}). Nearest: {said}{over}.",
+            *_warnings(context, bound),
+            f"{count(cut, 'cell')} far from the roof are not drawn." if cut else "",
+        ],
     )  # fmt: skip
 
 
@@ -148,13 +166,14 @@ def _source(rate: Rate) -> str:
     return clean(f"{rate.benchmark}, {rate.label}" if rate.label else rate.benchmark)
 
 
-def _warnings(context: Context, bound: Bound) -> str:
+def _warnings(context: Context, bound: Bound) -> list[str]:
     """Repeat what the benchmarks behind a roof said against themselves."""
     cells = {bound.flops.cell_id, bound.bandwidth.cell_id}
-    found: dict[str, None] = {}
-    for value in benchmark_values(r for r in context.records if r.cell_id in cells):
-        found |= dict.fromkeys(value.warnings if value.valid else ())
-    return "".join(f" Warning: {' '.join(clean(one).split())[:_CLIP]}." for one in list(found)[:2])
+    said: dict[str, None] = {}
+    for value in context.benchmark_values:
+        if value.valid and value.cell_id in cells:
+            said |= dict.fromkeys(value.warnings)
+    return [f"Warning: {' '.join(clean(warning).split())[:_CLIP]}." for warning in list(said)[:2]]
 
 
 def _operations(values: Sequence[float]) -> Scale:
@@ -165,36 +184,32 @@ def _operations(values: Sequence[float]) -> Scale:
     return Scale(factor=1.0, unit="FLOP")
 
 
-def _table(context: Context, title: str, unit: str, points: list[RooflinePoint],
-           labels: dict[Cell, str]) -> Table:  # fmt: skip
+def _table(
+    context: Context, title: str, unit: str, points: list[RooflinePoint], labels: dict[Cell, str]
+) -> Table:
     work = _operations([point.flops for point in points])
     rate = scale_for([point.achieved for point in points], "FLOP/s")
-    network = {
-        one.group.cell: one.ratio
-        for one in communications([point.group for point in points], network_fits(context.records))
-    } if unit == "step" else {}  # fmt: skip
-    talks = any(ratio for ratio in network.values())
-    rows: list[list[Value]] = []
-    for point in sorted(points, key=lambda one: (-one.share, one.group.cell.id)):
-        ratio = network.get(point.group.cell)
-        rows.append([
-            labels[point.group.cell], work.text(point.flops), quantity(point.bytes, "B"),
-            number(point.intensity), quantity(point.time.median, "s"), rate.text(point.achieved),
-            percent(point.share), _limit(point),
-            *([percent(1 / ratio) if ratio else "–"] if talks else []), _mark(point),
-        ])  # fmt: skip
-    columns = [
-        Column("Cell"), Column(f"Operations per {unit} ({work.unit})", numeric=True),
-        Column(f"Bytes per {unit}", numeric=True), Column("Intensity (FLOP/B)", numeric=True),
-        Column(f"Time per {unit}", numeric=True), Column(f"Achieved ({rate.unit})", numeric=True),
-        Column("Of the roof", numeric=True), Column("Roof set by"),
-        *([Column("Communication, of its bound", numeric=True)] if talks else []), Column(""),
+    groups = [point.group for point in points] if unit == "step" else []
+    ratios = {row.group.cell: row.ratio for row in communications(groups, context.network_fits)}
+
+    def of_network(point: RooflinePoint) -> str:
+        ratio = ratios.get(point.group.cell)
+        return percent(1 / ratio) if ratio else "–"
+
+    columns: list[Column[RooflinePoint]] = [
+        words("Cell", lambda point: labels[point.group.cell]),
+        digits(f"Operations per {unit} ({work.unit})", lambda point: work.text(point.flops)),
+        digits(f"Bytes per {unit}", lambda point: quantity(point.bytes, "B")),
+        digits("Intensity (FLOP/B)", lambda point: number(point.intensity)),
+        digits(f"Time per {unit}", lambda point: quantity(point.time.median, "s")),
+        digits(f"Achieved ({rate.unit})", lambda point: rate.text(point.achieved)),
+        digits("Of the roof", lambda point: percent(point.share)), words("Roof set by", _limit),
     ]  # fmt: skip
+    if any(ratios.values()):
+        columns.append(digits("Communication, of its bound", of_network))
+    columns.append(words("", _mark))
     caption = f"{title}: share of the roof, highest first"
-    long = len(rows) > _MOST_ROWS
-    return Table(
-        columns=columns, rows=rows, caption="" if long else caption, folded=caption if long else ""
-    )
+    return table(points, columns, caption=caption, fold_above=_MOST_OPEN)
 
 
 def _mark(point: RooflinePoint) -> Chip | None:

@@ -3,44 +3,54 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from transect.analysis.bounds import run_bound
 from transect.analysis.groups import Group, group_labels
 from transect.analysis.statistics import quantile
-from transect.domain.record import Record
 from transect.report.blocks import (
     Block,
+    Body,
     Chart,
     Charts,
     Chip,
-    Column,
     Heading,
     Prose,
-    Section,
-    Table,
     Value,
+    digits,
+    table,
+    words,
 )
-from transect.report.charts.plots import Dot, Line, dot_plot, line_plot, log_is_better
-from transect.report.charts.theme import Style, legend, render
+from transect.report.charts.chart import MOST_DRAWN, MOST_PANELS, dot_chart, drawn
+from transect.report.charts.plots import Dot, Line, line_plot, log_is_better
+from transect.report.charts.theme import Style, legend
 from transect.report.context import Context
-from transect.report.findings.serving import faithful_groups
-from transect.report.text import clean, count, number, percent, quantity, scale_for, spread
+from transect.report.findings.finding import median
+from transect.report.findings.serving import by_provider, faithful_groups
+from transect.report.sections.columns import metric_columns, ranked
+from transect.report.text import clean, count, number, percent, quantity, scale_for
 
-__all__ = ["runtimes_section"]
+__all__ = ["runtimes_body"]
+
+# A tail percentile needs samples in the tail: twenty beyond the 95th.
+_TAIL_SAMPLES = 400
+_SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
+_DASHES = ((), (6, 3), (2, 2), (9, 3, 2, 3))
 
 
-def runtimes_section(context: Context) -> Section:
+def runtimes_body(context: Context) -> Body:
     """Draw latency distributions, and throughput over batch and threads, of right results only."""
     blocks: list[Block] = []
     for workload in context.workloads("infer"):
         groups = faithful_groups(context, workload)
-        left_out = [g for g in context.of("infer", workload) if g.ok and g not in groups]
-        for provider in sorted({group.cell.provider or "cpu" for group in groups}):
-            own = [group for group in groups if (group.cell.provider or "cpu") == provider]
+        for provider, own in by_provider(groups).items():
             blocks.append(Heading(f"{workload} on {provider}"))
             blocks.append(Charts(items=_charts(context, f"{workload}-{provider}", own)))
-        if left_out:
-            text = f"{workload}: {count(len(left_out), 'point')} left out: the output is not right."
+        ended = sum(bool(group.ok) for group in context.of("infer", workload))
+        if ended > len(groups):
+            points = count(ended - len(groups), "point")
+            text = f"{workload}: {points} left out: the output is not right."
             blocks.append(Prose(text, quiet=True))
     if blocks:
         blocks += _conditions(context)
@@ -52,131 +62,168 @@ def runtimes_section(context: Context) -> Section:
         "medians, the thick line the middle half of all samples, the thin one the least sample to "
         "the 95th percentile, where 400 samples or more support one."
     )
-    return Section(id="runtimes", title="Runtimes", lead=lead, blocks=blocks)
+    return Body(lead=lead, blocks=blocks)
+
+
+def _at(group: Group, axis: str) -> int:
+    """Return a group's batch or threads."""
+    value: int = group.cell.get(axis) or 1
+    return value
 
 
 def _charts(context: Context, name: str, groups: list[Group]) -> list[Chart]:
-    charts = []
-    for batch in sorted({group.cell.batch or 1 for group in groups}):
-        same = [group for group in groups if (group.cell.batch or 1) == batch]
-        charts.append(_latency(context, f"{name}-{batch}", batch, same))
-    for axis in ("batch", "threads"):
-        charts += _throughput(context, name, groups, axis)
+    of_batch: dict[int, list[Group]] = defaultdict(list)
+    for group in groups:
+        of_batch[_at(group, "batch")].append(group)
+    panels = sorted(of_batch.items())[:MOST_PANELS]
+    charts = [_latency(context, f"{name}-{batch}", batch, same) for batch, same in panels]
+    charts += [_throughput(context, name, groups, axis) for axis in ("batch", "threads")]
     return [chart for chart in charts if chart is not None]
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Latency:
+    """A group with all its latency samples, where they are kept."""
+
+    group: Group
+    samples: list[float]
+
+    @property
+    def middle(self) -> tuple[float, float] | None:
+        """Ends of the middle half of the samples."""
+        if not self.samples:
+            return None
+        return quantile(self.samples, 0.25), quantile(self.samples, 0.75)
+
+    @property
+    def tail(self) -> float | None:
+        """95th percentile, or None when too few samples support one."""
+        return quantile(self.samples, 0.95) if len(self.samples) >= _TAIL_SAMPLES else None
+
+
 def _latency(context: Context, name: str, batch: int, groups: list[Group]) -> Chart | None:
-    found = [(group, s) for group in groups if (s := group.summary("latency"))]
-    found.sort(key=lambda pair: (pair[1].median, pair[0].cell.id))
-    if not found:
-        return None
-    labels = group_labels([group for group, _ in found], always=("threads",))
-    scale = scale_for([summary.median for _, summary in found], "s")
+    first = ranked(groups, "latency", best_low=True)
+    labels = group_labels(first, always=("threads",))
+    scale = scale_for([median(group, "latency") for group in first], "s")
     unit = scale.unit
-    dots: list[Dot] = []
-    rows: list[list[Value]] = []
-    for group, summary in found:
-        every = [value for r in group.ok for value in context.samples.get(r, "latency")]
-        middle = (quantile(every, 0.25), quantile(every, 0.75)) if every else None
-        # A tail percentile needs samples in the tail: twenty beyond the 95th.
-        tail = quantile(every, 0.95) if len(every) >= 400 else None
-        high = tail if tail is not None else (middle[1] if middle else summary.high)
-        dots.append(
-            Dot(
-                label=labels[group.cell], value=summary.median / scale.factor,
-                low=(min(every) if every else summary.low) / scale.factor,
-                high=high / scale.factor,
-                inner=(middle[0] / scale.factor, middle[1] / scale.factor) if middle else None,
-                style=context.style(group), right=f"{scale.text(summary.median)} {unit}",
-            )
+    # Samples are read again from the records: only of what is drawn.
+    read = {
+        id(group): [
+            value for record in group.ok for value in context.originals.samples(record, "latency")
+        ]
+        for group in first[:MOST_DRAWN]
+    }
+    rows = [_Latency(group=group, samples=read.get(id(group), [])) for group in first]
+
+    def dot(row: _Latency) -> Dot:
+        summary, middle = row.group.summary("latency"), row.middle
+        if summary is None:
+            raise ValueError(f"{row.group.cell.id}: ranked by a latency that it lacks")
+        ends = [end for end in (row.tail, middle and middle[1], summary.high) if end is not None]
+        return Dot(
+            label=labels[row.group.cell], value=summary.median / scale.factor,
+            low=(min(row.samples) if row.samples else summary.low) / scale.factor,
+            high=ends[0] / scale.factor,
+            inner=(middle[0] / scale.factor, middle[1] / scale.factor) if middle else None,
+            style=context.style(row.group), right=f"{scale.text(summary.median)} {unit}",
         )  # fmt: skip
-        bound = run_bound(group, context.rates)
-        session, bind, copy = (group.summary(n) for n in ("session_time", "bind_time", "copy_time"))
-        rows.append([
-            labels[group.cell], scale.text(summary.median), spread(summary, scale),
-            str(summary.count), str(len(every)) if every else "–",
-            scale.text(tail), scale.text(bound.time_s if bound else None),
-            quantity(session.median if session else None, "s"),
-            quantity(bind.median if bind else None, "s"),
-            quantity(copy.median if copy else None, "s"),
-        ])  # fmt: skip
-    columns = [
-        Column("Point"), Column(f"Median ({unit})", numeric=True),
-        Column("Range or interval", numeric=True), Column("Runs", numeric=True),
-        Column("Samples", numeric=True), Column(f"95th percentile ({unit})", numeric=True),
-        Column(f"Bound ({unit})", numeric=True), Column("Session", numeric=True),
-        Column("Bind", numeric=True), Column("Copy", numeric=True),
-    ]  # fmt: skip
-    return Chart(
-        title=f"Latency at batch {batch}",
-        svg=render(
-            dot_plot(dots, title=f"latency of one Run ({unit}), less is better"),
-            alt_text=f"Latency at batch {batch}. Lowest: {dots[0].label}, {dots[0].right}.",
-            name=f"latency-{name}",
-        ),
-        alt="Latency distributions, lowest median first.",
-        table=Table(columns=columns, rows=rows, folded="Numbers"),
-    )
+
+    def of_group(value: Callable[[Group], Value]) -> Callable[[_Latency], Value]:
+        return lambda row: value(row.group)
+
+    def bound(group: Group) -> str:
+        limit = run_bound(group, context.rates)
+        return scale.text(limit.time_s if limit else None)
+
+    return dot_chart(
+        rows, dot,
+        [
+            words("Point", lambda row: labels[row.group.cell]),
+            *(digits(column.title, of_group(column.value))
+              for column in metric_columns("latency", scale)),
+            digits("Samples", lambda row: str(len(row.samples)) if row.samples else "–"),
+            digits(f"95th percentile ({unit})", lambda row: scale.text(row.tail)),
+            digits(f"Bound ({unit})", of_group(bound)),
+            *(digits(title, lambda row, metric=metric: quantity(median(row.group, metric), "s"))
+              for title, metric in (("Session", "session_time"), ("Bind", "bind_time"),
+                                    ("Copy", "copy_time"))),
+        ],
+        title=f"Latency at batch {batch}", axis=f"latency of one Run ({unit}), less is better",
+        name=f"latency-{name}", first="Lowest", unit=unit,
+    )  # fmt: skip
 
 
-def _throughput(context: Context, name: str, groups: list[Group], axis: str) -> list[Chart]:
+def _throughput(context: Context, name: str, groups: list[Group], axis: str) -> Chart | None:
     """One chart over batch or threads, the other held at the value most points have."""
     other = "threads" if axis == "batch" else "batch"
     values: dict[int, set[int]] = defaultdict(set)
     for group in groups:
-        values[getattr(group.cell, other) or 1].add(getattr(group.cell, axis) or 1)
+        values[_at(group, other)].add(_at(group, axis))
     if not values:
-        return []
+        return None
     held = max(values, key=lambda key: (len(values[key]), -key if other == "threads" else key))
     if len(values[held]) < 2:
-        return []
-    series: dict[tuple[str, str, str], list[Group]] = defaultdict(list)
+        return None
+    series: dict[tuple[str, str], list[Group]] = defaultdict(list)
     for group in groups:
-        cell = group.cell
-        if (getattr(cell, other) or 1) == held and group.values("throughput"):
-            key = (cell.runtime or "", cell.exporter or "", cell.framework or "")
+        if _at(group, other) == held and group.values("throughput"):
+            key = (group.cell.get("runtime") or "", group.cell.get("exporter") or "")
             series[key].append(group)
-    labels = group_labels([g for some in series.values() for g in some], always=(axis,))
+    labels = group_labels([g for members in series.values() for g in members], always=(axis,))
+    exporters = sorted({exporter for _, exporter in series})
+    runtimes = sorted({runtime for runtime, _ in series})
+    several = len([exporter for exporter in exporters if exporter]) > 1
     lines, items, rows = [], [], []
-    several = len({key[1] for key in series if key[1]}) > 1
-    for (runtime, exporter, _), members in sorted(series.items()):
-        members.sort(key=lambda group: getattr(group.cell, axis) or 1)
-        base = context.styles.get(runtime)
-        index = sorted({key[1] for key in series}).index(exporter) if several else 0
-        shapes = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
-        order = sorted({key[0] for key in series}).index(runtime)
-        dashes = ((), (6, 3), (2, 2), (9, 3, 2, 3))
-        style = Style(base.color, shapes[(order + index) % 6], dashes[(order + index) % 4])
-        points, scatter = [], []
-        for group in members:
-            at, summary = float(getattr(group.cell, axis) or 1), group.summary("throughput")
-            assert summary is not None
-            points.append((at, summary.median))
-            scatter += [(at, value) for value in group.values("throughput")]
-            rows.append([labels[group.cell], number(at), number(summary.median),
-                         spread(summary, scale_for([], "1")), str(summary.count)])  # fmt: skip
+    for (runtime, exporter), members in sorted(series.items()):
+        members.sort(key=lambda group: _at(group, axis))
+        place = runtimes.index(runtime)
+        shift = place + (exporters.index(exporter) if several else 0)
+        color = context.styles.get(runtime).color
+        style = Style(color, _SHAPES[shift % len(_SHAPES)], _DASHES[shift % len(_DASHES)])
+        points = [(float(_at(g, axis)), median(g, "throughput") or 0.0) for g in members]
+        scatter = [(float(_at(g, axis)), rate) for g in members for rate in g.values("throughput")]
         lines.append(Line(points=points, scatter=scatter, style=style))
         items.append((f"{runtime} · {exporter}" if several and exporter else runtime, style))
-    ticks = sorted({x for line in lines for x, _ in line.points})
-    drawing = line_plot(
-        lines, x_title=axis, y_title="samples/s", x_log=True, ticks=ticks,
-        y_log=log_is_better([y for line in lines for _, y in line.points]),
-    )  # fmt: skip
-    columns = [
-        Column("Point"), Column(axis.capitalize(), numeric=True),
-        Column("Median (samples/s)", numeric=True), Column("Range or interval", numeric=True),
-        Column("Runs", numeric=True),
-    ]  # fmt: skip
+        rows += members
     fixed = count(held, "thread") if other == "threads" else f"batch {held}"
-    chart = Chart(
-        title=f"Throughput over {axis}, {fixed}",
-        svg=render(drawing, name=f"throughput-{axis}-{name}",
-                   alt_text=f"Samples per second over {axis} at {fixed}, a line per runtime."),
-        alt=f"Throughput over {axis}.",
+    ticks = sorted({x for line in lines for x, _ in line.points})
+    return drawn(
+        line_plot(
+            lines, x_title=axis, y_title="samples/s", x_log=True, ticks=ticks[:: len(ticks) // 16 + 1],
+            y_log=log_is_better([y for line in lines for _, y in line.points]),
+        ),
+        rows,
+        [
+            words("Point", lambda group: labels[group.cell]),
+            digits(axis.capitalize(), lambda group: number(float(_at(group, axis)))),
+            *metric_columns("throughput", scale_for([], "1"), unit="samples/s"),
+        ],
+        title=f"Throughput over {axis}, {fixed}", name=f"throughput-{axis}-{name}",
+        alt=f"Samples per second over {axis} at {fixed}, a line per runtime.",
         legend=legend(items),
-        table=Table(columns=columns, rows=rows, folded="Numbers"),
     )  # fmt: skip
-    return [chart]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Conditions:
+    """All right runs of one runtime."""
+
+    runtime: str
+    groups: list[Group]
+
+    @property
+    def agreement(self) -> float | None:
+        """The least share of equal classes, or None when outputs were not compared."""
+        return min((v for g in self.groups for v in g.values("top1_agreement")), default=None)
+
+    def told(self, key: str) -> list[object]:
+        """Return what the records' details have under a key."""
+        records = (record for group in self.groups for record in group.ok)
+        return [record.details[key] for record in records if key in record.details]
+
+    def text(self, key: str) -> str:
+        """Write the values that occur."""
+        return clean(", ".join(sorted({str(value) for value in self.told(key)}))) or "–"
 
 
 def _conditions(context: Context) -> list[Block]:
@@ -184,35 +231,37 @@ def _conditions(context: Context) -> list[Block]:
     by_runtime: dict[str, list[Group]] = defaultdict(list)
     for group in context.of("infer"):
         if group.ok:
-            by_runtime[group.cell.runtime or "–"].append(group)
-    rows: list[list[Value]] = []
-    for runtime, groups in sorted(by_runtime.items()):
-        records = [record for group in groups for record in group.ok]
-        stops = Counter(str(r.details.get("stop_reason", "unknown")) for r in records)
-        options: set[str] = set()
-        for record in records:
-            given = record.details.get("session_options")
-            if isinstance(given, dict):
-                options |= {f"{k}={v}" for k, v in given.items() if "thread" not in str(k)}
-        agreement = min((v for g in groups for v in g.values("top1_agreement")), default=None)
-        difference = max((v for g in groups for v in g.values("max_abs_difference")), default=None)
-        rows.append([
-            runtime, _set(records, "runtime_version"), _set(records, "provider_used"),
-            clean(", ".join(sorted(options))) or "–",
-            ", ".join(f"{reason}: {amount}" for reason, amount in sorted(stops.items())),
-            percent(agreement, 1), number(difference) if difference is not None else "–",
-            Chip("right", "good") if (agreement or 0) >= 1 else Chip("not compared", "warn")
-            if agreement is None else Chip("differs", "bad"),
-        ])  # fmt: skip
+            by_runtime[group.cell.get("runtime") or "–"].append(group)
+
+    def options(row: _Conditions) -> str:
+        given = [told for told in row.told("session_options") if isinstance(told, dict)]
+        # Threads are an axis of the cell.
+        said = {f"{k}={v}" for told in given for k, v in told.items() if "thread" not in str(k)}
+        return clean(", ".join(sorted(said))) or "–"
+
+    def stopped(row: _Conditions) -> str:
+        records = sum(len(group.ok) for group in row.groups)
+        reasons = Counter(map(str, row.told("stop_reason")))
+        if reasons.total() < records:
+            reasons["unknown"] += records - reasons.total()
+        return clean(", ".join(f"{why}: {amount}" for why, amount in sorted(reasons.items())))
+
+    def difference(row: _Conditions) -> str:
+        values = [value for group in row.groups for value in group.values("max_abs_difference")]
+        return number(max(values)) if values else "–"
+
+    def verdict(row: _Conditions) -> Chip:
+        if row.agreement is None:
+            return Chip("not compared", "warn")
+        return Chip("right", "good") if row.agreement >= 1 else Chip("differs", "bad")
+
+    rows = [_Conditions(runtime=name, groups=groups) for name, groups in sorted(by_runtime.items())]
     columns = [
-        Column("Runtime"), Column("Version"), Column("Provider used"), Column("Session options"),
-        Column("Stopped by"), Column("Least agreement", numeric=True),
-        Column("Largest difference", numeric=True), Column("Output"),
+        words("Runtime", lambda row: row.runtime),
+        words("Version", lambda row: row.text("runtime_version")),
+        words("Provider used", lambda row: row.text("provider_used")),
+        words("Session options", options), words("Stopped by", stopped),
+        digits("Least agreement", lambda row: percent(row.agreement, 1)),
+        digits("Largest difference", difference), words("Output", verdict),
     ]  # fmt: skip
-    caption = "What the runtimes ran with, threads aside"
-    return [Table(columns=columns, rows=rows, caption=caption)]
-
-
-def _set(records: list[Record], key: str) -> str:
-    found = sorted({str(r.details[key]) for r in records if key in r.details})
-    return clean(", ".join(found)) or "–"
+    return [table(rows, columns, caption="What the runtimes ran with, threads aside")]

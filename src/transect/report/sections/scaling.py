@@ -8,30 +8,34 @@ from collections import defaultdict
 from transect.analysis.bounds import step_bound
 from transect.analysis.groups import Group, group_labels
 from transect.analysis.kinds import main_kind
-from transect.analysis.scaling import METRIC, efficiencies
+from transect.analysis.scaling import METRIC, Efficiency, efficiencies
 from transect.analysis.twins import own_batch
-from transect.report.blocks import Block, Chart, Chip, Column, Table
+from transect.report.blocks import Block, Chart, Chip, Column, digits, table, words
+from transect.report.charts.chart import MOST_PANELS, drawn
 from transect.report.charts.plots import Line, line_plot, log_is_better
-from transect.report.charts.theme import MUTED, Style, legend, render
+from transect.report.charts.theme import MUTED, Style, legend
 from transect.report.context import Context
-from transect.report.sections.throughput import accuracy_text
-from transect.report.text import number, percent
+from transect.report.findings.finding import median
+from transect.report.sections.columns import RANKS, accuracy_text, label_column
+from transect.report.text import count, number, percent
 
 __all__ = ["scaling_blocks"]
 
-_MOST_LINES = 8
+# Lines from which on each framework has a panel, and that one panel holds.
+_MOST_LINES, _MOST_DRAWN = 8, 24
 # A longer table is folded.
-_MOST_ROWS = 24
+_MOST_OPEN = 24
 
 
 def scaling_blocks(
     context: Context, workload: str, groups: list[Group]
 ) -> tuple[list[Chart], list[Block]]:
     """Return the chart over ranks and the table of efficiencies; empty with one rank count."""
-    found = [group for group in groups if group.values(METRIC)]
-    if len({group.cell.ranks for group in found}) < 2:
+    measured = [group for group in groups if group.values(METRIC)]
+    if len({group.cell.ranks for group in measured}) < 2:
         return [], []
-    charts = [_chart(context, workload, name, some) for name, some in _panels(found).items()]
+    panels = list(_panels(measured).items())[:MOST_PANELS]
+    charts = [_chart(context, workload, name, members) for name, members in panels]
     return charts, _efficiency_table(context, workload, groups)
 
 
@@ -42,20 +46,29 @@ def _panels(groups: list[Group]) -> dict[str, list[Group]]:
     both kinds of scaling begin. A panel shows more than one number of ranks.
     """
     many = len(_series(groups)) > _MOST_LINES
-    found: dict[str, list[Group]] = {}
-    for framework in sorted({group.cell.framework or "" for group in groups} if many else {""}):
-        own = [group for group in groups if not many or (group.cell.framework or "") == framework]
+    parts: dict[str, list[Group]] = {}
+    for framework in sorted(
+        {group.cell.get("framework") or "" for group in groups} if many else {""}
+    ):
+        own = [
+            group
+            for group in groups
+            if not many or (group.cell.get("framework") or "") == framework
+        ]
         grown = [group for group in own if group.cell.ranks > 1 and _weak(group)]
         ways = {_way(group) for group in grown}
         weak = [g for g in own if g.cell.ranks == 1 and _way(g) in ways]
-        for some, how in (([g for g in own if g not in grown], ""), (weak + grown, "weak scaling")):
-            if len({group.cell.ranks for group in some}) > 1:
-                found[", ".join(part for part in (framework, how) if part)] = some
-    return found or {"": groups}
+        for members, how in (
+            ([g for g in own if g not in grown], ""),
+            (weak + grown, "weak scaling"),
+        ):
+            if len({group.cell.ranks for group in members}) > 1:
+                parts[", ".join(part for part in (framework, how) if part)] = members
+    return parts or {"": groups}
 
 
 def _way(group: Group) -> tuple[str | None, str | None]:
-    return group.cell.framework, group.cell.strategy
+    return group.cell.get("framework"), group.cell.get("strategy")
 
 
 def _weak(group: Group) -> bool:
@@ -70,65 +83,58 @@ def _series(groups: list[Group]) -> dict[tuple[str, ...], list[Group]]:
     weak = all(_weak(group) or group.cell.ranks == 1 for group in groups)
     for group in groups:
         cell = group.cell
-        key = (cell.framework or "", cell.strategy or "", str(cell.threads), group.kind.words,
-               "weak" if weak or _weak(group) else str(cell.batch), cell.device, cell.network or "",
+        key = (cell.get("framework") or "", cell.get("strategy") or "", str(cell.threads), group.kind.words,
+               "weak" if weak or _weak(group) else str(cell.get("batch")), cell.device, cell.network or "",
                str(cell.ranks_per_node) if several_nodes else "")  # fmt: skip
         series[key].append(group)
     return series
 
 
 def _chart(context: Context, workload: str, name: str, groups: list[Group]) -> Chart:
-    lines, legends, rows = [], [], []
     labels = group_labels(groups, always=("ranks",))
-    for members in _series(groups).values():
+    every = list(_series(groups).values())
+    lines, legends = [], []
+    for members in every[:_MOST_DRAWN]:
         members.sort(key=lambda group: group.cell.ranks)
         style = context.style(members[0])
         legends.append((_series_name(members[0], groups), style))
-        claimed = [group for group in members if not group.over_subscribed]
-        shown = [group for group in members if group.over_subscribed]
-        for some, hollow in ((claimed, False), (shown, True)):
-            if some:
-                lines.append(_line(some, style, hollow=hollow))
-        for group in members:
-            summary = group.summary(METRIC)
-            assert summary is not None
-            rows.append([
-                labels[group.cell], str(group.cell.ranks), number(summary.median),
-                str(summary.count), accuracy_text(group),
-                Chip("over-subscribed", "warn") if group.over_subscribed else None,
-            ])  # fmt: skip
+        for hollow in (False, True):
+            alike = [group for group in members if group.over_subscribed is hollow]
+            if alike:
+                lines.append(_line(alike, style, hollow=hollow))
     bound = _bound_line(context, groups)
     if bound is not None:
         lines.append(bound)
         legends.append(("roofline bound", bound.style))
-    heights = [y for line in lines for _, y in line.points]
-    log = log_is_better(heights)
     ranks = sorted({group.cell.ranks for group in groups})
-    columns = [
-        Column("Cell"), Column("Ranks", numeric=True), Column("Median (samples/s)", numeric=True),
-        Column("Runs", numeric=True), Column("Accuracy", numeric=True), Column(""),
-    ]  # fmt: skip
-    drawing = line_plot(
-        lines, x_title="ranks", y_title="samples/s", x_log=True, y_log=log, ticks=ranks, height=260
-    )
-    return Chart(
-        title="Throughput over ranks" + (f": {name}" if name else ""),
-        svg=render(
-            drawing,
-            alt_text=f"{workload}: samples per second over {', '.join(map(str, ranks))} ranks, a "
-            "line per framework and strategy.",
-            name=f"ranks-{workload}" + re.sub(r"[^a-z0-9]+", "-", f"-{name}" if name else ""),
+    cut = len(every) - _MOST_DRAWN
+    return drawn(
+        line_plot(
+            lines, x_title="ranks", y_title="samples/s", x_log=True, ticks=ranks, height=260,
+            y_log=log_is_better([y for line in lines for _, y in line.points]),
         ),
-        alt="Samples per second over the number of ranks.",
-        note="Lines join only points within the machine's cores.",
+        [group for members in every for group in members],
+        [
+            label_column(labels), RANKS,
+            digits("Median (samples/s)", lambda group: number(median(group, METRIC) or 0.0)),
+            digits("Runs", lambda group: str(len(group.values(METRIC)))),
+            digits("Accuracy", accuracy_text),
+            words("", lambda group: Chip("over-subscribed", "warn")
+                  if group.over_subscribed else None),
+        ],
+        title="Throughput over ranks" + (f": {name}" if name else ""),
+        name=f"ranks-{workload}" + re.sub(r"[^a-z0-9]+", "-", f"-{name}" if name else ""),
+        alt=f"{workload}: samples per second over {', '.join(map(str, ranks))} ranks, a line per "
+        "framework and strategy.",
+        notes=("Lines join only points within the machine's cores.",
+               f"{count(cut, 'series', 'series')} more in the numbers." if cut > 0 else ""),
         legend=legend(legends),
-        table=Table(columns=columns, rows=rows, folded="Numbers"),
-    )
+    )  # fmt: skip
 
 
 def _series_name(group: Group, among: list[Group]) -> str:
     cell = group.cell
-    parts = [cell.framework, cell.strategy]
+    parts = [cell.get("framework"), cell.get("strategy")]
     if len({other.cell.network for other in among}) > 1:
         parts.append(cell.network)
     per_node = {other.cell.ranks_per_node for other in among}
@@ -138,13 +144,8 @@ def _series_name(group: Group, among: list[Group]) -> str:
 
 
 def _line(groups: list[Group], style: Style, *, hollow: bool) -> Line:
-    points, scatter = [], []
-    for group in groups:
-        summary = group.summary(METRIC)
-        assert summary is not None
-        ranks = float(group.cell.ranks)
-        points.append((ranks, summary.median))
-        scatter += [(ranks, value) for value in group.values(METRIC)]
+    points = [(float(group.cell.ranks), median(group, METRIC) or 0.0) for group in groups]
+    scatter = [(float(g.cell.ranks), value) for g in groups for value in g.values(METRIC)]
     return Line(points=points, scatter=scatter, style=style, joined=not hollow, hollow=hollow)
 
 
@@ -171,19 +172,16 @@ def _efficiency_table(context: Context, workload: str, groups: list[Group]) -> l
     if not every:
         return []
     labels = group_labels(groups, always=("ranks",))
-    rows = [
-        [
-            labels[one.group.cell], number(one.rate), labels[one.base.cell], number(one.base_rate),
-            one.kind.value, number(one.rate / one.base_rate), percent(one.value),
-            Chip("superlinear", "warn") if one.superlinear else None,
-        ]
-        for one in every
-    ]  # fmt: skip
-    columns = [
-        Column("Cell"), Column("samples/s", numeric=True), Column("Base"),
-        Column("Base samples/s", numeric=True), Column("Scaling"),
-        Column("Speed-up", numeric=True), Column("Efficiency", numeric=True), Column(""),
-    ]  # fmt: skip
+    columns: list[Column[Efficiency]] = [
+        words("Cell", lambda gain: labels[gain.group.cell]),
+        digits("samples/s", lambda gain: number(gain.rate)),
+        words("Base", lambda gain: labels[gain.base.cell]),
+        digits("Base samples/s", lambda gain: number(gain.base_rate)),
+        words("Scaling", lambda gain: gain.kind.value),
+        digits("Speed-up", lambda gain: number(gain.rate / gain.base_rate)),
+        digits("Efficiency", lambda gain: percent(gain.value)),
+        words("", lambda gain: Chip("superlinear", "warn") if gain.superlinear else None),
+    ]
     caption = f"{workload}: efficiency against a declared base. Over-subscribed cells have none."
-    folded = f"Efficiencies of {workload}" if len(rows) > _MOST_ROWS else ""
-    return [Table(columns=columns, rows=rows, caption=caption, folded=folded)]
+    fold_title = f"Efficiencies of {workload}"
+    return [table(every, columns, caption=caption, fold_above=_MOST_OPEN, fold_title=fold_title)]

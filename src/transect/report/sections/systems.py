@@ -6,18 +6,24 @@ import statistics
 from collections import defaultdict
 from collections.abc import Sequence
 
-from transect.analysis.benchmark_table import (
-    Best,
-    Series,
-    best_values,
-    refusals,
-    scaling_series,
-)
+from transect.analysis.benchmark_table import Best, Series, refusals, scaling_series
 from transect.analysis.hardware import BenchmarkValue
 from transect.domain.metrics import METRICS
-from transect.report.blocks import Block, Chart, Chip, Column, Prose, Table, Value
-from transect.report.charts.plots import Dot, Line, dot_plot, line_plot, log_is_better
-from transect.report.charts.theme import legend, palette, render
+from transect.report.blocks import (
+    Block,
+    Chart,
+    Chip,
+    Prose,
+    Table,
+    Value,
+    code,
+    digits,
+    table,
+    words,
+)
+from transect.report.charts.chart import dot_chart, drawn
+from transect.report.charts.plots import Dot, Line, line_plot, log_is_better
+from transect.report.charts.theme import legend, palette
 from transect.report.findings.finding import names
 from transect.report.text import clean, count, number, quantity, scale_for
 
@@ -57,7 +63,7 @@ def _with(value: BenchmarkValue) -> str:
         own = {"nodes": value.nodes or 1, "ranks": value.ranks or 1, "threads": value.threads}
     if value.size is not None:
         own["size"] = value.size
-    own |= {key: one for key, one in value.parameters.items() if key not in own}
+    own |= {key: given for key, given in value.parameters.items() if key not in own}
     keys = [*(key for key in _FIRST if key in own), *(key for key in own if key not in _FIRST)]
     parts = [
         f"{key}={own[key]}" for key in keys
@@ -66,22 +72,21 @@ def _with(value: BenchmarkValue) -> str:
     return _clip(", ".join(parts[:6])) or "–"
 
 
-def systems_blocks(values: Sequence[BenchmarkValue]) -> list[Block]:
+def systems_blocks(rows: Sequence[Best]) -> list[Block]:
     """Return the table over systems and what may not be compared in it."""
-    rows = best_values(values)
     if not rows:
         return []
     blocks: list[Block] = []
     refused = refusals(rows)
-    for one in refused[:_MOST_REFUSALS]:
-        first = one.values[0]
+    for refusal in refused[:_MOST_REFUSALS]:
+        first = refusal.values[0]
         each = [
             f"{quantity(value.value, value.unit)} ({clean(value.system)}, {_sides(rows, value)})"
-            for value in one.values
+            for value in refusal.values
         ]
         name = _title(first.benchmark, "", first.name.replace("_", " "))
         blocks.append(
-            Prose(f"{name}: {names(each)} are not compared. {one.barrier.reason}.", quiet=True)
+            Prose(f"{name}: {names(each)} are not compared. {refusal.barrier.reason}.", quiet=True)
         )
     if len(refused) > _MOST_REFUSALS:
         rest = len(refused) - _MOST_REFUSALS
@@ -96,13 +101,13 @@ def systems_blocks(values: Sequence[BenchmarkValue]) -> list[Block]:
         by_benchmark[row.benchmark].append(row)
     shown: list[Best] = []
     folded: list[Block] = []
-    for name, some in sorted(by_benchmark.items(), key=lambda item: (len(item[1]), item[0])):
-        if len(some) <= _MOST_OF_ONE and len(shown) + len(some) <= _MOST_ROWS:
-            shown += some
+    for name, members in sorted(by_benchmark.items(), key=lambda item: (len(item[1]), item[0])):
+        if len(members) <= _MOST_OF_ONE and len(shown) + len(members) <= _MOST_ROWS:
+            shown += members
         else:
-            systems = count(len({row.system for row in some}), "system")
+            systems = count(len({row.system for row in members}), "system")
             folded.append(
-                _table(some, f"Best valid values: {_clip(name)} on {systems}", folded=True)
+                _table(members, f"Best valid values: {_clip(name)} on {systems}", folded=True)
             )
     title = "Best valid value of each benchmark on each system"
     shown.sort(key=lambda row: row.benchmark)
@@ -114,28 +119,28 @@ def _sides(rows: Sequence[Best], value: BenchmarkValue) -> str:
 
 
 def _table(rows: Sequence[Best], title: str, *, folded: bool = False) -> Table:
-    columns = [
-        Column("Benchmark"), Column("System"), Column("Best", numeric=True), Column(""),
-        Column("As printed", numeric=True), Column("With"), Column("Runs, and why not valid"),
-    ]  # fmt: skip
-    lines: list[list[Value]] = []
-    told = set()
-    for row in rows:
-        value, runs = row.value, (row.system, row.benchmark, row.variant)
+    # The reasons are those of all rows of the same runs; each run's own stands further down.
+    first = {(row.system, row.benchmark, row.variant): id(row) for row in reversed(rows)}
+
+    def runs(row: Best) -> str:
         said = ", ".join(f"{amount} {clean(status)}" for status, amount in row.bad)
-        # The reasons are those of all rows of the same runs; each run's own stands further down.
-        if row.reasons and runs not in told:
+        if row.reasons and first[row.system, row.benchmark, row.variant] == id(row):
             said += f": {_clip('; '.join(row.reasons), _REASON)}"
-        told.add(runs)
-        lines.append([
-            _title(row.benchmark, row.variant, row.series or row.name), _clip(row.system, 40),
-            quantity(value.value, value.unit) if value else "–", _chip(row),
-            (_clip(value.printed, 40) or "–") if value else "–", _with(value) if value else "–",
-            f"{row.runs}, of them {said}" if said else str(row.runs),
-        ])  # fmt: skip
-    return Table(
-        columns=columns, rows=lines, caption="" if folded else title, folded=title if folded else ""
-    )
+        return f"{row.runs}, of them {said}" if said else str(row.runs)
+
+    def best(row: Best) -> Value:
+        return quantity(row.value.value, row.value.unit) if row.value else "–"
+
+    columns = [
+        words("Benchmark", lambda r: _title(r.benchmark, r.variant, r.series or r.name)),
+        words("System", lambda row: _clip(row.system, 40)),
+        digits("Best", best),
+        words("", _chip),
+        digits("As printed", lambda r: (r.value and _clip(r.value.printed, 40)) or "–"),
+        words("With", lambda row: _with(row.value) if row.value else "–"),
+        words("Runs, and why not valid", runs),
+    ]
+    return table(rows, columns, caption="" if folded else title, folded=title if folded else "")
 
 
 def _chip(row: Best) -> Chip | None:
@@ -151,70 +156,80 @@ def scaling_charts(values: Sequence[BenchmarkValue]) -> list[Chart]:
     charts = []
     for axis in ("threads", "nodes"):
         by_name: dict[str, list[Series]] = defaultdict(list)
-        for one in scaling_series(values, axis):
-            if one.first.name not in _CURVES and one.first.benchmark != IO500:
-                by_name[one.first.name].append(one)
-        charts += [_scaling(axis, name, some) for name, some in sorted(by_name.items())]
+        for series in scaling_series(values, axis):
+            first = series.first
+            if first.name not in _CURVES and first.benchmark != IO500:
+                by_name[first.name].append(series)
+        charts += [_scaling(axis, name, members) for name, members in sorted(by_name.items())]
     return charts
 
 
+def _label(series: Series, axis: str, *, several: bool) -> str:
+    first = series.first
+    # A placement names the number of nodes and then the network: over nodes only the second is
+    # the same all along.
+    place = first.placement if axis == "threads" else first.placement.partition(" · ")[2]
+    parts = [
+        _title(first.benchmark, first.variant, first.series),
+        _clip(first.system, 40) if several else "", clean(first.options), clean(place),
+    ]  # fmt: skip
+    return " · ".join(part for part in parts if part)
+
+
 def _scaling(axis: str, name: str, every: list[Series]) -> Chart:
-    known = {(one.first.benchmark, one.first.system, one.first.series) for one in every}
+    firsts = {(s.first.benchmark, s.first.system, s.first.series) for s in every}
     # Where a benchmark gives its best and its median, the median is drawn: it is what repeats.
-    series = [
-        one for one in every
-        if (one.first.benchmark, one.first.system,
-            one.first.series.removesuffix("_best") + "_median") not in known
+    shown = [
+        series for series in every
+        if (series.first.benchmark, series.first.system,
+            series.first.series.removesuffix("_best") + "_median") not in firsts
     ]  # fmt: skip
-    several = len({one.first.system for one in series}) > 1
-    scale = scale_for([v for one in series for _, some in one.points for v in some],
-                      series[0].first.unit)  # fmt: skip
-    lines, items, rows = [], [], []
-    styles = palette(min(len(series), _MOST_LINES))
-    for number_of, one in enumerate(series):
-        first = one.first
-        label = _title(first.benchmark, first.variant, first.series)
-        label = f"{label} · {_clip(first.system, 40)}" if several else label
-        # A placement names the number of nodes and then the network: over nodes only the second is
-        # the same all along.
-        place = first.placement
-        if axis != "threads":
-            place = place.partition(" · ")[2]
-        held = clean(" · ".join(part for part in (first.options, place) if part))
-        label = f"{label} · {held}" if held else label
-        points = [(float(at), statistics.median(some) / scale.factor) for at, some in one.points]
-        scatter = [(float(at), v / scale.factor) for at, some in one.points for v in some]
-        if number_of < _MOST_LINES:
-            lines.append(Line(points=points, scatter=scatter, style=styles[number_of]))
-            items.append((label, styles[number_of]))
-        base = points[0][1]
-        for (at, value), (_, some) in zip(points, one.points, strict=True):
-            ratio = number(value / base) if base else "–"
-            rows.append([label, number(at), number(value), ratio, str(len(some))])
-    ticks = sorted({x for line in lines for x, _ in line.points})
-    drawing = line_plot(
-        lines, x_title=axis, y_title=scale.unit or name, x_log=True, ticks=ticks,
-        y_log=log_is_better([y for line in lines for _, y in line.points]),
-    )  # fmt: skip
-    title = f"{name.replace('_', ' ').capitalize()} over {axis}"
-    cut = len(series) - len(lines)
-    note = f"{count(cut, 'series', 'series')} more in the numbers. " if cut else ""
-    first_line = series[0].points
-    alt = (
-        f"{title}, {count(len(lines), 'line')}. {items[0][0]}: from "
-        f"{number(lines[0].points[0][1])} to {number(lines[0].points[-1][1])} {scale.unit} between "
-        f"{first_line[0][0]} and {first_line[-1][0]} {axis}."
+    several = len({series.first.system for series in shown}) > 1
+    scale = scale_for(
+        [v for series in shown for _, values in series.points for v in values], shown[0].first.unit
     )
-    columns = [
-        Column("Run"), Column(axis.capitalize(), numeric=True),
-        Column(f"Median ({scale.unit or 'value'})", numeric=True),
-        Column("Times the first", numeric=True), Column("Runs", numeric=True),
+
+    def medians(series: Series) -> list[tuple[float, float]]:
+        return [(float(at), statistics.median(v) / scale.factor) for at, v in series.points]
+
+    labels = {id(series): _label(series, axis, several=several) for series in shown}
+    styles = palette(min(len(shown), _MOST_LINES))
+    lines = [
+        Line(
+            points=medians(series), style=style,
+            scatter=[(float(at), v / scale.factor) for at, values in series.points for v in values],
+        )
+        for series, style in zip(shown, styles, strict=False)
     ]  # fmt: skip
-    return Chart(
-        title=title, svg=render(drawing, alt_text=alt, name=f"scaling-{axis}-{name}"),
-        alt=METRICS[name].description, legend=legend(items),
-        note=f"{note}{METRICS[name].description.capitalize()}; small dots are runs.",
-        table=Table(columns=columns, rows=rows, folded="Numbers"),
+    items = [(labels[id(series)], style) for series, style in zip(shown, styles, strict=False)]
+    rows = [
+        (labels[id(series)], at, value, value / base if base else None, len(values))
+        for series in shown
+        for base in (medians(series)[0][1],)
+        for (at, value), (_, values) in zip(medians(series), series.points, strict=True)
+    ]
+    cut = len(shown) - len(lines)
+    title = f"{name.replace('_', ' ').capitalize()} over {axis}"
+    points = lines[0].points
+    return drawn(
+        line_plot(
+            lines, x_title=axis, y_title=scale.unit or name, x_log=True,
+            ticks=sorted({x for line in lines for x, _ in line.points}),
+            y_log=log_is_better([y for line in lines for _, y in line.points]),
+        ),
+        rows,
+        [
+            words("Run", lambda row: row[0]), digits(axis.capitalize(), lambda row: number(row[1])),
+            digits(f"Median ({scale.unit or 'value'})", lambda row: number(row[2])),
+            digits("Times the first", lambda row: "–" if row[3] is None else number(row[3])),
+            digits("Runs", lambda row: str(row[4])),
+        ],
+        title=title, name=f"scaling-{axis}-{name}", legend=legend(items),
+        alt=f"{title}, {count(len(lines), 'line')}. {items[0][0]}: from {number(points[0][1])} to "
+        f"{number(points[-1][1])} {scale.unit} between {number(points[0][0])} and "
+        f"{number(points[-1][0])} {axis}.",
+        notes=(f"{count(cut, 'series', 'series')} more in the numbers." if cut else "",
+               f"{METRICS[name].description.capitalize()}; small dots are runs."),
     )  # fmt: skip
 
 
@@ -228,9 +243,9 @@ def io500_charts(values: Sequence[BenchmarkValue]) -> list[Chart]:
         if value.benchmark == IO500 and value.valid and value.value is not None:
             runs[value.run].append(value)
     chosen: dict[str, tuple[float, str]] = {}
-    for run, some in sorted(runs.items()):
-        score = max((v.value or 0.0 for v in some if v.name == "io500_score"), default=0.0)
-        system = some[0].system
+    for run, members in sorted(runs.items()):
+        score = max((v.value or 0.0 for v in members if v.name == "io500_score"), default=0.0)
+        system = members[0].system
         if system not in chosen or score > chosen[system][0]:
             chosen[system] = (score, run)
     every = [value for _, run in chosen.values() for value in runs[run]]
@@ -244,36 +259,32 @@ def io500_charts(values: Sequence[BenchmarkValue]) -> list[Chart]:
 def _phases(
     title: str, name: str, every: list[BenchmarkValue], factor: float, unit: str
 ) -> Chart | None:
-    some = [v for v in every if v.name == name and not v.series.startswith(_SCORE)]
-    if not some:
-        return None
-    systems = sorted({value.system for value in some})
+    values = [v for v in every if v.name == name and not v.series.startswith(_SCORE)]
+    systems = sorted({value.system for value in values})
     styles = dict(zip(systems, palette(len(systems)), strict=True))
-    order = list(dict.fromkeys(value.phase for value in some))
-    some.sort(key=lambda value: (order.index(value.phase), systems.index(value.system)))
-    dots, rows = [], []
-    for value in some:
-        amount = (value.value or 0.0) / factor
-        label = clean(value.phase)
-        label = f"{label} · {_clip(value.system, 40)}" if len(systems) > 1 else label
-        dots.append(Dot(label=label, value=amount, style=styles[value.system],
-                        right=number(amount)))  # fmt: skip
-        rows.append([clean(value.phase), _clip(value.system, 60), number(amount),
-                     _clip(value.printed, 40) or "–", clean(value.where) or value.cell_id])  # fmt: skip
-    cut = len(dots) - _MOST_DOTS
-    drawing = dot_plot(dots[:_MOST_DOTS], title=f"{unit}, higher is better")
-    best = max(dots, key=lambda dot: dot.value)
-    columns = [Column("Phase"), Column("System"), Column(unit, numeric=True),
-               Column("As printed", numeric=True), Column("From", code=True)]  # fmt: skip
-    note = f"The first {_MOST_DOTS} of {len(dots)} are drawn. " if cut > 0 else ""
-    return Chart(
-        title=title,
-        svg=render(drawing, name=f"io500-{name}",
-                   alt_text=f"{title}: {count(len(dots), 'number')} of "
-                   f"{count(len(systems), 'system')}. Highest: {best.label}, {best.right} {unit}."),
-        alt=METRICS[name].description,
-        note=f"{note}One run of each system: the one with the highest score.",
+    phases = {phase: i for i, phase in enumerate(dict.fromkeys(v.phase for v in values))}
+    values.sort(key=lambda value: (phases[value.phase], value.system))
+
+    def amount(value: BenchmarkValue) -> str:
+        return number((value.value or 0.0) / factor)
+
+    def dot(value: BenchmarkValue) -> Dot:
+        system = f" · {_clip(value.system, 40)}" if len(systems) > 1 else ""
+        return Dot(label=clean(value.phase) + system, value=(value.value or 0.0) / factor,
+                   style=styles[value.system], right=amount(value))  # fmt: skip
+
+    cut = f"The first {_MOST_DOTS} of {len(values)} are drawn." if len(values) > _MOST_DOTS else ""
+    return dot_chart(
+        values, dot,
+        [
+            words("Phase", lambda value: clean(value.phase)),
+            words("System", lambda value: _clip(value.system, 60)), digits(unit, amount),
+            digits("As printed", lambda value: _clip(value.printed, 40) or "–"),
+            code("From", lambda value: clean(value.where) or value.cell_id),
+        ],
+        title=title, axis=f"{unit}, higher is better", name=f"io500-{name}", first="First",
+        unit=unit, most=_MOST_DOTS, cut="",
         legend=legend(((clean(s), styles[s]) for s in systems), line=False)
         if len(systems) > 1 else (),
-        table=Table(columns=columns, rows=rows, folded="Numbers"),
+        notes=[cut, "One run of each system: the one with the highest score."],
     )  # fmt: skip

@@ -1,0 +1,184 @@
+"""A record as the report holds it: small, and one object where records say the same.
+
+Fifty thousand validated records with their samples, logs and provenance are gigabytes of Python
+objects; a report needs their numbers and a few facts. What is left out here is read again from the
+record's own file when it is shown: `transect.analysis.load.Originals`.
+"""
+
+from __future__ import annotations
+
+import marshal
+from array import array
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from transect.domain.cell import Cell
+from transect.domain.metrics import Direction
+from transect.domain.record import Cause, Record, Status
+
+__all__ = ["AnyRecord", "Entry", "Measured", "MetricNames", "Pool", "entry_of", "row_of"]
+
+# What reports show of a record's provenance; the rest changes from record to record.
+_PROVENANCE = (
+    "system", "host", "cpu_model", "sockets", "cores", "numa_nodes", "memory_bytes", "kernel",
+    "cgroup", "gpus", "mpi", "git", "environment", "libraries", "variables",
+)  # fmt: skip
+_NODES = "SLURM_JOB_NODELIST"
+_LONGEST_MESSAGE = 4000
+
+
+class Measured(NamedTuple):
+    """One number of a record with its unit and direction."""
+
+    name: str
+    value: float
+    unit: str
+    direction: Direction
+    label: str | None = None
+
+
+class MetricNames:
+    """What the metrics of many records are called; each record adds its values alone.
+
+    `names` holds (name, unit, direction, label) in the order of the values.
+    """
+
+    __slots__ = ("_first", "names")
+
+    def __init__(self, names: Iterable[tuple[str, str, Direction, str | None]]) -> None:
+        self.names = tuple(names)
+        self._first: dict[str | tuple[str, str | None], int] = {}
+        for place, (name, _, _, label) in enumerate(self.names):
+            self._first.setdefault(name, place)
+            self._first.setdefault((name, label), place)
+
+    def place(self, name: str, label: str | None) -> int | None:
+        """Return where the first value of that name stands; any label will do for None."""
+        return self._first.get(name if label is None else (name, label))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Entry:
+    """What a report needs of one record, under the names that `Record` has for it.
+
+    `message` is cut after some thousand characters, `provenance` holds what reports show, and
+    `parameters` plain values only. Values that many records share are one object: change none.
+    """
+
+    study: str
+    stage: str
+    cell: Cell
+    cell_id: str
+    status: Status
+    cause: Cause | None
+    message: str
+    fingerprint: str
+    started: str
+    ended: str
+    metric_names: MetricNames
+    metric_values: array[float]
+    details: dict[str, Any]
+    parameters: dict[str, Any]
+    provenance: dict[str, Any]
+
+    @property
+    def metrics(self) -> list[Measured]:
+        """All numbers, in the order of the record."""
+        return [
+            Measured(name, value, unit, direction, label)
+            for (name, unit, direction, label), value in zip(
+                self.metric_names.names, self.metric_values, strict=True
+            )
+        ]
+
+    def value(self, name: str, label: str | None = None) -> float | None:
+        """Return a metric's value, or None when the record has none of that name."""
+        place = self.metric_names.place(name, label)
+        return None if place is None else self.metric_values[place]
+
+
+# What analysis and report work on; a record that was just made will do as well.
+AnyRecord = Record | Entry
+
+
+class Pool:
+    """Keeps one of equal values made of what JSON has."""
+
+    def __init__(self) -> None:
+        self._kept: dict[bytes, Any] = {}
+        self._names: dict[bytes, MetricNames] = {}
+
+    def one(self, value: Any) -> Any:
+        """Return the value that was kept first among its equals."""
+        # Marshal only makes a key here, quickly; nothing is ever read from it.
+        return self._kept.setdefault(marshal.dumps(value, 2), value)
+
+    def names(self, given: list[list[Any]]) -> MetricNames:
+        """Return the names of metrics, given as lists of name, unit, direction and label."""
+        key = marshal.dumps(given, 2)
+        if key not in self._names:
+            self._names[key] = MetricNames(
+                (name, unit, Direction(direction), label) for name, unit, direction, label in given
+            )
+        return self._names[key]
+
+
+def row_of(record: Record) -> dict[str, Any]:
+    """Return what an entry is made from, as values that JSON can hold."""
+    provenance = {key: record.provenance[key] for key in _PROVENANCE if key in record.provenance}
+    slurm = record.provenance.get("slurm")
+    if isinstance(slurm, dict) and slurm.get(_NODES):
+        provenance["slurm"] = {_NODES: slurm[_NODES]}
+    return {
+        "study": record.study,
+        "stage": record.stage,
+        "cell": {
+            **record.cell.model_dump(mode="json", exclude_defaults=True),
+            "stage": record.cell.stage,
+        },
+        "cell_id": record.cell_id,
+        "status": record.status.value,
+        "cause": record.cause.value if record.cause else None,
+        "message": record.message[:_LONGEST_MESSAGE],
+        "fingerprint": record.fingerprint,
+        "started": record.started,
+        "ended": record.ended,
+        "metric_names": [
+            [number.name, number.unit, number.direction.value, number.label]
+            for number in record.metrics
+        ],
+        "metric_values": [number.value for number in record.metrics],
+        "details": record.details,
+        "parameters": {
+            key: value
+            for key, value in record.parameters.items()
+            if isinstance(value, (str, int, float))
+        },
+        "provenance": provenance,
+    }
+
+
+def entry_of(row: dict[str, Any], pool: Pool) -> Entry:
+    """Make an entry from its row. Raises ValueError, KeyError or TypeError for what is no row."""
+    one = pool.one
+    return Entry(
+        study=one(row["study"]),
+        stage=one(row["stage"]),
+        cell=Cell.of(**row["cell"]),
+        cell_id=row["cell_id"],
+        status=Status(row["status"]),
+        cause=Cause(row["cause"]) if row["cause"] else None,
+        message=one(row["message"]),
+        fingerprint=row["fingerprint"],
+        started=row["started"],
+        ended=row["ended"],
+        metric_names=pool.names(row["metric_names"]),
+        metric_values=array("d", row["metric_values"]),
+        details={
+            one(key): value if isinstance(value, float) else one(value)
+            for key, value in row["details"].items()
+        },
+        parameters=one(row["parameters"]),
+        provenance=one(row["provenance"]),
+    )

@@ -1,0 +1,91 @@
+"""Making all findings and sections of a report, whatever the records hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from transect.analysis.comparisons import Sureness
+from transect.analysis.load import Problem
+from transect.report.blocks import Body, Prose
+from transect.report.context import Context
+from transect.report.findings.coverage import coverage_findings
+from transect.report.findings.finding import Finding
+from transect.report.parts import FindingMaker, Parts, Section, collect
+from transect.report.sections.failures import failures_body
+from transect.report.sections.methods import methods_body
+from transect.report.sections.others import others_body
+from transect.report.sections.provenance import provenance_body
+from transect.report.sections.published import published_body
+from transect.report.sections.roofline import roofline_body
+from transect.report.text import clean
+
+__all__ = ["FAILURES", "MadeSection", "all_parts", "broken", "make_findings", "make_section"]
+
+# Made last, because making the others may find files that cannot be read; read first.
+FAILURES = Section(key="failures", title="Failures and skips", order=0, make=failures_body)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MadeSection:
+    """A section with its body."""
+
+    key: str
+    title: str
+    body: Body
+
+
+def all_parts() -> Parts:
+    """Return the sections and findings of every stage, and those that join stages."""
+    parts = collect(
+        [
+            Section(key="roofline", title="Roofline", order=700, make=roofline_body),
+            Section(key="published", title="Published and measured", order=900,
+                    make=published_body),
+            Section(key="provenance", title="Provenance", order=1000, make=provenance_body),
+            Section(key="methods", title="Methods", order=1100, make=methods_body),
+        ],
+        [FindingMaker(order=900, make=coverage_findings)],
+    )  # fmt: skip
+    brought = frozenset(parts.stages)
+    others = Section(key="others", title="Other stages", order=850,
+                     make=lambda context: others_body(context, brought))  # fmt: skip
+    parts.sections.append(others)
+    parts.sections.sort(key=lambda section: (section.order, section.key))
+    return parts
+
+
+def make_section(section: Section, context: Context) -> MadeSection | None:
+    """Make a section; one that cannot be made says so, and the rest of the report stands."""
+    try:
+        body = section.make(context)
+    except Exception as error:  # whatever a record holds, a report has to come of it
+        body = broken(section.key, error, context)
+    return None if body is None else MadeSection(key=section.key, title=section.title, body=body)
+
+
+def broken(key: str, error: Exception, context: Context) -> Body:
+    """Return the body of a section that could not be made, and note the problem."""
+    what = f"this section could not be made: {type(error).__name__}: {error}"
+    context.problems.append(Problem(where=f"section {key}", what=what))
+    return Body(lead="", blocks=[Prose(clean(what))])
+
+
+def make_findings(context: Context, makers: Iterable[FindingMaker]) -> list[Finding]:
+    """Return every finding of a study; a maker that raises leaves a sentence that says so."""
+    findings: list[Finding] = []
+    for maker in makers:
+        try:
+            findings += maker.make(context)
+        except Exception as error:  # as for a section
+            name = getattr(maker.make, "__name__", "findings").replace("_", " ")
+            what = f"could not be made: {type(error).__name__}: {error}"
+            context.problems.append(Problem(where=name, what=what))
+            findings.append(
+                Finding(
+                    subject="study", claim=clean(f"{name} {what}."), sureness=Sureness.OPEN,
+                    evidence="a fault of the report: the records themselves stand below",
+                    kind="report",
+                )
+            )  # fmt: skip
+    return findings

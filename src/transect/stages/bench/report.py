@@ -1,0 +1,11 @@
+"""What a report says of benchmarks, run here or read from logs: what the hardware gives."""
+
+from transect.report.findings.hardware import hardware_findings
+from transect.report.parts import FindingMaker, Section
+from transect.report.sections.hardware import hardware_body
+
+__all__ = ["FINDINGS", "SECTIONS"]
+
+SECTIONS = (Section(key="hardware", title="Hardware", order=800, make=hardware_body),)
+
+FINDINGS = (FindingMaker(order=800, make=hardware_findings),)

@@ -1,0 +1,3 @@
+"""Data has nothing to say of its own: trainings show what was made of it."""
+
+__all__: list[str] = []

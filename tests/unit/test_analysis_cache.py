@@ -1,0 +1,178 @@
+"""What is kept of records: never stale, rebuilt when damaged, and no record parsed twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from transect.analysis import load
+from transect.analysis.cache import RowCache
+from transect.analysis.entries import Entry
+from transect.analysis.load import load_records
+from transect.domain.cell import Cell
+from transect.domain.record import MetricValue, Record, Status, read_record, write_record
+
+
+def record(framework: str, value: float = 1.0) -> Record:
+    cell = Cell.of(stage="train", workload="w", framework=framework, strategy="single", batch=8)
+    return Record(
+        study="s", stage="train", cell=cell, cell_id=cell.id, status=Status.OK, fingerprint="f",
+        started="2026-01-01T00:00:00Z", ended="2026-01-01T00:00:01Z",
+        metrics=[MetricValue.of("step_time", value, "all")], details={"global_batch": 8},
+        parameters={"seed": 3, "layers": [1, 2]},
+        provenance={"host": "h", "load_before": [value], "slurm": {"SLURM_JOB_NODELIST": "n1"}},
+    )  # fmt: skip
+
+
+def write(study: Path, made: Record) -> Path:
+    """Write a record that was there a minute ago: a young one is never kept."""
+    path = study / made.stage / made.cell_id / "record.json"
+    write_record(path, made)
+    age(path)
+    return path
+
+
+def age(path: Path) -> None:
+    then = time.time() - 60
+    os.utime(path, (then, then))
+
+
+@pytest.fixture
+def parsed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Path]]:
+    """Paths of the records that were parsed."""
+    seen: list[Path] = []
+
+    def counting(path: Path) -> Record:
+        seen.append(path)
+        return read_record(path)
+
+    monkeypatch.setattr(load, "read_record", counting)
+    yield seen
+
+
+def values(study: Path) -> list[float]:
+    return [one.metrics[0].value for one in load_records(study).records]
+
+
+def test_a_second_reading_parses_only_what_is_new_and_says_the_same(
+    tmp_path: Path, parsed: list[Path]
+) -> None:
+    write(tmp_path, record("numpy", 1.0))
+    first = load_records(tmp_path).records[0]
+    assert len(parsed) == 1
+    second = load_records(tmp_path).records[0]
+    assert len(parsed) == 1
+    assert isinstance(first, Entry) and isinstance(second, Entry)
+    for name in ("metrics", *set(Entry.__slots__) - {"metric_names"}):
+        assert getattr(first, name) == getattr(second, name), name
+    assert second.provenance == {"host": "h", "slurm": {"SLURM_JOB_NODELIST": "n1"}}
+    new = write(tmp_path, record("torch", 2.0))
+    assert values(tmp_path) == [1.0, 2.0]
+    assert parsed[1:] == [new]
+
+
+def replaced(path: Path) -> None:
+    write_record(path, record("numpy", 9.0))
+    age(path)
+
+
+def overwritten(path: Path) -> None:
+    """Change it in place, with the same size and the same time of its content."""
+    before = path.stat()
+    path.write_text(path.read_text().replace('"value": 1.0', '"value": 9.0'))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+@pytest.mark.parametrize("change", [replaced, overwritten])
+def test_a_changed_record_shows(tmp_path: Path, change: Callable[[Path], None]) -> None:
+    path = write(tmp_path, record("numpy", 1.0))
+    assert values(tmp_path) == [1.0] == values(tmp_path)
+    change(path)
+    assert values(tmp_path) == [9.0]
+
+
+def test_a_vanished_and_a_truncated_record_show(tmp_path: Path) -> None:
+    gone, cut = write(tmp_path, record("numpy")), write(tmp_path, record("torch"))
+    assert len(load_records(tmp_path).records) == 2
+    gone.unlink()
+    gone.parent.rmdir()
+    cut.write_text(cut.read_text()[:100])
+    age(cut)
+    loaded = load_records(tmp_path)
+    assert loaded.records == []
+    assert [problem.where for problem in loaded.problems] == [
+        f"train/{cut.parent.name}/record.json"
+    ]
+
+
+def test_a_record_that_may_still_change_is_not_kept(tmp_path: Path, parsed: list[Path]) -> None:
+    made = record("numpy")
+    write_record(tmp_path / "train" / made.cell_id / "record.json", made)
+    load_records(tmp_path)
+    load_records(tmp_path)
+    assert len(parsed) == 2
+
+
+def spoilt(text: str) -> str:
+    return text.replace('"metric_values":[1.0]', '"metric_values":[7.0]')
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [lambda text: "", lambda text: text[:-20], lambda text: "not a cache\n" + text, spoilt,
+     lambda text: text.replace('"code": "', '"code": "0')],
+)  # fmt: skip
+def test_a_damaged_cache_is_made_again(
+    tmp_path: Path, parsed: list[Path], damage: Callable[[str], str]
+) -> None:
+    write(tmp_path, record("numpy", 1.0))
+    load_records(tmp_path)
+    path = RowCache(tmp_path).path
+    whole = path.read_text()
+    assert damage(whole) != whole
+    path.write_text(damage(whole))
+    assert values(tmp_path) == [1.0]
+    assert len(parsed) == 2
+    assert path.read_text() == whole
+
+
+def test_a_folder_that_takes_no_file_is_read_all_the_same(tmp_path: Path) -> None:
+    write(tmp_path, record("numpy", 1.0))
+    (tmp_path / ".records-cache").write_text("a file where a folder should be")
+    assert values(tmp_path) == [1.0] == values(tmp_path)
+
+
+def test_readings_at_the_same_time_all_see_every_record(tmp_path: Path) -> None:
+    names = ["numpy", "torch", "mxnet", "keras-2", "tensorflow"]
+    for number, name in enumerate(names):
+        write(tmp_path, record(name, number))
+    with ThreadPoolExecutor(8) as pool:
+        seen = list(pool.map(values, [tmp_path] * 24))
+    assert {tuple(sorted(some)) for some in seen} == {tuple(map(float, range(len(names))))}
+    assert [path.name for path in (tmp_path / ".records-cache").iterdir()] == ["rows.jsonl"]
+
+
+def test_the_record_of_another_cell_is_a_problem(tmp_path: Path) -> None:
+    path = write(tmp_path, record("numpy"))
+    copy = tmp_path / "train" / "other~01234567" / "record.json"
+    copy.parent.mkdir()
+    copy.write_bytes(path.read_bytes())
+    loaded = load_records(tmp_path)
+    assert len(loaded.records) == 1
+    assert loaded.problems[0].what == f"is the record of train/{path.parent.name}"
+
+
+def test_shared_values_are_one_object(tmp_path: Path) -> None:
+    for name in ("numpy", "torch"):
+        write(tmp_path, record(name))
+    for _ in ("parsed", "from the cache"):
+        one, other = load_records(tmp_path).records
+        assert one.provenance is other.provenance
+        assert one.metric_names is other.metric_names
+        assert json.dumps(one.parameters) == '{"seed": 3}'
