@@ -37,7 +37,9 @@ COMMON = (
     "-t {minutes} --mem 4000 --nodes={nodes} --no-requeue"
 )
 GOLDEN = {
-    "prepare_wildcards_n1": COMMON.format(rule="prepare_wildcards_n1", partition="cpu", minutes=6, nodes=1)
+    "prepare_wildcards_n1": COMMON.format(
+        rule="prepare_wildcards_n1", partition="cpu", minutes=6, nodes=1
+    )
     + " --ntasks=1 --cpus-per-task=1 --ntasks-per-node=1 -D FILE",
     "train_wildcards_iris-mlp-ce.n1": COMMON.format(
         rule="train_wildcards_iris-mlp-ce.n1", partition="cpu", minutes=11, nodes=1
@@ -51,7 +53,9 @@ GOLDEN = {
         rule="train_gpu_wildcards_iris-mlp-ce.n1.g2", partition="gpu", minutes=5, nodes=1
     )
     + " --cpus-per-task=2 --ntasks-per-node=1 -D FILE --gres=gpu:fake:2",
-    "bench_wildcards_n2": COMMON.format(rule="bench_wildcards_n2", partition="cpu", minutes=4, nodes=2)
+    "bench_wildcards_n2": COMMON.format(
+        rule="bench_wildcards_n2", partition="cpu", minutes=4, nodes=2
+    )
     + " --ntasks=2 --cpus-per-task=1 --ntasks-per-node=1 -D FILE",
 }
 
