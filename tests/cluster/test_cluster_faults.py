@@ -132,7 +132,7 @@ def repair(cluster) -> None:
 def submitted(checkout, block: str) -> int:
     """Return how many jobs sbatch was asked for to run a block, which may be one of several."""
     calls = (checkout.folder / "submissions.txt").read_text()
-    return len(re.findall(rf"^rule_{re.escape(block)}(?:\.b\d+)?$", calls, re.M))
+    return len(re.findall(rf"^rule_{re.escape(block)}(?:\.\d+)?$", calls, re.M))
 
 
 def cell_of(folder: Path) -> str:

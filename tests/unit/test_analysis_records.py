@@ -134,7 +134,9 @@ def test_only_ok_runs_of_a_log_are_valid() -> None:
              "normalised": {"name": "flops", "value": 2e9, "unit": "FLOP/s"}}]}
         for status in ("ok", "invalid", "truncated")
     ]  # fmt: skip
-    found = benchmark_values([record(Cell.of(stage="ingest", source="logs"), details={"runs": runs})])
+    found = benchmark_values(
+        [record(Cell.of(stage="ingest", source="logs"), details={"runs": runs})]
+    )
     assert [one.valid for one in found] == [True, False, False]
     assert (found[0].name, found[0].value, found[0].unit) == ("flops", 2e9, "FLOP/s")
     assert found[0].where == "a.out:3"

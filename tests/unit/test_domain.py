@@ -47,7 +47,9 @@ def test_any_cell_has_a_safe_id(workload, framework, strategy, nodes, ranks, rep
 
 
 def test_id_is_stable():
-    cell = Cell.of(stage="train", workload="iris-mlp", framework="numpy", strategy="single", batch=16)
+    cell = Cell.of(
+        stage="train", workload="iris-mlp", framework="numpy", strategy="single", batch=16
+    )
     assert cell.id == "iris-mlp.numpy.single.n1x1.b16.fp32~e84b7a6c"
 
 
@@ -62,7 +64,9 @@ def test_a_new_axis_with_a_default_keeps_old_ids():
 
 def test_cells_that_differ_have_different_ids():
     ids = {
-        Cell.of(stage="train", workload="w", repeat=r, threads=t).id for r in range(9) for t in (1, 2)
+        Cell.of(stage="train", workload="w", repeat=r, threads=t).id
+        for r in range(9)
+        for t in (1, 2)
     }
     assert len(ids) == 18
 
