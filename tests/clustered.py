@@ -107,14 +107,11 @@ class ClusterCheckout(Checkout):
             folder = path.parent
             if path.stat().st_mtime < since:
                 continue
-            ranks = int(json.loads((self._spec(study, folder)).read_text())["cell"].get("nodes", 1))
+            ranks = int(json.loads((folder / "spec.json").read_text())["cell"].get("nodes", 1))
             ready = len(list(folder.glob("waiting-*"))) == ranks
             if ready and not (folder / "record.json").exists():
                 return folder
         return None
-
-    def _spec(self, study: str, folder: Path) -> Path:
-        return self.folder / "results" / study / "specs" / "train" / f"{folder.name}.json"
 
     def waits(self, study: str, other_than: Path | None = None, since: float = 0) -> Path:
         """Wait until a cell waits, and return its folder."""

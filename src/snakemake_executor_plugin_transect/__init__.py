@@ -137,7 +137,7 @@ class Executor(SlurmExecutor):
             super()._report_job_error_threadsafe(job_info, msg)
             return
         pause = min(30.0, max(1.0, (now - first) / 4))
-        text = f"Slurm refuses {job.name} for now, again in {pause:.0f} s: {reason[:200]}"
+        text = f"Slurm refuses {_block_id(job)} for now, again in {pause:.0f} s: {reason[:200]}"
         print(f"[transect] {text}", file=sys.stderr)
         self._ending.wait(pause)
         self.run_job(job)

@@ -1,13 +1,14 @@
-"""What one cell costs beyond its payload: the wall time of its runner, and Snakemake's share.
+"""What one cell costs beyond its payload, in its block's runner, and Snakemake's share of a job.
 
-Run by hand: `python tests/benchmarks/bench_cell.py [--runs 15]`. Builds the base environment when
-the cache has none.
+Run by hand: `python tests/benchmarks/bench_cell.py [--runs 15] [--against CHECKOUT]`. Builds the
+base environment when the cache has none.
 
-The cell is one epoch of `iris-mlp-ce` in numpy. `added` is the wall time of
-`python -m transect.execution.run_cell` less the record's `payload_s`, which is the wall time of
-the payload's process. The split comes from runs of the same module in turn with these, whose
-functions are timed. Snakemake's share is the slope of bare `shell: "touch …"` jobs over their
-number, under profiles/local. Prints medians and quartiles; asserts nothing.
+The cells are repeats of one epoch of `iris-mlp-ce` in numpy. `added` is the slope of the wall
+time of `python -m transect.execution.run_block`, less the sum of its records' `payload_s` (the wall
+time of a payload's process), over the number of cells. `--against` runs the runner of
+another checkout in turn with this one, and gives the ratio. The split comes from one more run whose
+functions are timed. Snakemake's share is the slope of bare `shell: "touch …"` jobs over their number,
+under profiles/local. Prints medians and quartiles; asserts nothing.
 """
 
 from __future__ import annotations
@@ -31,52 +32,48 @@ from bench_grid import BARE, about, bare_grid
 from transect.domain.files import write_atomic
 from transect.domain.paths import ROOT
 
-STUDY = {
+FEW, MANY = 2, 12
+STUDY: dict[str, Any] = {
     "name": "one",
+    "limits": {"repeats_if_disturbed": 0},
     "workloads": {"iris-mlp-ce": {"epochs": 1}},
     "train": {
-        "repeats": 1,
+        "repeats": MANY,
         "grids": [
             {"workloads": ["iris-mlp-ce"], "frameworks": ["numpy"], "strategies": ["single"]}
         ],
     },
 }
-# Functions that `run_cell` and its helpers call by these names; `run` is the payload.
+# Functions that the runner calls by these names, where they are looked up.
 PARTS = {
-    "load_job": "read the spec",
-    "snapshot": "two snapshots of the machine",
-    "collect": "provenance of the machine and git",
-    "write_record": "write the record (fsync)",
-    "note_progress": "progress journal and line",
-    "run": "payload",
+    ("guard", "snapshot"): "looks at the machine",
+    ("run_cell", "collect"): "provenance of the machine and git",
+    ("run_cell", "write_record"): "write the record (fsync)",
+    ("run_cell", "fingerprint_of"): "checksums of the inputs",
+    ("run_cell", "_fresh"): "clear the folder, write the spec",
+    ("payload", "refuse"): "ask plug-ins, check the environment",
+    ("payload", "run"): "payload",
 }
 JOBS = (10, 110)
-
-
-# Nothing of this file is imported before the runner's own imports are timed.
 CHILD = """
-import time
-started = time.monotonic()
-from transect.execution import run_cell
-imported = time.monotonic()
 import sys
 sys.path.insert(0, {folder!r})
 import bench_cell
-sys.exit(bench_cell.timed_child(started, imported, {out!r}, sys.argv[1:]))
+sys.exit(bench_cell.timed_child({out!r}, sys.argv[1:]))
 """
 
 
-def timed_child(started: float, imported: float, out: str, arguments: list[str]) -> int:
-    """Run the module with its functions timed. The clock is the machine's, shared by processes."""
-    from transect.execution import payload, run_cell
+def timed_child(out: str, arguments: list[str]) -> int:
+    """Run the block's module with its functions timed."""
+    from transect.execution import payload, run_block, run_cell
     from transect.measure import guard
 
-    ready = time.monotonic()
-    began = float(os.environ["BENCH_BEGAN"])
-    marks = {"interpreter": started - began, "import run_cell": imported - started}
-    spent = dict.fromkeys([*PARTS, "stage.collect", "stage.inputs", "discover"], 0.0)
+    owners = {"guard": guard, "run_cell": run_cell, "payload": payload}
+    spent: dict[str, float] = {}
 
     def timed(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        spent[name] = 0.0
+
         def call(*positional: Any, **named: Any) -> Any:
             start = time.monotonic()
             try:
@@ -86,24 +83,14 @@ def timed_child(started: float, imported: float, out: str, arguments: list[str])
 
         return call
 
+    for (owner, name), text in PARTS.items():
+        setattr(owners[owner], name, timed(text, getattr(owners[owner], name)))
+    if hasattr(run_cell, "refuse"):
+        run_cell.refuse = payload.refuse
     start = time.monotonic()
-    for registry in (run_cell.STAGES, payload.LAUNCHERS):
-        registry.names()
-    stage = type(run_cell.STAGES.get("train"))
-    spent["discover"] = time.monotonic() - start
-    owners = {"run": payload, "snapshot": guard}
-    for name in PARTS:
-        owner = owners.get(name, run_cell)
-        setattr(owner, name, timed(name, getattr(owner, name)))
-    for name in ("collect", "inputs"):
-        setattr(stage, name, timed(f"stage.{name}", getattr(stage, name)))
-    start = time.monotonic()
-    code = run_cell.main(arguments)
-    end = time.monotonic()
-    spent["rest of main"] = end - start - sum(spent.values()) + spent["discover"]
-    # Importing this file belongs to none of the parts.
-    facts = marks | spent | {"until_end": end - began, "excluded": ready - imported}
-    Path(out).write_text(json.dumps(facts))
+    code = run_block.main(arguments)
+    spent["rest of the block"] = time.monotonic() - start - sum(spent.values())
+    Path(out).write_text(json.dumps(spent))
     return code
 
 
@@ -113,90 +100,99 @@ def spread(values: list[float]) -> str:
     return f"{1e3 * middle:8.1f} ms ({1e3 * low:.1f}-{1e3 * high:.1f})"
 
 
-def prepare(folder: Path) -> tuple[Path, dict[str, str], list[str]]:
-    """Run what the cell needs; return its record, the variables, and the runner's arguments."""
-    from transect.domain.record import read_record
+def prepare(folder: Path) -> tuple[Path, dict[int, Path], dict[str, str]]:
+    """Run what the cells need; return their folder, a block file by number of cells, variables."""
     from transect.execution.build_environment import build
+    from transect.execution.plan_files import write_plan
+    from transect.planning.blocks import make_blocks
     from transect.planning.plan import make_plan
     from transect.planning.study import find_system
 
     results = folder / "results"
     (folder / "one.yaml").write_text(json.dumps(STUDY))
     plan = make_plan(folder / "one.yaml", find_system("laptop"), results)
-    plan.write_specs()
+    blocks = make_blocks(plan)
+    write_plan(plan, blocks)
     facts = build("base", folder / "base.log")
     write_atomic(plan.paths.environment("base"), json.dumps(facts))
     # Byte code is written and found, as it is for a user, whatever this shell forbids.
-    drop = ("PYTHON", "TRANSECT_CELL", "TRANSECT_SNAKEMAKE")
+    drop = ("PYTHON", "TRANSECT_CELL", "TRANSECT_SNAKEMAKE", "SLURM_")
     kept = {k: v for k, v in os.environ.items() if not k.startswith(drop)}
-    variables = kept | {
-        "PYTHONPATH": str(ROOT / "src"),
-        "PYTHONPYCACHEPREFIX": str(folder / "byte-code"),
-    }
-    for stage in ("data", "reference", "train"):
-        (planned,) = plan.stage(stage).values()
-        spec = plan.paths.spec(stage, planned.id)
-        arguments = ["--spec", str(spec), "--results", str(results)]
-        run = subprocess.run(
-            [sys.executable, "-m", "transect.execution.run_cell", *arguments],
-            env=variables, capture_output=True, text=True,
-        )  # fmt: skip
-        record = read_record(plan.paths.record(stage, planned.id))
-        if run.returncode or record.status != "ok":
-            sys.exit(f"{stage}: {record.message}\n{run.stderr}")
-    return plan.paths.record("train", planned.id), variables, arguments
+    files: dict[int, Path] = {}
+    for block in blocks:
+        file = plan.paths.block(block.rule, block.name)
+        if block.rule != "train":
+            block_run(file, results, kept | {"PYTHONPATH": str(ROOT / "src")})
+            continue
+        head, *specs = file.read_text().splitlines()
+        for count in (FEW, MANY):
+            files[count] = folder / f"block-{count}.json"
+            files[count].write_text("\n".join([head, *specs[:count]]) + "\n")
+    return plan.paths.folder / "train", files, kept
 
 
-def runner_share(runs: int, folder: Path) -> None:
+def block_run(file: Path, results: Path, variables: dict[str, str], *argv: str) -> float:
+    """Run a block; return its wall time in s."""
+    command = argv or ("-m", "transect.execution.run_block")
+    start = time.monotonic()
+    subprocess.run(
+        [sys.executable, *command, "--block", str(file), "--results", str(results)],
+        env=variables, stderr=subprocess.DEVNULL, check=True,
+    )  # fmt: skip
+    return time.monotonic() - start
+
+
+def payload_s(path: Path) -> float:
+    """Return the wall time of a record's payload. Exits when the cell is not ok."""
+    record = json.loads(path.read_text())
+    if record["status"] != "ok":
+        sys.exit(f"{path}: {record['message']}")
+    return float(record["details"]["payload_s"])
+
+
+def runner_share(runs: int, folder: Path, against: Path | None) -> None:
     """Time the runner and its parts."""
-    record, variables, arguments = prepare(folder)
-    totals, payloads, added, empty = [], [], [], []
-    parts: dict[str, list[float]] = {}
-
-    def wall(argv: list[str]) -> float:
-        shutil.rmtree(record.parent, ignore_errors=True)
-        start = time.monotonic()
-        subprocess.run(
-            [sys.executable, *argv],
-            env=variables | {"BENCH_BEGAN": repr(start)}, stderr=subprocess.DEVNULL, check=True,
-        )  # fmt: skip
-        return time.monotonic() - start
-
+    cells, files, kept = prepare(folder)
+    results = folder / "results"
+    checkouts = {"this checkout": ROOT} | ({str(against): against} if against else {})
+    added: dict[str, list[float]] = {name: [] for name in checkouts}
+    payloads: dict[str, list[float]] = {name: [] for name in checkouts}
+    variables = {
+        name: kept
+        | {
+            "PYTHONPATH": str(path / "src"),
+            "PYTHONPYCACHEPREFIX": str(folder / f"byte-code-{number}"),
+        }
+        for number, (name, path) in enumerate(checkouts.items())
+    }
+    for turn in range(runs + 1):
+        for name in checkouts:
+            walls, seconds = {}, {}
+            for count, file in files.items():
+                shutil.rmtree(cells, ignore_errors=True)
+                walls[count] = block_run(file, results, variables[name])
+                seconds[count] = [payload_s(path) for path in cells.glob("*/record.json")]
+            if turn:
+                apart = {count: walls[count] - sum(seconds[count]) for count in files}
+                payloads[name].append(statistics.median(seconds[MANY]))
+                added[name].append((apart[MANY] - apart[FEW]) / (MANY - FEW))
+    print(
+        f"\none train cell, slope from {FEW} to {MANY} in a block, {runs} runs: median (quartiles)"
+    )
+    for name in checkouts:
+        print(f"  {'added by the runner, ' + name:40s} {spread(added[name])}")
+        print(f"  {'payload_s':40s} {spread(payloads[name])}")
+    if against:
+        here, there = added.values()
+        ratios = [one / other for one, other in zip(here, there, strict=True)]
+        print(f"  {'this over the other':40s} {statistics.median(ratios):8.2f}")
+    shutil.rmtree(cells, ignore_errors=True)
     out = folder / "parts.json"
     child = CHILD.format(folder=str(Path(__file__).parent), out=str(out))
-    for turn in range(runs + 1):
-        nothing = wall(["-c", "pass"])
-        total = wall(["-m", "transect.execution.run_cell", *arguments])
-        payload = json.loads(record.read_text())["details"]["payload_s"]
-        instrumented = wall(["-c", child, *arguments])
-        if not turn:
-            continue
-        empty.append(nothing)
-        totals.append(total)
-        payloads.append(payload)
-        added.append(total - payload)
-        split = json.loads(out.read_text())
-        split["exit"] = instrumented - split.pop("until_end")
-        del split["excluded"]
-        for name, seconds in split.items():
-            parts.setdefault(name, []).append(seconds)
-    print(f"\none train cell, {runs} runs: median (quartiles)")
-    print(f"  {'added by the runner':40s} {spread(added)}")
-    print(f"  {'whole runner':40s} {spread(totals)}")
-    print(f"  {'payload_s':40s} {spread(payloads)}")
-    print(f"  {'for comparison: python -c pass':40s} {spread(empty)}")
-    print("split, from timed runs in turn with these:")
-    names = {
-        "interpreter": "interpreter starts",
-        "import run_cell": "imports of run_cell",
-        "discover": "plug-ins of stages and launchers",
-        "stage.inputs": "checksums of the inputs",
-        "stage.collect": "payload's series into metrics",
-        "rest of main": "rest",
-        "exit": "interpreter ends",
-    }
-    for name, values in parts.items():
-        print(f"  {names.get(name) or PARTS[name]:40s} {spread(values)}")
+    block_run(files[MANY], results, variables["this checkout"], "-c", child)
+    print(f"split, each of {MANY} cells, from a run with timed functions:")
+    for text, took in json.loads(out.read_text()).items():
+        print(f"  {text:40s} {1e3 * took / MANY:8.1f} ms")
 
 
 def snakemake_share(runs: int, folder: Path) -> None:
@@ -223,10 +219,11 @@ def main() -> None:
     """Measure the runner, then Snakemake."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=15)
+    parser.add_argument("--against", type=Path, help="another checkout, to compare with")
     given = parser.parse_args()
     print(about(snakemake=version("snakemake")))
     with tempfile.TemporaryDirectory() as temporary:
-        runner_share(given.runs, Path(temporary))
+        runner_share(given.runs, Path(temporary), given.against)
         snakemake_share(max(3, given.runs // 3), Path(temporary))
 
 
