@@ -55,6 +55,19 @@ for name in names:
     trainers = [single, *([fused] if hasattr(fused, "step") else [])]
     deviations[name] = [max(float(np.abs(trainer.weights()[key] - array).max()) for key, array in expected.items())
                         for trainer in trainers]
+if "adamw" in names:
+    # The first step in float32 is where 1 - beta2 matters most: 1e-5 off in it are 6.5e-7 here.
+    rule = Parameters(batch=6, epochs=1, learning_rate=0.1, optimiser="adamw", quality_target=0.5)
+    weights, (x, y) = initial_weights(layers, 3), batches[0]
+    after = []
+    for kind, precision in ((NumpyTrainer, "fp64"), (framework.trainer, "fp32")):
+        trainer = kind(ModelPlan(model=LayeredModel(layers, (4,)), parameters=rule, batch=6, precision=precision,
+                                 weights=weights, device="cpu", threads=1))
+        trainer.forward_backward(*trainer.batch(x.astype(np.float64 if precision == "fp64" else np.float32), y))
+        trainer.update(0.1)
+        after.append(trainer.weights())
+    first = max(float(np.abs(after[1][key] - array).max()) for key, array in after[0].items())
+    deviations["first step"] = [first]
 print(json.dumps(deviations))
 """
 
@@ -70,6 +83,8 @@ def test_a_frameworks_optimisers_are_the_float64_rules(framework, tmp_path_facto
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
     deviations = json.loads(run.stdout.splitlines()[-1])
+    if "adamw" in names:
+        assert deviations.pop("first step")[0] < 2e-7
     assert set(deviations) == set(names)
     for name, found in deviations.items():
         assert max(found) < 1e-13, (name, found)

@@ -72,7 +72,7 @@ def _adamw(keras: Any, rule: Parameters) -> Any:
     """Return keras.optimizers.AdamW with epsilon where the rule has it.
 
     Keras adds it to sqrt(v) before the correction of its bias: times sqrt(1 - beta2^t) it is equal.
-    Left as it is: in float32 Keras takes 1 - beta2^t of a rounded beta2, wrong by 1e-5 at first.
+    Left as it is: in float32 Keras takes 1 - beta2^t of a rounded power, wrong by 1e-5 at first.
     """
     adamw: Any = type(keras.optimizers.AdamW(rule.learning_rate))
     if hasattr(keras, "ops"):
@@ -104,11 +104,13 @@ def _adamw(keras: Any, rule: Parameters) -> Any:
                 self.learning_rate = rate
                 self.rate_now = rate
 
+    # Keras takes 1 - beta2 of what it is given and beta2^t of what it has rounded: the same here.
+    betas = [np.float64(np.dtype(name).type(beta)) for beta in (rule.beta1, rule.beta2)]
     # As for momentum: TensorFlow would make a float32 of a Python number.
     return UncorrectedEpsilon(
         rule.learning_rate,
         weight_decay=np.float64(rule.weight_decay),
-        beta_1=np.float64(rule.beta1),
-        beta_2=np.float64(rule.beta2),
+        beta_1=betas[0],
+        beta_2=betas[1],
         epsilon=np.float64(rule.epsilon),
     )

@@ -55,8 +55,10 @@ class _AdamW:
         # By its handle: under tf.distribute each rank counts for itself.
         raw.AssignAddVariableOp(resource=self._step.handle, value=tf.constant(1, tf.int64))
         step = tf.cast(raw.ReadVariableOp(resource=self._step.handle, dtype=tf.int64), tf.float64)
-        # In float64: 1 - 0.999 in float32 is wrong in its fifth digit.
-        powers = [tf.pow(tf.constant(beta, tf.float64), step) for beta in (rule.beta1, rule.beta2)]
+        # In float64, of the betas that the kernel has: its 1 - 0.999 in float32 is wrong in the fifth
+        # digit, which cancels only where the correction of the bias is wrong by as much.
+        betas = [float(dtype.type(beta)) for beta in (rule.beta1, rule.beta2)]
+        powers = [tf.pow(tf.constant(beta, tf.float64), step) for beta in betas]
         root = tf.sqrt(1 - powers[1])
         corrected = tf.cast(tf.cast(rate, tf.float64) * root / (1 - powers[0]), dtype)
         epsilon = tf.cast(rule.epsilon * root, dtype)
