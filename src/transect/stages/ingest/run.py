@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from transect.execution.job import Job
+from transect.domain.record import Cause
+from transect.execution.job import Job, Result
 from transect.execution.stage import RUNNERS
 from transect.execution.stage_helpers import OneProcess, facts_of
+from transect.launch.processes import Outcome
+from transect.stages.ingest.result import result_of
+from transect.stages.ingest.worker import RUNS, RUNS_FILE
 
 __all__ = ["Ingest"]
 
@@ -24,3 +28,10 @@ class Ingest(OneProcess):
         """Every log's name, size and time stamp: logs may be large."""
         path = Path(job.spec["path"])
         return [f"{path.name} {facts_of(path)}"]
+
+    def collect(self, job: Job, outcome: Outcome) -> Result:
+        """Count what stands in the logs; a path without any valid number is an answer too."""
+        file = job.folder / RUNS_FILE
+        if outcome.code or not file.is_file():
+            return Result.failed(Cause.CRASH, f"exit code {outcome.code} without a result")
+        return result_of(RUNS.validate_json(file.read_bytes()), must_have=False)

@@ -1,17 +1,21 @@
-"""`python -m transect.stages.ingest.worker --path LOGS --out DIR`: parse, leave a result."""
+"""`python -m transect.stages.ingest.worker --path LOGS --out DIR`: parse, leave the runs."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 
-from transect.domain.files import write_atomic
-from transect.hpc.ingest import ingest
-from transect.stages.ingest.result import result_of
+from pydantic import TypeAdapter
 
-__all__ = ["main"]
+from transect.domain.files import write_atomic
+from transect.hpc.base import Run
+from transect.hpc.ingest import ingest
+
+__all__ = ["RUNS", "RUNS_FILE", "main"]
+
+RUNS_FILE = "runs.json"
+RUNS: TypeAdapter[list[Run]] = TypeAdapter(list[Run])
 
 
 def main() -> int:
@@ -20,13 +24,8 @@ def main() -> int:
     parser.add_argument("--path", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
-    result = result_of(ingest([given.path]), must_have=False)
-    raw = {
-        "status": "ok",
-        "metrics": [m.model_dump(include={"name", "value", "label"}) for m in result.metrics],
-        "details": result.details,
-    }
-    write_atomic(given.out / "result.json", json.dumps(raw))
+    runs = ingest([given.path])
+    write_atomic(given.out / RUNS_FILE, RUNS.dump_json(runs, exclude_defaults=True).decode())
     return 0
 
 
