@@ -71,7 +71,14 @@ def infer(
     **axes: Any,
 ) -> Any:
     """Run an infer cell into `folder/out` on the export in `folder/exporter`."""
-    cell = {"stage": "infer", "workload": "digits-cnn", "runtime": "python", "batch": 16} | axes
+    cell = {
+        "stage": "infer",
+        "workload": "digits-cnn",
+        "runtime": "python",
+        "provider": "cpu",
+        "batch": 16,
+    }
+    cell |= axes
     spec = {"cell": cell, "limits": {"warmup": 2, "min_runs": 20, "max_seconds": 0.05}}
     paths = ("--export", str(folder / exporter), "--weights", str(folder / "weights.npz"))
     module = "transect.runtimes.infer"

@@ -44,10 +44,11 @@ def test_cells_of_one_shape_and_workload_share_a_job(tmp_path):
     made = plan(tmp_path)
     blocks = {block.id: block for block in make_blocks(made)}
     assert {name: len(block.cells) for name, block in blocks.items()} == {
+        "ingest.n1": 1,
         "prepare.n1": 2 + 6,
         "train.digits-cnn.n1": 3,
         "train.iris-mlp.n1": 6,
-        "train.iris-mlp.n1.g4": 3,
+        "train_gpu.iris-mlp.n1.g4": 3,
         "train.iris-mlp.n3": 3,
     }
     # What feeds others comes first; the rest in the study's shuffled order.
@@ -57,13 +58,31 @@ def test_cells_of_one_shape_and_workload_share_a_job(tmp_path):
     # 6 cells of 110 s and 5 s around each, and the system's 5 minutes.
     assert blocks["train.iris-mlp.n1"].minutes == 12 + 5
     every = [p.id for block in blocks.values() for p in block.cells]
-    assert len(every) == len(set(every)) == sum(1 for p in made if p.cell.stage != "ingest")
+    assert len(every) == len(set(every)) == sum(1 for _ in made)
+
+
+def test_what_reads_files_runs_where_snakemake_runs(tmp_path):
+    made = plan(tmp_path)
+    local = {block.id for block in make_blocks(made) if block.shape.local}
+    assert local == {"ingest.n1"}
+    (ingest,) = (block for block in make_blocks(made) if block.id == "ingest.n1")
+    # No node is asked for.
+    assert resources(ingest, made.system, made.study.limits) == {}
+
+
+def test_without_a_scheduler_a_shape_is_one_block_that_asks_for_nothing(tmp_path):
+    made = plan(tmp_path, system="name: laptop\ncores_per_node: 2\n")
+    blocks = make_blocks(made)
+    assert [b.id for b in blocks if "iris-mlp" in b.id] == ["train.iris-mlp.n1", "train.iris-mlp.n3"]
+    assert all(resources(b, made.system, made.study.limits) == {} for b in blocks)
 
 
 def test_a_block_ends_where_its_time_limits_do_not_fit(tmp_path):
     made = plan(tmp_path, system=SYSTEM + "block_minutes: 4\n")
     sizes = [len(b.cells) for b in make_blocks(made) if b.id.startswith("train.iris-mlp.n1.")]
-    assert sorted(sizes) == [1, 2, 2, 2, 2]
+    assert sizes == [2, 2, 2]
+    gpu = [len(b.cells) for b in make_blocks(made) if b.id.startswith("train_gpu.iris-mlp.n1.g4.")]
+    assert gpu == [2, 1]
     alone = plan(tmp_path, system=SYSTEM + "cells_per_job: 1\n")
     assert {len(block.cells) for block in make_blocks(alone)} == {1}
 
@@ -85,7 +104,7 @@ def test_what_a_job_asks_for(tmp_path):
     where = "account: a\npartition: p\ngpu_partition: g\ngpu_type: h100\nqos: q\nconstraint: c\n"
     whole = plan(tmp_path, system=SYSTEM + where + "exclusive: true\nmemory_mb_per_node: 5000\n")
     blocks = {block.id: block for block in make_blocks(whole)}
-    assert resources(blocks["train.iris-mlp.n1.g4"], whole.system, limits) == {
+    assert resources(blocks["train_gpu.iris-mlp.n1.g4"], whole.system, limits) == {
         "nodes": 1, "tasks": 1, "cpus_per_task": 8, "runtime": 11, "mpi": "", "mem_mb": 5000,
         "slurm_partition": "g", "slurm_account": "a", "qos": "q", "constraint": "c",
         "gres": "gpu:h100:4", "tasks_per_gpu": 0,

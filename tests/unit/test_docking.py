@@ -13,7 +13,6 @@ import pytest
 
 from checkouts import environment_python
 from transect.domain.cell import Cell
-from transect.execution.stages.ingest import result_of
 from transect.hpc.base import Run
 from transect.hpc.benchmarks import docking_probe
 from transect.hpc.benchmarks.base import BENCHMARKS
@@ -29,6 +28,7 @@ from transect.hpc.probes._docking_energy import (
 )
 from transect.hpc.probes._docking_numpy import NumpyKernel
 from transect.hpc.scan import Scanner
+from transect.stages.ingest.result import result_of
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = {"ligand_atoms": 5, "protein_atoms": 40, "kinds": 9}

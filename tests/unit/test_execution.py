@@ -14,7 +14,7 @@ import pytest
 from checkouts import ROOT
 from transect.domain.paths import StudyPaths
 from transect.execution.locks import Owner, clear_stale_locks
-from transect.execution.progress import progress_line
+from transect.execution.progress import Journal, start_progress
 from transect.launch import processes
 from transect.launch.processes import run
 from transect.planning.code_hash import PACKAGE, closure
@@ -172,14 +172,36 @@ def test_own_owner_file_comes_and_goes(tmp_path):
     assert not owner.path.exists()
 
 
-def test_progress_line_counts_and_estimates():
+def test_progress_line_counts_and_estimates(tmp_path):
+    paths = StudyPaths(results=tmp_path, study="s")
+    start_progress(paths, {"train": 4, "infer": 10})
+    journal = Journal(paths)
+    assert journal.read() == []
     rows = [
-        {"stage": "train", "status": "ok", "seconds": "2.0"},
-        {"stage": "train", "status": "failed", "seconds": "4.0"},
+        {"stage": "train", "cell": "a", "status": "ok", "seconds": "2.0"},
+        {"stage": "train", "cell": "b", "status": "failed", "seconds": "4.0"},
     ]
-    line = progress_line({"todo": {"train": 4, "infer": 10}}, rows, 0.0)
+    with paths.progress.open("a") as stream:
+        stream.write(json.dumps(rows[0]) + "\n" + json.dumps(rows[1])[:20])
+        stream.flush()
+        # A line that is being written is left for the next look.
+        assert journal.read() == rows[:1]
+        stream.write(json.dumps(rows[1])[20:] + "\n")
+    assert journal.read() == rows[1:]
+    assert journal.read() == []
     # Two training cells at 3 s, and ten unknown ones at the mean of all known.
-    assert line == "train 2/4 · all 2/14 done, 1 failed, 0 skipped · about 0:36 left"
+    told = "train 2/4 · all 2/14 done, 1 failed, 0 skipped · about 0:36 left"
+    assert journal.line() == told
+
+
+def test_no_journal_or_a_broken_line_is_no_fault(tmp_path):
+    paths = StudyPaths(results=tmp_path, study="s")
+    assert Journal(paths).read() == []
+    start_progress(paths, {"train": 1})
+    with paths.progress.open("a") as stream:
+        stream.write("{half\n")
+    journal = Journal(paths)
+    assert journal.read() == [] and journal.todo == {"train": 1}
 
 
 def test_closure_holds_what_a_stage_imports_and_no_more():

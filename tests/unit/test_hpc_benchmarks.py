@@ -14,7 +14,7 @@ import pytest
 from transect.domain.cell import Cell
 from transect.domain.errors import MissingDependency
 from transect.execution.job import Job, load_job
-from transect.execution.stages import STAGES
+from transect.execution.stage import RUNNERS
 from transect.hpc.base import PARSERS
 from transect.hpc.benchmarks import hpcc
 from transect.hpc.benchmarks.base import BENCHMARKS
@@ -174,9 +174,8 @@ def make_job(tmp_path: Path, benchmark: str, grid: str, system: str = "") -> Job
     (tmp_path / "study.yaml").write_text(f"name: installed\n{bench}\n")
     (tmp_path / "system.yaml").write_text(f"name: here\n{system}")
     plan = make_plan(tmp_path / "study.yaml", tmp_path / "system.yaml", tmp_path / "results")
-    plan.write_specs()
     (planned,) = plan.stage("bench").values()
-    job = load_job(plan.paths.spec("bench", planned.id), tmp_path / "results")
+    job = load_job(planned.spec, plan.paths)
     job.folder.mkdir(parents=True)
     return job
 
@@ -207,7 +206,7 @@ def test_a_cell_of_hpl_from_its_study_to_its_number(tmp_path, monkeypatch) -> No
     xhpl.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
     job = make_job(tmp_path, "hpl", "options: [{N: 3840}]")
-    stage = STAGES.get("bench")
+    stage = RUNNERS.get("bench")
     name, request = stage.prepare(job)
     assert (name, request.rendezvous, request.command) == ("mpiexec", "mpi", [str(xhpl)])
     # One rank needs no launcher of MPI.
@@ -227,7 +226,7 @@ def test_a_missing_program_is_a_missing_dependency(tmp_path, monkeypatch) -> Non
     with pytest.raises(
         MissingDependency, match=r"stream_c.exe or stream is not on PATH: .*'stream'"
     ):
-        STAGES.get("bench").prepare(job)
+        RUNNERS.get("bench").prepare(job)
 
 
 @pytest.mark.parametrize("name", ["stream", "hpl", "hpcc"])
@@ -235,7 +234,7 @@ def test_modules_bring_a_program_that_is_not_here(name, tmp_path, monkeypatch) -
     monkeypatch.setenv("PATH", "/nowhere")
     system = f"benchmarks: {{{name}: {{modules: [site/{name}]}}}}\n"
     job = make_job(tmp_path, name, "options: [{}]", system)
-    _, request = STAGES.get("bench").prepare(job)
+    _, request = RUNNERS.get("bench").prepare(job)
     assert request.command == [BENCHMARKS.get(name).programs(job.cell)[0]]
     assert request.variables["TRANSECT_MODULES"] == f"site/{name}" and request.wrap[0] == "bash"
 
@@ -243,7 +242,7 @@ def test_modules_bring_a_program_that_is_not_here(name, tmp_path, monkeypatch) -
 @pytest.mark.skipif(shutil.which("hpcc") is None, reason="hpcc is not on PATH")
 def test_a_cell_of_hpcc_runs_with_its_options(tmp_path) -> None:
     job = make_job(tmp_path, "hpcc", "ranks: [2], options: [{N: 500, NB: 50}]")
-    stage = STAGES.get("bench")
+    stage = RUNNERS.get("bench")
     name, request = stage.prepare(job)
     commands = LAUNCHERS.get(name).processes(request)
     outcome = run(commands, log=job.log, cwd=job.folder, seconds=120)

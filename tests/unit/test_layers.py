@@ -13,11 +13,17 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parents[2] / "src" / "transect"
 
-# From the top down: a layer imports those that follow it, never those before it.
+# From the top down: a layer imports those that follow it, never those before it. A folder is a
+# layer, and so is each role of a stage's files that is not part of a folder's: `worker`.
 LAYERS = (
-    "cli", "execution", "report", "analysis", "planning", "hpc", "runtimes", "onnx_models",
-    "launch", "training", "measure", "domain",
+    "cli", "execution", "report", "analysis", "planning", "worker", "hpc", "runtimes",
+    "onnx_models", "launch", "training", "measure", "domain",
 )  # fmt: skip
+# `stages/NAME/FILE` by FILE: a stage is one folder, and its files lie in different layers.
+ROLES = {
+    "cell.py": "domain", "plan.py": "planning", "run.py": "execution", "result.py": "execution",
+    "worker.py": "worker", "report.py": "report", "__init__.py": "domain",
+}  # fmt: skip
 
 FRAMEWORK_LIBRARIES = {"torch", "tensorflow", "keras", "mxnet", "jax", "horovod"}
 REPORT_LIBRARIES = {"pandas", "pyarrow", "altair", "vl_convert", "jinja2", "markupsafe"}
@@ -25,6 +31,7 @@ REPORT_LIBRARIES = {"pandas", "pyarrow", "altair", "vl_convert", "jinja2", "mark
 EVERYWHERE = {
     "training": {"numpy", "pydantic"},
     "measure": {"numpy", "pydantic", "psutil"},
+    "worker": {"numpy", "pydantic"},
     "domain": {"numpy", "pydantic", "psutil", "yaml"},
 }
 
@@ -54,7 +61,15 @@ LAYERED = [path for path in FILES if path.parent != PACKAGE]
 
 
 def layer_of(path: Path) -> str:
-    return path.relative_to(PACKAGE).parts[0]
+    parts = path.relative_to(PACKAGE).parts
+    return ROLES[parts[-1]] if parts[0] == "stages" else parts[0]
+
+
+def layer_of_module(module: str) -> str:
+    """Return the layer of a module of ours; of a package's, when only the package is named."""
+    if module in MODULES and MODULES[module].parent != PACKAGE:
+        return layer_of(MODULES[module])
+    return (module.split(".") + [""])[1]
 
 
 def is_type_checking(node: ast.AST) -> bool:
@@ -91,13 +106,25 @@ def test_every_folder_is_a_layer():
     assert folders == set(LAYERS)
 
 
+def test_a_stage_is_a_folder_of_roles_whose_package_is_empty():
+    stages = [path for path in LAYERED if path.relative_to(PACKAGE).parts[0] == "stages"]
+    inits = [path for path in stages if path.name == "__init__.py" and path.parent.parent != PACKAGE]
+    assert len(inits) >= 7
+    for path in stages:
+        parts = path.relative_to(PACKAGE / "stages").parts
+        assert len(parts) == 2 or parts == ("__init__.py",), path
+    # Code there would run in every role, also where only the cell is wanted.
+    assert [path for path in inits if path.read_text()] == []
+
+
 @pytest.mark.parametrize("layer", LAYERS)
 def test_imports_run_downward(layer):
-    above = {f"transect.{name}" for name in LAYERS[: LAYERS.index(layer)]}
+    above = set(LAYERS[: LAYERS.index(layer)])
     found = []
     for path in LAYERED:
         if layer_of(path) == layer:
-            wrong = [i for i in imports(path) if ".".join(i.module.split(".")[:2]) in above]
+            ours = [i for i in imports(path) if i.library == "transect"]
+            wrong = [i for i in ours if layer_of_module(i.module) in above]
             found += offences(path, wrong)
     assert not found, f"{layer} imports from a layer above it"
 

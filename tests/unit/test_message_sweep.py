@@ -13,8 +13,6 @@ from types import SimpleNamespace
 import pytest
 
 from transect.domain.cell import Cell
-from transect.execution.stages import bench
-from transect.execution.stages.ingest import result_of
 from transect.hpc.base import Run
 from transect.hpc.benchmarks.base import BENCHMARKS
 from transect.hpc.ingest import ingest
@@ -23,6 +21,8 @@ from transect.hpc.probes._messages_libraries import LIBRARIES
 from transect.hpc.probes._messages_tests import TESTS
 from transect.hpc.scan import Scanner
 from transect.launch.launchers.mpiexec import mpiexec_prefix
+from transect.stages.bench import run as bench
+from transect.stages.ingest.result import result_of
 
 ROOT = Path(__file__).resolve().parents[2]
 # Ranks share cores here: they must not spin, and are not bound.

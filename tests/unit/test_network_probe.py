@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from transect.domain.cell import Cell
-from transect.execution.stages.ingest import result_of
 from transect.hpc.base import Run
 from transect.hpc.benchmarks.base import BENCHMARKS
 from transect.hpc.ingest import ingest
 from transect.hpc.scan import Scanner
 from transect.launch.launchers.mpiexec import mpiexec_prefix
+from transect.stages.ingest.result import result_of
 
 ROOT = Path(__file__).resolve().parents[2]
 LOG = (ROOT / "tests" / "data" / "hpc" / "network-probe.txt").read_text()

@@ -59,7 +59,12 @@ def test_weights_that_do_not_fit_fail_with_their_name(torch_python: str, tmp_pat
     _, data = make_inputs(tmp_path, "iris-mlp-ce")
     np.savez(tmp_path / "other.npz", wrong=np.zeros(3))
     spec = {
-        "cell": {"stage": "export", "workload": "iris-mlp-ce", "exporter": "torchscript"},
+        "cell": {
+            "stage": "export",
+            "workload": "iris-mlp-ce",
+            "framework": "torch",
+            "exporter": "torchscript",
+        },
         "parameters": {},
     }
     paths = ("--weights", str(tmp_path / "other.npz"), "--data", str(data))

@@ -12,12 +12,14 @@ from checkouts import ROOT
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
 from transect.domain.registry import Registry
-from transect.execution.stages import STAGES
+from transect.execution.stage import RUNNERS
 from transect.hpc.base import PARSERS
 from transect.hpc.benchmarks.base import BENCHMARKS
 from transect.launch import LAUNCHERS, Request
+from transect.launch.rendezvous import RENDEZVOUS
 from transect.onnx_models.exporters import EXPORTERS
 from transect.planning.environments import environment_names
+from transect.planning.stage import STAGES
 from transect.runtimes import RUNTIMES
 from transect.training.costs import parameter_count
 from transect.training.datasets import DATASETS
@@ -27,8 +29,8 @@ from transect.training.strategies import STRATEGIES
 from transect.training.workloads import WORKLOADS
 
 REGISTRIES = [
-    BENCHMARKS, DATASETS, EXPORTERS, FRAMEWORKS, LAUNCHERS, PARSERS, RUNTIMES, STAGES, STRATEGIES,
-    WORKLOADS,
+    BENCHMARKS, DATASETS, EXPORTERS, FRAMEWORKS, LAUNCHERS, PARSERS, RENDEZVOUS, RUNNERS, RUNTIMES,
+    STAGES, STRATEGIES, WORKLOADS,
 ]  # fmt: skip
 ALL = [(registry, name) for registry in REGISTRIES for name in registry]
 
@@ -45,8 +47,15 @@ def test_plugin_is_documented_and_in_a_file(registry, name):
 def test_framework_answers_for_a_minimal_and_a_strange_cell(name):
     framework = FRAMEWORKS.get(name)
     assert framework.environment in environment_names()
-    assert framework.supports(Cell.of(stage="train", framework=name, strategy="single")) is None
-    reason = framework.supports(Cell.of(stage="train", framework=name, precision="int3"))
+    axes = {
+        "stage": "train",
+        "workload": "iris-mlp",
+        "framework": name,
+        "strategy": "single",
+        "batch": 16,
+    }
+    assert framework.supports(Cell.of(**axes)) is None
+    reason = framework.supports(Cell.of(**axes, precision="int3"))
     assert reason and "int3" in reason
 
 
@@ -54,7 +63,10 @@ def test_framework_answers_for_a_minimal_and_a_strange_cell(name):
 def test_strategy_answers_for_any_cell(name):
     for framework in FRAMEWORKS:
         for ranks in (1, 4):
-            cell = Cell.of(stage="train", framework=framework, strategy=name, ranks_per_node=ranks)
+            cell = Cell.of(
+                stage="train", workload="iris-mlp", framework=framework, strategy=name, batch=16,
+                ranks_per_node=ranks,
+            )  # fmt: skip
             reason = STRATEGIES.get(name).supports(cell)
             assert reason is None or len(reason) > 10
 
@@ -125,3 +137,12 @@ def test_broken_plugin_file_is_named(tmp_path, text, expected):
     )
     assert run.returncode == 1
     assert expected in run.stderr and "mine.py" in run.stderr
+
+
+def test_every_stage_has_the_files_of_its_roles():
+    assert STAGES.names() == RUNNERS.names()
+    for name in STAGES:
+        folder = STAGES.source(name).parent
+        assert (folder / "cell.py").is_file(), name
+        # No code there: it would run in every role.
+        assert (folder / "__init__.py").read_text() == "", name

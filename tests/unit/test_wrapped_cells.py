@@ -12,7 +12,7 @@ from transect.domain.strict_yaml import load_model
 from transect.domain.system import System
 from transect.execution.build_environment import chosen
 from transect.execution.job import check_environment, load_job
-from transect.execution.stages._common import ranks
+from transect.execution.stage_helpers import ranks
 from transect.launch import LAUNCHERS
 from transect.planning.environments import lock_hash
 from transect.planning.plan import make_plan
@@ -46,12 +46,11 @@ def make_job(tmp_path: Path, choice: str):
     (tmp_path / "study.yaml").write_text(STUDY)
     (tmp_path / "system.yaml").write_text(SYSTEM % choice)
     plan = make_plan(tmp_path / "study.yaml", tmp_path / "system.yaml", tmp_path / "results")
-    plan.write_specs()
     (planned,) = plan.stage("train").values()
     stamp = plan.paths.environment("torch")
     stamp.parent.mkdir(parents=True)
     stamp.write_text(json.dumps(chosen("torch", plan.system.environments["torch"])))
-    return load_job(plan.paths.spec("train", planned.id), tmp_path / "results")
+    return load_job(planned.spec, plan.paths)
 
 
 @pytest.fixture
