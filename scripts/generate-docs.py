@@ -49,6 +49,7 @@ _REGISTRIES: tuple[Registry[Any], ...] = (
     LAUNCHERS, RENDEZVOUS, STAGES,
 )  # fmt: skip
 
+
 def _models() -> list[tuple[str, str, type[BaseModel]]]:
     """Return every table of keys: title, prefix of its keys, model."""
     models: list[tuple[str, str, type[BaseModel]]] = [

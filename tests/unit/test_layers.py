@@ -69,7 +69,7 @@ def layer_of_module(module: str) -> str:
     """Return the layer of a module of ours; of a package's, when only the package is named."""
     if module in MODULES and MODULES[module].parent != PACKAGE:
         return layer_of(MODULES[module])
-    return (module.split(".") + [""])[1]
+    return [*module.split("."), ""][1]
 
 
 def is_type_checking(node: ast.AST) -> bool:

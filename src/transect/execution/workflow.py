@@ -99,6 +99,12 @@ class Flow:
         """Return the stamps of all blocks."""
         return [f"{self.folder}/blocks/{rule}/{name}.json" for rule, name in self._blocks]
 
+    def targets(self, dry_run: bool) -> list[str]:
+        """Return the stamps of all blocks; a dry run is told what would run."""
+        if dry_run:
+            self.tell_dry_run()
+        return self.stamps()
+
     def command(self) -> str:
         """Return the shell line of all blocks; Snakemake fills in which, and the attempt."""
         return (

@@ -132,7 +132,9 @@ class Infer(Stage):
             export = ExportCell(workload=cell.workload, framework=framework, exporter=cell.exporter)
         else:
             export = context.first("export", _workload, cell.workload) or ExportCell(
-                workload=cell.workload, framework=framework, exporter=_any_exporter(framework)
+                workload=cell.workload,
+                framework=framework,
+                exporter=_any_exporter(framework, context),
             )
         weights = context.first("train", exported_by, (cell.workload, framework))
         assert weights is not None
@@ -167,8 +169,12 @@ class Infer(Stage):
         return 1 if cell.provider == "cuda" else 0
 
 
-def _any_exporter(framework: str) -> str:
+def _any_exporter(framework: str, context: Context) -> str:
     for name in EXPORTERS:
         if EXPORTERS.get(name).framework == framework:
             return name
-    raise BadInput(f"no exporter takes models of {framework}")
+    taken = sorted({EXPORTERS.get(name).framework for name in EXPORTERS})
+    raise BadInput(
+        f"{context.where('export.framework')}: no exporter takes models of {framework}, which "
+        f"inference is compared with; expected one of {', '.join(taken)}"
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -73,6 +74,11 @@ class _Horovod(Strategy):
         if cell.device != "cpu" and cell.framework != "torch":
             return f"Horovod's environment for {cell.framework} is for CPUs: only torch uses GPUs"
         return None
+
+    def code_files(self) -> list[Path]:
+        """Return the adapters: they are loaded by name, which no import statement shows."""
+        files = {adapter.split(".")[0] for _, adapter in _MODULES.values()}
+        return [Path(__file__).with_name(f"{file}.py") for file in sorted(files)]
 
     def join(self) -> Place:
         """Initialise Horovod, whose rendezvous has set all that its controller asks for."""

@@ -1,0 +1,95 @@
+"""Inference cells as they are planned: which exporters a grid takes, and what must be there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from transect.domain.errors import BadInput
+from transect.planning.plan import StudyPlan, make_plan
+from transect.planning.study import find_system
+
+STUDY = """
+name: served
+train:
+  repeats: 2
+  grids:
+    - {workloads: [iris-mlp-ce], frameworks: [torch, numpy], strategies: [single]}
+"""
+BOTH = "export: {workloads: [iris-mlp-ce], exporters: [dynamo, torchscript]}\n"
+
+
+def plan(tmp_path: Path, runtimes: str, export: str = BOTH, rest: str = "") -> StudyPlan:
+    file = tmp_path / "served.yaml"
+    grid = f"{{workloads: [iris-mlp-ce], runtimes: {runtimes}{rest}}}"
+    file.write_text(f"{STUDY}{export}infer: {{grids: [{grid}]}}\n")
+    return make_plan(file, find_system("laptop"), tmp_path / "results")
+
+
+def exporters(made: StudyPlan) -> dict[str, list[str | None]]:
+    """Return the exporters of the infer cells by runtime."""
+    found: dict[str, list[str | None]] = {}
+    for planned in made.stage("infer").values():
+        found.setdefault(planned.cell.runtime, []).append(planned.cell.exporter)
+    return found
+
+
+def test_a_grid_without_exporters_takes_all_of_the_study(tmp_path):
+    made = plan(tmp_path, "[python, torch-eager]")
+    assert exporters(made) == {"python": ["dynamo", "torchscript"], "torch-eager": [None]}
+    for planned in made.stage("infer").values():
+        stage, cell_id = planned.inputs["export"]
+        taken = made.stage(stage)[cell_id].cell
+        assert planned.cell.exporter in (None, taken.exporter)
+        assert made.stage("train")[planned.inputs["weights"][1]].cell.framework == "torch"
+
+
+def test_a_grid_takes_the_exporters_that_it_names(tmp_path):
+    made = plan(tmp_path, "[python, torch-eager]", rest=", exporters: [dynamo]")
+    assert exporters(made) == {"python": ["dynamo"], "torch-eager": [None]}
+    # What the study exports is exported, whether it is served or not.
+    assert len(made.stage("export")) == 2
+
+
+NO_EXPORTERS = ["", "export: {workloads: [iris-mlp-ce]}\n", "export: {exporters: []}\n"]
+
+
+@pytest.mark.parametrize("export", NO_EXPORTERS)
+def test_onnx_without_any_exporter_names_the_key(tmp_path, export):
+    with pytest.raises(BadInput) as told:
+        plan(tmp_path, "[torch-eager, python]", export)
+    assert "served.yaml" in str(told.value)
+    assert "infer.grids.0.runtimes" in str(told.value) and "export.exporters" in str(told.value)
+
+
+@pytest.mark.parametrize("export", NO_EXPORTERS)
+def test_what_takes_no_onnx_plans_the_export_that_it_is_compared_with(tmp_path, export):
+    made = plan(tmp_path, "[torch-eager]", export)
+    assert exporters(made) == {"torch-eager": [None]}
+    (served,) = made.stage("infer").values()
+    (exported,) = made.stage("export").values()
+    assert served.inputs["export"] == exported.key
+    assert exported.cell.framework == "torch"
+    # And what the export takes is planned with it.
+    assert made.stage("train")[exported.inputs["weights"][1]].cell.framework == "torch"
+    assert exported.inputs["data"][1] in made.stage("data")
+
+
+def test_an_exporter_that_the_study_does_not_run_is_named(tmp_path):
+    export = "export: {workloads: [iris-mlp-ce], exporters: [dynamo]}\n"
+    with pytest.raises(BadInput, match=r"infer.grids.0.exporters: 'torchscript' is not among"):
+        plan(tmp_path, "[python]", export, ", exporters: [torchscript]")
+
+
+def test_an_empty_list_of_exporters_is_no_grid(tmp_path):
+    with pytest.raises(BadInput, match=r"infer\.grids\.0\.exporters"):
+        plan(tmp_path, "[python]", rest=", exporters: []")
+
+
+@pytest.mark.parametrize("framework", ["numpy", "tensorflow"])
+def test_a_framework_that_nothing_exports_is_named_with_its_key(tmp_path, framework):
+    with pytest.raises(BadInput) as told:
+        plan(tmp_path, "[torch-eager]", f"export: {{framework: {framework}}}\n")
+    assert "served.yaml" in str(told.value)
+    assert framework in str(told.value)

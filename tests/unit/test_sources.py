@@ -1,0 +1,217 @@
+"""Every module of the package lies in the closure of exactly the stages that run it."""
+
+from __future__ import annotations
+
+import fnmatch
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from transect.domain.cell import Cell
+from transect.domain.system import System
+from transect.hpc.base import PARSERS
+from transect.hpc.benchmarks.base import BENCHMARKS
+from transect.launch import LAUNCHERS
+from transect.planning import code_hash
+from transect.planning.code_hash import PACKAGE, closure, hash_sources
+from transect.planning.sources import plugin_files, roots_of
+from transect.planning.stage import STAGES
+from transect.training.frameworks import FRAMEWORKS
+from transect.training.strategies import STRATEGIES
+
+LAPTOP = System(name="laptop")
+TRAIN = {
+    "stage": "train", "workload": "iris-mlp-ce", "framework": "numpy", "strategy": "single",
+    "batch": 16,
+}  # fmt: skip
+CELLS = {
+    "train": TRAIN,
+    "reference": TRAIN | {"stage": "reference", "precision": "fp64"},
+    "data": {"stage": "data", "workload": "iris-mlp-ce"},
+    "export": {
+        "stage": "export", "workload": "iris-mlp-ce", "framework": "torch",
+        "exporter": "torchscript",
+    },
+    "infer": {
+        "stage": "infer", "workload": "iris-mlp-ce", "runtime": "python",
+        "exporter": "torchscript", "provider": "cpu", "batch": 1,
+    },
+    "bench": {"stage": "bench", "benchmark": "memory-bandwidth-probe"},
+    "ingest": {"stage": "ingest", "source": "logs"},
+}  # fmt: skip
+EVERY_STAGE = frozenset(CELLS)
+
+# What no cell's outcome is a function of, and why an edit there may leave all records as they are.
+NO_CELLS_OWN = {
+    "__main__.py": "the command line",
+    "cli/*": "the command line",
+    "report/*": "the report depends on it, and is made again by its own hash",
+    "analysis/*": "the report depends on it, and is made again by its own hash",
+    "planning/*": "what it decides stands in the cell's spec, which is hashed",
+    "stages/*/plan.py": "what it decides stands in the cell's spec, which is hashed",
+    "domain/study.py": "what it decides stands in the cell's spec, which is hashed",
+    "domain/system.py": "what it decides stands in the cell's spec, which is hashed",
+    "domain/strict_yaml.py": "what it decides stands in the cell's spec, which is hashed",
+    "execution/*": "surrounds every payload alike: an edit would run everything again",
+    "measure/guard.py": "looks at the machine before and after each payload, whatever it is",
+    "measure/watcher.py": "looks at the machine before and after each payload, whatever it is",
+    "measure/node_probe.py": "the doctor of clusters",
+    "launch/supervise.py": "`transect launch`, which a person calls",
+    "hpc/table.py": "`transect ingest`, which a person calls",
+}
+
+
+def cell(stage: str, **axes: object) -> Cell:
+    return Cell.of(**CELLS[stage] | axes)
+
+
+def relative(paths: object) -> set[str]:
+    """Return files of the package by their path in it."""
+    return {p.relative_to(PACKAGE).as_posix() for p in paths if p.is_relative_to(PACKAGE)}
+
+
+def sources(one: Cell, system: System = LAPTOP) -> set[str]:
+    """Return what a cell's fingerprint depends on."""
+    names = hash_sources(frozenset(roots_of(one, system))).files
+    return {name.removeprefix("transect/") for name in names}
+
+
+@cache
+def of_stage(stage: str) -> frozenset[str]:
+    """Return what any cell of a stage may depend on: with every plug-in and launcher."""
+    one = cell(stage)
+    roots = {*roots_of(one, LAPTOP), *(LAUNCHERS.source(name) for name in LAUNCHERS)}
+    for registry, _ in STAGES.get(stage).plugins(one):
+        for name in registry:
+            roots |= set(plugin_files(registry, name))
+    return frozenset(relative(path for root in roots for path in of_root(root)))
+
+
+def of_root(root: Path) -> frozenset[Path]:
+    return closure(root) if root.suffix == ".py" else frozenset({root})
+
+
+def package_files() -> set[str]:
+    every = (p for p in PACKAGE.rglob("*.py") if "__pycache__" not in p.parts)
+    # A file without a line holds nothing that could be edited unseen.
+    return relative(p for p in every if p.read_text().strip() and p.name != "__init__.py")
+
+
+def test_every_stage_has_an_example_here():
+    assert set(STAGES) == EVERY_STAGE
+
+
+def test_every_module_belongs_to_a_stage_or_to_nobody_for_a_reason():
+    run = frozenset().union(*map(of_stage, CELLS))
+    nobodys = {
+        path
+        for path in package_files() - run
+        if not any(fnmatch.fnmatchcase(path, pattern) for pattern in NO_CELLS_OWN)
+    }
+    assert nobodys == set(), "no cell runs again when these change"
+
+
+@pytest.mark.parametrize("pattern", NO_CELLS_OWN)
+def test_what_is_nobodys_is_there_and_in_no_closure(pattern):
+    matching = {path for path in package_files() if fnmatch.fnmatchcase(path, pattern)}
+    assert matching
+    run = frozenset().union(*map(of_stage, CELLS))
+    # Runners of stages lean on these few.
+    shared = {"execution/job.py", "execution/stage.py", "execution/stage_helpers.py"}
+    assert matching & run <= shared
+
+
+# A file, and the stages whose cells run again when it changes.
+OF_STAGES = {
+    # Loaded by name, from `training/strategies/horovod.py`.
+    "training/strategies/_horovod_torch.py": {"train"},
+    "training/strategies/_horovod_tensorflow.py": {"train"},
+    "training/strategies/_horovod_mxnet.py": {"train"},
+    # These turn what a payload left into metrics.
+    "stages/train/result.py": {"train"},
+    "stages/train/run.py": {"train"},
+    "stages/ingest/result.py": {"ingest", "bench"},
+    "training/costs.py": {"train", "infer"},
+    "onnx_models/comparison.py": {"export", "infer"},
+    "runtimes/infer.py": {"infer"},
+    "measure/intervals.py": {"train"},
+    # These start payloads.
+    "launch/launchers/plain.py": EVERY_STAGE,
+    "launch/launchers/mpiexec.py": EVERY_STAGE,
+    "launch/launchers/srun.py": EVERY_STAGE,
+    "launch/processes.py": EVERY_STAGE,
+    "launch/rank.py": EVERY_STAGE,
+    "launch/parent.py": EVERY_STAGE,
+    "launch/rendezvous/tcp.py": {"train", "bench"},
+    "launch/keystore.py": {"train", "bench"},
+    # Payloads.
+    # The reference scores as it does; all three tell of errors as it does.
+    "training/worker.py": {"train", "reference", "data"},
+    "training/prepare.py": {"data"},
+    "training/reference.py": {"reference"},
+    "stages/ingest/worker.py": {"ingest"},
+    "onnx_models/worker.py": {"export"},
+    "hpc/probes/messages.py": {"bench"},
+    "hpc/parsers/hpl.py": {"bench", "ingest"},
+    "hpc/parsers/_dl_nvidia.py": {"bench", "ingest"},
+}
+
+
+@pytest.mark.parametrize("path", OF_STAGES)
+def test_a_file_belongs_to_the_stages_that_run_it(path):
+    assert (PACKAGE / path).is_file()
+    assert {stage for stage in CELLS if path in of_stage(stage)} == OF_STAGES[path]
+
+
+@pytest.mark.parametrize("name", BENCHMARKS.names())
+def test_a_benchmark_depends_on_its_own_parser_alone(name):
+    found = sources(cell("bench", benchmark=name))
+    own = relative(closure(PARSERS.source(BENCHMARKS.get(name).parser)))
+    assert {path for path in found if path.startswith("hpc/parsers/")} - {
+        "hpc/parsers/__init__.py"
+    } == {path for path in own if path.startswith("hpc/parsers/")} - {"hpc/parsers/__init__.py"}
+
+
+def test_logs_depend_on_every_parser():
+    assert relative(PARSERS.source(name) for name in PARSERS) <= sources(cell("ingest"))
+
+
+@pytest.mark.parametrize("stage", ["train", "bench"])
+@pytest.mark.parametrize("name", [n for n in LAUNCHERS.names() if n != "plain"])
+def test_the_launcher_that_starts_ranks_is_in_the_closure(stage, name):
+    system = System(name="here", launcher=name, mpi_launcher=name)
+    axes = {"train": {"strategy": "mpi-allreduce"}, "bench": {"benchmark": "message-sweep"}}[stage]
+    found = sources(cell(stage, **axes, ranks_per_node=2), system)
+    assert f"launch/launchers/{name}.py" in found
+    # A benchmark may also call mpiexec itself.
+    called = relative(closure(PACKAGE / "stages" / stage / "run.py"))
+    others = {f"launch/launchers/{n}.py" for n in LAUNCHERS if n != name}
+    assert not (others - called) & found
+
+
+@pytest.mark.parametrize(
+    ("registry", "axis"), [(FRAMEWORKS, "framework"), (STRATEGIES, "strategy")],
+    ids=["framework", "strategy"],
+)  # fmt: skip
+def test_a_training_depends_on_no_other_plugin_of_a_kind(registry, axis):
+    for name in registry:
+        found = sources(cell("train", **{axis: name}))
+        files = {registry.source(other) for other in registry}
+        own = relative(path for file in plugin_files(registry, name) for path in closure(file))
+        # The worker of every framework takes numpy's for its checks.
+        common = relative(closure(PACKAGE / "training" / "worker.py"))
+        assert relative(files) & found <= own | common, name
+
+
+def test_an_import_of_the_package_itself_is_followed(tmp_path):
+    one = tmp_path / "one.py"
+    one.write_text(
+        "from transect.domain import files\n"
+        "def late():\n    import transect.hpc.values\n"
+        "from transect.measure import (\n    energy,\n    usage,\n)\n"
+    )
+    code_hash._imports.cache_clear()
+    found = relative(closure(one))
+    assert {"domain/files.py", "hpc/values.py", "measure/energy.py", "measure/usage.py"} <= found
+    assert {"domain/__init__.py", "hpc/__init__.py", "__init__.py"} <= found
