@@ -98,7 +98,8 @@ def _plugin_rows(registry: Registry[Any]) -> list[list[str]]:
         plugin = registry.get(name)
         file = source.relative_to(ROOT).as_posix()
         row = [f"`{name}`", _first_line(type(plugin))]
-        if hasattr(plugin, "environment"):
+        # A stage's depends on the cell: it is a method there.
+        if hasattr(plugin, "environment") and not callable(plugin.environment):
             row.append(f"`{plugin.environment}`" if plugin.environment else "the system's own")
         rows.append([*row, f"[{source.name}](../{file})"])
     return rows

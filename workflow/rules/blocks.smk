@@ -13,14 +13,14 @@ for RULE in FLOW.rules():
             FLOW.pattern(RULE),
         priority: lambda wildcards, rule=RULE: FLOW.order(rule, wildcards.block)
         resources:
-            machine=1,
-            attempt=lambda wildcards, attempt: attempt,
             **{
                 name: lambda wildcards, rule=RULE, name=name: FLOW.resource(
                     rule, wildcards.block, name
                 )
                 for name in FLOW.resource_names(RULE)
             },
+            machine=1,
+            attempt=lambda wildcards, attempt: attempt,
         params:
             # Not in the shell line itself: that is put together when the loop has ended.
             group=RULE,

@@ -10,10 +10,10 @@ from typing import Annotated, NoReturn
 import typer
 
 from transect import __version__
+from transect.cli import study
 from transect.cli.launch import launch
 from transect.cli.output import Json, new_table, print_table
 from transect.cli.results import clean, report, retry, status
-from transect.cli.study import check, run_cells, why
 from transect.domain.errors import BadInput, TransectError
 
 __all__ = ["app", "run"]
@@ -27,9 +27,8 @@ app = typer.Typer(
     "The pipeline itself runs with `make report` or `snakemake --profile profiles/local`.",
 )
 
-for command in (check, why, status, retry, clean, report):
+for command in (study.check, study.why, study.run, status, retry, clean, report):
     app.command()(command)
-app.command("run")(run_cells)
 
 
 @app.command()

@@ -15,7 +15,7 @@ import typer
 from transect.cli.output import Json, new_table, print_table
 from transect.domain.errors import BadInput, MissingDependency
 
-__all__ = ["check", "run_cells", "why"]
+__all__ = ["check", "run", "why"]
 
 StudyName = Annotated[str, typer.Argument(help="a study's name or file")]
 SystemName = Annotated[str, typer.Option(help="a system's name or file")]
@@ -125,7 +125,7 @@ def why(
     print(f"{len(told)} of {len(rows)} cells would run again" + (f": {counts}" if told else ""))
 
 
-def run_cells(
+def run(
     study: StudyName,
     cells: Annotated[
         list[str], typer.Argument(help="ids, stages, or patterns such as 'train/iris-*'")
