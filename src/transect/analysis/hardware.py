@@ -97,7 +97,7 @@ def _from_metrics(record: AnyRecord) -> list[BenchmarkValue]:
                 stage=record.stage, cell_id=record.cell_id,
                 # As its log calls it: so do logs of others, beside which it stands.
                 benchmark=str(
-                    run.get("benchmark") or record.cell.benchmark or record.cell.source or ""
+                    run.get("benchmark") or record.cell.get("benchmark") or record.cell.get("source") or ""
                 ),
                 variant=str(run.get("variant") or ""), version=str(run.get("version") or ""),
                 where=_where(run), valid=status == "ok", status=status,

@@ -102,12 +102,6 @@ class Cell(BaseModel):
         """World size: nodes times ranks per node."""
         return self.nodes * self.ranks_per_node
 
-    def __getattr__(self, name: str) -> Any:
-        # Until all readers ask with `get`: an axis of another stage.
-        if name in _ONCE:
-            return _ONCE[name]
-        return super().__getattr__(name)  # type: ignore[misc]
-
     def get(self, axis: str, default: Any = None) -> Any:
         """Return the value of an axis that cells of this stage may not have."""
         return getattr(self, axis, default)

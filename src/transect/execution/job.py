@@ -91,7 +91,7 @@ class Job:
         image = self.environment.get("image") or program.get("image")
         if image:
             folders = [str(ROOT), str(self.paths.results), str(self.folder)]
-            gpus = self.cell.device == "cuda" or self.cell.provider == "cuda"
+            gpus = self.cell.device == "cuda" or self.cell.get("provider") == "cuda"
             argv = [*argv, *container(image, gpus=gpus, binds=folders)]
         return argv, variables
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Protocol
 
-from transect.domain.cell import Cell
 from transect.domain.registry import Registry
 from transect.runtimes._cuda import no_cuda_reason
+from transect.stages.infer.cell import InferCell
 
 __all__ = ["RUNNERS", "RUNTIMES", "Runtime", "unsupported_run"]
 
@@ -30,11 +30,11 @@ class Runtime(Protocol):
     environment: str
     uses_exporter: bool
 
-    def supports(self, cell: Cell) -> str | None:
+    def supports(self, cell: InferCell) -> str | None:
         """Return None, or the reason why the cell cannot run. Ask on the node that would run it."""
         ...
 
-    def command(self, cell: Cell, python: str, model: Path, arguments: list[str]) -> list[str]:
+    def command(self, cell: InferCell, python: str, model: Path, arguments: list[str]) -> list[str]:
         """Return the argument list of the runner.
 
         `python` is the environment's interpreter (a compiled runner may stand beside it);
@@ -50,7 +50,7 @@ class Runtime(Protocol):
 RUNTIMES: Registry[Runtime] = Registry("runtime", "transect.runtimes")
 
 
-def unsupported_run(cell: Cell, *, cuda: bool = True) -> str | None:
+def unsupported_run(cell: InferCell, *, cuda: bool = True) -> str | None:
     """Return what keeps any runner from the cell, or None; `cuda`: the runtime can use it."""
     provider = cell.provider or "cpu"
     if provider not in _PROVIDERS or (provider == "cuda" and not cuda):

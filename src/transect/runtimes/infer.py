@@ -31,6 +31,7 @@ from transect.onnx_models.exporters import INPUT, OUTPUT
 from transect.onnx_models.results import RESULT, result, write_fault, write_result
 from transect.onnx_models.tensors import describe, read_tensor, write_header, write_tensor
 from transect.runtimes import RUNTIMES
+from transect.stages.infer.cell import InferCell
 from transect.training.costs import run_costs
 from transect.training.workloads import WORKLOADS
 
@@ -89,7 +90,7 @@ def _tolerance(export: Path) -> float:
         ) from None
 
 
-def _model(cell: Cell, uses_exporter: bool, export: Path, weights: Path, out: Path) -> Path:
+def _model(cell: InferCell, uses_exporter: bool, export: Path, weights: Path, out: Path) -> Path:
     if uses_exporter:
         return export / "model.onnx"
     path = out / "model.json"
@@ -147,13 +148,11 @@ def _time_metrics(record: dict[str, Any], batch: int) -> list[dict[str, Any]]:
     return [{"name": name, "value": value} for name, value in values.items()]
 
 
-def _costs(cell: Cell, export: Path) -> dict[str, Any]:
+def _costs(cell: InferCell, export: Path) -> dict[str, Any]:
     """Return operations and bytes of a run: from the ONNX graph where the runtime executes one.
 
     Bytes are the least traffic: weights and inputs read once, outputs written once.
     """
-    assert cell.workload
-    assert cell.batch
     if cell.exporter is None:
         workload = WORKLOADS.get(cell.workload)
         found = run_costs(workload.layers, workload.sample, cell.batch, cell.precision)
@@ -169,7 +168,7 @@ def _costs(cell: Cell, export: Path) -> dict[str, Any]:
 
 
 def _judge(
-    cell: Cell,
+    cell: InferCell,
     record: dict[str, Any],
     expected: np.ndarray,
     tolerance: float,
@@ -202,7 +201,7 @@ def _judge(
 
 
 def prepare_run(
-    spec: dict[str, Any], cell: Cell, export: Path, weights: Path, out: Path, python: str
+    spec: dict[str, Any], cell: InferCell, export: Path, weights: Path, out: Path, python: str
 ) -> list[str]:
     """Write what the runner reads into `out`; return its argument list.
 
@@ -229,7 +228,7 @@ def prepare_run(
     return runtime.command(cell, python, model, arguments)
 
 
-def conclude(cell: Cell, export: Path, out: Path, code: int) -> dict[str, Any]:
+def conclude(cell: InferCell, export: Path, out: Path, code: int) -> dict[str, Any]:
     """Return the result of a run whose program ended with `code`.
 
     Raises BadInput when it ran on another execution provider than it was asked for.

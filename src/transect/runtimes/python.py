@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from transect.domain.cell import Cell
 from transect.runtimes import RUNNERS, RUNTIMES, unsupported_run
+from transect.stages.infer.cell import InferCell
 
 __all__ = ["PythonRuntime"]
 
@@ -17,11 +17,11 @@ class PythonRuntime:
     environment = "torch"
     uses_exporter = True
 
-    def supports(self, cell: Cell) -> str | None:
+    def supports(self, cell: InferCell) -> str | None:
         """Float32, on CPU or CUDA."""
         return unsupported_run(cell)
 
-    def command(self, cell: Cell, python: str, model: Path, arguments: list[str]) -> list[str]:
+    def command(self, cell: InferCell, python: str, model: Path, arguments: list[str]) -> list[str]:
         """Run the program with the environment's interpreter."""
         return [python, str(RUNNERS / "python" / "run.py"), "--model", str(model), *arguments]
 

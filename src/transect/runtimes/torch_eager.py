@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from transect.domain.cell import Cell
 from transect.runtimes import RUNNERS, RUNTIMES, unsupported_run
+from transect.stages.infer.cell import InferCell
 from transect.training import layers
 from transect.training.workloads import WORKLOADS
 
@@ -19,13 +19,13 @@ class TorchEagerRuntime:
     environment = "torch"
     uses_exporter = False
 
-    def supports(self, cell: Cell) -> str | None:
+    def supports(self, cell: InferCell) -> str | None:
         """Float32 models of the registered workloads, on CPU or CUDA."""
         if cell.workload not in WORKLOADS:
             return f"workload '{cell.workload}' has no layers to build"
         return unsupported_run(cell)
 
-    def command(self, cell: Cell, python: str, model: Path, arguments: list[str]) -> list[str]:
+    def command(self, cell: InferCell, python: str, model: Path, arguments: list[str]) -> list[str]:
         """Run the program with the environment's interpreter."""
         return [python, str(RUNNERS / "torch-eager" / "run.py"), "--model", str(model), *arguments]
 

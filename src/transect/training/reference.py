@@ -128,7 +128,6 @@ class _Parts:
 
     def __init__(self, problem: Problem) -> None:
         cell, plan = problem.cell, problem.plan
-        assert cell.workload
         self.trainers = [NumpyTrainer(plan) for _ in range(cell.shards)]
         self._model = plan.model
         self._shares = [
@@ -157,7 +156,6 @@ def _with_learning_rate(problem: Problem, factor: float) -> Problem:
 
 def _problem(spec: dict[str, Any], folder: Path) -> Problem:
     cell = Cell.of(**spec["cell"])
-    assert cell.workload and cell.batch
     model = model_of(WORKLOADS.get(cell.workload))
     parameters = Parameters.model_validate(spec["parameters"])
     data, weights = load_data(folder, cell.repeat), load_weights(folder, cell.repeat)

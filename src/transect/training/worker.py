@@ -154,7 +154,6 @@ def make_batches(
     share: Share,
 ) -> Batches:
     """Return the batches of the cell's `input`. Raises BadInput when not one batch is there."""
-    assert cell.batch
     epochs, samples = data["order"].shape
     if samples < cell.batch:
         raise BadInput(f"a global batch of {cell.batch} exceeds the {samples} training samples")
@@ -174,7 +173,6 @@ def make_batches(
 def _run(spec: dict[str, Any], data_folder: Path, out: Path, facts: dict[str, Any]) -> Strategy:
     """Train and write everything; return the strategy, whose ranks have not parted yet."""
     cell = Cell.of(**spec["cell"])
-    assert cell.workload and cell.framework and cell.strategy and cell.batch
     model = model_of(WORKLOADS.get(cell.workload))
     parameters = Parameters.model_validate(spec["parameters"])
     framework, strategy = FRAMEWORKS.get(cell.framework), STRATEGIES.get(cell.strategy)

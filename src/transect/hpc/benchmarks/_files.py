@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from transect.domain.cell import Cell
 from transect.hpc.benchmarks._options import OptionError, text
+from transect.stages.bench.cell import BenchCell
 
 __all__ = ["FOLDER_MEANING", "in_folder", "target_folder"]
 
@@ -18,7 +18,7 @@ FOLDER_MEANING = (
 _SCRIPT = 'place=$1; flag=$2; shift 2; exec "$@" "$flag" "${TMPDIR:-.}/$place"'
 
 
-def target_folder(cell: Cell) -> str | None:
+def target_folder(cell: BenchCell) -> str | None:
     """Return the folder that the cell names, or None. Raises OptionError for a relative path."""
     if not cell.option("folder", ""):
         return None
@@ -28,7 +28,7 @@ def target_folder(cell: Cell) -> str | None:
     return folder
 
 
-def in_folder(cell: Cell, folder: Path, argv: list[str], flag: str) -> list[str]:
+def in_folder(cell: BenchCell, folder: Path, argv: list[str], flag: str) -> list[str]:
     """Return `argv` with `flag` and the path to write to, whose name no other run has."""
     # Nodes may number their processes alike and share the folder.
     place = f"transect-{cell.benchmark}-{os.uname().nodename}-{os.getpid()}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from transect.domain.cell import Cell
+from transect.stages.bench.cell import BenchCell
 
 __all__ = [
     "OptionError",
@@ -30,7 +30,7 @@ def _wrong(name: str, given: object, expected: str) -> OptionError:
     return OptionError(f"option {name}: expected {expected}, found {given!r}")
 
 
-def whole(cell: Cell, name: str, default: int, least: int = 1) -> int:
+def whole(cell: BenchCell, name: str, default: int, least: int = 1) -> int:
     """Return an option that is a whole number. Raises OptionError below `least`."""
     given = cell.option(name, default)
     if not isinstance(given, int) or isinstance(given, bool) or given < least:
@@ -38,7 +38,7 @@ def whole(cell: Cell, name: str, default: int, least: int = 1) -> int:
     return given
 
 
-def fraction(cell: Cell, name: str, default: float) -> float:
+def fraction(cell: BenchCell, name: str, default: float) -> float:
     """Return an option between 0 and 1, without them. Raises OptionError otherwise."""
     given = cell.option(name, default)
     if not isinstance(given, float) or not 0 < given < 1:
@@ -46,7 +46,7 @@ def fraction(cell: Cell, name: str, default: float) -> float:
     return given
 
 
-def size_bytes(cell: Cell, name: str, default: str) -> tuple[str, int]:
+def size_bytes(cell: BenchCell, name: str, default: str) -> tuple[str, int]:
     """Return a size as it was given, e.g. `64m`, and in bytes: k, m and g are powers of 1024.
 
     Raises OptionError for what IOR and nccl-tests would not understand.
@@ -58,7 +58,7 @@ def size_bytes(cell: Cell, name: str, default: str) -> tuple[str, int]:
     return given, int(match[1]) << _UNITS[match[2].lower()]
 
 
-def one_of(cell: Cell, name: str, default: str, choices: tuple[str, ...]) -> str:
+def one_of(cell: BenchCell, name: str, default: str, choices: tuple[str, ...]) -> str:
     """Return an option that is one of `choices`. Raises OptionError naming them."""
     given = str(cell.option(name, default))
     if given not in choices:
@@ -66,7 +66,7 @@ def one_of(cell: Cell, name: str, default: str, choices: tuple[str, ...]) -> str
     return given
 
 
-def text(cell: Cell, name: str, default: str, pattern: str, expected: str) -> str:
+def text(cell: BenchCell, name: str, default: str, pattern: str, expected: str) -> str:
     """Return an option that matches `pattern` whole. Raises OptionError saying `expected`."""
     given = str(cell.option(name, default))
     if re.fullmatch(pattern, given) is None:
@@ -74,13 +74,13 @@ def text(cell: Cell, name: str, default: str, pattern: str, expected: str) -> st
     return given
 
 
-def program_name(cell: Cell, default: str) -> str:
+def program_name(cell: BenchCell, default: str) -> str:
     """Return option `program`, a name or an absolute path: the run has a folder of its own."""
     pattern = r"[\w.+-]+|/[\w./+-]+"
     return text(cell, "program", default, pattern, "a name, or an absolute path")
 
 
-def complaint(read: Callable[[Cell], object], cell: Cell) -> str | None:
+def complaint(read: Callable[[BenchCell], object], cell: BenchCell) -> str | None:
     """Return what `read` says against the cell's options, or None."""
     try:
         read(cell)

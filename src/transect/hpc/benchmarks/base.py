@@ -6,8 +6,8 @@ import shutil
 from pathlib import Path
 from typing import ClassVar, Protocol
 
-from transect.domain.cell import Cell
 from transect.domain.registry import Registry
+from transect.stages.bench.cell import BenchCell
 
 __all__ = ["BENCHMARKS", "Benchmark"]
 
@@ -34,25 +34,25 @@ class Benchmark(Protocol):
     # What `options` of a study may name, each with what it means and its default.
     options: ClassVar[dict[str, str]] = {}
 
-    def programs(self, cell: Cell) -> tuple[str, ...]:
+    def programs(self, cell: BenchCell) -> tuple[str, ...]:
         """Return the names that the cell's program may have, the likeliest first; () for none.
 
         The same on every machine. Modules or an image are taken to bring the first.
         """
         return (self.program,) if self.program else ()
 
-    def find(self, cell: Cell) -> str | None:
+    def find(self, cell: BenchCell) -> str | None:
         """Return the path of the first of `programs` that this machine has, or None."""
         return next((path for name in self.programs(cell) if (path := shutil.which(name))), None)
 
-    def supports(self, cell: Cell) -> str | None:
+    def supports(self, cell: BenchCell) -> str | None:
         """Return why the cell cannot be run here, or None when it can.
 
         It is asked on machines without the program too: that it is missing is said elsewhere.
         """
         ...
 
-    def command(self, cell: Cell, folder: Path, program: str, mpiexec: list[str]) -> list[str]:
+    def command(self, cell: BenchCell, folder: Path, program: str, mpiexec: list[str]) -> list[str]:
         """Return the argument list; may write input files into `folder`, which exists.
 
         `program` is what `find` returned, or the first of `programs` where modules or an image

@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 from typing import ClassVar
 
-from transect.domain.cell import Cell
 from transect.hpc.benchmarks._options import OptionError, complaint, one_of, whole
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
+from transect.stages.bench.cell import BenchCell
 
 __all__ = ["DockingProbe"]
 
@@ -25,7 +25,7 @@ _POSES = {"numba": 16384, "numpy": 2048}
 _ITERATIONS = 8
 
 
-def _deck(cell: Cell) -> str:
+def _deck(cell: BenchCell) -> str:
     """Return `synthetic` or the deck's folder. Raises OptionError when that is no deck."""
     given = str(cell.option("deck", _SYNTHETIC))
     if given == _SYNTHETIC:
@@ -42,7 +42,7 @@ def _deck(cell: Cell) -> str:
     return folder
 
 
-def _flags(cell: Cell) -> list[str]:
+def _flags(cell: BenchCell) -> list[str]:
     implementation = one_of(cell, "implementation", _IMPLEMENTATIONS[0], _IMPLEMENTATIONS)
     poses = whole(cell, "poses", _POSES[implementation])
     flags = ["--implementation", implementation, "--deck", _deck(cell), "--poses", str(poses)]
@@ -67,7 +67,7 @@ class DockingProbe(Benchmark):
         "pin": "cores: each thread on a CPU of its own; default none",
     }
 
-    def supports(self, cell: Cell) -> str | None:
+    def supports(self, cell: BenchCell) -> str | None:
         """Return why not: it is one process, on the CPU, and its options have to hold."""
         if cell.device != "cpu":
             return f"its kernels run on the CPU, not on '{cell.device}'"
@@ -75,7 +75,7 @@ class DockingProbe(Benchmark):
             return f"it is one process with threads; {cell.ranks} ranks were asked for"
         return complaint(_flags, cell)
 
-    def command(self, cell: Cell, folder: Path, program: str, mpiexec: list[str]) -> list[str]:
+    def command(self, cell: BenchCell, folder: Path, program: str, mpiexec: list[str]) -> list[str]:
         """Return the argument list; writes nothing."""
         module = "transect.hpc.probes.docking"
         return [program, "-m", module, "--threads", str(cell.threads), *_flags(cell)]

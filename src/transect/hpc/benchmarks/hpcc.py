@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar
 
-from transect.domain.cell import Cell
 from transect.domain.files import write_atomic
 from transect.hpc.benchmarks._linpack import linpack_input, near_square
 from transect.hpc.benchmarks._options import complaint, whole
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
+from transect.stages.bench.cell import BenchCell
 
 __all__ = ["Hpcc", "input_file"]
 
@@ -33,7 +33,7 @@ def input_file(ranks: int, n: int = _N, nb: int = _NB) -> str:
     return linpack_input(n=n, nb=nb, p=p, q=q, device=8) + _PTRANS
 
 
-def _size(cell: Cell) -> tuple[int, int]:
+def _size(cell: BenchCell) -> tuple[int, int]:
     return whole(cell, "N", _N), whole(cell, "NB", _NB)
 
 
@@ -50,7 +50,7 @@ class Hpcc(Benchmark):
         "NB": f"block size of HPL; default {_NB}",
     }
 
-    def supports(self, cell: Cell) -> str | None:
+    def supports(self, cell: BenchCell) -> str | None:
         """Return why not: the cell asks for threads, a GPU, other nodes, or no problem at all."""
         if cell.device != "cpu":
             return f"hpcc runs on the CPU, not on '{cell.device}'"
@@ -61,7 +61,7 @@ class Hpcc(Benchmark):
             return f"hpcc is started by its own mpiexec, on one node, not on {cell.nodes}"
         return complaint(_size, cell)
 
-    def command(self, cell: Cell, folder: Path, program: str, mpiexec: list[str]) -> list[str]:
+    def command(self, cell: BenchCell, folder: Path, program: str, mpiexec: list[str]) -> list[str]:
         """Write `hpccinf.txt`, remove an old output (the program appends to it), return argv."""
         n, nb = _size(cell)
         write_atomic(folder / "hpccinf.txt", input_file(cell.ranks, n, nb))

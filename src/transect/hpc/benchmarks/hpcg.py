@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar
 
-from transect.domain.cell import Cell
 from transect.domain.files import write_atomic
 from transect.hpc.benchmarks._options import OptionError, complaint, whole
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
+from transect.stages.bench.cell import BenchCell
 
 __all__ = ["Hpcg", "input_file"]
 
@@ -22,7 +22,7 @@ def input_file(nx: int, ny: int, nz: int, seconds: int) -> str:
     return f"HPCG benchmark input file\nwritten by transect\n{nx} {ny} {nz}\n{seconds}\n"
 
 
-def _problem(cell: Cell) -> tuple[int, int, int, int]:
+def _problem(cell: BenchCell) -> tuple[int, int, int, int]:
     nx, ny, nz = sides = tuple(whole(cell, name, _SIDE, 16) for name in ("nx", "ny", "nz"))
     for name, side in zip(("nx", "ny", "nz"), sides, strict=True):
         # Three coarser grids, each half as long.
@@ -52,13 +52,13 @@ class Hpcg(Benchmark):
         "seconds": f"how long it runs, besides its set-up; default {_SECONDS}",
     }
 
-    def supports(self, cell: Cell) -> str | None:
+    def supports(self, cell: BenchCell) -> str | None:
         """Return why not: the cell asks for a GPU, or for a grid that HPCG would refuse."""
         if cell.device != "cpu":
             return f"xhpcg as it is started here runs on the CPU, not on '{cell.device}'"
         return complaint(_problem, cell)
 
-    def command(self, cell: Cell, folder: Path, program: str, mpiexec: list[str]) -> list[str]:
+    def command(self, cell: BenchCell, folder: Path, program: str, mpiexec: list[str]) -> list[str]:
         """Write `hpcg.dat` and return argv: without arguments xhpcg reads that file."""
         write_atomic(folder / "hpcg.dat", input_file(*_problem(cell)))
         return [*mpiexec, program]

@@ -7,11 +7,11 @@ import re
 from pathlib import Path
 from typing import ClassVar
 
-from transect.domain.cell import Cell
 from transect.domain.files import write_atomic
 from transect.hpc.benchmarks._linpack import linpack_input, near_square
 from transect.hpc.benchmarks._options import OptionError, complaint, fraction, whole
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
+from transect.stages.bench.cell import BenchCell
 
 __all__ = ["Hpl", "grid", "node_memory", "order_for"]
 
@@ -60,7 +60,7 @@ def order_for(memory: int, share: float, nb: int) -> int:
     return max(nb, math.isqrt(int(memory * share) // _BYTES) // nb * nb)
 
 
-def grid(cell: Cell) -> tuple[int, int]:
+def grid(cell: BenchCell) -> tuple[int, int]:
     """Return (P, Q), near-square unless option P says otherwise. Raises OptionError."""
     p, q = near_square(cell.ranks)
     given = whole(cell, "P", p)
@@ -71,7 +71,7 @@ def grid(cell: Cell) -> tuple[int, int]:
     return given, cell.ranks // given
 
 
-def _check(cell: Cell) -> None:
+def _check(cell: BenchCell) -> None:
     grid(cell)
     whole(cell, "NB", _NB)
     whole(cell, "N", 1)
@@ -95,13 +95,13 @@ class Hpl(Benchmark):
         "P": "process rows, Q follows; default: near-square, P <= Q",
     }
 
-    def supports(self, cell: Cell) -> str | None:
+    def supports(self, cell: BenchCell) -> str | None:
         """Return why not: the cell asks for a GPU, or for a problem that HPL would refuse."""
         if cell.device != "cpu":
             return f"xhpl as it is started here runs on the CPU, not on '{cell.device}'"
         return complaint(_check, cell)
 
-    def command(self, cell: Cell, folder: Path, program: str, mpiexec: list[str]) -> list[str]:
+    def command(self, cell: BenchCell, folder: Path, program: str, mpiexec: list[str]) -> list[str]:
         """Write `HPL.dat` and return argv: xhpl takes no arguments."""
         p, q = grid(cell)
         nb = whole(cell, "NB", _NB)

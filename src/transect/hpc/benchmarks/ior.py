@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar
 
-from transect.domain.cell import Cell
 from transect.hpc.benchmarks._files import FOLDER_MEANING, in_folder, target_folder
 from transect.hpc.benchmarks._options import OptionError, complaint, one_of, size_bytes
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
+from transect.stages.bench.cell import BenchCell
 
 __all__ = ["Ior"]
 
@@ -17,7 +17,7 @@ _FILES = ("per-process", "shared")
 _BLOCK, _TRANSFER = "64m", "1m"
 
 
-def _flags(cell: Cell) -> list[str]:
+def _flags(cell: BenchCell) -> list[str]:
     block, block_bytes = size_bytes(cell, "block", _BLOCK)
     transfer, transfer_bytes = size_bytes(cell, "transfer", _TRANSFER)
     if block_bytes % transfer_bytes:
@@ -51,7 +51,7 @@ class Ior(Benchmark):
         "folder": FOLDER_MEANING,
     }
 
-    def supports(self, cell: Cell) -> str | None:
+    def supports(self, cell: BenchCell) -> str | None:
         """Return why not: a GPU, threads, or options that IOR would refuse."""
         if cell.device != "cpu":
             return f"IOR writes from the memory of the CPU, not of '{cell.device}'"
@@ -59,7 +59,7 @@ class Ior(Benchmark):
             return f"IOR runs one thread per rank; ask for {cell.threads} ranks instead"
         return complaint(_flags, cell)
 
-    def command(self, cell: Cell, folder: Path, program: str, mpiexec: list[str]) -> list[str]:
+    def command(self, cell: BenchCell, folder: Path, program: str, mpiexec: list[str]) -> list[str]:
         """Return the argument list; IOR removes its files itself."""
         return [*mpiexec, *in_folder(cell, folder, [program, *_flags(cell)], "-o")]
 

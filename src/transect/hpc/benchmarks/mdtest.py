@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar
 
-from transect.domain.cell import Cell
 from transect.hpc.benchmarks._files import FOLDER_MEANING, in_folder, target_folder
 from transect.hpc.benchmarks._options import OptionError, complaint, whole
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
+from transect.stages.bench.cell import BenchCell
 
 __all__ = ["Mdtest", "directories"]
 
@@ -21,7 +21,7 @@ def directories(depth: int, branch: int) -> int:
     return sum(branch**level for level in range(depth + 1))
 
 
-def _flags(cell: Cell) -> list[str]:
+def _flags(cell: BenchCell) -> list[str]:
     items = whole(cell, "items", _ITEMS)
     depth, branch = whole(cell, "depth", _DEPTH, 0), whole(cell, "branch", _BRANCH)
     if depth > 20:
@@ -54,7 +54,7 @@ class Mdtest(Benchmark):
         "folder": FOLDER_MEANING,
     }
 
-    def supports(self, cell: Cell) -> str | None:
+    def supports(self, cell: BenchCell) -> str | None:
         """Return why not: a GPU, threads, or options that make no sense together."""
         if cell.device != "cpu":
             return f"mdtest runs on the CPU, not on '{cell.device}'"
@@ -62,7 +62,7 @@ class Mdtest(Benchmark):
             return f"mdtest runs one thread per rank; ask for {cell.threads} ranks instead"
         return complaint(_flags, cell)
 
-    def command(self, cell: Cell, folder: Path, program: str, mpiexec: list[str]) -> list[str]:
+    def command(self, cell: BenchCell, folder: Path, program: str, mpiexec: list[str]) -> list[str]:
         """Return the argument list; mdtest makes its directory and empties it itself."""
         return [*mpiexec, *in_folder(cell, folder, [program, *_flags(cell)], "-d")]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from transect.domain.cell import Cell
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
 from transect.hpc.probes import common, memory_bandwidth
+from transect.stages.bench.cell import BenchCell
 
 __all__ = ["MemoryBandwidthProbe"]
 
@@ -21,7 +21,7 @@ class MemoryBandwidthProbe(Benchmark):
     parser = "memory-bandwidth-probe"
     environment = "base"
 
-    def supports(self, cell: Cell) -> str | None:
+    def supports(self, cell: BenchCell) -> str | None:
         """Return why not: it is one process, on the CPU."""
         if cell.device != "cpu":
             return f"it measures the memory of the CPU, not of '{cell.device}'"
@@ -29,7 +29,7 @@ class MemoryBandwidthProbe(Benchmark):
             return f"it is one process with threads; {cell.ranks} ranks were asked for"
         return None
 
-    def command(self, cell: Cell, folder: Path, python: str, mpiexec: list[str]) -> list[str]:
+    def command(self, cell: BenchCell, folder: Path, python: str, mpiexec: list[str]) -> list[str]:
         """Return the argument list; writes nothing."""
         module = "transect.hpc.probes.memory_bandwidth"
         return [python, "-m", module, "--threads", str(cell.threads), "--seconds", str(_SECONDS)]

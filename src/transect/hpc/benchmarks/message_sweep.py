@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar
 
-from transect.domain.cell import Cell
 from transect.hpc.benchmarks._options import OptionError, complaint, one_of, whole
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
 from transect.hpc.probes import common, messages
+from transect.stages.bench.cell import BenchCell
 
 __all__ = ["MessageSweep", "MessageSweepTorch"]
 
@@ -27,7 +27,7 @@ class _Sweep(Benchmark):
     prefix_starts_ranks = True
     libraries: ClassVar[tuple[str, ...]] = ()
 
-    def _flags(self, cell: Cell) -> list[str]:
+    def _flags(self, cell: BenchCell) -> list[str]:
         flags = ["--library", one_of(cell, "library", self.libraries[0], self.libraries)]
         flags += ["--test", one_of(cell, "test", _TEST, messages.NAMES)]
         largest = whole(cell, "max_size", _MAX_SIZE, messages.SIZES[0])
@@ -36,7 +36,7 @@ class _Sweep(Benchmark):
         flags += ["--max-size", str(largest)]
         return [*flags, "--seconds", str(whole(cell, "seconds", _SECONDS))]
 
-    def supports(self, cell: Cell) -> str | None:
+    def supports(self, cell: BenchCell) -> str | None:
         """Return why not: the options, a device that the library does not send from, the ranks."""
         if (reason := complaint(self._flags, cell)) is not None:
             return reason
@@ -71,7 +71,7 @@ class MessageSweep(_Sweep):
     libraries = ("mpi4py",)
     options: ClassVar[dict[str, str]] = {"library": "mpi4py", **_OPTIONS}
 
-    def command(self, cell: Cell, folder: Path, program: str, mpiexec: list[str]) -> list[str]:
+    def command(self, cell: BenchCell, folder: Path, program: str, mpiexec: list[str]) -> list[str]:
         """Return the argument list; writes nothing. `mpiexec` starts all ranks."""
         # mpi4py as the program ends every rank when one raises; else the others wait for ever.
         module = ["-m", "mpi4py", "-m", "transect.hpc.probes.messages"]
@@ -91,6 +91,6 @@ class MessageSweepTorch(_Sweep):
         **_OPTIONS,
     }
 
-    def command(self, cell: Cell, folder: Path, program: str, mpiexec: list[str]) -> list[str]:
+    def command(self, cell: BenchCell, folder: Path, program: str, mpiexec: list[str]) -> list[str]:
         """Return the argument list; writes nothing. The launcher starts all ranks."""
         return [*mpiexec, program, "-m", "transect.hpc.probes.messages", *self._flags(cell)]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar
 
-from transect.domain.cell import Cell
 from transect.hpc.benchmarks._options import complaint, program_name, text, whole
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
+from transect.stages.bench.cell import BenchCell
 
 __all__ = ["MiniBude"]
 
@@ -16,7 +16,7 @@ _NAMES = ("omp-bude", "bude", "minibude")
 _ITERATIONS = 8
 
 
-def _flags(cell: Cell) -> list[str]:
+def _flags(cell: BenchCell) -> list[str]:
     program_name(cell, _NAMES[0])
     # The short names are those that versions 1 and 2 share.
     flags = ["-i", str(whole(cell, "iterations", _ITERATIONS))]
@@ -27,7 +27,7 @@ def _flags(cell: Cell) -> list[str]:
     return flags
 
 
-def _deck(cell: Cell, program: str) -> list[str]:
+def _deck(cell: BenchCell, program: str) -> list[str]:
     """Name the input deck: without it, miniBUDE looks for `../data/bm1` from where it runs."""
     given = str(cell.option("deck", ""))
     if given:
@@ -56,11 +56,11 @@ class MiniBude(Benchmark):
         "program": f"its name or path, where it goes by another; default: {' or '.join(_NAMES)}",
     }
 
-    def programs(self, cell: Cell) -> tuple[str, ...]:
+    def programs(self, cell: BenchCell) -> tuple[str, ...]:
         """Return the names that its versions give it."""
         return (program_name(cell, _NAMES[0]),) if cell.option("program", "") else _NAMES
 
-    def supports(self, cell: Cell) -> str | None:
+    def supports(self, cell: BenchCell) -> str | None:
         """Return why not: it is one process, on the CPU."""
         if cell.device != "cpu":
             return f"miniBUDE as it is started here runs on the CPU, not on '{cell.device}'"
@@ -71,7 +71,7 @@ class MiniBude(Benchmark):
             return f"option deck: expected an absolute path, found {deck!r}"
         return complaint(_flags, cell)
 
-    def command(self, cell: Cell, folder: Path, program: str, mpiexec: list[str]) -> list[str]:
+    def command(self, cell: BenchCell, folder: Path, program: str, mpiexec: list[str]) -> list[str]:
         """Return the argument list: the launch layer sets OMP_NUM_THREADS."""
         return [program, *_flags(cell), *_deck(cell, program)]
 

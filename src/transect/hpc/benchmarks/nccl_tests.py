@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar
 
-from transect.domain.cell import Cell
 from transect.hpc.benchmarks._options import OptionError, complaint, size_bytes, text, whole
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
+from transect.stages.bench.cell import BenchCell
 
 __all__ = ["NcclTests"]
 
@@ -15,12 +15,12 @@ _TEST = "all_reduce_perf"
 _LEAST, _MOST, _FACTOR = "8", "128m", 2
 
 
-def _test(cell: Cell) -> str:
+def _test(cell: BenchCell) -> str:
     expected = "the name of a test, e.g. all_gather_perf or all_reduce_perf_mpi"
     return text(cell, "test", _TEST, r"[a-z][a-z0-9_]*_perf(_mpi)?", expected)
 
 
-def _flags(cell: Cell) -> list[str]:
+def _flags(cell: BenchCell) -> list[str]:
     _test(cell)
     least, least_bytes = size_bytes(cell, "min_bytes", _LEAST)
     most, most_bytes = size_bytes(cell, "max_bytes", _MOST)
@@ -48,11 +48,11 @@ class NcclTests(Benchmark):
         "factor": f"from one size to the next; default {_FACTOR}",
     }
 
-    def programs(self, cell: Cell) -> tuple[str, ...]:
+    def programs(self, cell: BenchCell) -> tuple[str, ...]:
         """Return the test's name."""
         return (str(cell.option("test", _TEST)),)
 
-    def supports(self, cell: Cell) -> str | None:
+    def supports(self, cell: BenchCell) -> str | None:
         """Return why not: it needs GPUs, two or more, each with a rank of one thread."""
         if cell.device != "cuda":
             return f"nccl-tests runs on GPUs, device 'cuda', not on '{cell.device}'"
@@ -62,7 +62,7 @@ class NcclTests(Benchmark):
             return f"nccl-tests runs one thread per rank; {cell.threads} were asked for"
         return complaint(_flags, cell)
 
-    def command(self, cell: Cell, folder: Path, program: str, mpiexec: list[str]) -> list[str]:
+    def command(self, cell: BenchCell, folder: Path, program: str, mpiexec: list[str]) -> list[str]:
         """Return the argument list; writes nothing."""
         return [*mpiexec, program, *_flags(cell)]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from transect.domain.cell import Cell
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
 from transect.hpc.probes import common, network
+from transect.stages.bench.cell import BenchCell
 
 __all__ = ["NetworkProbe"]
 
@@ -22,7 +22,7 @@ class NetworkProbe(Benchmark):
     environment = "base"
     prefix_starts_ranks = True
 
-    def supports(self, cell: Cell) -> str | None:
+    def supports(self, cell: BenchCell) -> str | None:
         """Return why not: it is ranks with one thread each, on the CPU, and one has no partner."""
         if cell.device != "cpu":
             return f"it sends from the memory of the CPU, not of '{cell.device}'"
@@ -32,7 +32,7 @@ class NetworkProbe(Benchmark):
             return f"it runs one thread per rank, not {cell.threads}"
         return None
 
-    def command(self, cell: Cell, folder: Path, python: str, mpiexec: list[str]) -> list[str]:
+    def command(self, cell: BenchCell, folder: Path, python: str, mpiexec: list[str]) -> list[str]:
         """Return the argument list; writes nothing. `mpiexec` starts all ranks."""
         # mpi4py as the program ends every rank when one raises; else the others wait for ever.
         program = [python, "-m", "mpi4py", "-m", "transect.hpc.probes.network"]

@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 from typing import ClassVar
 
-from transect.domain.cell import Cell
 from transect.hpc.benchmarks._options import complaint, text, whole
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
+from transect.stages.bench.cell import BenchCell
 
 __all__ = ["Osu"]
 
@@ -23,11 +23,11 @@ _PAIR = re.compile(
 _PAIRS = re.compile(r"osu_(?:mbw_mr|multi_lat)")
 
 
-def _test(cell: Cell) -> str:
+def _test(cell: BenchCell) -> str:
     return text(cell, "test", _TEST, r"osu_[a-z0-9_]+", "the name of a test, e.g. osu_latency")
 
 
-def _flags(cell: Cell) -> list[str]:
+def _flags(cell: BenchCell) -> list[str]:
     _test(cell)
     flags = []
     if largest := whole(cell, "max_bytes", 0, 0):
@@ -52,11 +52,11 @@ class Osu(Benchmark):
         "iterations": "for each size; default 0: the test's own",
     }
 
-    def programs(self, cell: Cell) -> tuple[str, ...]:
+    def programs(self, cell: BenchCell) -> tuple[str, ...]:
         """Return the test's name."""
         return (str(cell.option("test", _TEST)),)
 
-    def find(self, cell: Cell) -> str | None:
+    def find(self, cell: BenchCell) -> str | None:
         """Look on PATH, then in the folders of packages that do not put the tests there."""
         found = super().find(cell)
         if found is None:
@@ -64,7 +64,7 @@ class Osu(Benchmark):
             found = next(map(str, sorted(Path(_PLACES).glob(f"*/{name}"))), None)
         return found
 
-    def supports(self, cell: Cell) -> str | None:
+    def supports(self, cell: BenchCell) -> str | None:
         """Return why not: a GPU, threads, or a number of ranks that the test cannot use."""
         if cell.device != "cpu":
             return f"OSU tests as they are started here send from the CPU, not from '{cell.device}'"
@@ -81,7 +81,7 @@ class Osu(Benchmark):
             return f"{test} runs on 2 or more ranks: one has nobody to talk to"
         return None
 
-    def command(self, cell: Cell, folder: Path, program: str, mpiexec: list[str]) -> list[str]:
+    def command(self, cell: BenchCell, folder: Path, program: str, mpiexec: list[str]) -> list[str]:
         """Return the argument list; writes nothing."""
         return [*mpiexec, program, *_flags(cell)]
 

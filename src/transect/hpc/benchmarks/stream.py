@@ -6,9 +6,9 @@ import shutil
 from pathlib import Path
 from typing import ClassVar
 
-from transect.domain.cell import Cell
 from transect.hpc.benchmarks._options import complaint, program_name
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
+from transect.stages.bench.cell import BenchCell
 
 __all__ = ["Stream"]
 
@@ -27,11 +27,11 @@ class Stream(Benchmark):
         "program": f"its name or path, where it goes by another; default: {' or '.join(_NAMES)}"
     }
 
-    def programs(self, cell: Cell) -> tuple[str, ...]:
+    def programs(self, cell: BenchCell) -> tuple[str, ...]:
         """Return the names: STREAM's Makefile and Spack's package make `stream_c.exe`."""
         return (program_name(cell, _NAMES[0]),) if cell.option("program", "") else _NAMES
 
-    def find(self, cell: Cell) -> str | None:
+    def find(self, cell: BenchCell) -> str | None:
         """Leave out the `stream` of ImageMagick, which cuts pixels out of pictures."""
         for name in self.programs(cell):
             path = shutil.which(name)
@@ -39,7 +39,7 @@ class Stream(Benchmark):
                 return path
         return None
 
-    def supports(self, cell: Cell) -> str | None:
+    def supports(self, cell: BenchCell) -> str | None:
         """Return why not: it is one process, on the CPU."""
         if cell.device != "cpu":
             return f"STREAM measures the memory of the CPU, not of '{cell.device}'"
@@ -47,7 +47,7 @@ class Stream(Benchmark):
             return f"STREAM is one process with threads; {cell.ranks} ranks were asked for"
         return complaint(lambda c: program_name(c, _NAMES[0]), cell)
 
-    def command(self, cell: Cell, folder: Path, program: str, mpiexec: list[str]) -> list[str]:
+    def command(self, cell: BenchCell, folder: Path, program: str, mpiexec: list[str]) -> list[str]:
         """Return the program: the launch layer sets OMP_NUM_THREADS."""
         return [program]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from transect.domain.cell import Cell
 from transect.domain.registry import Registry
+from transect.stages.export.cell import ExportCell
 
 if TYPE_CHECKING:
     import torch
@@ -24,7 +24,7 @@ class Exporter(Protocol):
     framework: str
     environment: str
 
-    def supports(self, cell: Cell) -> str | None:
+    def supports(self, cell: ExportCell) -> str | None:
         """Return None, or the reason why the cell cannot be exported. Imports no framework."""
         ...
 
@@ -42,7 +42,7 @@ class Exporter(Protocol):
 EXPORTERS: Registry[Exporter] = Registry("exporter", "transect.onnx_models.exporters")
 
 
-def unsupported_export(exporter: Exporter, cell: Cell) -> str | None:
+def unsupported_export(exporter: Exporter, cell: ExportCell) -> str | None:
     """Return why a cell of another framework or precision cannot be exported, or None."""
     if cell.framework not in (None, exporter.framework):
         return f"this exporter takes models of {exporter.framework}, not of {cell.framework}"

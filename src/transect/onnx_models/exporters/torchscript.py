@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from transect.domain.cell import Cell
 from transect.onnx_models.exporters import EXPORTERS, INPUT, OUTPUT, unsupported_export
+from transect.stages.export.cell import ExportCell
 
 if TYPE_CHECKING:
     import torch
@@ -21,7 +21,7 @@ class TorchScriptExporter:
     framework = "torch"
     environment = "torch"
 
-    def supports(self, cell: Cell) -> str | None:
+    def supports(self, cell: ExportCell) -> str | None:
         """Float32 models of PyTorch."""
         return unsupported_export(self, cell)
 

@@ -45,7 +45,6 @@ class Bench:
 
     def prepare(self, job: Job) -> tuple[str, Request]:
         """All ranks through the system's launcher, or one process that starts mpiexec itself."""
-        assert job.cell.benchmark
         benchmark = BENCHMARKS.get(job.cell.benchmark)
         program = _program(job, benchmark)
         if benchmark.prefix_starts_ranks:
@@ -71,7 +70,6 @@ class Bench:
         """Ingest the benchmark's logs."""
         if outcome.code:
             return Result.failed(Cause.CRASH, f"exit code {outcome.code}")
-        assert job.cell.benchmark
         benchmark = BENCHMARKS.get(job.cell.benchmark)
         # Its own parser alone: an edit of another one is no reason to run it again.
         runs = ingest(benchmark.logs(job.folder), benchmark.parser)

@@ -39,7 +39,6 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
     A time that the library does not tell is NaN in the series and stands in no metric.
     """
     cell = job.cell
-    assert cell.workload
     model = model_of(WORKLOADS.get(cell.workload))
     parameters = Parameters.model_validate(job.spec["parameters"])
     layout = STRATEGIES.get(str(cell.strategy)).layout(cell)

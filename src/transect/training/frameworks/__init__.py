@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
-from transect.domain.cell import Cell
 from transect.domain.registry import Registry
+from transect.stages.train.cell import TrainCell
 from transect.training.layered import LayeredModel
 from transect.training.layers import Layer, Shape
 from transect.training.models import Model
@@ -112,7 +112,7 @@ class Framework(Protocol):
     # Names among `optimisers.OPTIMISERS`; a framework that does not say has this one.
     optimisers: tuple[str, ...] = ("sgd",)
 
-    def supports(self, cell: Cell) -> str | None:
+    def supports(self, cell: TrainCell) -> str | None:
         """Return None, or the reason why the cell cannot run."""
         ...
 

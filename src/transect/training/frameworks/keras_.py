@@ -19,7 +19,7 @@ import os
 from importlib.metadata import version
 from typing import Any
 
-from transect.domain.cell import Cell
+from transect.stages.train.cell import TrainCell
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
 from transect.training.frameworks._keras_jax import JaxTrainer
 from transect.training.frameworks._keras_trainers import (
@@ -43,7 +43,7 @@ def _keras(backend: str) -> Any:
     return keras
 
 
-def _refusal(cell: Cell, name: str, on_gpu: str) -> str | None:
+def _refusal(cell: TrainCell, name: str, on_gpu: str) -> str | None:
     if cell.device != "cpu":
         return f"{name} cells run on the cpu, not on {cell.device}: {on_gpu}"
     if cell.precision not in PRECISIONS:
@@ -59,7 +59,7 @@ class KerasTensorFlow:
     optimisers = OPTIMISERS
     major = 3
 
-    def supports(self, cell: Cell) -> str | None:
+    def supports(self, cell: TrainCell) -> str | None:
         """Float32 and float64 on the CPU."""
         return _refusal(cell, f"Keras {self.major} on TensorFlow", "its environment has no CUDA")
 
@@ -96,7 +96,7 @@ class KerasTorch:
     environment = "torch"
     optimisers = OPTIMISERS
 
-    def supports(self, cell: Cell) -> str | None:
+    def supports(self, cell: TrainCell) -> str | None:
         """Float32 and float64 on the CPU."""
         return _refusal(cell, "Keras on torch", "it was never tried there")
 
@@ -124,7 +124,7 @@ class KerasJax:
     environment = "keras-jax"
     optimisers = OPTIMISERS
 
-    def supports(self, cell: Cell) -> str | None:
+    def supports(self, cell: TrainCell) -> str | None:
         """Float32 and float64 on the CPU."""
         return _refusal(cell, "Keras on JAX", "a GPU takes another jaxlib than the pinned one")
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from transect.domain.cell import Cell
 from transect.domain.precisions import find_precision
+from transect.stages.train.cell import TrainCell
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
 from transect.training.frameworks._mxnet_model import build_net, with_loss
 from transect.training.frameworks._mxnet_optimisers import make_optimiser
@@ -213,7 +213,7 @@ class MxnetFramework:
     environment = "mxnet"
     optimisers = ("sgd", "nesterov", "adamw")
 
-    def supports(self, cell: Cell) -> str | None:
+    def supports(self, cell: TrainCell) -> str | None:
         """CPU only, in float32 and float64."""
         if cell.device != "cpu":
             return f"the mxnet wheel computes on the CPU, not on {cell.device}"

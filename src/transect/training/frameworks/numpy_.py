@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from transect.domain.cell import Cell
 from transect.domain.precisions import find_precision
+from transect.stages.train.cell import TrainCell
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
 from transect.training.frameworks._numpy_chain import LayeredComputation
 from transect.training.models import Model
@@ -97,7 +97,7 @@ class NumpyFramework:
         """Return all: it takes any rule from the rule's own file."""
         return tuple(OPTIMISERS)
 
-    def supports(self, cell: Cell) -> str | None:
+    def supports(self, cell: TrainCell) -> str | None:
         """CPU only, in float32 and float64."""
         if cell.device != "cpu":
             return f"numpy computes on the CPU, not on {cell.device}"

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from transect.domain.cell import Cell
 from transect.domain.precisions import find_precision
+from transect.stages.train.cell import TrainCell
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
 from transect.training.frameworks._channels_last import samples_last, to_native, to_neutral
 from transect.training.frameworks._tensorflow_model import Model
@@ -210,7 +210,7 @@ class TensorflowFramework:
     environment = "tensorflow"
     optimisers = ("sgd", "nesterov", "adamw")
 
-    def supports(self, cell: Cell) -> str | None:
+    def supports(self, cell: TrainCell) -> str | None:
         """Float32, float64 and float32 with bfloat16 arithmetic, on CPU or CUDA."""
         if cell.precision not in PRECISIONS:
             return f"tensorflow cells train in {', '.join(PRECISIONS)}, not in {cell.precision}"

@@ -10,8 +10,8 @@ from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 
-from transect.domain.cell import Cell
 from transect.domain.registry import Registry
+from transect.stages.train.cell import TrainCell
 from transect.training.frameworks import Trainer
 from transect.training.layout import Layout
 
@@ -61,11 +61,11 @@ class Strategy(Protocol):
     # Whether the model is spread over ranks: `predict` and `weights` are then called on all.
     sharded: bool = False
 
-    def supports(self, cell: Cell) -> str | None:
+    def supports(self, cell: TrainCell) -> str | None:
         """Return None, or the reason why the cell cannot run."""
         ...
 
-    def layout(self, cell: Cell) -> Layout:
+    def layout(self, cell: TrainCell) -> Layout:
         """Return how many ranks share the data, and how many a model: all share the data.
 
         Batches, learning rates, costs and the reference follow it. The loss that a rank gives is
@@ -116,7 +116,7 @@ class Strategy(Protocol):
         return {}
 
 
-def refuse_sum(cell: Cell) -> str | None:
+def refuse_sum(cell: TrainCell) -> str | None:
     """Return the reason of strategies that can only average."""
     return None if cell.reduce == "mean" else "it averages gradients and cannot sum them"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from transect.domain.cell import Cell
+from transect.stages.train.cell import TrainCell
 from transect.training.frameworks import Trainer
 from transect.training.strategies import Place, Strategy
 
@@ -22,7 +22,7 @@ class MpiStrategy(Strategy, ABC):
     def __init__(self) -> None:
         self.comm: Any = None
 
-    def supports(self, cell: Cell) -> str | None:
+    def supports(self, cell: TrainCell) -> str | None:
         """Any framework whose gradients come as a numpy buffer: all of them."""
         return None
 

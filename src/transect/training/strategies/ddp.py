@@ -7,7 +7,7 @@ import time
 from datetime import timedelta
 from typing import Any
 
-from transect.domain.cell import Cell
+from transect.stages.train.cell import TrainCell
 from transect.training.frameworks import Trainer
 from transect.training.strategies import STRATEGIES, Parts, Place, Strategy
 from transect.training.strategies._torch_groups import end_nccl
@@ -27,7 +27,7 @@ class _Ddp(Strategy):
     def __init__(self) -> None:
         self._intervals: list[list[float]] = []
 
-    def supports(self, cell: Cell) -> str | None:
+    def supports(self, cell: TrainCell) -> str | None:
         """Modules of torch only; nccl needs one GPU per rank, mpi a torch built with MPI."""
         if cell.framework not in ("torch", "keras-torch"):
             return f"ddp is a strategy of torch, not of {cell.framework}"

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from transect.domain.cell import Cell
+from transect.stages.train.cell import TrainCell
 from transect.training.frameworks import Trainer
 from transect.training.strategies import STRATEGIES, Parts, Place, Strategy
 from transect.training.strategies._torch_groups import end_nccl
@@ -65,7 +65,7 @@ class Fsdp(Strategy):
         self._device = "cpu"
         self._timed: list[_Timed] = []
 
-    def supports(self, cell: Cell) -> str | None:
+    def supports(self, cell: TrainCell) -> str | None:
         """Torch only, on the cpu over gloo or on GPUs over nccl."""
         if cell.framework != "torch":
             return f"fsdp is a strategy of torch, not of {cell.framework}"

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from transect.domain.cell import Cell
+from transect.stages.train.cell import TrainCell
 from transect.training.frameworks import Trainer
 from transect.training.strategies import STRATEGIES, Operation, Parts, Place, Strategy
 
@@ -67,7 +67,7 @@ class _Horovod(Strategy):
         self._hvd: Any = None
         self._adapter: Adapter | None = None
 
-    def supports(self, cell: Cell) -> str | None:
+    def supports(self, cell: TrainCell) -> str | None:
         """The frameworks that Horovod is built for here; on GPUs only torch."""
         if cell.framework not in _MODULES:
             return f"Horovod works with {', '.join(_MODULES)}, not with {cell.framework}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from transect.domain.cell import Cell
+from transect.stages.train.cell import TrainCell
 from transect.training.frameworks import Trainer
 from transect.training.strategies import STRATEGIES, Place, Strategy
 
@@ -22,7 +22,7 @@ class JaxDataParallel(Strategy):
 
     rendezvous = "tcp"
 
-    def supports(self, cell: Cell) -> str | None:
+    def supports(self, cell: TrainCell) -> str | None:
         """Keras on JAX, on CPUs."""
         if cell.framework != "keras-jax":
             return f"jax-data-parallel is a strategy of keras-jax, not of {cell.framework}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from transect.domain.cell import Cell
+from transect.stages.train.cell import TrainCell
 from transect.training.frameworks import Trainer
 from transect.training.layers import is_statistic
 from transect.training.strategies import STRATEGIES, Place, Strategy
@@ -28,7 +28,7 @@ class KvstoreDistSync(Strategy):
         self._kv: Any = None
         self._mx: Any = None
 
-    def supports(self, cell: Cell) -> str | None:
+    def supports(self, cell: TrainCell) -> str | None:
         """MXNet only, in float32: seen in 1.9.1, float64 arrays come back rounded to float32."""
         if cell.framework != "mxnet":
             return f"kvstore-dist-sync is a strategy of mxnet, not of {cell.framework}"

@@ -7,7 +7,7 @@ import time
 from contextlib import ExitStack
 from typing import Any
 
-from transect.domain.cell import Cell
+from transect.stages.train.cell import TrainCell
 from transect.training.frameworks import Trainer
 from transect.training.strategies import STRATEGIES, Parts, Place, Strategy
 
@@ -29,7 +29,7 @@ class _Multiworker(Strategy):
     def __init__(self) -> None:
         self._scope = ExitStack()
 
-    def supports(self, cell: Cell) -> str | None:
+    def supports(self, cell: TrainCell) -> str | None:
         """TensorFlow only; the ring on CPUs, NCCL on GPUs."""
         if (cell.framework or "").startswith("keras"):
             return "Keras 3 does not train under MultiWorkerMirroredStrategy"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from transect.domain.cell import Cell
+from transect.stages.train.cell import TrainCell
 from transect.training.frameworks import FusedTrainer, Trainer
 from transect.training.strategies import STRATEGIES, Parts, Place, Strategy
 
@@ -15,7 +15,7 @@ __all__ = ["Single"]
 class Single(Strategy):
     """Runs on exactly one rank."""
 
-    def supports(self, cell: Cell) -> str | None:
+    def supports(self, cell: TrainCell) -> str | None:
         """One rank only."""
         return None if cell.ranks == 1 else f"single runs on 1 rank, not on {cell.ranks}"
 
