@@ -17,6 +17,7 @@ from transect.training.strategies.mpi_allreduce import MpiAllreduce
 
 GRID = """
 name: small
+workloads: {{digits-cnn: {{{rule}}}}}
 plugins: [{plugins}]
 train:
   repeats: 1
@@ -25,10 +26,10 @@ train:
 """
 
 
-def plan(folder: Path, rest: str):
+def plan(folder: Path, rest: str, rule: str = ""):
     (folder / "plugins").mkdir(exist_ok=True)
     file = folder / "small.yaml"
-    file.write_text(GRID.format(plugins="plugins", rest=rest))
+    file.write_text(GRID.format(plugins="plugins", rest=rest, rule=rule))
     return make_plan(file, find_system("laptop"), folder / "results")
 
 
@@ -68,3 +69,18 @@ def test_weak_scaling_and_parts_follow_the_replicas(tmp_path, monkeypatch):
     reference_of.cache_clear()
     assert trained.cell.batch == reference.cell.batch == 2 * 64
     assert reference.cell.shards == 2
+
+
+def test_an_accuracy_of_more_than_one_is_no_target(tmp_path):
+    with pytest.raises(
+        BadInput, match=r"digits-cnn\.quality_target': an accuracy is at most 1, found 1\.5"
+    ):
+        plan(tmp_path, "ranks: [1]", "quality_target: 1.5")
+    assert plan(tmp_path, "ranks: [1]", "quality_target: 1").stage("train")
+
+
+def test_an_optimiser_is_chosen_by_name(tmp_path):
+    with pytest.raises(BadInput, match=r"digits-cnn\.optimiser'.*unknown optimiser 'adam'"):
+        plan(tmp_path, "ranks: [1]", "optimiser: adam")
+    (planned,) = plan(tmp_path, "ranks: [1]", "optimiser: adamw").stage("train").values()
+    assert planned.spec["parameters"]["optimiser"] == "adamw"

@@ -33,6 +33,12 @@ def resolve(workload: str, override: dict[str, Any], where: Path) -> Parameters:
         raise BadInput(
             f"{where}: key 'workloads.{workload}.{key}': {first['msg']}, found {first['input']!r}"
         ) from None
+    target = parameters.quality_target
+    if model_of(WORKLOADS.get(workload)).score == "accuracy" and target > 1:
+        raise BadInput(
+            f"{where}: key 'workloads.{workload}.quality_target': an accuracy is at most 1, "
+            f"found {target:g}"
+        )
     return _with_paths(workload, parameters, where)
 
 

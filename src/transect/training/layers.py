@@ -204,28 +204,28 @@ def walk(layers: tuple[Layer, ...], sample: Shape, prefix: str = "") -> Iterator
 
 def weight_shapes(layers: tuple[Layer, ...], prefix: str = "") -> list[Weight]:
     """Return all arrays of the model, in the order in which it computes."""
-    found: list[Weight] = []
+    weights: list[Weight] = []
     for index, layer in enumerate(layers):
         name = f"{prefix}{index}."
         match layer:
             case Linear(inputs, outputs):
-                found += [
+                weights += [
                     Weight(f"{name}weight", (outputs, inputs)),
                     Weight(f"{name}bias", (outputs,)),
                 ]
             case Conv2d(inputs, outputs, kernel):
-                found.append(Weight(f"{name}weight", (outputs, inputs, kernel, kernel)))
-                found += [Weight(f"{name}bias", (outputs,))] if layer.bias else []
+                weights.append(Weight(f"{name}weight", (outputs, inputs, kernel, kernel)))
+                weights += [Weight(f"{name}bias", (outputs,))] if layer.bias else []
             case BatchNorm2d(channels):
-                found += [Weight(f"{name}{part}", (channels,)) for part in ("weight", "bias")]
-                found += [
+                weights += [Weight(f"{name}{part}", (channels,)) for part in ("weight", "bias")]
+                weights += [
                     Weight(f"{name}{part}", (channels,), trained=False)
                     for part in ("running_mean", "running_var")
                 ]
             case Residual(body, shortcut):
-                found += weight_shapes(body, f"{name}body.")
-                found += weight_shapes(shortcut, f"{name}shortcut.")
-    return found
+                weights += weight_shapes(body, f"{name}body.")
+                weights += weight_shapes(shortcut, f"{name}shortcut.")
+    return weights
 
 
 def is_statistic(name: str) -> bool:

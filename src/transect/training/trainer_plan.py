@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from transect.domain.cell import Cell
 from transect.domain.files import write_atomic
+from transect.training.frameworks import RankFiles
 from transect.training.layered import LayeredModel
 from transect.training.layers import Layer, Residual
 from transect.training.models import Model
@@ -17,21 +18,9 @@ from transect.training.schedule import learning_rates
 from transect.training.strategies import STRATEGIES
 from transect.training.workloads import WORKLOADS, Parameters, model_of
 
-__all__ = ["PLAN_FORMAT", "RankFiles", "write_trainer_plan"]
+__all__ = ["PLAN_FORMAT", "write_trainer_plan"]
 
 PLAN_FORMAT = 1
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RankFiles:
-    """What a rank is given: the `plan` to read, the folder `out` to write to.
-
-    `programs` is the folder of the programs of the cell's environment, where it has one.
-    """
-
-    plan: Path
-    out: Path
-    programs: Path | None
 
 
 def _layer(layer: Layer) -> dict[str, Any]:

@@ -13,11 +13,11 @@ from transect.execution.stage_helpers import checksums, data_checksums, need, ra
 from transect.launch import Request
 from transect.launch.processes import Outcome
 from transect.stages.train.result import merge
-from transect.training.frameworks import FRAMEWORKS
+from transect.training.frameworks import FRAMEWORKS, RankFiles
 from transect.training.rank_files import read_rank
 from transect.training.strategies import STRATEGIES
 from transect.training.support import reason_to_skip
-from transect.training.trainer_plan import RankFiles, write_trainer_plan
+from transect.training.trainer_plan import write_trainer_plan
 from transect.training.workloads import Parameters
 
 __all__ = ["Train"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -14,10 +15,15 @@ from transect.training.layers import Layer, Shape
 from transect.training.models import Model
 from transect.training.workloads import Parameters
 
-if TYPE_CHECKING:
-    from transect.training.trainer_plan import RankFiles
-
-__all__ = ["FRAMEWORKS", "Framework", "FusedTrainer", "ModelPlan", "Trainer", "only_layers"]
+__all__ = [
+    "FRAMEWORKS",
+    "Framework",
+    "FusedTrainer",
+    "ModelPlan",
+    "RankFiles",
+    "Trainer",
+    "only_layers",
+]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -103,6 +109,18 @@ class FusedTrainer(Protocol):
     def step(self, x: object, y: object, learning_rate: float) -> float:
         """Do one step; return the mean loss before the update."""
         ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RankFiles:
+    """What a rank is given: the `plan` to read, the folder `out` to write to.
+
+    `programs` is the folder of the programs of the cell's environment, where it has one.
+    """
+
+    plan: Path
+    out: Path
+    programs: Path | None
 
 
 class Framework(Protocol):

@@ -44,7 +44,7 @@ def _readers(
 
     `order` is the (C, H, W) whose flattened features are the input, or None.
     """
-    found: dict[str, Shape] = {}
+    orders: dict[str, Shape] = {}
     places = zip(layers, shapes(layers, sample), strict=False)
     for index, (layer, before) in enumerate(places):
         name = f"{prefix}{index}"
@@ -53,7 +53,7 @@ def _readers(
                 order = before
             case Linear():
                 if order is not None:
-                    found[name] = order
+                    orders[name] = order
                 order = None
             case Residual(body, shortcut):
                 parts = [
@@ -68,8 +68,8 @@ def _readers(
                     )
                 order = ends[0]
                 for names, _ in parts:
-                    found |= names
-    return found, order
+                    orders |= names
+    return orders, order
 
 
 def _moves(layers: tuple[Layer, ...], sample: Shape) -> dict[str, _Move]:

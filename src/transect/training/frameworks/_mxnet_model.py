@@ -32,7 +32,7 @@ def build_net(layers: tuple[Layer, ...]) -> tuple[Any, dict[str, Any]]:
     """
     from mxnet.gluon import nn
 
-    found: dict[str, Any] = {}
+    parameters: dict[str, Any] = {}
 
     class Sum(nn.HybridBlock):  # type: ignore[misc]
         """A residual layer."""
@@ -48,7 +48,7 @@ def build_net(layers: tuple[Layer, ...]) -> tuple[Any, dict[str, Any]]:
         for one in weight_shapes((layer,)):
             part = one.name.rpartition(".")[2]
             own = _NORM_PARTS.get(part, part) if isinstance(layer, BatchNorm2d) else part
-            found[f"{name}.{part}"] = getattr(block, own)
+            parameters[f"{name}.{part}"] = getattr(block, own)
         return block
 
     def build(layer: Layer, name: str) -> Any:
@@ -86,7 +86,7 @@ def build_net(layers: tuple[Layer, ...]) -> tuple[Any, dict[str, Any]]:
             sequence.add(build(layer, f"{prefix}{index}"))
         return sequence
 
-    return chain(layers, ""), found
+    return chain(layers, ""), parameters
 
 
 def with_loss(net: Any, loss: str, classes: int, dtype: str) -> Any:

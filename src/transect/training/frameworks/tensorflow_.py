@@ -37,11 +37,11 @@ def configure(threads: int, device: str) -> Any:
     if device != "cuda":
         tf.config.set_visible_devices([], "GPU")
         return tf
-    found = tf.config.list_physical_devices("GPU")
-    if not found:
+    gpus = tf.config.list_physical_devices("GPU")
+    if not gpus:
         raise RuntimeError("TensorFlow finds no GPU")
     # One GPU per rank; the launcher numbers the ranks of a node.
-    own = found[int(os.environ.get("LOCAL_RANK", "0")) % len(found)]
+    own = gpus[int(os.environ.get("LOCAL_RANK", "0")) % len(gpus)]
     tf.config.set_visible_devices([own], "GPU")
     # Else the first rank on a shared GPU would take all of its memory.
     tf.config.experimental.set_memory_growth(own, True)

@@ -42,7 +42,7 @@ class Parameters(BaseModel):
     epsilon: float = Field(default=1e-8, gt=0, description="of adamw")
     loss: Literal["mse", "cross-entropy"] = "cross-entropy"
     quality_target: float = Field(
-        gt=0, le=1, description="of the model's score on the test set, such as its accuracy"
+        gt=0, description="of the model's score on the test set; of an accuracy, at most 1"
     )
     warmup_steps: int = Field(
         default=0, ge=0, description="steps in which a scaled learning rate grows to its value"
