@@ -69,6 +69,7 @@ def nothing_goes_on(cluster):
     ClusterRun.started.clear()
     cluster.run("scancel", "--user=root", check=False)
     cluster.run("scontrol", "update", "node=n[1-4]", "state=resume", check=False)
+    repair(cluster)
 
 
 def start(checkout, name: str, template: str, **values):
@@ -110,7 +111,7 @@ def tells(run: ClusterRun, text: str, times: int = 1) -> None:
 
 
 def repair(cluster) -> None:
-    """Switch every node on again, for the next test.
+    """Switch every node on again, for the next test, whatever became of this one.
 
     They need not be idle: this Slurm keeps a core of a job that ran while it was restarted.
     """
@@ -193,7 +194,6 @@ def test_faults_one_after_another_end_each_in_its_own_cause(checkout):
     messages = [r["message"] for r in checkout.records(name).values() if r["message"]]
     assert any("was cancelled" in m for m in messages), messages
     assert any("reached its time limit" in m for m in messages), messages
-    repair(cluster)
 
 
 def test_a_power_cut_in_a_four_node_cell_spares_the_others(checkout):

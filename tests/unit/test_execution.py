@@ -27,14 +27,14 @@ def python(code: str) -> tuple[list[str], dict[str, str]]:
 CASES = {
     "all well": ([python("pass"), python("pass")], {}, ("exited", 0)),
     "exit code of the failing one": (
-        [python("import time; time.sleep(60)"), python("raise SystemExit(7)")],
+        [python("import time; time.sleep(6000)"), python("raise SystemExit(7)")],
         {},
         ("exited", 7),
     ),
     "signal": ([python("import os; os.kill(os.getpid(), 9)")], {}, ("signalled", 9)),
-    "time limit": ([python("import time; time.sleep(60)")], {"seconds": 0.5}, ("timeout", 0)),
+    "time limit": ([python("import time; time.sleep(6000)")], {"seconds": 0.5}, ("timeout", 0)),
     "memory limit": (
-        [python("x = bytearray(300 * 2**20); import time; time.sleep(60)")],
+        [python("x = bytearray(300 * 2**20); import time; time.sleep(6000)")],
         {"memory_bytes": 200 * 2**20},
         ("out-of-memory", 0),
     ),
@@ -43,9 +43,9 @@ CASES = {
             python(
                 "import os, signal, subprocess, sys, time;"
                 "signal.signal(signal.SIGTERM, signal.SIG_IGN);"
-                "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'],"
+                "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(6000)'],"
                 " start_new_session=True);"
-                "time.sleep(60)"
+                "time.sleep(6000)"
             )
         ],
         {"seconds": 1.0},

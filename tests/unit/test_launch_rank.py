@@ -62,7 +62,7 @@ def shim(
     told = {"RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": str(rank)}
     return subprocess.run(
         [*SHIM, "--told-by", "given", "--ranks-per-node", "2", *options, "--", *command],
-        env=os.environ | told | environ, capture_output=True, text=True, timeout=60,
+        env=os.environ | told | environ, capture_output=True, text=True, timeout=600,
     )  # fmt: skip
 
 
@@ -104,7 +104,7 @@ def test_shim_binds_unless_told_not_to():
 def test_labels_are_binary_safe_and_end_lines():
     code = "import sys; sys.stdout.buffer.write(b'a\\n\\xff\\n\\nlast'); sys.stderr.write('e\\n')"
     argv = [*SHIM, "--told-by", "given", "--label", "--", sys.executable, "-c", code]
-    done = subprocess.run(argv, env=os.environ | {"RANK": "7"}, capture_output=True, timeout=60)
+    done = subprocess.run(argv, env=os.environ | {"RANK": "7"}, capture_output=True, timeout=600)
     assert done.stdout == b"[7] a\n[7] \xff\n[7] \n[7] last\n"
     assert done.stderr == b"[7] e\n"
 

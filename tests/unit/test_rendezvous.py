@@ -178,7 +178,7 @@ def store() -> Iterator[str]:
     try:
         while True:
             try:
-                socket.create_connection(("127.0.0.1", port), timeout=5).close()
+                socket.create_connection(("127.0.0.1", port), timeout=60).close()
                 break
             except OSError:
                 assert child.poll() is None
@@ -191,7 +191,7 @@ def store() -> Iterator[str]:
 def ask(address: str, method: str, body: bytes | None = None) -> tuple[int, bytes]:
     request = urllib.request.Request(address, data=body, method=method)
     try:
-        with urllib.request.urlopen(request, timeout=20) as answer:
+        with urllib.request.urlopen(request, timeout=600) as answer:
             return answer.status, answer.read()
     except urllib.error.HTTPError as error:
         return error.code, b""

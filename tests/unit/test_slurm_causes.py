@@ -105,7 +105,7 @@ def test_a_claim_names_its_holder_and_outlives_no_process(tmp_path):
         "import sys, time; from pathlib import Path\n"
         "from transect.execution.claim import Claim\n"
         f"Claim(Path({str(tmp_path)!r}), 'theirs').take(); print('taken', flush=True)\n"
-        "time.sleep(60)"
+        "time.sleep(6000)"
     )
     other = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert other.stdout is not None

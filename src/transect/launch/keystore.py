@@ -18,7 +18,7 @@ _LARGEST = 64 * 2**20
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.0"
-    timeout = 30
+    timeout = 600
     values: dict[str, bytes] = {}  # noqa: RUF012 shared on purpose: one process is one store
     lock = threading.Lock()
 
