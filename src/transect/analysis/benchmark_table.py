@@ -119,9 +119,9 @@ def parameter(value: BenchmarkValue, name: str) -> int | None:
     if isinstance(own, int):
         return own
     for spelling in _SPELLINGS[name]:
-        found = value.parameters.get(spelling)
-        if isinstance(found, int) and not isinstance(found, bool) and found > 0:
-            return found
+        number = value.parameters.get(spelling)
+        if isinstance(number, int) and not isinstance(number, bool) and number > 0:
+            return number
     return None
 
 
@@ -135,22 +135,22 @@ def _rated(value: BenchmarkValue) -> bool:
 
 def _barrier(value: BenchmarkValue) -> tuple[str, ...]:
     """Return what has to agree: a run that does not tell it is only comparable with its like."""
-    found = []
-    for one in INCOMPARABLE:
-        if one.concerns(value):
-            given = [value.parameters[name] for name in one.names if name in value.parameters]
-            if given or one.benchmark:
-                found.append(f"{one.what} {given[0] if given else 'unknown'}")
-    return tuple(found)
+    needed = []
+    for barrier in INCOMPARABLE:
+        if barrier.concerns(value):
+            given = [value.parameters[name] for name in barrier.names if name in value.parameters]
+            if given or barrier.benchmark:
+                needed.append(f"{barrier.what} {given[0] if given else 'unknown'}")
+    return tuple(needed)
 
 
 def _gather(
     values: Iterable[BenchmarkValue], key: Callable[[BenchmarkValue], Hashable]
 ) -> list[list[BenchmarkValue]]:
-    found: dict[Hashable, list[BenchmarkValue]] = defaultdict(list)
+    parts: dict[Hashable, list[BenchmarkValue]] = defaultdict(list)
     for value in values:
-        found[key(value)].append(value)
-    return list(found.values())
+        parts[key(value)].append(value)
+    return list(parts.values())
 
 
 def _best(values: Sequence[BenchmarkValue]) -> BenchmarkValue:
@@ -177,8 +177,8 @@ def best_values(values: Sequence[BenchmarkValue]) -> list[Best]:
     for runs in _gather(values, lambda v: (v.system, v.benchmark, v.variant)):
         first = runs[0]
         status = {value.run: value for value in runs}
-        bad = Counter(one.status for one in status.values() if not one.valid)
-        reasons = [one.reason for one in status.values() if not one.valid and one.reason]
+        bad = Counter(run.status for run in status.values() if not run.valid)
+        reasons = [run.reason for run in status.values() if not run.valid and run.reason]
         row = Best(
             system=first.system, benchmark=first.benchmark, variant=first.variant, name="",
             series="", value=None, runs=len(status), bad=tuple(sorted(bad.items())),
@@ -187,8 +187,8 @@ def best_values(values: Sequence[BenchmarkValue]) -> list[Best]:
         rated = [value for value in runs if _rated(value)]
         if len(status) == sum(bad.values()):
             rows.append(row)
-        for some in _gather(rated, lambda v: (v.name, v.series, v.unit, _barrier(v))):
-            best = _best(some)
+        for alike in _gather(rated, lambda v: (v.name, v.series, v.unit, _barrier(v))):
+            best = _best(alike)
             barrier = _barrier(best)
             rows.append(
                 replace(row, name=best.name, series=best.series, value=best, barrier=barrier)
@@ -235,15 +235,15 @@ def refusals(rows: Sequence[Best]) -> list[Refusal]:
     for row in rows:
         if row.refused and row.value is not None:
             refused[row.benchmark, row.name, row.series].append(row)
-    found = []
+    pairs = []
     for members in refused.values():
         sides = {row.barrier: row.value for row in reversed(members) if row.value is not None}
         first = next(iter(sides.values()))
         # Shorter ones first: numbers come in their order.
         order = sorted(sides, key=lambda side: [(len(part), part) for part in side])
-        barrier = next(one for one in INCOMPARABLE if one.concerns(first))
-        found.append(Refusal(values=tuple(sides[side] for side in order), barrier=barrier))
-    return found
+        barrier = next(known for known in INCOMPARABLE if known.concerns(first))
+        pairs.append(Refusal(values=tuple(sides[side] for side in order), barrier=barrier))
+    return pairs
 
 
 def scaling_series(values: Iterable[BenchmarkValue], axis: str) -> list[Series]:
@@ -252,21 +252,21 @@ def scaling_series(values: Iterable[BenchmarkValue], axis: str) -> list[Series]:
     Everything else that is known of the placement is held: nodes and ranks over threads, ranks per
     node and threads over nodes, the network, the options, and what `INCOMPARABLE` names.
     """
-    found = []
+    series = []
     usable = [v for v in values if _rated(v) and parameter(v, axis) is not None]
-    for some in _gather(usable, lambda v: _held(v, axis)):
+    for alike in _gather(usable, lambda v: _held(v, axis)):
         points: dict[int, list[float]] = defaultdict(list)
-        for run in _gather(some, lambda v: v.run):
+        for run in _gather(alike, lambda v: v.run):
             best = _best(run)
             at = parameter(best, axis)
             if at is not None and best.value is not None:
                 points[at].append(best.value)
         if len(points) > 1:
-            found.append(
-                Series(first=some[0], points=tuple((n, tuple(points[n])) for n in sorted(points)))
+            series.append(
+                Series(first=alike[0], points=tuple((n, tuple(points[n])) for n in sorted(points)))
             )
-    return sorted(found, key=lambda one: (one.first.name, one.first.benchmark, one.first.series,
-                                          one.first.system, one.first.placement))  # fmt: skip
+    return sorted(series, key=lambda line: (line.first.name, line.first.benchmark, line.first.series,
+                                          line.first.system, line.first.placement))  # fmt: skip
 
 
 def _held(value: BenchmarkValue, axis: str) -> Hashable:

@@ -115,7 +115,7 @@ def compare_paired(
     ratios = [b[repeat] / a[repeat] for repeat in common]
     middle = statistics.median(ratios)
     factor = max(middle, 1 / middle)
-    above, below = sum(one > 1 for one in ratios), sum(one < 1 for one in ratios)
+    above, below = sum(ratio > 1 for ratio in ratios), sum(ratio < 1 for ratio in ratios)
     many = len(common) >= MIN_INTERVAL_VALUES
     agree = len(common) in (above, below)
     p = 2.0 ** (1 - len(common)) if many and agree else None

@@ -66,12 +66,12 @@ def distribution_costs(groups: Sequence[Group], floor: NoiseFloor | None) -> lis
     """
     usable = [group for group in groups if not group.wrong and group.values(STEP)]
     near = Neighbours(group for group in usable if group.cell.ranks == 1)
-    found = []
+    costs = []
     for group in usable:
         base = _base(group, near.of(group))
         if base is not None:
-            found.append(_cost(group, base, floor))
-    return found
+            costs.append(_cost(group, base, floor))
+    return costs
 
 
 def _base(group: Group, alone: Iterable[Group]) -> Group | None:

@@ -56,13 +56,13 @@ class Group:
 
     def values(self, name: str, label: str | None = None) -> list[float]:
         """Return the metric's value of every usable repeat that has one, in repeat order."""
-        found = (record.value(name, label) for record in self.ok)
-        return [value for value in found if value is not None]
+        values = (record.value(name, label) for record in self.ok)
+        return [value for value in values if value is not None]
 
     def by_repeat(self, name: str) -> dict[int, float]:
         """Return the metric's value by repeat: a repeat has one seed in all groups."""
-        found = ((record.cell.repeat, record.value(name)) for record in self.ok)
-        return {repeat: value for repeat, value in found if value is not None}
+        values = ((record.cell.repeat, record.value(name)) for record in self.ok)
+        return {repeat: value for repeat, value in values if value is not None}
 
     def summary(self, name: str, label: str | None = None) -> Summary | None:
         """Summarise a metric over the usable repeats. None when no repeat has it."""
@@ -93,12 +93,12 @@ def is_wrong(record: AnyRecord) -> bool:
 
 def group_records(records: Iterable[AnyRecord], stage: str | None = None) -> list[Group]:
     """Gather repeats, keyed by the cell without its repeat, in order of the cells' ids."""
-    found: dict[Cell, list[AnyRecord]] = defaultdict(list)
+    of_cell: dict[Cell, list[AnyRecord]] = defaultdict(list)
     for record in records:
         if stage is None or record.stage == stage:
-            found[record.cell.without_repeat()].append(record)
+            of_cell[record.cell.without_repeat()].append(record)
     groups = []
-    for cell, members in found.items():
+    for cell, members in of_cell.items():
         members.sort(key=lambda record: (record.cell.repeat, record.cell_id))
         usable = tuple(r for r in members if r.status is Status.OK and not is_wrong(r))
         groups.append(Group(cell=cell, records=tuple(members), ok=usable))

@@ -87,8 +87,8 @@ def _from_metrics(record: AnyRecord) -> list[BenchmarkValue]:
     status = record.status.value
     printed = _printed(record)
     rows = []
-    for one in record.metrics:
-        same = printed.get((one.name, one.value))
+    for number in record.metrics:
+        same = printed.get((number.name, number.value))
         run, log = same.popleft() if same else ({}, {})
         told = run.get("parameters")
         parameters = dict(record.cell.get("options", ())) | (told if isinstance(told, dict) else {})
@@ -101,11 +101,11 @@ def _from_metrics(record: AnyRecord) -> list[BenchmarkValue]:
                 ),
                 variant=str(run.get("variant") or ""), version=str(run.get("version") or ""),
                 where=_where(run), valid=status == "ok", status=status,
-                reason=record.message, name=one.name, label=one.label or "", value=one.value,
-                unit=one.unit, threads=record.cell.threads, parameters=parameters,
+                reason=record.message, name=number.name, label=number.label or "", value=number.value,
+                unit=number.unit, threads=record.cell.threads, parameters=parameters,
                 warnings=_warnings(run),
-                direction=one.direction.value, run=record.cell_id,
-                **_series(log, one.label or ""), **_place(record),
+                direction=number.direction.value, run=record.cell_id,
+                **_series(log, number.label or ""), **_place(record),
             )
         )  # fmt: skip
     return rows
@@ -118,7 +118,7 @@ def _where(run: dict[str, Any]) -> str:
 
 def _warnings(run: dict[str, Any]) -> tuple[str, ...]:
     given = run.get("warnings")
-    return tuple(str(one) for one in given) if isinstance(given, list) else ()
+    return tuple(str(warning) for warning in given) if isinstance(given, list) else ()
 
 
 def _printed(
@@ -128,16 +128,16 @@ def _printed(
 
     Numbers that are equal stand in their order, which is that of the record's metrics.
     """
-    found: dict[tuple[str, float | None], deque[tuple[dict[str, Any], Any]]] = defaultdict(deque)
+    behind: dict[tuple[str, float | None], deque[tuple[dict[str, Any], Any]]] = defaultdict(deque)
     runs = record.details.get("runs")
     for run in runs if isinstance(runs, list) else []:
         if not isinstance(run, dict) or not _is_valid(run):
             continue
         given = run.get("metrics")
-        for one in given if isinstance(given, list) else []:
-            if isinstance(one, dict):
-                found[_normalised(one)[:2]].append((run, one))
-    return found
+        for log in given if isinstance(given, list) else []:
+            if isinstance(log, dict):
+                behind[_normalised(log)[:2]].append((run, log))
+    return behind
 
 
 def _series(log: dict[str, Any], label: str) -> dict[str, Any]:
@@ -191,18 +191,22 @@ def _letters(name: str) -> str:
 def _from_run(record: AnyRecord, run: dict[str, Any], number: int) -> list[BenchmarkValue]:
     file = str(run.get("file") or "")
     given = run.get("metrics")
-    metrics = [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
+    metrics = (
+        [metric for metric in given if isinstance(metric, dict)] if isinstance(given, list) else []
+    )
     parameters = run.get("parameters")
     ran_here = record.stage == "bench"
     benchmark = str(run.get("benchmark") or record.cell.get("benchmark") or "")
     system = _log_system(file, record.cell.get("source") or "", benchmark)
     place = _place(record) if ran_here else {"system": system}
     rows = []
-    for one in metrics or [{}]:
-        name, value, unit = _normalised(one)
-        extra = [str(one[key]) for key in ("label", "phase", "size") if one.get(key) is not None]
-        if one.get("name") and one["name"] != name:
-            extra.insert(0, str(one["name"]))
+    for metric in metrics or [{}]:
+        name, value, unit = _normalised(metric)
+        extra = [
+            str(metric[key]) for key in ("label", "phase", "size") if metric.get(key) is not None
+        ]
+        if metric.get("name") and metric["name"] != name:
+            extra.insert(0, str(metric["name"]))
         rows.append(
             BenchmarkValue(
                 stage=record.stage,
@@ -221,9 +225,9 @@ def _from_run(record: AnyRecord, run: dict[str, Any], number: int) -> list[Bench
                 threads=record.cell.threads if ran_here else None,
                 parameters=parameters if isinstance(parameters, dict) else {},
                 warnings=_warnings(run),
-                direction=str(one.get("direction") or ""),
+                direction=str(metric.get("direction") or ""),
                 run=f"{record.cell_id} {number}",
-                **_series(one, str(one.get("label") or "")),
+                **_series(metric, str(metric.get("label") or "")),
                 **place,
             )
         )
@@ -237,11 +241,11 @@ def _placement(cell: Cell) -> str:
     return f"{ranks} · {cell.network}" if cell.network else ranks
 
 
-def _normalised(one: dict[str, Any]) -> tuple[str, float | None, str]:
+def _normalised(metric: dict[str, Any]) -> tuple[str, float | None, str]:
     """Name, value and unit: those of the registry where the parser gives them, else as printed."""
-    normal = one.get("normalised")
-    given = normal if isinstance(normal, dict) else one
-    name = str(given.get("name") or one.get("name") or "")
+    normal = metric.get("normalised")
+    given = normal if isinstance(normal, dict) else metric
+    name = str(given.get("name") or metric.get("name") or "")
     return name, _number(given.get("value")), str(given.get("unit") or "")
 
 

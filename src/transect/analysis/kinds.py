@@ -79,8 +79,8 @@ def _kind_axes(cells: type[Cell]) -> list[tuple[str, Axis]]:
 
 def kinds_of(groups: Iterable[_OfKind]) -> list[Kind]:
     """Return the kinds that occur, the usual one first, then those with more groups."""
-    found = Counter(group.kind for group in groups)
-    return sorted(found, key=lambda kind: (_rank(kind), -found[kind], kind.words))
+    amounts = Counter(group.kind for group in groups)
+    return sorted(amounts, key=lambda kind: (_rank(kind), -amounts[kind], kind.words))
 
 
 def main_kind(groups: Iterable[_OfKind]) -> Kind:

@@ -91,21 +91,21 @@ def load_records(results: Path, planned: Collection[Key] | None = None) -> Loade
     """
     loaded = Loaded(study=results.name)
     pool = Pool()
-    for found in _walk(results, planned, loaded.problems):
-        where = "/".join(found.key)
-        if found.state in ("unreadable", "stopped"):
-            loaded.problems.append(Problem(where=f"{where}/record.json", what=found.what))
-        elif found.state:
-            getattr(loaded, found.state).append(found.key)
-        elif found.row is not None and found.folder is not None:
+    for cell in _walk(results, planned, loaded.problems):
+        where = "/".join(cell.key)
+        if cell.state in ("unreadable", "stopped"):
+            loaded.problems.append(Problem(where=f"{where}/record.json", what=cell.what))
+        elif cell.state:
+            getattr(loaded, cell.state).append(cell.key)
+        elif cell.row is not None and cell.folder is not None:
             try:
-                entry = entry_of(found.row, pool)
+                entry = entry_of(cell.row, pool)
             except (ValueError, KeyError, TypeError) as error:
                 what = f"cannot be used: {type(error).__name__}: {error}"
                 loaded.problems.append(Problem(where=f"{where}/record.json", what=what))
                 continue
             loaded.records.append(entry)
-            loaded.folders[entry.stage, entry.cell_id] = found.folder
+            loaded.folders[entry.stage, entry.cell_id] = cell.folder
     return loaded
 
 
@@ -115,12 +115,12 @@ def cell_states(results: Path, planned: Collection[Key] | None = None) -> list[C
     Cheap: no record that an earlier call or report has read is parsed again.
     """
     states = []
-    for found in _walk(results, planned, []):
-        row = found.row or {}
+    for cell in _walk(results, planned, []):
+        row = cell.row or {}
         states.append(
             CellState(
-                stage=found.key[0], cell=found.key[1], state=found.state or row["status"],
-                cause=row.get("cause") or "", message=row.get("message") or found.what,
+                stage=cell.key[0], cell=cell.key[1], state=cell.state or row["status"],
+                cause=row.get("cause") or "", message=row.get("message") or cell.what,
             )
         )  # fmt: skip
     return states

@@ -194,20 +194,20 @@ def allreduce_bound(model: AlphaBeta, size: float, ranks: int) -> AllreduceBound
 def network_fits(records: Iterable[AnyRecord]) -> list[NetworkFit]:
     """Fit every ok network probe; repeats of a cell are pooled. In order of the cells."""
     probes = [record for record in records if record.cell.get("benchmark") == BENCHMARK]
-    found = []
+    fits = []
     for group in group_records(probes, "bench"):
         points = tuple(sorted(point for record in group.ok for point in _medians(record)))
         model = fit_alpha_beta(points)
         if model is not None:
-            found.append(NetworkFit(cell=group.cell, model=model, medians=points))
-    return sorted(found, key=lambda fit: (fit.cell.nodes, fit.cell.network or "", fit.cell.id))
+            fits.append(NetworkFit(cell=group.cell, model=model, medians=points))
+    return sorted(fits, key=lambda fit: (fit.cell.nodes, fit.cell.network or "", fit.cell.id))
 
 
 def _medians(record: AnyRecord) -> list[tuple[int, float]]:
     return [
-        (int(match[1]), one.value)
-        for one in record.metrics
-        if one.name == "message_time" and (match := _LABEL.search(one.label or ""))
+        (int(match[1]), number.value)
+        for number in record.metrics
+        if number.name == "message_time" and (match := _LABEL.search(number.label or ""))
     ]
 
 
@@ -242,12 +242,12 @@ def communications(groups: Iterable[Group], fits: Sequence[NetworkFit]) -> list[
     that of an all-reduce for every strategy, also for one that does not use any: all of them do
     an all-reduce's work.
     """
-    found = []
+    rows = []
     fit_of: dict[tuple[str | None, int, int], NetworkFit | None] = {}
     for group in groups:
         # What hides behind computing is under way all the same.
         names = ("communication_total_time", "communication_time")
-        values = next((some for name in names if (some := group.values(name))), [])
+        values = next((told for name in names if (told := group.values(name))), [])
         time = summarise(values)
         if group.cell.ranks < 2 or group.wrong or time is None:
             continue
@@ -264,11 +264,11 @@ def communications(groups: Iterable[Group], fits: Sequence[NetworkFit]) -> list[
             missing = "its gradient's size is not known"
         else:
             bound = allreduce_bound(fit.model, size.median, ranks)
-        found.append(
+        rows.append(
             Communication(
                 group=group, time=time, values=tuple(values), share=share.median if share else None,
                 gradient_bytes=size.median if size else None, fit=fit, bound=bound,
                 missing=missing,
             )
         )  # fmt: skip
-    return found
+    return rows

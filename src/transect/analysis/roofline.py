@@ -58,15 +58,15 @@ def roofline_points(
 
     A group without any usable repeat is no cell to draw and is not counted.
     """
-    found, left_out = [], Counter[str]()
+    points, left_out = [], Counter[str]()
     for group in groups:
         if group.ok and not group.wrong:
             point = _point(group, rates)
             if isinstance(point, str):
                 left_out[point] += 1
             else:
-                found.append(point)
-    return found, dict(sorted(left_out.items()))
+                points.append(point)
+    return points, dict(sorted(left_out.items()))
 
 
 def _point(group: Group, rates: Rates) -> RooflinePoint | str:

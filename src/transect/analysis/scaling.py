@@ -60,7 +60,7 @@ def efficiencies(groups: Sequence[Group], floor: NoiseFloor | None) -> list[Effi
     """
     usable = [g for g in groups if not g.over_subscribed and not g.wrong and g.values(METRIC)]
     near = Neighbours(usable)
-    found = []
+    gains = []
     for group in usable:
         base = _base(group, near.of(group))
         if base is None:
@@ -69,7 +69,7 @@ def efficiencies(groups: Sequence[Group], floor: NoiseFloor | None) -> list[Effi
         if rate is None or base_rate is None or base_rate.median <= 0:
             continue
         value = (rate.median / base_rate.median) / (group.cell.ranks / base.cell.ranks)
-        found.append(
+        gains.append(
             Efficiency(
                 group=group,
                 base=base,
@@ -80,7 +80,7 @@ def efficiencies(groups: Sequence[Group], floor: NoiseFloor | None) -> list[Effi
                 superlinear=value > 1 + (floor.relative if floor else 0.0),
             )
         )
-    return found
+    return gains
 
 
 class Neighbours:

@@ -104,8 +104,8 @@ def rank_interval(
     (1, 6, 0.96875)
     """
     ordered = sorted(values)
-    found = _rank(len(ordered), confidence)
-    return None if found is None else (ordered[found[0] - 1], ordered[-found[0]], found[1])
+    rank = _rank(len(ordered), confidence)
+    return None if rank is None else (ordered[rank[0] - 1], ordered[-rank[0]], rank[1])
 
 
 @lru_cache(maxsize=4096)

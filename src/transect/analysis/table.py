@@ -77,8 +77,8 @@ def records_table(
     for record in records:
         shared = {column: _shared(record, column) for column in types if column not in _OF_METRIC}
         numbers: list[tuple[Any, ...]] = [
-            (one.name, one.label, one.value, one.unit, one.direction.value)
-            for one in record.metrics
+            (number.name, number.label, number.value, number.unit, number.direction.value)
+            for number in record.metrics
         ] or [(None,) * len(_OF_METRIC)]
         for column, value in shared.items():
             columns[column] += [value] * len(numbers)
@@ -113,12 +113,12 @@ def write_parquet(records: Sequence[AnyRecord], stream: IO[bytes]) -> None:
     types = columns_of(records)
     schema = pa.Schema.from_pandas(records_table([], types), preserve_index=False)
     with pq.ParquetWriter(stream, schema) as writer:
-        for some in _portions(records):
-            table = records_table(some, types)
+        for portion in _portions(records):
+            table = records_table(portion, types)
             writer.write_table(pa.Table.from_pandas(table, schema=schema, preserve_index=False))
 
 
 def _portions(records: Sequence[AnyRecord]) -> Iterator[list[AnyRecord]]:
     rest = iter(records)
-    while some := list(islice(rest, _AT_ONCE)):
-        yield some
+    while portion := list(islice(rest, _AT_ONCE)):
+        yield portion

@@ -47,7 +47,7 @@ def input_penalties(groups: Sequence[Group], floors: Floors) -> list[InputPenalt
     """Return the penalty of every right group that has a synthetic twin, in order of the groups."""
     able = [g for g in groups if not g.wrong and (s := g.summary(_RATE)) and s.low > 0]
     twins = {g.cell.model_copy(update={"input": "stored"}): g for g in able if g.kind.synthetic}
-    found = []
+    penalties = []
     for group in able:
         twin = twins.get(group.cell.model_copy(update={"input": "stored"}))
         if twin is None or group.kind.synthetic:
@@ -56,22 +56,22 @@ def input_penalties(groups: Sequence[Group], floors: Floors) -> list[InputPenalt
         assert rate is not None and other is not None
         known = [
             floor
-            for one in (group, twin)
-            if (floor := floors.get(one.cell.stage, one.cell.workload, _RATE, one.kind))
+            for side in (group, twin)
+            if (floor := floors.get(side.cell.stage, side.cell.workload, _RATE, side.kind))
         ]
         over = group.over_subscribed or twin.over_subscribed
         comparison = None if over else compare(
             twin.values(_RATE), group.values(_RATE), direction=Direction.HIGHER,
             floor=max(known, key=lambda floor: floor.relative, default=None),
         )  # fmt: skip
-        found.append(
+        penalties.append(
             InputPenalty(
                 group=group, twin=twin, rate=rate, twin_rate=other,
                 value=1 - rate.median / other.median, low=1 - rate.high / other.low,
                 high=1 - rate.low / other.high, comparison=comparison,
             )
         )  # fmt: skip
-    return found
+    return penalties
 
 
 def rate_factor(group: Group) -> float | None:
@@ -108,7 +108,7 @@ def rule_groups(groups: Sequence[Group]) -> list[Group]:
     for group in groups:
         if not group.kind.synthetic:
             families[_family(group.cell)].append(group)
-    found = []
+    listed = []
     for members in families.values():
         ways: dict[int, set[tuple[str, str, int | None]]] = defaultdict(set)
         for group in members:
@@ -116,10 +116,10 @@ def rule_groups(groups: Sequence[Group]) -> list[Group]:
             ways[cell.ranks].add(
                 (cell.get("reduce"), cell.get("learning_rate_rule"), group.global_batch)
             )
-        several = {ranks for ranks, some in ways.items() if ranks > 1 and len(some) > 1}
+        several = {ranks for ranks, seen in ways.items() if ranks > 1 and len(seen) > 1}
         if several:
-            found += [g for g in members if g.cell.ranks in several or g.cell.ranks == 1]
-    return sorted(found, key=_order)
+            listed += [g for g in members if g.cell.ranks in several or g.cell.ranks == 1]
+    return sorted(listed, key=_order)
 
 
 def _family(cell: Cell) -> Cell:
