@@ -17,7 +17,11 @@ _SHARE = 20
 
 
 class EarlyReport:
-    """Makes the report between two cells, when enough time has passed since the last one."""
+    """Makes the report when enough time has passed since the last one.
+
+    On one machine the runner makes it, between two cells; on a cluster the main process does, whose
+    node measures nothing.
+    """
 
     def __init__(self, paths: StudyPaths) -> None:
         self._paths = paths

@@ -1,4 +1,4 @@
-"""Progress of cells that run elsewhere: follows the journal and prints it here."""
+"""Progress of cells that run elsewhere: follows the journal, prints it here, makes early reports."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import sys
 import threading
 
 from transect.domain.paths import StudyPaths
+from transect.execution.early_report import EarlyReport
 from transect.execution.progress import Journal, tell
 
 __all__ = ["Follower"]
@@ -23,7 +24,7 @@ class Follower:
 
     def begin(self) -> None:
         """Start to follow; the journal has to exist."""
-        self._journal = Journal(self._paths)
+        self._journal, self._early = Journal(self._paths), EarlyReport(self._paths)
         self._thread = threading.Thread(target=self._follow, name="progress", daemon=True)
         self._thread.start()
 
@@ -36,6 +37,7 @@ class Follower:
         for row in rows:
             tell(row)
         if rows:
+            self._early.make_if_due()
             print(f"[transect]         {self._journal.line()}", file=sys.stderr)
 
     def end(self) -> None:

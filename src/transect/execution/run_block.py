@@ -75,13 +75,14 @@ def run_jobs(jobs: list[Job], paths: StudyPaths, attempt: int) -> int:
     todo = _drop_stale(jobs)
     if not todo:
         return 0
-    progress, early = Progress(paths), EarlyReport(paths)
+    progress = Progress(paths)
+    early = None if "SLURM_JOB_ID" in os.environ else EarlyReport(paths)
     with ExitStack() as stack:
         guard = stack.enter_context(open_guard())
         for job in todo:
             progress.note(run_job(job, attempt, guard))
-            # Between two cells: it disturbs none.
-            early.make_if_due()
+            if early is not None:
+                early.make_if_due()
     return len(todo)
 
 
