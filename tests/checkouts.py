@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 __all__ = ["ROOT", "Checkout", "environment_python"]
 
@@ -68,6 +71,39 @@ class Checkout:
         rows = [line.split("\t") for line in run.stdout.splitlines() if line.startswith("results/")]
         assert rows, run.stdout
         return {row[0] for row in rows if row[-1] != "no update"}
+
+    def why(self, study: str, *patterns: str) -> dict[str, list[tuple[str, str]]]:
+        """Return which cells would run again: kind and text of the reasons by `STAGE/ID`."""
+        run = self.transect("why", study, *patterns, "--results", "results", "--json")
+        assert run.returncode == 0, run.stderr
+        return {
+            f"{cell['stage']}/{cell['cell']}": [(r["kind"], r["text"]) for r in cell["reasons"]]
+            for cell in json.loads(run.stdout)["cells"]
+        }
+
+    def records(self, name: str) -> dict[str, dict[str, Any]]:
+        """Return a study's records by `STAGE/ID`."""
+        found = {}
+        for path in (self.folder / "results" / name).glob("*/*/record.json"):
+            found[f"{path.parts[-3]}/{path.parts[-2]}"] = json.loads(path.read_text())
+        return found
+
+    def stamps(self, name: str, cells: Iterable[str]) -> set[str]:
+        """Return the stamps of the blocks that hold these cells, and of all that take from them."""
+        folder = self.folder / "results" / name
+        facts = json.loads((folder / "specs" / "flow.json").read_text())
+        wanted, found = set(cells), set()
+        inputs = {}
+        for block in facts["blocks"]:
+            stamp = f"results/{name}/blocks/{block['rule']}/{block['name']}.json"
+            inputs[stamp] = set(block["inputs"])
+            lines = (folder / "specs" / block["rule"] / f"{block['name']}.json").read_text()
+            specs = [json.loads(line) for line in lines.splitlines()[1:]]
+            if wanted & {f"{spec['cell']['stage']}/{spec['cell_id']}" for spec in specs}:
+                found.add(stamp)
+        while more := {stamp for stamp, taken in inputs.items() if taken & found} - found:
+            found |= more
+        return found
 
 
 def environment_python(name: str, folder: Path) -> str:

@@ -50,6 +50,15 @@ def _chosen(plan: Any, patterns: Iterable[str]) -> list[Any]:
     return list(chosen.values())
 
 
+def _reason_to_skip(cell: Any) -> str | None:
+    from transect.planning.expand import reason_to_skip
+
+    try:
+        return reason_to_skip(cell)
+    except Exception as error:  # a plug-in's own fault: in a run it becomes the cell's record
+        return f"a plug-in raised {type(error).__name__}: {error}"
+
+
 def check(study: StudyName, system: SystemName = "laptop", as_json: Json = False) -> None:
     """Validate a study; print the cells it would run, and which would be skipped and why.
 
@@ -57,14 +66,13 @@ def check(study: StudyName, system: SystemName = "laptop", as_json: Json = False
     Example: transect check config/studies/quick.yaml
     """
     from transect.planning.blocks import make_blocks
-    from transect.planning.expand import reason_to_skip
 
     plan = _plan(study, system)
     # On a cluster: what no node can hold is refused here too.
     blocks = make_blocks(plan)
     rows = [
         {"stage": p.cell.stage, "cell": p.id, "environment": p.environment or "driver",
-         "skip": reason_to_skip(p.cell)}
+         "skip": _reason_to_skip(p.cell)}
         for p in plan
     ]  # fmt: skip
     if as_json:

@@ -148,6 +148,8 @@ def execute(job: Job, stage: StageRunner) -> tuple[Result, Outcome | None, dict[
     """
     try:
         found = _run(job, stage)
+    except BadInput as error:
+        found = Result.failed(Cause.BAD_INPUT, str(error)), None, {}
     except Exception as error:  # whatever a payload left behind or a plug-in does
         # What a payload left behind may be anything; a full disk is not the cell's fault.
         if isinstance(error, OSError) and error.errno in FULL:

@@ -33,6 +33,9 @@ from transect.execution.stage import RUNNERS
 
 __all__ = ["end_on_signals", "main", "run_jobs"]
 
+# A record that held until what it takes had to run again.
+_ASIDE = "record.earlier.json"
+
 
 def _interrupted(number: int, _: FrameType | None) -> NoReturn:
     raise SystemExit(128 + number)
@@ -56,13 +59,29 @@ def _drop_stale(jobs: Iterable[Job]) -> list[Job]:
     """Remove every record that no longer holds; return the cells that have to run.
 
     Before anything runs: a report that is made after a job was cut short must not show them.
+    One that takes from a cell which runs here is set aside: its input may come out as it was.
     """
-    todo = []
+    todo: dict[tuple[str, str], Job] = {}
     for job in jobs:
-        if not _holds(job):
-            (job.folder / "record.json").unlink(missing_ok=True)
-            todo.append(job)
-    return todo
+        if _holds(job):
+            continue
+        record = job.folder / "record.json"
+        if record.exists():
+            if any(tuple(source) in todo for source in job.spec["inputs"].values()):
+                record.replace(job.folder / _ASIDE)
+            else:
+                record.unlink()
+        todo[job.cell.stage, job.cell.id] = job
+    return list(todo.values())
+
+
+def _holds_again(job: Job) -> bool:
+    """Put back the record that was set aside, and tell whether it holds after all."""
+    try:
+        (job.folder / _ASIDE).replace(job.folder / "record.json")
+    except OSError:
+        return False
+    return _holds(job)
 
 
 def run_jobs(jobs: list[Job], paths: StudyPaths, attempt: int) -> int:
@@ -75,15 +94,18 @@ def run_jobs(jobs: list[Job], paths: StudyPaths, attempt: int) -> int:
     todo = _drop_stale(jobs)
     if not todo:
         return 0
-    progress = Progress(paths)
+    progress, ran = Progress(paths), 0
     early = None if "SLURM_JOB_ID" in os.environ else EarlyReport(paths)
     with ExitStack() as stack:
         guard = stack.enter_context(open_guard())
         for job in todo:
+            if _holds_again(job):
+                continue
             progress.note(run_job(job, attempt, guard))
+            ran += 1
             if early is not None:
                 early.make_if_due()
-    return len(todo)
+    return ran
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -44,7 +44,7 @@ _KNOWN: dict[tuple[object, ...], Sources] = {}
 def sources_of(cell: Cell, stage: Stage, system: System) -> Sources:
     """Hash the sources that the cell runs: the same for all cells of the same plug-ins."""
     plugins = tuple((registry.kind, name) for registry, name in stage.plugins(cell))
-    key = (cell.stage, plugins, stage.launchers(cell, system))
+    key = (cell.stage, plugins, stage.launchers(cell, system), *stage.sources(cell))
     if key not in _KNOWN:
         _KNOWN[key] = hash_sources(frozenset(roots_of(cell, system)))
     return _KNOWN[key]

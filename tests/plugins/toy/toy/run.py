@@ -1,0 +1,24 @@
+"""The toy stage: a norm of trained weights."""
+
+from __future__ import annotations
+
+from transect.execution.job import Job
+from transect.execution.stage import RUNNERS
+from transect.execution.stage_helpers import OneProcess, checksums, need
+
+__all__ = ["Toy"]
+
+
+@RUNNERS.register("toy")
+class Toy(OneProcess):
+    """Runs `transect.stages.toy.worker`."""
+
+    def command(self, job: Job) -> list[str]:
+        """One process in the base environment."""
+        weights = need(job, "weights") / "weights.npz"
+        arguments = ("--spec", job.spec_file, "--weights", weights, "--out", job.folder)
+        return job.module("transect.stages.toy.worker", *arguments)
+
+    def inputs(self, job: Job) -> list[str]:
+        """The weights."""
+        return checksums(job.input("weights") / "weights.npz")

@@ -1,0 +1,183 @@
+"""A stage from outside of the repository: a folder of its roles in a study's plug-in folder."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from checkouts import ROOT
+
+pytestmark = pytest.mark.study
+
+STUDY = """
+name: toys
+plugins: [mine]
+workloads: {iris-mlp-ce: {epochs: 2}}
+train:
+  repeats: 1
+  grids:
+    - {workloads: [iris-mlp-ce], frameworks: [numpy], strategies: [single]}
+toy: {workloads: [iris-mlp-ce], orders: [1, 2]}
+"""
+CONFIG = "study=toys.yaml"
+
+
+@pytest.fixture(scope="module")
+def done(checkout):
+    """A checkout in which the study has run once, with a copy of the plug-in folder."""
+    skip = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "tests/plugins/toy", checkout.folder / "mine", ignore=skip)
+    (checkout.folder / "toys.yaml").write_text(STUDY)
+    run = checkout.snakemake("--config", CONFIG)
+    assert run.returncode == 0, run.stderr
+    return checkout
+
+
+def toys(checkout):
+    """Return the toy records by the order of their norm."""
+    return {
+        record["cell"].get("order", 2): record
+        for name, record in checkout.records("toys").items()
+        if name.startswith("toy/")
+    }
+
+
+@contextlib.contextmanager
+def edited(path, old, new):
+    before = path.read_text()
+    assert old in before
+    path.write_text(before.replace(old, new, 1))
+    try:
+        yield
+    finally:
+        path.write_text(before)
+
+
+def test_it_is_planned_and_checked(done):
+    told = done.transect("check", "toys.yaml", "--json")
+    assert told.returncode == 0, told.stderr
+    rows = [row for row in json.loads(told.stdout)["cells"] if row["stage"] == "toy"]
+    names = sorted(row["cell"].split("~")[0] for row in rows)
+    assert names == ["iris-mlp-ce.numpy", "iris-mlp-ce.numpy.l1"]
+    assert {(row["environment"], row["skip"]) for row in rows} == {("base", None)}
+
+
+def test_its_numbers_are_those_of_the_weights_that_it_takes(done):
+    found = toys(done)
+    (weights,) = (done.folder / "results/toys/train").glob("*/weights.npz")
+    with np.load(weights) as file:
+        flat = np.concatenate([file[name].ravel() for name in file.files])
+    for order, record in found.items():
+        assert record["status"] == "ok", record["message"]
+        (metric,) = record["metrics"]
+        assert (metric["name"], metric["unit"]) == ("toy_norm", "1")
+        assert metric["value"] == pytest.approx(np.linalg.norm(flat, order))
+        assert record["inputs"][0].startswith("weights.npz ")
+    assert sorted(found) == [1, 2]
+
+
+def test_its_section_is_in_the_report_and_its_axes_in_the_table(done):
+    html = (done.folder / "results/toys/report.html").read_text()
+    assert "Norms of toys" in html and "How large trained weights are." in html
+    parquet = pytest.importorskip("pyarrow.parquet")
+    frame = parquet.read_table(done.folder / "results/toys/records.parquet").to_pandas()
+    rows = frame[frame["metric"] == "toy_norm"]
+    assert set(rows["stage"]) == {"toy"} and len(rows) == 2
+    assert sorted(int(order) for order in rows["order"]) == [1, 2]
+
+
+def test_nothing_runs_again_without_an_edit(done):
+    assert done.why("toys.yaml") == {}
+    assert done.pending(CONFIG) == set()
+
+
+# File of the stage, text, another text.
+EDITS = {
+    "run.py": ('"""The weights."""', '"""The trained weights."""'),
+    "worker.py": ("    return 0\n", "    print(norm)\n    return 0\n"),
+    "cell.py": ("place=150", "place=151"),
+    "plan.py": ("_OFFSET = 0", "_OFFSET = 1"),
+}
+
+
+@pytest.mark.parametrize("file", EDITS)
+def test_an_edit_of_the_stage_reruns_it_alone(done, file):
+    with edited(done.folder / "mine/toy" / file, *EDITS[file]):
+        told = done.why("toys.yaml")
+    assert told.keys() == {name for name in done.records("toys") if name.startswith("toy/")}
+    expected = ("parameter", "offset: 0 -> 1") if file == "plan.py" else ("source", file)
+    assert all(reasons == [expected] for reasons in told.values()), told
+
+
+def test_an_edit_of_its_report_reruns_the_report_alone(done):
+    with edited(done.folder / "mine/toy/report.py", "How large", "How very large"):
+        assert done.why("toys.yaml") == {}
+        pending = done.pending(CONFIG)
+    assert {path.rsplit("/", 1)[1] for path in pending} == {
+        "report.html", "records.parquet", "summary.json",
+    }  # fmt: skip
+
+
+def test_an_edit_of_what_training_takes_reruns_it_too(done):
+    with edited(done.folder / "toys.yaml", "epochs: 2", "epochs: 2, learning_rate: 0.01"):
+        told = done.why("toys.yaml")
+    stages = {name.split("/")[0] for name in told}
+    assert stages == {"reference", "train", "toy"}
+    assert {kind for name in told if name.startswith("toy/") for kind, _ in told[name]} == {"input"}
+
+
+def test_a_real_edit_runs_it_again_alone(done):
+    before = done.records("toys")
+    path = done.folder / "mine/toy/plan.py"
+    path.write_text(path.read_text().replace(*EDITS["plan.py"]))
+    run = done.snakemake("--config", CONFIG)
+    assert run.returncode == 0, run.stderr
+    after = done.records("toys")
+    again = {name for name in after if after[name]["started"] != before[name]["started"]}
+    assert again == {name for name in before if name.startswith("toy/")}
+    for name in again:
+        moved = after[name]["metrics"][0]["value"] - before[name]["metrics"][0]["value"]
+        assert moved == pytest.approx(1)
+
+
+BAD = {
+    "unknown key": (
+        "orders: [1, 2]", "order: [1, 2]",
+        ["toys.yaml", "toy.order", "did you mean 'orders'", "framework", "workloads"],
+    ),
+    "bad value": ("orders: [1, 2]", "orders: [0]", ["toys.yaml", "toy.orders.0", "0"]),
+    "nobody trains it": (
+        "toy: {workloads: [iris-mlp-ce]", "toy: {workloads: [iris-mlp]",
+        ["toys.yaml", "toy.workloads", "nobody trains 'iris-mlp'"],
+    ),
+    "without its plug-in folder": ("plugins: [mine]", "plugins: []", ["toys.yaml", "'toy'"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_mistake_in_its_section_is_told_like_any_other(done, name):
+    old, new, expected = BAD[name]
+    with edited(done.folder / "toys.yaml", old, new):
+        told = done.transect("check", "toys.yaml")
+    assert told.returncode == 2
+    assert all(part in told.stderr for part in expected), told.stderr
+    assert "Traceback" not in told.stderr
+
+
+@pytest.mark.parametrize("name", ["toy", "train"])
+def test_a_stage_that_is_there_twice_is_named_with_both_places(done, name):
+    other = done.folder / f"other-{name}"
+    shutil.copytree(done.folder / "mine/toy", other / name)
+    with edited(done.folder / "toys.yaml", "plugins: [mine]", f"plugins: [mine, other-{name}]"):
+        told = done.transect("check", "toys.yaml")
+        ran = done.snakemake("--config", CONFIG)
+    first = done.folder / ("mine/toy" if name == "toy" else "src/transect/stages/train")
+    assert (told.returncode, ran.returncode) == (2, 2)
+    for text in (told.stderr, ran.stderr):
+        assert f"stage '{name}' is there twice" in text
+        assert str(first / "plan.py") in text and str(other / name / "plan.py") in text
+        assert "Traceback" not in text
