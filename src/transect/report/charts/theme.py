@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import altair as alt
 import vl_convert
 from markupsafe import Markup, escape
 
@@ -23,7 +24,7 @@ __all__ = [
 
 INK, MUTED, RULE, PAPER = "#1d2329", "#5c6670", "#dde2e7", "#ffffff"
 WIDTH = 380
-_SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+_SCHEMA = alt.SCHEMA_URL
 
 _SERIES = {
     "blue": "#0072b2", "vermillion": "#d55e00", "green": "#009e73", "purple": "#b0588f",
@@ -135,8 +136,10 @@ def render(drawing: Mapping[str, Any], *, alt_text: str, name: str) -> Markup:
     """Draw a chart as an SVG that may stand in the page.
 
     `name` makes the ids inside the drawing unique. Text from records is escaped by Vega.
-    Raises ValueError from vl-convert for a chart that cannot be drawn.
+    Raises ValueError from vl-convert for a chart that cannot be drawn, and altair's
+    SchemaValidationError for one that is not Vega-Lite.
     """
+    _check(drawing)
     spec = {
         "$schema": _SCHEMA,
         **drawing,
@@ -156,6 +159,23 @@ def render(drawing: Mapping[str, Any], *, alt_text: str, name: str) -> Markup:
     return Markup(  # noqa: S704 Vega escapes text, the label is escaped here
         f'<svg class="plot" viewBox="{box}" role="img" aria-label="{escape(alt_text)}">{body}</svg>'
     )
+
+
+_checked: set[tuple[str, ...]] = set()
+
+
+def _check(drawing: Mapping[str, Any]) -> None:
+    """Hold each form of drawing to Vega-Lite's schema once: a misspelt key would draw nothing.
+
+    Once, because a check takes as long as the drawing.
+    """
+    layers = drawing.get("layer", [drawing])
+    form = tuple(str(layer.get("mark", {}).get("type")) for layer in layers)
+    if form not in _checked:
+        empty = [{**layer, "data": {"values": []}} for layer in layers]
+        rest = {key: value for key, value in drawing.items() if key not in ("layer", "data")}
+        alt.Chart.from_dict({**rest, "layer": empty} if "layer" in drawing else empty[0])
+        _checked.add(form)
 
 
 def _tag(tag: str, name: str) -> str:
