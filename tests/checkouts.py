@@ -81,10 +81,10 @@ class Checkout:
             for cell in json.loads(run.stdout)["cells"]
         }
 
-    def records(self, name: str) -> dict[str, dict[str, Any]]:
-        """Return a study's records by `STAGE/ID`."""
+    def records(self, name: str, stage: str = "*") -> dict[str, dict[str, Any]]:
+        """Return a study's records by `STAGE/ID`, of one stage when given."""
         found = {}
-        for path in (self.folder / "results" / name).glob("*/*/record.json"):
+        for path in (self.folder / "results" / name).glob(f"{stage}/*/record.json"):
             found[f"{path.parts[-3]}/{path.parts[-2]}"] = json.loads(path.read_text())
         return found
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from nobodys import NO_CELLS_OWN
 from transect.domain.cell import Cell
 from transect.domain.system import System
 from transect.hpc.base import PARSERS
@@ -41,26 +42,6 @@ CELLS = {
     "ingest": {"stage": "ingest", "source": "logs"},
 }  # fmt: skip
 EVERY_STAGE = frozenset(CELLS)
-
-# What no cell's outcome is a function of, and why an edit there may leave all records as they are.
-NO_CELLS_OWN = {
-    "__main__.py": "the command line",
-    "cli/*": "the command line",
-    "report/*": "the report depends on it, and is made again by its own hash",
-    "analysis/*": "the report depends on it, and is made again by its own hash",
-    "stages/*/report.py": "a part of the report",
-    "planning/*": "what it decides stands in the cell's spec, which is hashed",
-    "stages/*/plan.py": "what it decides stands in the cell's spec, which is hashed",
-    "domain/study.py": "what it decides stands in the cell's spec, which is hashed",
-    "domain/system.py": "what it decides stands in the cell's spec, which is hashed",
-    "domain/strict_yaml.py": "what it decides stands in the cell's spec, which is hashed",
-    "execution/*": "surrounds every payload alike: an edit would run everything again",
-    "measure/guard.py": "looks at the machine before and after each payload, whatever it is",
-    "measure/watcher.py": "looks at the machine before and after each payload, whatever it is",
-    "measure/node_probe.py": "the doctor of clusters",
-    "launch/supervise.py": "`transect launch`, which a person calls",
-    "hpc/table.py": "`transect ingest`, which a person calls",
-}
 
 
 def cell(stage: str, **axes: object) -> Cell:
@@ -144,7 +125,8 @@ OF_STAGES = {
     "launch/processes.py": EVERY_STAGE,
     "launch/rank.py": EVERY_STAGE,
     "launch/parent.py": EVERY_STAGE,
-    "launch/rendezvous/tcp.py": {"train", "bench"},
+    # Plain processes meet by it when nobody says how.
+    "launch/rendezvous/tcp.py": EVERY_STAGE,
     "launch/keystore.py": {"train", "bench"},
     # Payloads.
     # The reference scores as it does; all three tell of errors as it does.

@@ -11,19 +11,21 @@ from checkouts import ROOT
 
 pytestmark = pytest.mark.study
 
+PLUGINS = ROOT / "tests" / "plugins" / "failing"
 STUDY = """
 name: failing
 plugins: [{plugins}]
-limits: {{seconds: 12, memory_mb: 400}}
+limits: {{seconds: 30, memory_mb: 400}}
 workloads: {{iris-mlp-ce: {{epochs: 3}}}}
 train:
   repeats: 1
   grids:
     - workloads: [iris-mlp-ce]
       frameworks: [numpy, test-raises, test-killed, test-sleeps, test-eats-memory, test-wrong,
-                   test-needs-module, test-broken-environment, test-kills-its-runner]
+                   test-needs-module, test-broken-environment, test-kills-its-runner,
+                   test-truncates, test-supports-raises]
       strategies: [single]
-    - {{workloads: [iris-mlp-ce], frameworks: [numpy, test-killed, test-raises],
+    - {{workloads: [iris-mlp-ce], frameworks: [numpy, test-killed, test-raises, test-truncates],
        strategies: [mpi-allreduce], ranks: [2, 3]}}
     - {{workloads: [iris-mlp-ce], frameworks: [numpy], strategies: [ddp-gloo], ranks: [2]}}
 """
@@ -44,26 +46,30 @@ CAUSES = {
     "test-needs-module.single.n1x1": "missing-dependency",
     "test-broken-environment.single.n1x1": "missing-dependency",
     "test-kills-its-runner.single.n1x1": "killed",
+    "test-truncates.single.n1x1": "crash",
+    "test-truncates.mpi-allreduce.n1x2": "crash",
+    "test-truncates.mpi-allreduce.n1x3": "unsupported",
+    "test-supports-raises.single.n1x1": "crash",
 }
+SKIPPED = sum(cause == "unsupported" for cause in CAUSES.values())
+FAILED = sum(cause not in (None, "unsupported") for cause in CAUSES.values())
 CONFIG = "study=failing.yaml"
 
 
 @pytest.fixture(scope="module")
 def failed(checkout):
     """A checkout in which the failing study has run once, and that run."""
-    plugins = ROOT / "tests" / "plugins" / "failing"
-    (checkout.folder / "failing.yaml").write_text(STUDY.format(plugins=plugins))
+    (checkout.folder / "failing.yaml").write_text(STUDY.format(plugins=PLUGINS))
     run = checkout.snakemake("--config", CONFIG)
     return checkout, run
 
 
-def records(checkout):
-    found = {}
-    for path in checkout.folder.glob("results/failing/train/*/record.json"):
-        record = json.loads(path.read_text())
-        name = record["cell_id"].removeprefix("iris-mlp-ce.").split(".b16")[0]
-        found[name] = record
-    return found
+def trained(checkout, study="failing", workload="iris-mlp-ce"):
+    """Return the training records by framework, strategy and ranks."""
+    return {
+        record["cell_id"].removeprefix(f"{workload}.").split(".b16")[0]: record
+        for record in checkout.records(study, "train").values()
+    }
 
 
 def test_study_ends_in_a_report_and_exits_zero(failed):
@@ -71,8 +77,9 @@ def test_study_ends_in_a_report_and_exits_zero(failed):
     assert run.returncode == 0, run.stderr
     html = (checkout.folder / "results/failing/report.html").read_text()
     summary = json.loads((checkout.folder / "results/failing/summary.json").read_text())
-    assert summary["counts"] == {"ok": 4, "failed": 8 + 2, "skipped": 4}
-    for record in records(checkout).values():
+    # Data and reference came out well too.
+    assert summary["counts"] == {"ok": 2 + 2, "failed": FAILED, "skipped": SKIPPED}
+    for record in trained(checkout).values():
         if record["cause"]:
             assert record["cell_id"] in html
     assert "<script>alert" not in html
@@ -80,15 +87,18 @@ def test_study_ends_in_a_report_and_exits_zero(failed):
 
 def test_each_cell_has_its_cause(failed):
     checkout, _ = failed
-    assert {name: one["cause"] for name, one in records(checkout).items()} == CAUSES
+    assert {name: one["cause"] for name, one in trained(checkout).items()} == CAUSES
 
 
-def test_log_tails_are_kept(failed):
+def test_messages_and_log_tails_tell_what_happened(failed):
     checkout, _ = failed
-    found = records(checkout)
+    found = trained(checkout)
     assert "about to be killed" in found["test-killed.single.n1x1"]["log_tail"]
     assert "sleeping past the limit" in found["test-sleeps.single.n1x1"]["log_tail"]
     assert "Traceback" in found["test-raises.single.n1x1"]["log_tail"]
+    assert "asked whether it can" in found["test-supports-raises.single.n1x1"]["message"]
+    assert "rank 0" in found["test-truncates.single.n1x1"]["message"]
+    assert "rank 0" in found["test-truncates.mpi-allreduce.n1x2"]["message"]
 
 
 def test_no_process_is_left(failed):
@@ -104,33 +114,203 @@ def test_no_process_is_left(failed):
     assert left == []
 
 
+def test_a_plugin_that_raises_is_a_line_of_check_too(failed):
+    checkout, _ = failed
+    told = checkout.transect("check", "failing.yaml", "--json")
+    assert told.returncode == 0, told.stderr
+    reasons = {
+        row["cell"].split(".b16")[0]: row["skip"] for row in json.loads(told.stdout)["cells"]
+    }
+    assert "ZeroDivisionError" in reasons["iris-mlp-ce.test-supports-raises.single.n1x1"]
+    assert reasons["iris-mlp-ce.test-raises.single.n1x1"] is None
+
+
 def test_status_lists_and_retry_deletes_the_failed(failed):
     checkout, _ = failed
     told = json.loads(checkout.transect("status", "results/failing", "--json").stdout)
-    assert told["counts"]["failed"] == 10
+    assert told["counts"]["failed"] == FAILED
+    assert (told["waiting"], told["earlier"]) == (0, 0)
     assert {"test-killed.single" in one["cell"] for one in told["cells"]} == {True, False}
     dry = checkout.transect("retry", "results/failing", "--dry-run")
-    assert dry.stdout.count("would delete") == 10
-    before = checkout.pending(CONFIG)
-    assert before == set()
+    assert dry.stdout.count("would delete") == FAILED
+    assert checkout.pending(CONFIG) == set()
     assert checkout.transect("retry", "results/failing").returncode == 0
-    pending = {path for path in checkout.pending(CONFIG) if "/train/" in path}
-    failing = {f"results/failing/train/{one['cell']}/record.json" for one in told["cells"]
-               if one["status"] == "failed"}  # fmt: skip
-    assert pending == failing
+    failing = {f"train/{one['cell']}" for one in told["cells"] if one["status"] == "failed"}
+    assert set(checkout.why("failing.yaml")) == failing
+    assert checkout.stamps("failing", failing) < checkout.pending(CONFIG)
+
+
+SERVED = """
+name: served
+plugins: [{plugins}]
+workloads: {{iris-mlp-ce: {{epochs: 1}}}}
+train:
+  repeats: 1
+  grids:
+    - {{workloads: [iris-mlp-ce], frameworks: [torch], strategies: [single]}}
+export: {{workloads: [iris-mlp-ce], exporters: [torchscript]}}
+infer:
+  max_seconds: 0.1
+  grids:
+    - workloads: [iris-mlp-ce]
+      runtimes: [python, test-fails-silently, test-skips-silently, test-unknown-cause,
+                 test-half-a-record, test-not-a-record]
+"""
+RUNTIME_CAUSES = {
+    "python": None,
+    "test-fails-silently": "crash",
+    "test-skips-silently": "unsupported",
+    "test-unknown-cause": "crash",
+    # It says that all went well, and left no outputs.
+    "test-half-a-record": "bad-input",
+    "test-not-a-record": "crash",
+}
+
+
+def test_whatever_a_runner_says_becomes_the_record(checkout):
+    (checkout.folder / "served.yaml").write_text(SERVED.format(plugins=PLUGINS))
+    run = checkout.snakemake("--config", "study=served.yaml")
+    assert run.returncode == 0, run.stderr
+    records = checkout.records("served")
+    served = {r["cell"]["runtime"]: r for r in records.values() if r["stage"] == "infer"}
+    assert {name: one["cause"] for name, one in served.items()} == RUNTIME_CAUSES
+    for name, one in served.items():
+        assert bool(one["message"].strip()) == (name != "python")
+    html = (checkout.folder / "results/served/report.html").read_text()
+    assert all(one["cell_id"] in html for one in served.values())
+
+
+GARBLED = """
+name: garbled
+workloads: {iris-mlp: {epochs: 1}, iris-mlp-ce: {epochs: 1}, digits-mlp: {epochs: 1}}
+train:
+  repeats: 1
+  grids:
+    - {workloads: [iris-mlp, iris-mlp-ce, digits-mlp], frameworks: [numpy], strategies: [single]}
+"""
+
+
+def cut(path):
+    """Take away the second half of a file."""
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def test_a_garbled_input_is_the_record_of_what_takes_it(checkout):
+    (checkout.folder / "garbled.yaml").write_text(GARBLED)
+    config = ("--config", "study=garbled.yaml")
+    run = checkout.snakemake(*config)
+    assert run.returncode == 0, run.stderr
+    folder = checkout.folder / "results/garbled"
+    (arrays,) = folder.glob("data/iris-mlp~*/data.npz")
+    (record,) = folder.glob("data/iris-mlp-ce~*/record.json")
+    (trajectory,) = folder.glob("reference/digits-mlp.*/trajectory.npz")
+    for path in (arrays, record, trajectory):
+        cut(path)
+    for path in folder.glob("train/*/record.json"):
+        path.unlink()
+    run = checkout.snakemake(*config)
+    assert run.returncode == 0, run.stderr
+    found = {r["cell"]["workload"]: r for r in checkout.records("garbled", "train").values()}
+    assert {name: one["status"] == "ok" for name, one in found.items()} == dict.fromkeys(
+        found, False
+    )
+    assert len(found) == 3
+    assert found["iris-mlp"]["cause"] == "crash"
+    assert found["digits-mlp"]["cause"] == "crash"
+    assert found["iris-mlp-ce"]["cause"] == "missing-dependency"
+    assert "cannot be read" in found["iris-mlp-ce"]["message"]
+    assert all(one["message"] for one in found.values())
+    html = (folder / "report.html").read_text()
+    assert all(one["cell_id"] in html for one in found.values())
+
+
+KILLERS = """
+name: killers
+plugins: [{plugins}]
+workloads: {{iris-mlp-ce: {{epochs: 1, reference_steps: 0}}}}
+train:
+  repeats: {repeats}
+  grids:
+    - {{workloads: [iris-mlp-ce], frameworks: [{frameworks}], strategies: [single]}}
+"""
+
+
+def test_a_killed_runner_costs_the_cell_that_ran_and_no_other(checkout):
+    (checkout.folder / "killers.yaml").write_text(
+        KILLERS.format(plugins=PLUGINS, repeats=2, frameworks="numpy, test-kills-its-runner")
+    )
+    run = checkout.snakemake("--config", "study=killers.yaml", "results=results/one")
+    assert run.returncode == 0, run.stderr
+    found = trained(checkout, "one/killers")
+    causes: dict[str | None, list[str | None]] = {}
+    for one in checkout.records("one/killers").values():
+        causes.setdefault(one["cell"].get("framework"), []).append(one["cause"])
+    assert causes == {
+        None: [None], "numpy": [None, None], "test-kills-its-runner": ["killed", "killed"],
+    }  # fmt: skip
+    assert all("runner" in one["message"] for one in found.values() if one["cause"])
+
+
+def test_a_runner_that_dies_at_every_attempt_leaves_records_and_a_report(checkout):
+    # One more than there are attempts.
+    (checkout.folder / "killers.yaml").write_text(
+        KILLERS.format(plugins=PLUGINS, repeats=8, frameworks="test-kills-its-runner")
+    )
+    config = ("--config", "study=killers.yaml", "results=results/every")
+    run = checkout.snakemake(*config)
+    # The machine's fault, not a cell's.
+    assert run.returncode != 0
+    assert "have no result of their own" in run.stderr
+    records = checkout.records("every/killers", "train")
+    causes = sorted(one["cause"] for one in records.values())
+    assert causes == ["crash", "crash", *["killed"] * 6]
+    assert all(one["message"] for one in records.values())
+    assert (checkout.folder / "results/every/killers/report.html").is_file()
+    # Every cell has its record: the next call runs none.
+    again = checkout.snakemake(*config)
+    assert again.returncode == 0, again.stderr
+    after = checkout.records("every/killers", "train")
+    assert {n: r["started"] for n, r in after.items()} == {
+        n: r["started"] for n, r in records.items()
+    }
 
 
 def test_strict_exits_non_zero_but_has_its_report(checkout):
-    study = """
-name: strict
-plugins: [{plugins}]
-workloads: {{iris-mlp-ce: {{epochs: 1}}}}
-train: {{repeats: 1, grids: [{{workloads: [iris-mlp-ce], frameworks: [test-raises], strategies: [single]}}]}}
-"""
-    text = study.format(plugins=ROOT / "tests" / "plugins" / "failing")
+    text = KILLERS.replace("name: killers", "name: strict")
+    text = text.format(plugins=PLUGINS, repeats=1, frameworks="numpy, test-raises")
     (checkout.folder / "strict.yaml").write_text(text)
-    run = checkout.snakemake("--config", "study=strict.yaml", "strict=true")
+    config = ("--config", "study=strict.yaml", "strict=true")
+    run = checkout.snakemake(*config)
     assert run.returncode != 0
     assert "test-raises" in run.stderr
     assert (checkout.folder / "results/strict/report.html").is_file()
     assert checkout.snakemake("--config", "study=strict.yaml").returncode == 0
+    # A study that no longer has the cell is not held to it.
+    (checkout.folder / "strict.yaml").write_text(text.replace("numpy, test-raises", "numpy"))
+    run = checkout.snakemake(*config)
+    assert run.returncode == 0, run.stderr
+    assert (checkout.folder / "results/strict/strict.ok").is_file()
+
+
+def test_cells_that_the_study_no_longer_has_are_told_apart_and_removed(checkout):
+    """After the test before: `strict` lost its failing cell."""
+    folder = checkout.folder / "results/strict"
+    (gone,) = folder.glob("train/*test-raises*")
+    kept = {path for path in folder.glob("*/*/record.json") if gone not in path.parents}
+    told = json.loads(checkout.transect("status", "results/strict", "--json").stdout)
+    assert told["counts"] == {"ok": 2, "failed": 0, "skipped": 0}
+    assert (told["earlier"], told["waiting"], told["cells"]) == (1, 0, [])
+    assert "1 earlier cells" in checkout.transect("status", "results/strict").stdout
+    dry = checkout.transect("clean", "results/strict", "--dry-run")
+    assert dry.stdout.splitlines() == [
+        f"would remove train/{gone.name}",
+        "1 cells that the study no longer has",
+    ]
+    assert gone.is_dir()
+    done = checkout.transect("clean", "results/strict")
+    assert done.returncode == 0 and f"removed train/{gone.name}" in done.stdout
+    assert not gone.exists()
+    assert set(folder.glob("*/*/record.json")) == kept
+    assert "0 cells" in checkout.transect("clean", "results/strict").stdout
+    told = json.loads(checkout.transect("status", "results/strict", "--json").stdout)
+    assert told["earlier"] == 0

@@ -58,11 +58,20 @@ def _imports(path: Path) -> frozenset[Path]:
     return frozenset(found)
 
 
+def _packages(path: Path) -> list[Path]:
+    """Return what runs before a module of ours does: its packages."""
+    if not path.is_relative_to(PACKAGE):
+        return []
+    depth = len(path.relative_to(PACKAGE).parts)
+    inits = (parent / "__init__.py" for parent in path.parents[:depth])
+    return [init for init in inits if init.is_file()]
+
+
 @cache
 def closure(root: Path) -> frozenset[Path]:
     """Return the file and every file of the package that it imports, directly or not."""
     seen: set[Path] = set()
-    open_files = [root]
+    open_files = [root, *_packages(root)]
     while open_files:
         path = open_files.pop()
         if path not in seen:

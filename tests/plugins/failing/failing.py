@@ -1,11 +1,17 @@
-"""Test frameworks that fail in each way that a study must survive."""
+"""Test frameworks and runtimes that fail in each way that a study must survive."""
 
 from __future__ import annotations
 
 import os
 import signal
 import time
+from pathlib import Path
+from typing import Any
 
+import numpy as np
+
+from transect.domain.cell import Cell
+from transect.runtimes import RUNTIMES
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
 from transect.training.frameworks.numpy_ import NumpyFramework, NumpyTrainer
 
@@ -76,3 +82,68 @@ class KillsItsRunner(NumpyFramework):
         os.kill(os.getppid(), signal.SIGKILL)
         time.sleep(60)
         raise AssertionError("not reached")
+
+
+@FRAMEWORKS.register("test-truncates")
+class Truncates(NumpyFramework):
+    """Its ranks' series lose their second half, and no rank says a word of it."""
+
+    def trainer(self, plan: ModelPlan) -> NumpyTrainer:
+        whole = np.savez
+
+        def half(stream: Any, **arrays: np.ndarray) -> None:
+            whole(stream, **arrays)
+            if "epoch_end" in arrays:
+                stream.truncate(stream.tell() // 2)
+
+        np.savez = half  # type: ignore[assignment]
+        return NumpyTrainer(plan)
+
+
+@FRAMEWORKS.register("test-supports-raises")
+class SupportsRaises(NumpyFramework):
+    def supports(self, cell: Cell) -> str | None:
+        raise ZeroDivisionError("asked whether it can")
+
+
+class _SaysOnly:
+    """A runner that runs nothing, and whose record is `said`."""
+
+    environment = "base"
+    uses_exporter = False
+    said = "{}"
+
+    def supports(self, cell: Cell) -> str | None:
+        return None
+
+    def command(self, cell: Cell, python: str, model: Path, arguments: list[str]) -> list[str]:
+        record = arguments[arguments.index("--record") + 1]
+        return [python, "-c", f"open({record!r}, 'w').write({self.said!r})"]
+
+    def code_files(self) -> list[Path]:
+        return []
+
+
+@RUNTIMES.register("test-fails-silently")
+class FailsSilently(_SaysOnly):
+    said = '{"status": "failed", "cause": "crash", "message": ""}'
+
+
+@RUNTIMES.register("test-skips-silently")
+class SkipsSilently(_SaysOnly):
+    said = '{"status": "skipped", "reason": ""}'
+
+
+@RUNTIMES.register("test-unknown-cause")
+class UnknownCause(_SaysOnly):
+    said = '{"status": "failed", "cause": "bad-luck", "message": "the stars"}'
+
+
+@RUNTIMES.register("test-half-a-record")
+class HalfARecord(_SaysOnly):
+    said = '{"status": "ok", "provider_used": "cpu"}'
+
+
+@RUNTIMES.register("test-not-a-record")
+class NotARecord(_SaysOnly):
+    said = "[1, 2"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from transect.launch import LAUNCHERS, Request
 from transect.launch.network import free_port
 from transect.launch.rank import Numbers, fill
 from transect.launch.rendezvous import NUMBERS, World
+from transect.launch.rendezvous.tcp import Tcp
 from transect.launch.shim import common_variables, rank_command, rendezvous_of
 
 __all__ = ["Plain"]
@@ -27,10 +26,8 @@ class Plain:
 
     def processes(self, request: Request) -> list[tuple[list[str], dict[str, str]]]:
         """Return one entry per rank."""
-        if request.rendezvous == "none":
-            # Ranks that do not say how they meet may still meet as torch's do.
-            request = replace(request, rendezvous="tcp")
-        kind = rendezvous_of(request)
+        # Ranks that do not say how they meet may still meet as torch's do.
+        kind = Tcp() if request.rendezvous == "none" else rendezvous_of(request)
         world = World(
             hosts=("127.0.0.1",),
             addresses=("127.0.0.1",),

@@ -1,0 +1,25 @@
+"""The modules that no cell's fingerprint holds, each with a reason."""
+
+from __future__ import annotations
+
+__all__ = ["NO_CELLS_OWN"]
+
+# What no cell's outcome is a function of, and why an edit there may leave all records as they are.
+NO_CELLS_OWN = {
+    "__main__.py": "the command line",
+    "cli/*": "the command line",
+    "report/*": "the report depends on it, and is made again by its own hash",
+    "analysis/*": "the report depends on it, and is made again by its own hash",
+    "stages/*/report.py": "a part of the report",
+    "planning/*": "what it decides stands in the cell's spec, which is hashed",
+    "stages/*/plan.py": "what it decides stands in the cell's spec, which is hashed",
+    "domain/study.py": "what it decides stands in the cell's spec, which is hashed",
+    "domain/system.py": "what it decides stands in the cell's spec, which is hashed",
+    "domain/strict_yaml.py": "what it decides stands in the cell's spec, which is hashed",
+    "execution/*": "surrounds every payload alike: an edit would run everything again",
+    "measure/guard.py": "looks at the machine before and after each payload, whatever it is",
+    "measure/watcher.py": "looks at the machine before and after each payload, whatever it is",
+    "measure/node_probe.py": "the doctor of clusters",
+    "launch/supervise.py": "`transect launch`, which a person calls",
+    "hpc/table.py": "`transect ingest`, which a person calls",
+}
