@@ -131,5 +131,5 @@ class ClusterCheckout(Checkout):
 
     def leftovers(self) -> list[str]:
         """Return the command lines of payloads that run on any node."""
-        mark = "transect.training.worker"
+        mark = "transect.stages.train.worker"
         return [argv for argv in self.cluster.processes().values() if mark in argv]

@@ -67,7 +67,7 @@ class Training:
         out = self.folder / "data"
         out.mkdir(exist_ok=True)
         (out / "spec.json").write_text(json.dumps(spec))
-        command = (self.python, "-m", "transect.training.prepare", "--spec", out / "spec.json")
+        command = (self.python, "-m", "transect.stages.data.worker", "--spec", out / "spec.json")
         run = self.run([*command, "--out", out], out)
         assert run.returncode == 0, run.stdout
         return dict(json.loads((out / "result.json").read_text()))
@@ -76,7 +76,7 @@ class Training:
         """Run the reference stage; return its folder, which holds result.json."""
         cell = {"stage": "reference", "framework": "numpy", "strategy": "single",
                 "precision": "fp64", **axes}  # fmt: skip
-        return self._stage("transect.training.reference", cell, precisions=list(precisions))
+        return self._stage("transect.stages.reference.worker", cell, precisions=list(precisions))
 
     def train(self, ranks: int = 1, expect: int = 0, **axes: Any) -> tuple[Path, str]:
         """Run the ranks of a cell, by mpiexec where there is more than one; return folder and log."""
@@ -86,7 +86,7 @@ class Training:
         if ranks > 1:
             program = str(Path(self.python).parent / "mpiexec")
             start = [*mpiexec_prefix(program), "-n", str(ranks), "--map-by", ":OVERSUBSCRIBE"]
-        out = self._stage("transect.training.worker", cell, start, expect)
+        out = self._stage("transect.stages.train.worker", cell, start, expect)
         return out, (out / "log").read_text()
 
     def _stage(

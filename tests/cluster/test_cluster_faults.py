@@ -80,7 +80,7 @@ def start(checkout, name: str, template: str, **values):
 def pids_of(checkout, folder: Path) -> list[int]:
     """Return the ranks of the cell in `folder`, as the login node numbers them."""
     found = checkout.cluster.processes()
-    return [p for p, a in found.items() if "transect.training.worker" in a and folder.name in a
+    return [p for p, a in found.items() if "transect.stages.train.worker" in a and folder.name in a
             and not a.startswith("srun") and "rank.py" not in a]  # fmt: skip
 
 

@@ -59,7 +59,7 @@ def export(python: str, folder: Path, workload: str, exporter: str, **more: Any)
     cell = {"stage": "export", "workload": workload, "framework": "torch", "exporter": exporter}
     spec = {"cell": cell, "parameters": {}, **more}
     paths = ("--weights", str(weights), "--data", str(data))
-    return run_module(python, "transect.onnx_models.worker", folder / exporter, spec, *paths)
+    return run_module(python, "transect.stages.export.worker", folder / exporter, spec, *paths)
 
 
 def infer(

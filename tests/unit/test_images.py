@@ -29,7 +29,7 @@ from PIL import Image
 from transect.domain.errors import BadInput
 from transect.training.images import FileReader
 from transect.training.inputs import load_arrays
-from transect.training.prepare import prepare
+from transect.stages.data.worker import prepare
 
 out = Path(sys.argv[1])
 root = out / "pictures"

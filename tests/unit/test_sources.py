@@ -130,11 +130,11 @@ OF_STAGES = {
     "launch/keystore.py": {"train", "bench"},
     # Payloads.
     # The reference scores as it does; all three tell of errors as it does.
-    "training/worker.py": {"train", "reference", "data"},
-    "training/prepare.py": {"data"},
-    "training/reference.py": {"reference"},
+    "stages/train/worker.py": {"train", "reference", "data"},
+    "stages/data/worker.py": {"data"},
+    "stages/reference/worker.py": {"reference"},
     "stages/ingest/worker.py": {"ingest"},
-    "onnx_models/worker.py": {"export"},
+    "stages/export/worker.py": {"export"},
     "hpc/probes/messages.py": {"bench"},
     "hpc/parsers/hpl.py": {"bench", "ingest"},
     "hpc/parsers/_dl_nvidia.py": {"bench", "ingest"},
@@ -183,7 +183,7 @@ def test_a_training_depends_on_no_other_plugin_of_a_kind(registry, axis):
         files = {registry.source(other) for other in registry}
         own = relative(path for file in plugin_files(registry, name) for path in closure(file))
         # The worker of every framework takes numpy's for its checks.
-        common = relative(closure(PACKAGE / "training" / "worker.py"))
+        common = relative(closure(PACKAGE / "stages" / "train" / "worker.py"))
         assert relative(files) & found <= own | common, name
 
 

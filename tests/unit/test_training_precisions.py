@@ -31,7 +31,7 @@ def data(base_python, tmp_path_factory):
     folder = tmp_path_factory.mktemp("data")
     (folder / "spec.json").write_text(json.dumps(DATA))
     made = module(
-        base_python, "transect.training.prepare", "--spec", folder / "spec.json", "--out", folder
+        base_python, "transect.stages.data.worker", "--spec", folder / "spec.json", "--out", folder
     )
     assert made.returncode == 0, made.stderr
     return folder
@@ -45,7 +45,7 @@ def reference(python, data, folder, precisions, batch=10, shards=1):
     spec = {"cell": cell, "parameters": RULE, "precisions": precisions}
     (folder / "spec.json").write_text(json.dumps(spec))
     arguments = ("--spec", folder / "spec.json", "--data", data, "--out", folder)
-    run = module(python, "transect.training.reference", *arguments)
+    run = module(python, "transect.stages.reference.worker", *arguments)
     assert run.returncode == 0, run.stdout + run.stderr
     with np.load(folder / "trajectory.npz") as file:
         arrays = {name: file[name] for name in file.files}

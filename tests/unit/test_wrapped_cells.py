@@ -62,7 +62,7 @@ def allocation(monkeypatch):
 
 def command_of(job) -> tuple[list[str], dict[str, str]]:
     check_environment(job)
-    name, request = ranks(job, job.module("transect.training.worker"), "mpi")
+    name, request = ranks(job, job.module("transect.stages.train.worker"), "mpi")
     ((argv, variables),) = LAUNCHERS.get(name).processes(request)
     return argv, variables
 
@@ -81,7 +81,7 @@ def test_a_container_on_gpus(tmp_path, allocation):
     inside = argv[argv.index("bash") :]
     assert inside[:4] == ["bash", "-lc", 'module load $TRANSECT_MODULES && exec "$@"', "transect"]
     assert inside[4:7] == ["apptainer", "exec", "--nv"]
-    assert inside[-4:] == [str(image), "python3", "-m", "transect.training.worker"]
+    assert inside[-4:] == [str(image), "python3", "-m", "transect.stages.train.worker"]
     assert variables["TRANSECT_MODULES"] == "site/1"
     assert variables["UCX_TLS"] == "rc" and variables["OMPI_MCA_btl_tcp_if_include"] == "ib0"
 

@@ -59,7 +59,7 @@ def ranks(folder):
         except (psutil.Error, OSError):
             continue
         # Launchers and rank.py hold the ranks' command in their own.
-        trains = line[1:3] == ["-m", "transect.training.worker"]
+        trains = line[1:3] == ["-m", "transect.stages.train.worker"]
         if trains and role == "worker":
             found.append(process)
     return found

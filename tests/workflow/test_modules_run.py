@@ -135,9 +135,9 @@ def test_what_a_cell_runs_is_in_its_sources(seen):
 
 # What the hook has to have seen: part of a cell's name, files that it ran, files that it did not.
 SEEN = {
-    "data/": (["training/prepare.py", "training/datasets/iris.py"], ["training/frameworks/numpy_.py"]),
+    "data/": (["stages/data/worker.py", "training/datasets/iris.py"], ["training/frameworks/numpy_.py"]),
     "numpy.mpi-allreduce": (
-        ["training/worker.py", "training/strategies/_mpi.py", "training/frameworks/numpy_.py",
+        ["stages/train/worker.py", "training/strategies/_mpi.py", "training/frameworks/numpy_.py",
          "launch/launchers/mpiexec.py", "stages/train/result.py", "training/costs.py"],
         ["training/frameworks/torch_.py", "launch/launchers/srun.py"],
     ),

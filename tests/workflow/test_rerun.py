@@ -234,7 +234,7 @@ def test_really_what_takes_an_unchanged_input_is_kept(done):
     assert run.returncode == 0, run.stderr
     assert ran(before, started(done)) == expected
     before = started(done)
-    path = done.folder / SRC / "training/prepare.py"
+    path = done.folder / SRC / "stages/data/worker.py"
     path.write_text(path.read_text().replace(*COMMENT, 1))
     run = done.snakemake("--config", CONFIG)
     assert run.returncode == 0, run.stderr

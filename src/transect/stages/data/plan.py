@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from transect.domain.registry import Registry
-from transect.planning.code_hash import PACKAGE
 from transect.planning.context import Context
 from transect.planning.parameters import dataset_paths
 from transect.planning.stage import STAGES, Placement, Stage
@@ -48,7 +47,7 @@ class Data(Stage):
 
     def sources(self, cell: DataCell) -> list[Path]:
         """The module that prepares."""
-        return [PACKAGE / "training" / "prepare.py"]
+        return [Path(__file__).parent / "worker.py"]
 
     def environment(self, cell: DataCell) -> str:
         """numpy and scikit-learn."""

@@ -13,11 +13,13 @@ __all__ = ["Data"]
 
 @RUNNERS.register("data")
 class Data(OneProcess):
-    """Runs `transect.training.prepare`."""
+    """Runs `transect.stages.data.worker`."""
 
     def command(self, job: Job) -> list[str]:
         """One process in the base environment."""
-        return job.module("transect.training.prepare", "--spec", job.spec_file, "--out", job.folder)
+        return job.module(
+            "transect.stages.data.worker", "--spec", job.spec_file, "--out", job.folder
+        )
 
     def inputs(self, job: Job) -> list[str]:
         """The names, sizes and time stamps of files that the dataset's options name."""

@@ -13,7 +13,6 @@ from transect.domain.errors import BadInput
 from transect.domain.registry import Registry
 from transect.domain.study import Section
 from transect.onnx_models.exporters import EXPORTERS
-from transect.planning.code_hash import PACKAGE
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, Stage
 from transect.stages.data.cell import data_of
@@ -83,7 +82,7 @@ class Export(Stage):
 
     def sources(self, cell: ExportCell) -> list[Path]:
         """The worker."""
-        return [PACKAGE / "onnx_models" / "worker.py"]
+        return [Path(__file__).parent / "worker.py"]
 
     def environment(self, cell: ExportCell) -> str:
         """The exporter's."""

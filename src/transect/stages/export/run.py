@@ -11,13 +11,13 @@ __all__ = ["Export"]
 
 @RUNNERS.register("export")
 class Export(OneProcess):
-    """Runs `transect.onnx_models.worker`."""
+    """Runs `transect.stages.export.worker`."""
 
     def command(self, job: Job) -> list[str]:
         """One process in the exporter's environment."""
         data, weights = need(job, "data"), need(job, "weights") / "weights.npz"
         arguments = ("--spec", job.spec_file, "--weights", weights, "--data", data)
-        return job.module("transect.onnx_models.worker", *arguments, "--out", job.folder)
+        return job.module("transect.stages.export.worker", *arguments, "--out", job.folder)
 
     def inputs(self, job: Job) -> list[str]:
         """Test data and weights."""

@@ -14,7 +14,6 @@ from transect.domain.registry import Registry
 from transect.domain.study import Section
 from transect.hpc.base import PARSERS
 from transect.hpc.sources import log_sources
-from transect.planning.code_hash import PACKAGE
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, Placement, Stage
 from transect.stages.ingest.cell import IngestCell
@@ -60,7 +59,7 @@ class Ingest(Stage):
 
     def sources(self, cell: IngestCell) -> list[Path]:
         """The worker."""
-        return [PACKAGE / "stages" / "ingest" / "worker.py"]
+        return [Path(__file__).parent / "worker.py"]
 
     def files(self, spec: dict[str, Any]) -> list[Path]:
         """The logs."""

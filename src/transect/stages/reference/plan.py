@@ -8,7 +8,6 @@ from typing import Any
 
 from transect.domain.cell import Cell
 from transect.domain.registry import Registry
-from transect.planning.code_hash import PACKAGE
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, Placement, Stage
 from transect.stages.data.cell import data_of
@@ -69,7 +68,7 @@ class Reference(Stage):
     def sources(self, cell: ReferenceCell) -> list[Path]:
         """The module that computes it, and the optimisers."""
         return [
-            PACKAGE / "training" / "reference.py",
+            Path(__file__).parent / "worker.py",
             *(OPTIMISERS.source(name) for name in OPTIMISERS),
         ]
 

@@ -13,13 +13,13 @@ __all__ = ["Reference"]
 
 @RUNNERS.register("reference")
 class Reference(OneProcess):
-    """Runs `transect.training.reference`."""
+    """Runs `transect.stages.reference.worker`."""
 
     def command(self, job: Job) -> list[str]:
         """One process in the base environment."""
         data = need(job, "data")
         arguments = ("--spec", job.spec_file, "--data", data, "--out", job.folder)
-        return job.module("transect.training.reference", *arguments)
+        return job.module("transect.stages.reference.worker", *arguments)
 
     def collect(self, job: Job, outcome: Outcome) -> Result:
         """Read the result; its score may be a metric that a plug-in has registered."""

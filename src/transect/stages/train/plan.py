@@ -176,7 +176,7 @@ class Train(Stage):
     def sources(self, cell: TrainCell) -> list[Path]:
         """The worker, the optimisers, and what starts its ranks."""
         return [
-            PACKAGE / "training" / "worker.py",
+            Path(__file__).parent / "worker.py",
             PACKAGE / "launch" / "processes.py",
             *(OPTIMISERS.source(name) for name in OPTIMISERS),
         ]

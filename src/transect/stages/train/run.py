@@ -28,7 +28,7 @@ _PLAN = "trainer-plan.json"
 
 @RUNNERS.register("train")
 class Train:
-    """Runs `transect.training.worker` on every rank."""
+    """Runs `transect.stages.train.worker` on every rank."""
 
     measures = True
 
@@ -52,7 +52,7 @@ class Train:
             write_trainer_plan(cell, parameters, data, files)
         else:
             arguments = ("--spec", job.spec_file, "--data", data, "--out", job.folder)
-            command = job.module("transect.training.worker", *arguments)
+            command = job.module("transect.stages.train.worker", *arguments)
         return ranks(job, command, strategy.rendezvous)
 
     def inputs(self, job: Job) -> list[str]:

@@ -1,6 +1,6 @@
 """One export cell: export, check, and compare ONNX Runtime with the framework.
 
-`python -m transect.onnx_models.worker --spec … --weights … --data … --out …`, in the exporter's
+`python -m transect.stages.export.worker --spec … --weights … --data … --out …`, in the exporter's
 environment. Writes `model.onnx`, `inputs.bin`, `expected.bin` (what the framework computes),
 `header.json` and `result.json` into `--out`. Exit code 0 when the verdict stands in `result.json`
 (`wrong-result` included), 1 when something was raised.

@@ -1,6 +1,6 @@
 """The data stage: split, normalise, initial weights and batch order for every repeat.
 
-`python -m transect.training.prepare --spec … --out …` writes `data.npz`, `start-R.npz` for every
+`python -m transect.stages.data.worker --spec … --out …` writes `data.npz`, `start-R.npz` for every
 repeat R (initial weights and batch order: the same for every framework), and `result.json`. Images
 lie beside as bytes, `x_train.npy` and `x_test.npy`, with the list of their files.
 """
@@ -19,10 +19,10 @@ import numpy as np
 
 from transect.domain.errors import BadInput
 from transect.domain.files import sha256_file, write_atomic
+from transect.stages.train.worker import error_facts
 from transect.training.datasets import DATASETS, Dataset, Division, Stored, StoredDataset
 from transect.training.layers import Shape
 from transect.training.models import Model
-from transect.training.worker import error_facts
 from transect.training.workloads import WORKLOADS, Parameters, model_of
 
 __all__ = ["main", "prepare", "split"]

@@ -37,13 +37,13 @@ import numpy as np
 from transect.domain.cell import Cell
 from transect.domain.files import write_atomic
 from transect.domain.precisions import PRECISIONS, find_precision
+from transect.stages.train.worker import error_facts, make_batches, score_test
 from transect.training.distance import weights_distance
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
 from transect.training.frameworks.numpy_ import NumpyTrainer
 from transect.training.inputs import load_data, load_weights
 from transect.training.layout import Share
 from transect.training.schedule import learning_rates
-from transect.training.worker import error_facts, make_batches, score_test
 from transect.training.workloads import WORKLOADS, Parameters, model_of
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""One rank of a training cell: `python -m transect.training.worker --spec … --data … --out …`.
+"""One rank of a training cell: `python -m transect.stages.train.worker --spec … --data … --out …`.
 
 Writes `rank-RRR.npz` (times and losses per step) and `rank-RRR.json` (facts) into `--out`;
 rank 0 also writes `weights.npz` and `checked.npz`. Only then do the ranks part. An exception is written as `rank-RRR.error.json`, so that the
