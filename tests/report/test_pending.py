@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
+import os
 import re
 import subprocess
 import sys
@@ -98,6 +101,16 @@ def test_the_plan_beside_the_records_says_which_cells_the_study_has(
     assert make_report(file, study.parent)["counts"] == {"ok": 1, "failed": 0, "skipped": 0}
 
 
+def attempt(pid: int | None = None) -> str:
+    return json.dumps({"host": os.uname().nodename, "pid": pid or os.getpid()})
+
+
+def ended_pid() -> int:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    return ended.pid
+
+
 def test_a_cell_at_work_is_running_and_no_problem(study: Path, tmp_path: Path) -> None:
     done, at_work, to_come, begun = (
         train_record(name, "single") for name in ("numpy", "torch", "mxnet", "keras-2")
@@ -105,7 +118,9 @@ def test_a_cell_at_work_is_running_and_no_problem(study: Path, tmp_path: Path) -
     write(study, done)
     for one in (at_work, begun):
         (study / one.stage / one.cell_id).mkdir(parents=True)
-    (study / at_work.stage / at_work.cell_id / "attempt.json").write_text("{}")
+    (study / at_work.stage / at_work.cell_id / "attempt.json").write_text(attempt())
+    # Interrupted, its runner gone: it has to run again.
+    (study / begun.stage / begun.cell_id / "attempt.json").write_text(attempt(ended_pid()))
     planned = [key(one) for one in (done, at_work, to_come, begun)]
     summary, page = page_of(study, tmp_path, planned=planned)
     assert summary["problems"] == []
@@ -127,7 +142,7 @@ def test_without_a_plan_a_cell_at_work_is_running_and_a_bare_folder_is_a_problem
     for name, files in (("a~00000001", ["attempt.json"]), ("b~00000002", [])):
         (study / "train" / name).mkdir(parents=True)
         for file in files:
-            (study / "train" / name / file).write_text("{}")
+            (study / "train" / name / file).write_text(attempt())
     loaded = load_records(study)
     assert loaded.running == [("train", "a~00000001")]
     assert [problem.where for problem in loaded.problems] == ["train/b~00000002/record.json"]

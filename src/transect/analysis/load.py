@@ -5,6 +5,7 @@ Nothing here imports pandas or scipy: `transect status` reads by the same functi
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -160,13 +161,27 @@ def _folders(folder: Path) -> list[os.DirEntry[str]]:
         ]  # fmt: skip
 
 
+def _runs(attempt: Path) -> bool:
+    """Whether the runner that began a cell is there; on another host nobody can tell: yes."""
+    try:
+        facts = json.loads(attempt.read_text(encoding="utf-8"))
+        if facts["host"] != os.uname().nodename:
+            return True
+        os.kill(int(facts["pid"]), 0)
+    except PermissionError:
+        return True
+    except (OSError, ValueError, KeyError, TypeError, OverflowError):
+        return False
+    return True
+
+
 def _read(key: Key, folder: Path, cache: RowCache, *, is_planned: bool) -> _Found:
     """Read one cell's record, or say what its folder holds instead."""
     path, name = folder / "record.json", "/".join(key)
     try:
         stamp = stamp_of(path.stat())
     except FileNotFoundError:
-        if (folder / "attempt.json").exists():
+        if _runs(folder / "attempt.json"):
             return _Found(key=key, folder=folder, row=None, state="running")
         state = "waiting" if is_planned else "stopped"
         return _Found(key=key, folder=folder, row=None, state=state, what=_STOPPED)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections import Counter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from transect.cli.output import Json, new_table, print_table
 from transect.domain.errors import BadInput
+
+if TYPE_CHECKING:
+    from transect.analysis.load import CellState
 
 __all__ = ["clean", "report", "retry", "status"]
 
@@ -25,58 +29,44 @@ def _planned(folder: Path) -> dict[str, str] | None:
     return planned_cells(StudyPaths(results=folder.parent, study=folder.name))
 
 
-def _records(folder: Path) -> tuple[list[Any], list[str]]:
-    """Return the records below a folder and what could not be read.
+def _states(folder: Path) -> list[CellState]:
+    """Return how each cell of a study stands. Raises BadInput where there is no record at all."""
+    from transect.analysis.load import cell_states
+    from transect.execution.make_report import cell_keys
 
-    Raises BadInput when there is none.
-    """
-    from transect.domain.record import read_record
-
-    paths = sorted(folder.glob("*/*/record.json"))
-    if not paths:
+    planned = _planned(folder.resolve())
+    states = cell_states(folder, None if planned is None else cell_keys(planned))
+    if not any(state.state != "waiting" for state in states):
         raise BadInput(f"{folder}: no records there, expected a folder such as results/quick")
-    records, problems = [], []
-    for path in paths:
-        try:
-            records.append(read_record(path))
-        except BadInput as error:
-            problems.append(str(error))
-    return records, problems
+    return states
 
 
 def status(folder: ResultFolder, as_json: Json = False) -> None:
-    """Count a study's records and list those that failed or were skipped, with cause.
+    """Count a study's cells and list those that failed or were skipped, with cause.
 
     Cells that the study no longer has are counted apart.
     Example: transect status results/quick
     """
-    records, problems = _records(folder)
-    planned = _planned(folder)
-    asked = [r for r in records if planned is None or f"{r.stage}/{r.cell_id}" in planned]
-    counts = {s: sum(r.status == s for r in asked) for s in ("ok", "failed", "skipped")}
-    waiting = 0 if planned is None else len(planned) - len(asked)
+    states = _states(folder)
+    numbers = Counter(str(cell.state) for cell in states)
+    counts = {name: numbers.pop(name, 0) for name in ("ok", "failed", "skipped")}
     bad = [
-        {"stage": r.stage, "cell": r.cell_id, "status": r.status.value,
-         "cause": r.cause.value, "message": r.message}
-        for r in asked if r.cause is not None
+        {"stage": cell.stage, "cell": cell.cell, "status": str(cell.state), "cause": cell.cause,
+         "message": cell.message}
+        for cell in states if cell.state not in ("ok", "waiting", "running", "earlier")
     ]  # fmt: skip
-    earlier = len(records) - len(asked)
     if as_json:
-        print(json.dumps({"counts": counts, "cells": bad, "waiting": waiting,
-                          "earlier": earlier, "problems": problems}, indent=1))  # fmt: skip
+        print(json.dumps({"counts": counts, "others": dict(numbers), "cells": bad}, indent=1))
         return
     if bad:
-        table = new_table("status", "cause", "stage", "cell", "message")
+        columns = ("status", "cause", "stage", "cell", "message")
+        table = new_table(*columns)
         for row in sorted(bad, key=lambda one: one["status"]):
-            cells = (row[k] for k in ("status", "cause", "stage", "cell", "message"))
-            table.add_row(*cells)
+            table.add_row(*(row[column] for column in columns))
         print_table(table)
-    for problem in problems:
-        print(problem)
-    parts = [f"{count} {name}" for name, count in counts.items()]
-    parts += [f"{waiting} without a record"] if waiting else []
-    parts += [f"{earlier} earlier cells that the study no longer has"] if earlier else []
-    print(", ".join(parts))
+    print(", ".join(f"{count} {name}" for name, count in {**counts, **numbers}.items()))
+    if numbers["earlier"]:
+        print("earlier: cells that the study no longer has; `transect clean` removes them")
 
 
 def retry(
@@ -89,15 +79,13 @@ def retry(
     Environments that could not be built are forgotten too.
     Example: transect retry results/quick && make report
     """
-    wanted = ("failed", "skipped") if skipped else ("failed",)
-    records, problems = _records(folder)
-    gone = [r for r in records if r.status in wanted]
-    for record in gone:
-        print(f"{'would delete' if dry_run else 'deleted'} {record.stage}/{record.cell_id}")
+    # What cannot be read is as good as failed.
+    wanted = {"failed", "unreadable"} | ({"skipped"} if skipped else set())
+    gone = [cell for cell in _states(folder) if cell.state in wanted]
+    for cell in gone:
+        print(f"{'would delete' if dry_run else 'deleted'} {cell.stage}/{cell.cell}")
         if not dry_run:
-            (folder / record.stage / record.cell_id / "record.json").unlink()
-    for problem in problems:
-        print(problem)
+            (folder / cell.stage / cell.cell / "record.json").unlink(missing_ok=True)
     for stamp in (folder.parent / "environments").glob("*.json"):
         try:
             built = json.loads(stamp.read_text())["status"] == "ok"
@@ -113,7 +101,7 @@ def clean(folder: ResultFolder, dry_run: DryRun = False) -> None:
 
     Example: transect clean results/quick --dry-run
     """
-    planned = _planned(folder)
+    planned = _planned(folder.resolve())
     if planned is None:
         raise BadInput(f"{folder}: no plan.json there, expected a folder such as results/quick")
     gone = 0
@@ -127,6 +115,9 @@ def clean(folder: ResultFolder, dry_run: DryRun = False) -> None:
             gone += 1
             if not dry_run:
                 shutil.rmtree(path)
+    if not dry_run:
+        # Made anew by the next report; it remembers the rows of what is gone.
+        shutil.rmtree(folder / ".records-cache", ignore_errors=True)
     print(f"{gone} cells that the study no longer has")
 
 
