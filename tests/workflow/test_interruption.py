@@ -52,6 +52,19 @@ def payloads(checkout):
     return found
 
 
+def runners(checkout):
+    """Return the processes that run blocks of this checkout."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            ours = process.cwd() == str(checkout.folder)
+            if ours and "transect.execution.run_block" in process.cmdline():
+                found.append(process)
+        except (psutil.Error, OSError):
+            continue
+    return found
+
+
 def start(checkout):
     """Start the study from its first training cell, in a process group of its own."""
     (checkout.folder / "long.yaml").write_text(STUDY)
@@ -79,7 +92,8 @@ def test_interrupted_run_goes_on(checkout, number):
         else:
             running.send_signal(number)
         running.wait(timeout=60)
-    wait_for(lambda: not payloads(checkout), 30)
+    # A runner whose Snakemake was killed ends with its cell, not with its block.
+    wait_for(lambda: not payloads(checkout) and not runners(checkout))
     done = {path: path.stat().st_mtime_ns for path in records(checkout)}
     assert 2 <= len(done) < 8
     for path in done:
@@ -92,6 +106,22 @@ def test_interrupted_run_goes_on(checkout, number):
     for path, stamp in done.items():
         assert path.stat().st_mtime_ns == stamp, "a finished cell ran again"
     assert (checkout.folder / "results/long/report.html").is_file()
+
+
+def test_the_next_run_ends_the_runner_that_a_killed_one_left(checkout):
+    running = start(checkout)
+    try:
+        wait_for(lambda: records(checkout) and payloads(checkout))
+        (left,) = {process.pid for process in runners(checkout)} - {running.pid}
+    finally:
+        running.kill()
+        running.wait(timeout=60)
+    again = checkout.snakemake("--config", CONFIG)
+    assert again.returncode == 0, again.stderr
+    assert not psutil.pid_exists(left) and not runners(checkout)
+    assert len(records(checkout)) == 8
+    for path in records(checkout):
+        assert json.loads(path.read_text())["status"] == "ok"
 
 
 def test_live_lock_is_named_and_respected(checkout):

@@ -22,6 +22,7 @@ from typing import NoReturn
 from transect.domain.errors import TransectError
 from transect.domain.files import write_atomic
 from transect.domain.paths import StudyPaths
+from transect.execution.abandoned import is_abandoned
 from transect.execution.allocation import open_guard, prepare_allocation
 from transect.execution.early_report import EarlyReport
 from transect.execution.job import Job, load_job
@@ -99,6 +100,9 @@ def run_jobs(jobs: list[Job], paths: StudyPaths, attempt: int) -> int:
     with ExitStack() as stack:
         guard = stack.enter_context(open_guard())
         for job in todo:
+            if is_abandoned():
+                print("[transect] its Snakemake has gone: the rest is left", file=sys.stderr)
+                raise SystemExit(1)
             if _holds_again(job):
                 continue
             progress.note(run_job(job, attempt, guard))

@@ -9,6 +9,7 @@ from typing import Any
 from transect.domain.files import write_atomic
 from transect.domain.paths import StudyPaths
 from transect.domain.record import read_record
+from transect.execution.abandoned import end_abandoned
 from transect.execution.build_environment import build, chosen
 from transect.execution.claim import Claim
 from transect.execution.job import load_job
@@ -58,6 +59,7 @@ def run_chosen(plan: StudyPlan, cells: list[Planned], *, again: bool) -> dict[st
     paths = StudyPaths(results=plan.paths.results.resolve(), study=plan.study.name)
     claim = Claim(paths.results, plan.study.name)
     claim.take()
+    end_abandoned(paths.results)
     end_on_signals()
     try:
         blocks = make_blocks(plan)

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 from transect.domain.errors import BadInput, TransectError
 from transect.domain.paths import ROOT, StudyPaths
+from transect.execution.abandoned import end_abandoned
 from transect.execution.claim import Claim
 from transect.execution.flow_facts import (
     BlockFacts,
@@ -193,6 +194,9 @@ class MainFlow(Flow):
             self._claim.take()
         except BadInput as error:
             _leave(error)
+        ended = end_abandoned(Path(self.results))
+        if ended:
+            print(f"[transect] ended {ended} runners that a killed run left", file=sys.stderr)
         self._owner.begin()
         watch_for_interruption()
         write_plan(self._plan, self._planned_blocks)
