@@ -80,10 +80,10 @@ def test_a_long_log_of_its_own_lines_takes_linear_time(name):
         lines = [example(p) for p in (*parser.starts, *(parser.wants or ()))]
     text = "\n".join([*lines, *(f"{line} 1 2 3.5 4e9" for line in lines)]) + "\n"
     repeated = text * (400_000 // len(text) + 1)
-    begin = time.monotonic()
+    begin = time.process_time()
     runs = scan(repeated)
     # Generous, a thousand times what it takes: what grows with the square does not pass.
-    assert time.monotonic() - begin < 60
+    assert time.process_time() - begin < 60
     assert runs
 
 
@@ -96,6 +96,6 @@ def test_a_line_of_a_million_characters_is_survived(name):
         warnings.simplefilter("ignore")
         first = st.from_regex(re.compile(parser.starts[0]), alphabet=ASCII).example().strip()
     for filler in ("x", " ", "9", "1 ", "=", ".", "a:"):
-        begin = time.monotonic()
+        begin = time.process_time()
         assert scan(f"{first}\n{first} {filler * (1_000_000 // len(filler))}\n{first}\n")
-        assert time.monotonic() - begin < 30
+        assert time.process_time() - begin < 30

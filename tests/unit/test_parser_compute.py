@@ -879,10 +879,10 @@ def mutated(draw: st.DrawFn) -> bytes:
 @settings(deadline=None, max_examples=400)
 @given(mutated())
 def test_no_mutation_breaks_a_parser(raw: bytes) -> None:
-    begin = time.perf_counter()
+    begin = time.process_time()
     for run in scan(raw):
         assert Run.model_validate_json(run.model_dump_json()) == run
-    assert time.perf_counter() - begin < 5.0
+    assert time.process_time() - begin < 5.0
 
 
 @settings(deadline=None, max_examples=100)
@@ -895,7 +895,7 @@ def test_no_words_break_a_parser(words: list[str]) -> None:
 def test_very_long_lines_and_many_of_them_stay_fast(name: str) -> None:
     lines = LOGS[name][0].splitlines()
     text = "\n".join(line + " " + "9 " * 9000 for line in lines) + "\n"
-    begin = time.perf_counter()
+    begin = time.process_time()
     scan(text)
     scan("\n".join(lines * 40) + "\n")
-    assert time.perf_counter() - begin < 10.0
+    assert time.process_time() - begin < 10.0

@@ -815,9 +815,9 @@ def test_mixed_file_keeps_the_order() -> None:
 def test_many_lines_of_one_log_take_little_time_and_memory(name: str) -> None:
     lines = LOGS[name].splitlines()
     text = "\n".join(lines[i % len(lines)] for i in range(6000))
-    start = time.monotonic()
+    start = time.process_time()
     runs = scan(text)
-    assert time.monotonic() - start < 30
+    assert time.process_time() - start < 30
     for run in runs:
         assert all(len(series.values) <= 10_000 for series in run.samples.values())
         assert len(run.parameters) < 200 and len(run.metrics) < 200
