@@ -1,6 +1,7 @@
-"""What transect adds to Snakemake on a large grid: dry run and no-op run against bare workflows.
+"""A large grid: dry run and no-op run of transect against bare workflows of as many jobs.
 
-Run by hand: `python tests/benchmarks/bench_grid.py [--cells 1000 5000] [--pairs 5] [--where]`.
+Run by hand: `python tests/benchmarks/bench_grid.py [--cells 1000 5000] [--alone 50000] [--pairs 5]
+[--where]`.
 
 Three workflows of equally many jobs run in turn, in a temporary folder, under the same profile:
 
@@ -9,9 +10,13 @@ bare        `shell:` jobs without inputs, and a target that wants them all
 same edges  a bare workflow whose jobs take the inputs that train cells take: data, reference and
             environment; its report and target take all. What is left is transect's own part.
 
-No payload runs: for the no-op run every output is written by hand and Snakemake's metadata come
-from `snakemake --touch`. `--where` profiles one dry run and names our functions in it.
-Prints ratios of medians; asserts nothing.
+The cells of transect are jobs of the bare workflows, but share allocation blocks here. No payload
+runs: for the no-op run every output is written by hand, with the fingerprints that a run would
+give, and Snakemake's metadata come from `snakemake --touch`. The dry run comes before anything is
+there, and once more when all is (`dry, done`): it then reads every record to say that none is
+stale. Sizes of `--alone` are run without bare workflows, for time and peak memory. `--where`
+profiles one run of each kind and names our functions in it. Prints ratios of medians; asserts
+nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +27,6 @@ import json
 import os
 import platform
 import pstats
-import resource
 import shutil
 import statistics
 import subprocess
@@ -33,7 +37,14 @@ from importlib.metadata import version
 from pathlib import Path
 
 from transect.domain.paths import ROOT
-from transect.domain.record import Record, Status, write_record
+from transect.domain.record import Record, Status
+from transect.execution.job import load_job
+from transect.execution.plan_files import write_plan
+from transect.execution.run_cell import fingerprint_of
+from transect.execution.stage import RUNNERS
+from transect.planning.blocks import make_blocks
+from transect.planning.plan import make_plan
+from transect.planning.study import find_system
 
 REPEATS = 5
 BARE = """
@@ -147,22 +158,25 @@ class Workflow:
         # An own cache: the stamps made here must not touch anybody's environments.
         self.environment = kept | {"TRANSECT_ENVS": str(folder / "environments")}
 
-    def run(self, *arguments: str, profiler: tuple[str, ...] = ()) -> tuple[float, float]:
-        """Run Snakemake; return wall and CPU seconds."""
+    def run(self, *arguments: str, profiler: tuple[str, ...] = ()) -> tuple[float, float, float]:
+        """Run Snakemake; return wall and CPU seconds, and its peak memory in MB."""
         snakemake = str(Path(sys.executable).parent / "snakemake")
         argv = [sys.executable, *profiler, snakemake, "--profile", "profiles/local"]
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        start = time.perf_counter()
-        run = subprocess.run(
-            [*argv, *arguments, *self.arguments],
-            cwd=self.folder, env=self.environment, capture_output=True, text=True,
-        )  # fmt: skip
-        wall = time.perf_counter() - start
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        if run.returncode:
-            sys.exit(f"{self.folder.name}: exit code {run.returncode}\n{run.stdout}\n{run.stderr}")
-        cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        return wall, cpu
+        with tempfile.TemporaryFile("w+") as said:
+            start = time.perf_counter()
+            # Waited for by hand: what it used itself, and no other child.
+            run = subprocess.Popen(
+                [*argv, *arguments, *self.arguments],
+                cwd=self.folder, env=self.environment, stdout=said, stderr=said, text=True,
+            )  # fmt: skip
+            _, status, used = os.wait4(run.pid, 0)
+            wall = time.perf_counter() - start
+            run.returncode = os.waitstatus_to_exitcode(status)
+            said.seek(0)
+            self.said = said.read()
+            if run.returncode:
+                sys.exit(f"{self.folder.name}: exit code {run.returncode}\n{self.said}")
+        return wall, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
 
     def pending(self) -> int:
         """Count the outputs that Snakemake would still make."""
@@ -214,26 +228,35 @@ def bare_grid(folder: Path, text: str) -> Workflow:
 
 
 def finish_transect(grid: Workflow) -> None:
-    """Write every output of the study as if its payload had run, oldest first."""
-    results = grid.folder / "results"
-    for name in ("base", "torch"):
-        stamp = results / "environments" / f"{name}.json"
+    """Write every output of the study as if its payloads had run, oldest first."""
+    results = (grid.folder / "results").resolve()
+    plan = make_plan(grid.folder / "grid.yaml", find_system("laptop"), results)
+    blocks = make_blocks(plan)
+    write_plan(plan, blocks)
+    for name in sorted({planned.environment for planned in plan}):
+        stamp = plan.paths.environment(name)
         stamp.parent.mkdir(parents=True, exist_ok=True)
         facts = {"name": name, "lock_hash": "", "python": sys.executable, "status": "ok"}
         stamp.write_text(json.dumps(facts | {"message": ""}))
-    for stage in ("data", "reference", "train"):
-        for file in sorted((results / "grid" / "specs" / stage).glob("*.json")):
-            spec = json.loads(file.read_text())
-            record = Record(
-                study="grid", stage=stage, cell=spec["cell"], cell_id=spec["cell_id"],
-                status=Status.OK, fingerprint=spec["fingerprint"],
-                started="2026-01-01T00:00:00.000+00:00", ended="2026-01-01T00:00:01.000+00:00",
-                parameters=spec.get("parameters", {}),
-            )  # fmt: skip
-            folder = results / "grid" / stage / spec["cell_id"]
-            write_record(folder / "record.json", record)
+    for planned in plan:
+        job = load_job(planned.spec, plan.paths)
+        fingerprint, inputs = fingerprint_of(job, RUNNERS.get(planned.cell.stage))
+        record = Record(
+            study="grid", stage=planned.cell.stage, cell=planned.cell, cell_id=planned.id,
+            status=Status.OK, fingerprint=fingerprint, inputs=inputs,
+            started="2026-01-01T00:00:00.000+00:00", ended="2026-01-01T00:00:01.000+00:00",
+            parameters=planned.spec.get("parameters", {}),
+        )  # fmt: skip
+        job.folder.mkdir(parents=True)
+        job.spec_file.write_text(json.dumps(planned.spec))
+        # Not synced to disk: there are thousands, and nobody pulls the plug.
+        (job.folder / "record.json").write_text(record.model_dump_json())
+    for block in blocks:
+        stamp = plan.paths.stamp(block.rule, block.name)
+        stamp.parent.mkdir(parents=True, exist_ok=True)
+        stamp.write_text("{}")
     for name in ("records.parquet", "summary.json", "report.html"):
-        (results / "grid" / name).write_text("{}")
+        (plan.paths.folder / name).write_text("{}")
 
 
 def finish_bare(grid: Workflow, names: list[str]) -> None:
@@ -245,22 +268,27 @@ def finish_bare(grid: Workflow, names: list[str]) -> None:
 
 
 def compare(grids: dict[str, Workflow], what: str, arguments: tuple[str, ...], pairs: int) -> None:
-    """Run all in turn and print their times and ratios to the bare one."""
+    """Run all in turn and print their times and, beside bare ones, their ratios to these."""
     wall: dict[str, list[float]] = {name: [] for name in grids}
     cpu: dict[str, list[float]] = {name: [] for name in grids}
+    peak = dict.fromkeys(grids, 0.0)
     # The first round warms the page cache and writes byte code.
     for turn in range(pairs + 1):
         for name in sorted(grids, reverse=bool(turn % 2)):
-            times = grids[name].run(*arguments)
+            seconds, used, memory = grids[name].run(*arguments)
             if turn:
-                wall[name].append(times[0])
-                cpu[name].append(times[1])
+                wall[name].append(seconds)
+                cpu[name].append(used)
+                peak[name] = max(peak[name], memory)
     for name in grids:
+        ratios = ""
+        if "bare" in grids:
+            pairs_of = (wall[name], wall["bare"]), (cpu[name], cpu["bare"])
+            edges = (wall[name], wall["same edges"])
+            ratios = "".join(f" {ratio(*pair):18s}" for pair in (*pairs_of, edges))
         print(
-            f"{what:8s} {name:11s} {statistics.median(wall[name]):8.2f} s"
-            f" {statistics.median(cpu[name]):8.2f} s"
-            f"   {ratio(wall[name], wall['bare']):18s} {ratio(cpu[name], cpu['bare']):18s}"
-            f" {ratio(wall[name], wall['same edges']):18s}",
+            f"{what:9s} {name:11s} {statistics.median(wall[name]):8.2f} s"
+            f" {statistics.median(cpu[name]):8.2f} s {peak[name]:6.0f} MB  {ratios}",
             flush=True,
         )
 
@@ -281,50 +309,59 @@ def where(grid: Workflow, arguments: tuple[str, ...]) -> None:
         print(f"  {seconds:8.2f} s {100 * seconds / total:5.1f} %  {calls:8d} calls  {name}")
 
 
-def measure(cells: int, pairs: int, profile: bool, temporary: Path) -> None:
-    """Build, finish and compare the three workflows of one size."""
-    grids = {"transect": transect_grid(temporary / f"transect-{cells}", cells)}
+def measure(cells: int, pairs: int, profile: bool, temporary: Path, alone: bool) -> None:
+    """Build, finish and compare the three workflows of one size; `alone`: no bare ones."""
+    ours = transect_grid(temporary / f"transect-{cells}", cells)
+    grids = {"transect": ours}
     # Besides the train cells: data, references, two environments, report and target.
     jobs = cells + REPEATS + 4
-    grids["bare"] = bare_grid(temporary / f"bare-{cells}", BARE.format(jobs=jobs))
-    text = SAME_EDGES.format(cells=cells // REPEATS, repeats=REPEATS)
-    grids["same edges"] = bare_grid(temporary / f"edges-{cells}", text)
-    print(f"\n{cells} train cells, {jobs} jobs and a target, {pairs} rounds")
-    print(
-        "run      workflow       median      CPU       wall/bare          CPU/bare          ",
-        end="",
-    )
-    print(" wall/same edges")
+    if not alone:
+        grids["bare"] = bare_grid(temporary / f"bare-{cells}", BARE.format(jobs=jobs))
+        text = SAME_EDGES.format(cells=cells // REPEATS, repeats=REPEATS)
+        grids["same edges"] = bare_grid(temporary / f"edges-{cells}", text)
+    print(f"\n{cells} train cells, {jobs} jobs and a target in bare workflows, {pairs} rounds")
+    print("run       workflow      median      CPU    peak  ", end="")
+    print("  wall/bare          CPU/bare           wall/same edges")
     dry = ("-n", "--quiet", "all")
     compare(grids, "dry run", dry, pairs)
     if profile:
-        where(grids["transect"], dry)
-    finish_transect(grids["transect"])
-    finish_bare(grids["bare"], [f"{i}.json" for i in range(jobs)])
-    edges = ["environment.json", "data.json", *(f"reference/{r}.json" for r in range(REPEATS))]
-    edges += [f"cell/{i}.r{r}.json" for i in range(cells // REPEATS) for r in range(REPEATS)]
-    finish_bare(grids["same edges"], [*edges, "report.html"])
+        where(ours, dry)
+    finish_transect(ours)
+    if not alone:
+        finish_bare(grids["bare"], [f"{i}.json" for i in range(jobs)])
+        edges = ["environment.json", "data.json", *(f"reference/{r}.json" for r in range(REPEATS))]
+        edges += [f"cell/{i}.r{r}.json" for i in range(cells // REPEATS) for r in range(REPEATS)]
+        finish_bare(grids["same edges"], [*edges, "report.html"])
     for name, grid in grids.items():
         grid.run("--touch")
         left = grid.pending()
         if left:
             sys.exit(f"{name}: {left} outputs are pending, this would be no no-op run")
     compare(grids, "no-op", (), pairs)
+    compare(grids, "dry, done", dry, pairs)
+    ours.run(*dry)
+    if "no cell would run" not in ours.said:
+        sys.exit(f"the records do not hold: {ours.said}")
     if profile:
-        where(grids["transect"], ())
+        where(ours, ())
+        where(ours, dry)
 
 
 def main() -> None:
     """Measure every size."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cells", type=int, nargs="+", default=[1000, 5000])
+    parser.add_argument("--alone", type=int, nargs="*", default=[50_000])
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--where", action="store_true", help="profile one run of each kind")
     given = parser.parse_args()
     print(about(snakemake=version("snakemake")))
     with tempfile.TemporaryDirectory() as temporary:
         for cells in given.cells:
-            measure(cells, given.pairs, given.where, Path(temporary))
+            measure(cells, given.pairs, given.where, Path(temporary), alone=False)
+        for cells in given.alone:
+            # Minutes for each round: two give the time, and the peak does not vary.
+            measure(cells, min(2, given.pairs), given.where, Path(temporary), alone=True)
 
 
 if __name__ == "__main__":

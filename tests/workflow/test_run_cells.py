@@ -1,0 +1,210 @@
+"""`transect run` and `transect why`: chosen cells of a study, and each kind of reason."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from checkouts import ROOT
+
+pytestmark = pytest.mark.study
+
+STUDY = """
+name: chosen
+plugins: [{plugins}]
+workloads: {{iris-mlp-ce: {{epochs: 1}}, iris-mlp: {{epochs: 1}}}}
+train:
+  repeats: 2
+  grids:
+    - {{workloads: [iris-mlp-ce, iris-mlp], frameworks: [numpy], strategies: [single]}}
+    - {{workloads: [iris-mlp-ce], frameworks: [test-raises], strategies: [single], repeats: 1}}
+ingest: {{paths: [logs]}}
+"""
+FILE = "chosen.yaml"
+
+
+@pytest.fixture(scope="module")
+def study(checkout):
+    """A checkout with a study of which nothing has run."""
+    plugins = ROOT / "tests" / "plugins" / "failing"
+    (checkout.folder / FILE).write_text(STUDY.format(plugins=plugins))
+    (checkout.folder / "logs").mkdir()
+    (checkout.folder / "logs" / "notes.txt").write_text("nothing that a parser knows\n")
+    return checkout
+
+
+def run(study, *arguments):
+    return study.transect("run", FILE, *arguments)
+
+
+def short(records) -> set[str]:
+    return {name.split("~")[0] for name in records}
+
+
+IRIS = {
+    "data/iris-mlp-ce",
+    "reference/iris-mlp-ce.numpy.single.n1x1.b16.fp64.r1",
+    "train/iris-mlp-ce.numpy.single.n1x1.b16.fp32.r1",
+}
+
+
+def test_before_anything_ran_all_is_missing_and_told_by_stage(study):
+    told = study.why(FILE)
+    assert {kind for reasons in told.values() for kind, _ in reasons} == {"missing"}
+    assert short(told) >= IRIS and len(told) == 2 + 4 + 5 + 1
+    words = study.transect("why", FILE, "--results", "results")
+    assert "12 of 12 cells would run again: 2 data, 1 ingest, 4 reference, 5 train" in " ".join(
+        words.stdout.split()
+    )
+    dry = study.snakemake("--dry-run", "--config", f"study={FILE}")
+    for line in ("data: 2 cells", "reference: 4 cells", "train: 5 cells", "ingest: 1 cells"):
+        assert f"[transect] {line} would run: " in dry.stderr
+    assert "5 missing" in dry.stderr
+    assert not (study.folder / "results/chosen").exists()
+
+
+def test_chosen_cells_run_with_what_they_take(study):
+    done = run(study, "train/iris-mlp-ce.numpy.*.r1~*")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "1 ok"
+    records = study.records("chosen")
+    assert short(records) == IRIS
+    started = {name: one["started"] for name, one in records.items()}
+    # What it takes came first.
+    assert sorted(started, key=started.get) == sorted(
+        started, key=lambda n: ["data", "reference", "train"].index(n.split("/")[0])
+    )
+
+
+def test_a_cell_whose_record_holds_is_kept_unless_it_is_asked_again(study):
+    before = study.records("chosen")
+    (name,) = study.records("chosen", "train")
+    cell = name.split("/")[1]
+    done = run(study, cell)
+    assert (done.returncode, done.stdout.strip()) == (0, "1 ok")
+    assert study.records("chosen") == before
+    # The readable part of an id is enough where it is one cell's.
+    done = run(study, cell.split("~")[0], "--again")
+    assert done.returncode == 0, done.stderr
+    after = study.records("chosen")
+    assert {n for n in after if after[n]["started"] != before[n]["started"]} == {name}
+
+
+def test_a_failed_cell_is_the_exit_code(study):
+    done = run(study, "train/*test-raises*")
+    assert done.returncode == 1, done.stderr
+    assert done.stdout.strip() == "1 failed"
+    (record,) = (r for n, r in study.records("chosen").items() if "test-raises" in n)
+    assert record["cause"] == "crash"
+
+
+def test_what_matches_nothing_is_named(study):
+    done = run(study, "train/no-such-*")
+    assert done.returncode == 2
+    assert "'train/no-such-*'" in done.stderr and "transect check" in done.stderr
+    told = study.transect("why", FILE, "no-such")
+    assert told.returncode == 2 and "'no-such'" in told.stderr
+
+
+HOLD = """
+import sys
+from pathlib import Path
+from transect.execution.claim import Claim
+claim = Claim(Path("results"), "another")
+claim.take()
+print("held", flush=True)
+sys.stdin.read()
+claim.give_back()
+"""
+
+
+def test_a_results_folder_that_another_run_holds_is_refused(study):
+    before = study.records("chosen")
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLD], cwd=study.folder, stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE, text=True,
+        env=study.environment() | {"PYTHONPATH": str(study.folder / "src")},
+    )  # fmt: skip
+    try:
+        assert holder.stdout.readline() == "held\n"
+        done = run(study, "train")
+        assert done.returncode == 2
+        assert f"pid {holder.pid}" in done.stderr and "'another'" in done.stderr
+    finally:
+        holder.communicate("")
+    assert study.records("chosen") == before
+
+
+def test_snakemake_runs_the_rest_alone(study):
+    before = study.records("chosen")
+    done = study.snakemake("--config", f"study={FILE}")
+    assert done.returncode == 0, done.stderr
+    after = study.records("chosen")
+    assert len(after) == 12
+    assert {n for n in before if after[n]["started"] != before[n]["started"]} == set()
+    assert study.why(FILE) == {}
+    assert study.pending(f"study={FILE}") == set()
+
+
+def test_run_makes_the_block_be_looked_at_again(study):
+    """The next Snakemake has to see that a record was made anew, for what follows from it."""
+    (name,) = (n for n in study.records("chosen", "data") if "iris-mlp-ce" in n)
+    assert run(study, name, "--again").returncode == 0
+    assert study.stamps("chosen", [name]) <= study.pending(f"study={FILE}")
+    before = study.records("chosen")
+    assert study.snakemake("--config", f"study={FILE}").returncode == 0
+    # The same data: nothing ran again.
+    assert study.records("chosen") == before
+
+
+def damaged(path, text="{"):
+    kept = path.read_bytes()
+    path.write_text(text)
+    return kept
+
+
+def test_why_tells_of_a_damaged_record_and_of_its_consequences(study):
+    (name,) = (n for n in study.records("chosen", "reference") if "iris-mlp-ce" in n and ".r1" in n)
+    path = study.folder / "results/chosen" / name / "record.json"
+    kept = damaged(path)
+    try:
+        told = study.why(FILE)
+    finally:
+        path.write_bytes(kept)
+    ((kind, text),) = told.pop(name)
+    assert kind == "missing" and "cannot be read" in text
+    ((taker, reasons),) = told.items()
+    assert taker.startswith("train/iris-mlp-ce.numpy") and ".r1~" in taker
+    assert [kind for kind, _ in reasons] == ["input"] and "reference" in reasons[0][1]
+
+
+def test_why_tells_of_an_input_that_was_exchanged(study):
+    (folder,) = (study.folder / "results/chosen/reference").glob("iris-mlp.*.fp64~*")
+    path = folder / "trajectory.npz"
+    kept = damaged(path, "another trajectory")
+    try:
+        told = study.why(FILE, "train")
+    finally:
+        path.write_bytes(kept)
+    ((name, reasons),) = told.items()
+    assert name.startswith("train/iris-mlp.numpy.single") and ".r1" not in name
+    assert reasons == [("input", "trajectory.npz")]
+
+
+def test_why_asks_about_chosen_cells_alone(study):
+    study_file = study.folder / FILE
+    text = study_file.read_text()
+    study_file.write_text(text.replace("iris-mlp: {epochs: 1}", "iris-mlp: {epochs: 2}"))
+    try:
+        told = study.why(FILE, "train/iris-mlp.*")
+        asked = json.loads(
+            study.transect("why", FILE, "train/iris-mlp.*", "--results", "results", "--json").stdout
+        )
+    finally:
+        study_file.write_text(text)
+    assert len(told) == 2 == asked["asked"]
+    assert all(("parameter", "parameters.epochs: 1 -> 2") in reasons for reasons in told.values())
+    assert study.why(FILE) == {}
