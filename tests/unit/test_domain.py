@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from checkouts import ROOT
-from transect.domain.cell import CELL_PATTERN, Axis, Cell, OpenCell, _class_of, axes_of
+from transect.domain.cell import CELL_PATTERN, Axis, Cell, OpenCell, axes_of, class_of
 from transect.domain.errors import BadInput
 from transect.domain.files import digest, write_atomic, write_if_changed
 from transect.domain.metrics import METRICS, Direction, Mean, register_metric
@@ -124,7 +124,7 @@ def test_a_cell_of_an_unknown_stage_keeps_its_axes():
 
 def test_every_axis_of_every_stage_has_its_own_place_in_the_id():
     for stage in STAGES:
-        kind = _class_of(stage)
+        kind = class_of(stage)
         axes = axes_of(kind)
         places = [axis.place for axis in axes.values()]
         assert len(places) == len(set(places)), stage

@@ -13,7 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SerializeAsA
 
 from transect.domain.files import canonical_json, digest
 
-__all__ = ["CELL_PATTERN", "AnyCell", "Axis", "Cell", "OpenCell", "axes_of", "counted"]
+__all__ = ["CELL_PATTERN", "AnyCell", "Axis", "Cell", "OpenCell", "axes_of", "class_of", "counted"]
 
 CELL_PATTERN = r"[A-Za-z0-9_.+-]+~[0-9a-f]{8}"
 
@@ -88,7 +88,7 @@ class Cell(BaseModel):
 
         Raises pydantic's ValidationError for axes that the stage does not have.
         """
-        kind = _class_of(str(axes.get("stage")))
+        kind = class_of(str(axes.get("stage")))
         if kind is not OpenCell:
             axes = {
                 name: value
@@ -172,7 +172,7 @@ def axes_of(kind: type[Cell]) -> dict[str, Axis]:
     return dict(sorted(annotated.items(), key=lambda item: item[1].place))
 
 
-def _class_of(stage: str) -> type[Cell]:
+def class_of(stage: str) -> type[Cell]:
     """Return the class of a stage's cells, from `transect.stages.STAGE.cell`."""
     if not stage.isidentifier():
         return OpenCell

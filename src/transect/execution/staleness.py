@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from transect.domain.errors import TransectError
 from transect.domain.paths import StudyPaths
 from transect.execution.job import load_job
 from transect.execution.run_cell import fingerprint_of
@@ -110,8 +109,8 @@ class Staleness:
         try:
             job = load_job(planned.spec, self._paths)
             fingerprint, inputs = fingerprint_of(job, RUNNERS.get(planned.cell.stage))
-        except (OSError, TransectError) as error:
-            return [Reason("input", str(error))]
+        except Exception as error:  # unreadable inputs, or a plug-in's fault: its turn tells
+            return [Reason("input", f"{type(error).__name__}: {error}")]
         if before == fingerprint:
             return []
         changed = sorted(set(inputs) ^ set(names))

@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from transect.domain.cell import Cell
@@ -155,7 +156,25 @@ def make_blocks(plan: StudyPlan) -> list[Block]:
             assert (block.rule, block.name) not in taken
             taken.add((block.rule, block.name))
             blocks.append(block)
+    _check_order(blocks)
     return blocks
+
+
+def _check_order(blocks: Iterable[Block]) -> None:
+    """Raise BadInput where two blocks wait for each other: a stage is placed in a wrong group."""
+    block_of = {planned.key: block.id for block in blocks for planned in block.cells}
+    needs = {
+        block.id: {block_of[key] for planned in block.cells for key in planned.inputs.values()}
+        - {block.id}
+        for block in blocks
+    }
+    try:
+        TopologicalSorter(needs).prepare()
+    except CycleError as error:
+        raise BadInput(
+            f"blocks need each other in a circle: {' -> '.join(error.args[1])}: stages whose cells "
+            "stand on both sides of another stage cannot share a group or a name"
+        ) from None
 
 
 def _name(shape: Shape, part: int | None) -> str:
