@@ -61,6 +61,14 @@ def test_a_new_axis_with_a_default_keeps_old_ids():
     assert wider.id != old.id and ".topk~" in wider.id
 
 
+def test_a_long_name_still_names_a_folder(tmp_path):
+    ids = {TrainCell(workload="w" * length, framework="f", strategy="s", batch=1).id
+           for length in (300, 301)}  # fmt: skip
+    assert len(ids) == 2
+    for cell_id in ids:
+        (tmp_path / cell_id).mkdir()
+
+
 def test_cells_that_differ_have_different_ids():
     ids = {Cell.of(**TRAIN, repeat=r, threads=t).id for r in range(9) for t in (1, 2)}
     assert len(ids) == 18

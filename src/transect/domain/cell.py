@@ -17,6 +17,9 @@ __all__ = ["CELL_PATTERN", "AnyCell", "Axis", "Cell", "OpenCell", "axes_of", "cl
 
 CELL_PATTERN = r"[A-Za-z0-9_.+-]+~[0-9a-f]{8}"
 
+# With `~` and the hash it names a folder: 255 bytes.
+_LONGEST = 246
+
 C = TypeVar("C", bound="Cell")
 
 
@@ -119,7 +122,7 @@ class Cell(BaseModel):
         'iris-mlp.numpy.single.n1x1.b16.fp32~9d0e5b5d'
         """
         readable = re.sub(r"[^A-Za-z0-9_.+-]", "-", ".".join(self._words())) or self.stage
-        return f"{readable}~{digest([canonical_json(self.axes())])[:8]}"
+        return f"{readable[:_LONGEST]}~{digest([canonical_json(self.axes())])[:8]}"
 
     def _words(self) -> list[str]:
         words = []
