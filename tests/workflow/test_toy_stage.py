@@ -243,6 +243,22 @@ def test_a_runner_that_misbehaves_costs_its_own_cells_alone(done, name):
     assert {record["status"] for record in done.records("toys").values()} == {"ok"}
 
 
+def test_a_study_that_is_edited_while_it_runs_has_its_report(done):
+    path, report = done.folder / "toys.yaml", done.folder / "results/toys/report.html"
+    text, before = path.read_text(), report.stat().st_mtime_ns
+    old = "        weights = need("
+    with edited(
+        done.folder / "mine/toy/run.py",
+        old,
+        f"        open({str(path)!r}, 'w').write('a: [')\n{old}",
+    ):
+        run = done.snakemake("--config", CONFIG)
+    assert path.read_text() == "a: ["
+    path.write_text(text)
+    assert run.returncode == 0, run.stderr
+    assert report.stat().st_mtime_ns > before
+
+
 @pytest.mark.parametrize("name", ["toy", "train"])
 def test_a_stage_that_is_there_twice_is_named_with_both_places(done, name):
     other = done.folder / f"other-{name}"

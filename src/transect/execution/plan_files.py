@@ -11,10 +11,11 @@ from typing import Any
 from transect.domain.errors import BadInput
 from transect.domain.files import write_atomic, write_if_changed
 from transect.domain.paths import StudyPaths
+from transect.domain.study import Study
 from transect.planning.blocks import Block
 from transect.planning.plan import StudyPlan
 
-__all__ = ["planned_cells", "read_block", "write_plan"]
+__all__ = ["planned_cells", "planned_study", "read_block", "write_plan"]
 
 
 def planned_cells(paths: StudyPaths) -> dict[str, str] | None:
@@ -24,6 +25,17 @@ def planned_cells(paths: StudyPaths) -> dict[str, str] | None:
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return cells if isinstance(cells, dict) else None
+
+
+def planned_study(paths: StudyPaths) -> Study:
+    """Return the study as it was planned, without the sections of its stages.
+
+    Raises BadInput when there is no readable plan.
+    """
+    try:
+        return Study.model_validate(json.loads(paths.plan.read_text(encoding="utf-8"))["study"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise BadInput(f"{paths.plan}: no readable plan: {error}") from None
 
 
 def write_plan(plan: StudyPlan, blocks: Iterable[Block]) -> None:
@@ -47,7 +59,8 @@ def write_plan(plan: StudyPlan, blocks: Iterable[Block]) -> None:
         if path not in written and path.parent != paths.specs / "sources":
             path.unlink()
     table = {f"{p.cell.stage}/{p.id}": p.fingerprint for p in plan}
-    facts = {"file": str(plan.file), "cells": table}
+    study = plan.study.model_dump(mode="json", include=set(Study.model_fields))
+    facts = {"study": study, "cells": table}
     write_if_changed(paths.plan, json.dumps(facts, indent=0) + "\n")
     for path in (paths.folder / "blocks").glob("*"):
         if path.is_dir() and path.name not in {block.rule for block in blocks}:

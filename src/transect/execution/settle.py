@@ -96,6 +96,6 @@ def settle(plan: StudyPlan, blocks: Iterable[Block]) -> None:
         print(f"[transect] {told}", file=sys.stderr)
     command = [
         sys.executable, "-m", "transect.execution.make_report",
-        "--study", str(plan.file), "--results", str(paths.results),
+        "--folder", str(paths.folder),
     ]  # fmt: skip
     subprocess.run(command, check=False, env=os.environ)

@@ -51,8 +51,7 @@ class Flow:
 
     def __init__(self, facts: FlowFacts, results: str, strict: bool) -> None:
         self.results, self.strict = results, strict
-        self.folder, self.study_file = facts.folder, facts.study_file
-        self.system_file = facts.system_file
+        self.folder, self.system_file = facts.folder, facts.system_file
         self.python = sys.executable
         self._facts = facts
         self._blocks = {(block.rule, block.name): block for block in facts.blocks}
