@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -240,4 +241,19 @@ def test_really_what_takes_an_unchanged_input_is_kept(done):
     assert run.returncode == 0, run.stderr
     # The data came out equal: nothing that takes it ran, although all of it was asked.
     assert ran(before, started(done)) == cells(done, "data/")
+    check(done, report=False)
+
+
+def test_really_an_edit_is_seen_from_a_folder_that_snakemake_does_not_know(done):
+    # As another clone on the same results: what Snakemake keeps of earlier runs is not there.
+    shutil.rmtree(done.folder / ".snakemake")
+    before = started(done)
+    path = done.folder / "small.yaml"
+    path.write_text(
+        path.read_text().replace("iris-mlp-ce: {", "iris-mlp-ce: {learning_rate: 0.03, ")
+    )
+    run = done.snakemake("--config", CONFIG)
+    assert run.returncode == 0, run.stderr
+    expected = cells(done, "reference/iris", "train/iris", "export/", "infer/")
+    assert ran(before, started(done)) == expected
     check(done, report=False)

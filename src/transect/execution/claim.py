@@ -53,6 +53,10 @@ class Claim:
             return
         raise BadInput(f"{self.path}: other runs claim this folder at the same time: try again")
 
+    def held_by_another(self) -> bool:
+        """Tell whether a run that lives, and is not this one, holds the folder."""
+        return not self._held and self._holder() is not None
+
     def _holder(self) -> dict[str, object] | None:
         """Return who holds the claim; None when it is stale."""
         try:

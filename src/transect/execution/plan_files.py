@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Iterable
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +37,7 @@ def planned_study(paths: StudyPaths) -> Study:
         raise BadInput(f"{paths.plan}: no readable plan: {error}") from None
 
 
-def write_plan(plan: StudyPlan, blocks: Iterable[Block]) -> None:
+def write_plan(plan: StudyPlan, blocks: Collection[Block]) -> None:
     """Write the specs of every block that changed, and the list of all cells."""
     paths = plan.paths
     written: set[Path] = {paths.flow}
@@ -62,9 +61,11 @@ def write_plan(plan: StudyPlan, blocks: Iterable[Block]) -> None:
     study = plan.study.model_dump(mode="json", include=set(Study.model_fields))
     facts = {"study": study, "cells": table}
     write_if_changed(paths.plan, json.dumps(facts, indent=0) + "\n")
-    for path in (paths.folder / "blocks").glob("*"):
-        if path.is_dir() and path.name not in {block.rule for block in blocks}:
-            shutil.rmtree(path)
+    # A block that comes back is looked at again: its cells may have run in another one.
+    stamps = {paths.stamp(block.rule, block.name) for block in blocks}
+    for path in (paths.folder / "blocks").glob("*/*.json"):
+        if path not in stamps:
+            path.unlink()
 
 
 def _head(file: Path) -> dict[str, Any] | None:

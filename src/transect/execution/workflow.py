@@ -99,10 +99,15 @@ class Flow:
         """Return the stamps of all blocks."""
         return [f"{self.folder}/blocks/{rule}/{name}.json" for rule, name in self._blocks]
 
-    def targets(self, dry_run: bool) -> list[str]:
-        """Return the stamps of all blocks; a dry run is told what would run."""
-        if dry_run:
+    def targets(self, workflow: Any) -> list[str]:
+        """Return the stamps of all blocks; a dry run is told what would run.
+
+        Only here Snakemake knows what it was called for; nothing is looked at before.
+        """
+        if workflow.dryrun:
             self.tell_dry_run()
+        elif workflow.executor_plugin is not None and not workflow.touch:
+            self.forget_other_states()
         return self.stamps()
 
     def command(self) -> str:
@@ -110,7 +115,7 @@ class Flow:
         return (
             "{FLOW.python:q} -m transect.execution.run_block --results {FLOW.results:q} "
             "--block {FLOW.folder:q}/specs/{params.group}/{wildcards.block}.json "
-            "--attempt {resources.attempt} --stamp {output:q}"
+            "--attempt {resources.attempt} --state {params.state} --stamp {output:q}"
         )
 
     def environment_stamp(self) -> str:
@@ -138,6 +143,9 @@ class Flow:
 
     def tell_dry_run(self) -> None:
         """Say what a run would do."""
+
+    def forget_other_states(self) -> None:
+        """Drop what was made for another state than the planned one."""
 
 
 def _literal(path: str) -> str:
@@ -186,6 +194,26 @@ class MainFlow(Flow):
             records = (self._plan.paths.record(*planned.key) for planned in block.cells)
             if stamp.exists() and not all(record.exists() for record in records):
                 stamp.unlink()
+
+    def forget_other_states(self) -> None:
+        """Drop what was made for another state than the planned one: Snakemake makes it again.
+
+        Snakemake knows that only in the folder from which it was made, and as long as that has its
+        `.snakemake`.
+        """
+        if self._claim.held_by_another():
+            return  # the run ends before its first job, and harms nothing of the other
+        paths = self._plan.paths
+        made = {paths.environment(name): lock for name, lock in self._facts.environments.items()}
+        blocks = {paths.stamp(block.rule, block.name): block.state for block in self._facts.blocks}
+        for key, states in (("lock_hash", made), ("state", blocks)):
+            for stamp, state in states.items():
+                if stamp.exists() and _entry(stamp, key) != state:
+                    stamp.unlink()
+        # Where a block is missing the report is made again anyway.
+        told = _entry(paths.flow, "report_state") == self._facts.report_state
+        if not told and all(stamp.exists() for stamp in blocks):
+            paths.summary.unlink(missing_ok=True)
 
     def start(self, jobs: Any) -> None:
         """Claim the results folder, write the plan, and begin the progress journal."""
@@ -238,6 +266,14 @@ class MainFlow(Flow):
             print(f"[transect] {stage}: {kinds.total()} cells would run: {told}", file=sys.stderr)
         if not counts:
             print("[transect] no cell would run", file=sys.stderr)
+
+
+def _entry(path: Path, key: str) -> Any:
+    """Return a value of a JSON file; None when nobody can read it."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))[key]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def _leave(error: TransectError) -> NoReturn:
