@@ -24,12 +24,12 @@ class Claim:
         self._held = False
 
     def take(self) -> None:
-        """Claim the folder. Raises BadInput that names the run which holds it.
+        """Claim the folder. Raises BadInput that names the run which holds it, or why it
+        cannot be written.
 
         A claim whose process has died is taken over. One from another host counts as alive:
         nobody can tell from here.
         """
-        self.results.mkdir(parents=True, exist_ok=True)
         facts = {
             "study": self.study,
             "user": getpass.getuser(),
@@ -38,6 +38,13 @@ class Claim:
             "since": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             "created": process_start(),
         }
+        try:
+            self._take(facts)
+        except OSError as error:
+            raise BadInput(f"results folder {self.results} cannot be written: {error}") from None
+
+    def _take(self, facts: dict[str, object]) -> None:
+        self.results.mkdir(parents=True, exist_ok=True)
         for _ in range(3):
             try:
                 handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import traceback
 from collections import Counter
 from pathlib import Path
 from typing import Any, NoReturn
@@ -73,7 +74,7 @@ class Flow:
         The records themselves are not declared: Snakemake would delete all of them when the
         block's job fails.
         """
-        return f"{_literal(self.folder)}/blocks/{rule}/{{block}}.json"
+        return f"{self.folder}/blocks/{rule}/{{block}}.json"
 
     def inputs(self, rule: str, block: str) -> list[str]:
         """Return the stamps of other blocks and of environments that the block's cells need."""
@@ -120,7 +121,7 @@ class Flow:
 
     def environment_stamp(self) -> str:
         """Return the output pattern of environments."""
-        return f"{_literal(self.results)}/environments/{{environment}}.json"
+        return f"{self.results}/environments/{{environment}}.json"
 
     def lock_hash(self, name: str) -> str:
         """Return an environment's lock hash."""
@@ -146,11 +147,6 @@ class Flow:
 
     def forget_other_states(self) -> None:
         """Drop what was made for another state than the planned one."""
-
-
-def _literal(path: str) -> str:
-    """Return a path in which Snakemake finds no wildcard."""
-    return path.replace("{", "{{").replace("}", "}}")
 
 
 class MainFlow(Flow):
@@ -218,9 +214,13 @@ class MainFlow(Flow):
     def start(self, jobs: Any) -> None:
         """Claim the results folder, write the plan, and begin the progress journal."""
         try:
-            self._claim.take()
-        except BadInput as error:
+            self._begin(jobs)
+        except Exception as error:
+            self.finish()
             _leave(error)
+
+    def _begin(self, jobs: Any) -> None:
+        self._claim.take()
         ended = end_abandoned(Path(self.results))
         if ended:
             print(f"[transect] ended {ended} runners that a killed run left", file=sys.stderr)
@@ -276,10 +276,16 @@ def _entry(path: Path, key: str) -> Any:
         return None
 
 
-def _leave(error: TransectError) -> NoReturn:
+def _leave(error: Exception) -> NoReturn:
+    """End the process with one message; of a fault of ours with where it is.
+
+    Snakemake says nothing of it where a profile has it quiet.
+    """
+    if not isinstance(error, TransectError):
+        traceback.print_exception(error)
     print(f"transect: {error}", file=sys.stderr)
     sys.stderr.flush()
-    os._exit(error.exit_code)
+    os._exit(error.exit_code if isinstance(error, TransectError) else 1)
 
 
 def _options(config: dict[str, Any]) -> tuple[str, bool]:
@@ -289,7 +295,15 @@ def _options(config: dict[str, Any]) -> tuple[str, bool]:
     strict = str(config["strict"]).lower()
     if strict not in ("true", "false"):
         raise BadInput(f"config: key 'strict': expected true or false, found {config['strict']!r}")
-    return str(config["results"]), strict == "true"
+    if set("{}") & set(str(config["results"])):
+        raise BadInput(
+            f"config: key 'results': {config['results']}: Snakemake takes braces for wildcards: use "
+            "a folder without them"
+        )
+    results = Path(str(config["results"]))
+    if results.exists() and not results.is_dir():
+        raise BadInput(f"config: key 'results': {results}: not a folder")
+    return str(results), strict == "true"
 
 
 def open_flow(config: dict[str, Any]) -> Flow:
@@ -308,7 +322,7 @@ def open_flow(config: dict[str, Any]) -> Flow:
             paths = StudyPaths(results=place.parent, study=place.name)
             return Flow(read_facts(paths), results, strict)
         flow = MainFlow(str(config["study"]), str(config["system"]), results, strict, folder)
-    except TransectError as error:
+    except Exception as error:
         _leave(error)
     os.environ[SESSION] = f"{os.getpid()}:{os.uname().nodename}"
     os.environ[_FLOW] = str(Path(flow.folder).resolve())
