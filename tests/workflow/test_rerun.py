@@ -205,6 +205,31 @@ def test_a_deleted_record_runs_again_alone(done):
         os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
+def test_a_record_holds_without_what_stands_beside_it(done):
+    (name,) = cells(done, "train/digits-mlp")
+    path = done.folder / "results/small" / name / "spec.json"
+    text = path.read_text()
+    path.unlink()
+    try:
+        check(done, report=False)
+    finally:
+        path.write_text(text)
+
+
+def test_what_takes_a_cell_that_is_judged_otherwise_runs_again(done):
+    (name,) = cells(done, "train/iris-mlp-ce.torch")
+    path = done.folder / "results/small" / name / "record.json"
+    with (
+        edited(path, '"status": "ok"', '"status": "failed"'),
+        edited(path, '"cause": null', '"cause": "wrong-result"'),
+    ):
+        told = done.why("small.yaml")
+    # The same weights, which are now known to be wrong.
+    (export,) = cells(done, "export/")
+    assert told[export] == [("input", "weights")]
+    assert set(told) == cells(done, "export/", "infer/")
+
+
 def started(checkout) -> dict[str, str]:
     return {name: record["started"] for name, record in checkout.records("small").items()}
 

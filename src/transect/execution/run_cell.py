@@ -19,6 +19,7 @@ from transect.execution.job import Job, Result
 from transect.execution.payload import FULL, DiskFull, execute, refuse
 from transect.execution.scheduler import fate
 from transect.execution.stage import RUNNERS, StageRunner
+from transect.execution.stage_helpers import not_ok
 from transect.measure.guard import Guard, disturbances
 from transect.measure.provenance import collect
 
@@ -41,8 +42,11 @@ def _tail(path: Path) -> str:
 
 
 def fingerprint_of(job: Job, stage: StageRunner) -> tuple[str, list[str]]:
-    """Return the fingerprint, the plan part with the checksums of the inputs, and these."""
-    inputs = stage.inputs(job)
+    """Return the fingerprint, the plan part with the checksums of the inputs, and these.
+
+    An input that is not ok counts too: it may have left the same bytes, and be judged otherwise.
+    """
+    inputs = [*stage.inputs(job), *not_ok(job)]
     return digest([job.spec["fingerprint"], *inputs])[:16], inputs
 
 
