@@ -192,6 +192,12 @@ def test_record_refuses_contradictions(changes):
         record(**changes)
 
 
+def test_a_name_that_is_no_text_costs_no_record(tmp_path):
+    write_record(tmp_path / "record.json", record(inputs=["b\udcff 1"], log_tail="\udcfe"))
+    read = read_record(tmp_path / "record.json")
+    assert (read.inputs, read.log_tail) == (["b? 1"], "?")
+
+
 def test_failed_record_has_a_cause_of_the_closed_list():
     assert record(status="failed", cause="timeout").cause is Cause.TIMEOUT
     assert record(status="skipped", cause="unsupported").status is Status.SKIPPED
