@@ -34,10 +34,10 @@ workflow.localrules(*FLOW.local_rules())
 rule all:
     default_target: True
     input:
-        f"{FLOW.folder}/report.html",
+        [f"{FLOW.folder}/{name}" for name in ("report.html", "summary.json")],
         # Targets too: a record that was deleted is made again although the report is there. A
         # function: Snakemake does not know sooner whether this is a dry run.
-        lambda wildcards: FLOW.targets(workflow.dryrun),
+        lambda wildcards: FLOW.targets(workflow),
         [f"{FLOW.folder}/strict.ok"] if FLOW.strict else [],
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from checkouts import ROOT
-from transect.domain.cell import CELL_PATTERN, Axis, Cell, OpenCell, _class_of, axes_of
+from transect.domain.cell import CELL_PATTERN, Axis, Cell, OpenCell, axes_of, class_of
 from transect.domain.errors import BadInput
 from transect.domain.files import digest, write_atomic, write_if_changed
 from transect.domain.metrics import METRICS, Direction, Mean, register_metric
@@ -59,6 +59,14 @@ def test_a_new_axis_with_a_default_keeps_old_ids():
     assert Wider(**TRAIN).id == old.id
     wider = Wider(**TRAIN, compression="topk")
     assert wider.id != old.id and ".topk~" in wider.id
+
+
+def test_a_long_name_still_names_a_folder(tmp_path):
+    ids = {TrainCell(workload="w" * length, framework="f", strategy="s", batch=1).id
+           for length in (300, 301)}  # fmt: skip
+    assert len(ids) == 2
+    for cell_id in ids:
+        (tmp_path / cell_id).mkdir()
 
 
 def test_cells_that_differ_have_different_ids():
@@ -124,7 +132,7 @@ def test_a_cell_of_an_unknown_stage_keeps_its_axes():
 
 def test_every_axis_of_every_stage_has_its_own_place_in_the_id():
     for stage in STAGES:
-        kind = _class_of(stage)
+        kind = class_of(stage)
         axes = axes_of(kind)
         places = [axis.place for axis in axes.values()]
         assert len(places) == len(set(places)), stage
@@ -182,6 +190,12 @@ def test_record_survives_a_round_trip(tmp_path):
 def test_record_refuses_contradictions(changes):
     with pytest.raises(ValidationError):
         record(**changes)
+
+
+def test_a_name_that_is_no_text_costs_no_record(tmp_path):
+    write_record(tmp_path / "record.json", record(inputs=["b\udcff 1"], log_tail="\udcfe"))
+    read = read_record(tmp_path / "record.json")
+    assert (read.inputs, read.log_tail) == (["b? 1"], "?")
 
 
 def test_failed_record_has_a_cause_of_the_closed_list():

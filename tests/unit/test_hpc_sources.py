@@ -11,6 +11,9 @@ from hypothesis import strategies as st
 
 from transect.domain.cell import Cell
 from transect.hpc.sources import files_below, log_facts, log_sources
+from transect.planning.plan import make_plan
+from transect.planning.study import find_system
+from transect.stages.ingest import plan
 
 NAMED = {
     "one": (["a/logs"], ["logs"]),
@@ -64,9 +67,9 @@ def test_what_parts_do_not_tell_apart_is_marked(here):
     assert all(name.endswith("logs") or "logs-" in name for name in found)
 
 
-PART = st.text(st.characters(exclude_characters="/\0"), min_size=1, max_size=12) | st.sampled_from(
-    ["logs", "a", "a-b", "b", "b-logs", "x" * 255]
-)
+PART = st.text(
+    st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1, max_size=12
+) | st.sampled_from(["logs", "a", "a-b", "b", "b-logs", "x" * 255])
 PATHS = st.lists(st.lists(PART, min_size=1, max_size=4), min_size=1, max_size=6)
 
 
@@ -141,3 +144,25 @@ def test_facts_change_with_what_a_link_leads_to(tree, tmp_path):
     target.write_text("22")
     (changed,) = set(log_facts(tree)) - set(before)
     assert changed.startswith(f"{tree}/linked/x.log 2 ")
+
+
+def test_a_study_reads_logs_of_a_folder_whose_name_is_no_text(here):
+    folder = Path(os.fsdecode(os.fsencode(here) + b"/b\xff"))
+    folder.mkdir()
+    (here / "link").symlink_to(folder)
+    (here / "study.yaml").write_text("name: bytes\ningest: {paths: [link]}\n")
+    made = make_plan(here / "study.yaml", find_system("laptop"), here / "results")
+    (planned,) = made
+    assert planned.id.startswith("link~")
+    assert Path(planned.spec["path"]) == folder
+
+
+def test_names_are_given_once_however_many_logs_there_are(here, monkeypatch):
+    calls = []
+    monkeypatch.setattr(plan, "log_sources", lambda paths: calls.append(1) or log_sources(paths))
+    names = [f"{number}.log" for number in range(20)]
+    for name in names:
+        (here / name).touch()
+    (here / "study.yaml").write_text(f"name: many\ningest: {{paths: {names}}}\n")
+    assert len(list(make_plan(here / "study.yaml", find_system("laptop"), here / "results"))) == 20
+    assert len(calls) == 1

@@ -198,3 +198,26 @@ def test_an_import_of_the_package_itself_is_followed(tmp_path):
     found = relative(closure(one))
     assert {"domain/files.py", "hpc/values.py", "measure/energy.py", "measure/usage.py"} <= found
     assert {"domain/__init__.py", "hpc/__init__.py", "__init__.py"} <= found
+
+
+def test_neighbours_and_every_name_of_a_line_are_followed(tmp_path):
+    one = tmp_path / "stage" / "run.py"
+    (tmp_path / "stage" / "more").mkdir(parents=True)
+    one.write_text(
+        "from .helper import f\n"
+        "from . import other\n"
+        "from .more.deep import g\n"
+        "from ..beside import h\n"
+        "import transect.domain.paths, transect.domain.precisions\n"
+        "from transect.domain import files, \\\n    errors\n"
+    )
+    near = [one.with_name(f"{name}.py") for name in ("helper", "other")]
+    near += [one.parent / "more" / "deep.py", tmp_path / "beside.py"]
+    for path in near:
+        path.touch()
+    found = closure(one)
+    assert found >= {one, *near}
+    wanted = {
+        PACKAGE / "domain" / f"{name}.py" for name in ("paths", "precisions", "files", "errors")
+    }
+    assert found >= wanted

@@ -78,6 +78,23 @@ def test_unknown_config_key_is_named(checkout):
     assert "unknown key 'studdy'" in run.stderr
 
 
+UNUSABLE = {
+    "braces": ("re{s}ults", "braces"),
+    "a file": ("bad.yaml", "not a folder"),
+    "no place for a folder": ("/proc/results", "cannot be written"),
+}
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_results_that_cannot_be_used_are_told_although_snakemake_is_quiet(checkout, name):
+    results, expected = UNUSABLE[name]
+    (checkout.folder / "bad.yaml").write_text(study())
+    run = checkout.snakemake("--config", "study=bad.yaml", f"results='{results}'")
+    assert run.returncode == 2, run.stderr
+    assert expected in run.stderr and results in run.stderr
+    assert "Traceback" not in run.stderr
+
+
 def test_unreadable_log_is_an_error_that_names_it(checkout):
     told = checkout.transect("ingest", "no-such.log")
     assert told.returncode == 2

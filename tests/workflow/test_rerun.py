@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -204,6 +205,31 @@ def test_a_deleted_record_runs_again_alone(done):
         os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
+def test_a_record_holds_without_what_stands_beside_it(done):
+    (name,) = cells(done, "train/digits-mlp")
+    path = done.folder / "results/small" / name / "spec.json"
+    text = path.read_text()
+    path.unlink()
+    try:
+        check(done, report=False)
+    finally:
+        path.write_text(text)
+
+
+def test_what_takes_a_cell_that_is_judged_otherwise_runs_again(done):
+    (name,) = cells(done, "train/iris-mlp-ce.torch")
+    path = done.folder / "results/small" / name / "record.json"
+    with (
+        edited(path, '"status": "ok"', '"status": "failed"'),
+        edited(path, '"cause": null', '"cause": "wrong-result"'),
+    ):
+        told = done.why("small.yaml")
+    # The same weights, which are now known to be wrong.
+    (export,) = cells(done, "export/")
+    assert told[export] == [("input", "weights")]
+    assert set(told) == cells(done, "export/", "infer/")
+
+
 def started(checkout) -> dict[str, str]:
     return {name: record["started"] for name, record in checkout.records("small").items()}
 
@@ -240,4 +266,19 @@ def test_really_what_takes_an_unchanged_input_is_kept(done):
     assert run.returncode == 0, run.stderr
     # The data came out equal: nothing that takes it ran, although all of it was asked.
     assert ran(before, started(done)) == cells(done, "data/")
+    check(done, report=False)
+
+
+def test_really_an_edit_is_seen_from_a_folder_that_snakemake_does_not_know(done):
+    # As another clone on the same results: what Snakemake keeps of earlier runs is not there.
+    shutil.rmtree(done.folder / ".snakemake")
+    before = started(done)
+    path = done.folder / "small.yaml"
+    path.write_text(
+        path.read_text().replace("iris-mlp-ce: {", "iris-mlp-ce: {learning_rate: 0.03, ")
+    )
+    run = done.snakemake("--config", CONFIG)
+    assert run.returncode == 0, run.stderr
+    expected = cells(done, "reference/iris", "train/iris", "export/", "infer/")
+    assert ran(before, started(done)) == expected
     check(done, report=False)

@@ -168,6 +168,97 @@ def test_a_mistake_in_its_section_is_told_like_any_other(done, name):
     assert "Traceback" not in told.stderr
 
 
+BROKEN = {
+    "cells raises": ("plan.py", "yield ToyCell(", "raise RuntimeError('lost'); yield ToyCell(",
+                     ["stage 'toy' raised RuntimeError: lost", "plan.py:"]),
+    "cells of another stage": ("plan.py", "yield ToyCell(workload=name, framework=section.framework, order=order)",
+                               "yield context.cells['train'][0]", ["stage 'toy'", "expected ToyCell"]),
+    "takes nothing": ("plan.py", '{"weights": weights}', '{"weights": None}',
+                      ["stage 'toy' takes as its weights None"]),
+    "waits for itself": ("plan.py", 'needs = ("train",)',
+                         'needs = ("train",)\n    placement = Placement(group="prepare")',
+                         ["in a circle", "prepare", "train"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_stage_that_misbehaves_is_named(done, name):
+    file, old, new, expected = BROKEN[name]
+    imported = "import STAGES, Placement, Stage"
+    with (
+        edited(done.folder / "mine/toy/plan.py", "import STAGES, Stage", imported),
+        edited(done.folder / "mine/toy" / file, old, new),
+    ):
+        told = done.transect("check", "toys.yaml")
+        ran = done.snakemake("--config", CONFIG)
+    assert (told.returncode, ran.returncode) == (2, 2)
+    for text in (told.stderr, ran.stderr):
+        assert all(part in text for part in expected), text
+        assert "Traceback" not in text
+
+
+@pytest.mark.parametrize("name", ["my-toy", "specs"])
+def test_a_stage_whose_records_would_be_lost_is_refused(done, name):
+    other = done.folder / f"named-{name}"
+    shutil.copytree(done.folder / "mine/toy", other / name)
+    plan = other / name / "plan.py"
+    plan.write_text(plan.read_text().replace('register("toy")', f'register("{name}")'))
+    with edited(done.folder / "toys.yaml", "plugins: [mine]", f"plugins: [mine, named-{name}]"):
+        told = done.transect("check", "toys.yaml")
+    assert told.returncode == 2
+    assert f"stage '{name}' cannot have this name" in told.stderr
+
+
+def test_a_stage_without_a_runner_is_refused(done):
+    path = done.folder / "mine/toy/run.py"
+    aside = path.rename(path.with_suffix(".aside"))
+    try:
+        told = done.transect("check", "toys.yaml")
+    finally:
+        aside.rename(path)
+    assert told.returncode == 2
+    assert "stage 'toy' has no run.py" in told.stderr
+
+
+FAULTS = {
+    "inputs raises": ('return checksums(', 'raise RuntimeError("lost")\n        return checksums('),
+    "not imported": ("from __future__", "import no_such_module\nfrom __future__"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_runner_that_misbehaves_costs_its_own_cells_alone(done, name):
+    before = done.records("toys")
+    with edited(done.folder / "mine/toy/run.py", *FAULTS[name]):
+        run = done.snakemake("--config", CONFIG)
+        dry = done.snakemake("--dry-run", "--config", CONFIG)
+    assert (run.returncode, dry.returncode) == (0, 0), run.stderr + dry.stderr
+    after = done.records("toys")
+    for cell, record in after.items():
+        if cell.startswith("toy/"):
+            assert record["cause"] == "crash", record
+        else:
+            assert record == before[cell]
+    assert done.snakemake("--config", CONFIG).returncode == 0
+    assert {record["status"] for record in done.records("toys").values()} == {"ok"}
+
+
+def test_a_study_that_is_edited_while_it_runs_has_its_report(done):
+    path, report = done.folder / "toys.yaml", done.folder / "results/toys/report.html"
+    text, before = path.read_text(), report.stat().st_mtime_ns
+    old = "        weights = need("
+    with edited(
+        done.folder / "mine/toy/run.py",
+        old,
+        f"        open({str(path)!r}, 'w').write('a: [')\n{old}",
+    ):
+        run = done.snakemake("--config", CONFIG)
+    assert path.read_text() == "a: ["
+    path.write_text(text)
+    assert run.returncode == 0, run.stderr
+    assert report.stat().st_mtime_ns > before
+
+
 @pytest.mark.parametrize("name", ["toy", "train"])
 def test_a_stage_that_is_there_twice_is_named_with_both_places(done, name):
     other = done.folder / f"other-{name}"

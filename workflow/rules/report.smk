@@ -17,8 +17,7 @@ rule make_report:
     params:
         state=FLOW.report_state(),
     shell:
-        "{FLOW.python:q} -m transect.execution.make_report"
-        " --study {FLOW.study_file:q} --results {FLOW.results:q}"
+        "{FLOW.python:q} -m transect.execution.make_report --folder {FLOW.folder:q}"
 
 
 rule check_strict:

@@ -13,9 +13,12 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SerializeAsA
 
 from transect.domain.files import canonical_json, digest
 
-__all__ = ["CELL_PATTERN", "AnyCell", "Axis", "Cell", "OpenCell", "axes_of", "counted"]
+__all__ = ["CELL_PATTERN", "AnyCell", "Axis", "Cell", "OpenCell", "axes_of", "class_of", "counted"]
 
 CELL_PATTERN = r"[A-Za-z0-9_.+-]+~[0-9a-f]{8}"
+
+# With `~` and the hash it names a folder: 255 bytes.
+_LONGEST = 246
 
 C = TypeVar("C", bound="Cell")
 
@@ -88,7 +91,7 @@ class Cell(BaseModel):
 
         Raises pydantic's ValidationError for axes that the stage does not have.
         """
-        kind = _class_of(str(axes.get("stage")))
+        kind = class_of(str(axes.get("stage")))
         if kind is not OpenCell:
             axes = {
                 name: value
@@ -119,7 +122,7 @@ class Cell(BaseModel):
         'iris-mlp.numpy.single.n1x1.b16.fp32~9d0e5b5d'
         """
         readable = re.sub(r"[^A-Za-z0-9_.+-]", "-", ".".join(self._words())) or self.stage
-        return f"{readable}~{digest([canonical_json(self.axes())])[:8]}"
+        return f"{readable[:_LONGEST]}~{digest([canonical_json(self.axes())])[:8]}"
 
     def _words(self) -> list[str]:
         words = []
@@ -172,7 +175,7 @@ def axes_of(kind: type[Cell]) -> dict[str, Axis]:
     return dict(sorted(annotated.items(), key=lambda item: item[1].place))
 
 
-def _class_of(stage: str) -> type[Cell]:
+def class_of(stage: str) -> type[Cell]:
     """Return the class of a stage's cells, from `transect.stages.STAGE.cell`."""
     if not stage.isidentifier():
         return OpenCell

@@ -86,7 +86,8 @@ def digest(parts: Iterable[str | bytes]) -> str:
     """SHA-256 over length-prefixed parts, so that no two lists of parts collide by joining."""
     total = hashlib.sha256()
     for part in parts:
-        raw = part.encode("utf-8") if isinstance(part, str) else part
+        # A path may hold bytes that are no text.
+        raw = part.encode("utf-8", "surrogateescape") if isinstance(part, str) else part
         total.update(str(len(raw)).encode("ascii") + b":")
         total.update(raw)
     return total.hexdigest()

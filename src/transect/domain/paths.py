@@ -72,6 +72,11 @@ class StudyPaths:
         """The report."""
         return self.folder / "report.html"
 
+    @property
+    def summary(self) -> Path:
+        """The report's counts, failures and findings, for scripts."""
+        return self.folder / "summary.json"
+
     def environment(self, name: str) -> Path:
         """What became of building an environment; shared by the studies of one results folder."""
         return self.results / "environments" / f"{name}.json"

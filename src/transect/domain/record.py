@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -137,7 +138,13 @@ class Record(BaseModel):
 
 def write_record(path: Path, record: Record) -> None:
     """Write atomically; a reader sees the old record or the new one."""
-    write_atomic(path, record.model_dump_json(indent=1, exclude_defaults=False) + "\n")
+    try:
+        text = record.model_dump_json(indent=1, exclude_defaults=False).encode()
+    except ValueError:
+        # The name of a file may hold bytes that are no text: a question mark stands for each.
+        plain = json.dumps(record.model_dump(mode="json"), indent=1, ensure_ascii=False)
+        text = plain.encode("utf-8", "replace")
+    write_atomic(path, text + b"\n")
 
 
 def read_record(path: Path) -> Record:

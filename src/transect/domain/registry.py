@@ -88,12 +88,14 @@ class Registry(Generic[T]):
 class StageRegistry(Registry[T]):
     """What the stages bring for one role: `transect/stages/NAME/ROLE.py`, and a plug-in folder's.
 
-    A role that a stage has no file for is not registered.
+    A role that a stage has no file for is not registered. A file that cannot be imported is told at
+    once, or where it is `alone`, when that stage is asked for: others do not suffer from it.
     """
 
-    def __init__(self, kind: str, role: str) -> None:
+    def __init__(self, kind: str, role: str, *, alone: bool = False) -> None:
         super().__init__(kind, "transect.stages")
-        self._role = role
+        self._role, self._alone = role, alone
+        self._faults: dict[str, BadInput] = {}
         self._seen: str | None = None
 
     def _discover(self) -> None:
@@ -112,8 +114,20 @@ class StageRegistry(Registry[T]):
                 if name in places:
                     raise BadInput(f"stage '{name}' is there twice: {places[name]} and {path}")
                 places[name] = path
-                _import_stage(f"{self.package}.{name}.{self._role}", path)
+                try:
+                    _import_stage(f"{self.package}.{name}.{self._role}", path)
+                except BadInput as error:
+                    if not self._alone:
+                        raise
+                    self._faults[name] = error
         load_plugin_folders()
+
+    def get(self, name: str, where: str = "") -> T:
+        """Make the stage's part. Raises BadInput for one that is not there or cannot be imported."""
+        self._discover()
+        if name in self._faults:
+            raise self._faults[name]
+        return super().get(name, where)
 
 
 def _import_stage(module: str, path: Path) -> None:

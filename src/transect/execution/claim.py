@@ -24,12 +24,12 @@ class Claim:
         self._held = False
 
     def take(self) -> None:
-        """Claim the folder. Raises BadInput that names the run which holds it.
+        """Claim the folder. Raises BadInput that names the run which holds it, or why it
+        cannot be written.
 
         A claim whose process has died is taken over. One from another host counts as alive:
         nobody can tell from here.
         """
-        self.results.mkdir(parents=True, exist_ok=True)
         facts = {
             "study": self.study,
             "user": getpass.getuser(),
@@ -38,6 +38,13 @@ class Claim:
             "since": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             "created": process_start(),
         }
+        try:
+            self._take(facts)
+        except OSError as error:
+            raise BadInput(f"results folder {self.results} cannot be written: {error}") from None
+
+    def _take(self, facts: dict[str, object]) -> None:
+        self.results.mkdir(parents=True, exist_ok=True)
         for _ in range(3):
             try:
                 handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
@@ -52,6 +59,10 @@ class Claim:
             self._held = True
             return
         raise BadInput(f"{self.path}: other runs claim this folder at the same time: try again")
+
+    def held_by_another(self) -> bool:
+        """Tell whether a run that lives, and is not this one, holds the folder."""
+        return not self._held and self._holder() is not None
 
     def _holder(self) -> dict[str, object] | None:
         """Return who holds the claim; None when it is stale."""

@@ -27,12 +27,11 @@ class EarlyReport:
         self._paths = paths
         self._took = 0.0
         try:
-            self._study = str(json.loads(paths.plan.read_text(encoding="utf-8"))["file"])
             # What a run of before left says nothing of this one.
             started = json.loads(paths.progress.open(encoding="utf-8").readline())["started"]
             self._last = max(float(started), self._made_at())
         except (OSError, ValueError, KeyError, TypeError):
-            self._study, self._last = "", time.time()
+            self._last = time.time()
 
     def _made_at(self) -> float:
         try:
@@ -43,12 +42,12 @@ class EarlyReport:
     def make_if_due(self) -> None:
         """Make the report if it is due; a failure is told and harms nothing."""
         due = max(_FIRST_S, _SHARE * self._took)
-        if not self._study or time.time() - max(self._last, self._made_at()) < due:
+        if time.time() - max(self._last, self._made_at()) < due:
             return
         begin = time.monotonic()
         command = [
             sys.executable, "-m", "transect.execution.make_report",
-            "--study", self._study, "--results", str(self._paths.results),
+            "--folder", str(self._paths.folder),
         ]  # fmt: skip
         subprocess.run(command, check=False)
         self._took, self._last = time.monotonic() - begin, time.time()

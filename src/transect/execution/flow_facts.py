@@ -37,7 +37,6 @@ class BlockFacts:
 class FlowFacts:
     """All that the rules ask for. Paths are strings, as Snakemake wants them."""
 
-    study_file: str
     system_file: str
     folder: str
     environments: dict[str, str]
@@ -90,7 +89,6 @@ def facts_of_plan(plan: StudyPlan, blocks: list[Block], system_file: Path) -> Fl
     words = plan.study.model_dump(include={"title", "questions", "published"})
     cells = sorted(f"{p.cell.stage}/{p.id}" for p in plan)
     return FlowFacts(
-        study_file=str(plan.file),
         system_file=str(system_file),
         folder=str(paths.folder),
         environments=locks,

@@ -1,4 +1,7 @@
-"""`python -m transect.execution.make_report --study FILE --results DIR`: the report stage."""
+"""`python -m transect.execution.make_report --folder results/STUDY`: the report stage.
+
+It takes the study's words from its plan: the study's file may be edited while the study runs.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,8 @@ from pathlib import Path
 
 from transect.domain.errors import TransectError
 from transect.domain.paths import StudyPaths
-from transect.execution.plan_files import planned_cells
+from transect.domain.study import Study
+from transect.execution.plan_files import planned_cells, planned_study
 from transect.planning.study import load_study
 
 __all__ = ["PlannedCells", "cell_keys", "main", "make_report"]
@@ -25,11 +29,14 @@ def make_report(
     `planned` gives the cells that the study has, by `STAGE/ID`: the report shows those, and lists
     earlier ones apart. Without a plan every record counts.
     """
-    from transect.report.build import build_report
-
     study = load_study(study_file)
     paths = StudyPaths(results=results, study=study.name)
-    cells = planned(paths)
+    return _make(paths, study, planned(paths))
+
+
+def _make(paths: StudyPaths, study: Study, cells: Iterable[str] | None) -> dict[str, object]:
+    from transect.report.build import build_report
+
     return build_report(
         paths.folder,
         paths.report,
@@ -52,18 +59,15 @@ def cell_keys(names: Iterable[str]) -> set[tuple[str, str]]:
 def main() -> int:
     """Make the report and say where it is."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--study", type=Path, required=True)
-    parser.add_argument("--results", type=Path, required=True)
-    given = parser.parse_args()
+    parser.add_argument("--folder", type=Path, required=True)
+    folder: Path = parser.parse_args().folder
+    paths = StudyPaths(results=folder.parent, study=folder.name)
     try:
-        summary = make_report(given.study, given.results)
+        summary = _make(paths, planned_study(paths), planned_cells(paths))
     except TransectError as error:
         print(f"transect: {error}", file=sys.stderr)
         return error.exit_code
-    counts = summary["counts"]
-    study = load_study(given.study)
-    report = StudyPaths(results=given.results, study=study.name).report
-    print(f"[transect] {counts} -> {report}", file=sys.stderr)
+    print(f"[transect] {summary['counts']} -> {paths.report}", file=sys.stderr)
     return 0
 
 

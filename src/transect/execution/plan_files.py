@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Iterable
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 from transect.domain.errors import BadInput
 from transect.domain.files import write_atomic, write_if_changed
 from transect.domain.paths import StudyPaths
+from transect.domain.study import Study
 from transect.planning.blocks import Block
 from transect.planning.plan import StudyPlan
 
-__all__ = ["planned_cells", "read_block", "write_plan"]
+__all__ = ["planned_cells", "planned_study", "read_block", "write_plan"]
 
 
 def planned_cells(paths: StudyPaths) -> dict[str, str] | None:
@@ -26,7 +26,18 @@ def planned_cells(paths: StudyPaths) -> dict[str, str] | None:
     return cells if isinstance(cells, dict) else None
 
 
-def write_plan(plan: StudyPlan, blocks: Iterable[Block]) -> None:
+def planned_study(paths: StudyPaths) -> Study:
+    """Return the study as it was planned, without the sections of its stages.
+
+    Raises BadInput when there is no readable plan.
+    """
+    try:
+        return Study.model_validate(json.loads(paths.plan.read_text(encoding="utf-8"))["study"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise BadInput(f"{paths.plan}: no readable plan: {error}") from None
+
+
+def write_plan(plan: StudyPlan, blocks: Collection[Block]) -> None:
     """Write the specs of every block that changed, and the list of all cells."""
     paths = plan.paths
     written: set[Path] = {paths.flow}
@@ -47,11 +58,14 @@ def write_plan(plan: StudyPlan, blocks: Iterable[Block]) -> None:
         if path not in written and path.parent != paths.specs / "sources":
             path.unlink()
     table = {f"{p.cell.stage}/{p.id}": p.fingerprint for p in plan}
-    facts = {"file": str(plan.file), "cells": table}
+    study = plan.study.model_dump(mode="json", include=set(Study.model_fields))
+    facts = {"study": study, "cells": table}
     write_if_changed(paths.plan, json.dumps(facts, indent=0) + "\n")
-    for path in (paths.folder / "blocks").glob("*"):
-        if path.is_dir() and path.name not in {block.rule for block in blocks}:
-            shutil.rmtree(path)
+    # A block that comes back is looked at again: its cells may have run in another one.
+    stamps = {paths.stamp(block.rule, block.name) for block in blocks}
+    for path in (paths.folder / "blocks").glob("*/*.json"):
+        if path not in stamps:
+            path.unlink()
 
 
 def _head(file: Path) -> dict[str, Any] | None:

@@ -51,7 +51,7 @@ def end_on_signals() -> None:
 def _holds(job: Job) -> bool:
     try:
         fingerprint, _ = fingerprint_of(job, RUNNERS.get(job.cell.stage))
-    except (OSError, ValueError, KeyError, TransectError):
+    except Exception:  # an input that cannot be read, or a plug-in's fault: its turn tells
         return False
     return valid_record(job, fingerprint) is not None
 
@@ -119,6 +119,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--results", type=Path, required=True)
     parser.add_argument("--attempt", type=int, default=1)
     parser.add_argument("--stamp", type=Path, help="written when all records are there")
+    parser.add_argument("--state", default="", help="of the block: what the stamp is made for")
     given = parser.parse_args(arguments)
     end_on_signals()
     try:
@@ -127,7 +128,8 @@ def main(arguments: list[str] | None = None) -> int:
         jobs = [load_job(spec | {"about": head["about"]}, paths) for spec in specs]
         ran = run_jobs(jobs, paths, given.attempt)
         if given.stamp is not None:
-            write_atomic(given.stamp, json.dumps({"cells": len(jobs), "ran": ran}) + "\n")
+            stamp = {"state": given.state, "cells": len(jobs), "ran": ran}
+            write_atomic(given.stamp, json.dumps(stamp) + "\n")
     except TransectError as error:
         print(f"transect: {error}", file=sys.stderr)
         return error.exit_code

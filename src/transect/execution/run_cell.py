@@ -19,6 +19,7 @@ from transect.execution.job import Job, Result
 from transect.execution.payload import FULL, DiskFull, execute, refuse
 from transect.execution.scheduler import fate
 from transect.execution.stage import RUNNERS, StageRunner
+from transect.execution.stage_helpers import not_ok
 from transect.measure.guard import Guard, disturbances
 from transect.measure.provenance import collect
 
@@ -41,8 +42,11 @@ def _tail(path: Path) -> str:
 
 
 def fingerprint_of(job: Job, stage: StageRunner) -> tuple[str, list[str]]:
-    """Return the fingerprint, the plan part with the checksums of the inputs, and these."""
-    inputs = stage.inputs(job)
+    """Return the fingerprint, the plan part with the checksums of the inputs, and these.
+
+    An input that is not ok counts too: it may have left the same bytes, and be judged otherwise.
+    """
+    inputs = [*stage.inputs(job), *not_ok(job)]
     return digest([job.spec["fingerprint"], *inputs])[:16], inputs
 
 
@@ -153,22 +157,33 @@ def _run(
         return _fault(error), {}, {}
 
 
+def _look(job: Job) -> tuple[StageRunner, str, list[str]] | Result:
+    """Return what runs the cell, its fingerprint and its inputs, or why these are not known."""
+    try:
+        stage = RUNNERS.get(job.cell.stage)
+    except TransectError as error:
+        return _fault(error)
+    try:
+        return stage, *fingerprint_of(job, stage)
+    except (OSError, ValueError, KeyError, TransectError) as error:
+        # What an input left cannot be read: that is not this cell's fault, and it says so.
+        text = f"what it takes from other cells cannot be read: {error}"
+        return Result.skipped(Cause.MISSING_DEPENDENCY, text)
+    except Exception as error:  # a plug-in's own
+        return _fault(error)
+
+
 def run_job(job: Job, attempt: int, guard: Guard | None = None) -> Record:
     """Run the cell, or keep its valid record; write and return the record.
 
     Raises DiskFull when the record cannot be written.
     """
     started = _now()
-    unreadable: Result | None = None
-    stage = RUNNERS.get(job.cell.stage)
-    try:
-        fingerprint, inputs = fingerprint_of(job, stage)
-    except (OSError, ValueError, KeyError, TransectError) as error:
-        # What an input left cannot be read: that is not this cell's fault, and it says so.
-        text = f"what it takes from other cells cannot be read: {error}"
-        unreadable = Result.skipped(Cause.MISSING_DEPENDENCY, text)
+    known = _look(job)
+    if isinstance(known, Result):
         fingerprint, inputs = str(job.spec["fingerprint"]), []
     else:
+        stage, fingerprint, inputs = known
         kept = valid_record(job, fingerprint)
         if kept is not None:
             return kept
@@ -182,8 +197,8 @@ def run_job(job: Job, attempt: int, guard: Guard | None = None) -> Record:
     os.environ[CELL_VARIABLE] = str(job.folder)
     try:
         _fresh(job)
-        if unreadable is not None:
-            result = unreadable
+        if isinstance(known, Result):
+            result = known
         elif earlier is not None:
             result = _fate(earlier)
         else:

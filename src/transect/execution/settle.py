@@ -48,7 +48,7 @@ def _result(job: Job, block: Block, lacking: dict[tuple[str, str], str]) -> Resu
 def _fingerprint(job: Job) -> tuple[str, list[str]] | None:
     try:
         return fingerprint_of(job, RUNNERS.get(job.cell.stage))
-    except (OSError, ValueError, KeyError, TransectError):
+    except Exception:  # as when the cell's turn comes
         return None
 
 
@@ -96,6 +96,6 @@ def settle(plan: StudyPlan, blocks: Iterable[Block]) -> None:
         print(f"[transect] {told}", file=sys.stderr)
     command = [
         sys.executable, "-m", "transect.execution.make_report",
-        "--study", str(plan.file), "--results", str(paths.results),
+        "--folder", str(paths.folder),
     ]  # fmt: skip
     subprocess.run(command, check=False, env=os.environ)

@@ -31,4 +31,4 @@ class StageRunner(Protocol):
         ...
 
 
-RUNNERS: StageRegistry[StageRunner] = StageRegistry("stage runner", "run")
+RUNNERS: StageRegistry[StageRunner] = StageRegistry("stage runner", "run", alone=True)

@@ -22,6 +22,7 @@ __all__ = [
     "data_checksums",
     "facts_of",
     "need",
+    "not_ok",
     "ranks",
 ]
 
@@ -93,6 +94,19 @@ def data_checksums(job: Job, *repeats: int) -> list[str]:
     starts = [f"start-{repeat}.npz" for repeat in repeats]
     wanted = [name for name in sorted(files) if not name.startswith("start-") or name in starts]
     return [f"{name} {files[name]}" for name in wanted] or ["data absent"]
+
+
+def not_ok(job: Job) -> list[str]:
+    """Return role and status of each input cell whose record says that it did not end well."""
+    told = []
+    for role in job.spec["inputs"]:
+        try:
+            status = _record(job.input(role) / "record.json").status
+        except (OSError, BadInput):
+            continue  # what needs it says so
+        if status is not Status.OK:
+            told.append(f"{role} {status}")
+    return told
 
 
 def need(job: Job, role: str) -> Path:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from transect.domain.errors import TransectError
 from transect.domain.paths import StudyPaths
 from transect.execution.job import load_job
 from transect.execution.run_cell import fingerprint_of
@@ -62,10 +61,18 @@ class Staleness:
             made_from = (str(record["fingerprint"]), list(record.get("inputs", ())))
         except (OSError, ValueError, KeyError, TypeError) as error:
             return [Reason("missing", f"its record cannot be read: {error}")]
-        reasons = [*self._upstream(planned), *self._own(planned)]
-        if not reasons:
-            reasons = self._inputs(planned, *made_from)
-        return reasons
+        upstream = self._upstream(planned)
+        try:
+            job = load_job(planned.spec, self._paths)
+            fingerprint, inputs = fingerprint_of(job, RUNNERS.get(planned.cell.stage))
+        except Exception as error:  # unreadable inputs, or a plug-in's fault: its turn tells
+            unknown = Reason("input", f"{type(error).__name__}: {error}")
+            return [*upstream, *self._own(planned)] or [unknown]
+        if made_from[0] == fingerprint:
+            # What stands beside a record may be older than it, or not there; its runner keeps it.
+            return upstream
+        reasons = [*upstream, *self._own(planned)]
+        return reasons or _inputs(inputs, made_from[1])
 
     def _upstream(self, planned: Planned) -> list[Reason]:
         return [
@@ -79,7 +86,7 @@ class Staleness:
         try:
             old = json.loads(self._paths.spec(*planned.key).read_text(encoding="utf-8"))
         except (OSError, ValueError):
-            return [Reason("missing", "what it ran with is not known")]
+            return []
         new = planned.spec
         if old.get("fingerprint") == new["fingerprint"]:
             return []
@@ -105,19 +112,13 @@ class Staleness:
         )
         return [Reason("source", name) for name in changed]
 
-    def _inputs(self, planned: Planned, before: str, names: list[str]) -> list[Reason]:
-        """Compare the checksums of the inputs with those that the record was made from."""
-        try:
-            job = load_job(planned.spec, self._paths)
-            fingerprint, inputs = fingerprint_of(job, RUNNERS.get(planned.cell.stage))
-        except (OSError, TransectError) as error:
-            return [Reason("input", str(error))]
-        if before == fingerprint:
-            return []
-        changed = sorted(set(inputs) ^ set(names))
-        return [
-            Reason("input", name) for name in dict.fromkeys(one.split(" ")[0] for one in changed)
-        ]
+
+def _inputs(now: list[str], before: list[str]) -> list[Reason]:
+    """Compare the checksums of the inputs with those that the record was made from."""
+    changed = sorted(set(now) ^ set(before))
+    names = dict.fromkeys(one.split(" ")[0] for one in changed)
+    reasons = [Reason("input", name) for name in names]
+    return reasons or [Reason("missing", "what it ran with is not known")]
 
 
 def _flat(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:

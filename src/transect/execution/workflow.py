@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import traceback
 from collections import Counter
 from pathlib import Path
 from typing import Any, NoReturn
@@ -51,8 +52,7 @@ class Flow:
 
     def __init__(self, facts: FlowFacts, results: str, strict: bool) -> None:
         self.results, self.strict = results, strict
-        self.folder, self.study_file = facts.folder, facts.study_file
-        self.system_file = facts.system_file
+        self.folder, self.system_file = facts.folder, facts.system_file
         self.python = sys.executable
         self._facts = facts
         self._blocks = {(block.rule, block.name): block for block in facts.blocks}
@@ -74,7 +74,7 @@ class Flow:
         The records themselves are not declared: Snakemake would delete all of them when the
         block's job fails.
         """
-        return f"{_literal(self.folder)}/blocks/{rule}/{{block}}.json"
+        return f"{self.folder}/blocks/{rule}/{{block}}.json"
 
     def inputs(self, rule: str, block: str) -> list[str]:
         """Return the stamps of other blocks and of environments that the block's cells need."""
@@ -100,10 +100,15 @@ class Flow:
         """Return the stamps of all blocks."""
         return [f"{self.folder}/blocks/{rule}/{name}.json" for rule, name in self._blocks]
 
-    def targets(self, dry_run: bool) -> list[str]:
-        """Return the stamps of all blocks; a dry run is told what would run."""
-        if dry_run:
+    def targets(self, workflow: Any) -> list[str]:
+        """Return the stamps of all blocks; a dry run is told what would run.
+
+        Only here Snakemake knows what it was called for; nothing is looked at before.
+        """
+        if workflow.dryrun:
             self.tell_dry_run()
+        elif workflow.executor_plugin is not None and not workflow.touch:
+            self.forget_other_states()
         return self.stamps()
 
     def command(self) -> str:
@@ -111,12 +116,12 @@ class Flow:
         return (
             "{FLOW.python:q} -m transect.execution.run_block --results {FLOW.results:q} "
             "--block {FLOW.folder:q}/specs/{params.group}/{wildcards.block}.json "
-            "--attempt {resources.attempt} --stamp {output:q}"
+            "--attempt {resources.attempt} --state {params.state} --stamp {output:q}"
         )
 
     def environment_stamp(self) -> str:
         """Return the output pattern of environments."""
-        return f"{_literal(self.results)}/environments/{{environment}}.json"
+        return f"{self.results}/environments/{{environment}}.json"
 
     def lock_hash(self, name: str) -> str:
         """Return an environment's lock hash."""
@@ -140,10 +145,8 @@ class Flow:
     def tell_dry_run(self) -> None:
         """Say what a run would do."""
 
-
-def _literal(path: str) -> str:
-    """Return a path in which Snakemake finds no wildcard."""
-    return path.replace("{", "{{").replace("}", "}}")
+    def forget_other_states(self) -> None:
+        """Drop what was made for another state than the planned one."""
 
 
 class MainFlow(Flow):
@@ -188,12 +191,36 @@ class MainFlow(Flow):
             if stamp.exists() and not all(record.exists() for record in records):
                 stamp.unlink()
 
+    def forget_other_states(self) -> None:
+        """Drop what was made for another state than the planned one: Snakemake makes it again.
+
+        Snakemake knows that only in the folder from which it was made, and as long as that has its
+        `.snakemake`.
+        """
+        if self._claim.held_by_another():
+            return  # the run ends before its first job, and harms nothing of the other
+        paths = self._plan.paths
+        made = {paths.environment(name): lock for name, lock in self._facts.environments.items()}
+        blocks = {paths.stamp(block.rule, block.name): block.state for block in self._facts.blocks}
+        for key, states in (("lock_hash", made), ("state", blocks)):
+            for stamp, state in states.items():
+                if stamp.exists() and _entry(stamp, key) != state:
+                    stamp.unlink()
+        # Where a block is missing the report is made again anyway.
+        told = _entry(paths.flow, "report_state") == self._facts.report_state
+        if not told and all(stamp.exists() for stamp in blocks):
+            paths.summary.unlink(missing_ok=True)
+
     def start(self, jobs: Any) -> None:
         """Claim the results folder, write the plan, and begin the progress journal."""
         try:
-            self._claim.take()
-        except BadInput as error:
+            self._begin(jobs)
+        except Exception as error:
+            self.finish()
             _leave(error)
+
+    def _begin(self, jobs: Any) -> None:
+        self._claim.take()
         ended = end_abandoned(Path(self.results))
         if ended:
             print(f"[transect] ended {ended} runners that a killed run left", file=sys.stderr)
@@ -241,10 +268,24 @@ class MainFlow(Flow):
             print("[transect] no cell would run", file=sys.stderr)
 
 
-def _leave(error: TransectError) -> NoReturn:
+def _entry(path: Path, key: str) -> Any:
+    """Return a value of a JSON file; None when nobody can read it."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))[key]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _leave(error: Exception) -> NoReturn:
+    """End the process with one message; of a fault of ours with where it is.
+
+    Snakemake says nothing of it where a profile has it quiet.
+    """
+    if not isinstance(error, TransectError):
+        traceback.print_exception(error)
     print(f"transect: {error}", file=sys.stderr)
     sys.stderr.flush()
-    os._exit(error.exit_code)
+    os._exit(error.exit_code if isinstance(error, TransectError) else 1)
 
 
 def _options(config: dict[str, Any]) -> tuple[str, bool]:
@@ -254,7 +295,15 @@ def _options(config: dict[str, Any]) -> tuple[str, bool]:
     strict = str(config["strict"]).lower()
     if strict not in ("true", "false"):
         raise BadInput(f"config: key 'strict': expected true or false, found {config['strict']!r}")
-    return str(config["results"]), strict == "true"
+    if set("{}") & set(str(config["results"])):
+        raise BadInput(
+            f"config: key 'results': {config['results']}: Snakemake takes braces for wildcards: use "
+            "a folder without them"
+        )
+    results = Path(str(config["results"]))
+    if results.exists() and not results.is_dir():
+        raise BadInput(f"config: key 'results': {results}: not a folder")
+    return str(results), strict == "true"
 
 
 def open_flow(config: dict[str, Any]) -> Flow:
@@ -273,7 +322,7 @@ def open_flow(config: dict[str, Any]) -> Flow:
             paths = StudyPaths(results=place.parent, study=place.name)
             return Flow(read_facts(paths), results, strict)
         flow = MainFlow(str(config["study"]), str(config["system"]), results, strict, folder)
-    except TransectError as error:
+    except Exception as error:
         _leave(error)
     os.environ[SESSION] = f"{os.getpid()}:{os.uname().nodename}"
     os.environ[_FLOW] = str(Path(flow.folder).resolve())

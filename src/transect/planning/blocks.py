@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from transect.domain.cell import Cell
@@ -25,6 +26,8 @@ __all__ = ["BLOCK_PATTERN", "Block", "Shape", "make_blocks", "resources"]
 
 # Used as Snakemake's wildcard constraint as well.
 BLOCK_PATTERN = r"[A-Za-z0-9_.+~-]+"
+# Of a workload's name in that of a block: a file's, and a folder's with Slurm's logs.
+_LONGEST = 150
 # Starting a payload and writing its record, on a slow shared file system.
 _CELL_OVERHEAD_S = 5.0
 # The two Snakemakes of a job and its runner, besides the payload.
@@ -155,13 +158,31 @@ def make_blocks(plan: StudyPlan) -> list[Block]:
             assert (block.rule, block.name) not in taken
             taken.add((block.rule, block.name))
             blocks.append(block)
+    _check_order(blocks)
     return blocks
+
+
+def _check_order(blocks: Iterable[Block]) -> None:
+    """Raise BadInput where two blocks wait for each other: a stage is placed in a wrong group."""
+    block_of = {planned.key: block.id for block in blocks for planned in block.cells}
+    needs = {
+        block.id: {block_of[key] for planned in block.cells for key in planned.inputs.values()}
+        - {block.id}
+        for block in blocks
+    }
+    try:
+        TopologicalSorter(needs).prepare()
+    except CycleError as error:
+        raise BadInput(
+            f"blocks need each other in a circle: {' -> '.join(error.args[1])}: stages whose cells "
+            "stand on both sides of another stage cannot share a group or a name"
+        ) from None
 
 
 def _name(shape: Shape, part: int | None) -> str:
     parts = [f"n{shape.nodes}"]
     if shape.pairing:
-        safe = re.sub(r"[^A-Za-z0-9_.+-]", "-", shape.pairing)
+        safe = re.sub(r"[^A-Za-z0-9_.+-]", "-", shape.pairing)[:_LONGEST]
         # Two workloads whose names differ in what a file name cannot hold stay apart.
         parts.insert(0, safe if safe == shape.pairing else f"{safe}~{digest([shape.pairing])[:8]}")
     parts += [f"g{shape.gpus_per_node}"] if shape.gpus_per_node else []

@@ -1,7 +1,7 @@
 """The hash of the source files that a stage runs: an import closure, read from the sources.
 
 Snakemake does not see an edit of a module, so this hash is a parameter of every rule. The closure
-follows `import transect…` statements anywhere in a file, also inside functions.
+follows `import transect…` and `from .…` statements anywhere in a file, also inside functions.
 """
 
 from __future__ import annotations
@@ -19,10 +19,9 @@ from transect.domain.files import digest
 __all__ = ["PACKAGE", "Sources", "closure", "code_hash", "hash_sources"]
 
 PACKAGE = Path(__file__).resolve().parents[1]
-_IMPORT = re.compile(
-    r"^[ \t]*(?:from[ \t]+(transect[\w.]*)[ \t]+import[ \t]+(\([^)]*\)|[^\n]+)|import[ \t]+(transect[\w.]*))",
-    re.MULTILINE,
-)
+_NAMES = r"import[ \t]+(\([^)]*\)|(?:\\\n|[^\n])+)"
+_FROM = re.compile(rf"^[ \t]*from[ \t]+(\.*)([\w.]*)[ \t]+{_NAMES}", re.MULTILINE)
+_IMPORT = re.compile(rf"^[ \t]*{_NAMES}", re.MULTILINE)
 
 
 def _file(module: str) -> Path | None:
@@ -32,6 +31,10 @@ def _file(module: str) -> Path | None:
         # A stage may stand in a plug-in folder.
         places = (Path(place).joinpath(*parts[2:]) for place in stages.__path__)
         base = next((p for p in places if p.with_suffix(".py").is_file() or p.is_dir()), base)
+    return _module_at(base)
+
+
+def _module_at(base: Path) -> Path | None:
     if base.with_suffix(".py").is_file():
         return base.with_suffix(".py")
     return base / "__init__.py" if (base / "__init__.py").is_file() else None
@@ -44,18 +47,22 @@ def _text(path: Path) -> bytes:
 
 @cache
 def _imports(path: Path) -> frozenset[Path]:
-    found = set()
-    for package, names, plain in _IMPORT.findall(_text(path).decode("utf-8", "replace")):
-        modules = [package or plain]
-        modules += [f"{package}.{name}" for name in re.findall(r"\w+", names) if package]
-        for module in modules:
-            # A package's own __init__ runs too.
-            parts = module.split(".")
-            for end in range(1, len(parts) + 1):
-                file = _file(".".join(parts[:end]))
-                if file is not None:
-                    found.add(file)
-    return frozenset(found)
+    text = _text(path).decode("utf-8", "replace")
+    found: set[Path | None] = set()
+    modules = [m for names in _IMPORT.findall(text) for m in re.findall(r"\btransect[\w.]*", names)]
+    for dots, package, names in _FROM.findall(text):
+        inside = re.findall(r"\w+", names)
+        if dots:
+            # As in a stage of a plug-in folder.
+            base = path.parents[len(dots) - 1].joinpath(*package.split("."))
+            found |= {_module_at(base), *(_module_at(base / name) for name in inside)}
+        elif package.split(".")[0] == "transect":
+            modules += [package, *(f"{package}.{name}" for name in inside)]
+    for module in modules:
+        # A package's own __init__ runs too.
+        parts = module.split(".")
+        found |= {_file(".".join(parts[:end])) for end in range(1, len(parts) + 1)}
+    return frozenset(file for file in found if file is not None)
 
 
 def _packages(path: Path) -> list[Path]:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from transect.domain.cell import Cell
-from transect.domain.errors import BadInput
+import traceback
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from transect.domain.cell import Cell, OpenCell, class_of
+from transect.domain.errors import BadInput, TransectError
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, ordered_stages
 
@@ -11,6 +15,33 @@ __all__ = ["Expanded", "expand", "reason_to_skip"]
 
 # Every cell by its id, with the cells that it takes something from, by role.
 Expanded = dict[str, tuple[Cell, dict[str, Cell]]]
+
+
+@contextmanager
+def _hook_of(name: str) -> Iterator[None]:
+    """Turn what a stage raises unawares into a BadInput that names it, and the place."""
+    try:
+        yield
+    except TransectError:
+        raise
+    except Exception as error:
+        at = traceback.extract_tb(error.__traceback__)[-1]
+        raise BadInput(
+            f"stage '{name}' raised {type(error).__name__}: {error} ({at.filename}:{at.lineno})"
+        ) from error
+
+
+def _check_class(name: str, cells: Iterable[Cell], what: str) -> None:
+    """Raise BadInput for what a runner would not read back as the same cell of that stage."""
+    known = class_of(name)
+    # A stage without axes of its own has plain cells.
+    kinds = (Cell, OpenCell) if known is OpenCell else (known,)
+    for cell in cells:
+        if type(cell) not in kinds or cell.stage != name:
+            raise BadInput(
+                f"{what} {cell!r:.100}: expected {kinds[0].__name__}, as transect.stages.{name}.cell "
+                "has it"
+            )
 
 
 def expand(context: Context) -> dict[str, Expanded]:
@@ -24,8 +55,11 @@ def expand(context: Context) -> dict[str, Expanded]:
         if stage.section is None:
             continue
         section = context.section(stage.key)
-        stage.check(section, context)
-        asked = {cell.id: cell for cell in stage.cells(section, context)}
+        with _hook_of(name):
+            stage.check(section, context)
+            cells = list(stage.cells(section, context))
+        _check_class(name, cells, f"stage '{name}' gives as its cell")
+        asked = {cell.id: cell for cell in cells}
         context.cells[name] += asked.values()
         planned[name] = {cell_id: (cell, {}) for cell_id, cell in asked.items()}
     if not any(planned.values()):
@@ -37,15 +71,19 @@ def expand(context: Context) -> dict[str, Expanded]:
     # From the last stage to the first: what a needed cell needs in turn comes before it.
     for name, stage in reversed(stages):
         for cell_id, (cell, _) in list(planned[name].items()):
-            inputs = stage.inputs(cell, context)
+            with _hook_of(name):
+                inputs = stage.inputs(cell, context)
             planned[name][cell_id] = (cell, inputs)
-            for taken in inputs.values():
+            for role, taken in inputs.items():
+                if not isinstance(taken, Cell):
+                    raise BadInput(f"stage '{name}' takes as its {role} {taken!r:.100}: no cell")
                 if taken.stage not in behaviours[name].needs:
                     raise BadInput(
                         f"stage '{name}' takes a cell of stage '{taken.stage}', which it does not "
                         f"name among what it needs"
                     )
                 if taken.id not in planned[taken.stage]:
+                    _check_class(taken.stage, [taken], f"stage '{name}' takes as its {role}")
                     planned[taken.stage][taken.id] = (taken, {})
                     context.cells[taken.stage].append(taken)
                 context.note_taker(taken, cell)

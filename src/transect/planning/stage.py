@@ -6,6 +6,7 @@ Planning asks these questions and knows no stage by name.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
@@ -102,6 +103,10 @@ class Stage:
         return int(cell.ranks_per_node) if cell.device == "cuda" else 0
 
 
+# It names a module, a folder beside those of the plan, and a rule.
+_NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
+_TAKEN = ("specs", "blocks", "all", "make_environment", "make_report", "check_strict")
+
 STAGES: StageRegistry[Stage] = StageRegistry("stage", "plan")
 
 
@@ -119,6 +124,13 @@ def ordered_stages() -> list[tuple[str, Stage]]:
             f"stages need each other in a circle: {' -> '.join(error.args[1])}"
         ) from None
     for name, stage in stages.items():
+        if not _NAME.fullmatch(name) or name in _TAKEN:
+            raise BadInput(
+                f"{STAGES.source(name)}: stage '{name}' cannot have this name: expected letters, "
+                f"digits and _ as of a module, and none of {', '.join(_TAKEN)}"
+            )
+        if not STAGES.source(name).with_name("run.py").is_file():
+            raise BadInput(f"{STAGES.source(name)}: stage '{name}' has no run.py beside it")
         for needed in stage.needs:
             if needed not in stages:
                 raise BadInput(f"stage '{name}' needs stage '{needed}', which is not there")

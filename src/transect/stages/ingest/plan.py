@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,10 @@ class IngestSection(Section):
     paths: list[str] = Field(default=[], description="files or folders, relative to the study file")
 
 
-def _sources(section: IngestSection, context: Context) -> dict[str, Path]:
+@cache
+def _sources(context: Context) -> dict[str, Path]:
     """Return every path by a name of its own. Raises BadInput for one that is not there."""
-    paths = [context.file.parent / given for given in section.paths]
+    paths = [context.file.parent / given for given in context.section("ingest").paths]
     for path in paths:
         if not path.exists():
             raise BadInput(f"{context.file}: key 'ingest.paths': {path}: no such file or folder")
@@ -46,7 +48,7 @@ class Ingest(Stage):
 
     def cells(self, section: IngestSection, context: Context) -> Iterable[Cell]:
         """One for each path."""
-        for name in _sources(section, context):
+        for name in _sources(context):
             yield IngestCell(source=name)
 
     def plugins(self, cell: IngestCell) -> list[tuple[Registry[Any], str]]:
@@ -55,7 +57,7 @@ class Ingest(Stage):
 
     def spec(self, cell: IngestCell, context: Context) -> dict[str, Any]:
         """Where the logs are."""
-        return {"path": str(_sources(context.section("ingest"), context)[cell.source])}
+        return {"path": str(_sources(context)[cell.source])}
 
     def sources(self, cell: IngestCell) -> list[Path]:
         """The worker."""
