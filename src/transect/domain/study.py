@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 __all__ = ["Count", "Counts", "Limits", "Names", "Section", "Study"]
 
@@ -40,6 +40,14 @@ class Study(Section):
     name: str = Field(
         pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", description="names the folder `results/NAME`"
     )
+
+    @field_validator("name")
+    @classmethod
+    def _not_taken(cls, name: str) -> str:
+        if name == "environments":
+            raise ValueError("results/environments holds what became of environments")
+        return name
+
     title: str = Field(default="", description="heading of the report; the name when empty")
     questions: list[str] = Field(
         default=[], description="what the report is to answer; shown at its top"

@@ -31,7 +31,7 @@ def roots_of(cell: Cell, system: System) -> list[Path]:
     stage = STAGES.get(cell.stage)
     here = STAGES.source(cell.stage).parent
     return [
-        *(path for role in ("cell", "run") if (path := here / f"{role}.py").is_file()),
+        *(path for role in ("cell", "run", "worker") if (path := here / f"{role}.py").is_file()),
         *stage.sources(cell),
         *(file for registry, name in stage.plugins(cell) for file in plugin_files(registry, name)),
         *(LAUNCHERS.source(name) for name in stage.launchers(cell, system)),

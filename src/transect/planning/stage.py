@@ -76,7 +76,7 @@ class Stage:
         return {}
 
     def sources(self, cell: Any) -> list[Path]:
-        """Return the files that the payload runs, besides plug-ins: roots of the import closure."""
+        """Return files that the payload runs besides plug-ins and the stage's own: roots of the closure."""
         return []
 
     def launchers(self, cell: Any, system: System) -> tuple[str, ...]:

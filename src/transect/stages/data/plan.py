@@ -45,10 +45,6 @@ class Data(Stage):
             "dataset_paths": list(dataset_paths(cell.workload)),
         }
 
-    def sources(self, cell: DataCell) -> list[Path]:
-        """The module that prepares."""
-        return [Path(__file__).parent / "worker.py"]
-
     def environment(self, cell: DataCell) -> str:
         """numpy and scikit-learn."""
         return "base"

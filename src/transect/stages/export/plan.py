@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 from pydantic import Field
@@ -79,10 +78,6 @@ class Export(Stage):
     def spec(self, cell: ExportCell, context: Context) -> dict[str, Any]:
         """The hyper-parameters."""
         return {"parameters": context.values(cell.workload)}
-
-    def sources(self, cell: ExportCell) -> list[Path]:
-        """The worker."""
-        return [Path(__file__).parent / "worker.py"]
 
     def environment(self, cell: ExportCell) -> str:
         """The exporter's."""

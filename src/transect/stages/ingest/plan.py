@@ -59,10 +59,6 @@ class Ingest(Stage):
         """Where the logs are."""
         return {"path": str(_sources(context)[cell.source])}
 
-    def sources(self, cell: IngestCell) -> list[Path]:
-        """The worker."""
-        return [Path(__file__).parent / "worker.py"]
-
     def files(self, spec: dict[str, Any]) -> list[Path]:
         """The logs."""
         return [Path(spec["path"])]

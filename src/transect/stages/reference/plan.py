@@ -66,11 +66,8 @@ class Reference(Stage):
         }
 
     def sources(self, cell: ReferenceCell) -> list[Path]:
-        """The module that computes it, and the optimisers."""
-        return [
-            Path(__file__).parent / "worker.py",
-            *(OPTIMISERS.source(name) for name in OPTIMISERS),
-        ]
+        """The optimisers: which one is a parameter."""
+        return [OPTIMISERS.source(name) for name in OPTIMISERS]
 
     def environment(self, cell: ReferenceCell) -> str:
         """Where numpy is."""

@@ -174,9 +174,8 @@ class Train(Stage):
         return {"parameters": context.values(cell.workload)}
 
     def sources(self, cell: TrainCell) -> list[Path]:
-        """The worker, the optimisers, and what starts its ranks."""
+        """The optimisers, and what starts its ranks."""
         return [
-            Path(__file__).parent / "worker.py",
             PACKAGE / "launch" / "processes.py",
             *(OPTIMISERS.source(name) for name in OPTIMISERS),
         ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 from pydantic import Field
@@ -68,10 +67,6 @@ class Toy(Stage):
     def spec(self, cell: ToyCell, context: Context) -> dict[str, Any]:
         """What is added."""
         return {"offset": _OFFSET}
-
-    def sources(self, cell: ToyCell) -> list[Path]:
-        """The worker."""
-        return [Path(__file__).with_name("worker.py")]
 
     def environment(self, cell: ToyCell) -> str:
         """Where numpy is."""
