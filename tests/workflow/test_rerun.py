@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from checkouts import edited
 
 pytestmark = pytest.mark.study
 
@@ -50,19 +50,6 @@ def done(checkout):
     run = checkout.snakemake("--config", CONFIG)
     assert run.returncode == 0, run.stderr
     return checkout
-
-
-@contextlib.contextmanager
-def edited(path: Path, old: str, new: str) -> Iterator[None]:
-    """Replace text in a file, and put it back with its old time stamp."""
-    before, times = path.read_text(), path.stat()
-    assert old in before, f"{path} does not hold {old!r}"
-    path.write_text(before.replace(old, new, 1))
-    try:
-        yield
-    finally:
-        path.write_text(before)
-        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
 def cells(checkout, *wanted: str) -> set[str]:

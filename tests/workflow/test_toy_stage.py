@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import shutil
 
 import numpy as np
 import pytest
 
-from checkouts import ROOT
+from checkouts import ROOT, edited
 
 pytestmark = pytest.mark.study
 
@@ -44,17 +43,6 @@ def toys(checkout):
         for name, record in checkout.records("toys").items()
         if name.startswith("toy/")
     }
-
-
-@contextlib.contextmanager
-def edited(path, old, new):
-    before = path.read_text()
-    assert old in before
-    path.write_text(before.replace(old, new, 1))
-    try:
-        yield
-    finally:
-        path.write_text(before)
 
 
 def test_it_is_planned_and_checked(done):
