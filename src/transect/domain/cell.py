@@ -119,7 +119,7 @@ class Cell(BaseModel):
 
         >>> Cell.of(stage="train", workload="iris-mlp", framework="numpy", strategy="single",
         ...         batch=16).id
-        'iris-mlp.numpy.single.n1x1.b16.fp32~9d0e5b5d'
+        'iris-mlp.numpy.single.n1x1.b16.fp32~e84b7a6c'
         """
         readable = re.sub(r"[^A-Za-z0-9_.+-]", "-", ".".join(self._words())) or self.stage
         return f"{readable[:_LONGEST]}~{digest([canonical_json(self.axes())])[:8]}"
