@@ -5,7 +5,7 @@ SYSTEM ?= laptop
 PROFILE ?= local
 CORES ?=
 PYTHON ?= python3
-# Tests measure nothing: they run two at a time.
+# Tests measure nothing: two files at a time. Those of one file share what they set up.
 WORKERS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
@@ -17,7 +17,7 @@ report: $(VENV)/.driver
 		--config study=$(STUDY) system=$(SYSTEM)
 
 test: $(VENV)/.test lint
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check src tests scripts

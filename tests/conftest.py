@@ -22,7 +22,7 @@ ARGUMENTS = [
 ]  # fmt: skip
 
 
-# The longest first, so that two workers end together; what uses a Slurm of its own runs on one.
+# The longest first, so that two workers end together.
 _FIRST = ("tests/cluster/", "tests/workflow/", "tests/report/test_browser.py")
 
 
@@ -31,13 +31,9 @@ def _turn(item: pytest.Item) -> int:
     return next((turn for turn, name in enumerate(_FIRST) if path.startswith(name)), len(_FIRST))
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep the tests of a file on one worker: they share what they set up."""
+    """Put the longest files first."""
     items.sort(key=_turn)
-    for item in items:
-        name = "cluster" if _turn(item) == 0 else item.path.relative_to(ROOT).as_posix()
-        item.add_marker(pytest.mark.xdist_group(name))
 
 
 @pytest.fixture(scope="session")

@@ -82,7 +82,7 @@ def measure(checkout: ClusterCheckout, name: str, cells: int, per_job: int | Non
     assert len(records) == cells and all(r["status"] == "ok" for r in records.values())
     added = sorted(r["details"]["payload_s"] - SECONDS for r in records.values())
     payload = cells * SECONDS
-    jobs = len(list((checkout.folder / "results" / name / "specs" / "blocks").glob("*.json")))
+    jobs = len(list((checkout.folder / "results" / name / "blocks").glob("*/*.json")))
     print(
         f"{name}: {cells} cells in {jobs} jobs, payload {payload:.0f} s, wall {wall:.1f} s, "
         f"ratio {wall / payload:.2f}; srun and ranks add {added[len(added) // 2]:.2f} s a cell "
