@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from checkouts import ROOT, Checkout, environment_python
+from checkouts import Checkout, environment_python
 
 # A shell starts what runs in the background with SIGINT ignored, and that is inherited: the runs
 # that a test interrupts would not notice. With a handler of ours, programs start with the default.
@@ -22,18 +22,20 @@ ARGUMENTS = [
 ]  # fmt: skip
 
 
-# The longest first, so that two workers end together.
-_FIRST = ("tests/cluster/", "tests/workflow/", "tests/report/test_browser.py")
-
-
-def _turn(item: pytest.Item) -> int:
-    path = item.path.relative_to(ROOT).as_posix()
-    return next((turn for turn, name in enumerate(_FIRST) if path.startswith(name)), len(_FIRST))
+# The longest files first, so that two workers end together. Those of the one folder mostly wait for
+# Slurm, those of the other compute: taken in turn, one worker does what the other leaves free.
+_FIRST = ("cluster", "workflow")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the longest files first."""
-    items.sort(key=_turn)
+    files = list(dict.fromkeys(item.path for item in items))
+    turns = {
+        path: (turn, folder)
+        for folder in _FIRST
+        for turn, path in enumerate(file for file in files if file.parent.name == folder)
+    }
+    items.sort(key=lambda item: turns.get(item.path, (len(files), "")))
 
 
 @pytest.fixture(scope="session")
