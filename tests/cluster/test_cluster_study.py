@@ -208,7 +208,8 @@ def test_an_edited_pin_makes_the_environment_and_all_its_blocks_stale(ran):
     jobs = {rule: int(count) for rule, count in re.findall(r"^(\w+) +(\d+)$", text, re.M)}
     assert wanted.items() <= jobs.items()
     assert "ingest" not in jobs
-    assert "[transect] train: 14 cells would run: " in text
+    assert "[transect] data: 1 cells would run: 1 environment" in text
+    assert "[transect] train: 14 cells would run: 14 input" in text
 
 
 def test_an_edited_report_submits_no_job(ran):
