@@ -5,7 +5,14 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-__all__ = ["BadInput", "MissingDependency", "TransectError", "Unsupported", "unknown_name"]
+__all__ = [
+    "BadInput",
+    "MissingDependency",
+    "TransectError",
+    "Unsupported",
+    "error_facts",
+    "unknown_name",
+]
 
 
 class TransectError(Exception):
@@ -41,3 +48,22 @@ def unknown_name(kind: str, given: str, known: Iterable[str], where: str = "") -
     hint = f" did you mean '{near[0]}'?" if near else ""
     prefix = f"{where}: " if where else ""
     return BadInput(f"{prefix}unknown {kind} '{given}':{hint} Known: {', '.join(names) or 'none'}")
+
+
+def error_facts(error: BaseException) -> dict[str, str]:
+    """Name the cause of an exception in the words of the record."""
+    name, text = type(error).__name__, str(error)
+    lower = text.lower()
+    if (
+        isinstance(error, MemoryError)
+        or name in ("OutOfMemoryError", "ResourceExhaustedError")
+        or "can't allocate memory" in lower
+    ):
+        cause = "out-of-memory"
+    elif isinstance(error, BadInput):
+        cause = "bad-input"
+    elif isinstance(error, ImportError):
+        cause = "missing-dependency"
+    else:
+        cause = "crash"
+    return {"cause": cause, "message": f"{name}: {text}"}

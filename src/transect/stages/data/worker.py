@@ -17,9 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from transect.domain.errors import BadInput
+from transect.domain.errors import BadInput, error_facts
 from transect.domain.files import sha256_file, write_atomic
-from transect.stages.train.worker import error_facts
 from transect.training.datasets import DATASETS, Dataset, Division, Stored, StoredDataset
 from transect.training.layers import Shape
 from transect.training.models import Model

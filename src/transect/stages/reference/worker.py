@@ -35,9 +35,10 @@ from typing import Any
 import numpy as np
 
 from transect.domain.cell import Cell
+from transect.domain.errors import error_facts
 from transect.domain.files import write_atomic
 from transect.domain.precisions import PRECISIONS, find_precision
-from transect.stages.train.worker import error_facts, make_batches, score_test
+from transect.stages.train.worker import make_batches, score_test
 from transect.training.distance import weights_distance
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
 from transect.training.frameworks.numpy_ import NumpyTrainer

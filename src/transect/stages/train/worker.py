@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from transect.domain.cell import Cell
-from transect.domain.errors import BadInput
+from transect.domain.errors import BadInput, error_facts
 from transect.domain.files import write_atomic
 from transect.domain.precisions import find_precision
 from transect.measure.usage import Usage
@@ -46,7 +46,7 @@ from transect.training.strategies import STRATEGIES, Place, Strategy
 from transect.training.support import reason_to_skip
 from transect.training.workloads import WORKLOADS, Parameters, model_of
 
-__all__ = ["EVALUATION_BATCH", "error_facts", "main", "make_batches", "score_test", "train"]
+__all__ = ["EVALUATION_BATCH", "main", "make_batches", "score_test", "train"]
 
 # Test samples that are predicted at once, and numbers in them.
 EVALUATION_BATCH = 512
@@ -118,25 +118,6 @@ def train(
         "score_sum": np.array(scores),
         "epoch_end": np.array(epoch_end),
     }
-
-
-def error_facts(error: BaseException) -> dict[str, str]:
-    """Name the cause of an exception in the words of the record."""
-    name, text = type(error).__name__, str(error)
-    lower = text.lower()
-    if (
-        isinstance(error, MemoryError)
-        or name in ("OutOfMemoryError", "ResourceExhaustedError")
-        or "can't allocate memory" in lower
-    ):
-        cause = "out-of-memory"
-    elif isinstance(error, BadInput):
-        cause = "bad-input"
-    elif isinstance(error, ImportError):
-        cause = "missing-dependency"
-    else:
-        cause = "crash"
-    return {"cause": cause, "message": f"{name}: {text}"}
 
 
 def _peak_memory() -> int:
