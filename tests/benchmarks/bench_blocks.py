@@ -76,7 +76,7 @@ def measure(checkout: ClusterCheckout, name: str, cells: int, per_job: int | Non
     (checkout.folder / f"{name}-system.yaml").write_text(text + limit)
     begin = time.monotonic()
     run = checkout.start("--config", f"study={name}.yaml", f"system={name}-system.yaml")
-    run.ends(60 + 20 * cells)
+    run.ends(bound_s=60 + 20 * cells)
     wall = time.monotonic() - begin
     records = checkout.records(name)
     assert len(records) == cells and all(r["status"] == "ok" for r in records.values())

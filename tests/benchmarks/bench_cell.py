@@ -202,7 +202,7 @@ def snakemake_share(runs: int, folder: Path) -> None:
     for turn in range(runs + 1):
         for jobs, grid in grids.items():
             shutil.rmtree(grid.folder / "out", ignore_errors=True)
-            seconds, _ = grid.run("--cores", "1")
+            seconds, _, _ = grid.run("--cores", "1")
             if turn:
                 walls[jobs].append(seconds)
     few, many = JOBS

@@ -350,7 +350,7 @@ def measure(cells: int, pairs: int, profile: bool, temporary: Path, alone: bool)
 def main() -> None:
     """Measure every size."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--cells", type=int, nargs="+", default=[1000, 5000])
+    parser.add_argument("--cells", type=int, nargs="*", default=[1000, 5000])
     parser.add_argument("--alone", type=int, nargs="*", default=[50_000])
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--where", action="store_true", help="profile one run of each kind")
