@@ -9,7 +9,7 @@ from typing import Annotated
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from checkouts import ROOT
 from transect.domain.cell import CELL_PATTERN, Axis, Cell, OpenCell, axes_of, class_of
@@ -25,6 +25,7 @@ from transect.domain.record import (
     read_record,
     write_record,
 )
+from transect.domain.study import Section
 from transect.planning.stage import STAGES
 from transect.stages.train.cell import TrainCell
 
@@ -285,3 +286,11 @@ def test_a_changed_cell_has_an_id_of_its_own():
     assert cell.id.endswith(cell.changed(repeat=2).id[-8:])
     first = cell.without_repeat()
     assert first.id == Cell.of(**first.axes()).id != cell.id
+
+
+def test_a_key_of_a_section_says_what_it_is():
+    with pytest.raises(BadInput, match="Silent: key 'count' has no description"):
+
+        class Silent(Section):
+            told: int = Field(default=1, description="how many")
+            count: int = 1

@@ -6,6 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from transect.domain.errors import BadInput
+
 __all__ = ["Count", "Counts", "Limits", "Names", "Section", "Study"]
 
 Count = Annotated[int, Field(ge=1)]
@@ -14,9 +16,20 @@ Counts = Annotated[list[Count], Field(min_length=1)]
 
 
 class Section(BaseModel):
-    """A part of a study file: frozen, and no key is taken that it does not know."""
+    """A part of a study file: frozen, and no key is taken that it does not know.
+
+    Every key says what it is: the documentation's tables derive from it.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **more: Any) -> None:
+        """Refuse a key without description where the class is written. Raises BadInput."""
+        super().__pydantic_init_subclass__(**more)
+        for name, key in cls.model_fields.items():
+            if not key.description:
+                raise BadInput(f"{cls.__module__}.{cls.__name__}: key '{name}' has no description")
 
 
 class Limits(Section):
