@@ -62,23 +62,23 @@ class Block:
 
     def __next__(self) -> Line:
         if self._pending is not None:
-            line, self._pending = self._pending, None
-            return line
+            pending, self._pending = self._pending, None
+            return pending
         while not self._exhausted:
-            found = self._reader.next_line()
-            if found is None:
+            line = self._reader.next_line()
+            if line is None:
                 self._finish(self._reader.last_line())
-            elif self._ends(found):
-                self.pushed_back = found
+            elif self._ends(line):
+                self.pushed_back = line
                 self._finish(self._reader.last_line(before_match=True))
             else:
-                text = found.text.lstrip()
+                text = line.text.lstrip()
                 if _TROUBLE.match(text):
                     if len(self._trouble) < _KEPT:
                         self._trouble.append(excerpt(text))
                     if self._wanted is not None and not self._wanted.match(text):
                         continue
-                return found
+                return line
         raise StopIteration
 
     def _finish(self, last: str) -> None:

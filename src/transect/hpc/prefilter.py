@@ -131,8 +131,8 @@ class LinePattern:
         while (candidate := self._fast.search(buffer, start, end)) is not None:
             place = candidate.start()
             # RE2 sees no end of the region: a pattern that looks ahead does, here.
-            found = self._exact.match(buffer, place, end)
-            if found is not None:
-                return found
+            match = self._exact.match(buffer, place, end)
+            if match is not None:
+                return match
             start = place + 1
         return None

@@ -67,7 +67,7 @@ class Scanner:
     def scan(self, stream: BinaryIO, file: str) -> Iterator[Run]:
         """Yield every run; a stream without one yields a single `unknown` run that says why."""
         reader = Reader(stream, self._idle)
-        found = False
+        understood = False
         pushed: Line | None = None
         while True:
             reader.pattern = self._idle
@@ -78,11 +78,11 @@ class Scanner:
             if parser is None:
                 pushed = None
                 continue
-            found = True
+            understood = True
             block = self._block(parser, file, reader, line)
             yield from _parse(parser, block)
             pushed = block.pushed_back
-        if not found:
+        if not understood:
             yield self._nothing(reader, file)
 
     def _block(self, parser: Parser, file: str, reader: Reader, line: Line) -> Block:

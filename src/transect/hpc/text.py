@@ -97,19 +97,19 @@ class Reader:
     def next_line(self) -> Line | None:
         """Return the next line that matches `pattern`, or None at the end of the stream."""
         while True:
-            found = self.pattern.search(self._buffer, self._position, self._end)
-            if found is None:
+            match = self.pattern.search(self._buffer, self._position, self._end)
+            if match is None:
                 if not self._fill():
                     return None
                 continue
-            start = found.start()
+            start = match.start()
             stop = self._buffer.find(b"\n", start + 1, self._end)
             last = stop < 0
             stop = self._end if last else stop
             self._count(start + 1)
             self._match_start, self._position = start, stop
-            label = found[1]
-            raw = self._buffer[found.end(1) : min(stop, found.end(1) + CLIP)]
+            label = match[1]
+            raw = self._buffer[match.end(1) : min(stop, match.end(1) + CLIP)]
             return Line(
                 number=self._number,
                 text=_text(raw),

@@ -70,9 +70,9 @@ class Hpcg(Benchmark):
         first versions called their report `hpcg_log_DATE.txt`.
         """
         for pattern in ("HPCG-Benchmark*", "hpcg*.txt"):
-            found = sorted(folder.glob(pattern))
-            if found:
-                return found
+            files = sorted(folder.glob(pattern))
+            if files:
+                return files
         return [folder / "output.log"]
 
     def code_files(self) -> list[Path]:

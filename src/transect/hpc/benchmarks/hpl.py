@@ -26,11 +26,11 @@ def node_memory(root: Path = Path("/")) -> int:
     The total and not what is free now: repeats of a cell must solve the same problem.
     Returns 1 GiB when the system does not say.
     """
-    found = [1 << 30]
+    sizes = [1 << 30]
     try:
         text = (root / "proc/meminfo").read_text(encoding="ascii")
         if (match := re.search(r"MemTotal:\s*(\d+) kB", text)) is not None:
-            found = [int(match[1]) * 1024]
+            sizes = [int(match[1]) * 1024]
     except OSError:
         pass
     groups = root / "sys/fs/cgroup"
@@ -46,10 +46,10 @@ def node_memory(root: Path = Path("/")) -> int:
         pass
     for limit in limits:
         try:
-            found.append(int(limit.read_text()))
+            sizes.append(int(limit.read_text()))
         except (OSError, ValueError):  # another version of control groups, or "max"
             continue
-    return min(found)
+    return min(sizes)
 
 
 def order_for(memory: int, share: float, nb: int) -> int:

@@ -58,11 +58,11 @@ class Osu(Benchmark):
 
     def find(self, cell: BenchCell) -> str | None:
         """Look on PATH, then in the folders of packages that do not put the tests there."""
-        found = super().find(cell)
-        if found is None:
+        program = super().find(cell)
+        if program is None:
             name = self.programs(cell)[0]
-            found = next(map(str, sorted(Path(_PLACES).glob(f"*/{name}"))), None)
-        return found
+            program = next(map(str, sorted(Path(_PLACES).glob(f"*/{name}"))), None)
+        return program
 
     def supports(self, cell: BenchCell) -> str | None:
         """Return why not: a GPU, threads, or a number of ranks that the test cannot use."""

@@ -106,13 +106,13 @@ def read(output: Output, line: Line, text: str) -> None:
     """Take in one line."""
     if line.cut:
         _read_cut(output, line, text)
-    elif (found := _HEAD.match(text)) is not None:
-        output.program = found[1]
+    elif (match := _HEAD.match(text)) is not None:
+        output.program = match[1]
         output.heads += 1
-    elif (found := _TABLE.match(text)) is not None:
-        _add(output, Table(line=line.number, layout="text", unit=f"{found[1]}B/s"))
-    elif (found := _ROW.match(text) or _PACKED.match(text)) is not None:
-        _row(output, line, found[1].lower(), found.groups()[1:])
+    elif (match := _TABLE.match(text)) is not None:
+        _add(output, Table(line=line.number, layout="text", unit=f"{match[1]}B/s"))
+    elif (match := _ROW.match(text) or _PACKED.match(text)) is not None:
+        _row(output, line, match[1].lower(), match.groups()[1:])
     elif text.lower().startswith("function") and (columns := _columns(text)):
         _add(output, Table(line=line.number, layout="csv", columns=columns))
     elif output.tables and output.tables[-1].columns and text.count(",") >= 4:
@@ -127,8 +127,8 @@ def read(output: Output, line: Line, text: str) -> None:
 
 def _read_cut(output: Output, line: Line, text: str) -> None:
     """Take in a last line without a line end: its last number may be half of one."""
-    if (found := _ROW.match(text)) is not None:
-        _row(output, line, found[1].lower(), (*found.groups()[1:4], ""))
+    if (match := _ROW.match(text)) is not None:
+        _row(output, line, match[1].lower(), (*match.groups()[1:4], ""))
     elif output.tables and output.tables[-1].columns and text.count(",") >= 4:
         cells = text.split(",")
         if len(cells) == len(output.tables[-1].columns):
@@ -136,7 +136,7 @@ def _read_cut(output: Output, line: Line, text: str) -> None:
     elif (only := _ONLY_RATE.search(text, 0, 200)) is not None and output.runtime:
         if re.search(r"\.\d{3}$", only[2]):  # this program prints three decimals
             _only(output, line, text)
-    elif (found := _LIST_VALUE.match(text)) is not None and found[3]:
+    elif (match := _LIST_VALUE.match(text)) is not None and match[3]:
         _list(output, line, text)
         for table in output.tables:
             if output.kernel in table.rows:
@@ -206,22 +206,22 @@ def _csv_row(output: Output, text: str) -> None:
 
 def _list(output: Output, line: Line, text: str) -> bool:
     """Read the Mojo port: a kernel, then its times and its rate on lines of their own."""
-    if (found := _LIST_KERNEL.match(text)) is not None:
-        output.kernel = found[1].lower()
+    if (match := _LIST_KERNEL.match(text)) is not None:
+        output.kernel = match[1].lower()
         if (table := _open(output, line, output.kernel, "list")) is not None:
             table.rows[output.kernel] = Row(unit="GB/s")
         return True
-    if not output.kernel or (found := _LIST_VALUE.match(text)) is None:
+    if not output.kernel or (match := _LIST_VALUE.match(text)) is None:
         return False
     table = next((t for t in reversed(output.tables) if output.kernel in t.rows), None)
     if table is not None:
         row = table.rows[output.kernel]
-        if found[3]:
-            row.rate, row.unit = found[4], f"{found[3]}B/s"
+        if match[3]:
+            row.rate, row.unit = match[4], f"{match[3]}B/s"
         else:
-            name = {"Min": "fastest", "Max": "slowest", "Avg": "mean"}.get(found[1])
+            name = {"Min": "fastest", "Max": "slowest", "Avg": "mean"}.get(match[1])
             if name:
-                setattr(row, name, found[4])
+                setattr(row, name, match[4])
     return True
 
 
@@ -242,20 +242,20 @@ def _only(output: Output, line: Line, text: str) -> bool:
 
 def _fact(output: Output, text: str) -> None:
     facts = output.facts
-    if (found := _SETUP.match(text)) is not None:
-        output.setup[found[1].lower()] = (found[2], found[3], f"{found[4]}B/s")
-    elif (found := _SIZE.match(text)) is not None:
-        if (value := number(found[2])) is not None:
-            facts[f"{found[1].lower()}_size"] = value
-            facts[f"{found[1].lower()}_size_unit"] = found[3]
-    elif (found := _FACT.match(text)) is not None:
-        key = found[1].lower().replace(" ", "_")
-        value_whole = whole(found[2].strip())
-        facts[key] = value_whole if key == "number_of_elements" and value_whole else excerpt(found[2])  # fmt: skip
-    elif (found := _TIMES.match(text)) is not None:
-        facts["kernels"], facts["num_times"] = " ".join(found[1].split()), int(found[2])
+    if (match := _SETUP.match(text)) is not None:
+        output.setup[match[1].lower()] = (match[2], match[3], f"{match[4]}B/s")
+    elif (match := _SIZE.match(text)) is not None:
+        if (value := number(match[2])) is not None:
+            facts[f"{match[1].lower()}_size"] = value
+            facts[f"{match[1].lower()}_size_unit"] = match[3]
+    elif (match := _FACT.match(text)) is not None:
+        key = match[1].lower().replace(" ", "_")
+        value_whole = whole(match[2].strip())
+        facts[key] = value_whole if key == "number_of_elements" and value_whole else excerpt(match[2])  # fmt: skip
+    elif (match := _TIMES.match(text)) is not None:
+        facts["kernels"], facts["num_times"] = " ".join(match[1].split()), int(match[2])
         order = re.search(r"times in\s+(\w{1,20}) order", text)
         if order is not None:
             facts["order"] = order[1]
-    elif (found := _DEVICE.match(text)) is not None:
-        facts["device"] = excerpt(found[2])
+    elif (match := _DEVICE.match(text)) is not None:
+        facts["device"] = excerpt(match[2])

@@ -54,43 +54,43 @@ _COLUMNS = re.compile(r"(Num GPUs|Per-GPU Batch Size) (\d{1,9})$")
 
 def classic_step(text: str) -> tuple[int, ...] | None:
     """Return the step of a progress line of MXNet or TensorFlow, or None."""
-    if (found := _SPEED.match(text)) is not None:
-        return int(found[1]), int(found[3] or found[2])
-    if (found := _LOSS.match(text)) is not None:
-        return (int(found[2]),)
+    if (match := _SPEED.match(text)) is not None:
+        return int(match[1]), int(match[3] or match[2])
+    if (match := _LOSS.match(text)) is not None:
+        return (int(match[2]),)
     return None
 
 
 def read_mxnet(training: Training, text: str) -> bool:
     """Take in a line of Speedometer, of Module.fit, or of a Gluon script."""
-    if (found := _SPEED.match(text)) is not None:
-        training.at((int(found[1]), int(found[3] or found[2])))
-        training.point("speed", found[4], "samples/sec", HIGHER, "samples_per_second")
-        for name, value in _PAIR.findall(found[5][:400])[:8]:
+    if (match := _SPEED.match(text)) is not None:
+        training.at((int(match[1]), int(match[3] or match[2])))
+        training.point("speed", match[4], "samples/sec", HIGHER, "samples_per_second")
+        for name, value in _PAIR.findall(match[5][:400])[:8]:
             name = name.removeprefix("Train-")
             if name != "lr":
                 training.point(f"train_{name}", value, "1", _way(name))
         training.expects_end = "Time cost"
-    elif (found := _EPOCH.match(text)) is not None:
-        name = found[2].lower().replace("-", "_").replace(" ", "_")
+    elif (match := _EPOCH.match(text)) is not None:
+        name = match[2].lower().replace("-", "_").replace(" ", "_")
         if name == "time_cost":
-            training.result("epoch_time", found[3], "s", LOWER)
-            _epoch_over(training, int(found[1]))
+            training.result("epoch_time", match[3], "s", LOWER)
+            _epoch_over(training, int(match[1]))
         else:
-            training.result(name, found[3], "1", _way(name))
-    elif (found := _GLUON.match(text)) is not None:
-        if (speed := _GLUON_SPEED.match(found[3])) is not None:
+            training.result(name, match[3], "1", _way(name))
+    elif (match := _GLUON.match(text)) is not None:
+        if (speed := _GLUON_SPEED.match(match[3])) is not None:
             training.result("epoch_speed", speed[1], "samples/sec", HIGHER, "samples_per_second")
             training.result("epoch_time", speed[2], "s", LOWER)
-            _epoch_over(training, int(found[1]))
-        for name, value in [] if speed else _PAIR.findall(found[3][:400])[:8]:
-            part = "train" if found[2] == "training" else "validation"
+            _epoch_over(training, int(match[1]))
+        for name, value in [] if speed else _PAIR.findall(match[3][:400])[:8]:
+            part = "train" if match[2] == "training" else "validation"
             training.result(f"{part}_{name}", value, "1", _way(name))
-    elif (found := _GLUON_NLP.match(text)) is not None:
-        training.at((int(found[1]), int(found[2])))
-        samples = found[4] == "samples/s"
+    elif (match := _GLUON_NLP.match(text)) is not None:
+        training.at((int(match[1]), int(match[2])))
+        samples = match[4] == "samples/s"
         training.point(
-            "throughput", found[3], found[4] or "1/s", HIGHER,
+            "throughput", match[3], match[4] or "1/s", HIGHER,
             "samples_per_second" if samples else None,
         )  # fmt: skip
     else:
@@ -122,50 +122,50 @@ def _epoch_over(training: Training, epoch: int) -> None:
 def read_tensorflow(training: Training, text: str) -> bool:
     """Take in a line of an estimator, of NVIDIA's BERT for TensorFlow, or of an official model."""
     bert = False
-    if (found := _LOSS.match(text)) is not None:
-        training.at((int(found[2]),))
-        training.point("loss", found[1], "1", LOWER)
+    if (match := _LOSS.match(text)) is not None:
+        training.at((int(match[2]),))
+        training.point("loss", match[1], "1", LOWER)
         training.expects_end = "Loss for final step"
-    elif (found := _RATE.match(text)) is not None:
-        samples = found[1] == "examples/sec"
-        training.point(found[1], found[2], found[1].replace("global_step", "step"), HIGHER,
+    elif (match := _RATE.match(text)) is not None:
+        samples = match[1] == "examples/sec"
+        training.point(match[1], match[2], match[1].replace("global_step", "step"), HIGHER,
                        "samples_per_second" if samples else None)  # fmt: skip
         training.steps += 1
         training.expects_end = "Loss for final step"
-    elif (found := _FINAL.match(text)) is not None:
-        training.result("final_loss", found[1], "1", LOWER)
+    elif (match := _FINAL.match(text)) is not None:
+        training.result("final_loss", match[1], "1", LOWER)
         training.ended = "Loss for final step"
-    elif (found := _FINISHED.match(text)) is not None:
-        training.result("training_time", found[2].rstrip("."), "s", LOWER, "train_time")
+    elif (match := _FINISHED.match(text)) is not None:
+        training.result("training_time", match[2].rstrip("."), "s", LOWER, "train_time")
         training.ended = "Finished training"
-    elif (found := _PLAN.match(text)) is not None:
-        training.planned = int(found[1])
-    elif (found := _SAVED.match(text)) is not None:
-        for name, value in _PAIR.findall(found[2][:2000])[:24]:
+    elif (match := _PLAN.match(text)) is not None:
+        training.planned = int(match[1])
+    elif (match := _SAVED.match(text)) is not None:
+        for name, value in _PAIR.findall(match[2][:2000])[:24]:
             if name != "global_step":
                 training.result(f"eval_{name}", value, "1", _way(name))
-    elif (found := _BERT_RATE.match(text)) is not None:
+    elif (match := _BERT_RATE.match(text)) is not None:
         bert = True
-        overhead = " with overhead" if found[2] else ""
+        overhead = " with overhead" if match[2] else ""
         training.result(
-            f"throughput_average{overhead.replace(' ', '_')}", found[3], f"{found[1]}/sec", HIGHER,
-            None if overhead or found[1] not in ("sentences", "sequences") else "samples_per_second",
+            f"throughput_average{overhead.replace(' ', '_')}", match[3], f"{match[1]}/sec", HIGHER,
+            None if overhead or match[1] not in ("sentences", "sequences") else "samples_per_second",
         )  # fmt: skip
-        _check_bert(training, bool(overhead), found[3])
+        _check_bert(training, bool(overhead), match[3])
         training.ended = "Throughput Average"
-    elif (found := _BERT_TIME.match(text)) is not None:
+    elif (match := _BERT_TIME.match(text)) is not None:
         bert = True
-        without = "_without_overhead" if found[2] else ""
-        training.result(f"total_{found[1].lower()}_time{without}", found[3], "s", LOWER)
-        training.parameter(f"{found[4].lower()}{without}", int(found[5]))
-    elif (found := _HISTORY.match(text)) is not None:
-        training.at((int(found[4]),))
-        training.point("examples/second", found[2], "examples/sec", HIGHER, "samples_per_second")
-    elif (found := _BENCHMARK.match(text)) is not None:
-        training.at((int(found[1]),))
-        training.point("examples/second", found[2], "examples/sec", HIGHER, "samples_per_second")
-    elif (found := _COLUMNS.match(text)) is not None:
-        training.parameter(found[1].lower().replace(" ", "_").replace("-", "_"), int(found[2]))
+        without = "_without_overhead" if match[2] else ""
+        training.result(f"total_{match[1].lower()}_time{without}", match[3], "s", LOWER)
+        training.parameter(f"{match[4].lower()}{without}", int(match[5]))
+    elif (match := _HISTORY.match(text)) is not None:
+        training.at((int(match[4]),))
+        training.point("examples/second", match[2], "examples/sec", HIGHER, "samples_per_second")
+    elif (match := _BENCHMARK.match(text)) is not None:
+        training.at((int(match[1]),))
+        training.point("examples/second", match[2], "examples/sec", HIGHER, "samples_per_second")
+    elif (match := _COLUMNS.match(text)) is not None:
+        training.parameter(match[1].lower().replace(" ", "_").replace("-", "_"), int(match[2]))
         return True
     else:
         return False

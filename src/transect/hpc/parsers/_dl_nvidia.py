@@ -38,12 +38,12 @@ def read_dllogger(training: Training, text: str) -> bool:
     if text.startswith("DLLL"):
         place = text.find("{")
         return place > 0 and _read_json(training, text, place)
-    found = _TEXT.match(text)
-    if found is None:
+    match = _TEXT.match(text)
+    if match is None:
         return False
     neuron = text.startswith("LOG")
     training.variants.add("neuron" if neuron else "dllogger")
-    body = found[1]
+    body = match[1]
     if body.startswith("PARAMETER"):
         for key, value, _ in _pairs(body.removeprefix("PARAMETER").replace("|", " ")):
             training.parameter(key, _plain(value))
@@ -61,21 +61,21 @@ def read_dllogger(training: Training, text: str) -> bool:
 
 def step_of(text: str) -> tuple[int, ...] | None:
     """Return the step with which a line begins; None for a summary or a header."""
-    found = _TEXT.match(text)
-    if found is None or found[1].startswith("PARAMETER"):
+    match = _TEXT.match(text)
+    if match is None or match[1].startswith("PARAMETER"):
         return None
-    return _step(found[1])[0] or None
+    return _step(match[1])[0] or None
 
 
 def _step(body: str) -> tuple[tuple[int, ...], str, bool]:
     """Split a message into its step, what follows, and whether it is about the whole."""
-    if (found := _TUPLE.match(body)) is not None:
-        digits = [one.strip() for one in found[1].split(",")]
+    if (match := _TUPLE.match(body)) is not None:
+        digits = [one.strip() for one in match[1].split(",")]
         step = tuple(int(one) for one in digits if one.isdigit() and len(one) < 16)
-        return step, body[found.end() :], not step
-    if (found := _WORDS.match(body)) is not None:
-        step = tuple(int(one) for one in (found[1], found[2]) if one is not None)
-        return step, body[found.end() :], False
+        return step, body[match.end() :], not step
+    if (match := _WORDS.match(body)) is not None:
+        step = tuple(int(one) for one in (match[1], match[2]) if one is not None)
+        return step, body[match.end() :], False
     return (), body.removeprefix("Summary:").strip(), True
 
 
@@ -95,18 +95,18 @@ def _pairs(text: str) -> list[tuple[str, str, str]]:
 
 def _read_cells(training: Training, text: str, whole: bool) -> None:
     for cell in text.split("|")[:40]:
-        found = _CELL.match(cell.strip())
-        if found is None or not (found[1] or found[4]):
+        match = _CELL.match(cell.strip())
+        if match is None or not (match[1] or match[4]):
             continue
-        if found[3]:  # `34.1k frames/s` is no number
-            training.parameter(f"{found[1] or ''} {found[4] or ''}".strip(), excerpt(cell))
+        if match[3]:  # `34.1k frames/s` is no number
+            training.parameter(f"{match[1] or ''} {match[4] or ''}".strip(), excerpt(cell))
         else:
-            _take(training, (found[1] or found[4]).strip(), found[2], found[4] or "", whole)
+            _take(training, (match[1] or match[4]).strip(), match[2], match[4] or "", whole)
 
 
 def _plain(value: str) -> str | int | float | bool:
-    found = literal(Digits(value)) if number(value) is not None else None
-    return excerpt(value) if found is None else found  # type: ignore[return-value]
+    typed = literal(Digits(value)) if number(value) is not None else None
+    return excerpt(value) if typed is None else typed  # type: ignore[return-value]
 
 
 def _direction(name: str) -> Direction:

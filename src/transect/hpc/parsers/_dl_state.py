@@ -33,10 +33,10 @@ Step = tuple[int, ...]
 
 def hours(printed: str) -> float | None:
     """Read `1 day, 2:03:04.50` or `0:12:03.45` in seconds; None when it is something else."""
-    found = re.fullmatch(r"(?:(\d{1,5}) days?, )?(\d{1,6}):(\d\d):(\d\d(?:\.\d{1,9})?)", printed)
-    if found is None:
+    match = re.fullmatch(r"(?:(\d{1,5}) days?, )?(\d{1,6}):(\d\d):(\d\d(?:\.\d{1,9})?)", printed)
+    if match is None:
         return None
-    return int(found[1] or 0) * 86400 + int(found[2]) * 3600 + int(found[3]) * 60 + float(found[4])
+    return int(match[1] or 0) * 86400 + int(match[2]) * 3600 + int(match[3]) * 60 + float(match[4])
 
 
 def rate_of(name: str, unit: str) -> tuple[str, str | None] | None:
@@ -129,10 +129,10 @@ class Training:
         """Set a number that stands for the whole training; a later one takes its place."""
         if name not in self.results and len(self.results) >= _MOST_RESULTS:
             return
-        found = log_metric(excerpt(name, 60), printed, unit, direction)
-        if found is None:
+        metric = log_metric(excerpt(name, 60), printed, unit, direction)
+        if metric is None:
             if (seconds := hours(printed)) is not None:
-                found = LogMetric(
+                metric = LogMetric(
                     name=name, value=seconds, printed=printed, unit="s", direction=direction
                 )
             else:
@@ -141,10 +141,10 @@ class Training:
                 return
         if registered is not None:
             # Rates count per second and times are in seconds, whatever their units are called.
-            base = "s" if found.unit == "s" else "1" if found.unit == "1" else "1/s"
-            value = Normalised(name=registered, value=found.value, unit=base)
-            found = found.model_copy(update={"normalised": value})
-        self.results[name] = found
+            base = "s" if metric.unit == "s" else "1" if metric.unit == "1" else "1/s"
+            value = Normalised(name=registered, value=metric.value, unit=base)
+            metric = metric.model_copy(update={"normalised": value})
+        self.results[name] = metric
 
     def parameter(self, key: str, value: Parameter | None) -> None:
         """Set a parameter unless it is there."""
@@ -152,7 +152,7 @@ class Training:
 
 
 def _metrics(training: Training) -> list[LogMetric]:
-    found = list(training.results.values())
+    metrics = list(training.results.values())
     for name, samples in training.series.items():
         plain = Samples(samples.unit, samples.direction, None, samples.kept, samples.count,
                         samples.last)  # fmt: skip
@@ -169,10 +169,10 @@ def _metrics(training: Training) -> list[LogMetric]:
                     )
                 }
             )
-        found += several
+        metrics += several
     out: list[LogMetric] = []
     taken: set[str] = set()
-    for one in found:  # a summary outranks the median of the steps
+    for one in metrics:  # a summary outranks the median of the steps
         again = one.normalised is not None and one.normalised.name in taken
         if one.normalised is not None:
             taken.add(one.normalised.name)

@@ -63,16 +63,16 @@ _HEADER_ROW = re.compile(
 
 def torch_step(text: str) -> tuple[int, ...] | None:
     """Return the step of a line of any of these trainers, or None."""
-    if (found := _ITERATION.match(text)) is not None:
-        return (int(found[1]),)
-    if (found := _TIMER.match(text)) is not None:
-        return (int(found[2] or found[4]),)
+    if (match := _ITERATION.match(text)) is not None:
+        return (int(match[1]),)
+    if (match := _TIMER.match(text)) is not None:
+        return (int(match[2] or match[4]),)
     if text.startswith('{"epoch":') or "| train_inner | {" in text[:60]:
-        found = _UPDATES.search(text)
-        return (int(found[1]),) if found is not None else None
+        match = _UPDATES.search(text)
+        return (int(match[1]),) if match is not None else None
     if text.startswith("|") and (outer := _FAIRSEQ.match(text)) is not None:
-        found = _INNER.match(outer[2])
-        return (int(found[1]), int(found[2])) if found is not None else None
+        match = _INNER.match(outer[2])
+        return (int(match[1]), int(match[2])) if match is not None else None
     return None
 
 
@@ -80,19 +80,19 @@ def read_fairseq(training: Training, text: str) -> bool:
     """Take in a line of fairseq, in its simple or JSON format."""
     body, tag = text, ""
     if text.startswith("|"):
-        found = _FAIRSEQ.match(text)
-        if found is None:
+        match = _FAIRSEQ.match(text)
+        if match is None:
             return False
-        tag, body = found[1] or "", found[2]
+        tag, body = match[1] or "", match[2]
     elif not text.startswith('{"epoch":'):
         return False
-    if (found := _INNER.match(body)) is not None:
-        training.at((int(found[1]), int(found[2])))
-        pairs = [cell.split("=", 1) for cell in found[4].split(",")[:60] if "=" in cell]
+    if (match := _INNER.match(body)) is not None:
+        training.at((int(match[1]), int(match[2])))
+        pairs = [cell.split("=", 1) for cell in match[4].split(",")[:60] if "=" in cell]
         _fairseq_values(training, [(k.strip(), v.strip()) for k, v in pairs], False, "")
-    elif (found := _EPOCH.match(body)) is not None:
-        part = "valid" if tag.startswith("valid") or found[2].startswith("valid on") else ""
-        cells = [cell.split() for cell in found[2].split("|")[:60]]
+    elif (match := _EPOCH.match(body)) is not None:
+        part = "valid" if tag.startswith("valid") or match[2].startswith("valid on") else ""
+        cells = [cell.split() for cell in match[2].split("|")[:60]]
         _fairseq_values(training, [(c[0], c[1]) for c in cells if len(c) == 2], True, part)
     elif body.startswith("{"):
         for record in first_objects(body, 0):
@@ -105,16 +105,16 @@ def read_fairseq(training: Training, text: str) -> bool:
             part = "valid" if any(k.startswith("valid_") for k in record) else ""
             plain = [(re.sub(r"^(?:train|valid|test)_(?!wall)", "", k), v) for k, v in pairs_of]
             _fairseq_values(training, [(k, v) for k, v in plain], summary, part)
-    elif (found := _DONE.search(body)) is not None:
-        training.result("training_time", found[1], "s", LOWER, "train_time")
+    elif (match := _DONE.search(body)) is not None:
+        training.result("training_time", match[1], "s", LOWER, "train_time")
         training.ended = "done training"
-    elif (found := _WORLD.match(body)) is not None:
-        training.parameter("world_size", int(found[1]))
-    elif (found := _TOKENS.match(body)) is not None:
-        training.parameter("max_tokens", excerpt(found[1]))
-        training.parameter("max_sentences", excerpt(found[2]))
-    elif (found := _PARAMETERS.match(body)) is not None:
-        training.parameter("model_parameters", int(found[1].replace(",", "") or 0))
+    elif (match := _WORLD.match(body)) is not None:
+        training.parameter("world_size", int(match[1]))
+    elif (match := _TOKENS.match(body)) is not None:
+        training.parameter("max_tokens", excerpt(match[1]))
+        training.parameter("max_sentences", excerpt(match[2]))
+    elif (match := _PARAMETERS.match(body)) is not None:
+        training.parameter("model_parameters", int(match[1].replace(",", "") or 0))
     else:
         return False
     training.variants.add("fairseq")
@@ -149,17 +149,17 @@ def _fairseq_values(
 
 def read_megatron(training: Training, text: str) -> bool:
     """Take in a line of Megatron-LM or of Megatron-DeepSpeed."""
-    if (found := _ITERATION.match(text)) is not None:
-        training.at((int(found[1]),), int(found[2]), "iterations")
+    if (match := _ITERATION.match(text)) is not None:
+        training.at((int(match[1]),), int(match[2]), "iterations")
         values: dict[str, str] = {}
-        for cell in found[3].split("|")[:40]:
+        for cell in match[3].split("|")[:40]:
             pair = _MEGATRON_CELL.match(cell.strip())
             if pair is not None:
                 values[pair[1].strip().lower()] = pair[2]
         _megatron_values(training, values)
-    elif (found := _VALIDATION.match(text)) is not None:
-        for name, value in _VALIDATED.findall(found[2])[:12]:
-            kind = "perplexity" if f"{name} PPL: {value}" in found[2] else "loss"
+    elif (match := _VALIDATION.match(text)) is not None:
+        for name, value in _VALIDATED.findall(match[2])[:12]:
+            kind = "perplexity" if f"{name} PPL: {value}" in match[2] else "loss"
             training.result(f"validation {name.strip()} {kind}", value, "1", LOWER)
     elif text.startswith("[after training is done]"):
         training.ended = "after training is done"
@@ -196,11 +196,11 @@ def _megatron_values(training: Training, values: dict[str, str]) -> None:
 
 def read_deepspeed(training: Training, text: str) -> bool:
     """Take in a line of DeepSpeed's throughput timer."""
-    found = _TIMER.match(text)
-    if found is None:
+    match = _TIMER.match(text)
+    if match is None:
         return False
     training.variants.add("deepspeed")
-    training.at((int(found[2] or found[4]),))
+    training.at((int(match[2] or match[4]),))
     for name, value in _TIMER_PAIR.findall(text[:1000])[:12]:
         if name in ("RunningAvgSamplesPerSec", "CurrSamplesPerSec", "SamplesPerSec"):
             rate = number(value)
@@ -219,23 +219,23 @@ def read_deepspeed(training: Training, text: str) -> bool:
 
 def read_huggingface(training: Training, text: str) -> bool:
     """Take in a line of Hugging Face's Trainer: header, dictionaries, blocks of metrics."""
-    found = _DICT.search(text, 0, 4096)
+    match = _DICT.search(text, 0, 4096)
     # At the start of a line, or behind a progress bar.
-    if found is not None and (found.start() == 0 or "%|" in text[: found.start()]):
-        pairs = dict(_DICT_PAIR.findall(text, found.start())[:60])
+    if match is not None and (match.start() == 0 or "%|" in text[: match.start()]):
+        pairs = dict(_DICT_PAIR.findall(text, match.start())[:60])
         keys = set(pairs)
         if not keys & {"loss", "train_runtime", "eval_loss", "eval_runtime", "train_loss"}:
             return False
         _hf_values(training, pairs)
-    elif (found := _BLOCK_ROW.match(text)) is not None:
-        if "hf-trainer" not in training.variants or found[1] == "epoch":
+    elif (match := _BLOCK_ROW.match(text)) is not None:
+        if "hf-trainer" not in training.variants or match[1] == "epoch":
             return "hf-trainer" in training.variants
-        _hf_values(training, {found[1]: found[2].strip()})
+        _hf_values(training, {match[1]: match[2].strip()})
     elif re.match(r"\*{5} (?:train|eval) metrics \*{5}", text):
         pass
-    elif (found := _HEADER_ROW.match(text)) is not None:
-        key = re.sub(r"\s*\(.*", "", found[1]).strip().lower().replace(" ", "_")
-        training.parameter(key, literal(Digits(found[2].replace(",", ""))))
+    elif (match := _HEADER_ROW.match(text)) is not None:
+        key = re.sub(r"\s*\(.*", "", match[1]).strip().lower().replace(" ", "_")
+        training.parameter(key, literal(Digits(match[2].replace(",", ""))))
         return True  # BERT of TensorFlow prints the same
     else:
         return text.startswith("***** Running training")

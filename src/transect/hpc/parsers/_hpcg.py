@@ -184,34 +184,34 @@ def read(report: Report, line: Line, text: str) -> None:
         report.cut = True
         return
     report.headed = report.headed or _TITLE.match(text) is not None
-    if (found := _BUILD.match(text)) is not None:
-        report.variant = "nvidia" if "NVIDIA" in found[1] else "amd"
-        report.build = f"{found[1].split()[0]} {found[2]}"
-    elif (found := _VALID.search(text, 0, 200)) is not None:
-        if found[1] or "::" in text[: found.start()]:
-            report.rating = report.rating or found[2]
+    if (match := _BUILD.match(text)) is not None:
+        report.variant = "nvidia" if "NVIDIA" in match[1] else "amd"
+        report.build = f"{match[1].split()[0]} {match[2]}"
+    elif (match := _VALID.search(text, 0, 200)) is not None:
+        if match[1] or "::" in text[: match.start()]:
+            report.rating = report.rating or match[2]
         else:
-            report.said = report.said or found[2]
+            report.said = report.said or match[2]
     elif _INVALID.search(text, 0, 200) is not None:
         report.invalid = True
-    elif (found := _OLD_RATING.search(text, 0, 200)) is not None:
-        report.old_rating = found[1]
+    elif (match := _OLD_RATING.search(text, 0, 200)) is not None:
+        report.old_rating = match[1]
     elif _GPU_RATE.match(text) or _GPU_FACT.match(text) or _GRID_LINE.match(text):
         _read_gpu(report, text)
-    elif not report.version and (found := _VERSION_LINE.match(text)) is not None:
-        report.version = found[1].rstrip(".")
+    elif not report.version and (match := _VERSION_LINE.match(text)) is not None:
+        report.version = match[1].rstrip(".")
     else:
         _read_report(report, text)
 
 
 def _read_gpu(report: Report, text: str) -> None:
-    if (found := _GPU_RATE.match(text)) is not None:
-        report.gpu[found[1]] = (found[2], found[4] or "")
-        report.variant = report.variant or ("nvidia" if found[3] == "GF" else "amd")
-    elif (found := _GPU_FACT.match(text)) is not None:
-        report.gpu_facts[" ".join(found[1].split())] = found[2]
-    elif (found := _GRID_LINE.match(text)) is not None:
-        report.gpu_facts[found[2]] = found[1]
+    if (match := _GPU_RATE.match(text)) is not None:
+        report.gpu[match[1]] = (match[2], match[4] or "")
+        report.variant = report.variant or ("nvidia" if match[3] == "GF" else "amd")
+    elif (match := _GPU_FACT.match(text)) is not None:
+        report.gpu_facts[" ".join(match[1].split())] = match[2]
+    elif (match := _GRID_LINE.match(text)) is not None:
+        report.gpu_facts[match[2]] = match[1]
 
 
 def _read_report(report: Report, text: str) -> None:

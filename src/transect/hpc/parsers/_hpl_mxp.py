@@ -91,8 +91,8 @@ class Log:
 
 def begins(test: Test, text: str) -> bool:
     """Tell whether this line belongs to the next test although the last one was not closed."""
-    if (found := _TEST.match(text)) is not None:
-        return found[4] == "starts" and bool(test.rate or test.phases or test.residual)
+    if (match := _TEST.match(text)) is not None:
+        return match[4] == "starts" and bool(test.rate or test.phases or test.residual)
     if text.startswith(("Time spent in conversion to single", "HPL-AI Mixed")):
         return test.begun
     if (row := _ROW.match(text)) is not None:
@@ -106,11 +106,11 @@ def begins(test: Test, text: str) -> bool:
 
 def read(log: Log, test: Test, line: Line, text: str) -> None:
     for pattern, handle in _HANDLERS:
-        if (found := pattern.match(text)) is not None:
+        if (match := pattern.match(text)) is not None:
             if line.cut:  # half of a number is a number too
                 test.cut = test.cut or pattern in (_RATE, _EFFECTIVE, _RIKEN, _ROW, _SCORE)
                 return
-            handle(log, test, found)
+            handle(log, test, match)
             if pattern in (_RATE, _EFFECTIVE, _RIKEN, _ROW, _RESULT) and not test.ended:
                 test.line = min(test.line, line.number) if test.rate else line.number
             return
@@ -123,74 +123,74 @@ def read(log: Log, test: Test, line: Line, text: str) -> None:
         log.warmup = True
 
 
-def _setting(log: Log, test: Test, found: re.Match[str]) -> None:
+def _setting(log: Log, test: Test, match: re.Match[str]) -> None:
     if len(log.settings) < MOST_PARAMETERS:
-        log.settings[found[1]] = found[2]
+        log.settings[match[1]] = match[2]
 
 
-def _numbered(log: Log, test: Test, found: re.Match[str]) -> None:
-    at = (int(found[2]), int(found[3]))
-    if found[1]:
+def _numbered(log: Log, test: Test, match: re.Match[str]) -> None:
+    at = (int(match[2]), int(match[3]))
+    if match[1]:
         log.loop = at
-        test.ended = test.ended or found[4] == "done"
+        test.ended = test.ended or match[4] == "done"
     else:
         log.test = at
 
 
-def _result_line(log: Log, test: Test, found: re.Match[str]) -> None:
+def _result_line(log: Log, test: Test, match: re.Match[str]) -> None:
     names = ("N", "NB", "P", "Q", "SLOPPY-TYPE")
-    test.shape = {k: v for k, v in zip(names, found.groups(), strict=True) if v}
+    test.shape = {k: v for k, v in zip(names, match.groups(), strict=True) if v}
     log.variant = log.variant or "nvidia"
 
 
-def _rate(log: Log, test: Test, found: re.Match[str]) -> None:
-    if found[1]:
-        test.lu_rate = found[2]
+def _rate(log: Log, test: Test, match: re.Match[str]) -> None:
+    if match[1]:
+        test.lu_rate = match[2]
     else:
-        test.rate, test.per_gpu = found[2], found[3] or ""
+        test.rate, test.per_gpu = match[2], match[3] or ""
 
 
-def _spent(log: Log, test: Test, found: re.Match[str]) -> None:
+def _spent(log: Log, test: Test, match: re.Match[str]) -> None:
     log.variant = log.variant or "reference"
-    if found[2]:
-        test.time = found[3]
+    if match[2]:
+        test.time = match[3]
     else:
-        test.phases[found[1]] = found[3]
+        test.phases[match[1]] = match[3]
 
 
-def _effective(log: Log, test: Test, found: re.Match[str]) -> None:
+def _effective(log: Log, test: Test, match: re.Match[str]) -> None:
     log.variant = log.variant or "reference"
-    test.rate, test.unit = found[1], f"{found[2]}FLOP/s"
+    test.rate, test.unit = match[1], f"{match[2]}FLOP/s"
 
 
-def _residual(log: Log, test: Test, found: re.Match[str]) -> None:
-    test.residual, test.verdict = found[1], found[2]
+def _residual(log: Log, test: Test, match: re.Match[str]) -> None:
+    test.residual, test.verdict = match[1], match[2]
     test.ended = test.ended or log.variant != "nvidia"
 
 
-def _riken(log: Log, test: Test, found: re.Match[str]) -> None:
+def _riken(log: Log, test: Test, match: re.Match[str]) -> None:
     log.variant = "riken"
-    test.time, test.rate, test.backward, test.residual = found.groups()
+    test.time, test.rate, test.backward, test.residual = match.groups()
     test.threshold, test.verdict, test.ended = "16.0", "PASSED", True
 
 
-def _row(log: Log, test: Test, found: re.Match[str]) -> None:
-    test.shape = dict(zip(("tv", "N", "NB", "P", "Q"), found.groups()[1:6], strict=True))
-    values = found[7].split()
-    if found[1]:
+def _row(log: Log, test: Test, match: re.Match[str]) -> None:
+    test.shape = dict(zip(("tv", "N", "NB", "P", "Q"), match.groups()[1:6], strict=True))
+    values = match[7].split()
+    if match[1]:
         log.variant, test.lu_rate = "nvidia", values[1]
     else:
         log.variant, test.time = log.variant or "amd", values[0]
     test.rate = values[-1]
 
 
-def _score(log: Log, test: Test, found: re.Match[str]) -> None:
+def _score(log: Log, test: Test, match: re.Match[str]) -> None:
     log.variant = "amd"
-    test.rate = test.rate or found[1]  # the row prints the same with fewer digits
+    test.rate = test.rate or match[1]  # the row prints the same with fewer digits
 
 
-def _check(log: Log, test: Test, found: re.Match[str]) -> None:
-    test.verdict, test.ended = found[1], True
+def _check(log: Log, test: Test, match: re.Match[str]) -> None:
+    test.verdict, test.ended = match[1], True
     test.residual = test.residual or test.step
 
 

@@ -45,10 +45,10 @@ class JsonReader:
         text = line.text
         if line.cut and not text.rstrip().endswith(("}", "]")):
             text = text[: text.rfind(",") + 1]
-        for found in _PAIR.finditer(text):
-            value = found[2] if found[3] is None else found[3]
-            if found[4] is None and not self._pair(line, tests, found[1], value):
-                yield tests[-1], found[1], value
+        for match in _PAIR.finditer(text):
+            value = match[2] if match[3] is None else match[3]
+            if match[4] is None and not self._pair(line, tests, match[1], value):
+                yield tests[-1], match[1], value
 
     def _pair(self, line: Line, tests: list[Test], key: str, value: str) -> bool:
         """Take a pair that belongs to a result; False for any other."""

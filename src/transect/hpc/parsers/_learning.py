@@ -74,8 +74,8 @@ _JSON = json.JSONDecoder(parse_float=Digits, parse_int=Digits, parse_constant=Di
 def without_prefix(text: str) -> str:
     """Return a line without blanks and without what a logging library put before the message."""
     text = text.strip()
-    found = _LOGGED.match(text)
-    return text[found.end() :].lstrip() if found else text
+    match = _LOGGED.match(text)
+    return text[match.end() :].lstrip() if match else text
 
 
 def is_error(text: str) -> bool:
@@ -86,10 +86,10 @@ def is_error(text: str) -> bool:
 def first_objects(text: str, place: int) -> list[dict[str, Any]]:
     """Read the JSON object at `place`; empty when it is broken. Numbers are `Digits`."""
     try:
-        found, _ = _JSON.raw_decode(text, place)
+        value, _ = _JSON.raw_decode(text, place)
     except (ValueError, RecursionError):
         return []
-    return [found] if isinstance(found, dict) else []
+    return [value] if isinstance(value, dict) else []
 
 
 def implausible(one: LogMetric) -> str | None:
@@ -161,7 +161,7 @@ class Samples:
     def metrics(self, name: str, normalise: bool = True) -> list[LogMetric]:
         """Return the median, and the last value when there are several."""
         registered = self.registered if normalise else None
-        found = [
+        readings = [
             log_metric(
                 name,
                 self.middle(),
@@ -172,8 +172,8 @@ class Samples:
             )
         ]
         if self.count > 1:
-            found.append(log_metric(name, self.last, self.unit, self.direction, phase="last"))
-        return [one for one in found if one is not None]
+            readings.append(log_metric(name, self.last, self.unit, self.direction, phase="last"))
+        return [reading for reading in readings if reading is not None]
 
     def warnings(self, name: str) -> list[str]:
         """Say when values were left out."""

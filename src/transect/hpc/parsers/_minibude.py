@@ -119,28 +119,28 @@ def begins(section: Section, text: str) -> bool:
 
 def read(section: Section, line: Line, text: str) -> None:
     """Take in one line."""
-    if (found := _V1.match(text)) is not None:
-        _v1(section, line, found)
-    elif (found := _OUTCOME.match(text)) is not None:
+    if (match := _V1.match(text)) is not None:
+        _v1(section, line, match)
+    elif (match := _OUTCOME.match(text)) is not None:
         section.variant = "v2"
-        _add(section, Result(line=line.number, valid=found[1] == "true", difference=found[2]))
-    elif (found := _PARAM.match(text)) is not None and section.results:
-        section.results[-1].facts.update(ppwi=int(found[1]), wgsize=int(found[2]))
-    elif (found := _RAW.match(text)) is not None and section.results and not line.cut:
-        values = [number(one) for one in found[1].split(",")[:_MOST_SAMPLES]]
+        _add(section, Result(line=line.number, valid=match[1] == "true", difference=match[2]))
+    elif (match := _PARAM.match(text)) is not None and section.results:
+        section.results[-1].facts.update(ppwi=int(match[1]), wgsize=int(match[2]))
+    elif (match := _RAW.match(text)) is not None and section.results and not line.cut:
+        values = [number(one) for one in match[1].split(",")[:_MOST_SAMPLES]]
         section.results[-1].raw = [one for one in values if one is not None]
-    elif section.results and section.variant == "v2" and (found := _V2_RESULT.match(text)):
+    elif section.results and section.variant == "v2" and (match := _V2_RESULT.match(text)):
         if line.cut:
             section.results[-1].cut = True
         else:
-            section.results[-1].values.setdefault(_V2_KEYS[found[1]], found[2])
+            section.results[-1].values.setdefault(_V2_KEYS[match[1]], match[2])
     elif text.startswith("ppwi,wgsize,"):
         section.columns, section.variant = tuple(text.split(",")[:20]), "v2 csv"
     elif section.columns and text[:1].isdigit():
         _csv(section, line, text)
-    elif (found := _CHECKED.match(text)) is not None:
+    elif (match := _CHECKED.match(text)) is not None:
         if len(section.checked) < _MOST_RESULTS:
-            section.checked[found[1], found[2]] = found[3] == "1"
+            section.checked[match[1], match[2]] = match[3] == "1"
     elif text.startswith(("best:", "# best:")):
         section.ended = True
     else:
@@ -152,18 +152,18 @@ def _add(section: Section, result: Result) -> None:
     section.done += 1
 
 
-def _v1(section: Section, line: Line, found: re.Match[str]) -> None:
-    name = _V1_NAMES[found[1]]
+def _v1(section: Section, line: Line, match: re.Match[str]) -> None:
+    name = _V1_NAMES[match[1]]
     section.variant = section.variant or "v1"
     last = section.results[-1] if section.results else None
     if last is None or name in last.values or name == "total_time":
         last = Result(line=line.number)
         _add(section, last)
     # `ms` or `billion` after the digits proves that they are whole.
-    if line.cut and not found[3]:
+    if line.cut and not match[3]:
         last.cut = True
     else:
-        last.values[name] = found[2]
+        last.values[name] = match[2]
 
 
 def _csv(section: Section, line: Line, text: str) -> None:
@@ -182,30 +182,30 @@ def _fact(section: Section, line: Line, text: str) -> None:
     facts = section.facts
     if text in ("deck:", "config:", "results:"):
         section.heading += text
-    elif section.heading and (found := _DECK.match(text)) is not None:
-        _deck(section, found[1], found[2].strip())
-    elif (found := _V1_FACT.match(text)) is not None:
-        key = found[1].lower()
+    elif section.heading and (match := _DECK.match(text)) is not None:
+        _deck(section, match[1], match[2].strip())
+    elif (match := _V1_FACT.match(text)) is not None:
+        key = match[1].lower()
         key = "ppwi" if key.startswith("poses per") else _V1_KEYS.get(key, key)
-        count = whole(found[2].strip())
-        facts[key] = excerpt(found[2]) if count is None else count
+        count = whole(match[2].strip())
+        facts[key] = excerpt(match[2]) if count is None else count
         section.variant = section.variant or "v1"
-    elif (found := _TITLE.match(text)) is not None:
-        if found[2]:
-            first = found[2].split()[0]  # "unknown (built with ...)" without CMake
+    elif (match := _TITLE.match(text)) is not None:
+        if match[2]:
+            first = match[2].split()[0]  # "unknown (built with ...)" without CMake
             section.version = "" if first == "unknown" else excerpt(first, 40)
             section.variant = "v2"
-        facts.update({"label": f"miniBUDE{found[1]}"} if not found[2] else {})
+        facts.update({"label": f"miniBUDE{match[1]}"} if not match[2] else {})
     elif text.startswith("Running "):
         facts["model"] = excerpt(text.removeprefix("Running "), 60)
         section.variant = section.variant or "v1"
-    elif (found := _DEVICE.match(text)) is not None:
-        facts["device"] = found[2]
-    elif (found := _USING.match(text)) is not None:
-        facts["wgsize"] = int(found[1])
-    elif (found := _LARGEST.match(text)) is not None:
+    elif (match := _DEVICE.match(text)) is not None:
+        facts["device"] = match[2]
+    elif (match := _USING.match(text)) is not None:
+        facts["wgsize"] = int(match[1])
+    elif (match := _LARGEST.match(text)) is not None:
         if section.results and not line.cut:
-            section.results[-1].difference = found[1]
+            section.results[-1].difference = match[1]
     elif text.startswith("# WARNING: pose count"):
         section.skipped += 1
     elif text.startswith("# Verification failed"):

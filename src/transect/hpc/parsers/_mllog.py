@@ -81,8 +81,8 @@ def events(line: Line) -> Iterator[Event]:
 
 
 def _new(number: int, part: str) -> Event | None:
-    found = first_objects(part, part.find("{")) if "{" in part else []
-    if not found:
+    objects = first_objects(part, part.find("{")) if "{" in part else []
+    if not objects:
         key, time = _BROKEN_KEY.search(part), _BROKEN_TIME.search(part)
         if key is None:
             return Event(line=number, key="", broken=True)
@@ -92,7 +92,7 @@ def _new(number: int, part: str) -> Event | None:
             time=seconds(time[1], 3) or None if time else None,
             broken=True,
         )
-    record = found[0]
+    record = objects[0]
     time_s = seconds(record.get("time_ms"), 3)
     metadata = record.get("metadata")
     key_text = record.get("key")
@@ -107,21 +107,21 @@ def _new(number: int, part: str) -> Event | None:
 
 
 def _old(number: int, part: str) -> Event | None:
-    found = _OLD.match(part.rstrip())
-    if found is None:
+    match = _OLD.match(part.rstrip())
+    if match is None:
         return Event(line=number, key="", broken=True)
-    if found["uuid"] is not None:
-        late = found["late"].strip()
+    if match["uuid"] is not None:
+        late = match["late"].strip()
         return Event(
-            line=number, key="deferred", value=Digits(late), settles=found["uuid"],
-            time=seconds(found["then"]) or None, version=found["version"],
+            line=number, key="deferred", value=Digits(late), settles=match["uuid"],
+            time=seconds(match["then"]) or None, version=match["version"],
         )  # fmt: skip
-    time_s = seconds(found["time"])
+    time_s = seconds(match["time"])
     event = Event(
-        line=number, key=found["key"], time=time_s or None, zero_time=time_s == 0,
-        benchmark=found["benchmark"], version=found["version"],
+        line=number, key=match["key"], time=time_s or None, zero_time=time_s == 0,
+        benchmark=match["benchmark"], version=match["version"],
     )  # fmt: skip
-    text = (found["value"] or "").strip()
+    text = (match["value"] or "").strip()
     if text.startswith("{"):
         objects = first_objects(text, 0)
         if not objects:

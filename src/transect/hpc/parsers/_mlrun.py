@@ -79,12 +79,12 @@ def _metrics(state: RunState, took: Decimal | None, final: list[Evaluation]) -> 
     for one in final:
         share = state.benchmark in ("resnet", "rgat", "gnn") and one.key == "eval_accuracy"
         fits = share and one.value is not None and 0 <= one.value <= 1
-        found = log_metric(
+        metric = log_metric(
             one.key, one.printed, "1", direction_of(state.benchmark, one),
             registered="accuracy" if fits else None, phase=one.label or None,
         )  # fmt: skip
-        if found is not None:
-            out.append(found)
+        if metric is not None:
+            out.append(metric)
     for name, rate in state.rates.items():
         out += rate.metrics(name, normalise=False)
     return out

@@ -80,10 +80,10 @@ def stop_of(text: str) -> str:
         return ""
     if text.startswith("{"):
         # Flux writes a task-exit event for tasks that end well, too.
-        found = _FLUX_EXIT.search(text)
-        if found is not None and int(found[1]) == 0:
+        match = _FLUX_EXIT.search(text)
+        if match is not None and int(match[1]) == 0:
             return ""
-        return excerpt(f"flux: task exit with wait_status {found[1]}" if found else text)
+        return excerpt(f"flux: task exit with wait_status {match[1]}" if match else text)
     return excerpt(text)
 
 

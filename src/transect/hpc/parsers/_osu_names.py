@@ -87,14 +87,14 @@ def read_title(text: str) -> Title | None:
     """Read `# OSU MPI-CUDA Latency Test v5.8` and its kin."""
     if "OSU" not in text[:16] and "OMB" not in text[:16]:
         return None
-    found = _TITLE.match(text)
-    if found is None:
+    match = _TITLE.match(text)
+    if match is None:
         return None
-    variant = f"{'python-' if found[1] else ''}{found[2]}{found[4] or ''}".lower()
+    variant = f"{'python-' if match[1] else ''}{match[2]}{match[4] or ''}".lower()
     return Title(
-        test=_test((found[3] or "")[1:].lower(), found[5].lower()),
+        test=_test((match[3] or "")[1:].lower(), match[5].lower()),
         variant=_SPACES.sub("-", variant),
-        version=found[6] or found[7] or "",
+        version=match[6] or match[7] or "",
     )
 
 
@@ -117,8 +117,8 @@ def columns(text: str) -> list[str]:
     if not _HEAD.match(text):
         return []
     out = []
-    for found in _COLUMN.finditer(text[:600].lstrip("# ")):
-        name, measure, unit = found[1], found[2], found[3]
+    for match in _COLUMN.finditer(text[:600].lstrip("# ")):
+        name, measure, unit = match[1], match[2], match[3]
         if name is not None:
             out.append("Size" if name.startswith("Size") else name)
         else:
@@ -173,10 +173,10 @@ def facts(text: str) -> dict[str, Parameter]:
     """Read a comment line between title and table."""
     body = text.lstrip("# ")[:300]
     for pattern, keys in _FACTS:
-        if (found := pattern.match(body)) is not None:
+        if (match := pattern.match(body)) is not None:
             return {
                 key: int(value) if value.isdecimal() else excerpt(value, 60)
-                for key, value in zip(keys, found.groups(), strict=True)
+                for key, value in zip(keys, match.groups(), strict=True)
             }
     return {}
 

@@ -53,13 +53,13 @@ def geometric_mean(spans: list[Span]) -> Span:
 
 def bytes_of(text: str) -> Span | None:
     """Read `28.12 TiB`, `32 MiB` or `262144 bytes`; only decimals leave room for rounding."""
-    found = _SIZE.match(text)
-    if found is None:
+    match = _SIZE.match(text)
+    if match is None:
         return None
-    unit = found[2]
+    unit = match[2]
     factor = 1 if unit.startswith("b") else (1024 if "i" in unit else 1000) ** _POWERS[unit[0]]
-    value = float(found[1])
-    room = 10.0 ** -len(found[1].partition(".")[2]) if "." in found[1] else 0.0
+    value = float(match[1])
+    room = 10.0 ** -len(match[1].partition(".")[2]) if "." in match[1] else 0.0
     return (value - room) * factor, (value + room) * factor
 
 

@@ -134,13 +134,13 @@ def _parameters(output: Output, table: Table | None) -> dict[str, Parameter]:
 
 
 def _result(block: Block, output: Output, table: Table) -> Run:
-    found: list[LogMetric | None] = []
+    readings: list[LogMetric | None] = []
     for kernel, row in table.rows.items():
         if "cut" in row.facts and _contradicted(output, kernel, row):
             row.rate = ""  # half of a number
             del row.facts["cut"]
         unit = row.unit if row.unit in UNITS else "MB/s"
-        found.append(
+        readings.append(
             log_metric(
                 kernel, row.rate, unit, Direction.HIGHER,
                 registered="memory_bandwidth", phase=kernel,
@@ -150,13 +150,13 @@ def _result(block: Block, output: Output, table: Table) -> Run:
         if "total" in row.facts:
             times = (("total", row.fastest), ("maximum", ""), ("average", ""))
         for which, value in times:
-            found.append(
+            readings.append(
                 log_metric(f"{kernel}_{which}_time", value, "s", Direction.LOWER, phase=kernel)
             )
     for phase, (time_s, rate, unit) in output.setup.items():
-        found.append(log_metric(f"{phase}_time", time_s, "s", Direction.LOWER, phase=phase))
-        found.append(log_metric(f"{phase}_rate", rate, unit, Direction.HIGHER, phase=phase))
-    metrics = [one for one in found if one is not None]
+        readings.append(log_metric(f"{phase}_time", time_s, "s", Direction.LOWER, phase=phase))
+        readings.append(log_metric(f"{phase}_rate", rate, unit, Direction.HIGHER, phase=phase))
+    metrics = [reading for reading in readings if reading is not None]
     status, reason = _judge(block, output, table, metrics)
     warnings = []
     if len(output.tables) > 1:

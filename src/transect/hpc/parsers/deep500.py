@@ -100,8 +100,8 @@ class Deep500(Parser):
         training = _Training(line=block.first.number)
         for line in block:
             text = line.text.strip()
-            if (found := _VERSION.search(text, 0, 400)) is not None:
-                version = version or found[1]
+            if (match := _VERSION.search(text, 0, 400)) is not None:
+                version = version or match[1]
                 continue
             bar = _bar(text)
             if training.metrics and (bar is not None or _repeats(training, text)):
@@ -113,30 +113,30 @@ class Deep500(Parser):
 
 
 def _bar(text: str) -> _Bar | None:
-    found = _BAR.match(text)
-    if found is None:
+    match = _BAR.match(text)
+    if match is None:
         return None
     seconds = 0
-    for part in found[6].split(":"):
+    for part in match[6].split(":"):
         seconds = seconds * 60 + int(part or "0")
-    done = int(found[4])
+    done = int(match[4])
     return _Bar(
-        epoch=int(found[2]) if found[2] else None,
-        done=done, total=int(found[5]) if found[5] else done, seconds=seconds,
-        rate=found[7], unit=found[8], postfix=dict(_POSTFIX.findall((found[9] or "").strip())),
+        epoch=int(match[2]) if match[2] else None,
+        done=done, total=int(match[5]) if match[5] else done, seconds=seconds,
+        rate=match[7], unit=match[8], postfix=dict(_POSTFIX.findall((match[9] or "").strip())),
     )  # fmt: skip
 
 
 def _repeats(training: _Training, text: str) -> bool:
-    found = _METRIC.match(text)
-    return found is not None and any(name == found[1] for name, _, _ in training.metrics)
+    match = _METRIC.match(text)
+    return match is not None and any(name == match[1] for name, _, _ in training.metrics)
 
 
 def _read(training: _Training, line: Line, text: str, bar: _Bar | None) -> None:
     if bar is not None:
-        found = _BAR.match(text)
-        if found is not None and found[3]:
-            training.epochs = max(training.epochs, int(found[3]))
+        match = _BAR.match(text)
+        if match is not None and match[3]:
+            training.epochs = max(training.epochs, int(match[3]))
         if line.cut:  # its last words may be half of them
             bar.postfix = {}
         complete = bar.done >= bar.total
@@ -182,7 +182,7 @@ def _per_second(bar: _Bar) -> float | None:
 
 def _metrics(training: _Training) -> tuple[list[LogMetric], list[str]]:
     higher, lower = Direction.HIGHER, Direction.LOWER
-    found: list[LogMetric | None] = []
+    readings: list[LogMetric | None] = []
     warnings: list[str] = []
     for name, printed, unit in training.metrics:
         if name.endswith("Accuracy"):
@@ -190,25 +190,25 @@ def _metrics(training: _Training) -> tuple[list[LogMetric], list[str]]:
                 warnings.append(f"{name} is -1: it was never measured")
                 continue
             registered = None if name == "TrainingAccuracy" else "accuracy"
-            found.append(log_metric(name, printed, "%", higher, registered=registered))
+            readings.append(log_metric(name, printed, "%", higher, registered=registered))
         elif name == "WallclockTime":
             seconds = _SECONDS.get(unit, "s")
-            found.append(log_metric(name, printed, seconds, lower, registered="benchmark_time"))
+            readings.append(log_metric(name, printed, seconds, lower, registered="benchmark_time"))
         else:
-            found.append(log_metric(name, printed, unit or "1", lower))
+            readings.append(log_metric(name, printed, unit or "1", lower))
     tests = 0
     for bar in training.bars:
         phase = f"epoch {bar.epoch}" if bar.epoch is not None else f"test {tests}"
         which = "training" if bar.epoch is not None else "test"
         tests += bar.epoch is None
         direction = higher if bar.unit == "it/s" else lower
-        found.append(log_metric(f"{which}_rate", bar.rate, bar.unit, direction, phase=phase))
-        found.append(log_metric(f"{which}_time", str(bar.seconds), "s", lower, phase=phase))
+        readings.append(log_metric(f"{which}_rate", bar.rate, bar.unit, direction, phase=phase))
+        readings.append(log_metric(f"{which}_time", str(bar.seconds), "s", lower, phase=phase))
         for key, printed in bar.postfix.items():
             if key in _POSTFIXES:
                 name, unit, way = _POSTFIXES[key]
-                found.append(log_metric(name, printed, unit, way, phase=phase))
-    return [one for one in found if one is not None], warnings
+                readings.append(log_metric(name, printed, unit, way, phase=phase))
+    return [reading for reading in readings if reading is not None], warnings
 
 
 def _judge(block: Block, training: _Training, metrics: list[LogMetric]) -> tuple[RunStatus, str]:

@@ -46,18 +46,18 @@ class _State:
 
 
 def _read(state: _State, text: str) -> None:
-    if (found := _SAMPLE.match(text)) is not None:
-        if (value := number(found[1])) is not None:
+    if (match := _SAMPLE.match(text)) is not None:
+        if (value := number(match[1])) is not None:
             state.samples.append(value)
-    elif (found := _RESULT.match(text)) is not None:
-        state.results[found[1]] = (found[2], found[4], found[3], int(found[5]))
-    elif (found := _VERIFY.match(text)) is not None:
-        within = (number(found[1]) or 0.0) <= (number(found[2]) or 0.0)
-        state.verdict = "passed" if found[3] == "passed" and within else "FAILED"
+    elif (match := _RESULT.match(text)) is not None:
+        state.results[match[1]] = (match[2], match[4], match[3], int(match[5]))
+    elif (match := _VERIFY.match(text)) is not None:
+        within = (number(match[1]) or 0.0) <= (number(match[2]) or 0.0)
+        state.verdict = "passed" if match[3] == "passed" and within else "FAILED"
     elif text.startswith(_END):
         state.ended = True
-    elif (found := _FACT.match(text)) is not None:
-        state.facts.setdefault(found[1], found[2])
+    elif (match := _FACT.match(text)) is not None:
+        state.facts.setdefault(match[1], match[2])
 
 
 def _whole(state: _State, name: str) -> int | None:
@@ -125,7 +125,7 @@ def _judge(block: Block, state: _State, metrics: list[LogMetric]) -> tuple[RunSt
 
 
 def _close(block: Block, state: _State) -> Run:
-    found = [
+    readings = [
         log_metric(
             f"{label}_{which}", printed, unit,
             Direction.LOWER if unit == "s" else Direction.HIGHER,
@@ -135,7 +135,7 @@ def _close(block: Block, state: _State) -> Run:
         if (label == "kernel-time") == (unit == "s")
         for which, printed in (("best", best), ("median", median))
     ]  # fmt: skip
-    metrics = [one for one in found if one is not None]
+    metrics = [reading for reading in readings if reading is not None]
     status, reason = _judge(block, state, metrics)
     parameters: dict[str, Parameter] = {
         key: int(value) if re.fullmatch(r"\d{1,18}", value) else value
@@ -174,10 +174,10 @@ class DockingProbe(Parser):
         state: _State | None = None
         for line in block:
             text = line.text.strip()
-            if (found := _HEAD.match(text)) is not None:
+            if (match := _HEAD.match(text)) is not None:
                 if state is not None:
                     yield _close(block, state)
-                state = _State(line.number, int(found[1]))
+                state = _State(line.number, int(match[1]))
             elif state is not None and _usable(line, text):
                 _read(state, text)
                 if state.ended:

@@ -136,18 +136,18 @@ def _read(summary: _Summary, line: Line, text: str) -> None:
         if "stddev_" in text:
             summary.values[_key(text)] = ""
         return
-    if (found := _STATISTIC.match(text)) is not None:
+    if (match := _STATISTIC.match(text)) is not None:
         key = _key(text)
         what = key[2]
         if key not in summary.values:
-            summary.values[key] = found[4]
-        elif summary.values[key] != found[4] and len(summary.warnings) < 5:
+            summary.values[key] = match[4]
+        elif summary.values[key] != match[4] and len(summary.warnings) < 5:
             if what == "nedge":  # printed again for the second kernel
-                summary.values[("sssp", found[2], what)] = found[4]
+                summary.values[("sssp", match[2], what)] = match[4]
             else:
                 summary.warnings.append(f"another value follows: {excerpt(text, 60)}")
-    elif (found := _FACT.match(text)) is not None:
-        summary.facts[found[1]] = found[2]
+    elif (match := _FACT.match(text)) is not None:
+        summary.facts[match[1]] = match[2]
     elif _BAD.match(text):
         summary.bad = summary.bad or excerpt(text)
     elif _ROOT.match(text):
@@ -157,9 +157,9 @@ def _read(summary: _Summary, line: Line, text: str) -> None:
 
 
 def _key(text: str) -> tuple[str, str, str]:
-    found = _STATISTIC.match(text)
-    assert found is not None
-    return found[1] or "", found[2], "validate" if found[3].startswith("valid") else found[3]
+    match = _STATISTIC.match(text)
+    assert match is not None
+    return match[1] or "", match[2], "validate" if match[3].startswith("valid") else match[3]
 
 
 def _close(block: Block, summary: _Summary) -> Iterator[Run]:

@@ -97,9 +97,9 @@ class Horovod(Parser):
 def _begins(output: _Output, text: str) -> bool:
     if not output.begun():
         return False
-    found = _ITERATION.match(text)
-    if found is not None:
-        return output.each is not None or (found[1] == "0" and output.iterations.count > 0)
+    match = _ITERATION.match(text)
+    if match is not None:
+        return output.each is not None or (match[1] == "0" and output.iterations.count > 0)
     return _MODEL.match(text) is not None or (output.each is not None and "Running" in text[:8])
 
 
@@ -107,22 +107,22 @@ def _read(output: _Output, line: Line, text: str) -> None:
     parameters = output.parameters
     if line.cut:
         return  # a number may have lost digits
-    if (found := _ITERATION.match(text)) is not None:
-        output.iterations.unit = found[3]
-        output.iterations_of_all = found["per"] is None
-        output.iterations.add(found[2])
-    elif (found := _TOTAL.match(text)) is not None:
-        output.total = (found[1], found[2], found[3], found[4], found[5] or "")
-    elif (found := _EACH.match(text)) is not None:
+    if (match := _ITERATION.match(text)) is not None:
+        output.iterations.unit = match[3]
+        output.iterations_of_all = match["per"] is None
+        output.iterations.add(match[2])
+    elif (match := _TOTAL.match(text)) is not None:
+        output.total = (match[1], match[2], match[3], match[4], match[5] or "")
+    elif (match := _EACH.match(text)) is not None:
         output.ranks += 1
-        output.each = output.each or (found[1], found[2], found[3], found[4] or "")
-    elif (found := _COUNT.match(text)) is not None:
-        parameters.setdefault("device", found[1])
-        parameters.setdefault("devices", int(found[2]))
-    elif (found := _BATCH.match(text)) is not None:
-        parameters.setdefault("batch_size", int(found[1]))
-    elif (found := _MODEL.match(text)) is not None:
-        parameters.setdefault("model", excerpt(found[1]))
+        output.each = output.each or (match[1], match[2], match[3], match[4] or "")
+    elif (match := _COUNT.match(text)) is not None:
+        parameters.setdefault("device", match[1])
+        parameters.setdefault("devices", int(match[2]))
+    elif (match := _BATCH.match(text)) is not None:
+        parameters.setdefault("batch_size", int(match[1]))
+    elif (match := _MODEL.match(text)) is not None:
+        parameters.setdefault("model", excerpt(match[1]))
     elif is_error(text) and len(output.errors) < 3:
         output.errors.append(excerpt(text))
 

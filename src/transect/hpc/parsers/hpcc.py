@@ -140,16 +140,16 @@ class Hpcc(Parser):
         yield self._close(block, state)
 
     def _read(self, state: _State, line: Line, text: str) -> None:
-        if (found := _SECTION.match(text)) is not None:
-            state.section = f"{found[1]} of {found[2]} section"
-            if found[2] == "Summary":
-                state.complete = found[1] == "End"
+        if (match := _SECTION.match(text)) is not None:
+            state.section = f"{match[1]} of {match[2]} section"
+            if match[2] == "Summary":
+                state.complete = match[1] == "End"
                 state.summary_line = state.summary_line or line.number
-        elif state.summary_line and not state.complete and (found := _PAIR.match(text)) is not None:
+        elif state.summary_line and not state.complete and (match := _PAIR.match(text)) is not None:
             if not line.cut:
-                state.pairs[found[1]] = found[2]
-        elif (found := _FAILED.match(text)) is not None:
-            state.failures.append(f"HPL residual {found[1]} FAILED")
+                state.pairs[match[1]] = match[2]
+        elif (match := _FAILED.match(text)) is not None:
+            state.failures.append(f"HPL residual {match[1]} FAILED")
         elif text.startswith(("HPL ERROR", ">>>")):
             state.failures.append(excerpt(text))
 

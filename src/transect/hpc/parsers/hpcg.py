@@ -80,7 +80,7 @@ def _metrics(report: Report) -> list[LogMetric]:
     total = report.fact(_TIMES, "Total") or report.gpu_facts.get("Total Time", "")
     raw = report.fact(_RATES, "Raw Total", "Total") or report.gpu.get("total", ("", ""))[0]
     residual = report.fact(TESTS[3], "Scaled residual mean")
-    found = [
+    readings = [
         log_metric("gflops", rating, "GFLOP/s", higher, registered="sparse_flops"),
         log_metric("raw_total_gflops", raw, "GFLOP/s", higher),
         log_metric(
@@ -96,12 +96,12 @@ def _metrics(report: Report) -> list[LogMetric]:
     for kernel in _KERNELS:
         rate = report.fact(_RATES, f"Raw {kernel}", kernel) or report.gpu.get(kernel, ("",))[0]
         time_s = report.fact(_TIMES, kernel)
-        found.append(log_metric("kernel_gflops", rate, "GFLOP/s", higher, phase=kernel))
-        found.append(log_metric("kernel_time", time_s, "s", lower, phase=kernel))
+        readings.append(log_metric("kernel_gflops", rate, "GFLOP/s", higher, phase=kernel))
+        readings.append(log_metric("kernel_time", time_s, "s", lower, phase=kernel))
     for which in ("Read", "Write", "Total"):  # counted by a model, not measured
         printed = report.fact(_BANDWIDTH, f"Raw {which} B/W")
-        found.append(log_metric("model_bandwidth", printed, "GB/s", higher, phase=which.lower()))
-    return [one for one in found if one is not None]
+        readings.append(log_metric("model_bandwidth", printed, "GB/s", higher, phase=which.lower()))
+    return [reading for reading in readings if reading is not None]
 
 
 def _run(block: Block, report: Report, metrics: list[LogMetric]) -> Run:

@@ -143,17 +143,17 @@ class Hpl(Parser):
             if row[2] is not None and not row[2].isdigit():
                 section.variant = "amd"
             section.rows.append(_Row(line=line.number, cells=row.groups(), cut=line.cut))
-        elif (found := _RESIDUAL.match(text)) is not None:
+        elif (match := _RESIDUAL.match(text)) is not None:
             if section.rows:
-                section.rows[-1].residuals.append((found[1], found[2]))
-        elif (found := _HEADER.match(text)) is not None:
-            _read_header(section, found)
+                section.rows[-1].residuals.append((match[1], match[2]))
+        elif (match := _HEADER.match(text)) is not None:
+            _read_header(section, match)
         elif _DIGITS.match(text) and section.last_key in _NUMBERS and not section.rows:
             section.header[section.last_key] += text.split()
-        elif (found := _THRESHOLD.match(text)) is not None:
-            section.threshold = found[1]
-        elif (found := _COUNT.match(text)) is not None:
-            section.counts[found[2]] = int(found[1])
+        elif (match := _THRESHOLD.match(text)) is not None:
+            section.threshold = match[1]
+        elif (match := _COUNT.match(text)) is not None:
+            section.counts[match[2]] = int(match[1])
         elif text.startswith("End of Tests"):
             section.ended = True
         elif _STOPS.match(text):
@@ -179,8 +179,8 @@ class Hpl(Parser):
             )  # fmt: skip
 
 
-def _read_header(section: _Section, found: re.Match[str]) -> None:
-    key, gap, value = found[1], found[2], found[3].strip()
+def _read_header(section: _Section, match: re.Match[str]) -> None:
+    key, gap, value = match[1], match[2], match[3].strip()
     if section.rows or (key in _NUMBERS and not _DIGITS.match(value)):
         return
     if key == "N" and len(gap) >= 8 and section.variant == "netlib":
@@ -226,13 +226,13 @@ def _result(file: str, section: _Section, row: _Row) -> Run:
     assert tv and n and nb and p and q and time_s and gflops
     order, higher, lower = int(n), Direction.HIGHER, Direction.LOWER
     residual = max((r for r, _ in row.residuals), key=lambda r: number(r) or 0.0, default="")
-    found = [
+    readings = [
         log_metric("gflops", gflops, "GFLOP/s", higher, registered="flops"),
         log_metric("time", time_s, "s", lower, registered="benchmark_time"),
         log_metric("residual", residual, "1", lower, registered="residual"),
         log_metric("gflops_per_gpu", per_gpu or "", "GFLOP/s", higher),
     ]
-    metrics = [] if row.cut else [one for one in found if one is not None]
+    metrics = [] if row.cut else [reading for reading in readings if reading is not None]
     status, reason = _judge(section, row, metrics)
     parameters = _header_parameters(section)
     parameters.update(tv=tv, N=order, NB=int(nb), P=int(p), Q=int(q))

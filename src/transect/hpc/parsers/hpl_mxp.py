@@ -75,10 +75,10 @@ class HplMxp(Parser):
         log, test = Log(line=block.first.number), Test(line=block.first.number)
         for line in block:
             text = line.text.strip()
-            if (found := BANNER.match(text)) is not None:
+            if (match := BANNER.match(text)) is not None:
                 yield from self._close(block, log, test)
                 yield from self._missing(block, log)
-                log = Log(line=line.number, variant="nvidia", version=found[1])
+                log = Log(line=line.number, variant="nvidia", version=match[1])
                 test = Test(line=line.number)
             elif begins(test, text):
                 yield from self._close(block, log, test)
@@ -113,7 +113,7 @@ class HplMxp(Parser):
 
 def _result(block: Block, log: Log, test: Test) -> Run:
     higher, lower = Direction.HIGHER, Direction.LOWER
-    found = [
+    readings = [
         log_metric("gflops", test.rate, test.unit, higher, registered="mixed_flops"),
         log_metric("gflops_per_gpu", test.per_gpu, "GFLOP/s", higher),
         log_metric("lu_gflops", test.lu_rate, "GFLOP/s", higher),
@@ -122,7 +122,7 @@ def _result(block: Block, log: Log, test: Test) -> Run:
         log_metric("time", test.time, "s", lower, registered="benchmark_time"),
         *(log_metric("phase_time", v, "s", lower, phase=k) for k, v in test.phases.items()),
     ]
-    metrics = [one for one in found if one is not None]
+    metrics = [reading for reading in readings if reading is not None]
     status, reason = _judge(block, log, test, metrics)
     parameters = dict(log.settings)
     for key, value in test.shape.items():

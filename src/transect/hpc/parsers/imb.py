@@ -66,8 +66,8 @@ class Imb(Parser):
 
     def sniff(self, line: Line) -> bool:
         """Refuse `# Benchmarking X` where X is none of the suite."""
-        found = _TEST.match(line.text.strip())
-        return found is None or names.known(found[2])
+        match = _TEST.match(line.text.strip())
+        return match is None or names.known(match[2])
 
     def parse(self, block: Block) -> Iterator[Run]:
         """Yield a run per table."""
@@ -125,24 +125,24 @@ def _read(block: Block, output: Output, line: Line, text: str, header: list[str]
 def _read_comment(suite: Suite, table: Table | None, text: str) -> None:
     if text.startswith("# All processes entering MPI_Finalize"):
         suite.ended = True
-    elif (found := _PROCESSES.match(text)) is not None and table is not None:
-        table.facts["processes"] = int(found[1])
-    elif (found := _GROUPS.match(text)) is not None and table is not None:
-        table.facts["groups"] = int(found[1])
-        table.facts["processes"] = int(found[2])
-    elif (found := _MODE.match(text)) is not None and table is not None:
-        table.facts["mode"] = found[1]
-    elif (found := _LIMIT.match(text)) is not None:
-        suite.limit = int(found[1])
-    elif (found := _FACT.match(text)) is not None:
-        suite.facts[found[1]] = excerpt(found[2], 80)
+    elif (match := _PROCESSES.match(text)) is not None and table is not None:
+        table.facts["processes"] = int(match[1])
+    elif (match := _GROUPS.match(text)) is not None and table is not None:
+        table.facts["groups"] = int(match[1])
+        table.facts["processes"] = int(match[2])
+    elif (match := _MODE.match(text)) is not None and table is not None:
+        table.facts["mode"] = match[1]
+    elif (match := _LIMIT.match(text)) is not None:
+        suite.limit = int(match[1])
+    elif (match := _FACT.match(text)) is not None:
+        suite.facts[match[1]] = excerpt(match[2], 80)
     elif "lengths were user defined" in text[:60]:
         suite.facts["lengths"] = "user defined"
     elif text.startswith("# List of Benchmarks"):
         suite.listing = True
-    elif suite.listing and (found := _LISTED.match(text)) is not None:
+    elif suite.listing and (match := _LISTED.match(text)) is not None:
         if len(suite.listed) < 200:
-            suite.listed.append(found[1])
+            suite.listed.append(match[1])
     elif "IMB-" in text[:300] and table is None:
         suite.facts["command"] = excerpt(text.lstrip("# "), 200)
 

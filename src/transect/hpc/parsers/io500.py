@@ -71,8 +71,8 @@ class Io500(Parser):
     def parse(self, block: Block) -> Iterator[Run]:
         """Yield one run for each score."""
         outcome = Outcome(line=block.first.number)
-        if (found := _PROCS.match(block.last_words())) is not None:
-            outcome.facts["procs"] = int(found[1])  # result.txt has it before the version
+        if (match := _PROCS.match(block.last_words())) is not None:
+            outcome.facts["procs"] = int(match[1])  # result.txt has it before the version
         for line in block:
             text = line.text.strip()
             if _begins_again(outcome, text):
@@ -99,23 +99,23 @@ def _begins_again(outcome: Outcome, text: str) -> bool:
 
 
 def _read(outcome: Outcome, line: Line, text: str) -> None:
-    if (found := _RESULT.match(text)) is not None:
-        _read_result(outcome, found)
-    elif (found := _SCORE.match(text)) is not None:
-        _read_score(outcome, line, found)
-    elif (found := _VERSION.match(text)) is not None:
-        outcome.headed, outcome.form, outcome.version = True, "C summary", found[1]
-        if found[2]:
-            outcome.facts["mode"] = found[2]
-    elif (found := _SECTION.match(text)) is not None:
-        outcome.section = found[1]
+    if (match := _RESULT.match(text)) is not None:
+        _read_result(outcome, match)
+    elif (match := _SCORE.match(text)) is not None:
+        _read_score(outcome, line, match)
+    elif (match := _VERSION.match(text)) is not None:
+        outcome.headed, outcome.form, outcome.version = True, "C summary", match[1]
+        if match[2]:
+            outcome.facts["mode"] = match[2]
+    elif (match := _SECTION.match(text)) is not None:
+        outcome.section = match[1]
         outcome.form = outcome.form or "C result.txt"
     elif _INVALID.match(text):
         _read_mark(outcome, text)
-    elif (found := _PAIR.match(text)) is not None:
+    elif (match := _PAIR.match(text)) is not None:
         if not line.cut:
             outcome.form = outcome.form or "C result.txt"
-            _read_pair(outcome, found[1], found[2].strip())
+            _read_pair(outcome, match[1], match[2].strip())
     elif text.startswith("; END"):
         outcome.ended = bool(outcome.scores)
     elif text.startswith("[Starting]"):
@@ -124,9 +124,9 @@ def _read(outcome: Outcome, line: Line, text: str) -> None:
         outcome.errors.append(excerpt(text))
 
 
-def _read_result(outcome: Outcome, found: re.Match[str]) -> None:
-    tag, name, value, unit, time_s, rest = found.groups()
-    outcome.form = outcome.form or ("bash" if "_" in name or "phase" in found[0] else "C summary")
+def _read_result(outcome: Outcome, match: re.Match[str]) -> None:
+    tag, name, value, unit, time_s, rest = match.groups()
+    outcome.form = outcome.form or ("bash" if "_" in name or "phase" in match[0] else "C summary")
     phase = Phase(value=value, unit=_UNITS.get(unit, unit), time_s=time_s)
     phase.scored = tag.startswith("RESULT")
     if tag == "RESULT-invalid" or "[INVALID]" in rest:
@@ -143,8 +143,8 @@ def _read_result(outcome: Outcome, found: re.Match[str]) -> None:
     outcome.phases[name] = phase
 
 
-def _read_score(outcome: Outcome, line: Line, found: re.Match[str]) -> None:
-    name, mark, bandwidth, unit, metadata, _, total, rest = found.groups()
+def _read_score(outcome: Outcome, line: Line, match: re.Match[str]) -> None:
+    name, mark, bandwidth, unit, metadata, _, total, rest = match.groups()
     if line.cut and len(total.partition(".")[2]) < len(metadata.partition(".")[2]):
         return
     invalid = bool(mark) or "[" in rest
@@ -155,7 +155,7 @@ def _read_score(outcome: Outcome, line: Line, found: re.Match[str]) -> None:
         bandwidth=bandwidth, metadata=metadata, total=total, unit=unit, invalid=invalid
     )
     if invalid and name == "SCORE":
-        outcome.complain(excerpt(found[0]))
+        outcome.complain(excerpt(match[0]))
     outcome.ended = name == "SCOREX" or outcome.facts.get("mode") != "extended"
 
 
@@ -211,7 +211,7 @@ def _mislabelled(outcome: Outcome) -> bool:
 
 
 def _metrics(outcome: Outcome) -> list[LogMetric]:
-    found: list[LogMetric | None] = []
+    readings: list[LogMetric | None] = []
     higher = Direction.HIGHER
     for name, score in outcome.scores.items():
         prefix = name.lower()
@@ -227,7 +227,7 @@ def _metrics(outcome: Outcome) -> list[LogMetric]:
             bandwidth = bandwidth.model_copy(update={"normalised": same})
         registered = "metadata_rate" if official else None
         draft = score.unit.startswith("M")
-        found += [
+        readings += [
             log_metric(
                 prefix, score.total, "1", higher,
                 registered="io500_score" if official and not draft else None,
@@ -242,14 +242,14 @@ def _metrics(outcome: Outcome) -> list[LogMetric]:
         if not phase.value or (phase.scored is False and not number(phase.value)):
             continue
         bandwidth_phase = phase.unit.endswith("B/s")
-        found.append(
+        readings.append(
             log_metric(
                 "bandwidth" if bandwidth_phase else "rate", phase.value, phase.unit, higher,
                 registered="storage_bandwidth" if bandwidth_phase else "metadata_rate", phase=name,
             )
         )  # fmt: skip
-        found.append(log_metric("time", phase.time_s, "s", Direction.LOWER, phase=name))
-    return [one for one in found if one is not None]
+        readings.append(log_metric("time", phase.time_s, "s", Direction.LOWER, phase=name))
+    return [reading for reading in readings if reading is not None]
 
 
 def _run(block: Block, outcome: Outcome) -> Run:

@@ -175,32 +175,32 @@ def _read(session: Session, line: Line, text: str) -> None:
         session.table = "results"
     elif text.startswith("Operation"):
         session.columns, session.table = _summary_columns(text), "summary"
-    elif (found := _MAX.match(text)) is not None:
-        test.maxima[found[1].lower()] = (found[2], found[3])
-    elif (found := _BANNER.match(text)) is not None:
-        session.banner, session.version = True, found[1]
-    elif (found := _TEST.match(text)) is not None:
+    elif (match := _MAX.match(text)) is not None:
+        test.maxima[match[1].lower()] = (match[2], match[3])
+    elif (match := _BANNER.match(text)) is not None:
+        session.banner, session.version = True, match[1]
+    elif (match := _TEST.match(text)) is not None:
         if not test.blank():
             test = Test(line=line.number)
             session.tests.append(test)
-        test.number = int(found[1] or found[2])
+        test.number = int(match[1] or match[2])
     elif text.startswith("Summary:"):
         if test.operations():  # 2.x says so only here that another test begins
             session.tests.append(Test(line=line.number))
     elif text.startswith(("Finished", "Run finished")):
         session.finished = True
-    elif (found := _BROKEN_CSV.match(text)) is not None:
-        session.form, session.version = "csv", found[1]
-    elif (found := _OPTION.match(text)) is not None:
-        _read_option(session, test, found[1], found[2])
+    elif (match := _BROKEN_CSV.match(text)) is not None:
+        session.form, session.version = "csv", match[1]
+    elif (match := _OPTION.match(text)) is not None:
+        _read_option(session, test, match[1], match[2])
     else:
         _read_trouble(session, test, text)
 
 
 def _read_trouble(session: Session, test: Test, text: str) -> None:
-    if (found := _MOVED.match(text)) is not None:
+    if (match := _MOVED.match(text)) is not None:
         if len(test.moved) < 64:
-            test.moved.append(int(found[1]))
+            test.moved.append(int(match[1]))
     elif _WRONG.match(text):
         test.wrong_data = test.wrong_data or excerpt(text)
     elif _ERROR.match(text):

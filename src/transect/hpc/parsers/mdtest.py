@@ -127,10 +127,10 @@ def _begins_again(output: Output, text: str) -> bool:
         return output.headed or bool(output.tables)
     if _ITEMS.match(text):
         return bool(output.tables)
-    if (found := _HEAD.match(text)) is None or not output.tables:
+    if (match := _HEAD.match(text)) is None or not output.tables:
         return False
     # Only 4.1 calls its times rates, and then it prints a unit.
-    again = found[1] != "time" and not found[2]
+    again = match[1] != "time" and not match[2]
     return again or output.table("time") is not None or len(output.tables) >= 2
 
 
@@ -142,19 +142,19 @@ def _again_with_other_tasks(text: str) -> bool:
 def _read(output: Output, line: Line, text: str) -> None:
     if (row := _ROW.match(text)) is not None:
         _read_row(output, line, row[1], row[2].split())
-    elif (found := _HEAD.match(text)) is not None:
-        kind = found[1] or "rate"
+    elif (match := _HEAD.match(text)) is not None:
+        kind = match[1] or "rate"
         if output.table("rate") is not None or _TIMES_ONLY.search(
             str(output.facts.get("command", ""))
         ):
             kind = "time"
-        label = found[2] or ("" if found[1] != "time" else "s")
+        label = match[2] or ("" if match[1] != "time" else "s")
         output.tables.append(
-            Table(line=line.number, kind=kind, label=label, iterations=int(found[3]))
+            Table(line=line.number, kind=kind, label=label, iterations=int(match[3]))
         )
-    elif (found := _ONCE.match(text)) is not None:
-        values = output.samples.setdefault(found[1], [])
-        rate = number(found[3])
+    elif (match := _ONCE.match(text)) is not None:
+        values = output.samples.setdefault(match[1], [])
+        rate = number(match[3])
         if rate and len(values) < _MOST_SAMPLES:
             values.append(rate)
     elif text.startswith("-- finished at "):
@@ -169,18 +169,18 @@ def _read(output: Output, line: Line, text: str) -> None:
 
 
 def _read_fact(output: Output, text: str) -> None:
-    if (found := _BANNER.match(text)) is not None:
+    if (match := _BANNER.match(text)) is not None:
         output.headed = True
-        output.version = found[1]
-        output.facts["tasks"] = int(found[2])
-        if found[3]:
-            output.facts["nodes"] = int(found[3])
-    elif (found := _ITEMS.match(text)) is not None:
-        output.items = int(found[2])
-        output.facts["tasks"] = int(found[1])
-        output.facts["files" if found[3].startswith("file") else "directories"] = output.items
-    elif (found := _COMMAND.match(text)) is not None:
-        output.facts["command"] = excerpt(found[1], 400)
+        output.version = match[1]
+        output.facts["tasks"] = int(match[2])
+        if match[3]:
+            output.facts["nodes"] = int(match[3])
+    elif (match := _ITEMS.match(text)) is not None:
+        output.items = int(match[2])
+        output.facts["tasks"] = int(match[1])
+        output.facts["files" if match[3].startswith("file") else "directories"] = output.items
+    elif (match := _COMMAND.match(text)) is not None:
+        output.facts["command"] = excerpt(match[1], 400)
     elif text.startswith("Path") and ":" in text:
         output.facts["path"] = excerpt(text.partition(":")[2].strip())
 

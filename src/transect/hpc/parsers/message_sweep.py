@@ -58,21 +58,21 @@ class _State:
 
 
 def _read(state: _State, text: str) -> None:
-    if (found := _HEADER.match(text)) is not None:
-        names = re.split(r" {2,}", found[1])
+    if (match := _HEADER.match(text)) is not None:
+        names = re.split(r" {2,}", match[1])
         state.columns = names[:-1] if names[-1] == "Validation" else []
-    elif (found := _ROW.match(text)) is not None:
-        size = int(found[1])
-        state.rows[size] = found[2].split()
-        if found[3] != "Pass":
+    elif (match := _ROW.match(text)) is not None:
+        size = int(match[1])
+        state.rows[size] = match[2].split()
+        if match[3] != "Pass":
             state.wrong.append(size)
-    elif (found := _SAMPLES.match(text)) is not None:
-        values = [number(one) for one in found[2].split()]
-        state.samples[int(found[1])] = [one for one in values if one is not None]
-    elif (found := _END.match(text)) is not None:
-        state.end = found[1]
-    elif (found := _FACT.match(text)) is not None:
-        state.facts.setdefault(found[1].lower().replace(" ", "_"), found[2])
+    elif (match := _SAMPLES.match(text)) is not None:
+        values = [number(one) for one in match[2].split()]
+        state.samples[int(match[1])] = [one for one in values if one is not None]
+    elif (match := _END.match(text)) is not None:
+        state.end = match[1]
+    elif (match := _FACT.match(text)) is not None:
+        state.facts.setdefault(match[1].lower().replace(" ", "_"), match[2])
 
 
 def _close_to(printed: float, expected: float) -> bool:
@@ -182,10 +182,10 @@ class MessageSweep(Parser):
         state: _State | None = None
         for line in block:
             text = line.text.strip()
-            if (found := _TITLE.match(text)) is not None:
+            if (match := _TITLE.match(text)) is not None:
                 if state is not None:
                     yield _close(block, state)
-                state = _State(line.number, library=found[1], test=found[2])
+                state = _State(line.number, library=match[1], test=match[2])
             elif state is not None and not line.cut:
                 _read(state, text)
                 if state.end:

@@ -117,7 +117,7 @@ def _close(block: Block, section: Section) -> Iterator[Run]:
 
 def _run(block: Block, section: Section, result: Result) -> Run:
     values, lower, higher = result.values, Direction.LOWER, Direction.HIGHER
-    found = [
+    readings = [
         log_metric(
             "gflops", values.get("gflops", ""), "GFLOP/s", higher, registered="kernel_flops"
         ),
@@ -129,7 +129,9 @@ def _run(block: Block, section: Section, result: Result) -> Run:
             for name in ("total", "average", "minimum", "maximum", "deviation", "context")
         ),
     ]
-    metrics = [one for one in found if one is not None and abs(one.value) < 1e300]
+    metrics = [
+        reading for reading in readings if reading is not None and abs(reading.value) < 1e300
+    ]
     parameters: dict[str, Parameter] = {**section.facts, **result.facts}
     if result.difference:
         parameters["max_diff_%"] = result.difference

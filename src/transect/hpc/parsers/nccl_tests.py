@@ -126,8 +126,8 @@ def _begins(tests: list[Test], text: str) -> bool:
 
 def _read(block: Block, tests: list[Test], line: Line, text: str) -> None:
     test = tests[-1]
-    if (found := _DEVICE.match(text)) is not None:
-        _read_device(tests, found)
+    if (match := _DEVICE.match(text)) is not None:
+        _read_device(tests, match)
     elif text.startswith("#") and (names := rows.header(text)):
         target = next((t for t in tests if not t.columns and not t.failures), tests[-1])
         target.columns, target.width = names, len(line.text.rstrip())
@@ -135,30 +135,30 @@ def _read(block: Block, tests: list[Test], line: Line, text: str) -> None:
             target.units = {"time": "ms", "bw": "GB/s"}  # the versions of 2017 and 2018
     elif text.startswith("#") and (units := rows.units(text)):
         next((t for t in reversed(tests) if t.columns), test).units = units
-    elif (found := _VERSION.match(text)) is not None:
-        test.version = found[1]
-        for key, value in (("nccl-headers", found[2]), ("nccl-library", found[3])):
+    elif (match := _VERSION.match(text)) is not None:
+        test.version = match[1]
+        for key, value in (("nccl-headers", match[2]), ("nccl-library", match[3])):
             if value:
                 test.facts[key] = int(value)
-    elif (found := _STARTING.match(text)) is not None:
-        test.op = found[1]
-    elif (found := _SETTINGS.match(text)) is not None:
-        values = found.groups()[: len(_KEYS)]
+    elif (match := _STARTING.match(text)) is not None:
+        test.op = match[1]
+    elif (match := _SETTINGS.match(text)) is not None:
+        values = match.groups()[: len(_KEYS)]
         test.settings = {
             key: int(v) if v.isdecimal() else v for key, v in zip(_KEYS, values, strict=True)
         }
-        test.settings.update({key: int(v) for key, v in _SETTING.findall(found[9])})
-    elif (found := _ROCM.match(text)) is not None:
-        test.variant, test.version = "rccl", test.version or found[1] or ""
-    elif (found := _LIBRARY.match(text)) is not None:
-        test.facts["nccl_version"] = found[2]
-        test.variant = "rccl" if found[1] == "R" else test.variant
+        test.settings.update({key: int(v) for key, v in _SETTING.findall(match[9])})
+    elif (match := _ROCM.match(text)) is not None:
+        test.variant, test.version = "rccl", test.version or match[1] or ""
+    elif (match := _LIBRARY.match(text)) is not None:
+        test.facts["nccl_version"] = match[2]
+        test.variant = "rccl" if match[1] == "R" else test.variant
     else:
         _read_result(block, tests, line, text)
 
 
-def _read_device(tests: list[Test], found: re.Match[str]) -> None:
-    rank, group, pid = int(found[1]), int(found[2] or 0), found[3] or ""
+def _read_device(tests: list[Test], match: re.Match[str]) -> None:
+    rank, group, pid = int(match[1]), int(match[2] or 0), match[3] or ""
     # Several programs without MPI each print a rank 0.
     test = next((t for t in tests if rank not in t.ranks.get(group, ())), tests[-1])
     test.devices += 1
@@ -166,27 +166,27 @@ def _read_device(tests: list[Test], found: re.Match[str]) -> None:
         test.ranks.setdefault(group, set()).add(rank)
     if pid and len(test.pids) < 4096:
         test.pids.add(pid)
-    test.facts.setdefault("device", excerpt(found[5], 80))
-    if re.search(r"\bAMD\b|Instinct|Radeon|gfx\d", found[5]):
+    test.facts.setdefault("device", excerpt(match[5], 80))
+    if re.search(r"\bAMD\b|Instinct|Radeon|gfx\d", match[5]):
         test.variant = "rccl"
 
 
 def _read_result(block: Block, tests: list[Test], line: Line, text: str) -> None:
     test = next((t for t in tests if t.columns and not t.failures), tests[-1])
-    if (found := _BOUNDS.match(text)) is not None:
-        test.bounds = (found[1], found[2])
-    elif (found := _MEAN.match(text)) is not None:
+    if (match := _BOUNDS.match(text)) is not None:
+        test.bounds = (match[1], match[2])
+    elif (match := _MEAN.match(text)) is not None:
         if not line.cut:
-            test.mean = found[1]
-            if found[2] == "FAILED":
+            test.mean = match[1]
+            if match[2] == "FAILED":
                 test.warnings.append("the average is below 0.9 times NCCL_TESTS_MIN_BW")
-    elif (found := _PID.match(text)) is not None:
-        owner = next((t for t in tests if found[1] in t.pids), tests[-1])
-        what = excerpt(tests[-1].rumour or found[2])
+    elif (match := _PID.match(text)) is not None:
+        owner = next((t for t in tests if match[1] in t.pids), tests[-1])
+        what = excerpt(tests[-1].rumour or match[2])
         if what not in owner.failures and len(owner.failures) < 5:
             owner.failures.append(what)
-    elif (found := _FAILURE.match(text)) is not None:
-        tests[-1].rumour = excerpt(found[1])
+    elif (match := _FAILURE.match(text)) is not None:
+        tests[-1].rumour = excerpt(match[1])
     elif stop := stop_of(text):
         test.stops = [*test.stops[:4], stop]
     elif test.columns and text[:1].isdecimal():

@@ -125,8 +125,8 @@ class Npb(Parser):
 
 
 def _read(block: Block, result: _Result, line: Line, text: str) -> None:
-    if (found := _PAIR.match(text)) is not None and found[1].strip() in _KEPT:
-        key, value = found[1].strip(), found[2].strip()
+    if (match := _PAIR.match(text)) is not None and match[1].strip() in _KEPT:
+        key, value = match[1].strip(), match[2].strip()
         if not (result.completed or result.titled):
             return
         # The values end in one column.

@@ -109,11 +109,11 @@ class OnnxruntimePerfTest(Parser):
         output = _Output(line=block.first.number)
         for line in block:
             text = line.text.strip()
-            found = _ROW.match(text)
-            if _begins(output, found, text):
+            match = _ROW.match(text)
+            if _begins(output, match, text):
                 yield _finish(block, output)
                 output = _Output(line=line.number)
-            _read(output, line, text, found)
+            _read(output, line, text, match)
         if output.rows or output.parameters or output.errors:
             yield _finish(block, output)
 
@@ -131,25 +131,25 @@ def _name(label: str) -> tuple[str, str]:
     return f"latency_{label.split()[0].lower()}", "s"
 
 
-def _begins(output: _Output, found: re.Match[str] | None, text: str) -> bool:
+def _begins(output: _Output, match: re.Match[str] | None, text: str) -> bool:
     """Tell whether a line opens the next session: its first row, or its settings, once more."""
-    if found is None:
+    if match is None:
         return len(output.rows) > 1 and _THREADS.match(text) is not None
-    name = _name(found["label"])[0]
+    name = _name(match["label"])[0]
     if name not in output.rows:
         return False
     if name in ("session_creation", "total_time", "first_inference"):
         return True
     # CPU use and memory come twice; so do latencies with `-s` and a result file.
-    return name in ("average", "requests", "run_time") and output.rows[name][0] != found[2]
+    return name in ("average", "requests", "run_time") and output.rows[name][0] != match[2]
 
 
-def _read(output: _Output, line: Line, text: str, found: re.Match[str] | None) -> None:
+def _read(output: _Output, line: Line, text: str, match: re.Match[str] | None) -> None:
     if line.cut:
         return  # a number may have lost digits
-    if found is not None:
-        name, usual = _name(found["label"])
-        printed, unit = found[2], _UNITS.get(found[3] or "", found[3] or usual)
+    if match is not None:
+        name, usual = _name(match["label"])
+        printed, unit = match[2], _UNITS.get(match[3] or "", match[3] or usual)
         before = output.rows.setdefault(name, (printed, unit))
         if before[0] != printed and len(output.warnings) < 10:
             output.warnings.append(f"{name} is {before[0]}, later {printed}")

@@ -156,11 +156,11 @@ def _read(
     elif text.startswith("#"):
         for key, value in names.facts(text).items():
             table.facts.setdefault(key, value)
-    elif (found := _INIT.match(text)) is not None and not line.cut:
-        table.result = (found[2], found[4], found[5], found[3])
-        table.facts["nprocs"] = int(found[1])
-    elif (found := _HELLO.match(text)) is not None:
-        table.facts["nprocs"] = int(found[1])
+    elif (match := _INIT.match(text)) is not None and not line.cut:
+        table.result = (match[2], match[4], match[5], match[3])
+        table.facts["nprocs"] = int(match[1])
+    elif (match := _HELLO.match(text)) is not None:
+        table.facts["nprocs"] = int(match[1])
     elif text.startswith("DATA VALIDATION ERROR"):
         table.bad = table.bad or excerpt(text)
     elif stop := stop_of(text):

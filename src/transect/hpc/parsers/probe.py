@@ -64,10 +64,10 @@ def _parse(block: Block, benchmark: str) -> Iterator[Run]:
     opened = False
     for line in block:
         text = line.text.strip()
-        if (found := _HEAD.match(text)) is not None:
+        if (match := _HEAD.match(text)) is not None:
             if opened:
                 yield _close(block, state, benchmark)
-            state, opened = _State(line.number, found[1], int(found[2])), True
+            state, opened = _State(line.number, match[1], int(match[2])), True
         elif not line.cut or text.startswith("end of"):
             _read(state, line, text)
         if state.ended:
@@ -77,21 +77,21 @@ def _parse(block: Block, benchmark: str) -> Iterator[Run]:
 
 
 def _read(state: _State, line: Line, text: str) -> None:
-    if (found := _SAMPLE.match(text)) is not None:
-        value = number(found[3])
+    if (match := _SAMPLE.match(text)) is not None:
+        value = number(match[3])
         if value is not None:
-            state.samples.setdefault(found[1], []).append(value)
-    elif (found := _RESULT.match(text)) is not None:
-        state.results[found[1]] = (found[2], found[4], found[3], int(found[5]))
-    elif (found := _VERIFY.match(text)) is not None:
-        state.verdicts[found[1]] = found[3]
+            state.samples.setdefault(match[1], []).append(value)
+    elif (match := _RESULT.match(text)) is not None:
+        state.results[match[1]] = (match[2], match[4], match[3], int(match[5]))
+    elif (match := _VERIFY.match(text)) is not None:
+        state.verdicts[match[1]] = match[3]
     elif text.startswith("end of transect probe"):
         state.ended = True
-    elif (found := _FACT.match(text)) is not None:
-        if found[1] == "warning":
-            state.warnings.append(excerpt(found[2]))
+    elif (match := _FACT.match(text)) is not None:
+        if match[1] == "warning":
+            state.warnings.append(excerpt(match[2]))
         else:
-            state.facts.setdefault(found[1], found[2])
+            state.facts.setdefault(match[1], match[2])
 
 
 def _close(block: Block, state: _State, benchmark: str) -> Run:
@@ -99,7 +99,7 @@ def _close(block: Block, state: _State, benchmark: str) -> Run:
     for label, (best, median, unit, _) in state.results.items():
         kind, _, size = label.rpartition("-")
         registered = _NETWORK[kind][0] if kind in _NETWORK else _REGISTERED.get(unit)
-        found = [
+        readings = [
             log_metric(
                 f"{label}_{which}", printed, unit,
                 Direction.LOWER if unit == "s" else Direction.HIGHER, phase=label,
@@ -108,7 +108,7 @@ def _close(block: Block, state: _State, benchmark: str) -> Run:
             )
             for which, printed in (("best", best), ("median", median))
         ]  # fmt: skip
-        metrics += [one for one in found if one is not None]
+        metrics += [reading for reading in readings if reading is not None]
     status, reason = _judge(block, state, metrics, benchmark)
     parameters: dict[str, Parameter] = {
         key: int(value) if re.fullmatch(r"\d{1,18}", value) else value

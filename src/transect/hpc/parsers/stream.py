@@ -129,17 +129,17 @@ def _whole(output: _Output) -> bool:
 
 
 def _read(output: _Output, line: Line, text: str) -> None:
-    if (found := _ROW.match(text)) is not None:
-        kernel = found[1].lower()
+    if (match := _ROW.match(text)) is not None:
+        kernel = match[1].lower()
         table = next((t for t in output.tables if kernel not in t.rows), None)
         if table is None:
             table = _Table(
                 line=line.number, unit=output.tables[0].unit if output.tables else "MB/s"
             )
             output.tables.append(table)
-        table.rows[kernel] = (found[2], found[3], found[4], found[5])
-    elif (found := _TABLE.match(text)) is not None:
-        unit = found[1].replace("mb/s", "MB/s").replace("KB/s", "kB/s")
+        table.rows[kernel] = (match[2], match[3], match[4], match[5])
+    elif (match := _TABLE.match(text)) is not None:
+        unit = match[1].replace("mb/s", "MB/s").replace("KB/s", "kB/s")
         output.headed = False
         output.tables.append(_Table(line=line.number, unit=unit if unit in UNITS else "MB/s"))
     elif text.startswith(("Solution Validates", "Failed Validation")):
@@ -162,8 +162,8 @@ def _read_verdict(output: _Output, text: str) -> None:
 
 def _read_fact(output: _Output, text: str) -> None:
     facts = output.facts
-    if (found := _VERSION.match(text)) is not None:
-        output.version = found[1]
+    if (match := _VERSION.match(text)) is not None:
+        output.version = match[1]
         if text.startswith("NVIDIA"):
             output.variant = "nvidia"
     elif text.startswith("STREAM Benchmark implementation in"):
@@ -173,21 +173,21 @@ def _read_fact(output: _Output, text: str) -> None:
             )
         if output.variant == "nvidia":
             facts.setdefault("bytes_per_element", 8)
-    elif (found := _BYTES.match(text)) is not None:
-        facts["bytes_per_element"] = int(found[1])
-    elif (found := _SIZE.match(text)) is not None:
-        facts["array_size"] = int(found[1])
+    elif (match := _BYTES.match(text)) is not None:
+        facts["bytes_per_element"] = int(match[1])
+    elif (match := _SIZE.match(text)) is not None:
+        facts["array_size"] = int(match[1])
         if "(double)" in text:
             facts["bytes_per_element"] = 8
-    elif (found := _MEGABYTES.match(text)) is not None:
-        facts["array_megabytes"] = float(found[2])
-        facts["bytes_per_element"] = 8 if found[1] == "double" else 4
-    elif (found := _THREADS.match(text)) is not None:
-        facts[f"threads_{found[1]}"] = int(found[2])
-    elif (found := _TIMES.search(text)) is not None:
-        facts["repetitions"] = int(found[1])
-    elif (found := _TESTS.match(text)) is not None:
-        facts["tests"] = found[1].strip()
+    elif (match := _MEGABYTES.match(text)) is not None:
+        facts["array_megabytes"] = float(match[2])
+        facts["bytes_per_element"] = 8 if match[1] == "double" else 4
+    elif (match := _THREADS.match(text)) is not None:
+        facts[f"threads_{match[1]}"] = int(match[2])
+    elif (match := _TIMES.search(text)) is not None:
+        facts["repetitions"] = int(match[1])
+    elif (match := _TESTS.match(text)) is not None:
+        facts["tests"] = match[1].strip()
     elif text.startswith("Device Selected"):
         facts["device"] = excerpt(text.removeprefix("Device Selected"))
 
@@ -195,7 +195,7 @@ def _read_fact(output: _Output, text: str) -> None:
 def _result(block: Block, output: _Output, table: _Table, together: int) -> Run:
     metrics: list[LogMetric] = []
     for kernel, (rate, mean_s, min_s, max_s) in table.rows.items():
-        found = [
+        readings = [
             log_metric(
                 kernel,
                 rate,
@@ -209,7 +209,7 @@ def _result(block: Block, output: _Output, table: _Table, together: int) -> Run:
                 for which, printed in (("average", mean_s), ("minimum", min_s), ("maximum", max_s))
             ),
         ]
-        metrics += [one for one in found if one is not None]
+        metrics += [reading for reading in readings if reading is not None]
     status, reason = _judge(block, output, table, metrics)
     warnings = []
     if together > 1:

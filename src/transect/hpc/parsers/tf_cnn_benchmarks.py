@@ -121,33 +121,33 @@ def _begins(output: _Output, text: str) -> bool:
     """Tell whether a header or a first step follows a table that has had no total."""
     if not output.begun():
         return False
-    found = _STEP.match(text)
-    if found is not None:
-        return int(found[1]) <= output.last_step
+    match = _STEP.match(text)
+    if match is not None:
+        return int(match[1]) <= output.last_step
     return text.startswith(("TensorFlow:", "Model: ", "Step\t"))
 
 
 def _read(output: _Output, line: Line, text: str) -> None:
     if line.cut:
         return  # a number may have lost digits
-    if (found := _STEP.match(text)) is not None:
+    if (match := _STEP.match(text)) is not None:
         output.steps += 1
-        output.last_step = int(found[1])
-        output.rates.add(found[2])
-        output.uncertainty, output.jitter = found[3], found[4]
-        _read_columns(output, found[5])
-    elif (found := _EVAL_STEP.match(text)) is not None:
+        output.last_step = int(match[1])
+        output.rates.add(match[2])
+        output.uncertainty, output.jitter = match[3], match[4]
+        _read_columns(output, match[5])
+    elif (match := _EVAL_STEP.match(text)) is not None:
         output.steps += 1
-        output.rates.add(found[2])
+        output.rates.add(match[2])
     elif text.startswith("Step") and "Img/sec" in text:
         names = [one.strip() for one in text.split("\t")[2:12]]
         output.columns = [one for one in names if _COLUMN.match(one)] or ["(none)"]
-    elif (found := _ACCURACY.match(text)) is not None:
-        output.accuracy = (found[1], found[2])
-    elif (found := _HEADER.match(text)) is not None:
-        _read_header(output.parameters, found[1], found[2].strip())
-    elif (found := _PER_DEVICE.match(text)) is not None:
-        output.parameters.setdefault("batch_size_per_device", found[1])
+    elif (match := _ACCURACY.match(text)) is not None:
+        output.accuracy = (match[1], match[2])
+    elif (match := _HEADER.match(text)) is not None:
+        _read_header(output.parameters, match[1], match[2].strip())
+    elif (match := _PER_DEVICE.match(text)) is not None:
+        output.parameters.setdefault("batch_size_per_device", match[1])
     elif is_error(text) and len(output.errors) < 3:
         output.errors.append(excerpt(text))
 
@@ -165,8 +165,8 @@ def _read_columns(output: _Output, text: str) -> None:
 def _read_header(parameters: dict[str, Parameter], key: str, value: str) -> None:
     name = _KEYS.get(key, key.lower().replace(" ", "_"))
     if key == "Batch size":
-        found = _GLOBAL.match(value)
-        parameters.setdefault(name, int(found[1]) if found else excerpt(value))
+        match = _GLOBAL.match(value)
+        parameters.setdefault(name, int(match[1]) if match else excerpt(value))
     elif key == "Devices":
         names = re.findall(r"['\"]([^'\"]{1,80})['\"]", value)[:4096]
         parameters.setdefault("devices", len(names) or excerpt(value))
@@ -182,9 +182,9 @@ def _metrics(output: _Output, total: re.Match[str] | None) -> list[LogMetric]:
         # Without a backward pass it is no rate of training.
         trains = not re.search("forward|eval|infer", str(output.parameters.get("mode", "")).lower())
         registered = "samples_per_second" if trains else "throughput"
-        found = log_metric("total", total[2], "1/s", Direction.HIGHER, registered=registered)
-        if found is not None:
-            out.append(found.model_copy(update={"unit": f"{total[1]}/sec"}))
+        metric = log_metric("total", total[2], "1/s", Direction.HIGHER, registered=registered)
+        if metric is not None:
+            out.append(metric.model_copy(update={"unit": f"{total[1]}/sec"}))
     if output.rates.count:
         out.append(
             log_metric(

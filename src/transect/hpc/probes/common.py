@@ -18,11 +18,11 @@ def available_memory() -> int:
 
     Returns 1 GiB when the system does not say.
     """
-    found = [1 << 30]
+    free = [1 << 30]
     try:
         text = Path("/proc/meminfo").read_text(encoding="ascii")
         if (match := re.search(r"MemAvailable:\s*(\d+) kB", text)) is not None:
-            found = [int(match[1]) * 1024]
+            free = [int(match[1]) * 1024]
     except OSError:
         pass
     for limit, used in (
@@ -33,10 +33,10 @@ def available_memory() -> int:
         ),
     ):
         try:
-            found.append(int(Path(limit).read_text()) - int(Path(used).read_text()))
+            free.append(int(Path(limit).read_text()) - int(Path(used).read_text()))
         except (OSError, ValueError):  # no such cgroup version, or the limit is "max"
             continue
-    return max(0, min(found))
+    return max(0, min(free))
 
 
 def last_level_cache(root: Path = Path("/sys/devices/system/cpu")) -> int | None:
@@ -45,7 +45,7 @@ def last_level_cache(root: Path = Path("/sys/devices/system/cpu")) -> int | None
     Caches are told apart by the CPUs that share them and added up: two sockets have two.
     """
     cpus = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else {0}
-    found: dict[tuple[int, str], int] = {}
+    sizes: dict[tuple[int, str], int] = {}
     for cpu in cpus:
         for index in (root / f"cpu{cpu}" / "cache").glob("index*"):
             try:
@@ -57,11 +57,11 @@ def last_level_cache(root: Path = Path("/sys/devices/system/cpu")) -> int | None
                 continue
             match = re.fullmatch(r"(\d+)([KMG]?)", size)
             if match is not None and kind != "Instruction":
-                found[level, shared] = int(match[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[match[2]]
-    if not found:
+                sizes[level, shared] = int(match[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[match[2]]
+    if not sizes:
         return None
-    top = max(level for level, _ in found)
-    return sum(size for (level, _), size in found.items() if level == top)
+    top = max(level for level, _ in sizes)
+    return sum(size for (level, _), size in sizes.items() if level == top)
 
 
 def say(key: str, value: object) -> None:

@@ -191,15 +191,18 @@ def _verify(np: Any, energies: np.ndarray, deck: Deck) -> list[str]:
     else:
         which = np.unique(np.linspace(0, poses - 1, min(poses, _CHECKED)).astype(int))
         expected, source = definition(deck, which), "the definition in numpy, float64"
-    found = largest_difference(energies[which], expected)
+    difference = largest_difference(energies[which], expected)
     # A pose that was left out would be NaN.
-    right = found <= TOLERANCE and bool(np.isfinite(energies).all())
+    right = difference <= TOLERANCE and bool(np.isfinite(energies).all())
     say("checked_against", f"{source}: {len(which)} of {poses} poses")
-    say("largest_difference", f"{found:.3e}")
+    say("largest_difference", f"{difference:.3e}")
     say("verified", "yes" if right else "no")
     verdict = "passed" if right else "FAILED"
-    print(f"verify energies difference {found:.3e} tolerance {TOLERANCE:.3e} {verdict}", flush=True)
-    return [] if right else [f"energies are wrong: they differ by {found:.3e} from {source}"]
+    print(
+        f"verify energies difference {difference:.3e} tolerance {TOLERANCE:.3e} {verdict}",
+        flush=True,
+    )
+    return [] if right else [f"energies are wrong: they differ by {difference:.3e} from {source}"]
 
 
 if __name__ == "__main__":

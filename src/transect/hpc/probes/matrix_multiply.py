@@ -67,12 +67,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     if given.threads < 1 or given.min_runs < 1 or min(given.sizes) < 1:
         parser.error("--threads, --min-runs and --sizes must be at least 1")
-    found = {name: os.environ.setdefault(name, str(given.threads)) for name in THREAD_VARIABLES}
+    threads = {name: os.environ.setdefault(name, str(given.threads)) for name in THREAD_VARIABLES}
     import numpy as np
 
     head("matrix-multiply", _NOTE, np.__version__)
     say("threads", given.threads)
-    for name, value in found.items():
+    for name, value in threads.items():
         if value != str(given.threads):
             say("warning", f"{name}={value} was set, but {given.threads} threads were asked for")
     say("blas", _blas(given.threads))
