@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -23,6 +24,36 @@ def arrays(path: Path) -> dict[str, np.ndarray]:
     """Return what an npz file holds."""
     with np.load(path) as file:
         return {name: file[name] for name in file.files}
+
+
+# What the pipeline does with the files of ranks.
+_MERGE = """
+import json, sys
+from pathlib import Path
+from transect.domain.cell import Cell
+from transect.domain.paths import StudyPaths
+from transect.execution.job import Job
+from transect.execution.stage import RUNNERS
+from transect.launch.processes import Outcome
+
+results, reference, out = Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3])
+spec = json.loads((out / "spec.json").read_text())
+cell = Cell.of(**spec["cell"])
+paths = StudyPaths(results=results, study="s")
+spec |= {"system": {"cores_per_node": 8}, "inputs": {"reference": ["reference", "r"]}}
+for source, stage, name in ((reference, "reference", "r"), (out, "train", cell.id)):
+    paths.cell(stage, name).parent.mkdir(parents=True, exist_ok=True)
+    source.rename(paths.cell(stage, name))
+details = json.loads((paths.cell("reference", "r") / "result.json").read_text())["details"]
+(paths.cell("reference", "r") / "record.json").write_text(json.dumps({"details": details}))
+job = Job(spec=spec, cell=cell, paths=paths, python="", bin=None, environment={})
+result = RUNNERS.get("train").collect(job, Outcome(end="exited", code=0, seconds=1.0, peak_bytes=0))
+print(json.dumps({
+    "status": result.status, "cause": result.cause, "message": result.message, "details": result.details,
+    "metrics": {metric.name: metric.value for metric in result.metrics},
+    "samples": sorted(result.samples),
+}))
+"""
 
 
 @dataclass(kw_only=True)
@@ -88,6 +119,13 @@ class Training:
             start = [*mpiexec_prefix(program), "-n", str(ranks), "--map-by", ":OVERSUBSCRIBE"]
         out = self._stage("transect.stages.train.worker", cell, start, expect)
         return out, (out / "log").read_text()
+
+    def merge(self, out: Path, reference: Path) -> dict[str, Any]:
+        """Return the result of the training in `out`; both folders are used up."""
+        results = self.folder / f"results-{out.name}"
+        run = self.run([sys.executable, "-c", _MERGE, results, reference, out], self.folder)
+        assert run.returncode == 0, run.stdout
+        return dict(json.loads(run.stdout.splitlines()[-1]))
 
     def _stage(
         self, module: str, axes: dict[str, Any], start: Iterable[str] = (), expect: int = 0,

@@ -13,7 +13,8 @@ from onnx_cells import ROWS, SOURCE, export, make_inputs, metrics, run_module
 from transect.domain.metrics import metric
 from transect.onnx_models.tensors import read_tensor
 from transect.training.costs import parameter_count, run_costs
-from transect.training.layers import forward_flops, weight_shapes
+from transect.training.layers import weight_shapes
+from transect.training.operations import prediction_operations
 from transect.training.workloads import WORKLOADS
 
 
@@ -42,7 +43,7 @@ def test_export_equals_the_framework(
     # Exporters fold a batch norm into the convolution before it: two arrays become its bias.
     folded = sum(prod(w.shape) for w in weight_shapes(model.layers) if "running_mean" in w.name)
     assert details["costs"] == {
-        "flops_per_sample": forward_flops(model.layers, model.sample),
+        "flops_per_sample": prediction_operations(model.layers, model.sample),
         "weight_bytes": 4 * (parameter_count(model.layers) - folded),
         "end_bytes_per_sample": run_costs(model.layers, model.sample, 1)["bytes_per_run"]
         - 4 * parameter_count(model.layers),

@@ -115,6 +115,9 @@ OF_STAGES = {
     "stages/train/run.py": {"train"},
     "stages/ingest/result.py": {"ingest", "bench"},
     "training/costs.py": {"train", "infer"},
+    # An export's graph is counted by the same rules.
+    "training/operations.py": {"train", "export", "infer"},
+    "training/divergence.py": {"train"},
     "onnx_models/comparison.py": {"export", "infer"},
     "runtimes/infer.py": {"infer"},
     "measure/intervals.py": {"train"},

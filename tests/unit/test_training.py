@@ -11,9 +11,11 @@ from checkouts import ROOT
 from transect.measure.intervals import wilson
 from transect.training.costs import parameter_count, step_costs
 from transect.training.layered import LayeredModel
-from transect.training.layers import Conv2d, Flatten, Linear, MaxPool2d, ReLU, forward_flops, shapes
+from transect.training.layers import Conv2d, Flatten, Linear, MaxPool2d, ReLU, shapes
 from transect.training.layout import Layout
-from transect.training.optimisers import OPTIMISERS
+from transect.training.workloads import Parameters
+
+RULE = Parameters(batch=8, epochs=1, learning_rate=0.1, quality_target=1)
 
 GRADIENTS = """
 import sys, json
@@ -87,28 +89,31 @@ def test_shapes_refuse_a_layer_that_does_not_fit():
 def test_costs_of_a_known_network():
     layers = (Conv2d(1, 2, 3, padding=1), ReLU(), Flatten(), Linear(8, 3))
     assert parameter_count(layers) == 2 * 9 + 2 + 8 * 3 + 3
-    # Convolution: 8 outputs x (2 x 9 + 1); activation 8; linear 2 x 24 + 3.
-    assert forward_flops(layers, (1, 2, 2)) == 8 * 19 + 8 + 51
-    model, sgd = LayeredModel(layers, (1, 2, 2)).costs(), OPTIMISERS.get("sgd")
-    assert (model.inputs, model.outputs, model.activations) == (4, 3, 8 + 8 + 8 + 3)
-    costs = step_costs(model, batch=8, layout=Layout(4), precision="fp32", optimiser=sgd)
-    adamw = OPTIMISERS.get("adamw")
-    more = step_costs(model, batch=8, layout=Layout(4), precision="fp32", optimiser=adamw)
-    assert more["flops_per_step"] - costs["flops_per_step"] == (16 - 4) * 47
+    model, sgd = LayeredModel(layers, (1, 2, 2)), RULE.model_copy(update={"momentum": 0.9})
+    costs = model.costs(sgd)
+    assert (costs.inputs, costs.outputs, costs.activations) == (4, 3, 8 + 8 + 3)
+    # Convolution: each of 4 windows holds 4 numbers of the image, for 2 channels; no gradient of
+    # the image. Biases take part backwards. Linear: forwards, weights, inputs.
+    convolution, rectifier, linear = 2 * 2 * 32 + 8, 2 * 8, 3 * 48 + 3
+    # Three exponentials, their sum and quotients; logarithm, two differences, the batch's sum.
+    assert costs.training_flops == convolution + rectifier + linear + 3 * 3 + 4
+    found = step_costs(model, sgd, batch=8, layout=Layout(4), precision="fp32")
+    adamw = RULE.model_copy(update={"optimiser": "adamw"})
+    more = step_costs(model, adamw, batch=8, layout=Layout(4), precision="fp32")
+    assert more["flops_per_step"] - found["flops_per_step"] == (10 - 4) * 47
     # One more state for each parameter, read and written.
-    assert more["bytes_per_step"] - costs["bytes_per_step"] == 4 * 2 * 47
-    assert costs["flops_per_step"] == 3 * 2 * 211 + 4 * 47
-    assert costs["communication_bytes_per_step"] == round(2 * 3 / 4 * 47 * 4)
-    assert costs["messages_per_step"] == 4
-    alone = step_costs(model, batch=8, layout=Layout(1), precision="fp32", optimiser=sgd)
+    assert more["bytes_per_step"] - found["bytes_per_step"] == 4 * 2 * 47
+    assert found["flops_per_step"] == 2 * costs.training_flops + 4 * 47
+    assert found["communication_bytes_per_step"] == round(2 * 3 / 4 * 47 * 4)
+    assert found["messages_per_step"] == 4
+    alone = step_costs(model, sgd, batch=8, layout=Layout(1), precision="fp32")
     assert alone["communication_bytes_per_step"] == alone["messages_per_step"] == 0
 
 
 def test_ranks_that_share_a_model_share_its_costs():
-    model = LayeredModel((Linear(8, 4), ReLU(), Linear(4, 2)), (8,)).costs()
-    sgd = OPTIMISERS.get("sgd")
+    model = LayeredModel((Linear(8, 4), ReLU(), Linear(4, 2)), (8,))
     whole, parts = (
-        step_costs(model, batch=8, layout=layout, precision="fp32", optimiser=sgd)
+        step_costs(model, RULE, batch=8, layout=layout, precision="fp32")
         for layout in (Layout(2), Layout(2, 2))
     )
     for name in ("flops_per_step", "bytes_per_step", "communication_bytes_per_step"):

@@ -121,6 +121,7 @@ SOURCES = {
     # What turns the output of a payload into metrics.
     "stages/train/result.py": ("train/", "export/", "infer/"),
     "training/costs.py": ("train/", "export/", "infer/"),
+    "training/operations.py": ("train/", "export/", "infer/"),
     "stages/ingest/result.py": ("ingest/", "bench/"),
     # One parser: its own benchmark, and logs, which may be any benchmark's.
     "hpc/parsers/message_sweep.py": ("ingest/", "bench/message-sweep"),

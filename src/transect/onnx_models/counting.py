@@ -5,17 +5,20 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+from transect.training.operations import Windows
+
 __all__ = ["graph_costs"]
 
-# One operation for each element read, as `training.costs` counts activations and pooling.
-_ELEMENTWISE = {
-    "Add", "AveragePool", "BatchNormalization", "Clip", "Div", "Elu", "Erf", "Exp", "Gelu",
-    "GlobalAveragePool", "LeakyRelu", "LogSoftmax", "MaxPool", "Mul", "ReduceMean", "ReduceSum", "Relu",
-    "Sigmoid", "Softmax", "Sqrt", "Sub", "Tanh",
-}  # fmt: skip
-# They move or describe numbers and compute none.
+# Operations for each element read, as `training.operations` counts those that it knows.
+_ELEMENTWISE = dict.fromkeys((
+    "Add", "AveragePool", "Clip", "Div", "Elu", "Erf", "Exp", "Gelu", "LeakyRelu", "LogSoftmax",
+    "Mul", "ReduceSum", "Relu", "Softmax", "Sqrt", "Sub", "Tanh",
+), 1) | {"Sigmoid": 3}  # fmt: skip
+# A sum, then one division for each mean.
+_MEANS = {"GlobalAveragePool", "ReduceMean"}
+# They move or describe numbers and compute none; a batch norm is a factor in the weights beside it.
 _FREE = {
-    "Cast", "Concat", "Constant", "ConstantOfShape", "Flatten", "Gather", "Identity", "Reshape",
+    "BatchNormalization", "Cast", "Concat", "Constant", "ConstantOfShape", "Flatten", "Gather", "Identity", "Reshape",
     "Shape", "Slice", "Squeeze", "Transpose", "Unsqueeze",
 }  # fmt: skip
 
@@ -29,35 +32,60 @@ def _shapes(graph: Any) -> dict[str, list[int]]:
     return found
 
 
+_STEPS = ("strides", "dilations")
+
+
+def _windows(node: Any, sizes: list[int], counts: list[int], kernel: list[int]) -> list[Windows]:
+    """Return the windows of a convolution or pooling along each axis of an image."""
+    given = {a.name: list(a.ints) for a in node.attribute if a.ints}
+    same = next((a.s.decode() for a in node.attribute if a.name == "auto_pad"), "NOTSET")
+    windows = []
+    for axis, (size, count, width) in enumerate(zip(sizes, counts, kernel, strict=True)):
+        stride, dilation = (given.get(name, [1] * len(kernel))[axis] for name in _STEPS)
+        before = given.get("pads", [0] * len(kernel))[axis]
+        if same.startswith("SAME"):
+            missing = max(0, (count - 1) * stride + (width - 1) * dilation + 1 - size)
+            before = missing // 2 if same == "SAME_UPPER" else (missing + 1) // 2
+        windows.append(
+            Windows(size=size, kernel=width, count=count, before=before, stride=stride,
+                    dilation=dilation)
+        )  # fmt: skip
+    return windows
+
+
 def _operations(node: Any, shapes: dict[str, list[int]]) -> int | None:
-    """Return the multiplications and additions of a node; None when there is no rule for it."""
+    """Return the operations of a node, as `training.operations`; None when there is no rule for it."""
     if node.op_type in _FREE:
         return 0
     if any(name not in shapes for name in (*filter(None, node.input), *node.output)):
         return None
     inputs = [shapes[name] for name in node.input if name]
     output = shapes[node.output[0]]
-    # A bias adds one to each output.
-    bias = prod(output) if len(inputs) > 2 else 0
     if node.op_type == "Gemm":
         turned = any(a.name == "transA" and a.i for a in node.attribute)
-        depth = inputs[0][0 if turned else -1]
-        return 2 * prod(output) * depth + bias
+        return 2 * prod(output) * inputs[0][0 if turned else -1]
     if node.op_type == "MatMul":
         return 2 * prod(output) * inputs[0][-1]
     if node.op_type == "Conv":
         # Weights are (outputs, inputs / groups, *kernel).
-        return 2 * prod(output) * prod(inputs[1][1:]) + bias
+        windows = _windows(node, inputs[0][2:], output[2:], inputs[1][2:])
+        return 2 * prod(output[:2]) * inputs[1][1] * prod(axis.taps for axis in windows)
+    if node.op_type == "MaxPool":
+        kernel = next(list(a.ints) for a in node.attribute if a.name == "kernel_shape")
+        windows = _windows(node, inputs[0][2:], output[2:], kernel)
+        return prod(output[:2]) * prod(axis.covered for axis in windows) - prod(output)
+    if node.op_type in _MEANS:
+        return prod(inputs[0]) + prod(output)
     if node.op_type in _ELEMENTWISE:
-        return prod(inputs[0])
+        return _ELEMENTWISE[node.op_type] * prod(inputs[0])
     return None
 
 
 def graph_costs(graph: Any) -> dict[str, Any]:
     """Count one forward pass; `graph` is an ONNX graph after shape inference.
 
-    `flops_per_sample`: two for each use of a weight, one for each bias and each element that an
-    activation or a pooling reads. `weight_bytes`: the floating-point initialisers that nodes read.
+    `flops_per_sample`: the least that its nodes ask for, by the rules of `training.operations`.
+    `weight_bytes`: the floating-point initialisers that nodes read.
     `end_bytes_per_sample`: inputs and outputs. `operators_without_rule`: types that have no rule
     here; their operations are missing in the count.
     """

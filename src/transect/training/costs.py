@@ -5,10 +5,12 @@ from __future__ import annotations
 from math import prod
 
 from transect.domain.precisions import find_precision
-from transect.training.layers import Layer, Shape, forward_flops, shapes, weight_shapes
+from transect.training.layers import Layer, Shape, shapes, weight_shapes
 from transect.training.layout import Layout
-from transect.training.models import ModelCosts
-from transect.training.optimisers import Optimiser
+from transect.training.models import Model
+from transect.training.operations import prediction_operations
+from transect.training.optimisers import OPTIMISERS
+from transect.training.workloads import Parameters
 
 __all__ = ["parameter_count", "run_costs", "step_costs"]
 
@@ -28,39 +30,40 @@ def run_costs(
     """
     ends = prod(sample) + prod(shapes(layers, sample)[-1])
     return {
-        "flops_per_run": batch * forward_flops(layers, sample),
+        "flops_per_run": batch * prediction_operations(layers, sample),
         "bytes_per_run": find_precision(precision).bytes_per_number
         * (parameter_count(layers) + batch * ends),
     }
 
 
 def step_costs(
-    model: ModelCosts, batch: int, layout: Layout, precision: str, optimiser: Optimiser
+    model: Model, parameters: Parameters, batch: int, layout: Layout, precision: str
 ) -> dict[str, int]:
-    """Return what one rank must do in one step on its share of the global `batch`.
+    """Return the least that one rank must do in one step on its share of the global `batch`.
 
     Ranks that share a replica share its work and its parameters equally; what they must say to
     each other depends on how the model is cut and is not counted.
 
-    `flops_per_step`: the backward pass does the work of two forward passes (gradients of the
-    inputs and of the weights), and the optimiser its operations per parameter.
+    `flops_per_step`: the model's operations for each sample, forwards and backwards
+    (`training.operations` says what is one), and the optimiser's for each parameter.
     `bytes_per_step`: parameters, gradients and the optimiser's states read and written once each,
     activations written in the forward pass and read in the backward pass.
     `communication_bytes_per_step`: what each rank must at least send in an all-reduce over the p
     replicas, 2 (p-1)/p of its gradient (Patarasuk and Yuan, "Bandwidth optimal all-reduce", 2009).
     `messages_per_step`: at least 2 ceil(log2 p) of them one after the other.
     """
+    costs, optimiser = model.costs(parameters), OPTIMISERS.get(parameters.optimiser)
     parts, replicas = layout.model_parts, layout.replicas
-    local, parameters = batch // replicas, model.parameters
+    local, weights = batch // replicas, costs.parameters
     size = find_precision(precision).bytes_per_number
-    flops = 3 * local * model.forward_flops + optimiser.operations * parameters
-    passes = 2 * (2 + optimiser.states)
-    numbers = passes * parameters + local * (model.inputs + 2 * model.activations)
+    flops = local * costs.training_flops + optimiser.operations(parameters) * weights
+    passes = 2 * (2 + optimiser.live_states(parameters))
+    numbers = passes * weights + local * (costs.inputs + 2 * costs.activations)
     return {
         "flops_per_step": round(flops / parts),
         "bytes_per_step": round(size * numbers / parts),
         "communication_bytes_per_step": round(
-            2 * (replicas - 1) / replicas * parameters * size / parts
+            2 * (replicas - 1) / replicas * weights * size / parts
         ),
         "messages_per_step": 2 * (replicas - 1).bit_length(),
     }

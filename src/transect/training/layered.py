@@ -12,11 +12,11 @@ import numpy as np
 from transect.domain.errors import BadInput
 from transect.training.layers import (
     Conv2d,
+    Flatten,
     Layer,
     Linear,
     Shape,
     Weight,
-    forward_flops,
     has_batch_norm,
     initial_weights,
     shapes,
@@ -71,12 +71,21 @@ class LayeredModel:
         x = generator.standard_normal(self.sample)
         return x, np.asarray(generator.integers(self.output[0]), np.int64)
 
-    def costs(self) -> ModelCosts:
-        """Count over all layers."""
+    def costs(self, parameters: Parameters) -> ModelCosts:
+        """Count over all layers, as `operations` says, and the loss."""
+        # By its name, as below.
+        count = import_module("transect.training.operations")
+        training: int = count.training_operations(self.layers, self.sample)
+        loss: int = count.loss_operations(parameters.loss, prod(self.output))
+        written = (
+            prod(placed.after)
+            for placed in walk(self.layers, self.sample)
+            if not isinstance(placed.layer, Flatten)
+        )
         return ModelCosts(
             parameters=sum(prod(w.shape) for w in weight_shapes(self.layers) if w.trained),
-            forward_flops=forward_flops(self.layers, self.sample),
-            activations=sum(prod(placed.after) for placed in walk(self.layers, self.sample)),
+            training_flops=training + loss,
+            activations=sum(written),
             inputs=prod(self.sample),
             outputs=prod(self.output),
         )

@@ -27,7 +27,6 @@ __all__ = [
     "Shape",
     "Sigmoid",
     "Weight",
-    "forward_flops",
     "has_batch_norm",
     "initial_weights",
     "is_statistic",
@@ -262,25 +261,3 @@ def initial_weights(layers: tuple[Layer, ...], seed: int) -> dict[str, np.ndarra
 
 def _norm_names(layers: tuple[Layer, ...]) -> set[str]:
     return {w.name.rpartition(".")[0] for w in weight_shapes(layers) if not w.trained}
-
-
-def forward_flops(layers: tuple[Layer, ...], sample: Shape) -> int:
-    """Count the multiplications and additions of one sample's forward pass.
-
-    Linear and convolution count two per weight use; activations, pooling, batch norm and the
-    sum of a residual layer count one per element read. The bias counts one per output.
-    """
-    total = 0
-    for placed in walk(layers, sample):
-        match placed.layer:
-            case Linear(inputs, outputs):
-                total += 2 * inputs * outputs + outputs
-            case Conv2d(inputs, _, kernel):
-                total += prod(placed.after) * (2 * inputs * kernel * kernel + placed.layer.bias)
-            case Flatten():
-                pass
-            case Residual():
-                total += prod(placed.after)
-            case _:
-                total += prod(placed.before)
-    return total

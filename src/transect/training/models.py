@@ -19,12 +19,13 @@ Arrays = dict[str, np.ndarray]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelCosts:
-    """`parameters`: trained numbers. All else is of one sample: operations of a forward pass, numbers
-    that it writes, numbers of its input and of its output.
+    """`parameters`: trained numbers. All else is of one sample: the operations that training on it
+    cannot do without (forward pass, loss, backward pass; `operations` says what counts as one), numbers
+    that the forward pass writes, numbers of its input and of its output.
     """
 
     parameters: int
-    forward_flops: int
+    training_flops: int
     activations: int
     inputs: int
     outputs: int
@@ -78,8 +79,8 @@ class Model(Protocol):
         """Return a random input of shape `sample` and its target, for twins without data."""
         ...
 
-    def costs(self) -> ModelCosts:
-        """Count what one sample asks for."""
+    def costs(self, parameters: Parameters) -> ModelCosts:
+        """Count what one sample asks for: no more, or the report's bounds are none."""
         ...
 
     def longest_sum(self, batch: int) -> int:

@@ -41,13 +41,15 @@ _STAGES = (("train", "Training", "step"), ("infer", "Inference", "run"))
 
 _COUNTS = (
     "Operations and bytes are counted, not measured: from the ONNX graph for runtimes that execute "
-    "one, else from the workload's layers, by the same rules. Forward pass: two operations per use of a weight, one per bias and per element "
-    "that an activation or a pooling reads. A training step: three forward passes and four "
-    "operations per parameter for SGD with momentum; bytes for parameters, gradients and momentum "
-    "read and written once each, inputs read, activations written and read. An inference run: one "
-    "forward pass; bytes for weights and inputs read and outputs written once, activations "
-    "staying in cache. Both are the least that the model needs: what a framework does beyond them "
-    "shows as distance from the roof."
+    "one, else from the workload's layers, by the same rules. A multiply-add is two operations, any "
+    "other addition, product, division, root, exponential or choice of the larger number is one; a "
+    "product with the zeros of a padding is none, and a bias is where its sum begins. A training "
+    "step: forward pass, loss, gradients of all weights and of those inputs that an earlier weight "
+    "needs, and the optimiser's update with this workload's hyper-parameters; bytes for parameters, "
+    "gradients and the optimiser's states read and written once each, inputs read, activations "
+    "written and read. An inference run: one forward pass; bytes for weights and inputs read and "
+    "outputs written once, activations staying in cache. Both are the least that the model needs by "
+    "its definition: what a framework does beyond them shows as distance from the roof."
 )
 
 

@@ -16,8 +16,8 @@ from transect.execution.stage_helpers import cores
 from transect.measure.intervals import wilson
 from transect.training.costs import step_costs
 from transect.training.distance import weights_distance
+from transect.training.divergence import divergence
 from transect.training.models import Model
-from transect.training.optimisers import OPTIMISERS
 from transect.training.rank_files import RANK_SERIES
 from transect.training.strategies import STRATEGIES
 from transect.training.workloads import WORKLOADS, Parameters, model_of
@@ -114,14 +114,12 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
             **({} if reference is None else reference.facts(job)),
             "rank_peak_memory_bytes": [rank["peak_memory_bytes"] for rank in facts],
             "rank_usage": [rank["usage"] for rank in facts],
-            **step_costs(
-                model.costs(), cell.batch or 1, layout, cell.precision,
-                OPTIMISERS.get(parameters.optimiser),
-            ),
+            **step_costs(model, parameters, cell.batch or 1, layout, cell.precision),
         },
         libraries=facts[0]["libraries"],
     )  # fmt: skip
     _judge(result, loss, deviation, reference, moved)
+    _diverged(result, loss, reference)
     return result
 
 
@@ -247,13 +245,8 @@ def _over_subscribed(job: Job, cores_per_node: int) -> bool:
 def _judge(
     result: Result, loss: Any, deviation: Any, reference: _Reference | None, moved: float
 ) -> None:
-    """Fail the result when the loss is not finite, or loss or weights leave their tolerance."""
-    finite = np.isfinite(loss)
-    if not finite.all():
-        result.status, result.cause = Status.FAILED, Cause.DIVERGED
-        result.message = f"the loss is {loss[np.argmin(finite)]} at step {int(np.argmin(finite))}"
-        return
-    if reference is None:
+    """Fail the result when loss or weights leave their tolerance."""
+    if reference is None or not np.isfinite(loss).all():
         return
     outside = np.flatnonzero(deviation > reference.tolerance)
     if len(outside):
@@ -269,3 +262,14 @@ def _judge(
             f"after {len(reference.loss)} steps the weights deviate from the float64 reference by "
             f"{moved:.3g}, allowed are {reference.weights_tolerance:.3g}"
         )
+
+
+def _diverged(result: Result, loss: Any, reference: _Reference | None) -> None:
+    """Fail the result when its loss has diverged, be it as the reference's does."""
+    reason = divergence(loss)
+    if reason and result.status is Status.OK:
+        result.status, result.cause, result.message = Status.FAILED, Cause.DIVERGED, reason
+        if reference is not None and divergence(reference.loss):
+            result.message += (
+                "; the float64 reference diverges as well, so look at the hyper-parameters first"
+            )

@@ -208,7 +208,7 @@ def _run(spec: dict[str, Any], data_folder: Path, out: Path, facts: dict[str, An
         batches.close()
     usage = watch.stop()
     whole = trainer.weights() if place.rank == 0 or strategy.sharded else {}
-    trained = model.costs().parameters
+    trained = model.costs(parameters).parameters
     facts.update(
         host=socket.gethostname(),
         data_to_start_s=ready - touched,

@@ -41,6 +41,7 @@ class _Leaf:
         self, layer: Layer, weights: list[np.ndarray], gradients: list[np.ndarray]
     ) -> None:
         self.layer, self.weights, self.gradients = layer, weights, gradients
+        self.trained = bool(gradients)
 
     def forward(self, x: np.ndarray, training: bool) -> tuple[np.ndarray, Backward]:
         return forward(self.layer, x, self.weights, training)
@@ -51,6 +52,9 @@ class _Chain:
 
     def __init__(self, parts: list[_Leaf | _Sum]) -> None:
         self.parts = parts
+        self.trained = any(part.trained for part in parts)
+        # Before it, nobody needs a gradient.
+        self._first = next((i for i, part in enumerate(parts) if part.trained), len(parts))
 
     def forward(self, x: np.ndarray, training: bool) -> tuple[np.ndarray, Backward]:
         tape: list[Backward] = []
@@ -59,9 +63,10 @@ class _Chain:
             tape.append(back)
 
         def backward(g: np.ndarray, need: bool) -> tuple[np.ndarray | None, tuple[np.ndarray, ...]]:
+            first = 0 if need else self._first
             inner: np.ndarray | None = g
-            for index in range(len(tape) - 1, -1, -1):
-                inner, found = tape[index](g, need or index > 0)
+            for index in range(len(tape) - 1, first - 1, -1):
+                inner, found = tape[index](g, need or index > first)
                 for target, value in zip(self.parts[index].gradients, found, strict=True):
                     target[...] = value
                 if inner is not None:
@@ -78,6 +83,7 @@ class _Sum:
 
     def __init__(self, body: _Chain, shortcut: _Chain) -> None:
         self.body, self.shortcut = body, shortcut
+        self.trained = body.trained or shortcut.trained
 
     def forward(self, x: np.ndarray, training: bool) -> tuple[np.ndarray, Backward]:
         first, back_first = self.body.forward(x, training)
@@ -85,7 +91,7 @@ class _Sum:
 
         def backward(g: np.ndarray, need: bool) -> tuple[np.ndarray | None, tuple[np.ndarray, ...]]:
             one, other = back_first(g, need)[0], back_second(g, need)[0]
-            return (None if one is None or other is None else one + other), ()
+            return (one + other if need and one is not None and other is not None else None), ()
 
         return first + second, backward
 

@@ -163,7 +163,7 @@ def forward(
         case Sigmoid():
             # exp of a negative number only: no overflow for either sign.
             z = np.exp(-np.abs(x))
-            y = np.where(x >= 0, 1 / (1 + z), z / (1 + z)).astype(x.dtype, copy=False)
+            y = (np.where(x >= 0, 1, z) / (1 + z)).astype(x.dtype, copy=False)
             return y, lambda g, need: (g * y * (1 - y), ())
         case Flatten():
             return x.reshape(len(x), -1), lambda g, need: (g.reshape(x.shape), ())

@@ -20,12 +20,21 @@ __all__ = ["OPTIMISERS", "Optimiser", "unsupported_optimiser"]
 class Optimiser(Protocol):
     """One update rule, over flat arrays of all trained weights.
 
-    `states`: how many numbers it keeps for each weight from step to step. `operations`: additions,
-    multiplications, divisions and roots per weight and step.
+    `states`: how many numbers it may keep for each weight from step to step.
     """
 
     states: int
-    operations: int
+
+    def operations(self, rule: Parameters) -> int:
+        """Count the least additions, multiplications, divisions and roots per weight and step.
+
+        With this rule's hyper-parameters: what a momentum of 0 leaves out is not counted.
+        """
+        ...
+
+    def live_states(self, rule: Parameters) -> int:
+        """Return how many of the states this rule reads and writes in a step."""
+        ...
 
     def update(
         self, rule: Parameters, weights: np.ndarray, gradient: np.ndarray,

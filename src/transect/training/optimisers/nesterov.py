@@ -23,16 +23,25 @@ class Nesterov:
     """
 
     states = 1
-    operations = 6
+
+    def operations(self, rule: Parameters) -> int:
+        """Two for the step, two for the velocity, two for the look ahead, two for the decay."""
+        return 2 + 4 * (rule.momentum > 0) + 2 * (rule.weight_decay > 0)
+
+    def live_states(self, rule: Parameters) -> int:
+        """Return the velocity's number."""
+        return int(rule.momentum > 0)
 
     def update(
         self, rule: Parameters, weights: np.ndarray, gradient: np.ndarray,
         states: list[np.ndarray], learning_rate: float, step: int,
     ) -> None:  # fmt: skip
-        """Apply the rule."""
+        """Apply the rule; without momentum the velocity stays zero."""
         velocity = states[0]
         if rule.weight_decay:
             gradient += rule.weight_decay * weights
-        velocity *= rule.momentum
-        velocity += gradient
-        weights -= learning_rate * (gradient + rule.momentum * velocity)
+        if rule.momentum:
+            velocity *= rule.momentum
+            velocity += gradient
+            gradient = gradient + rule.momentum * velocity
+        weights -= learning_rate * gradient

@@ -22,7 +22,14 @@ class Sgd:
     """
 
     states = 1
-    operations = 4
+
+    def operations(self, rule: Parameters) -> int:
+        """Two for the step, two more for the velocity, two for the decay."""
+        return 2 + 2 * (rule.momentum > 0) + 2 * (rule.weight_decay > 0)
+
+    def live_states(self, rule: Parameters) -> int:
+        """Return the velocity's number."""
+        return int(rule.momentum > 0)
 
     def update(
         self, rule: Parameters, weights: np.ndarray, gradient: np.ndarray,
