@@ -121,7 +121,7 @@ def compare_paired(
     p = 2.0 ** (1 - len(common)) if many and agree else None
     reason = _within(factor - 1, floor, len(common) == 1)
     if not reason and not agree:
-        reason = "which of the two is better changes from seed to seed"
+        reason = f"which of the two is better changes from seed to seed; {_above(floor)}"
     verdict, sureness = Verdict.SAME, Sureness.OPEN
     if not reason:
         a_wins = (middle > 1) == (direction is Direction.LOWER)
@@ -150,9 +150,9 @@ def _objection(
     if within := _within(factor - 1, floor, alone):
         return within
     if left.low <= right.high and right.low <= left.high:
-        return f"their {_ends(left, right)} overlap"
+        return f"their {_ends(left, right)} overlap; {_above(floor)}"
     if p is not None and p >= 0.05:
-        return f"Mann-Whitney p = {p:.2g}"
+        return f"Mann-Whitney p = {p:.2g}; {_above(floor)}"
     return ""
 
 

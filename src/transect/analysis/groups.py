@@ -20,7 +20,9 @@ from transect.analysis.statistics import (
 from transect.domain.cell import Cell
 from transect.domain.record import Cause, Status
 
-__all__ = ["Floors", "Group", "group_labels", "group_records", "is_wrong"]
+__all__ = [
+    "Floors", "Group", "group_labels", "group_records", "is_wrong", "leaves_reference",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -43,6 +45,12 @@ class Group:
     def wrong(self) -> bool:
         """Whether any repeat gave a wrong result: such a group never wins anything."""
         return any(is_wrong(record) for record in self.records)
+
+    @cached_property
+    def diverged(self) -> bool:
+        """Whether it is wrong because its training diverged, and for no other reason."""
+        wrong = [record for record in self.records if is_wrong(record)]
+        return bool(wrong) and all(record.cause is Cause.DIVERGED for record in wrong)
 
     @cached_property
     def over_subscribed(self) -> bool:
@@ -84,11 +92,20 @@ class Group:
 
 
 def is_wrong(record: AnyRecord) -> bool:
-    """Whether it is known to be wrong: by its cause, or loss or weights outside their tolerance."""
-    if record.cause in (Cause.WRONG_RESULT, Cause.DIVERGED):
+    """Whether it is known to be of no use: diverged, or another result than the reference's."""
+    return record.cause is Cause.DIVERGED or leaves_reference(record)
+
+
+def leaves_reference(record: AnyRecord) -> bool:
+    """Whether the result is wrong: by its cause, or loss or weights outside their tolerance.
+
+    What diverged as its reference did is not; a loss that is not finite has no ratio.
+    """
+    ratios = [record.value(name) for name in ("equality_ratio", "weights_equality_ratio")]
+    if record.cause is Cause.DIVERGED and ratios[0] is None:
         return True
-    ratios = (record.value(name) for name in ("equality_ratio", "weights_equality_ratio"))
-    return any(ratio is not None and ratio > 1 for ratio in ratios)
+    outside = any(ratio is not None and ratio > 1 for ratio in ratios)
+    return record.cause is Cause.WRONG_RESULT or outside
 
 
 def group_records(records: Iterable[AnyRecord], stage: str | None = None) -> list[Group]:

@@ -9,6 +9,7 @@ from transect.analysis.comparisons import Sureness
 from transect.analysis.load import Problem
 from transect.report.blocks import Body, Prose
 from transect.report.context import Context
+from transect.report.findings.bounds import bound_findings
 from transect.report.findings.coverage import coverage_findings
 from transect.report.findings.finding import Finding
 from transect.report.parts import FindingMaker, Parts, Section, collect
@@ -45,7 +46,10 @@ def all_parts() -> Parts:
             Section(key="provenance", title="Provenance", order=1000, make=provenance_body),
             Section(key="methods", title="Methods", order=1100, make=methods_body),
         ],
-        [FindingMaker(order=900, make=coverage_findings)],
+        [
+            FindingMaker(order=850, make=bound_findings),
+            FindingMaker(order=900, make=coverage_findings),
+        ],
     )  # fmt: skip
     brought = frozenset(parts.stages)
     others = Section(key="others", title="Other stages", order=850,

@@ -29,18 +29,30 @@ def distribution_findings(context: Context) -> list[Finding]:
 
 
 def split_text(cost: DistributionCost) -> str:
-    """Write what a cost is made of, in shares of the ideal step."""
+    """Write what a cost is made of, in shares of the ideal step; as written, the parts add up to it.
+
+    They are medians of their own, so a rest is left, and may be negative.
+    """
     parts = [
-        f"{percent(share)} {what}"
+        (share, what)
         for share, what in (
             (cost.waited, "waiting for messages"), (cost.computing, "slower computing"),
             (cost.input, "input"),
         )
         if share is not None
     ]  # fmt: skip
-    if not cost.told:
-        parts.append("the rest is not told")
-    return ", ".join(parts)
+    # Whole per cent, as the cost itself is written: what rounding leaves is in the rest too.
+    rest = round(100 * cost.cost) - sum(round(100 * share) for share, _ in parts)
+    written = [f"{_whole(round(100 * share))} {what}" for share, what in parts]
+    if rest:
+        written.append(f"{_whole(rest)} {'unexplained' if cost.told else 'not told'}")
+    elif not cost.told:
+        written.append("nothing left for what is not told")
+    return ", ".join(written)
+
+
+def _whole(value: int) -> str:
+    return f"{value} %".replace("-", "−")
 
 
 def _cost(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from transect.analysis.comparisons import Sureness
-from transect.analysis.groups import is_wrong
+from transect.analysis.groups import leaves_reference
 from transect.analysis.kinds import kind_of
+from transect.domain.record import Cause
 from transect.report.context import Context
 from transect.report.findings.finding import Finding, joined, names
 from transect.report.text import count, number
@@ -18,11 +19,11 @@ def equality_findings(context: Context) -> list[Finding]:
         record
         for record in context.records
         if record.stage == "train"
-        and (is_wrong(record) or record.value("equality_ratio") is not None)
+        and (leaves_reference(record) or record.value("equality_ratio") is not None)
     ]
     if not checked:
         return []
-    bad = [record.cell_id.split("~")[0] for record in checked if is_wrong(record)]
+    bad = [record.cell_id.split("~")[0] for record in checked if leaves_reference(record)]
     good = len(checked) - len(bad)
     if bad:
         claim = (
@@ -39,6 +40,13 @@ def equality_findings(context: Context) -> list[Finding]:
         )
         if (ratios := [r for record in checked if (r := record.value(name)) is not None])
     ]
+    diverged = sum(
+        record.cause is Cause.DIVERGED and not leaves_reference(record) for record in checked
+    )
+    if diverged:
+        evidence.append(
+            f"{count(diverged, 'run')} that follow{'s' if diverged == 1 else ''} it diverged, as it does"
+        )
     random = sum(kind_of(record.cell).synthetic for record in checked)
     if random:
         evidence.append(f"{count(random, 'run')} on synthetic input, which has no quality")

@@ -109,7 +109,10 @@ def scaling_findings(
             f"{percent(worst.value)} for {labels[worst.group.cell]}: look at the base before "
             "trusting it."
         )
-        evidence = f"base {labels[worst.base.cell]} at {number(worst.base_rate)} samples/s"
+        evidence = (
+            f"base {labels[worst.base.cell]} at {number(worst.base_rate)} samples/s; "
+            f"{floor_text(floor)}"
+        )
         findings.append(_finding("suspect", claim, evidence, Sureness.OPEN, workload))
     return findings
 

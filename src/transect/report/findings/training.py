@@ -147,11 +147,12 @@ def _left_out(groups: Sequence[Group], running: Sequence[Group], every: Sequence
     parts = []
     over = [g for g in running if g.over_subscribed]
     late = [g for g in running if not reaches_target(g) and not g.over_subscribed]
-    wrong = [g for g in groups if g.wrong]
+    wrong = [g for g in groups if g.wrong and not g.diverged]
     for members, why in (
         (over, "more ranks than cores"),
         (late, "target missed in at least one run"),
         (wrong, "wrong result"),
+        ([g for g in groups if g.diverged], "a loss that diverged"),
         ([g for g in groups if not g.ok and not g.wrong], "failed or skipped"),
     ):
         if members:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from transect.analysis.groups import Group, group_labels
+from transect.analysis.groups import Group, group_labels, leaves_reference
 from transect.domain.cell import Cell
 from transect.report.blocks import (
     Block,
@@ -86,7 +86,7 @@ def _rules(context: Context) -> list[tuple[str, str, str]]:
 
 
 def _passed(group: Group) -> bool:
-    return not group.wrong and max(_all(group, LOSS)) <= 1
+    return not any(map(leaves_reference, group.records))
 
 
 def _worst_first(groups: list[Group], name: str) -> list[Group]:

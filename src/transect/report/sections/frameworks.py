@@ -228,7 +228,7 @@ def _reason(group: Group) -> str:
 def _outcome(group: Group) -> tuple[Chip, int]:
     """Return what became of a group, and its place among the others."""
     if group.wrong:
-        return Chip("wrong result", "bad"), 0
+        return Chip("diverged" if group.diverged else "wrong result", "bad"), 0
     if any(record.status is Status.FAILED for record in group.records):
         return Chip("failed", "bad"), 1
     return Chip("skipped", "warn"), 2

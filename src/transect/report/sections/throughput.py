@@ -7,7 +7,7 @@ import re
 from transect.analysis.bounds import Bound, step_bound
 from transect.analysis.groups import Group, group_labels
 from transect.analysis.scaling import METRIC
-from transect.report.blocks import Chart, Value, digits, words
+from transect.report.blocks import Chart, Chip, Value, digits, words
 from transect.report.charts.chart import MOST_DRAWN, dot_chart, drawn, left_out
 from transect.report.charts.plots import Bar, bar_plot
 from transect.report.charts.theme import MUTED, Style, legend
@@ -75,7 +75,10 @@ def throughput_chart(context: Context, workload: str, groups: list[Group]) -> Ch
 
     def share(group: Group) -> Value:
         rate, (_, limit) = median(group, METRIC), bound_of(group)
-        return percent(rate / limit, 1) if rate is not None and limit else "–"
+        if rate is None or not limit:
+            return "–"
+        share = percent(rate / limit, 1)
+        return Chip(f"{share}: the bound is wrong", "warn") if rate > limit else share
 
     def limit_text(group: Group) -> Value:
         limit = bound_of(group)[1]

@@ -78,7 +78,8 @@ def rule_blocks(workload: str, groups: list[Group]) -> list[Block]:
         digits("Accuracy", accuracy_text),
         digits(f"Time to quality ({scale.unit})", lambda group: scale.text(median(group, TIME))
                if reaches_target(group) else "not reached"),
-        words("", lambda group: Chip("wrong result", "bad") if group.wrong else marks(group)),
+        words("", lambda group: Chip("diverged" if group.diverged else "wrong result", "bad")
+              if group.wrong else marks(group)),
     ]  # fmt: skip
     note = (
         "Rate's factor: how many times the workload's own learning rate the mean gradient of a "
