@@ -91,6 +91,30 @@ def test_the_noise_finding_states_the_floor_of_each_workload() -> None:
     assert "noise floor of 4.0 %" in latency.evidence
 
 
+def test_a_floor_that_is_lent_says_so() -> None:
+    [noise] = findings(*infer("loud", [1.0, 1.72]), *infer("once", [1.0]))["noise"]
+    assert "differ by 72.0 % in latency" in noise.text
+    assert "latency: loud 72.0 %, once 72.0 % (from other workloads: it has no repeats)" in (
+        noise.evidence
+    )
+    # One pair of each of two metrics.
+    assert "in 2 A/A pairs" in noise.evidence
+
+
+def test_every_cause_is_counted() -> None:
+    causes = [Cause(name) for name in (
+        "crash", "timeout", "killed", "unsupported", "out-of-memory", "bad-input", "diverged",
+        "scheduler",
+    )]  # fmt: skip
+    bad = [
+        make_record(Cell.of(stage="bench", benchmark="b", threads=n), status=Status.FAILED, cause=c)
+        for n, c in enumerate(causes, 1)
+    ]
+    [coverage] = findings(*bad)["coverage"]
+    assert "more" not in coverage.evidence
+    assert all(f"1 {cause.value}" in coverage.evidence for cause in causes)
+
+
 def test_a_floor_is_stated_as_findings_use_it() -> None:
     # The second start takes twice as long for all: seed by seed, that is no noise.
     records = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 
 from transect.analysis.comparisons import Sureness
 from transect.analysis.kinds import main_kind
@@ -47,7 +48,7 @@ def _coverage(context: Context) -> list[Finding]:
     claim = f"of {count(total, 'cell')}, {counts['failed']} failed and {skipped}."
     if context.problems:
         claim += f" {count(len(context.problems), 'place')} in the results could not be read."
-    evidence = f"causes: {names(listed, 6)}" if listed else "see the list of problems"
+    evidence = f"causes: {names(listed, len(listed))}" if listed else "see the list of problems"
     return [_fact(claim, evidence, "coverage")]
 
 
@@ -88,9 +89,8 @@ def _noise(context: Context) -> list[Finding]:
         floors = _floors(context, stage, metric)
         if floors:
             parts.append(f"{_span(floors)} in {what}")
-            told = (f"{name} {percent(floor.relative, 1)}" for name, floor in floors.items())
-            listed.append(f"{what}: {', '.join(told)}")
-            pairs += sum({id(floor): floor.pairs for floor in floors.values()}.values())
+            listed.append(f"{what}: {', '.join(floor.text for floor in floors)}")
+            pairs += sum(floor.value.pairs for floor in floors if floor.own)
     if not parts:
         if not any(group.ok for stage in ("train", "infer") for group in context.of(stage)):
             return []
@@ -104,30 +104,43 @@ def _noise(context: Context) -> list[Finding]:
     return [_fact(claim, joined(evidence, *listed), "noise")]
 
 
-def _floors(context: Context, stage: str, metric: str) -> dict[str, NoiseFloor]:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Floor:
+    """A workload's floor. `own`: from its own repeats; else it is that of the others."""
+
+    workload: str
+    value: NoiseFloor
+    own: bool
+
+    @property
+    def text(self) -> str:
+        lent = "" if self.own else " (from other workloads: it has no repeats)"
+        return f"{self.workload} {percent(self.value.relative, 1)}{lent}"
+
+
+def _floors(context: Context, stage: str, metric: str) -> list[_Floor]:
     """Return the floor of each workload with usable cells, as the findings on it ask for it."""
-    found = {}
+    found = []
     for workload in context.workloads(stage):
-        groups = [group for group in context.of(stage, workload) if group.ok]
-        if not groups:
-            continue
-        if stage != "train":
-            floor = context.floors.get(stage, workload, metric)
-        elif metric == "time_to_quality":
-            floor = context.floors.paired(stage, workload, metric, main_kind(groups))
+        groups = context.of(stage, workload)
+        kind = main_kind(groups) if stage == "train" else None
+        if kind is not None and metric == "time_to_quality":
+            floor = context.floors.paired(stage, workload, metric, kind)
         else:
-            floor = context.floors.get(stage, workload, metric, main_kind(groups))
-        if floor is not None:
-            found[workload] = floor
+            floor = context.floors.get(stage, workload, metric, kind)
+        if floor is not None and any(group.values(metric) for group in groups):
+            own = any(len(g.values(metric)) > 1 and not g.over_subscribed for g in groups)
+            found.append(_Floor(workload=workload, value=floor, own=own))
     return found
 
 
-def _span(floors: dict[str, NoiseFloor]) -> str:
+def _span(floors: list[_Floor]) -> str:
     """Write the smallest and the largest floor with their workloads; one alone needs no name."""
-    low, high = (choose(floors.items(), key=lambda item: item[1].relative) for choose in (min, max))
-    if low[1].relative == high[1].relative:
-        return percent(low[1].relative, 1)
-    return f"{percent(low[1].relative, 1)} ({low[0]}) to {percent(high[1].relative, 1)} ({high[0]})"
+    low, high = (choose(floors, key=lambda floor: floor.value.relative) for choose in (min, max))
+    if low.value.relative == high.value.relative:
+        return percent(low.value.relative, 1)
+    ends = [f"{percent(end.value.relative, 1)} ({end.workload})" for end in (low, high)]
+    return " to ".join(ends)
 
 
 def _fact(claim: str, evidence: str, kind: str) -> Finding:

@@ -75,7 +75,7 @@ def _invalid(context: Context) -> list[Finding]:
     others = Counter(v.status for v in runs.values() if not v.valid and v.status != "invalid")
     if others:
         listed = [f"{amount} {clean(status)}" for status, amount in sorted(others.items())]
-        claim += f", besides {names(listed, 6)}"
+        claim += f", besides {names(listed, len(listed))}"
     claim += ": none of their numbers is in a chart or a bound."
     told = [_reason(value) for value in wrong[:_SHOWN]]
     if len(wrong) > _SHOWN:
