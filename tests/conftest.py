@@ -8,12 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from checkouts import Checkout, environment_python
 
 # A shell starts what runs in the background with SIGINT ignored, and that is inherited: the runs
 # that a test interrupts would not notice. With a handler of ours, programs start with the default.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# How long an example takes says what else the machine does.
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
 
 CHROMIUM = Path("/usr/bin/chromium")
 ARGUMENTS = [
