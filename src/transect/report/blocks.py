@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any, ClassVar, Generic, TypeVar
 
 from markupsafe import Markup
 
+from transect.report.text import number
+
 __all__ = [
     "MOST_ROWS", "Block", "Body", "Chart", "Charts", "Chip", "Column", "Facts", "Failure",
-    "Heading", "LegendItem", "Prose", "Table", "Value", "code", "digits", "table", "words",
+    "Heading", "LegendItem", "Part", "Prose", "Table", "Value", "code", "digits", "note", "table",
+    "words",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -27,22 +31,37 @@ class Chip:
 Value = str | Chip | None
 
 
+def _usual(value: Any) -> str:
+    return number(value) if isinstance(value, float) else str(value)
+
+
 @dataclass(frozen=True, slots=True)
 class Column(Generic[T]):
-    """One column of a table: its head, and what it says of each row.
+    """One column of a table: its head, what it takes from each row, and how that is written.
 
-    Numeric columns are set to the right, code in a face of its own.
+    Text and chips stand as they are, None as `missing`; counts are written with all their digits,
+    other numbers with three, unless `write` says otherwise. Numeric columns are set to the right, code
+    in a face of its own.
     """
 
     title: str
-    value: Callable[[T], Value]
+    value: Callable[[T], Any]
+    write: Callable[[Any], str] = _usual
+    missing: Value = None
     numeric: bool = False
     code: bool = False
 
+    def entry(self, item: T) -> Value:
+        """Return what stands in the row of an item."""
+        value = self.value(item)
+        if value is None:
+            return self.missing
+        return value if isinstance(value, (str, Chip)) else self.write(value)
 
-def words(title: str, value: Callable[[T], Value]) -> Column[T]:
-    """Return a column of words or chips."""
-    return Column(title, value)
+
+def words(title: str, value: Callable[[T], Any], missing: Value = None) -> Column[T]:
+    """Return a column of words or chips; None leaves its place empty."""
+    return Column(title, value, missing=missing)
 
 
 def code(title: str, value: Callable[[T], Value]) -> Column[T]:
@@ -50,9 +69,12 @@ def code(title: str, value: Callable[[T], Value]) -> Column[T]:
     return Column(title, value, code=True)
 
 
-def digits(title: str, value: Callable[[T], Value]) -> Column[T]:
-    """Return a column of numbers, which are set to the right."""
-    return Column(title, value, numeric=True)
+def digits(
+    title: str, value: Callable[[T], Any], write: Callable[[Any], str] = _usual,
+    missing: Value = "–",
+) -> Column[T]:  # fmt: skip
+    """Return a column of numbers, which are set to the right; None is a dash."""
+    return Column(title, value, write, missing, numeric=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +107,7 @@ def table(
     rest = len(items) - most
     return Table(
         columns=columns,
-        rows=[[column.value(item) for column in columns] for item in items[:most]],
+        rows=[[column.entry(item) for column in columns] for item in items[:most]],
         caption=caption,
         folded=folded,
         note=f"{rest} more rows are not shown here: records.parquet holds the numbers of all."
@@ -159,6 +181,13 @@ class Failure:
 
 
 Block = Table | Charts | Prose | Heading | Facts | Failure
+# What a section yields: a block, one chart, or nothing.
+Part = Block | Chart | None
+
+
+def note(text: str) -> Prose:
+    """Return a paragraph that does not ask for attention."""
+    return Prose(text, quiet=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,3 +196,18 @@ class Body:
 
     lead: str
     blocks: Sequence[Block]
+
+    @classmethod
+    def of(cls, lead: str, parts: Iterable[Part] = (), *, empty: str = "") -> Body:
+        """Put parts together: charts in a row stand side by side, None leaves nothing behind.
+
+        Without any part it says `empty`.
+        """
+        blocks: list[Block] = []
+        shown = (part for part in parts if part is not None)
+        for are_charts, members in groupby(shown, lambda part: isinstance(part, Chart)):
+            run = list(members)
+            blocks += [Charts(items=run)] if are_charts else run
+        if not blocks and empty:
+            blocks = [note(empty)]
+        return cls(lead=lead, blocks=blocks)
