@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from transect.analysis.comparisons import Comparison, compare
-from transect.analysis.groups import Floors, Group
+from transect.analysis.groups import Floors, Group, grouped
 from transect.analysis.statistics import Summary
 from transect.domain.cell import Cell
 from transect.domain.metrics import Direction
@@ -104,12 +104,9 @@ def rule_groups(groups: Sequence[Group]) -> list[Group]:
     ranks it knows more than one reduction, rule or global batch. One rank of such a family is the
     start of each of its paths. Synthetic input has no path to compare.
     """
-    families: dict[Cell, list[Group]] = defaultdict(list)
-    for group in groups:
-        if not group.kind.synthetic:
-            families[_family(group.cell)].append(group)
+    real = [group for group in groups if not group.kind.synthetic]
     listed = []
-    for members in families.values():
+    for members in grouped(real, lambda group: _family(group.cell)).values():
         ways: dict[int, set[tuple[str, str, int | None]]] = defaultdict(set)
         for group in members:
             cell = group.cell

@@ -12,9 +12,9 @@ from markupsafe import Markup
 from transect.report.text import number
 
 __all__ = [
-    "MOST_ROWS", "Block", "Body", "Chart", "Charts", "Chip", "Column", "Facts", "Failure",
-    "Heading", "LegendItem", "Part", "Prose", "Table", "Value", "code", "digits", "note", "table",
-    "words",
+    "MOST_OPEN", "MOST_ROWS", "Block", "Body", "Chart", "Charts", "Chip", "Column", "Facts", "Failure",
+    "Heading", "Lead", "LegendItem", "Part", "Prose", "Table", "Value", "code", "digits", "note",
+    "table", "words",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -91,19 +91,19 @@ class Table:
 
 # Rows of one table: a page with more can no longer be read, nor opened.
 MOST_ROWS = 300
+# Rows of one that is not folded.
+MOST_OPEN = 24
 
 
 def table(
     items: Sequence[T], columns: Sequence[Column[T]], *, caption: str = "", folded: str = "",
-    fold_above: int | None = None, fold_title: str = "", most: int = MOST_ROWS,
+    fold_title: str = "", most: int = MOST_ROWS,
 ) -> Table:  # fmt: skip
     """Make a table with a row per item; rows beyond `most` are counted, not shown.
 
-    With `folded` it hides behind that title; with more rows than `fold_above` behind `fold_title`,
-    or else its caption, which then is not said twice.
+    With `folded` it hides behind that title, and behind `fold_title` only with many rows.
     """
-    if not folded and fold_above is not None and len(items) > fold_above:
-        folded, caption = fold_title or caption, caption if fold_title else ""
+    folded = folded or (fold_title if len(items) > MOST_OPEN else "")
     rest = len(items) - most
     return Table(
         columns=columns,
@@ -181,8 +181,18 @@ class Failure:
 
 
 Block = Table | Charts | Prose | Heading | Facts | Failure
-# What a section yields: a block, one chart, or nothing.
-Part = Block | Chart | None
+
+
+@dataclass(frozen=True)
+class Lead:
+    """The leading sentences of a section; `empty` is said where nothing follows them."""
+
+    text: str
+    empty: str = ""
+
+
+# What a section yields: its lead, a block, one chart, or nothing.
+Part = Lead | Block | Chart | None
 
 
 def note(text: str) -> Prose:
@@ -198,16 +208,20 @@ class Body:
     blocks: Sequence[Block]
 
     @classmethod
-    def of(cls, lead: str, parts: Iterable[Part] = (), *, empty: str = "") -> Body:
+    def of(cls, parts: Iterable[Part]) -> Body | None:
         """Put parts together: charts in a row stand side by side, None leaves nothing behind.
 
-        Without any part it says `empty`.
+        Without any part there is no body.
         """
+        lead = Lead("")
         blocks: list[Block] = []
-        shown = (part for part in parts if part is not None)
-        for are_charts, members in groupby(shown, lambda part: isinstance(part, Chart)):
+        given = [part for part in parts if part is not None]
+        for kind, members in groupby(given, type):
             run = list(members)
-            blocks += [Charts(items=run)] if are_charts else run
-        if not blocks and empty:
-            blocks = [note(empty)]
-        return cls(lead=lead, blocks=blocks)
+            if kind is Lead:
+                [lead] = run
+            else:
+                blocks += [Charts(items=run)] if kind is Chart else run
+        if not blocks and lead.empty:
+            blocks = [note(lead.empty)]
+        return cls(lead=lead.text, blocks=blocks) if given else None

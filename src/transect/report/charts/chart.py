@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Any, TypeVar
 
 from transect.report.blocks import Chart, Column, LegendItem, table
@@ -75,12 +76,16 @@ def dot_chart(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Point:
-    """One place of a series: its median, its repeats, and whether it carries no claim."""
+    """One place of a series: its repeats, and whether they carry no claim."""
 
     x: float
-    y: float
-    repeats: Sequence[float] = ()
+    repeats: Sequence[float]
     hollow: bool = False
+
+    @property
+    def y(self) -> float:
+        """The median, to which lines go."""
+        return median(self.repeats)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 
-from transect.analysis.groups import group_labels
+from transect.analysis.groups import group_labels, grouped
 from transect.analysis.network import BOUND_NAME, Communication, NetworkFit, communications
-from transect.report.blocks import Body, Chip, Heading, Part, code, digits, note, table, words
-from transect.report.charts.chart import MOST_PANELS, Point, Series, drawn, line_chart
+from transect.report.blocks import Chip, Heading, Lead, Part, code, digits, note, table, words
+from transect.report.charts.chart import MOST_PANELS, drawn, line_chart
 from transect.report.charts.plots import Line, line_plot
 from transect.report.charts.theme import legend, palette
+from transect.report.columns import NOT_TOLD, labelled, training_series
 from transect.report.context import Context
-from transect.report.sections.columns import NOT_TOLD, label_column
 from transect.report.text import clean, count, in_unit, percent, quantity, scale_for, spread
 
 __all__ = ["communication_body"]
@@ -22,40 +21,35 @@ _TICKS = (4, 64, 1024, 16384, 262144, 4194304)
 _MOST_LINES = 16
 
 
-def communication_body(context: Context) -> Body:
+def communication_body(context: Context) -> Iterator[Part]:
     """Draw and list each workload's communication; one line when something is missing for it."""
+    fits = context.network_fits
     measured = {
-        workload: communications(
-            [group for group in context.of("train", workload) if group.ok], context.network_fits
-        )
+        workload: communications([g for g in context.of("train", workload) if g.ok], fits)
         for workload in context.workloads("train")
     }
     if not any(measured.values()):
-        return Body.of(
-            "No training cell ended well on more than one rank: nothing was communicated."
-        )
-    if not context.network_fits:
-        return Body.of(
+        yield Lead("No training cell ended well on more than one rank: nothing was communicated.")
+        return
+    if not fits:
+        yield Lead(
             "No network probe ended well in this study (benchmark network-probe, on two ranks or "
             "more): communication has no bound to stand against."
         )
-    lead = (
+        return
+    yield Lead(
         f"Time per step in which messages are under way, against the {BOUND_NAME} of an all-reduce "
         "of the gradient: max(⌈log2 p⌉ α, 2 (p − 1)/p · n/β) for n bytes on p nodes, with the latency α "
         "and the bandwidth β of the network probe. No strategy can be faster on that network; a "
         "measured time also holds waiting for the slowest rank."
     )
-    return Body.of(lead, _parts(context, measured))
-
-
-def _parts(context: Context, measured: dict[str, list[Communication]]) -> Iterator[Part]:
     for workload, rows in measured.items():
         if rows:
             yield Heading(workload)
             yield from _workload(context, workload, rows)
     yield Heading("Networks")
-    yield _messages(context.network_fits)
-    yield _networks(context.network_fits)
+    yield _messages(fits)
+    yield _networks(fits)
 
 
 def _workload(context: Context, workload: str, rows: list[Communication]) -> Iterator[Part]:
@@ -67,10 +61,8 @@ def _workload(context: Context, workload: str, rows: list[Communication]) -> Ite
             "Their time holds waiting for a core besides the network, and carries no claim. "
             "Hollow symbols."
         )
-    panels: dict[str, list[Communication]] = defaultdict(list)
-    for row in rows:
-        if row.group.cell.nodes > 1:
-            panels[row.group.cell.network or ""].append(row)
+    spread_out = [row for row in rows if row.group.cell.nodes > 1]
+    panels = grouped(spread_out, lambda row: row.group.cell.network or "")
     for network in sorted(panels)[:MOST_PANELS]:
         yield _chart(context, workload, network, panels[network])
     labels = group_labels([row.group for row in rows], always=("ranks", "nodes", "network"))
@@ -80,7 +72,7 @@ def _workload(context: Context, workload: str, rows: list[Communication]) -> Ite
         "and their ratio. 2x4 ranks are 2 nodes with 4 ranks on each."
     )
     columns = [
-        label_column(labels),
+        labelled(labels),
         digits(f"Per step ({scale.unit})", lambda row: row.time.median, scale.text),
         digits("Range or interval", lambda row: spread(row.time, scale)),
         digits("Runs", lambda row: row.time.count),
@@ -114,36 +106,28 @@ def _chart(context: Context, workload: str, network: str, rows: list[Communicati
     """Draw one network's panel: measured time and bound over nodes."""
     scale = scale_for([row.time.median for row in rows], "s")
     labels = group_labels([row.group for row in rows], always=("ranks", "nodes"))
-    several = len({row.group.cell.ranks_per_node for row in rows}) > 1
-    alike: dict[tuple[object, ...], list[Communication]] = defaultdict(list)
-    bounds: dict[float, float] = {}
-    for row in rows:
+
+    def line(row: Communication) -> tuple[object, ...]:
         cell = row.group.cell
-        alike[cell.framework, cell.strategy, cell.ranks_per_node, cell.threads,
-              row.group.kind, cell.batch, cell.device].append(row)  # fmt: skip
-        if row.bound is not None:
-            least = row.bound.time_s / scale.factor
-            bounds[cell.nodes] = min(bounds.get(cell.nodes, least), least)
-    series = []
-    for (framework, strategy, per_node, *_), members in alike.items():
-        places = f" · {per_node} per node" if several else ""
-        points = [
-            Point(
-                x=row.group.cell.nodes, y=row.time.median / scale.factor,
-                repeats=[value / scale.factor for value in row.values],
-                hollow=row.group.over_subscribed,
-            )
-            for row in members
-        ]  # fmt: skip
-        series.append(Series(name=f"{framework} · {strategy}{places}", points=points,
-                             style=context.style(members[0].group)))  # fmt: skip
+        return (cell.framework, cell.strategy, cell.ranks_per_node, cell.threads, row.group.kind,
+                cell.batch, cell.device)  # fmt: skip
+
+    bounded = grouped([row for row in rows if row.bound], lambda row: row.group.cell.nodes)
+    bounds = {
+        nodes: min(row.bound.time_s for row in members if row.bound) / scale.factor
+        for nodes, members in bounded.items()
+    }
     nodes = ", ".join(str(nodes) for nodes in sorted({row.group.cell.nodes for row in rows}))
     where = network or "default network"
     worst = max(rows, key=lambda row: (row.time.median, row.group.cell.id))
     return line_chart(
-        series, rows,
+        training_series(
+            context, grouped(rows, line).values(), lambda group: group.cell.nodes,
+            lambda row: [value / scale.factor for value in row.values],
+        ),
+        rows,
         [
-            label_column(labels),
+            labelled(labels),
             digits(f"Median ({scale.unit})", lambda row: row.time.median, scale.text),
             digits(f"Lower bound ({scale.unit})", _least, scale.text),
         ],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 
 from transect.analysis.comparisons import Verdict
@@ -13,24 +12,17 @@ from transect.analysis.distribution import (
     distribution_costs,
     relative_speeds,
 )
-from transect.analysis.groups import Group, group_labels
+from transect.analysis.groups import Group, group_labels, grouped
 from transect.analysis.kinds import main_kind
 from transect.analysis.scaling import METRIC
 from transect.report.blocks import Chip, Column, Part, digits, note, table, words
 from transect.report.charts.chart import MOST_PANELS, drawn, left_out
 from transect.report.charts.plots import Bar, bar_plot
 from transect.report.charts.theme import MUTED, Style, legend
+from transect.report.columns import NOT_TOLD, RANKS, labelled, medians, undecided
 from transect.report.context import Context
 from transect.report.findings.finding import floor_text
-from transect.report.sections.columns import (
-    MOST_OPEN,
-    NOT_TOLD,
-    RANKS,
-    label_column,
-    median_column,
-    undecided,
-)
-from transect.report.sections.framework_charts import MOST
+from transect.report.sections.throughput import MOST
 from transect.report.text import count, scale_for, tenths
 from transect.stages.train.cell import TrainCell
 
@@ -57,7 +49,7 @@ def cost_blocks(
                                  cost.group.cell.id))  # fmt: skip
     scale = scale_for([cost.step_s for cost in every], "s")
     columns: list[Column[DistributionCost]] = [
-        label_column(labels, "Framework and strategy"), RANKS, words("", _mark),
+        labelled(labels, "Framework and strategy"), RANKS, words("", _mark),
         words("Scaling", lambda cost: cost.scaling.value),
         digits(f"Step ({scale.unit})", lambda cost: cost.step_s, scale.text),
         digits(f"Ideal ({scale.unit})", lambda cost: cost.ideal_s, scale.text),
@@ -66,16 +58,13 @@ def cost_blocks(
           for part in _PARTS),
         words("Base", lambda cost: cost.base.cell.strategy),
     ]  # fmt: skip
-    of_ranks: dict[int, list[DistributionCost]] = defaultdict(list)
-    for cost in every:
-        if cost.group.cell.ranks > 1 and not folded:
-            of_ranks[cost.group.cell.ranks].append(cost)
+    spread_out = [cost for cost in every if cost.group.cell.ranks > 1 and not folded]
+    of_ranks = grouped(spread_out, lambda cost: cost.group.cell.ranks)
     for ranks, costs in list(of_ranks.items())[:MOST_PANELS]:
         yield _chart(context, workload, ranks, costs, columns)
     yield table(
         every, columns, caption=f"{workload}: what distribution costs; {floor_text(floor)}",
         folded=f"What distribution costs with {kind.words}" if folded else "",
-        fold_above=MOST_OPEN,
         fold_title=f"What distribution costs in {workload}, and on one rank",
     )  # fmt: skip
 
@@ -132,9 +121,7 @@ def single_blocks(
 ) -> Iterator[Part]:
     """List each framework's own speed beside the fastest; nothing for one framework."""
     floor = context.floors.get("train", workload, METRIC, main_kind(groups))
-    alike: dict[tuple[str, int, int], list[Group[TrainCell]]] = defaultdict(list)
-    for group in groups:
-        alike[group.cell.device, group.cell.threads, group.global_batch or 0].append(group)
+    alike = grouped(groups, lambda g: (g.cell.device, g.cell.threads, g.global_batch or 0))
     every: list[RelativeSpeed] = []
     tied: set[int] = set()
     for key in sorted(alike):
@@ -158,8 +145,8 @@ def single_blocks(
         return None if alone else f"{tenths(speed.low)} – {tenths(speed.high)}"
 
     columns: list[Column[RelativeSpeed]] = [
-        label_column(group_labels(groups, never=("ranks",)), "Framework"),
-        median_column("samples/s", METRIC),
+        labelled(group_labels(groups, never=("ranks",)), "Framework"),
+        medians("samples/s", METRIC),
         digits("Runs", lambda speed: len(speed.group.values(METRIC))),
         digits("Of the fastest", lambda speed: speed.value, tenths),
         digits("From – to", ends),

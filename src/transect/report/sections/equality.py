@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from transect.analysis.groups import Group, group_labels
-from transect.report.blocks import Body, Chip, Column, Part, digits, note, table, words
-from transect.report.charts.chart import MOST_DRAWN, MOST_PANELS, dot_chart
+from transect.report.blocks import Chip, Column, Lead, Part, digits, note, table, words
+from transect.report.charts.chart import MOST_PANELS, dot_chart
 from transect.report.charts.plots import Dot
+from transect.report.columns import labelled
 from transect.report.context import Context
-from transect.report.sections.columns import label_column
 from transect.report.text import clean
 
 __all__ = ["equality_body"]
@@ -18,9 +18,9 @@ LOSS, WEIGHTS = "equality_ratio", "weights_equality_ratio"
 _WHAT = {LOSS: "loss", WEIGHTS: "weights"}
 
 
-def equality_body(context: Context) -> Body:
+def equality_body(context: Context) -> Iterator[Part]:
     """Draw the largest deviation of each training cell as a share of its tolerance."""
-    lead = (
+    yield Lead(
         "Every trainer starts from the same weights and sees the same batches in the same order. "
         "Its loss has to follow a single-process numpy float64 run on the same global batch at "
         "every checked step, and after the last of them all its weights, running statistics "
@@ -29,10 +29,6 @@ def equality_body(context: Context) -> Body:
         "batch, and the reference cuts its batch into the same parts; the running statistics are "
         "those of rank 0. Synthetic input has a reference on the same random numbers."
     )
-    return Body.of(lead, _parts(context))
-
-
-def _parts(context: Context) -> Iterator[Part]:
     rules = _rules(context)
     if rules:
         titles = ("Workload", "Precision", "Tolerance rule")
@@ -50,7 +46,7 @@ def _parts(context: Context) -> Iterator[Part]:
             yield _chart(context, workload, _worst_first(checked[workload], name), name, columns)
     for workload, columns in of_workload.items():
         yield table(
-            checked[workload], columns, fold_above=MOST_DRAWN,
+            checked[workload], columns,
             caption=f"{workload}: loss and weights beside the float64 reference, worst repeat. The "
             "loss deviates absolutely, the weights by their distance over the reference's norm.",
             fold_title=f"Loss and weights of {workload}",
@@ -116,7 +112,7 @@ def _columns(groups: list[Group]) -> list[Column[Group]]:
         return ", ".join(sorted(checked)) or "–"
 
     return [
-        label_column(group_labels(groups, always=("ranks",))), worst("Loss ratio", LOSS),
+        labelled(group_labels(groups, always=("ranks",))), worst("Loss ratio", LOSS),
         worst("Loss deviation", "loss_deviation"), worst("Weights ratio", WEIGHTS),
         worst("Weights deviation", "weights_deviation"), digits("Steps checked", steps),
         digits("Runs", lambda group: len(_all(group, LOSS))),

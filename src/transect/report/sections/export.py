@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from transect.analysis.entries import AnyRecord
-from transect.report.blocks import Body, Chip, Column, Part, Table, digits, note, table, words
+from transect.report.blocks import Chip, Column, Lead, Part, Table, digits, note, table, words
 from transect.report.charts.chart import dot_chart
 from transect.report.charts.plots import Dot
 from transect.report.context import Context
@@ -18,16 +18,13 @@ __all__ = ["export_body"]
 _MOST_COLUMNS = 24
 
 
-def export_body(context: Context) -> Body:
+def export_body(context: Context) -> Iterator[Part]:
     """Draw the output difference of each export as a share of its tolerance, and list the facts."""
-    lead = (
+    yield Lead(
         "The exported model and the framework get the same test inputs. An export is faithful if "
-        "its outputs stay within the tolerance and every predicted class is the same."
+        "its outputs stay within the tolerance and every predicted class is the same.",
+        empty="No model was exported.",
     )
-    return Body.of(lead, _parts(context), empty="No model was exported.")
-
-
-def _parts(context: Context) -> Iterator[Part]:
     exports = [
         record for group in context.of("export") for record in group.records if record.metrics
     ]

@@ -9,11 +9,11 @@ from transect.analysis.entries import AnyRecord
 from transect.analysis.load import by_status
 from transect.domain.record import Status
 from transect.report.blocks import (
-    Body,
     Chip,
     Column,
     Failure,
     Heading,
+    Lead,
     Part,
     Prose,
     Table,
@@ -37,17 +37,13 @@ _MOST_LOGS = 40
 _CLIP = 200
 
 
-def failures_body(context: Context) -> Body:
+def failures_body(context: Context) -> Iterator[Part]:
     """List failures before skips with cause, message and log tail; of many alike the first ones."""
     counts = by_status(context.records)
-    lead = (
+    yield Lead(
         f"{counts['failed']} failed, {counts['skipped']} skipped, {counts['ok']} ended well. "
         "A cell that did not end well takes no part in any comparison below."
     )
-    return Body.of(lead, _parts(context))
-
-
-def _parts(context: Context) -> Iterator[Part]:
     bad = context.not_ok
     if context.records:
         yield _stages(context)

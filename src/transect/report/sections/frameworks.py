@@ -8,21 +8,24 @@ from transect.analysis.groups import Group, group_labels
 from transect.analysis.kinds import Kind, compared, kinds_of
 from transect.analysis.scaling import METRIC
 from transect.domain.record import Status
-from transect.report.blocks import Body, Chip, Column, Heading, Part, digits, note, table, words
+from transect.report.blocks import (
+    MOST_OPEN,
+    Chip,
+    Column,
+    Heading,
+    Lead,
+    Part,
+    digits,
+    note,
+    table,
+    words,
+)
+from transect.report.columns import MARKS, NOT_TOLD, RANKS, labelled, medians, time_columns
 from transect.report.context import Context
 from transect.report.findings.finding import median
 from transect.report.findings.training import TIME, quality_target, reaches_target
-from transect.report.sections.columns import (
-    MARKS,
-    MOST_OPEN,
-    NOT_TOLD,
-    RANKS,
-    label_column,
-    median_column,
-    metric_columns,
-)
 from transect.report.sections.distribution import cost_blocks, single_blocks
-from transect.report.sections.framework_charts import panels
+from transect.report.sections.throughput import panels
 from transect.report.sections.twins import input_blocks, rule_blocks
 from transect.report.text import clean, clipped, in_unit, number, percent, scale_for
 from transect.stages.train.cell import TrainCell
@@ -40,18 +43,15 @@ _READING = (
 )
 
 
-def frameworks_body(context: Context) -> Body:
+def frameworks_body(context: Context) -> Iterator[Part]:
     """Set each workload's training cells side by side: table, charts, costs, twins."""
-    lead = (
+    yield Lead(
         "Which framework and which way of distributing trains this workload fastest to the same "
         "quality, and what does the distribution cost? Only cells of one kind of training stand in "
         "one table: same input, precision, reduction of gradients and rule of the learning rate. "
-        "A value that a library does not tell is called so, and is no zero."
+        "A value that a library does not tell is called so, and is no zero.",
+        empty="This study has no training cells.",
     )
-    return Body.of(lead, _parts(context), empty="This study has no training cells.")
-
-
-def _parts(context: Context) -> Iterator[Part]:
     if context.workloads("train"):
         yield note(_READING)
     for workload in context.workloads("train"):
@@ -86,7 +86,7 @@ def _tables(
     """List one row per group, soonest at the target first, then by speed; the end may fold."""
     groups = sorted(groups, key=_place)
     labels = group_labels(groups, never=("ranks",))
-    columns = [label_column(labels, "Framework and strategy"), *_columns(groups)]
+    columns = [labelled(labels, "Framework and strategy"), *_columns(groups)]
     if kind.synthetic:
         caption = f"{workload} on synthetic input: a speed of the machinery, not of the workload"
     else:
@@ -108,7 +108,7 @@ def _columns(groups: list[Group[TrainCell]]) -> list[Column[Group]]:
         return any(group.values(name) for group in groups)
 
     def part(title: str, name: str) -> Column[Group]:
-        return median_column(f"{title} ({step.unit})", name, step.text, NOT_TOLD)
+        return medians(f"{title} ({step.unit})", name, step.text, NOT_TOLD)
 
     step = scale_for([median(group, "step_time") for group in groups], "s")
     columns = [RANKS]
@@ -116,23 +116,19 @@ def _columns(groups: list[Group[TrainCell]]) -> list[Column[Group]]:
         columns.append(MARKS)
     if has(TIME):
         time = scale_for([median(group, TIME) for group in groups], "s")
-        middle, ends, _ = metric_columns(TIME, time, "Time to quality")
-        columns += [
-            digits(middle.title, lambda g: middle.entry(g) if reaches_target(g) else _missed(g)),
-            digits(ends.title, lambda g: ends.entry(g) if reaches_target(g) else None),
-        ]
+        columns += time_columns(time, "Time to quality")
     columns += [
-        digits("Runs", _runs), median_column("samples/s", METRIC, number, NOT_TOLD),
+        digits("Runs", _runs), medians("samples/s", METRIC, number, NOT_TOLD),
         part("Step", "step_time"), part("Compute", "compute_time"),
         part("Waited", "communication_time"), part("Input", "input_time"),
-        digits("Overlap", _overlap), median_column("Start-up", "startup_time", in_unit("s")),
-        median_column("First step", "first_step_time", in_unit("s")),
-        median_column("Peak memory per rank", "peak_memory", in_unit("B")),
+        digits("Overlap", _overlap), medians("Start-up", "startup_time", in_unit("s")),
+        medians("First step", "first_step_time", in_unit("s")),
+        medians("Peak memory per rank", "peak_memory", in_unit("B")),
     ]  # fmt: skip
     optional = {
-        "cpu_utilisation": median_column("CPU use", "cpu_utilisation", percent),
-        "gpu_utilisation": median_column("GPU use", "gpu_utilisation", percent),
-        "gpu_memory": median_column("GPU memory", "gpu_memory", in_unit("B")),
+        "cpu_utilisation": medians("CPU use", "cpu_utilisation", percent),
+        "gpu_utilisation": medians("GPU use", "gpu_utilisation", percent),
+        "gpu_memory": medians("GPU memory", "gpu_memory", in_unit("B")),
         "energy": digits("Energy", _energy),
     }
     return columns + [column for name, column in optional.items() if has(name)]
@@ -142,14 +138,6 @@ def _place(group: Group) -> tuple[bool, float, str]:
     reached = reaches_target(group)
     value = median(group, TIME) if reached else -(median(group, METRIC) or 0.0)
     return not reached, value or 0.0, group.cell.id
-
-
-def _missed(group: Group) -> Chip | None:
-    """Say in how many runs the target was reached."""
-    if group.kind.synthetic:
-        return None
-    reached = len(group.values(TIME))
-    return Chip(f"reached in {reached} of {len(group.ok)}" if reached else "not reached", "warn")
 
 
 def _runs(group: Group) -> str:
@@ -181,7 +169,7 @@ def _not_compared(groups: Sequence[Group]) -> Iterator[Part]:
     labels = group_labels(groups, never=("ranks",))
     bad.sort(key=lambda group: (_outcome(group)[1], labels[group.cell], group.cell.ranks))
     columns = [
-        label_column(labels, "Framework and strategy"), RANKS,
+        labelled(labels, "Framework and strategy"), RANKS,
         words("Outcome", lambda group: _outcome(group)[0]), words("Reason", _reason),
     ]  # fmt: skip
     if bad:

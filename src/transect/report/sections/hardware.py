@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from statistics import median
 
 from transect.analysis.benchmark_table import best_values, refusals, series_of
+from transect.analysis.groups import grouped
 from transect.analysis.hardware import BenchmarkValue
 from transect.domain.metrics import METRICS
-from transect.report.blocks import Body, Chip, Part, Table, code, digits, table, words
+from transect.report.blocks import Chip, Lead, Part, Table, code, digits, table, words
 from transect.report.charts.chart import dot_chart
 from transect.report.charts.plots import Dot
 from transect.report.context import Context
-from transect.report.sections.systems import (
-    CURVES,
-    IO500,
-    io500_charts,
-    scaling_charts,
-    systems_blocks,
-)
+from transect.report.sections.systems import CURVES, IO500, system_charts, systems_blocks
 from transect.report.text import clean, count, number, quantity, scale_for
 
 __all__ = ["hardware_body"]
@@ -30,35 +23,29 @@ _MOST_BAD = 24
 _MOST_NUMBERS = 400
 
 
-def hardware_body(context: Context) -> Body:
+def hardware_body(context: Context) -> Iterator[Part]:
     """Lay systems beside each other, draw valid values, list every run with its validity."""
-    lead = (
+    yield Lead(
         "Rates of this machine bound what any framework can reach on it. A run counts as valid "
         "only if the benchmark's own check passed. For logs, a system is the folder below the path "
-        "that was read, or the file."
+        "that was read, or the file.",
+        empty="No benchmark ran and no log was read: there are no bounds.",
     )
-    nothing = "No benchmark ran and no log was read: there are no bounds."
-    return Body.of(lead, _parts(context), empty=nothing)
-
-
-def _parts(context: Context) -> Iterator[Part]:
     values = context.benchmark_values
     best = best_values(values)
     yield from systems_blocks(best)
-    yield from scaling_charts(values)
-    yield from io500_charts(values)
+    yield from system_charts(values)
     refused = {series_of(value) for refusal in refusals(best) for value in refusal.values}
-    drawable: dict[tuple[str, str], list[BenchmarkValue]] = defaultdict(list)
-    for value in values:
-        # IO500's phases have charts of their own; what is not compared is not drawn; numbers in
-        # units of their own cannot stand on a common axis; points over sizes belong to curves.
-        if (
-            value.valid and value.value and value.name in METRICS and value.name not in CURVES
-            and value.benchmark != IO500 and series_of(value) not in refused
-            and (value.size is None or value.stage != "ingest")
-        ):  # fmt: skip
-            drawable[value.stage, value.name].append(value)
-    for (stage, name), drawn in sorted(drawable.items()):
+    # IO500's phases have charts of their own; what is not compared is not drawn; numbers in
+    # units of their own cannot stand on a common axis; points over sizes belong to curves.
+    drawable = [
+        value for value in values
+        if value.valid and value.value and value.name in METRICS and value.name not in CURVES
+        and value.benchmark != IO500 and series_of(value) not in refused
+        and (value.size is None or value.stage != "ingest")
+    ]  # fmt: skip
+    by_name = grouped(drawable, lambda value: (value.stage, value.name))
+    for (stage, name), drawn in sorted(by_name.items()):
         yield _chart(context, stage, name, drawn)
     bad = _one_each([value for value in values if not value.valid])
     if bad:
@@ -88,50 +75,39 @@ def _name(value: BenchmarkValue) -> str:
     return clean(" · ".join(part for part in parts if part))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Runs:
-    """Runs of one kind with their numbers in the chart's unit."""
-
-    label: str
-    values: list[BenchmarkValue]
-    numbers: list[float]
-
-    @property
-    def where(self) -> str:
-        known = sorted({value.where for value in self.values if value.where})
-        return clean(", ".join(known[:3]) or self.values[0].cell_id)
+def _where(values: Sequence[BenchmarkValue]) -> str:
+    known = sorted({value.where for value in values if value.where})
+    return clean(", ".join(known[:3]) or values[0].cell_id)
 
 
 def _chart(context: Context, stage: str, name: str, values: list[BenchmarkValue]) -> Part:
     # Numbers in other units than the first cannot stand on the same axis.
     unit = min(value.unit for value in values)
-    alike: dict[str, list[BenchmarkValue]] = defaultdict(list)
-    for value in values:
-        if value.unit == unit:
-            alike[_name(value)].append(value)
-    scale = scale_for([v.value for members in alike.values() for v in members], unit)
-    rows = [
-        _Runs(
-            label=label, values=members,
-            numbers=[value.value / scale.factor for value in members if value.value is not None],
-        )
-        for label, members in alike.items()
-    ]  # fmt: skip
+    values = [value for value in values if value.unit == unit]
+    scale = scale_for([value.value for value in values], unit)
+
+    def numbers(runs: Sequence[BenchmarkValue]) -> list[float]:
+        return [value.value / scale.factor for value in runs if value.value is not None]
+
+    def dot(runs: Sequence[BenchmarkValue]) -> Dot:
+        given = numbers(runs)
+        return Dot(
+            label=_name(runs[0]), value=median(given), low=min(given), high=max(given),
+            points=given, style=context.styles.get(runs[0].benchmark), right=number(median(given)),
+        )  # fmt: skip
+
+    def ends(runs: Sequence[BenchmarkValue]) -> str:
+        return f"{number(min(numbers(runs)))} – {number(max(numbers(runs)))}"
+
     known, said = METRICS[name], name.replace("_", " ")
     origin = "measured here" if stage == "bench" else "from logs"
     better = f", {known.direction} is better" if known.direction != "neutral" else ""
     return dot_chart(
-        rows,
-        lambda row: Dot(
-            label=row.label, value=median(row.numbers), low=min(row.numbers),
-            high=max(row.numbers), points=row.numbers,
-            style=context.styles.get(row.values[0].benchmark), right=number(median(row.numbers)),
-        ),
+        list(grouped(values, _name).values()), dot,
         [
-            words("Run", lambda row: row.label),
-            digits(f"Median ({scale.unit or 'value'})", lambda row: median(row.numbers)),
-            digits("Range", lambda row: f"{number(min(row.numbers))} – {number(max(row.numbers))}"),
-            digits("Runs", lambda row: len(row.numbers)), code("From", lambda row: row.where),
+            words("Run", lambda runs: _name(runs[0])),
+            digits(f"Median ({scale.unit or 'value'})", lambda runs: median(numbers(runs))),
+            digits("Range", ends), digits("Runs", len), code("From", _where),
         ],
         title=f"{said.capitalize()}, {origin}", axis=f"{said} ({scale.unit}){better}",
         name=f"{stage}-{name}", first="First", unit=scale.unit, most=_MOST_DOTS, cut="later",

@@ -10,14 +10,15 @@ from transect.report.blocks import Chart, Column, Part, digits
 from transect.report.charts.chart import drawn
 from transect.report.charts.plots import Line, line_plot, log_is_better
 from transect.report.charts.theme import INK, Style, legend
+from transect.report.columns import labelled
 from transect.report.context import Context
-from transect.report.sections.columns import label_column
 from transect.stages.train.cell import TrainCell
 
 __all__ = ["loss_charts"]
 
 _POINTS = 80
 _CURVES = 12
+_REFERENCE = Style(INK, "circle", (3, 4))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,12 +78,13 @@ def loss_charts(context: Context, workload: str, groups: list[Group[TrainCell]])
             break
     few = len(curves) == _CURVES < len(groups)
     note = f" The {_CURVES} of {len(groups)} cells that deviate most." if few else ""
-    label = label_column(group_labels(groups, always=("ranks",)), "Cell, first repeat")
+    label = labelled(group_labels(groups, always=("ranks",)), "Cell, first repeat")
+    names = _names(context, curves)
     if curves:
-        yield _loss(context, workload, curves, label, note)
+        yield _loss(context, workload, curves, label, names, note)
     checked = [curve for curve in curves if curve.ratios]
     if checked:
-        yield _deviation(context, workload, checked, _series(context, curves), label, note)
+        yield _deviation(context, workload, checked, label, names, note)
 
 
 def _worst(group: Group) -> tuple[float, str]:
@@ -91,7 +93,7 @@ def _worst(group: Group) -> tuple[float, str]:
     return max(ratios, default=0.0), group.cell.id
 
 
-def _series(context: Context, curves: list[_Curve]) -> dict[str, Style]:
+def _names(context: Context, curves: list[_Curve]) -> dict[str, Style]:
     """Return the styles of the lines by what tells them apart."""
     several = len({curve.group.cell.network for curve in curves}) > 1
     styles: dict[str, Style] = {}
@@ -104,17 +106,17 @@ def _series(context: Context, curves: list[_Curve]) -> dict[str, Style]:
 
 
 def _loss(
-    context: Context, workload: str, curves: list[_Curve], label: Column[_Curve], note: str
-) -> Chart:
+    context: Context, workload: str, curves: list[_Curve], label: Column[_Curve],
+    names: dict[str, Style], note: str,
+) -> Chart:  # fmt: skip
     lines = [
         Line(points=_thin(curve.loss), style=context.style(curve.group), symbols=False, width=1.4)
         for curve in curves
     ]
-    names = _series(context, curves)
     # One per batch, rule and start: cells of another kind have another path to follow.
     for reference in dict.fromkeys(tuple(curve.reference) for curve in curves if curve.reference):
-        names["reference"] = style = Style(INK, "circle", (3, 4))
-        lines.append(Line(points=_thin(reference), style=style, symbols=False, width=2.2))
+        names = names | {"reference": _REFERENCE}
+        lines.append(Line(points=_thin(reference), style=_REFERENCE, symbols=False, width=2.2))
     values = [y for line in lines for _, y in line.points]
     return drawn(
         line_plot(lines, x_title="step", y_title="training loss", y_log=log_is_better(values, 50)),
@@ -136,8 +138,8 @@ def _loss(
 
 
 def _deviation(
-    context: Context, workload: str, curves: list[_Curve], names: dict[str, Style],
-    label: Column[_Curve], note: str,
+    context: Context, workload: str, curves: list[_Curve], label: Column[_Curve],
+    names: dict[str, Style], note: str,
 ) -> Chart:  # fmt: skip
     lines = [
         Line(points=_peaks(curve.ratios), style=context.style(curve.group), symbols=False,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from transect.domain.metrics import METRICS
-from transect.report.blocks import Body, Facts, Part, Prose, code, note, table, words
+from transect.report.blocks import Facts, Lead, Part, Prose, code, note, table, words
 from transect.report.context import Context
 from transect.report.findings.finding import names
 
@@ -68,16 +68,12 @@ _RULES = (
 )  # fmt: skip
 
 
-def methods_body(context: Context) -> Body:
+def methods_body(context: Context) -> Iterator[Part]:
     """Explain the rules, the seeds, and every metric that occurs in this study."""
-    lead = (
+    yield Lead(
         "The rules follow Hoefler and Belli, Scientific benchmarking of parallel computing "
         "systems (SC'15), and MLPerf's time to quality."
     )
-    return Body.of(lead, _parts(context))
-
-
-def _parts(context: Context) -> Iterator[Part]:
     yield Facts(items=list(_RULES))
     given = {record.parameters.get("seed") for record in context.records}
     seeds = sorted(str(seed) for seed in given if seed is not None)

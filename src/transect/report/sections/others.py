@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from transect.analysis.groups import Group
 from transect.analysis.labels import group_labels
 from transect.analysis.statistics import Summary
-from transect.report.blocks import Body, Chip, Heading, Part, digits, table, words
+from transect.report.blocks import Chip, Heading, Lead, Part, digits, table, words
 from transect.report.context import Context
 from transect.report.text import clean, quantity, scale_for, spread
 
@@ -29,18 +29,20 @@ class _Number:
         return self.group.summary(self.name, self.label) if self.name else None
 
 
-def others_body(context: Context, brought: frozenset[str]) -> Body | None:
-    """List the metrics of all stages but those that `brought` a `report.py`; None without any."""
+def others_body(context: Context, brought: frozenset[str]) -> Iterator[Part]:
+    """List the metrics of all stages but those that `brought` a `report.py`; nothing without any."""
     stages = [stage for stage in context.stages if stage not in brought]
-    lead = (
-        "Stages without sections of their own, or that this installation does not have: what their "
-        "records hold, medians over repeats."
-    )
-    parts = (part for stage in stages for part in _stage(stage, context.of(stage)))
-    return Body.of(lead, parts) if stages else None
+    if stages:
+        yield Lead(
+            "Stages without sections of their own, or that this installation does not have: what "
+            "their records hold, medians over repeats."
+        )
+    for stage in stages:
+        yield Heading(clean(stage))
+        yield _stage(context.of(stage))
 
 
-def _stage(stage: str, groups: list[Group]) -> Iterator[Part]:
+def _stage(groups: list[Group]) -> Part:
     labels = group_labels(groups)
 
     def median(row: _Number) -> str | None:
@@ -55,8 +57,7 @@ def _stage(stage: str, groups: list[Group]) -> Iterator[Part]:
         ended, every = len(row.group.ok), len(row.group.records)
         return None if ended == every else Chip(f"{ended} of {every} ok", "warn")
 
-    yield Heading(clean(stage))
-    yield table([row for group in groups for row in _numbers(group)], [
+    return table([row for group in groups for row in _numbers(group)], [
         words("Cell", lambda row: clean(labels[row.group.cell])),
         words("Metric", lambda row: clean(" ".join(filter(None, (row.name, row.label)))) or "–"),
         digits("Median", median), digits("Range or interval", ends),

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from transect.analysis.entries import AnyRecord
-from transect.report.blocks import Body, Chip, Part, Prose, Table, code, digits, note, table, words
+from transect.report.blocks import Chip, Lead, Part, Prose, Table, code, digits, note, table, words
 from transect.report.context import Context
 from transect.report.findings.finding import names
 from transect.report.text import clean, count, quantity
@@ -30,13 +30,12 @@ _Row = tuple[str, str, Chip | None, str]
 _DIFFERS = Chip("differs", "warn")
 
 
-def provenance_body(context: Context) -> Body:
+def provenance_body(context: Context) -> Iterator[Part]:
     """Show one value per fact where all records agree, and every value where they do not."""
-    lead = "What the numbers were measured on. A difference between records is marked."
-    return Body.of(lead, _parts(context), empty="There are no records.")
-
-
-def _parts(context: Context) -> Iterator[Part]:
+    yield Lead(
+        "What the numbers were measured on. A difference between records is marked.",
+        empty="There are no records.",
+    )
     records = [record for record in context.records if record.provenance]
     if records:
         shared = _shared(records)

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from transect.report.blocks import Body, digits, table, words
+from transect.report.blocks import Lead, Part, digits, table, words
 from transect.report.context import Context
 from transect.report.text import clean
 
 __all__ = ["published_body"]
 
 
-def published_body(context: Context) -> Body:
+def published_body(context: Context) -> Iterator[Part]:
     """Set published numbers beside measured ones, or explain why there are none."""
+    yield Lead(
+        "Another machine gives other numbers: compare shapes and ratios, not absolute speed.",
+        empty="This study names no published numbers. A study file lists them with their source; "
+        "they then stand here beside what this machine measured.",
+    )
     columns = [
         words("Study", lambda figure: _said(figure, "study")),
         words("What", lambda figure: _said(figure, "what")),
@@ -22,12 +27,7 @@ def published_body(context: Context) -> Body:
         digits("Measured / published", _ratio),
         words("Note", lambda figure: _said(figure, "note")),
     ]
-    return Body.of(
-        "Another machine gives other numbers: compare shapes and ratios, not absolute speed.",
-        [table(context.published, columns)] if context.published else [],
-        empty="This study names no published numbers. A study file lists them with their source; "
-        "they then stand here beside what this machine measured.",
-    )
+    yield table(context.published, columns) if context.published else None
 
 
 def _number(figure: Mapping[str, Any], key: str) -> float | None:

@@ -2,36 +2,25 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from transect.analysis.bounds import Bound, Rate
-from transect.analysis.groups import Group, group_labels
+from transect.analysis.groups import Group, group_labels, grouped
 from transect.analysis.network import communications
 from transect.analysis.roofline import RooflinePoint, roofline_points
-from transect.report.blocks import Body, Chip, Column, Part, digits, note, table, words
+from transect.domain.cell import Cell
+from transect.report.blocks import Chip, Column, Lead, Part, digits, note, table, words
 from transect.report.charts.chart import MOST_PANELS, drawn
 from transect.report.charts.plots import Line, line_plot
 from transect.report.charts.theme import MUTED, Style, legend
+from transect.report.columns import labelled
 from transect.report.context import Context
 from transect.report.findings.serving import faithful_groups
-from transect.report.sections.columns import label_column
-from transect.report.text import (
-    Scale,
-    clean,
-    clipped,
-    count,
-    in_unit,
-    number,
-    percent,
-    quantity,
-    scale_for,
-)
+from transect.report.text import clipped, count, in_unit, number, percent, quantity, scale_for
 
 __all__ = ["roofline_body"]
 
 _ROOF = Style(MUTED, "square", (5, 3))
-_MOST_OPEN = 16
 # Points and series of one chart.
 _MOST_POINTS, _MOST_SERIES = 300, 24
 _CLIP = 160
@@ -49,32 +38,26 @@ _COUNTS = (
 )
 
 
-def roofline_body(context: Context) -> Body:
+def roofline_body(context: Context) -> Iterator[Part]:
     """Draw one roofline per stage, number of threads and precision; list every point."""
-    lead = (
+    yield Lead(
         "The roof at a cell's intensity is the smaller of the peak FLOP/s and intensity times "
         "memory bandwidth (Williams, Waterman and Patterson, 2009), both the best that benchmarks "
         "reached here with as many threads as the cell's ranks use on a node. A cell's FLOP/s are "
         "its operations over the median time, on one node."
     )
-    return Body.of(lead, _parts(context))
-
-
-def _parts(context: Context) -> Iterator[Part]:
     tables: list[Part] = []
     notes: list[Part] = []
     for stage, title, unit in _STAGES:
         points, left_out = roofline_points(_groups(context, stage), context.rates)
         points.sort(key=lambda point: (-point.share, point.group.cell.id))
-        panels: dict[tuple[int, str], list[RooflinePoint]] = defaultdict(list)
-        for point in points:
-            panels[point.threads, point.group.cell.precision].append(point)
+        panels = grouped(points, lambda point: (point.threads, point.group.cell.precision))
         columns = _columns(context, unit, points) if points else []
         for key in sorted(panels)[:MOST_PANELS]:
             yield _chart(context, stage, title, key, panels[key], columns)
         if points:
             caption = f"{title}: share of the roof, highest first"
-            tables.append(table(points, columns, caption=caption, fold_above=_MOST_OPEN))
+            tables.append(table(points, columns, caption=caption, fold_title=f"{title} by share"))
         if left_out:
             why = ", ".join(f"{amount} {why}" for why, amount in left_out.items())
             notes.append(note(f"{title}: {count(sum(left_out.values()), 'cell')} left out: {why}."))
@@ -97,6 +80,11 @@ def _groups(context: Context, stage: str) -> list[Group]:
     return [group for name in workloads for group in faithful_groups(context, name)]
 
 
+def _series_name(cell: Cell) -> str:
+    names = (cell.get("framework"), cell.get("strategy"), cell.get("runtime"))
+    return " · ".join(filter(None, names))
+
+
 def _limit(point: RooflinePoint) -> str:
     return "peak FLOP/s" if point.bound.kind == "arithmetic" else point.bound.kind
 
@@ -113,11 +101,7 @@ def _chart(
     low = min(ridge, *(point.intensity for point in points)) / 2
     high = max(ridge, *(point.intensity for point in points)) * 2
     roof = [(x, min(peak, x * bandwidth) / scale.factor) for x in (low, ridge, high)]
-    series: dict[str, list[RooflinePoint]] = defaultdict(list)
-    for point in points[:_MOST_POINTS]:
-        cell = point.group.cell
-        name = f"{cell.framework} · {cell.strategy}" if stage == "train" else cell.runtime
-        series[name].append(point)
+    series = grouped(points[:_MOST_POINTS], lambda point: _series_name(point.group.cell))
     shown = sorted(series.items())[:_MOST_SERIES]
     styles = {name: context.style(members[0].group) for name, members in shown}
     lines = [Line(points=roof, style=_ROOF, symbols=False)] + [
@@ -153,7 +137,7 @@ def _chart(
 
 
 def _source(rate: Rate) -> str:
-    return clean(f"{rate.benchmark}, {rate.label}" if rate.label else rate.benchmark)
+    return clipped(f"{rate.benchmark}, {rate.label}" if rate.label else rate.benchmark, _CLIP)
 
 
 def _warnings(context: Context, bound: Bound) -> list[str]:
@@ -166,18 +150,10 @@ def _warnings(context: Context, bound: Bound) -> list[str]:
     return [f"Warning: {clipped(warning, _CLIP)}." for warning in list(said)[:2]]
 
 
-def _operations(values: Sequence[float]) -> Scale:
-    middle = sorted(values)[len(values) // 2]
-    for factor, unit in ((1e9, "GFLOP"), (1e6, "MFLOP"), (1e3, "kFLOP")):
-        if middle >= factor:
-            return Scale(factor=factor, unit=unit)
-    return Scale(factor=1.0, unit="FLOP")
-
-
 def _columns(
     context: Context, unit: str, points: list[RooflinePoint]
 ) -> list[Column[RooflinePoint]]:
-    work = _operations([point.flops for point in points])
+    work = scale_for([point.flops for point in points], "FLOP")
     rate = scale_for([point.achieved for point in points], "FLOP/s")
     groups = [point.group for point in points]
     trained = unit == "step"
@@ -190,14 +166,14 @@ def _columns(
         return 1 / ratio if ratio else None
 
     columns: list[Column[RooflinePoint]] = [
-        label_column(labels),
+        labelled(labels),
         digits(f"Operations per {unit} ({work.unit})", lambda point: point.flops, work.text),
         digits(f"Bytes per {unit}", lambda point: point.bytes, in_unit("B")),
         digits("Intensity (FLOP/B)", lambda point: point.intensity),
         digits(f"Time per {unit}", lambda point: point.time.median, in_unit("s")),
         digits(f"Achieved ({rate.unit})", lambda point: point.achieved, rate.text),
-        digits(f"Allowed ({rate.unit})", lambda point: point.roof, rate.text),
         digits("Of the roof", lambda point: point.share, percent), words("Roof set by", _limit),
+        digits(f"Allowed ({rate.unit})", lambda point: point.roof, rate.text),
     ]  # fmt: skip
     if ratios:
         columns.append(digits("Communication, of its bound", of_network, percent))

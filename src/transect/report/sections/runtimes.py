@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from transect.analysis.bounds import run_bound
-from transect.analysis.groups import Group, group_labels
+from transect.analysis.groups import Group, group_labels, grouped
 from transect.analysis.statistics import quantile
-from transect.report.blocks import Body, Chip, Heading, Part, digits, note, table, words
+from transect.report.blocks import Chip, Heading, Lead, Part, digits, note, table, words
 from transect.report.charts.chart import (
     MOST_DRAWN,
     MOST_PANELS,
@@ -20,10 +20,10 @@ from transect.report.charts.chart import (
 )
 from transect.report.charts.plots import Dot
 from transect.report.charts.theme import Style
+from transect.report.columns import labelled, medians, metric_columns, ranked
 from transect.report.context import Context
 from transect.report.findings.finding import median
 from transect.report.findings.serving import by_provider, faithful_groups
-from transect.report.sections.columns import label_column, median_column, metric_columns, ranked
 from transect.report.text import clean, count, in_unit, scale_for, tenths
 from transect.stages.infer.cell import InferCell
 
@@ -35,19 +35,15 @@ _SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down
 _DASHES = ((), (6, 3), (2, 2), (9, 3, 2, 3))
 
 
-def runtimes_body(context: Context) -> Body:
+def runtimes_body(context: Context) -> Iterator[Part]:
     """Draw latency distributions, and throughput over batch and threads, of right results only."""
-    lead = (
+    yield Lead(
         "Only the Run call is timed. Binding of inputs, copying of outputs and session creation "
         "are timed apart from it. In the latency charts the symbol is the median of the runs' "
         "medians, the thick line the middle half of all samples, the thin one the least sample to "
-        "the 95th percentile, where 400 samples or more support one."
+        "the 95th percentile, where 400 samples or more support one.",
+        empty="No runtime was measured with a right result.",
     )
-    nothing = "No runtime was measured with a right result."
-    return Body.of(lead, _parts(context), empty=nothing)
-
-
-def _parts(context: Context) -> Iterator[Part]:
     ended = [group for group in context.of("infer") if group.ok]
     for workload in context.workloads("infer"):
         groups = faithful_groups(context, workload)
@@ -62,9 +58,7 @@ def _parts(context: Context) -> Iterator[Part]:
 
 
 def _charts(context: Context, name: str, groups: list[Group[InferCell]]) -> Iterator[Part]:
-    of_batch: dict[int, list[Group[InferCell]]] = defaultdict(list)
-    for group in groups:
-        of_batch[group.cell.batch].append(group)
+    of_batch = grouped(groups, lambda group: group.cell.batch)
     for batch, same in sorted(of_batch.items())[:MOST_PANELS]:
         yield _latency(context, f"{name}-{batch}", batch, same)
     for axis in ("batch", "threads"):
@@ -93,7 +87,7 @@ class _Latency:
 
 def _latency(context: Context, name: str, batch: int, groups: list[Group[InferCell]]) -> Part:
     first = ranked(groups, "latency")
-    label = label_column(group_labels(first, always=("threads",)), "Point")
+    label = labelled(group_labels(first, always=("threads",)), "Point")
     scale = scale_for([median(group, "latency") for group in first], "s")
     # Samples are read again from the records: only of what is drawn.
     rows = [
@@ -131,9 +125,9 @@ def _latency(context: Context, name: str, batch: int, groups: list[Group[InferCe
             digits("Samples", lambda row: len(row.samples) or None),
             digits(f"95th percentile ({scale.unit})", lambda row: row.tail, scale.text),
             digits(f"Bound ({scale.unit})", bound, scale.text),
-            median_column("Session", "session_time", in_unit("s")),
-            median_column("Bind", "bind_time", in_unit("s")),
-            median_column("Copy", "copy_time", in_unit("s")),
+            medians("Session", "session_time", in_unit("s")),
+            medians("Bind", "bind_time", in_unit("s")),
+            medians("Copy", "copy_time", in_unit("s")),
         ],
         title=f"Latency at batch {batch}", axis=f"latency of one Run ({scale.unit}), less is better",
         name=f"latency-{name}", first="Lowest", unit=scale.unit,
@@ -147,16 +141,14 @@ def _throughput(context: Context, name: str, groups: list[Group[InferCell]], axi
         return group.cell.batch if along == "batch" else group.cell.threads
 
     other = "threads" if axis == "batch" else "batch"
-    values: dict[int, set[int]] = defaultdict(set)
-    for group in groups:
-        values[at(group, other)].add(at(group, axis))
-    held = max(values, key=lambda key: (len(values[key]), -key if other == "threads" else key))
-    if len(values[held]) < 2:
+    points = {(at(group, other), at(group, axis)) for group in groups}
+    amounts = Counter(value for value, _ in points)
+    held = max(amounts, key=lambda key: (amounts[key], -key if other == "threads" else key))
+    if amounts[held] < 2:
         return None
-    alike: dict[tuple[str, str], list[Group[InferCell]]] = defaultdict(list)
-    for group in sorted(groups, key=lambda group: at(group, axis)):
-        if at(group, other) == held and group.values("throughput"):
-            alike[group.cell.runtime, group.cell.exporter or ""].append(group)
+    shown = [g for g in groups if at(g, other) == held and g.values("throughput")]
+    shown.sort(key=lambda group: at(group, axis))
+    alike = grouped(shown, lambda group: (group.cell.runtime, group.cell.exporter or ""))
     exporters = sorted({exporter for _, exporter in alike})
     runtimes = sorted({runtime for runtime, _ in alike})
     several = len([exporter for exporter in exporters if exporter]) > 1
@@ -164,11 +156,7 @@ def _throughput(context: Context, name: str, groups: list[Group[InferCell]], axi
     for (runtime, exporter), members in sorted(alike.items()):
         shift = runtimes.index(runtime) + (exporters.index(exporter) if several else 0)
         color = context.styles.get(runtime).color
-        points = [
-            Point(x=at(group, axis), y=median(group, "throughput") or 0.0,
-                  repeats=group.values("throughput"))
-            for group in members
-        ]  # fmt: skip
+        points = [Point(x=at(group, axis), repeats=group.values("throughput")) for group in members]
         series.append(Series(
             name=f"{runtime} · {exporter}" if several and exporter else runtime, points=points,
             style=Style(color, _SHAPES[shift % len(_SHAPES)], _DASHES[shift % len(_DASHES)]),
@@ -178,7 +166,7 @@ def _throughput(context: Context, name: str, groups: list[Group[InferCell]], axi
     return line_chart(
         series, rows,
         [
-            label_column(group_labels(rows, always=(axis,)), "Point"),
+            labelled(group_labels(rows, always=(axis,)), "Point"),
             digits(axis.capitalize(), lambda group: at(group, axis)),
             *metric_columns("throughput", scale_for([], "1"), unit="samples/s"),
         ],
@@ -212,9 +200,6 @@ class _Conditions:
 
 def _conditions(groups: list[Group[InferCell]]) -> Part:
     """What each runtime ran with: version, options, why measuring stopped, agreement."""
-    by_runtime: dict[str, list[Group[InferCell]]] = defaultdict(list)
-    for group in groups:
-        by_runtime[group.cell.runtime].append(group)
 
     def options(row: _Conditions) -> str:
         given = [told for told in row.told("session_options") if isinstance(told, dict)]
@@ -238,7 +223,8 @@ def _conditions(groups: list[Group[InferCell]]) -> Part:
             return Chip("not compared", "warn")
         return Chip("right", "good") if row.agreement >= 1 else Chip("differs", "bad")
 
-    rows = [_Conditions(runtime=name, groups=groups) for name, groups in sorted(by_runtime.items())]
+    by_runtime = grouped(groups, lambda group: group.cell.runtime)
+    rows = [_Conditions(runtime=name, groups=own) for name, own in sorted(by_runtime.items())]
     columns = [
         words("Runtime", lambda row: row.runtime),
         words("Version", lambda row: row.text("runtime_version")),

@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Iterator
 
 from transect.analysis.bounds import step_bound
-from transect.analysis.groups import Group, group_labels
+from transect.analysis.groups import Group, group_labels, grouped
 from transect.analysis.kinds import main_kind
 from transect.analysis.scaling import METRIC, Efficiency, efficiencies
 from transect.analysis.twins import own_batch
 from transect.report.blocks import Chip, Column, Part, digits, table, words
-from transect.report.charts.chart import MOST_PANELS, Point, Series, line_chart
+from transect.report.charts.chart import MOST_PANELS, line_chart
+from transect.report.columns import ACCURACY, RANKS, labelled, medians, training_series
 from transect.report.context import Context
-from transect.report.findings.finding import median
-from transect.report.sections.columns import (
-    ACCURACY,
-    MOST_OPEN,
-    RANKS,
-    label_column,
-    median_column,
-)
 from transect.report.text import percent
 from transect.stages.train.cell import TrainCell
 
@@ -52,9 +44,7 @@ def _panels(groups: list[Group[TrainCell]]) -> dict[str, list[Group[TrainCell]]]
     both kinds of scaling begin. A panel shows more than one number of ranks.
     """
     many = len(_series(groups)) > _MOST_LINES
-    of_framework: dict[str, list[Group[TrainCell]]] = defaultdict(list)
-    for group in groups:
-        of_framework[group.cell.framework if many else ""].append(group)
+    of_framework = grouped(groups, lambda group: group.cell.framework if many else "")
     parts: dict[str, list[Group[TrainCell]]] = {}
     for framework, own in sorted(of_framework.items()):
         grown = [group for group in own if group.cell.ranks > 1 and _weak(group)]
@@ -77,38 +67,31 @@ def _weak(group: Group) -> bool:
 
 def _series(groups: list[Group[TrainCell]]) -> list[list[Group[TrainCell]]]:
     """Part groups by line, each in the order of its ranks."""
-    series: dict[tuple[object, ...], list[Group[TrainCell]]] = defaultdict(list)
     # Ranks are added on one node or node by node: a line never changes from one to the other.
     several_nodes = any(group.cell.nodes > 1 for group in groups)
     weak = all(_weak(group) or group.cell.ranks == 1 for group in groups)
-    for group in groups:
+
+    def line(group: Group[TrainCell]) -> tuple[object, ...]:
         cell = group.cell
         batch = "weak" if weak or _weak(group) else cell.batch
         per_node = cell.ranks_per_node if several_nodes else None
-        series[cell.framework, cell.strategy, cell.threads, group.kind, batch, cell.device,
-               cell.network, per_node].append(group)  # fmt: skip
-    return [sorted(members, key=lambda group: group.cell.ranks) for members in series.values()]
+        return (cell.framework, cell.strategy, cell.threads, group.kind, batch, cell.device,
+                cell.network, per_node)  # fmt: skip
+
+    lines = grouped(groups, line).values()
+    return [sorted(members, key=lambda group: group.cell.ranks) for members in lines]
 
 
 def _chart(context: Context, workload: str, name: str, groups: list[Group[TrainCell]]) -> Part:
     every = _series(groups)
-    series = [
-        Series(
-            name=_series_name(members[0], groups), style=context.style(members[0]),
-            points=[
-                Point(x=group.cell.ranks, y=median(group, METRIC) or 0.0,
-                      repeats=group.values(METRIC), hollow=group.over_subscribed)
-                for group in members
-            ],
-        )
-        for members in every
-    ]  # fmt: skip
     ranks = ", ".join(str(ranks) for ranks in sorted({group.cell.ranks for group in groups}))
     return line_chart(
-        series, [group for members in every for group in members],
+        training_series(context, every, lambda group: group.cell.ranks,
+                        lambda group: group.values(METRIC)),
+        [group for members in every for group in members],
         [
-            label_column(group_labels(groups, always=("ranks",))), RANKS,
-            median_column("Median (samples/s)", METRIC),
+            labelled(group_labels(groups, always=("ranks",))), RANKS,
+            medians("Median (samples/s)", METRIC),
             digits("Runs", lambda group: len(group.values(METRIC))), ACCURACY,
             words("", lambda group: Chip("over-subscribed", "warn")
                   if group.over_subscribed else None),
@@ -120,17 +103,6 @@ def _chart(context: Context, workload: str, name: str, groups: list[Group[TrainC
         notes=["Lines join only points within the machine's cores."], most=_MOST_DRAWN,
         bound=_bounds(context, groups), bound_name="roofline bound",
     )  # fmt: skip
-
-
-def _series_name(group: Group[TrainCell], among: list[Group[TrainCell]]) -> str:
-    cell = group.cell
-    parts = [cell.framework, cell.strategy]
-    if cell.network and len({other.cell.network for other in among}) > 1:
-        parts.append(cell.network)
-    per_node = {other.cell.ranks_per_node for other in among}
-    if len(per_node) > 1 and any(other.cell.nodes > 1 for other in among):
-        parts.append(f"{cell.ranks_per_node} per node")
-    return " · ".join(parts)
 
 
 def _bounds(context: Context, groups: list[Group[TrainCell]]) -> dict[float, float]:
@@ -153,7 +125,7 @@ def efficiency_table(context: Context, workload: str, groups: list[Group[TrainCe
     every = efficiencies(groups, floor)
     labels = group_labels(groups, always=("ranks",))
     columns: list[Column[Efficiency]] = [
-        label_column(labels), digits("samples/s", lambda gain: gain.rate),
+        labelled(labels), digits("samples/s", lambda gain: gain.rate),
         words("Base", lambda gain: labels[gain.base.cell]),
         digits("Base samples/s", lambda gain: gain.base_rate),
         words("Scaling", lambda gain: gain.kind.value),
@@ -162,5 +134,5 @@ def efficiency_table(context: Context, workload: str, groups: list[Group[TrainCe
         words("", lambda gain: Chip("superlinear", "warn") if gain.superlinear else None),
     ]  # fmt: skip
     caption = f"{workload}: efficiency against a declared base. Over-subscribed cells have none."
-    return table(every, columns, caption=caption, fold_above=MOST_OPEN,
+    return table(every, columns, caption=caption,
                  fold_title=f"Efficiencies of {workload}") if every else None  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from transect.analysis.groups import Group
 from transect.analysis.kinds import compared, kinds_of, main_kind
-from transect.report.blocks import Body, Heading, Part, note
+from transect.report.blocks import Heading, Lead, Part, note
 from transect.report.context import Context
 from transect.report.sections.loss import loss_charts
 from transect.report.sections.scaling import efficiency_table, scaling_charts
@@ -16,19 +16,16 @@ from transect.stages.train.cell import TrainCell
 __all__ = ["speed_body"]
 
 
-def speed_body(context: Context) -> Body:
+def speed_body(context: Context) -> Iterator[Part]:
     """Draw each workload's training cells."""
-    lead = (
+    yield Lead(
         "Dots are repeats, the symbol is their median, the thin line their range, or their 95 % "
         "interval from six repeats on. The percentage at the right is the accuracy reached: "
         "speed without quality says nothing. Synthetic input and sums of gradients stand beside "
         "their twins, under Frameworks side by side; every other kind of training has charts of "
-        "its own."
+        "its own.",
+        empty="This study has no training cells.",
     )
-    return Body.of(lead, _parts(context), empty="This study has no training cells.")
-
-
-def _parts(context: Context) -> Iterator[Part]:
     for workload in context.workloads("train"):
         yield Heading(workload)
         right = compared([g for g in context.of("train", workload) if g.ok and not g.wrong])

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from statistics import median
 
 from transect.analysis.benchmark_table import Best, Series, refusals, scaling_series
+from transect.analysis.groups import grouped
 from transect.analysis.hardware import BenchmarkValue
 from transect.domain.metrics import METRICS
 from transect.report.blocks import Chip, Part, Table, code, digits, note, table, words
@@ -16,7 +15,7 @@ from transect.report.charts.theme import legend, palette
 from transect.report.findings.finding import names
 from transect.report.text import clean, clipped, count, number, quantity, scale_for
 
-__all__ = ["CURVES", "IO500", "io500_charts", "scaling_charts", "systems_blocks"]
+__all__ = ["CURVES", "IO500", "system_charts", "systems_blocks"]
 
 IO500 = "io500"
 
@@ -63,9 +62,7 @@ def systems_blocks(rows: Sequence[Best]) -> Iterator[Part]:
         row for row in rows
         if row.benchmark != IO500 or row.value is None or row.series.startswith(_SCORE)
     ]  # fmt: skip
-    by_benchmark: dict[str, list[Best]] = defaultdict(list)
-    for row in listed:
-        by_benchmark[row.benchmark].append(row)
+    by_benchmark = grouped(listed, lambda row: row.benchmark)
     shown: list[Best] = []
     folded: list[Part] = []
     for name, members in sorted(by_benchmark.items(), key=lambda item: (len(item[1]), item[0])):
@@ -127,16 +124,16 @@ def _chip(row: Best) -> Chip | None:
     return Chip(f"best of {row.rivals}", "good") if row.wins else None
 
 
-def scaling_charts(values: Sequence[BenchmarkValue]) -> Iterator[Part]:
-    """Draw each metric over threads and over nodes, where one system has two points or more."""
+def system_charts(values: Sequence[BenchmarkValue]) -> Iterator[Part]:
+    """Draw each metric over threads and over nodes where a system has several points, and IO500."""
     for axis in ("threads", "nodes"):
-        by_name: dict[str, list[Series]] = defaultdict(list)
-        for series in scaling_series(values, axis):
-            first = series.first
-            if first.name not in CURVES and first.benchmark != IO500:
-                by_name[first.name].append(series)
-        for name, members in sorted(by_name.items()):
+        every = [
+            series for series in scaling_series(values, axis)
+            if series.first.name not in CURVES and series.first.benchmark != IO500
+        ]  # fmt: skip
+        for name, members in sorted(grouped(every, lambda series: series.first.name).items()):
             yield _scaling(axis, name, members)
+    yield from _io500_charts(values)
 
 
 def _label(series: Series, axis: str, *, several: bool) -> str:
@@ -167,8 +164,7 @@ def _scaling(axis: str, name: str, every: list[Series]) -> Part:
         chart.Series(
             name=_label(series, axis, several=several), style=style,
             points=[
-                chart.Point(x=float(at), y=median(values) / scale.factor,
-                            repeats=[value / scale.factor for value in values])
+                chart.Point(x=float(at), repeats=[value / scale.factor for value in values])
                 for at, values in series.points
             ],
         )
@@ -194,15 +190,13 @@ def _scaling(axis: str, name: str, every: list[Series]) -> Part:
     )  # fmt: skip
 
 
-def io500_charts(values: Sequence[BenchmarkValue]) -> Iterator[Part]:
+def _io500_charts(values: Sequence[BenchmarkValue]) -> Iterator[Part]:
     """Draw IO500's phases, bandwidth apart from metadata, one whole run of each system.
 
     That run is the one with the highest score: phases of several runs are never put together.
     """
-    runs: dict[str, list[BenchmarkValue]] = defaultdict(list)
-    for value in values:
-        if value.benchmark == IO500 and value.valid and value.value is not None:
-            runs[value.run].append(value)
+    valid = [v for v in values if v.benchmark == IO500 and v.valid and v.value is not None]
+    runs = grouped(valid, lambda value: value.run)
     chosen: dict[str, tuple[float, str]] = {}
     for run, members in sorted(runs.items()):
         score = max((v.value or 0.0 for v in members if v.name == "io500_score"), default=0.0)

@@ -3,33 +3,72 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 
 from transect.analysis.bounds import Bound, step_bound
 from transect.analysis.groups import Group, group_labels
 from transect.analysis.scaling import METRIC
 from transect.report.blocks import Part, digits, words
-from transect.report.charts.chart import MOST_DRAWN, drawn, left_out
-from transect.report.charts.plots import Bar, bar_plot
+from transect.report.charts.chart import MOST_DRAWN, MOST_PANELS, drawn, left_out
+from transect.report.charts.plots import Bar, bar_plot, log_is_better
 from transect.report.charts.theme import MUTED, Style, legend
-from transect.report.context import Context
-from transect.report.findings.finding import median
-from transect.report.findings.training import TIME, quality_target, reaches_target
-from transect.report.sections.columns import (
-    ACCURACY,
+from transect.report.columns import (
     MARKS,
     NOT_TOLD,
     accuracy_text,
-    label_column,
-    median_column,
+    labelled,
+    medians,
     metric_chart,
     metric_columns,
     ranked,
+    time_columns,
 )
-from transect.report.text import percent, scale_for, tenths
+from transect.report.context import Context
+from transect.report.findings.finding import median
+from transect.report.findings.training import TIME, quality_target, reaches_target
+from transect.report.text import count, percent, scale_for, tenths
 
-__all__ = ["quality_chart", "split_chart", "throughput_chart"]
+__all__ = ["MOST", "panels", "quality_chart", "split_chart", "throughput_chart"]
 
+# Rows of one panel: with more, names and marks are no longer found again.
+MOST = 12
 _PARTS = {"compute": "compute", "communication": "waited communication", "input": "input"}
+
+
+def panels(context: Context, workload: str, groups: Sequence[Group]) -> Iterator[Part]:
+    """Draw time to quality per number of ranks; samples/s where no cell reached the target."""
+    synthetic = any(group.kind.synthetic for group in groups)
+    reached = [] if synthetic else list(filter(reaches_target, groups))
+    name = TIME if reached else METRIC
+    if reached:
+        title, axis = f"time to {quality_target(groups)}", "time to quality ({}), less is better"
+    else:
+        title = (
+            "throughput on synthetic input" if synthetic else "throughput, as no target was reached"
+        )
+        axis = "samples/s, more is better"
+    shown = ranked(reached or groups, name)
+    scale = scale_for([median(group, name) for group in shown], "s" if reached else "1")
+    # Ends and repeats too, so that no panel needs an axis of its own.
+    among = [value / scale.factor for group in shown for value in group.values(name)]
+    for ranks in sorted({group.cell.ranks for group in shown})[:MOST_PANELS]:
+        every = [group for group in groups if group.cell.ranks == ranks]
+        own = [group for group in shown if group.cell.ranks == ranks]
+        missed = len(every) - len(own) if reached else 0
+        hollow = any(group.over_subscribed for group in own[:MOST])
+        yield metric_chart(
+            context, own, name,
+            labelled(group_labels(every, never=("ranks",)), "Framework and strategy"),
+            metric_columns(name, scale), scale=scale,
+            right=lambda group: f"{scale.text(median(group, name))} {scale.unit}".strip(),
+            title=f"{count(ranks, 'rank')}: {title}", axis=axis.format(scale.unit),
+            name=f"frameworks-{workload}-{ranks}", about=workload, unit=scale.unit, most=MOST,
+            among=among, log=log_is_better(among),
+            notes=[
+                f"{count(missed, 'cell')} missed the target in at least one run." if missed else "",
+                "Hollow: more ranks than cores, no claim." if hollow else "",
+            ],
+        )  # fmt: skip
 
 
 def quality_chart(context: Context, workload: str, groups: list[Group]) -> Part:
@@ -38,18 +77,12 @@ def quality_chart(context: Context, workload: str, groups: list[Group]) -> Part:
     reached = ranked(filter(reaches_target, groups), TIME)
     missed = [group for group in groups if not reaches_target(group)]
     scale = scale_for([median(group, TIME) for group in reached], "s")
-    middle, ends, _ = metric_columns(TIME, scale)
-    steps = median_column("Steps", "steps_to_quality")
+    steps = medians("Steps", "steps_to_quality")
     return metric_chart(
-        context, reached, TIME,
+        context, reached, TIME, labelled(group_labels(groups, always=("ranks",))),
         [
-            label_column(group_labels(groups, always=("ranks",))),
-            digits(middle.title, lambda group: middle.entry(group) if reaches_target(group)
-                   else "not reached in every run"),
-            digits(ends.title, lambda group: ends.entry(group) if reaches_target(group) else None),
-            digits("Runs", lambda group: len(group.ok)),
+            *time_columns(scale), digits("Runs", lambda group: len(group.ok)),
             digits("Steps", lambda group: steps.entry(group) if reaches_target(group) else None),
-            ACCURACY, MARKS,
         ],
         scale=scale, right=accuracy_text, title=f"Time to {target}",
         axis=f"time to {target} ({scale.unit}), less is better",
@@ -78,12 +111,11 @@ def throughput_chart(context: Context, workload: str, groups: list[Group]) -> Pa
     scale = scale_for([], "1")
     synthetic = all(group.kind.synthetic for group in groups)
     return metric_chart(
-        context, fastest, METRIC,
+        context, fastest, METRIC, labelled(group_labels(groups, always=("ranks",))),
         [
-            label_column(group_labels(groups, always=("ranks",))),
             *metric_columns(METRIC, scale, unit="samples/s"), digits("Bound (samples/s)", limit),
             words("Set by", lambda group: known.kind if (known := bound(group)) else "–"),
-            digits("Of the bound", share, tenths), ACCURACY, MARKS,
+            digits("Of the bound", share, tenths),
         ],
         scale=scale, right=accuracy_text, bound=limit,
         title="Throughput on synthetic input" if synthetic else "Throughput",
@@ -131,8 +163,8 @@ def split_chart(context: Context, workload: str, groups: list[Group]) -> Part:
     return drawn(
         bar_plot(bars, title=f"median time per step ({scale.unit})"), shortest,
         [
-            label_column(labels), median_column(f"Step ({scale.unit})", "step_time", scale.text),
-            *(median_column(f"{word.capitalize()} ({scale.unit})", f"{part}_time", scale.text,
+            labelled(labels), medians(f"Step ({scale.unit})", "step_time", scale.text),
+            *(medians(f"{word.capitalize()} ({scale.unit})", f"{part}_time", scale.text,
                             NOT_TOLD)
               for part, word in _PARTS.items()),
             digits("Waited share", waited, percent, NOT_TOLD), MARKS,

@@ -8,24 +8,14 @@ from transect.analysis.comparisons import Verdict
 from transect.analysis.groups import Group, group_labels
 from transect.analysis.twins import InputPenalty, input_penalties, rate_factor, rule_groups
 from transect.report.blocks import Chip, Part, digits, note, table, words
+from transect.report.columns import ACCURACY, MARKS, RANKS, labelled, medians, undecided
 from transect.report.context import Context
 from transect.report.findings.finding import median
 from transect.report.findings.training import TIME, reaches_target
-from transect.report.sections.columns import (
-    ACCURACY,
-    RANKS,
-    label_column,
-    marks,
-    median_column,
-    undecided,
-)
 from transect.report.text import scale_for, tenths
 from transect.stages.train.cell import TrainCell
 
 __all__ = ["input_blocks", "rule_blocks"]
-
-# A longer table is folded.
-_MOST_OPEN = 16
 
 
 def input_blocks(context: Context, workload: str, groups: list[Group[TrainCell]]) -> Iterator[Part]:
@@ -38,7 +28,7 @@ def input_blocks(context: Context, workload: str, groups: list[Group[TrainCell]]
         return f"{tenths(loss.low)} – {tenths(loss.high)}" if loss.rate.count > 1 else None
 
     columns = [
-        label_column(group_labels([loss.group for loss in every])),
+        labelled(group_labels([loss.group for loss in every])),
         words("Input", lambda loss: loss.group.cell.input),
         digits("samples/s", lambda loss: loss.rate.median),
         digits("Synthetic samples/s", lambda loss: loss.twin_rate.median),
@@ -71,17 +61,17 @@ def rule_blocks(workload: str, groups: list[Group[TrainCell]]) -> Iterator[Part]
     labels = group_labels(every, never=("ranks", "batch", "reduce", "learning_rate_rule"))
     time = scale_for([median(group, TIME) for group in every], "s")
     columns = [
-        label_column(labels, "Framework and strategy"), RANKS,
+        labelled(labels, "Framework and strategy"), RANKS,
         digits("Global batch", lambda group: group.global_batch),
         words("Gradients", lambda group: group.cell.reduce),
         words("Rate's rule", lambda group: group.cell.learning_rate_rule),
-        digits("Rate's factor", rate_factor), median_column("Final loss", "final_loss"), ACCURACY,
+        digits("Rate's factor", rate_factor), medians("Final loss", "final_loss"), ACCURACY,
         digits(f"Time to quality ({time.unit})", lambda group: median(group, TIME)
                if reaches_target(group) else None, time.text, "not reached"),
-        words("", lambda group: Chip("wrong result", "bad") if group.wrong else marks(group)),
+        MARKS,
     ]  # fmt: skip
     caption = f"{workload}: what the batch's rules do to the training"
-    yield table(every, columns, caption=caption, fold_above=_MOST_OPEN,
+    yield table(every, columns, caption=caption,
                 fold_title="What the batch's rules do")  # fmt: skip
     yield note(
         "Rate's factor: how many times the workload's own learning rate the mean gradient of a "
