@@ -6,7 +6,9 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeVar
+from typing import Generic
+
+from typing_extensions import TypeVar
 
 from transect.analysis.entries import AnyRecord
 from transect.analysis.kinds import Kind, kind_of
@@ -25,6 +27,7 @@ __all__ = ["Floors", "Group", "group_labels", "group_records", "grouped", "is_wr
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
+C_co = TypeVar("C_co", bound=Cell, default=Cell, covariant=True)
 
 
 def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
@@ -40,13 +43,14 @@ def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Group:
+class Group(Generic[C_co]):
     """All records of one point of the grid, whatever their repeat and status.
 
-    `ok` holds the records whose numbers may be used: status ok and a right result.
+    What knows its stage takes groups of that stage's cells, such as `Group[TrainCell]`. `ok` holds
+    the records whose numbers may be used: status ok and a right result.
     """
 
-    cell: Cell
+    cell: C_co
     records: tuple[AnyRecord, ...]
     ok: tuple[AnyRecord, ...] = field(default=())
 

@@ -94,8 +94,8 @@ class Context:
         every = (group for groups in self.groups.values() for group in groups)
         return grouped(every, lambda group: (group.cell.stage, group.cell.workload))
 
-    def of(self, stage: str, workload: str | None = None) -> list[Group]:
-        """Return a stage's groups, of one workload when given."""
+    def of(self, stage: str, workload: str | None = None) -> list[Group[Any]]:
+        """Return a stage's groups, whose cells are of its class; of one workload when given."""
         if workload is None:
             return self.groups.get(stage, [])
         return self._by_workload.get((stage, workload), [])

@@ -12,9 +12,9 @@ from transect.analysis.distribution import (
     distribution_costs,
     relative_speeds,
 )
-from transect.analysis.groups import Group, group_labels, grouped
+from transect.analysis.groups import group_labels, grouped
 from transect.analysis.kinds import main_kind
-from transect.analysis.scaling import METRIC
+from transect.analysis.scaling import METRIC, TrainGroup
 from transect.report.blocks import Chip, Column, Part, digits, note, table, words
 from transect.report.charts.chart import MOST_PANELS, drawn, left_out
 from transect.report.charts.plots import Bar, bar_plot
@@ -24,7 +24,6 @@ from transect.report.context import Context
 from transect.report.findings.finding import floor_text
 from transect.report.sections.throughput import MOST
 from transect.report.text import count, scale_for, tenths
-from transect.stages.train.cell import TrainCell
 
 __all__ = ["cost_blocks", "single_blocks"]
 
@@ -33,7 +32,7 @@ _PARTS = {"waited": "waited communication", "computing": "slower computing", "in
 
 
 def cost_blocks(
-    context: Context, workload: str, groups: list[Group[TrainCell]], *, folded: bool = False
+    context: Context, workload: str, groups: list[TrainGroup], *, folded: bool = False
 ) -> Iterator[Part]:
     """Draw and list the cost of every distributed group of one kind; nothing without a base."""
     kind = main_kind(groups)
@@ -116,9 +115,7 @@ def _mark(cost: DistributionCost) -> Chip | None:
     return Chip("disturbed", "warn") if cost.group.disturbed or cost.base.disturbed else None
 
 
-def single_blocks(
-    context: Context, workload: str, groups: list[Group[TrainCell]]
-) -> Iterator[Part]:
+def single_blocks(context: Context, workload: str, groups: list[TrainGroup]) -> Iterator[Part]:
     """List each framework's own speed beside the fastest; nothing for one framework."""
     floor = context.floors.get("train", workload, METRIC, main_kind(groups))
     alike = grouped(groups, lambda g: (g.cell.device, g.cell.threads, g.global_batch or 0))

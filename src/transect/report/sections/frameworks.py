@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from transect.analysis.groups import Group, group_labels
 from transect.analysis.kinds import Kind, compared, kinds_of
-from transect.analysis.scaling import METRIC
+from transect.analysis.scaling import METRIC, TrainGroup
 from transect.domain.record import Status
 from transect.report.blocks import (
     MOST_OPEN,
@@ -28,7 +28,6 @@ from transect.report.sections.distribution import cost_blocks, single_blocks
 from transect.report.sections.throughput import panels
 from transect.report.sections.twins import input_blocks, rule_blocks
 from transect.report.text import clean, clipped, in_unit, number, percent, scale_for
-from transect.stages.train.cell import TrainCell
 
 __all__ = ["frameworks_body"]
 
@@ -60,7 +59,7 @@ def frameworks_body(context: Context) -> Iterator[Part]:
 
 
 def _workload(context: Context, workload: str) -> Iterator[Part]:
-    groups: list[Group[TrainCell]] = context.of("train", workload)
+    groups: list[TrainGroup] = context.of("train", workload)
     beside = compared([group for group in groups if group.ok and not group.wrong])
     if not beside:
         yield note("No training cell ended well.")
@@ -81,7 +80,7 @@ def _workload(context: Context, workload: str) -> Iterator[Part]:
 
 
 def _tables(
-    workload: str, groups: list[Group[TrainCell]], kind: Kind, folded: str = ""
+    workload: str, groups: list[TrainGroup], kind: Kind, folded: str = ""
 ) -> Iterator[Part]:
     """List one row per group, soonest at the target first, then by speed; the end may fold."""
     groups = sorted(groups, key=_place)
@@ -103,7 +102,7 @@ def _tables(
         yield table(groups[first:], columns, caption=caption, folded=title)
 
 
-def _columns(groups: list[Group[TrainCell]]) -> list[Column[Group]]:
+def _columns(groups: list[TrainGroup]) -> list[Column[Group]]:
     def has(name: str) -> bool:
         return any(group.values(name) for group in groups)
 

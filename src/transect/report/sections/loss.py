@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from transect.analysis.groups import Group, group_labels
+from transect.analysis.scaling import TrainGroup
 from transect.report.blocks import Chart, Column, Part, digits
 from transect.report.charts.chart import drawn
 from transect.report.charts.plots import Line, line_plot, log_is_better
 from transect.report.charts.theme import INK, Style, legend
 from transect.report.columns import labelled
 from transect.report.context import Context
-from transect.stages.train.cell import TrainCell
 
 __all__ = ["loss_charts"]
 
@@ -25,7 +25,7 @@ _REFERENCE = Style(INK, "circle", (3, 4))
 class _Curve:
     """Loss per step of a group's first repeat, with the reference's and the tolerance."""
 
-    group: Group[TrainCell]
+    group: TrainGroup
     loss: list[float]
     reference: list[float]
     tolerance: list[float]
@@ -63,7 +63,7 @@ def _peaks(values: Sequence[float]) -> list[tuple[float, float]]:
     return [(float(i + 1), max(values[i : i + stride])) for i in range(0, len(values), stride)]
 
 
-def loss_charts(context: Context, workload: str, groups: list[Group[TrainCell]]) -> Iterator[Part]:
+def loss_charts(context: Context, workload: str, groups: list[TrainGroup]) -> Iterator[Part]:
     """Draw the first repeat of the groups that deviate most; nothing when none recorded its loss."""
     curves: list[_Curve] = []
     # All should coincide: those that deviate most say whether they do.

@@ -8,14 +8,13 @@ from collections.abc import Iterator
 from transect.analysis.bounds import step_bound
 from transect.analysis.groups import Group, group_labels, grouped
 from transect.analysis.kinds import main_kind
-from transect.analysis.scaling import METRIC, Efficiency, efficiencies
+from transect.analysis.scaling import METRIC, Efficiency, TrainGroup, efficiencies
 from transect.analysis.twins import own_batch
 from transect.report.blocks import Chip, Column, Part, digits, table, words
 from transect.report.charts.chart import MOST_PANELS, line_chart
 from transect.report.columns import ACCURACY, RANKS, labelled, medians, training_series
 from transect.report.context import Context
 from transect.report.text import percent
-from transect.stages.train.cell import TrainCell
 
 __all__ = ["efficiency_table", "scaling_charts"]
 
@@ -23,9 +22,7 @@ __all__ = ["efficiency_table", "scaling_charts"]
 _MOST_LINES, _MOST_DRAWN = 8, 24
 
 
-def scaling_charts(
-    context: Context, workload: str, groups: list[Group[TrainCell]]
-) -> Iterator[Part]:
+def scaling_charts(context: Context, workload: str, groups: list[TrainGroup]) -> Iterator[Part]:
     """Draw samples/s over ranks; nothing with one rank count."""
     measured = [group for group in groups if group.values(METRIC)]
     if _several_ranks(measured):
@@ -33,11 +30,11 @@ def scaling_charts(
             yield _chart(context, workload, name, members)
 
 
-def _several_ranks(groups: list[Group[TrainCell]]) -> bool:
+def _several_ranks(groups: list[TrainGroup]) -> bool:
     return len({group.cell.ranks for group in groups}) > 1
 
 
-def _panels(groups: list[Group[TrainCell]]) -> dict[str, list[Group[TrainCell]]]:
+def _panels(groups: list[TrainGroup]) -> dict[str, list[TrainGroup]]:
     """Part groups whose lines would look alike, or be more than can be told apart.
 
     Each kind of scaling has a panel, and each framework when there are many lines. One rank is where
@@ -45,7 +42,7 @@ def _panels(groups: list[Group[TrainCell]]) -> dict[str, list[Group[TrainCell]]]
     """
     many = len(_series(groups)) > _MOST_LINES
     of_framework = grouped(groups, lambda group: group.cell.framework if many else "")
-    parts: dict[str, list[Group[TrainCell]]] = {}
+    parts: dict[str, list[TrainGroup]] = {}
     for framework, own in sorted(of_framework.items()):
         grown = [group for group in own if group.cell.ranks > 1 and _weak(group)]
         ways = {(group.cell.framework, group.cell.strategy) for group in grown}
@@ -65,13 +62,13 @@ def _weak(group: Group) -> bool:
     return own is not None and batch is not None and batch != own
 
 
-def _series(groups: list[Group[TrainCell]]) -> list[list[Group[TrainCell]]]:
+def _series(groups: list[TrainGroup]) -> list[list[TrainGroup]]:
     """Part groups by line, each in the order of its ranks."""
     # Ranks are added on one node or node by node: a line never changes from one to the other.
     several_nodes = any(group.cell.nodes > 1 for group in groups)
     weak = all(_weak(group) or group.cell.ranks == 1 for group in groups)
 
-    def line(group: Group[TrainCell]) -> tuple[object, ...]:
+    def line(group: TrainGroup) -> tuple[object, ...]:
         cell = group.cell
         batch = "weak" if weak or _weak(group) else cell.batch
         per_node = cell.ranks_per_node if several_nodes else None
@@ -82,7 +79,7 @@ def _series(groups: list[Group[TrainCell]]) -> list[list[Group[TrainCell]]]:
     return [sorted(members, key=lambda group: group.cell.ranks) for members in lines]
 
 
-def _chart(context: Context, workload: str, name: str, groups: list[Group[TrainCell]]) -> Part:
+def _chart(context: Context, workload: str, name: str, groups: list[TrainGroup]) -> Part:
     every = _series(groups)
     ranks = ", ".join(str(ranks) for ranks in sorted({group.cell.ranks for group in groups}))
     return line_chart(
@@ -105,7 +102,7 @@ def _chart(context: Context, workload: str, name: str, groups: list[Group[TrainC
     )  # fmt: skip
 
 
-def _bounds(context: Context, groups: list[Group[TrainCell]]) -> dict[float, float]:
+def _bounds(context: Context, groups: list[TrainGroup]) -> dict[float, float]:
     """The bound by ranks of cells with one thread per rank; it is the same for every framework.
 
     As many ranks on more nodes have more memory bandwidth: the highest bound is drawn.
@@ -119,7 +116,7 @@ def _bounds(context: Context, groups: list[Group[TrainCell]]) -> dict[float, flo
     return bounds
 
 
-def efficiency_table(context: Context, workload: str, groups: list[Group[TrainCell]]) -> Part:
+def efficiency_table(context: Context, workload: str, groups: list[TrainGroup]) -> Part:
     """List the efficiencies of all groups that have a base; None without any."""
     floor = context.floors.get("train", workload, METRIC, main_kind(groups))
     every = efficiencies(groups, floor)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from transect.analysis.groups import Group
 from transect.analysis.kinds import compared, kinds_of, main_kind
+from transect.analysis.scaling import TrainGroup
 from transect.report.blocks import Heading, Lead, Part, note
 from transect.report.context import Context
 from transect.report.sections.loss import loss_charts
 from transect.report.sections.scaling import efficiency_table, scaling_charts
 from transect.report.sections.throughput import quality_chart, split_chart, throughput_chart
-from transect.stages.train.cell import TrainCell
 
 __all__ = ["speed_body"]
 
@@ -43,7 +42,7 @@ def speed_body(context: Context) -> Iterator[Part]:
                 yield throughput_chart(context, workload, groups)
 
 
-def _main(context: Context, workload: str, groups: list[Group[TrainCell]]) -> Iterator[Part]:
+def _main(context: Context, workload: str, groups: list[TrainGroup]) -> Iterator[Part]:
     over = sum(group.over_subscribed for group in groups)
     if over:
         yield note(

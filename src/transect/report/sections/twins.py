@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from transect.analysis.comparisons import Verdict
-from transect.analysis.groups import Group, group_labels
+from transect.analysis.groups import group_labels
+from transect.analysis.scaling import TrainGroup
 from transect.analysis.twins import InputPenalty, input_penalties, rate_factor, rule_groups
 from transect.report.blocks import Chip, Part, digits, note, table, words
 from transect.report.columns import ACCURACY, MARKS, RANKS, labelled, medians, undecided
@@ -13,12 +14,11 @@ from transect.report.context import Context
 from transect.report.findings.finding import median
 from transect.report.findings.training import TIME, reaches_target
 from transect.report.text import scale_for, tenths
-from transect.stages.train.cell import TrainCell
 
 __all__ = ["input_blocks", "rule_blocks"]
 
 
-def input_blocks(context: Context, workload: str, groups: list[Group[TrainCell]]) -> Iterator[Part]:
+def input_blocks(context: Context, workload: str, groups: list[TrainGroup]) -> Iterator[Part]:
     """List what each group loses to its input against its synthetic twin; nothing without twins."""
     every = input_penalties(groups, context.floors)
     if not every:
@@ -53,7 +53,7 @@ def _verdict(loss: InputPenalty) -> Chip | None:
     return None if better else Chip("faster than its twin", "warn")
 
 
-def rule_blocks(workload: str, groups: list[Group[TrainCell]]) -> Iterator[Part]:
+def rule_blocks(workload: str, groups: list[TrainGroup]) -> Iterator[Part]:
     """List mean and sum, fixed and linear rate, strong and weak scaling; nothing without twins."""
     every = rule_groups([group for group in groups if group.ok or group.wrong])
     if not every:
