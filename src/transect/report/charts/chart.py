@@ -118,12 +118,12 @@ def line_chart(
     `x` and `y` are the axes' titles; `bound` holds what no series can pass, by x.
     """
     shown = series[:most]
-    lines = [line for one_series in shown for line in one_series.lines()]
-    names = [(one_series.name, one_series.style) for one_series in shown]
+    lines = [line for member in shown for line in member.lines()]
+    names = [(member.name, member.style) for member in shown]
     if bound:
         lines.append(Line(points=sorted(bound.items()), style=_BOUND, width=1.5))
         names.append((bound_name, _BOUND))
-    ticks = sorted({point.x for one_series in series for point in one_series.points})
+    ticks = sorted({point.x for member in series for point in member.points})
     cut = len(series) - len(shown)
     return drawn(
         line_plot(
