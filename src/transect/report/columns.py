@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from transect.analysis.comparisons import Comparison
-from transect.analysis.groups import Group
-from transect.domain.cell import Cell
+from transect.analysis.groups import Group, group_labels
 from transect.domain.metrics import Direction, metric
 from transect.report.blocks import Chart, Chip, Column, Value, digits, words
 from transect.report.charts.chart import Point, Series, dot_chart
@@ -56,8 +55,12 @@ def _group(row: Any) -> Group:
     return row if isinstance(row, Group) else row.group
 
 
-def labelled(labels: Mapping[Cell, str], title: str = "Cell") -> Column[Any]:
-    """Return the column that names groups."""
+def labelled(
+    rows: Iterable[Any], title: str = "Cell", *, always: Iterable[str] = (),
+    never: Iterable[str] = (),
+) -> Column[Any]:  # fmt: skip
+    """Return the column that names groups, or rows about them, as `group_labels` does."""
+    labels = group_labels([_group(row) for row in rows], always, never)
     return words(title, lambda row: labels[_group(row).cell])
 
 

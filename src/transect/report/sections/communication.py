@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from transect.analysis.groups import group_labels, grouped
+from transect.analysis.groups import grouped
 from transect.analysis.network import BOUND_NAME, Communication, NetworkFit, communications
 from transect.report.blocks import Chip, Heading, Lead, Part, code, digits, note, table, words
 from transect.report.charts.chart import MOST_PANELS, drawn, line_chart
@@ -65,14 +65,13 @@ def _workload(context: Context, workload: str, rows: list[Communication]) -> Ite
     panels = grouped(spread_out, lambda row: row.group.cell.network or "")
     for network in sorted(panels)[:MOST_PANELS]:
         yield _chart(context, workload, network, panels[network])
-    labels = group_labels([row.group for row in rows], always=("ranks", "nodes", "network"))
     scale = scale_for([row.time.median for row in rows], "s")
     caption = (
         f"{workload}: communication per step, the {BOUND_NAME} of an all-reduce of the gradient, "
         "and their ratio. 2x4 ranks are 2 nodes with 4 ranks on each."
     )
     columns = [
-        labelled(labels),
+        labelled(rows, always=("ranks", "nodes", "network")),
         digits(f"Per step ({scale.unit})", lambda row: row.time.median, scale.text),
         digits("Range or interval", lambda row: spread(row.time, scale)),
         digits("Runs", lambda row: row.time.count),
@@ -105,7 +104,7 @@ def _mark(row: Communication) -> Chip | None:
 def _chart(context: Context, workload: str, network: str, rows: list[Communication]) -> Part:
     """Draw one network's panel: measured time and bound over nodes."""
     scale = scale_for([row.time.median for row in rows], "s")
-    labels = group_labels([row.group for row in rows], always=("ranks", "nodes"))
+    label = labelled(rows, always=("ranks", "nodes"))
 
     def line(row: Communication) -> tuple[object, ...]:
         cell = row.group.cell
@@ -127,7 +126,7 @@ def _chart(context: Context, workload: str, network: str, rows: list[Communicati
         ),
         rows,
         [
-            labelled(labels),
+            label,
             digits(f"Median ({scale.unit})", lambda row: row.time.median, scale.text),
             digits(f"Lower bound ({scale.unit})", _least, scale.text),
         ],
@@ -135,7 +134,7 @@ def _chart(context: Context, workload: str, network: str, rows: list[Communicati
         y=f"communication per step ({scale.unit})", bound=bounds, bound_name=BOUND_NAME,
         name=f"communication-{workload}-{network or 'default'}",
         alt=f"{workload}, {where}: communication time per step on {nodes} nodes beside the "
-        f"{BOUND_NAME}. Longest: {labels[worst.group.cell]}, {quantity(worst.time.median, 's')}.",
+        f"{BOUND_NAME}. Longest: {label.entry(worst)}, {quantity(worst.time.median, 's')}.",
         notes=["" if bounds else f"No bound: {clean(rows[0].missing)}."],
     )  # fmt: skip
 

@@ -12,7 +12,7 @@ from transect.analysis.distribution import (
     distribution_costs,
     relative_speeds,
 )
-from transect.analysis.groups import group_labels, grouped
+from transect.analysis.groups import grouped
 from transect.analysis.kinds import main_kind
 from transect.analysis.scaling import METRIC, TrainGroup
 from transect.report.blocks import Chip, Column, Part, digits, note, table, words
@@ -43,12 +43,11 @@ def cost_blocks(
             yield note("No distributed cell has a base on one rank: what distribution costs is "
                        "not known.")  # fmt: skip
         return
-    labels = group_labels(groups, never=("ranks",))
     every.sort(key=lambda cost: (cost.group.cell.ranks == 1, cost.group.cell.ranks, cost.cost,
                                  cost.group.cell.id))  # fmt: skip
     scale = scale_for([cost.step_s for cost in every], "s")
     columns: list[Column[DistributionCost]] = [
-        labelled(labels, "Framework and strategy"), RANKS, words("", _mark),
+        labelled(groups, "Framework and strategy", never=("ranks",)), RANKS, words("", _mark),
         words("Scaling", lambda cost: cost.scaling.value),
         digits(f"Step ({scale.unit})", lambda cost: cost.step_s, scale.text),
         digits(f"Ideal ({scale.unit})", lambda cost: cost.ideal_s, scale.text),
@@ -142,7 +141,7 @@ def single_blocks(context: Context, workload: str, groups: list[TrainGroup]) -> 
         return None if alone else f"{tenths(speed.low)} – {tenths(speed.high)}"
 
     columns: list[Column[RelativeSpeed]] = [
-        labelled(group_labels(groups, never=("ranks",)), "Framework"),
+        labelled(groups, "Framework", never=("ranks",)),
         medians("samples/s", METRIC),
         digits("Runs", lambda speed: len(speed.group.values(METRIC))),
         digits("Of the fastest", lambda speed: speed.value, tenths),

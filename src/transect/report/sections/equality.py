@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from transect.analysis.groups import Group, group_labels
+from transect.analysis.groups import Group
 from transect.report.blocks import Chip, Column, Lead, Part, digits, note, table, words
 from transect.report.charts.chart import MOST_PANELS, dot_chart
 from transect.report.charts.plots import Dot
@@ -112,7 +112,7 @@ def _columns(groups: list[Group]) -> list[Column[Group]]:
         return ", ".join(sorted(checked)) or "–"
 
     return [
-        labelled(group_labels(groups, always=("ranks",))), worst("Loss ratio", LOSS),
+        labelled(groups, always=("ranks",)), worst("Loss ratio", LOSS),
         worst("Loss deviation", "loss_deviation"), worst("Weights ratio", WEIGHTS),
         worst("Weights deviation", "weights_deviation"), digits("Steps checked", steps),
         digits("Runs", lambda group: len(_all(group, LOSS))),

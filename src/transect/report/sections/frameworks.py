@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from transect.analysis.groups import Group, group_labels
+from transect.analysis.groups import Group
 from transect.analysis.kinds import Kind, compared, kinds_of
 from transect.analysis.scaling import METRIC, TrainGroup
 from transect.domain.record import Status
@@ -84,8 +84,7 @@ def _tables(
 ) -> Iterator[Part]:
     """List one row per group, soonest at the target first, then by speed; the end may fold."""
     groups = sorted(groups, key=_place)
-    labels = group_labels(groups, never=("ranks",))
-    columns = [labelled(labels, "Framework and strategy"), *_columns(groups)]
+    columns = [_way(groups), *_columns(groups)]
     if kind.synthetic:
         caption = f"{workload} on synthetic input: a speed of the machinery, not of the workload"
     else:
@@ -133,6 +132,10 @@ def _columns(groups: list[TrainGroup]) -> list[Column[Group]]:
     return columns + [column for name, column in optional.items() if has(name)]
 
 
+def _way(groups: Sequence[Group]) -> Column[Group]:
+    return labelled(groups, "Framework and strategy", never=("ranks",))
+
+
 def _place(group: Group) -> tuple[bool, float, str]:
     reached = reaches_target(group)
     value = median(group, TIME) if reached else -(median(group, METRIC) or 0.0)
@@ -165,10 +168,10 @@ def _energy(group: Group) -> str:
 def _not_compared(groups: Sequence[Group]) -> Iterator[Part]:
     """List groups without a usable run, or with a wrong one: nothing drops out unseen."""
     bad = [group for group in groups if group.wrong or not group.ok]
-    labels = group_labels(groups, never=("ranks",))
-    bad.sort(key=lambda group: (_outcome(group)[1], labels[group.cell], group.cell.ranks))
+    way = _way(groups)
+    bad.sort(key=lambda group: (_outcome(group)[1], way.entry(group), group.cell.ranks))
     columns = [
-        labelled(labels, "Framework and strategy"), RANKS,
+        way, RANKS,
         words("Outcome", lambda group: _outcome(group)[0]), words("Reason", _reason),
     ]  # fmt: skip
     if bad:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from transect.analysis.groups import Group, group_labels
+from transect.analysis.groups import Group
 from transect.analysis.scaling import TrainGroup
 from transect.report.blocks import Chart, Column, Part, digits
 from transect.report.charts.chart import drawn
@@ -78,7 +78,7 @@ def loss_charts(context: Context, workload: str, groups: list[TrainGroup]) -> It
             break
     few = len(curves) == _CURVES < len(groups)
     note = f" The {_CURVES} of {len(groups)} cells that deviate most." if few else ""
-    label = labelled(group_labels(groups, always=("ranks",)), "Cell, first repeat")
+    label = labelled(groups, "Cell, first repeat", always=("ranks",))
     names = _names(context, curves)
     if curves:
         yield _loss(context, workload, curves, label, names, note)

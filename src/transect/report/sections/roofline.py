@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from transect.analysis.bounds import Bound, Rate
-from transect.analysis.groups import Group, group_labels, grouped
+from transect.analysis.groups import Group, grouped
 from transect.analysis.network import communications
 from transect.analysis.roofline import RooflinePoint, roofline_points
 from transect.domain.cell import Cell
@@ -157,7 +157,7 @@ def _columns(
     rate = scale_for([point.achieved for point in points], "FLOP/s")
     groups = [point.group for point in points]
     trained = unit == "step"
-    labels = group_labels(groups, always=("ranks", "threads") if trained else ("threads",))
+    always = ("ranks", "threads") if trained else ("threads",)
     beside = communications(groups, context.network_fits) if trained else []
     ratios = {row.group.cell: row.ratio for row in beside if row.ratio}
 
@@ -166,7 +166,7 @@ def _columns(
         return 1 / ratio if ratio else None
 
     columns: list[Column[RooflinePoint]] = [
-        labelled(labels),
+        labelled(points, always=always),
         digits(f"Operations per {unit} ({work.unit})", lambda point: point.flops, work.text),
         digits(f"Bytes per {unit}", lambda point: point.bytes, in_unit("B")),
         digits("Intensity (FLOP/B)", lambda point: point.intensity),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from transect.analysis.bounds import run_bound
-from transect.analysis.groups import Group, group_labels, grouped
+from transect.analysis.groups import Group, grouped
 from transect.analysis.statistics import quantile
 from transect.report.blocks import Chip, Heading, Lead, Part, digits, note, table, words
 from transect.report.charts.chart import (
@@ -87,7 +87,7 @@ class _Latency:
 
 def _latency(context: Context, name: str, batch: int, groups: list[Group[InferCell]]) -> Part:
     first = ranked(groups, "latency")
-    label = labelled(group_labels(first, always=("threads",)), "Point")
+    label = labelled(first, "Point", always=("threads",))
     scale = scale_for([median(group, "latency") for group in first], "s")
     # Samples are read again from the records: only of what is drawn.
     rows = [
@@ -166,7 +166,7 @@ def _throughput(context: Context, name: str, groups: list[Group[InferCell]], axi
     return line_chart(
         series, rows,
         [
-            labelled(group_labels(rows, always=(axis,)), "Point"),
+            labelled(rows, "Point", always=(axis,)),
             digits(axis.capitalize(), lambda group: at(group, axis)),
             *metric_columns("throughput", scale_for([], "1"), unit="samples/s"),
         ],

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from transect.analysis.bounds import step_bound
-from transect.analysis.groups import Group, group_labels, grouped
+from transect.analysis.groups import Group, grouped
 from transect.analysis.kinds import main_kind
 from transect.analysis.scaling import METRIC, Efficiency, TrainGroup, efficiencies
 from transect.analysis.twins import own_batch
@@ -87,7 +87,7 @@ def _chart(context: Context, workload: str, name: str, groups: list[TrainGroup])
                         lambda group: group.values(METRIC)),
         [group for members in every for group in members],
         [
-            labelled(group_labels(groups, always=("ranks",))), RANKS,
+            labelled(groups, always=("ranks",)), RANKS,
             medians("Median (samples/s)", METRIC),
             digits("Runs", lambda group: len(group.values(METRIC))), ACCURACY,
             words("", lambda group: Chip("over-subscribed", "warn")
@@ -120,10 +120,10 @@ def efficiency_table(context: Context, workload: str, groups: list[TrainGroup]) 
     """List the efficiencies of all groups that have a base; None without any."""
     floor = context.floors.get("train", workload, METRIC, main_kind(groups))
     every = efficiencies(groups, floor)
-    labels = group_labels(groups, always=("ranks",))
+    label = labelled(groups, always=("ranks",))
     columns: list[Column[Efficiency]] = [
-        labelled(labels), digits("samples/s", lambda gain: gain.rate),
-        words("Base", lambda gain: labels[gain.base.cell]),
+        label, digits("samples/s", lambda gain: gain.rate),
+        words("Base", lambda gain: label.entry(gain.base)),
         digits("Base samples/s", lambda gain: gain.base_rate),
         words("Scaling", lambda gain: gain.kind.value),
         digits("Speed-up", lambda gain: gain.rate / gain.base_rate),

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from transect.analysis.bounds import Bound, step_bound
-from transect.analysis.groups import Group, group_labels
+from transect.analysis.groups import Group
 from transect.analysis.scaling import METRIC
 from transect.report.blocks import Part, digits, words
 from transect.report.charts.chart import MOST_DRAWN, MOST_PANELS, drawn, left_out
@@ -58,7 +58,7 @@ def panels(context: Context, workload: str, groups: Sequence[Group]) -> Iterator
         hollow = any(group.over_subscribed for group in own[:MOST])
         yield metric_chart(
             context, own, name,
-            labelled(group_labels(every, never=("ranks",)), "Framework and strategy"),
+            labelled(every, "Framework and strategy", never=("ranks",)),
             metric_columns(name, scale), scale=scale,
             right=lambda group: f"{scale.text(median(group, name))} {scale.unit}".strip(),
             title=f"{count(ranks, 'rank')}: {title}", axis=axis.format(scale.unit),
@@ -79,7 +79,7 @@ def quality_chart(context: Context, workload: str, groups: list[Group]) -> Part:
     scale = scale_for([median(group, TIME) for group in reached], "s")
     steps = medians("Steps", "steps_to_quality")
     return metric_chart(
-        context, reached, TIME, labelled(group_labels(groups, always=("ranks",))),
+        context, reached, TIME, labelled(groups, always=("ranks",)),
         [
             *time_columns(scale), digits("Runs", lambda group: len(group.ok)),
             digits("Steps", lambda group: steps.entry(group) if reaches_target(group) else None),
@@ -111,7 +111,7 @@ def throughput_chart(context: Context, workload: str, groups: list[Group]) -> Pa
     scale = scale_for([], "1")
     synthetic = all(group.kind.synthetic for group in groups)
     return metric_chart(
-        context, fastest, METRIC, labelled(group_labels(groups, always=("ranks",))),
+        context, fastest, METRIC, labelled(groups, always=("ranks",)),
         [
             *metric_columns(METRIC, scale, unit="samples/s"), digits("Bound (samples/s)", limit),
             words("Set by", lambda group: known.kind if (known := bound(group)) else "–"),
@@ -137,7 +137,7 @@ def split_chart(context: Context, workload: str, groups: list[Group]) -> Part:
     shortest = ranked(groups, "step_time")
     if not shortest:
         return None
-    labels = group_labels(groups, always=("ranks",))
+    label = labelled(groups, always=("ranks",))
     scale = scale_for([median(group, "step_time") for group in shortest], "s")
     styles: dict[str, Style] = {part: context.styles.get(part) for part in _PARTS}
 
@@ -154,7 +154,7 @@ def split_chart(context: Context, workload: str, groups: list[Group]) -> Part:
             parts.append((max(0.0, rest) / scale.factor, Style(MUTED)))
         share = waited(group)
         right = f"waiting {NOT_TOLD}" if share is None else f"{percent(share)} waited"
-        return Bar(label=labels[group.cell], parts=parts, right=right)
+        return Bar(label=str(label.entry(group)), parts=parts, right=right)
 
     bars = [bar(group) for group in shortest[:MOST_DRAWN]]
     names = [(word, styles[part]) for part, word in _PARTS.items()]
@@ -163,7 +163,7 @@ def split_chart(context: Context, workload: str, groups: list[Group]) -> Part:
     return drawn(
         bar_plot(bars, title=f"median time per step ({scale.unit})"), shortest,
         [
-            labelled(labels), medians(f"Step ({scale.unit})", "step_time", scale.text),
+            label, medians(f"Step ({scale.unit})", "step_time", scale.text),
             *(medians(f"{word.capitalize()} ({scale.unit})", f"{part}_time", scale.text,
                             NOT_TOLD)
               for part, word in _PARTS.items()),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from transect.analysis.comparisons import Verdict
-from transect.analysis.groups import group_labels
 from transect.analysis.scaling import TrainGroup
 from transect.analysis.twins import InputPenalty, input_penalties, rate_factor, rule_groups
 from transect.report.blocks import Chip, Part, digits, note, table, words
@@ -28,7 +27,7 @@ def input_blocks(context: Context, workload: str, groups: list[TrainGroup]) -> I
         return f"{tenths(loss.low)} – {tenths(loss.high)}" if loss.rate.count > 1 else None
 
     columns = [
-        labelled(group_labels([loss.group for loss in every])),
+        labelled(every),
         words("Input", lambda loss: loss.group.cell.input),
         digits("samples/s", lambda loss: loss.rate.median),
         digits("Synthetic samples/s", lambda loss: loss.twin_rate.median),
@@ -58,10 +57,10 @@ def rule_blocks(workload: str, groups: list[TrainGroup]) -> Iterator[Part]:
     every = rule_groups([group for group in groups if group.ok or group.wrong])
     if not every:
         return
-    labels = group_labels(every, never=("ranks", "batch", "reduce", "learning_rate_rule"))
+    never = ("ranks", "batch", "reduce", "learning_rate_rule")
     time = scale_for([median(group, TIME) for group in every], "s")
     columns = [
-        labelled(labels, "Framework and strategy"), RANKS,
+        labelled(every, "Framework and strategy", never=never), RANKS,
         digits("Global batch", lambda group: group.global_batch),
         words("Gradients", lambda group: group.cell.reduce),
         words("Rate's rule", lambda group: group.cell.learning_rate_rule),
