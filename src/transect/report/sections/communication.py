@@ -97,7 +97,7 @@ def _mark(row: Communication) -> Chip | None:
         "below the bound": row.ratio is not None and row.ratio < 1,
         clean(row.missing): row.missing,
     }
-    said = ", ".join(words for words, holds in warnings.items() if holds)
+    said = ", ".join(warning for warning, holds in warnings.items() if holds)
     return Chip(said, "warn") if said else None
 
 
