@@ -17,7 +17,7 @@ from transect.report.findings.training import TIME, reaches_target
 from transect.report.text import Scale, number, spread, tenths
 
 __all__ = [
-    "ACCURACY", "MARKS", "NOT_TOLD", "RANKS", "accuracy_text", "labelled", "marks",
+    "ACCURACY", "MARKS", "NOT_TOLD", "RANKS", "accuracy_text", "labelled",
     "medians", "metric_chart", "metric_columns", "ranked", "time_columns", "training_series",
     "undecided",
 ]  # fmt: skip
@@ -33,7 +33,7 @@ def undecided(comparison: Comparison) -> Chip:
     return Chip("one run a side" if alone else "within noise")
 
 
-def marks(group: Group) -> Chip | None:
+def _marks(group: Group) -> Chip | None:
     """Return the chip that warns about a group, if any."""
     if group.wrong:
         return Chip("wrong result", "bad")
@@ -101,7 +101,7 @@ def time_columns(scale: Scale, title: str = "Median") -> list[Column[Any]]:
 
 
 RANKS: Column[Any] = digits("Ranks", lambda row: _group(row).cell.ranks)
-MARKS: Column[Any] = words("", lambda row: marks(_group(row)))
+MARKS: Column[Any] = words("", lambda row: _marks(_group(row)))
 ACCURACY: Column[Any] = medians("Accuracy", "accuracy", tenths, "no accuracy")
 
 
