@@ -7,7 +7,13 @@ from dataclasses import dataclass
 
 from transect.analysis.comparisons import Comparison, Verdict, compare
 from transect.analysis.groups import Group
-from transect.analysis.scaling import Neighbours, ScalingKind, crosses_none, scaling_kind
+from transect.analysis.scaling import (
+    Neighbours,
+    ScalingKind,
+    TrainGroup,
+    crosses_none,
+    scaling_kind,
+)
 from transect.analysis.statistics import NoiseFloor
 from transect.domain.metrics import Direction
 
@@ -30,8 +36,8 @@ class DistributionCost:
     over-subscribed: then the cost is a number without a claim.
     """
 
-    group: Group
-    base: Group
+    group: TrainGroup
+    base: TrainGroup
     scaling: ScalingKind
     ideal_s: float
     step_s: float
@@ -57,7 +63,9 @@ class DistributionCost:
         return self.comparison is not None and self.comparison.verdict is not Verdict.SAME
 
 
-def distribution_costs(groups: Sequence[Group], floor: NoiseFloor | None) -> list[DistributionCost]:
+def distribution_costs(
+    groups: Sequence[TrainGroup], floor: NoiseFloor | None
+) -> list[DistributionCost]:
     """Return the cost of every distributed group that has a base, in order of the groups.
 
     The base is the same framework's `single`, or else the same strategy on one rank, with the same
@@ -74,7 +82,7 @@ def distribution_costs(groups: Sequence[Group], floor: NoiseFloor | None) -> lis
     return costs
 
 
-def _base(group: Group, alone: Iterable[Group]) -> Group | None:
+def _base(group: TrainGroup, alone: Iterable[TrainGroup]) -> TrainGroup | None:
     """Choose among neighbours on one rank."""
     cell = group.cell
     near = [
@@ -82,8 +90,8 @@ def _base(group: Group, alone: Iterable[Group]) -> Group | None:
         for other in alone
         if other is not group
         and not other.over_subscribed
-        and (other.cell.get("strategy") == "single" != cell.get("strategy")
-             or (other.cell.get("strategy") == cell.get("strategy") and cell.ranks > 1))
+        and (other.cell.strategy == "single" != cell.strategy
+             or (other.cell.strategy == cell.strategy and cell.ranks > 1))
         and (other.cell.network == cell.network or crosses_none(other))
         and scaling_kind(group, other) is not ScalingKind.OTHER
     ]  # fmt: skip
@@ -91,7 +99,7 @@ def _base(group: Group, alone: Iterable[Group]) -> Group | None:
         near,
         key=lambda other: (
             scaling_kind(group, other) is not ScalingKind.STRONG,
-            other.cell.get("strategy") != "single",
+            other.cell.strategy != "single",
             other.cell.network != cell.network,
             other.cell.id,
         ),
@@ -99,7 +107,7 @@ def _base(group: Group, alone: Iterable[Group]) -> Group | None:
     )
 
 
-def _cost(group: Group, base: Group, floor: NoiseFloor | None) -> DistributionCost:
+def _cost(group: TrainGroup, base: TrainGroup, floor: NoiseFloor | None) -> DistributionCost:
     scaling = scaling_kind(group, base)
     share = group.cell.ranks if scaling is ScalingKind.STRONG else 1
     step_s, base_s = _median(group, STEP), _median(base, STEP)
@@ -134,15 +142,15 @@ class RelativeSpeed:
     `comparison` is seen from the fastest; None for the fastest itself.
     """
 
-    group: Group
-    best: Group
+    group: TrainGroup
+    best: TrainGroup
     value: float
     low: float
     high: float
     comparison: Comparison | None
 
 
-def relative_speeds(groups: Sequence[Group], floor: NoiseFloor | None) -> list[RelativeSpeed]:
+def relative_speeds(groups: Sequence[TrainGroup], floor: NoiseFloor | None) -> list[RelativeSpeed]:
     """Compare the speeds of strategy `single`, fastest first; `floor` is that of samples/s.
 
     The groups have to be of one kind, device, number of threads and batch. Wrong and
@@ -151,7 +159,7 @@ def relative_speeds(groups: Sequence[Group], floor: NoiseFloor | None) -> list[R
     able = [
         (group, summary)
         for group in groups
-        if group.cell.get("strategy") == "single" and not group.wrong and not group.over_subscribed
+        if group.cell.strategy == "single" and not group.wrong and not group.over_subscribed
         and (summary := group.summary(_RATE)) is not None and summary.low > 0
     ]  # fmt: skip
     if not able:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Generic
+
+from typing_extensions import TypeVar
 
 from transect.analysis.entries import AnyRecord
 from transect.analysis.kinds import Kind, kind_of
@@ -21,18 +24,35 @@ from transect.domain.cell import Cell
 from transect.domain.record import Cause, Status
 
 __all__ = [
-    "Floors", "Group", "group_labels", "group_records", "is_wrong", "leaves_reference",
+    "Floors", "Group", "group_labels", "group_records", "grouped", "is_wrong", "leaves_reference",
 ]  # fmt: skip
+
+T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
+C_co = TypeVar("C_co", bound=Cell, default=Cell, covariant=True)
+
+
+def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """Part items by their keys, both in the order in which they come.
+
+    >>> grouped(["iris", "digits", "imagenet"], lambda name: name[0])
+    {'i': ['iris', 'imagenet'], 'd': ['digits']}
+    """
+    parts: dict[K, list[T]] = defaultdict(list)
+    for item in items:
+        parts[key(item)].append(item)
+    return dict(parts)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Group:
+class Group(Generic[C_co]):
     """All records of one point of the grid, whatever their repeat and status.
 
-    `ok` holds the records whose numbers may be used: status ok and a right result.
+    What knows its stage takes groups of that stage's cells, such as `Group[TrainCell]`. `ok` holds
+    the records whose numbers may be used: status ok and a right result.
     """
 
-    cell: Cell
+    cell: C_co
     records: tuple[AnyRecord, ...]
     ok: tuple[AnyRecord, ...] = field(default=())
 
@@ -110,12 +130,9 @@ def leaves_reference(record: AnyRecord) -> bool:
 
 def group_records(records: Iterable[AnyRecord], stage: str | None = None) -> list[Group]:
     """Gather repeats, keyed by the cell without its repeat, in order of the cells' ids."""
-    of_cell: dict[Cell, list[AnyRecord]] = defaultdict(list)
-    for record in records:
-        if stage is None or record.stage == stage:
-            of_cell[record.cell.without_repeat()].append(record)
+    wanted = (record for record in records if stage is None or record.stage == stage)
     groups = []
-    for cell, members in of_cell.items():
+    for cell, members in grouped(wanted, lambda record: record.cell.without_repeat()).items():
         members.sort(key=lambda record: (record.cell.repeat, record.cell_id))
         usable = tuple(r for r in members if r.status is Status.OK and not is_wrong(r))
         groups.append(Group(cell=cell, records=tuple(members), ok=usable))

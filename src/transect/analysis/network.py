@@ -18,7 +18,8 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from transect.analysis.entries import AnyRecord
-from transect.analysis.groups import Group, group_records
+from transect.analysis.groups import group_records
+from transect.analysis.scaling import TrainGroup
 from transect.analysis.statistics import Summary, summarise
 from transect.domain.cell import Cell
 
@@ -105,7 +106,7 @@ class Communication:
     `time` summarises `values`, the repeats' median seconds per step. `missing` says why there is no bound.
     """
 
-    group: Group
+    group: TrainGroup
     time: Summary
     values: tuple[float, ...]
     share: float | None
@@ -235,7 +236,7 @@ def fit_for(cell: Cell, fits: Iterable[NetworkFit]) -> NetworkFit | None:
     )
 
 
-def communications(groups: Iterable[Group], fits: Sequence[NetworkFit]) -> list[Communication]:
+def communications(groups: Iterable[TrainGroup], fits: Sequence[NetworkFit]) -> list[Communication]:
     """Hold each right group of several ranks against the bound, in order of the groups.
 
     Across nodes the bound counts one rank per node: messages within a node are free in it. It is

@@ -10,17 +10,21 @@ from fractions import Fraction
 
 from transect.analysis.groups import Group
 from transect.analysis.statistics import NoiseFloor
+from transect.stages.train.cell import TrainCell
 
 __all__ = [
     "Efficiency",
     "Neighbours",
     "ScalingKind",
+    "TrainGroup",
     "crosses_none",
     "efficiencies",
     "scaling_kind",
 ]
 
 METRIC = "samples_per_second"
+
+TrainGroup = Group[TrainCell]
 
 
 class ScalingKind(StrEnum):
@@ -39,8 +43,8 @@ class Efficiency:
     1 by more than the noise floor: then caches or a poor base, not the strategy, are at work.
     """
 
-    group: Group
-    base: Group
+    group: TrainGroup
+    base: TrainGroup
     kind: ScalingKind
     base_rate: float
     rate: float
@@ -48,7 +52,7 @@ class Efficiency:
     superlinear: bool
 
 
-def efficiencies(groups: Sequence[Group], floor: NoiseFloor | None) -> list[Efficiency]:
+def efficiencies(groups: Sequence[TrainGroup], floor: NoiseFloor | None) -> list[Efficiency]:
     """Efficiency of every group that has more ranks than its base.
 
     The base is the same framework with the same kind of training (precision, input, reduction of
@@ -90,35 +94,35 @@ class Neighbours:
     global batch (strong scaling) or the same batch per rank (weak); a group is its own neighbour.
     """
 
-    def __init__(self, groups: Iterable[Group]) -> None:
-        self._found: dict[Hashable, list[Group]] = defaultdict(list)
+    def __init__(self, groups: Iterable[TrainGroup]) -> None:
+        self._found: dict[Hashable, list[TrainGroup]] = defaultdict(list)
         for group in groups:
             for key in _keys(group):
                 self._found[key].append(group)
 
-    def of(self, group: Group) -> list[Group]:
+    def of(self, group: TrainGroup) -> list[TrainGroup]:
         """Return the group's neighbours, each once."""
         return list(
             {id(other): other for key in _keys(group) for other in self._found[key]}.values()
         )
 
 
-def _keys(group: Group) -> list[Hashable]:
+def _keys(group: TrainGroup) -> list[Hashable]:
     """Name the sets that a group is in: none without a known batch."""
     cell, batch = group.cell, group.global_batch
     if batch is None:
         return []
-    alike = (cell.workload, cell.get("framework"), group.kind, cell.threads, cell.device)
+    alike = (cell.workload, cell.framework, group.kind, cell.threads, cell.device)
     return [(*alike, "strong", batch), (*alike, "weak", Fraction(batch, cell.ranks))]
 
 
-def _base(group: Group, neighbours: Iterable[Group]) -> Group | None:
+def _base(group: TrainGroup, neighbours: Iterable[TrainGroup]) -> TrainGroup | None:
     cell = group.cell
     near = [
         other
         for other in neighbours
         if other.cell.ranks < cell.ranks
-        and (other.cell.get("strategy") == cell.get("strategy") or other.cell.ranks == 1)
+        and (other.cell.strategy == cell.strategy or other.cell.ranks == 1)
         and (other.cell.network == cell.network or crosses_none(other))
         and scaling_kind(group, other) is not ScalingKind.OTHER
     ]
@@ -127,8 +131,8 @@ def _base(group: Group, neighbours: Iterable[Group]) -> Group | None:
         key=lambda other: (
             scaling_kind(group, other) is not ScalingKind.STRONG,
             other.cell.ranks,
-            other.cell.get("strategy") != "single",
-            other.cell.get("strategy") != cell.get("strategy"),
+            other.cell.strategy != "single",
+            other.cell.strategy != cell.strategy,
             other.cell.network != cell.network,
             other.cell.id,
         ),

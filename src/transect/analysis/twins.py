@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from transect.analysis.comparisons import Comparison, compare
-from transect.analysis.groups import Floors, Group
+from transect.analysis.groups import Floors, Group, grouped
+from transect.analysis.scaling import TrainGroup
 from transect.analysis.statistics import Summary
 from transect.domain.cell import Cell
 from transect.domain.metrics import Direction
@@ -33,8 +34,8 @@ class InputPenalty:
     twin, against the larger noise floor of the two; None for over-subscribed groups.
     """
 
-    group: Group
-    twin: Group
+    group: TrainGroup
+    twin: TrainGroup
     rate: Summary
     twin_rate: Summary
     value: float
@@ -43,7 +44,7 @@ class InputPenalty:
     comparison: Comparison | None
 
 
-def input_penalties(groups: Sequence[Group], floors: Floors) -> list[InputPenalty]:
+def input_penalties(groups: Sequence[TrainGroup], floors: Floors) -> list[InputPenalty]:
     """Return the penalty of every right group that has a synthetic twin, in order of the groups."""
     able = [g for g in groups if not g.wrong and (s := g.summary(_RATE)) and s.low > 0]
     twins = {g.cell.model_copy(update={"input": "stored"}): g for g in able if g.kind.synthetic}
@@ -74,15 +75,15 @@ def input_penalties(groups: Sequence[Group], floors: Floors) -> list[InputPenalt
     return penalties
 
 
-def rate_factor(group: Group) -> float | None:
+def rate_factor(group: TrainGroup) -> float | None:
     """How many times the workload's own learning rate a step's mean gradient is taken, in the end.
 
     A sum over p ranks counts p times what their mean does; the linear rule multiplies by the global
     batch over the workload's own. None when the record does not hold that batch.
     """
     cell = group.cell
-    factor = float(cell.ranks) if cell.get("reduce") == "sum" else 1.0
-    if cell.get("learning_rate_rule") == "none":
+    factor = float(cell.ranks) if cell.reduce == "sum" else 1.0
+    if cell.learning_rate_rule == "none":
         return factor
     own = own_batch(group)
     return factor * group.global_batch / own if own and group.global_batch else None
@@ -97,25 +98,20 @@ def own_batch(group: Group) -> int | None:
     return None
 
 
-def rule_groups(groups: Sequence[Group]) -> list[Group]:
+def rule_groups(groups: Sequence[TrainGroup]) -> list[TrainGroup]:
     """Return the groups of one workload that differ in the batch's rules alone, twins together.
 
     A family is one framework, strategy, precision, input and the like; it counts when on the same
     ranks it knows more than one reduction, rule or global batch. One rank of such a family is the
     start of each of its paths. Synthetic input has no path to compare.
     """
-    families: dict[Cell, list[Group]] = defaultdict(list)
-    for group in groups:
-        if not group.kind.synthetic:
-            families[_family(group.cell)].append(group)
+    real = [group for group in groups if not group.kind.synthetic]
     listed = []
-    for members in families.values():
+    for members in grouped(real, lambda group: _family(group.cell)).values():
         ways: dict[int, set[tuple[str, str, int | None]]] = defaultdict(set)
         for group in members:
             cell = group.cell
-            ways[cell.ranks].add(
-                (cell.get("reduce"), cell.get("learning_rate_rule"), group.global_batch)
-            )
+            ways[cell.ranks].add((cell.reduce, cell.learning_rate_rule, group.global_batch))
         several = {ranks for ranks, seen in ways.items() if ranks > 1 and len(seen) > 1}
         if several:
             listed += [g for g in members if g.cell.ranks in several or g.cell.ranks == 1]
@@ -128,11 +124,11 @@ def _family(cell: Cell) -> Cell:
     return cell.model_copy(update=neutral)
 
 
-def _order(group: Group) -> tuple[str, str, str, int, int, str, str]:
+def _order(group: TrainGroup) -> tuple[str, str, str, int, int, str, str]:
     cell = group.cell
     return (
-        cell.get("framework") or "", cell.get("strategy") or "", cell.precision, cell.ranks,
-        group.global_batch or 0, cell.get("learning_rate_rule"), cell.get("reduce"),
+        cell.framework, cell.strategy, cell.precision, cell.ranks,
+        group.global_batch or 0, cell.learning_rate_rule, cell.reduce,
     )  # fmt: skip
 
 
@@ -140,11 +136,11 @@ def _order(group: Group) -> tuple[str, str, str, int, int, str, str]:
 class SumTwins:
     """Two groups that differ in nothing but `reduce`."""
 
-    summed: Group
-    mean: Group
+    summed: TrainGroup
+    mean: TrainGroup
 
 
-def sum_twins(groups: Sequence[Group]) -> list[SumTwins]:
+def sum_twins(groups: Sequence[TrainGroup]) -> list[SumTwins]:
     """Pair each group that sums with the one that takes the mean, most ranks first.
 
     On one rank both are the same training: no pair.

@@ -62,12 +62,12 @@ def _nodes(partition: str) -> list[dict[str, str]]:
 
 
 def _gpus(gres: str, kind: str | None) -> int:
-    found = [
+    amounts = [
         int(match[2])
         for match in re.finditer(r"gpu:(?:([\w.-]+):)?(\d+)", gres)
         if kind is None or match[1] == kind
     ]
-    return sum(found)
+    return sum(amounts)
 
 
 def _partition(system: System, name: str | None, *, gpus: bool) -> list[Row]:
@@ -203,44 +203,44 @@ def _facts(system: System, results: Path, wait_s: float) -> tuple[list[dict[str,
         return [], f"a job of {nodes} nodes did not end within {wait_s:g} s: is the queue full?"
     finally:
         token.unlink(missing_ok=True)
-    found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    if len(found) < nodes:
-        return found, (done.stderr.strip() or f"srun ended with {done.returncode}")[:500]
-    for one in found:
-        answer = Path(one["answer"])
+    facts = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    if len(facts) < nodes:
+        return facts, (done.stderr.strip() or f"srun ended with {done.returncode}")[:500]
+    for node in facts:
+        answer = Path(node["answer"])
         # Where a node does not see what is here, waiting for what it wrote is in vain.
-        one["answer_seen"] = sees(answer, 10 if one["token_seen"] else 0)
+        node["answer_seen"] = sees(answer, 10 if node["token_seen"] else 0)
         answer.unlink(missing_ok=True)
-    return found, ""
+    return facts, ""
 
 
 def _on_nodes(system: System, results: Path, wait_s: float) -> list[Row]:
-    found, problem = _facts(system, results, wait_s)
+    facts, problem = _facts(system, results, wait_s)
     if problem:
         return [_row("a job on compute nodes", "wrong", problem)]
-    rows = [_row("a job on compute nodes", "ok", ", ".join(one["host"] for one in found))]
+    rows = [_row("a job on compute nodes", "ok", ", ".join(node["host"] for node in facts))]
 
     def check(name: str, test: Callable[[dict[str, Any]], bool], advice: str) -> None:
-        bad = [one["host"] for one in found if not test(one)]
+        bad = [node["host"] for node in facts if not test(node)]
         text = f"on {', '.join(bad)}: {advice}" if bad else ""
         rows.append(_row(name, "wrong" if bad else "ok", text))
 
-    check("results folder, seen from there", lambda one: one["token_seen"],
+    check("results folder, seen from there", lambda node: node["token_seen"],
           f"{results} is not shared: give --results a folder that every node sees")  # fmt: skip
-    check("results folder, written from there", lambda one: one["answer_seen"],
+    check("results folder, written from there", lambda node: node["answer_seen"],
           f"what a node writes in {results} does not show here")  # fmt: skip
     for name, network in system.networks.items():
-        check(f"network {name}", lambda one, n=name: one["interfaces"][n],  # type: ignore[misc]
+        check(f"network {name}", lambda node, n=name: node["interfaces"][n],  # type: ignore[misc]
               f"no interface '{network.interface}' there: see `ip -brief link` on a node")  # fmt: skip
     if system.scratch:
-        reasons = {one["scratch"] for one in found if one["scratch"]}
+        reasons = {node["scratch"] for node in facts if node["scratch"]}
         text = f"{system.scratch} cannot be written: {'; '.join(sorted(reasons))}"
-        check("scratch", lambda one: not one["scratch"], text)
-    for name in found[0]["pythons"]:
+        check("scratch", lambda node: not node["scratch"], text)
+    for name in facts[0]["pythons"]:
         if not (environment_folder(name) / "transect-complete.json").is_file():
             rows.append(_row(f"environment {name}", "note", "not built yet: the first run does"))
             continue
-        check(f"environment {name}", lambda one, n=name: one["pythons"][n],  # type: ignore[misc]
+        check(f"environment {name}", lambda node, n=name: node["pythons"][n],  # type: ignore[misc]
               f"{environment_folder(name)} cannot be used there: set TRANSECT_ENVS to a shared "
               "folder")  # fmt: skip
     return rows

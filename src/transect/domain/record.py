@@ -130,9 +130,9 @@ class Record(BaseModel):
 
     def value(self, name: str, label: str | None = None) -> float | None:
         """Return a metric's value, or None when the record has none of that name."""
-        for one in self.metrics:
-            if one.name == name and (label is None or one.label == label):
-                return one.value
+        for number in self.metrics:
+            if number.name == name and (label is None or number.label == label):
+                return number.value
         return None
 
 

@@ -147,15 +147,15 @@ def execute(job: Job, stage: StageRunner) -> tuple[Result, Outcome | None, dict[
     Raises DiskFull when there is no room for results; any other fault becomes a result.
     """
     try:
-        found = _run(job, stage)
+        ended = _run(job, stage)
     except BadInput as error:
-        found = Result.failed(Cause.BAD_INPUT, str(error)), None, {}
+        ended = Result.failed(Cause.BAD_INPUT, str(error)), None, {}
     except Exception as error:  # whatever a payload left behind or a plug-in does
         # What a payload left behind may be anything; a full disk is not the cell's fault.
         if isinstance(error, OSError) and error.errno in FULL:
             raise DiskFull(f"{job.folder}: {error}") from None
         traceback.print_exc()
-        found = Result.failed(Cause.CRASH, f"{type(error).__name__}: {error}"), None, {}
-    if found[0].status is Status.FAILED and free_bytes(job.folder) < _NO_ROOM:
+        ended = Result.failed(Cause.CRASH, f"{type(error).__name__}: {error}"), None, {}
+    if ended[0].status is Status.FAILED and free_bytes(job.folder) < _NO_ROOM:
         raise DiskFull(f"{job.folder}: no room for results on this file system")
-    return found
+    return ended

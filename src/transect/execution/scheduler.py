@@ -70,8 +70,8 @@ def known(job: str) -> bool:
 def accounting() -> bool:
     """Tell whether this Slurm has a database that `sacct` can ask."""
     text = ask("scontrol", "show", "config", patience_s=_PATIENCE_S) or ""
-    found = re.search(r"^AccountingStorageType\s*=\s*(\S+)", text, re.MULTILINE)
-    return bool(found) and "none" not in found[1]
+    match = re.search(r"^AccountingStorageType\s*=\s*(\S+)", text, re.MULTILINE)
+    return bool(match) and "none" not in match[1]
 
 
 def _from_controller(job: str) -> tuple[str, str, str] | None:

@@ -95,9 +95,9 @@ class Run(BaseModel):
 
     def metric(self, name: str, phase: str | None = None) -> LogMetric | None:
         """Return the first metric of that name (and phase), or None."""
-        for one in self.metrics:
-            if one.name == name and (phase is None or one.phase == phase):
-                return one
+        for metric in self.metrics:
+            if metric.name == name and (phase is None or metric.phase == phase):
+                return metric
         return None
 
 

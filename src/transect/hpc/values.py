@@ -122,18 +122,22 @@ def log_metric(
     )  # fmt: skip
 
 
-def impossible(one: LogMetric) -> str | None:
+def impossible(metric: LogMetric) -> str | None:
     """Say why a value cannot be, with the limit it breaks, or return None."""
-    label = f"{one.phase} {one.name}" if one.phase and one.phase not in one.name else one.name
-    if one.normalised is None:
-        if one.value < 0:
-            return f"{label} = {one.printed} {one.unit} is negative"
+    label = (
+        f"{metric.phase} {metric.name}"
+        if metric.phase and metric.phase not in metric.name
+        else metric.name
+    )
+    if metric.normalised is None:
+        if metric.value < 0:
+            return f"{label} = {metric.printed} {metric.unit} is negative"
         return None
-    low, high, why = LIMITS.get(one.normalised.name, (-math.inf, math.inf, ""))
-    if low <= one.normalised.value <= high:
+    low, high, why = LIMITS.get(metric.normalised.name, (-math.inf, math.inf, ""))
+    if low <= metric.normalised.value <= high:
         return None
-    unit = one.normalised.unit
-    return f"{label} = {one.printed} {one.unit} is outside [{low:g}, {high:g}] {unit}: {why}"
+    unit = metric.normalised.unit
+    return f"{label} = {metric.printed} {metric.unit} is outside [{low:g}, {high:g}] {unit}: {why}"
 
 
 def _interval(printed: str) -> tuple[float, float]:

@@ -45,14 +45,14 @@ class Outcome:
 
 def _family(roots: list[int], session: str) -> list[psutil.Process]:
     """Return our children and their descendants, those too that changed session or parent."""
-    found = _below(roots)
+    family = _below(roots)
     for process in psutil.process_iter(["pid"]):
         try:
-            if process.pid not in found and process.environ().get("TRANSECT_PAYLOAD") == session:
-                found[process.pid] = process
+            if process.pid not in family and process.environ().get("TRANSECT_PAYLOAD") == session:
+                family[process.pid] = process
         except (psutil.Error, OSError):
             continue
-    return [p for p in found.values() if p.pid != os.getpid()]
+    return [p for p in family.values() if p.pid != os.getpid()]
 
 
 def _descendants(roots: list[int]) -> list[int]:
@@ -60,19 +60,19 @@ def _descendants(roots: list[int]) -> list[int]:
 
     Of kernels that have such a list: see _KERNEL_LISTS_CHILDREN.
     """
-    found, unseen = [], list(roots)
+    descendants, unseen = [], list(roots)
     while unseen:
         pid = unseen.pop()
         try:
             threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208 names are enough
         except OSError:  # it has ended
             continue
-        found.append(pid)
+        descendants.append(pid)
         for thread in threads:
             with contextlib.suppress(ProcessLookupError, FileNotFoundError):
                 children = Path(f"/proc/{pid}/task/{thread}/children").read_text()
                 unseen += [int(child) for child in children.split()]
-    return found
+    return descendants
 
 
 def _resident(roots: list[int]) -> int:
@@ -89,15 +89,15 @@ def _resident(roots: list[int]) -> int:
 
 
 def _below(roots: list[int]) -> dict[int, psutil.Process]:
-    found: dict[int, psutil.Process] = {}
+    children: dict[int, psutil.Process] = {}
     for pid in roots:
         try:
             root = psutil.Process(pid)
             for process in [root, *root.children(recursive=True)]:
-                found[process.pid] = process
+                children[process.pid] = process
         except psutil.Error:
             continue
-    return found
+    return children
 
 
 def end_all(roots: list[int], session: str) -> None:

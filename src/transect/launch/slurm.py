@@ -22,13 +22,13 @@ _RANGE = re.compile(r"\[([^\]]*)\]")
 
 def _numbers(text: str) -> list[str]:
     """`1-3,07` is 1 2 3 07; the width of the first number is that of all."""
-    found = []
+    numbers = []
     for part in text.split(","):
         first, _, last = part.partition("-")
         if not first.isdigit() or (last and not last.isdigit()):
             raise ValueError(part)
-        found += [str(n).zfill(len(first)) for n in range(int(first), int(last or first) + 1)]
-    return found
+        numbers += [str(n).zfill(len(first)) for n in range(int(first), int(last or first) + 1)]
+    return numbers
 
 
 def _expand(part: str) -> list[str]:
@@ -137,14 +137,14 @@ def signal_step(name: str, number: int) -> bool:
         steps = ask("squeue", "-h", "-s", "-j", job_id(), "-o", "%i %j").splitlines()
     except (MissingDependency, BadInput):
         return False
-    found = [
+    steps_of_name = [
         step for step, _, one in (line.strip().partition(" ") for line in steps) if one == name
     ]
-    for step in found:
+    for step in steps_of_name:
         # Its exit code says nothing: Slurm 22.05 delivers the signal and reports an invalid job id.
         argv = ["scancel", f"--signal={signal.Signals(number).name[3:]}", step]
         try:
             subprocess.run(argv, capture_output=True, timeout=_ANSWER_S)
         except (OSError, subprocess.TimeoutExpired):
             return False
-    return bool(found)
+    return bool(steps_of_name)

@@ -41,7 +41,7 @@ class _Process(NamedTuple):
 
 def _processes() -> dict[int, _Process]:
     """Return every process that can be seen, by its id."""
-    found = {}
+    processes = {}
     for name in os.listdir("/proc"):  # noqa: PTH208 names are enough
         if not name.isdigit():
             continue
@@ -55,17 +55,17 @@ def _processes() -> dict[int, _Process]:
             fields = tail.split()
             used = (int(fields[11]) + int(fields[12])) * _TICK_S
             command = head.partition("(")[2]
-            found[int(name)] = _Process(command, int(fields[1]), int(fields[19]), used)
-    return found
+            processes[int(name)] = _Process(command, int(fields[1]), int(fields[19]), used)
+    return processes
 
 
 def _family(processes: dict[int, _Process]) -> set[int]:
     """Return this process and those above it."""
-    pid, found = os.getpid(), set()
-    while pid in processes and pid not in found:
-        found.add(pid)
+    pid, family = os.getpid(), set()
+    while pid in processes and pid not in family:
+        family.add(pid)
         pid = processes[pid].parent
-    return found
+    return family
 
 
 def _ours(pid: int, process: _Process, job: str | None) -> bool:
@@ -150,7 +150,7 @@ def _gpus() -> list[dict[str, Any]]:
     pynvml = _nvml()
     if pynvml is None:
         return []
-    found = []
+    gpus = []
     # Idle clocks and the application's own limits are no throttling.
     harmless = 0x1 | 0x2
     for index in range(pynvml.nvmlDeviceGetCount()):
@@ -158,17 +158,17 @@ def _gpus() -> list[dict[str, Any]]:
         use = pynvml.nvmlDeviceGetUtilizationRates(handle)
         reasons = int(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle))
         processes = pynvml.nvmlDeviceGetComputeRunningProcesses(handle)
-        found.append(
+        gpus.append(
             {
                 "index": index,
                 "busy": use.gpu / 100,
                 "memory_used_bytes": int(pynvml.nvmlDeviceGetMemoryInfo(handle).used),
                 "sm_clock_mhz": int(pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM)),
                 "throttle_reasons": reasons & ~harmless,
-                "processes": [int(one.pid) for one in processes],
+                "processes": [int(process.pid) for process in processes],
             }
         )
-    return found
+    return gpus
 
 
 def _swapped() -> int:
@@ -210,42 +210,42 @@ def snapshot(window_s: float = 0.05) -> dict[str, Any]:
 def disturbances(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> list[str]:
     """Return in words what disturbed a cell, from the snapshots of its nodes; empty: nothing."""
     reasons = []
-    earlier = {one["host"]: one for one in before}
+    earlier = {node["host"]: node for node in before}
     for when, snapshots in (("before", before), ("after", after)):
-        for one in snapshots:
+        for node in snapshots:
             reasons += [
                 f"{who['name']} (pid {who['pid']}) used {who['cores']:g} cores {when} it "
-                f"on {one['host']}"
-                for who in one.get("foreign", [])
+                f"on {node['host']}"
+                for who in node.get("foreign", [])
             ]
-            if one.get("unseen_cores", 0.0) >= UNSEEN:
+            if node.get("unseen_cores", 0.0) >= UNSEEN:
                 reasons.append(
-                    f"{one['unseen_cores']:g} cores of {one['host']} were busy {when} it with "
+                    f"{node['unseen_cores']:g} cores of {node['host']} were busy {when} it with "
                     "what cannot be seen from there"
                 )
-            if "missing" in one:
-                reasons.append(f"{one['host']} did not answer the guard {when} it")
-    for one in after:
-        first = earlier.get(one["host"])
-        if first is None or "missing" in one or "missing" in first:
+            if "missing" in node:
+                reasons.append(f"{node['host']} did not answer the guard {when} it")
+    for node in after:
+        first = earlier.get(node["host"])
+        if first is None or "missing" in node or "missing" in first:
             continue
-        host = one["host"]
-        if one["memory_available_bytes"] < _LITTLE_MEMORY * one["memory_total_bytes"]:
+        host = node["host"]
+        if node["memory_available_bytes"] < _LITTLE_MEMORY * node["memory_total_bytes"]:
             reasons.append(f"memory ran short on {host}")
-        if one["swapped_bytes"] > first["swapped_bytes"]:
+        if node["swapped_bytes"] > first["swapped_bytes"]:
             reasons.append(f"{host} swapped")
-        counts = one["throttle_count"], first["throttle_count"]
+        counts = node["throttle_count"], first["throttle_count"]
         if None not in counts and counts[0] > counts[1]:
             reasons.append(f"cores of {host} were throttled for heat")
         reasons += [
             f"GPU {gpu['index']} of {host} was throttled (reasons {gpu['throttle_reasons']:#x})"
-            for gpu in one["gpus"]
+            for gpu in node["gpus"]
             if gpu["throttle_reasons"]
         ]
         # Our own ranks have ended: whoever still computes there is somebody else.
         reasons += [
             f"pid {pid} used GPU {gpu['index']} of {host}"
-            for gpu in [*first["gpus"], *one["gpus"]]
+            for gpu in [*first["gpus"], *node["gpus"]]
             for pid in gpu["processes"]
         ]
     return list(dict.fromkeys(reasons))

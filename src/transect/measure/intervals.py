@@ -12,6 +12,8 @@ _Z95 = 1.959963984540054
 def wilson(right: int, total: int) -> tuple[float, float]:
     """Return the 95 % score interval of a share (E. B. Wilson, JASA 22, 1927).
 
+    In scipy too, as `binomtest(right, total).proportion_ci(method="wilson")`; but importing
+    scipy.stats takes 0.6 s of CPU time, in each process that runs cells.
     Raises ValueError when `total` is not positive or `right` is not within it.
 
     >>> [round(x, 4) for x in wilson(9, 10)]

@@ -41,15 +41,15 @@ class Gpu:
         Utilisation is the share of time in which a kernel ran, which NVML itself takes over up to
         a second. Memory is all that is used on the GPU, other processes' too.
         """
-        found: dict[str, Any] = {"gpu_index": self.index}
+        usage: dict[str, Any] = {"gpu_index": self.index}
         if self._busy:
-            found["gpu_samples"] = len(self._busy)
-            found["gpu_utilisation_mean"] = sum(self._busy) / len(self._busy)
-            found["gpu_utilisation_max"] = max(self._busy)
+            usage["gpu_samples"] = len(self._busy)
+            usage["gpu_utilisation_mean"] = sum(self._busy) / len(self._busy)
+            usage["gpu_utilisation_max"] = max(self._busy)
         if self._memory:
-            found["gpu_memory_mean_bytes"] = sum(self._memory) / len(self._memory)
-            found["gpu_memory_max_bytes"] = max(self._memory)
-        return found
+            usage["gpu_memory_mean_bytes"] = sum(self._memory) / len(self._memory)
+            usage["gpu_memory_max_bytes"] = max(self._memory)
+        return usage
 
 
 def find_gpu(local_rank: int, environ: Mapping[str, str] = os.environ) -> Gpu | None:
@@ -149,9 +149,9 @@ class Usage:
             self._thread.join()
         for counter in self._counters:
             counter.read()
-        found: dict[str, Any] = {"wall_s": wall, "cpu_s": cpu, "cpu_utilisation": cpu / wall}
-        found["energy"] = [entry for counter in self._counters for entry in counter.result()]
+        usage: dict[str, Any] = {"wall_s": wall, "cpu_s": cpu, "cpu_utilisation": cpu / wall}
+        usage["energy"] = [entry for counter in self._counters for entry in counter.result()]
         if self._gpu is not None:
-            found |= self._gpu.result()
+            usage |= self._gpu.result()
             self._gpu.library.nvmlShutdown()
-        return found
+        return usage

@@ -57,10 +57,10 @@ def has_environment(name: str) -> bool:
 
 def environment_source(name: str) -> Path:
     """Return the folder with requirements.txt: `envs/NAME`, or a plug-in folder's `envs/NAME`."""
-    found = _find(name)
-    if found is None:
+    folder = _find(name)
+    if folder is None:
         raise unknown_name("environment", name, environment_names())
-    return found
+    return folder
 
 
 def environment_names() -> list[str]:
@@ -74,27 +74,27 @@ def shared_files(folder: Path) -> list[Path]:
     A file counts when build.sh, or a shared file that counts, mentions `shared/NAME`; a mention
     of something that is not there is none. Every other file there changes nothing.
     """
-    found: set[Path] = set()
+    shared: set[Path] = set()
     unread = [folder / "build.sh"]
     while unread:
         file = unread.pop()
         names = _SHARED.findall(file.read_bytes()) if file.is_file() else []
         mentioned = {folder.parent / "shared" / name.decode() for name in names}
-        new = {path for path in mentioned - found if path.is_file()}
-        found |= new
+        new = {path for path in mentioned - shared if path.is_file()}
+        shared |= new
         unread += new
-    return sorted(found)
+    return sorted(shared)
 
 
 def _files_below(path: Path) -> list[Path]:
     """Return the file itself, or every file below the folder, sorted; links are not followed."""
     if path.is_file():
         return [path]
-    found = []
+    files = []
     for folder, inside, names in os.walk(path):
         inside[:] = [name for name in inside if name not in _MADE]
-        found += [Path(folder) / name for name in names]
-    return sorted(found)
+        files += [Path(folder) / name for name in names]
+    return sorted(files)
 
 
 def source_files(folder: Path) -> list[Path]:
@@ -104,7 +104,7 @@ def source_files(folder: Path) -> list[Path]:
     below the repository, or below the plug-in folder that the environment belongs to.
     Raises BadInput naming a line that is not there or leads out of it.
     """
-    found = set(_files_below(folder))
+    files = set(_files_below(folder))
     base, listed = folder.parents[1], folder / "sources.txt"
     lines = listed.read_text(encoding="utf-8").splitlines() if listed.is_file() else []
     for line in (line.partition("#")[0].strip() for line in lines):
@@ -113,8 +113,8 @@ def source_files(folder: Path) -> list[Path]:
         path = Path(os.path.normpath(base / line))
         if not path.is_relative_to(base) or not path.exists():
             raise BadInput(f"{listed}: '{line}': expected a file or folder below {base}")
-        found |= set(_files_below(path))
-    return sorted(found)
+        files |= set(_files_below(path))
+    return sorted(files)
 
 
 @cache

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any, ClassVar, Generic, TypeVar
 
 from markupsafe import Markup
 
+from transect.report.text import number
+
 __all__ = [
-    "MOST_ROWS", "Block", "Body", "Chart", "Charts", "Chip", "Column", "Facts", "Failure",
-    "Heading", "LegendItem", "Prose", "Table", "Value", "code", "digits", "table", "words",
+    "MOST_OPEN", "MOST_ROWS", "Block", "Body", "Chart", "Charts", "Chip", "Column", "Facts", "Failure",
+    "Heading", "Lead", "LegendItem", "Part", "Prose", "Table", "Value", "code", "digits", "note",
+    "table", "words",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -27,22 +31,37 @@ class Chip:
 Value = str | Chip | None
 
 
+def _usual(value: Any) -> str:
+    return number(value) if isinstance(value, float) else str(value)
+
+
 @dataclass(frozen=True, slots=True)
 class Column(Generic[T]):
-    """One column of a table: its head, and what it says of each row.
+    """One column of a table: its head, what it takes from each row, and how that is written.
 
-    Numeric columns are set to the right, code in a face of its own.
+    Text and chips stand as they are, None as `missing`; counts are written with all their digits,
+    other numbers with three, unless `write` says otherwise. Numeric columns are set to the right, code
+    in a face of its own.
     """
 
     title: str
-    value: Callable[[T], Value]
+    value: Callable[[T], Any]
+    write: Callable[[Any], str] = _usual
+    missing: Value = None
     numeric: bool = False
     code: bool = False
 
+    def entry(self, item: T) -> Value:
+        """Return what stands in the row of an item."""
+        value = self.value(item)
+        if value is None:
+            return self.missing
+        return value if isinstance(value, (str, Chip)) else self.write(value)
 
-def words(title: str, value: Callable[[T], Value]) -> Column[T]:
-    """Return a column of words or chips."""
-    return Column(title, value)
+
+def words(title: str, value: Callable[[T], Any], missing: Value = None) -> Column[T]:
+    """Return a column of words or chips; None leaves its place empty."""
+    return Column(title, value, missing=missing)
 
 
 def code(title: str, value: Callable[[T], Value]) -> Column[T]:
@@ -50,9 +69,12 @@ def code(title: str, value: Callable[[T], Value]) -> Column[T]:
     return Column(title, value, code=True)
 
 
-def digits(title: str, value: Callable[[T], Value]) -> Column[T]:
-    """Return a column of numbers, which are set to the right."""
-    return Column(title, value, numeric=True)
+def digits(
+    title: str, value: Callable[[T], Any], write: Callable[[Any], str] = _usual,
+    missing: Value = "–",
+) -> Column[T]:  # fmt: skip
+    """Return a column of numbers, which are set to the right; None is a dash."""
+    return Column(title, value, write, missing, numeric=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,23 +91,23 @@ class Table:
 
 # Rows of one table: a page with more can no longer be read, nor opened.
 MOST_ROWS = 300
+# Rows of one that is not folded.
+MOST_OPEN = 24
 
 
 def table(
     items: Sequence[T], columns: Sequence[Column[T]], *, caption: str = "", folded: str = "",
-    fold_above: int | None = None, fold_title: str = "", most: int = MOST_ROWS,
+    fold_title: str = "", most: int = MOST_ROWS,
 ) -> Table:  # fmt: skip
     """Make a table with a row per item; rows beyond `most` are counted, not shown.
 
-    With `folded` it hides behind that title; with more rows than `fold_above` behind `fold_title`,
-    or else its caption, which then is not said twice.
+    With `folded` it hides behind that title, and behind `fold_title` only with many rows.
     """
-    if not folded and fold_above is not None and len(items) > fold_above:
-        folded, caption = fold_title or caption, caption if fold_title else ""
+    folded = folded or (fold_title if len(items) > MOST_OPEN else "")
     rest = len(items) - most
     return Table(
         columns=columns,
-        rows=[[column.value(item) for column in columns] for item in items[:most]],
+        rows=[[column.entry(item) for column in columns] for item in items[:most]],
         caption=caption,
         folded=folded,
         note=f"{rest} more rows are not shown here: records.parquet holds the numbers of all."
@@ -161,9 +183,45 @@ class Failure:
 Block = Table | Charts | Prose | Heading | Facts | Failure
 
 
+@dataclass(frozen=True)
+class Lead:
+    """The leading sentences of a section; `empty` is said where nothing follows them."""
+
+    text: str
+    empty: str = ""
+
+
+# What a section yields: its lead, a block, one chart, or nothing.
+Part = Lead | Block | Chart | None
+
+
+def note(text: str) -> Prose:
+    """Return a paragraph that does not ask for attention."""
+    return Prose(text, quiet=True)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Body:
     """What a section says: its leading sentences, and what follows them."""
 
     lead: str
     blocks: Sequence[Block]
+
+    @classmethod
+    def of(cls, parts: Iterable[Part]) -> Body | None:
+        """Put parts together: charts in a row stand side by side, None leaves nothing behind.
+
+        Without any part there is no body.
+        """
+        lead = Lead("")
+        blocks: list[Block] = []
+        given = [part for part in parts if part is not None]
+        for kind, members in groupby(given, type):
+            run = list(members)
+            if kind is Lead:
+                [lead] = run
+            else:
+                blocks += [Charts(items=run)] if kind is Chart else run
+        if not blocks and lead.empty:
+            blocks = [note(lead.empty)]
+        return cls(lead=lead.text, blocks=blocks) if given else None

@@ -14,6 +14,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from transect.analysis.groups import grouped
 from transect.analysis.load import Key, Problem, by_status, load_records
 from transect.analysis.table import write_parquet
 from transect.domain.files import write_atomic
@@ -144,9 +145,7 @@ def _write_parquet(context: Context, path: Path) -> None:
 
 def _grouped(findings: Sequence[Finding]) -> list[tuple[str, list[Finding]]]:
     """Gather findings by what they are about: workloads first, the study itself last."""
-    groups: dict[str, list[Finding]] = defaultdict(list)
-    for finding in findings:
-        groups[finding.subject].append(finding)
+    groups = grouped(findings, lambda finding: finding.subject)
     last = list(HEADINGS)
     order = sorted(groups, key=lambda name: last.index(name) if name in HEADINGS else -1)
     return [(HEADINGS.get(name, name), groups[name]) for name in order]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
 from transect.analysis.bounds import Rates
 from transect.analysis.entries import AnyRecord
-from transect.analysis.groups import Floors, Group, group_records
+from transect.analysis.groups import Floors, Group, group_records, grouped
 from transect.analysis.hardware import BenchmarkValue, benchmark_values
 from transect.analysis.load import Loaded, Originals
 from transect.analysis.network import NetworkFit, network_fits
@@ -52,10 +51,8 @@ class Context:
     @cached_property
     def groups(self) -> dict[str, list[Group]]:
         """Groups by stage."""
-        by_stage: dict[str, list[AnyRecord]] = {stage: [] for stage in self.stages}
-        for record in self.records:
-            by_stage[record.stage].append(record)
-        return {stage: group_records(records) for stage, records in by_stage.items()}
+        of_stage = grouped(self.records, lambda record: record.stage)
+        return {stage: group_records(of_stage[stage]) for stage in self.stages}
 
     @cached_property
     def floors(self) -> Floors:
@@ -94,14 +91,11 @@ class Context:
 
     @cached_property
     def _by_workload(self) -> dict[tuple[str, str | None], list[Group]]:
-        found: dict[tuple[str, str | None], list[Group]] = defaultdict(list)
-        for stage, groups in self.groups.items():
-            for group in groups:
-                found[stage, group.cell.workload].append(group)
-        return found
+        every = (group for groups in self.groups.values() for group in groups)
+        return grouped(every, lambda group: (group.cell.stage, group.cell.workload))
 
-    def of(self, stage: str, workload: str | None = None) -> list[Group]:
-        """Return a stage's groups, of one workload when given."""
+    def of(self, stage: str, workload: str | None = None) -> list[Group[Any]]:
+        """Return a stage's groups, whose cells are of its class; of one workload when given."""
         if workload is None:
             return self.groups.get(stage, [])
         return self._by_workload.get((stage, workload), [])

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from transect import stages
 from transect.analysis.load import Problem
-from transect.report.blocks import Body
+from transect.report.blocks import Body, Part
 from transect.report.context import Context
 from transect.report.findings.finding import Finding
 
@@ -20,13 +20,13 @@ __all__ = ["FindingMaker", "Parts", "Section", "collect"]
 class Section:
     """A part of the report. `order` places it: 100 to 600 for stages, more for what joins them.
 
-    `make` returns its body, or None when there is nothing to say.
+    `make` yields its parts or returns its body; no part, or None: there is nothing to say.
     """
 
     key: str
     title: str
     order: int
-    make: Callable[[Context], Body | None]
+    make: Callable[[Context], Iterable[Part] | Body | None]
 
 
 @dataclass(frozen=True, kw_only=True)

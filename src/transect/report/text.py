@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from transect.analysis.statistics import Spread, Summary
 
-__all__ = ["Scale", "clean", "count", "number", "percent", "quantity", "scale_for", "spread"]
+__all__ = [
+    "Scale", "clean", "clipped", "count", "in_unit", "number", "percent", "quantity", "scale_for",
+    "spread", "tenths",
+]  # fmt: skip
 
 _STEPS: dict[str, tuple[tuple[float, str], ...]] = {
     "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")),
     "B": ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B")),
     "B/s": ((1e12, "TB/s"), (1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s")),
+    "FLOP": ((1e9, "GFLOP"), (1e6, "MFLOP"), (1e3, "kFLOP"), (1.0, "FLOP")),
     "FLOP/s": ((1e12, "TFLOP/s"), (1e9, "GFLOP/s"), (1e6, "MFLOP/s"), (1.0, "FLOP/s")),
 }
 
@@ -85,6 +89,11 @@ def quantity(value: float | None, unit: str) -> str:
     return f"{scale.text(value)} {scale.unit}".strip()
 
 
+def in_unit(unit: str) -> Callable[[float], str]:
+    """Return what writes values, each with the unit in which it reads best."""
+    return lambda value: quantity(value, unit)
+
+
 def percent(share: float | None, digits: int = 0) -> str:
     """Format a share of one as a percentage."""
     if share is None:
@@ -92,6 +101,12 @@ def percent(share: float | None, digits: int = 0) -> str:
     if 0 < share < 0.005 and digits == 0:
         return f"{share:.1%}".replace("%", " %") if share >= 0.0005 else "under 0.1 %"
     return f"{share:.{digits}%}".replace("%", " %")
+
+
+def tenths(share: float) -> str:
+    """Format a share of one, which may be negative, as a percentage with one decimal."""
+    rounded = round(1000 * share) / 1000
+    return ("−" if rounded < 0 else "") + percent(abs(rounded), 1)
 
 
 def spread(summary: Summary | None, scale: Scale) -> str:
@@ -113,3 +128,9 @@ def clean(text: str) -> str:
         chr(0x2400 + ord(c)) if ord(c) < 32 and c not in "\n\t" else c for c in text
     ).replace("\x7f", "\u2421")
     return _BIDI.sub(lambda match: f"[U+{ord(match.group()):04X}]", text)
+
+
+def clipped(text: str, most: int) -> str:
+    """Return foreign text on one line of at most so many characters."""
+    text = " ".join(clean(text).split())
+    return text if len(text) <= most else f"{text[: most - 1]}…"

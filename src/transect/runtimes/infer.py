@@ -155,8 +155,8 @@ def _costs(cell: InferCell, export: Path) -> dict[str, Any]:
     """
     if cell.exporter is None:
         workload = WORKLOADS.get(cell.workload)
-        found = run_costs(workload.layers, workload.sample, cell.batch, cell.precision)
-        return {**found, "costs_from": "layers"}
+        costs = run_costs(workload.layers, workload.sample, cell.batch, cell.precision)
+        return {**costs, "costs_from": "layers"}
     details = json.loads((export / "record.json").read_text(encoding="utf-8"))["details"]
     graph = details["costs"]
     return {
@@ -289,11 +289,11 @@ def main(arguments: list[str] | None = None) -> int:
         given.out.mkdir(parents=True, exist_ok=True)
         spec = json.loads(given.spec.read_text())
         wrap = json.loads(given.wrap)
-        found = infer_cell(spec, given.export, given.weights, given.out, given.python, wrap)
-        write_result(given.out, found)
+        result = infer_cell(spec, given.export, given.weights, given.out, given.python, wrap)
+        write_result(given.out, result)
     except Exception as error:
         return write_fault(given.out, error)
-    return 1 if found["status"] == "failed" and found["cause"] != Cause.WRONG_RESULT else 0
+    return 1 if result["status"] == "failed" and result["cause"] != Cause.WRONG_RESULT else 0
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ MOST_PARAMETERS = 80
 
 def first_impossible(metrics: Sequence[LogMetric]) -> str | None:
     """Say which of the values cannot be, and why, or return None."""
-    return next((why for one in metrics if (why := impossible(one)) is not None), None)
+    return next((why for metric in metrics if (why := impossible(metric)) is not None), None)
 
 
 def differ(one: float, other: float, relative: float, absolute: float = 0.0) -> bool:

@@ -233,9 +233,9 @@ def _judge(
             return RunStatus.INVALID, f"{name} is {samples.broken} in the end"
     if training.contradictions:
         return RunStatus.INVALID, training.contradictions[0]
-    for one in metrics:
-        rate = one.normalised is not None or one.unit.endswith(("/s", "/sec"))
-        if (rate or one.unit in ("s", "ms")) and (why := implausible(one)) is not None:
+    for metric in metrics:
+        rate = metric.normalised is not None or metric.unit.endswith(("/s", "/sec"))
+        if (rate or metric.unit in ("s", "ms")) and (why := implausible(metric)) is not None:
             return RunStatus.INVALID, why
     if training.work is not None and (why := contradiction(*training.work)) is not None:
         return RunStatus.INVALID, why

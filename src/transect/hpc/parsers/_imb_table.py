@@ -70,13 +70,13 @@ def fill(table: Table, suite: Suite, unit: str, metrics: list[LogMetric]) -> str
         for name, column in zip(table.columns, known, strict=True):
             if column is None:
                 continue
-            one = cell_metric(column, row[name], size=size, phase=phase)
-            if one is None:
+            metric = cell_metric(column, row[name], size=size, phase=phase)
+            if metric is None:
                 problem = problem or f"{where}: {name} is {row[name]}"
                 continue
-            metrics.append(one)
-            nonzero = nonzero or one.value != 0
-            if column.name != "overlap" and (why := impossible(one)) is not None:
+            metrics.append(metric)
+            nonzero = nonzero or metric.value != 0
+            if column.name != "overlap" and (why := impossible(metric)) is not None:
                 problem = problem or f"{where}: {why}"
         if not problem and (why := names.contradiction(row)):
             problem = f"{where}: {why}"

@@ -56,7 +56,7 @@ def metrics_of(test: Test) -> list[LogMetric]:
                 registered="benchmark_time", phase=operation,
             )
         )  # fmt: skip
-    return [one for one in metrics if one is not None]
+    return [metric for metric in metrics if metric is not None]
 
 
 def samples_of(test: Test) -> dict[str, Series]:

@@ -92,11 +92,11 @@ def first_objects(text: str, place: int) -> list[dict[str, Any]]:
     return [value] if isinstance(value, dict) else []
 
 
-def implausible(one: LogMetric) -> str | None:
+def implausible(metric: LogMetric) -> str | None:
     """Like `impossible`; times and rates without a limit in the registry are not negative."""
-    if one.value < 0 and one.normalised is not None and one.normalised.name not in LIMITS:
-        return f"{one.name} = {one.printed} {one.unit} is negative"
-    return impossible(one)
+    if metric.value < 0 and metric.normalised is not None and metric.normalised.name not in LIMITS:
+        return f"{metric.name} = {metric.printed} {metric.unit} is negative"
+    return impossible(metric)
 
 
 def literal(value: object) -> Parameter | None:

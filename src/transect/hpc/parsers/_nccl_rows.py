@@ -189,8 +189,10 @@ def metrics(row: Row, side: Side, unit: dict[str, str], *, alone: bool) -> Itera
             column = Column(name=name, unit="%" if percent else unit["time"], direction=_DOWN)
         else:
             continue
-        if is_number(printed) and (one := cell_metric(column, printed, size=row.size, phase=phase)):
-            yield one
+        if is_number(printed) and (
+            metric := cell_metric(column, printed, size=row.size, phase=phase)
+        ):
+            yield metric
 
 
 def average(printed: str) -> LogMetric | None:

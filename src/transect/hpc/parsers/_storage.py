@@ -65,4 +65,4 @@ def bytes_of(text: str) -> Span | None:
 
 def first_impossible(metrics: Iterable[LogMetric]) -> str | None:
     """Say why the first value that cannot be is so, or return None."""
-    return next((why for one in metrics if (why := impossible(one)) is not None), None)
+    return next((why for metric in metrics if (why := impossible(metric)) is not None), None)

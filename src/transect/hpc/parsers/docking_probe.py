@@ -115,8 +115,8 @@ def _judge(block: Block, state: _State, metrics: list[LogMetric]) -> tuple[RunSt
         return RunStatus.INVALID, excerpt(reason)
     if set(state.results) != set(_REGISTERED) or not state.verdict:
         return RunStatus.NO_RESULT, "the log lacks a result or its verification"
-    for one in metrics:
-        if (why := impossible(one)) is not None:
+    for metric in metrics:
+        if (why := impossible(metric)) is not None:
             return RunStatus.INVALID, why
     for label in state.results:
         if (why := _recount(state, label)) is not None:

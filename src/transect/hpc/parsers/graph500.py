@@ -227,21 +227,21 @@ def _problem(summary: _Summary, metrics: list[LogMetric]) -> str:
             continue
         column = _column(statistic, what)
         phase = kernel or ("bfs" if what in ("time", "TEPS", "validate") else None)
-        one = cell_metric(column, printed, phase=phase)
-        if one is None:
+        metric = cell_metric(column, printed, phase=phase)
+        if metric is None:
             problem = problem or f"{column.name} is {printed}"
             continue
-        metrics.append(one)
-        if what == "TEPS" and one.value == 0 and "stddev" not in statistic:
+        metrics.append(metric)
+        if what == "TEPS" and metric.value == 0 and "stddev" not in statistic:
             problem = problem or f"{column.name} is {printed}"
-        if (why := impossible(one)) is not None:
+        if (why := impossible(metric)) is not None:
             problem = problem or why
     for key in _TIMES:
         if (printed := summary.facts.get(key, "")) and (
-            one := cell_metric(_time_column(key), printed)
+            metric := cell_metric(_time_column(key), printed)
         ):
-            metrics.append(one)
-            if (why := impossible(one)) is not None:
+            metrics.append(metric)
+            if (why := impossible(metric)) is not None:
                 problem = problem or why
     return problem or _contradiction(summary)
 

@@ -182,8 +182,8 @@ def _judge(
         for cell in row[-2:] if row else ():
             if cell and number(cell) is None:
                 return RunStatus.INVALID, f"not a number in the result: {cell}"
-    for one in metrics:
-        if (why := impossible(one)) is not None:
+    for metric in metrics:
+        if (why := impossible(metric)) is not None:
             return RunStatus.INVALID, why
     if (why := _contradicted(output)) is not None:
         return RunStatus.INVALID, why

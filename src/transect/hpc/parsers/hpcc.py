@@ -180,11 +180,11 @@ def _metrics(pairs: dict[str, str]) -> tuple[list[LogMetric], list[str]]:
     for key, (unit, way, name, phase) in _METRICS.items():
         if key not in pairs:
             continue
-        one = log_metric(key, pairs[key], unit, way, registered=name, phase=phase)
-        if one is None or one.value == -1 or abs(one.value) < _UNVERIFIED:
+        metric = log_metric(key, pairs[key], unit, way, registered=name, phase=phase)
+        if metric is None or metric.value == -1 or abs(metric.value) < _UNVERIFIED:
             absent.append(key)
         else:
-            metrics.append(one)
+            metrics.append(metric)
     return metrics, [f"not run: {', '.join(absent)}"] if absent else []
 
 
@@ -204,8 +204,8 @@ def _judge(block: Block, state: _State, metrics: list[LogMetric]) -> tuple[RunSt
         return RunStatus.INVALID, f"Success={success}: {failed}"
     if state.failures:
         return RunStatus.INVALID, f"Success={success}, but {'; '.join(state.failures[:3])}"
-    for one in metrics:
-        if (why := impossible(one)) is not None:
+    for metric in metrics:
+        if (why := impossible(metric)) is not None:
             return RunStatus.INVALID, why
     if (why := _contradicted(pairs)) is not None:
         return RunStatus.INVALID, why

@@ -150,7 +150,7 @@ def _judge(block: Block, report: Report, metrics: list[LogMetric]) -> tuple[RunS
         )
     if failed and not (failed == [TESTS[2]] and report.version[:1] in ("0", "1", "2")):
         return RunStatus.INVALID, f"HPCG result is VALID, but FAILED: {', '.join(failed)}"
-    if not any(one.name == "gflops" for one in metrics):
+    if not any(metric.name == "gflops" for metric in metrics):
         printed = report.rating or report.said or report.gpu["final"][0]
         return RunStatus.INVALID, f"the rating is {printed}"
     why = first_impossible(metrics) or _contradicted(report) or _contradicted_gpu(report)

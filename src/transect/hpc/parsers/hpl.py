@@ -274,8 +274,8 @@ def _judge(section: _Section, row: _Row, metrics: list[LogMetric]) -> tuple[RunS
             )
     if number(gflops) is None or number(time_s) is None:
         return RunStatus.INVALID, f"not a number in the result row: time {time_s}, Gflops {gflops}"
-    for one in metrics:
-        if (why := impossible(one)) is not None:
+    for metric in metrics:
+        if (why := impossible(metric)) is not None:
             return RunStatus.INVALID, why
     if (why := contradiction(hpl_gflop(int(n)), gflops, time_s, "GFLOP/s")) is not None:
         return RunStatus.INVALID, f"{why} (N = {n})"

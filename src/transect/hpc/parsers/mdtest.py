@@ -207,14 +207,14 @@ def _metrics(table: Table | None, output: Output) -> list[LogMetric]:
             continue  # 0.000 or -: it did not run
         for column, printed in zip(COLUMNS, row, strict=True):
             base = {"1/s": "metadata_rate", "s": "benchmark_time"}.get(unit)
-            one = log_metric(
+            metric = log_metric(
                 f"{table.kind}_{column}", printed, unit,
                 Direction.NEUTRAL if column == "stddev"
                 else Direction.HIGHER if table.kind == "rate" else Direction.LOWER,
                 registered=base if column in ("max", "mean") else None, phase=operation,
             )  # fmt: skip
-            if one is not None:
-                metrics.append(one)
+            if metric is not None:
+                metrics.append(metric)
     return metrics
 
 

@@ -131,8 +131,8 @@ def _judge(block: Block, state: _State, metrics: list[LogMetric]) -> tuple[RunSt
     for size in state.rows:
         if (why := _recount(state, size)) is not None:
             return RunStatus.INVALID, why
-    for one in metrics:
-        if (why := impossible(one)) is not None:
+    for metric in metrics:
+        if (why := impossible(metric)) is not None:
             return RunStatus.INVALID, why
     return RunStatus.OK, ""
 
@@ -145,9 +145,9 @@ def _metrics(state: _State) -> Iterator[LogMetric]:
             name, unit, direction, registered = _COLUMNS[column]
             if registered == "collective_time" and state.test == "Latency":
                 registered = "message_time"
-            one = log_metric(name, printed, unit, direction, registered=registered, size=size)
-            if one is not None:
-                yield one
+            metric = log_metric(name, printed, unit, direction, registered=registered, size=size)
+            if metric is not None:
+                yield metric
 
 
 def _close(block: Block, state: _State) -> Run:

@@ -221,8 +221,8 @@ def _judge(block: Block, output: _Output, metrics: list[LogMetric]) -> tuple[Run
     for name, (printed, _) in rows.items():
         if number(printed) is None:
             return RunStatus.INVALID, f"{name} is {printed}"
-    for one in metrics:
-        if (why := implausible(one)) is not None:
+    for metric in metrics:
+        if (why := implausible(metric)) is not None:
             return RunStatus.INVALID, why
     memory = output.value("peak_working_set")
     if memory is not None and memory > _MEMORY_LIMIT:

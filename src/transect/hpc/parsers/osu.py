@@ -266,8 +266,8 @@ def _problem(table: _Table, test: str, metrics: list[LogMetric]) -> str:
                 name=name, unit=unit, direction=Direction.LOWER,
                 registered="benchmark_time" if name == "avg_time" else None,
             )  # fmt: skip
-            if (one := cell_metric(made, printed)) is not None:
-                metrics.append(one)
+            if (metric := cell_metric(made, printed)) is not None:
+                metrics.append(metric)
         return "" if between(low, mean, high) else f"avg {mean} is not between {low} and {high}"
     known = [names.column(name, test) for name in table.columns]
     nonzero = False
@@ -280,12 +280,12 @@ def _problem(table: _Table, test: str, metrics: list[LogMetric]) -> str:
                 problem = problem or f"{where}: validation failed"
             if column is None or not is_number(printed):
                 continue
-            if (one := cell_metric(column, printed, size=size, phase=phase)) is None:
+            if (metric := cell_metric(column, printed, size=size, phase=phase)) is None:
                 problem = problem or f"{where}: {label} is {printed}"
                 continue
-            metrics.append(one)
-            nonzero = nonzero or one.value != 0
-            if column.name != "overlap" and (why := impossible(one)) is not None:
+            metrics.append(metric)
+            nonzero = nonzero or metric.value != 0
+            if column.name != "overlap" and (why := impossible(metric)) is not None:
                 problem = problem or f"{where}: {why}"
         row = dict(zip(table.columns, cells, strict=True))
         if not problem and (why := names.contradiction(row)):

@@ -152,8 +152,8 @@ def _judge(
         return RunStatus.INVALID, f"status: {excerpt(said)}"
     if not state.results or not state.verdicts:
         return RunStatus.NO_RESULT, "the log holds no result or no verification"
-    for one in metrics:
-        if (why := impossible(one)) is not None:
+    for metric in metrics:
+        if (why := impossible(metric)) is not None:
             return RunStatus.INVALID, why
     for label in state.results:
         if (why := _recount(state, label)) is not None:

@@ -230,7 +230,7 @@ def _judge(
 ) -> tuple[RunStatus, str]:
     if table.verdict == "failed":
         return RunStatus.INVALID, table.reason
-    present = {one.phase for one in metrics if one.name == one.phase}
+    present = {metric.phase for metric in metrics if metric.name == metric.phase}
     missing = [kernel for kernel in output.expected() if kernel not in table.rows]
     if missing:
         trouble = block.take_trouble()
@@ -240,10 +240,10 @@ def _judge(
     for kernel, (rate, *_) in table.rows.items():
         if kernel not in present:
             return RunStatus.INVALID, f"{kernel}: the rate is {rate}"
-    for one in metrics:
-        why = impossible(one)
-        if why is None and one.name == one.phase:
-            why = _contradicted(output.facts, table, one.name)
+    for metric in metrics:
+        why = impossible(metric)
+        if why is None and metric.name == metric.phase:
+            why = _contradicted(output.facts, table, metric.name)
         if why is not None:
             return RunStatus.INVALID, why
     if not table.verdict and output.variant == "mccalpin":

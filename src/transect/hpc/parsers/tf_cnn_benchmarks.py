@@ -244,8 +244,8 @@ def _judge(
     for what, samples in (("images/sec", output.rates), ("loss", loss)):
         if samples is not None and samples.broken:
             return RunStatus.INVALID, f"{what} is {samples.broken} in a step"
-    for one in metrics:
-        if (why := impossible(one)) is not None and "loss" not in one.name:
+    for metric in metrics:
+        if (why := impossible(metric)) is not None and "loss" not in metric.name:
             return RunStatus.INVALID, why
     return _compare(output, total)
 

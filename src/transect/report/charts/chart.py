@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
 from typing import Any, TypeVar
 
 from transect.report.blocks import Chart, Column, LegendItem, table
-from transect.report.charts.plots import Dot, dot_plot
-from transect.report.charts.theme import render
-from transect.report.text import number
+from transect.report.charts.plots import Dot, Line, dot_plot, line_plot, log_is_better
+from transect.report.charts.theme import MUTED, Style, legend, render
+from transect.report.text import count, number
 
-__all__ = ["MOST_DRAWN", "MOST_PANELS", "dot_chart", "drawn", "left_out"]
+__all__ = [
+    "MOST_DRAWN", "MOST_PANELS", "Point", "Series", "dot_chart", "drawn", "left_out", "line_chart",
+]  # fmt: skip
 
 T = TypeVar("T")
 
@@ -18,6 +22,9 @@ T = TypeVar("T")
 MOST_DRAWN = 20
 # Charts of one kind side by side: each takes as long to draw as thousands of records to read.
 MOST_PANELS = 12
+# Numbers below the axis of a line chart.
+_MOST_TICKS = 16
+_BOUND = Style(MUTED, "square", (2, 2))
 
 
 def left_out(rows: int, most: int, which: str) -> str:
@@ -50,9 +57,8 @@ def dot_chart(
 ) -> Chart | None:  # fmt: skip
     """Draw a row of dots per item, in their order, and list all of them; None without any.
 
-    `first` says what the first item is, `cut` what those are that are not drawn (empty: the notes
-    say it); `others` are
-    listed only. `axis` is the axis's title; `rule`, `log` and `among` are those of `dot_plot`.
+    `first` says what the first item is, `cut` what those are that are not drawn; `others` are listed
+    only. `axis` is the axis's title; `rule`, `log` and `among` are those of `dot_plot`.
     """
     if not items:
         return None
@@ -64,5 +70,67 @@ def dot_chart(
         dot_plot(dots, title=axis, rule=rule, log=log, among=among), [*items, *others], columns,
         title=title, name=name, legend=legend,
         alt=f"{where}, {len(dots)} rows. {first}: {best.label}, {told.strip()}.",
-        notes=(left_out(len(items), most, cut) if cut else "", *notes),
+        notes=(left_out(len(items), most, cut), *notes),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Point:
+    """One place of a series: its repeats, and whether they carry no claim."""
+
+    x: float
+    repeats: Sequence[float]
+    hollow: bool = False
+
+    @property
+    def y(self) -> float:
+        """The median, to which lines go."""
+        return median(self.repeats)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Series:
+    """The points that one line joins, but for the hollow ones."""
+
+    name: str
+    style: Style
+    points: Sequence[Point]
+
+    def lines(self) -> Iterator[Line]:
+        """Draw the points that carry a claim, joined, and apart from them the others."""
+        for hollow in (False, True):
+            alike = sorted((p for p in self.points if p.hollow is hollow), key=lambda p: (p.x, p.y))
+            if alike:
+                yield Line(
+                    points=[(point.x, point.y) for point in alike],
+                    scatter=[(point.x, value) for point in alike for value in point.repeats],
+                    style=self.style, joined=not hollow, hollow=hollow,
+                )  # fmt: skip
+
+
+def line_chart(
+    series: Sequence[Series], rows: Sequence[T], columns: Sequence[Column[T]], *, title: str,
+    x: str, y: str, name: str, alt: str, most: int, notes: Iterable[str] = (), height: int = 260,
+    bound: Mapping[float, float] | None = None, bound_name: str = "",
+) -> Chart:  # fmt: skip
+    """Draw medians over a number that doubles; all `rows` are listed, the first series drawn.
+
+    `x` and `y` are the axes' titles; `bound` holds what no series can pass, by x.
+    """
+    shown = series[:most]
+    lines = [line for member in shown for line in member.lines()]
+    names = [(member.name, member.style) for member in shown]
+    if bound:
+        lines.append(Line(points=sorted(bound.items()), style=_BOUND, width=1.5))
+        names.append((bound_name, _BOUND))
+    ticks = sorted({point.x for member in series for point in member.points})
+    cut = len(series) - len(shown)
+    return drawn(
+        line_plot(
+            lines, x_title=x, y_title=y, x_log=len(ticks) > 1, height=height,
+            ticks=ticks[:: len(ticks) // (_MOST_TICKS + 1) + 1],
+            y_log=log_is_better([value for line in lines for _, value in line.points]),
+        ),
+        rows, columns, title=title, name=name, alt=alt, legend=legend(names),
+        notes=(*notes, f"{count(cut, 'series', 'series')} more in the numbers." if cut else ""),
     )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections.abc import Iterator
 
 from transect.analysis.comparisons import Verdict
 from transect.analysis.distribution import (
@@ -12,116 +12,80 @@ from transect.analysis.distribution import (
     distribution_costs,
     relative_speeds,
 )
-from transect.analysis.groups import Group, group_labels
+from transect.analysis.groups import grouped
 from transect.analysis.kinds import main_kind
-from transect.analysis.scaling import METRIC
-from transect.domain.cell import Cell
-from transect.report.blocks import (
-    Block,
-    Chart,
-    Charts,
-    Chip,
-    Column,
-    Prose,
-    Value,
-    digits,
-    table,
-    words,
-)
+from transect.analysis.scaling import METRIC, TrainGroup
+from transect.report.blocks import Chip, Column, Part, digits, note, table, words
 from transect.report.charts.chart import MOST_PANELS, drawn, left_out
 from transect.report.charts.plots import Bar, bar_plot
 from transect.report.charts.theme import MUTED, Style, legend
+from transect.report.columns import NOT_TOLD, RANKS, labelled, medians, undecided
 from transect.report.context import Context
-from transect.report.findings.finding import floor_text, median
-from transect.report.sections.columns import NOT_TOLD, undecided
-from transect.report.sections.framework_charts import MOST
-from transect.report.text import count, number, percent, scale_for
+from transect.report.findings.finding import floor_text
+from transect.report.sections.throughput import MOST
+from transect.report.text import count, scale_for, tenths
 
 __all__ = ["cost_blocks", "single_blocks"]
 
-# A longer table is folded: the charts have tables of their own.
-_MOST_OPEN = 24
 _PARTS = {"waited": "waited communication", "computing": "slower computing", "input": "input",
           "other": "other or not told"}  # fmt: skip
 
 
 def cost_blocks(
-    context: Context, workload: str, groups: list[Group], *, folded: bool = False
-) -> list[Block]:
+    context: Context, workload: str, groups: list[TrainGroup], *, folded: bool = False
+) -> Iterator[Part]:
     """Draw and list the cost of every distributed group of one kind; nothing without a base."""
-    floor = context.floors.get("train", workload, STEP, main_kind(groups))
+    kind = main_kind(groups)
+    floor = context.floors.get("train", workload, STEP, kind)
     every = distribution_costs(groups, floor)
     if not every:
-        if folded or all(group.cell.get("strategy") == "single" for group in groups):
-            return []
-        text = "No distributed cell has a base on one rank: what distribution costs is not known."
-        return [Prose(text, quiet=True)]
-    labels = group_labels(groups, never=("ranks",))
+        if not folded and any(group.cell.strategy != "single" for group in groups):
+            yield note("No distributed cell has a base on one rank: what distribution costs is "
+                       "not known.")  # fmt: skip
+        return
     every.sort(key=lambda cost: (cost.group.cell.ranks == 1, cost.group.cell.ranks, cost.cost,
                                  cost.group.cell.id))  # fmt: skip
-    of_ranks: dict[int, list[DistributionCost]] = defaultdict(list)
-    for cost in every:
-        if cost.group.cell.ranks > 1:
-            of_ranks[cost.group.cell.ranks].append(cost)
-    blocks: list[Block] = []
-    if not folded and of_ranks:
-        panels = list(of_ranks.items())[:MOST_PANELS]
-        charts = [_chart(context, workload, ranks, costs, labels) for ranks, costs in panels]
-        blocks.append(Charts(items=charts))
     scale = scale_for([cost.step_s for cost in every], "s")
     columns: list[Column[DistributionCost]] = [
-        words("Framework and strategy", lambda cost: labels[cost.group.cell]),
-        digits("Ranks", lambda cost: str(cost.group.cell.ranks)), words("", _mark),
+        labelled(groups, "Framework and strategy", never=("ranks",)), RANKS, words("", _mark),
         words("Scaling", lambda cost: cost.scaling.value),
-        digits(f"Step ({scale.unit})", lambda cost: scale.text(cost.step_s)),
-        digits(f"Ideal ({scale.unit})", lambda cost: scale.text(cost.ideal_s)),
-        digits("Cost", lambda cost: _signed(cost.cost)),
-        *(_part(part.capitalize(), part) for part in _PARTS),
-        words("Base", lambda cost: cost.base.cell.get("strategy") or "–"),
+        digits(f"Step ({scale.unit})", lambda cost: cost.step_s, scale.text),
+        digits(f"Ideal ({scale.unit})", lambda cost: cost.ideal_s, scale.text),
+        digits("Cost", lambda cost: cost.cost, _signed),
+        *(digits(part.capitalize(), lambda cost, part=part: getattr(cost, part), _signed, NOT_TOLD)
+          for part in _PARTS),
+        words("Base", lambda cost: cost.base.cell.strategy),
     ]  # fmt: skip
-    shown = table(
+    spread_out = [cost for cost in every if cost.group.cell.ranks > 1 and not folded]
+    of_ranks = grouped(spread_out, lambda cost: cost.group.cell.ranks)
+    for ranks, costs in list(of_ranks.items())[:MOST_PANELS]:
+        yield _chart(context, workload, ranks, costs, columns)
+    yield table(
         every, columns, caption=f"{workload}: what distribution costs; {floor_text(floor)}",
-        folded=f"What distribution costs with {main_kind(groups).words}" if folded else "",
-        fold_above=_MOST_OPEN,
+        folded=f"What distribution costs with {kind.words}" if folded else "",
         fold_title=f"What distribution costs in {workload}, and on one rank",
     )  # fmt: skip
-    return [*blocks, shown]
-
-
-def _part(title: str, part: str) -> Column[DistributionCost]:
-    """Return the column of one part of a cost, in shares of the ideal step."""
-
-    def value(cost: DistributionCost) -> Value:
-        share: float | None = getattr(cost, part)
-        return NOT_TOLD if share is None else _signed(share)
-
-    return digits(title, value)
 
 
 def _chart(
     context: Context, workload: str, ranks: int, costs: list[DistributionCost],
-    labels: dict[Cell, str],
-) -> Chart:  # fmt: skip
+    columns: list[Column[DistributionCost]],
+) -> Part:  # fmt: skip
     styles = {
         "waited": context.styles.get("communication"), "computing": context.styles.get("compute"),
         "input": context.styles.get("input"), "other": Style(MUTED),
     }  # fmt: skip
     bars = [
         Bar(
-            label=labels[cost.group.cell] + (" ○" if cost.group.over_subscribed else ""),
+            label=f"{columns[0].entry(cost)}{' ○' if cost.group.over_subscribed else ''}",
             right=_signed(cost.cost),
             parts=[(100 * max(0.0, getattr(cost, part) or 0.0), styles[part]) for part in _PARTS],
         )
         for cost in costs[:MOST]
     ]
+    hollow = any(cost.group.over_subscribed for cost in costs[:MOST])
     return drawn(
-        bar_plot(bars, title="cost in % of the ideal step"), costs,
-        [
-            words("Framework and strategy", lambda cost: labels[cost.group.cell]),
-            digits("Cost", lambda cost: _signed(cost.cost)),
-            *(_part(title.capitalize(), part) for part, title in _PARTS.items()),
-            words("", _mark),
-        ],
+        bar_plot(bars, title="cost in % of the ideal step"), costs, columns,
         title=f"{count(ranks, 'rank')}: what distribution costs", name=f"cost-{workload}-{ranks}",
         alt=f"{workload}, {ranks} ranks: cost of distribution in percent of the ideal step. "
         f"Least: {bars[0].label}, {bars[0].right}.",
@@ -130,8 +94,7 @@ def _chart(
             left_out(len(costs), MOST, "costliest"),
             "Bars show what is lost: where computing got faster, the parts exceed the total at "
             "the right.",
-            "○ more ranks than cores, no claim."
-            if any(cost.group.over_subscribed for cost in costs[:MOST]) else "",
+            "○ more ranks than cores, no claim." if hollow else "",
         ),
     )  # fmt: skip
 
@@ -141,7 +104,7 @@ def _signed(share: float) -> str:
     return f"−{-whole} %" if whole < 0 else f"{whole} %"
 
 
-def _mark(cost: DistributionCost) -> Value:
+def _mark(cost: DistributionCost) -> Chip | None:
     if cost.group.over_subscribed:
         return Chip("over-subscribed", "warn")
     if cost.comparison is not None and not cost.real:
@@ -151,13 +114,10 @@ def _mark(cost: DistributionCost) -> Value:
     return Chip("disturbed", "warn") if cost.group.disturbed or cost.base.disturbed else None
 
 
-def single_blocks(context: Context, workload: str, groups: list[Group]) -> list[Block]:
+def single_blocks(context: Context, workload: str, groups: list[TrainGroup]) -> Iterator[Part]:
     """List each framework's own speed beside the fastest; nothing for one framework."""
     floor = context.floors.get("train", workload, METRIC, main_kind(groups))
-    alike: dict[tuple[str, int, int], list[Group]] = defaultdict(list)
-    for group in groups:
-        alike[group.cell.device, group.cell.threads, group.global_batch or 0].append(group)
-    labels = group_labels(groups, never=("ranks",))
+    alike = grouped(groups, lambda g: (g.cell.device, g.cell.threads, g.global_batch or 0))
     every: list[RelativeSpeed] = []
     tied: set[int] = set()
     for key in sorted(alike):
@@ -167,24 +127,27 @@ def single_blocks(context: Context, workload: str, groups: list[Group]) -> list[
             if any(s.comparison and s.comparison.verdict is Verdict.SAME for s in speeds):
                 tied.add(id(speeds[0]))
     if not every:
-        return []
+        return
 
     def verdict(speed: RelativeSpeed) -> Chip:
         if speed.comparison is None:
             alone = id(speed) not in tied
-            return Chip("fastest", "good") if alone else Chip("highest median", "plain")
+            return Chip("fastest", "good") if alone else Chip("highest median")
         slower = speed.comparison.verdict is Verdict.BETTER
-        return Chip("slower", "plain") if slower else Chip("not distinguishable", "warn")
+        return Chip("slower") if slower else Chip("not distinguishable", "warn")
+
+    def ends(speed: RelativeSpeed) -> str | None:
+        alone = len(speed.group.values(METRIC)) == 1
+        return None if alone else f"{tenths(speed.low)} – {tenths(speed.high)}"
 
     columns: list[Column[RelativeSpeed]] = [
-        words("Framework", lambda speed: labels[speed.group.cell]),
-        digits("samples/s", lambda speed: number(median(speed.group, METRIC) or 0.0)),
-        digits("Runs", lambda speed: str(len(speed.group.values(METRIC)))),
-        digits("Of the fastest", lambda speed: percent(speed.value, 1)),
-        digits("From – to", lambda speed: f"{percent(speed.low, 1)} – {percent(speed.high, 1)}"
-               if len(speed.group.values(METRIC)) > 1 else "–"),
+        labelled(groups, "Framework", never=("ranks",)),
+        medians("samples/s", METRIC),
+        digits("Runs", lambda speed: len(speed.group.values(METRIC))),
+        digits("Of the fastest", lambda speed: speed.value, tenths),
+        digits("From – to", ends),
         words("Against the fastest", verdict),
         words("Why", lambda speed: speed.comparison.reason if speed.comparison else "–"),
-    ]  # fmt: skip
+    ]
     caption = f"{workload}: the frameworks alone, on one rank; {floor_text(floor)}"
-    return [table(every, columns, caption=caption)]
+    yield table(every, columns, caption=caption)

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from transect.analysis.groups import Group, group_labels, leaves_reference
-from transect.domain.cell import Cell
-from transect.report.blocks import (
-    Block,
-    Body,
-    Chart,
-    Charts,
-    Chip,
-    Column,
-    Prose,
-    digits,
-    table,
-    words,
-)
-from transect.report.charts.chart import MOST_DRAWN, MOST_PANELS, dot_chart
+from collections.abc import Iterator
+
+from transect.analysis.groups import Group, leaves_reference
+from transect.report.blocks import Chip, Column, Lead, Part, digits, note, table, words
+from transect.report.charts.chart import MOST_PANELS, dot_chart
 from transect.report.charts.plots import Dot
+from transect.report.columns import labelled
 from transect.report.context import Context
-from transect.report.sections.columns import label_column
-from transect.report.text import clean, number
+from transect.report.text import clean
 
 __all__ = ["equality_body"]
 
@@ -28,34 +18,9 @@ LOSS, WEIGHTS = "equality_ratio", "weights_equality_ratio"
 _WHAT = {LOSS: "loss", WEIGHTS: "weights"}
 
 
-def equality_body(context: Context) -> Body:
+def equality_body(context: Context) -> Iterator[Part]:
     """Draw the largest deviation of each training cell as a share of its tolerance."""
-    charts: list[Chart] = []
-    tables: list[Block] = []
-    for workload in context.workloads("train"):
-        groups = [group for group in context.of("train", workload) if _all(group, LOSS)]
-        if not groups:
-            continue
-        labels = group_labels(groups, always=("ranks",))
-        made = [_chart(context, workload, groups, name, labels) for name in _WHAT]
-        charts += [chart for chart in made if chart is not None]
-        tables.append(table(
-            _worst_first(groups, LOSS), _columns(labels), fold_above=MOST_DRAWN,
-            caption=f"{workload}: loss and weights beside the float64 reference, worst repeat. The "
-            "loss deviates absolutely, the weights by their distance over the reference's norm.",
-            fold_title=f"Loss and weights of {workload}",
-        ))  # fmt: skip
-    blocks: list[Block] = []
-    rules = _rules(context)
-    if rules:
-        titles = ("Workload", "Precision", "Tolerance rule")
-        columns = [words(title, lambda rule, i=i: rule[i]) for i, title in enumerate(titles)]
-        blocks.append(table(rules, columns, caption="Rules"))
-    if charts:
-        blocks += [Charts(items=charts[: 2 * MOST_PANELS]), *tables]
-    else:
-        blocks.append(Prose("No training cell was compared with a reference.", quiet=True))
-    lead = (
+    yield Lead(
         "Every trainer starts from the same weights and sees the same batches in the same order. "
         "Its loss has to follow a single-process numpy float64 run on the same global batch at "
         "every checked step, and after the last of them all its weights, running statistics "
@@ -64,7 +29,28 @@ def equality_body(context: Context) -> Body:
         "batch, and the reference cuts its batch into the same parts; the running statistics are "
         "those of rank 0. Synthetic input has a reference on the same random numbers."
     )
-    return Body(lead=lead, blocks=blocks)
+    rules = _rules(context)
+    if rules:
+        titles = ("Workload", "Precision", "Tolerance rule")
+        columns = [words(title, lambda rule, i=i: rule[i]) for i, title in enumerate(titles)]
+        yield table(rules, columns, caption="Rules")
+    checked = {
+        workload: _worst_first(context.of("train", workload), LOSS)
+        for workload in context.workloads("train")
+    }
+    if not any(checked.values()):
+        yield note("No training cell was compared with a reference.")
+    of_workload = {workload: _columns(groups) for workload, groups in checked.items() if groups}
+    for workload, columns in list(of_workload.items())[:MOST_PANELS]:
+        for name in _WHAT:
+            yield _chart(context, workload, _worst_first(checked[workload], name), name, columns)
+    for workload, columns in of_workload.items():
+        yield table(
+            checked[workload], columns,
+            caption=f"{workload}: loss and weights beside the float64 reference, worst repeat. The "
+            "loss deviates absolutely, the weights by their distance over the reference's norm.",
+            fold_title=f"Loss and weights of {workload}",
+        )  # fmt: skip
 
 
 def _all(group: Group, name: str) -> list[float]:
@@ -96,49 +82,40 @@ def _worst_first(groups: list[Group], name: str) -> list[Group]:
     )
 
 
-def _worst(title: str, name: str) -> Column[Group]:
-    def value(group: Group) -> str:
-        values = _all(group, name)
-        return number(max(values)) if values else "–"
-
-    return digits(title, value)
-
-
 def _chart(
-    context: Context, workload: str, groups: list[Group], name: str, labels: dict[Cell, str]
-) -> Chart | None:
+    context: Context, workload: str, groups: list[Group], name: str, columns: list[Column[Group]]
+) -> Part:
     def dot(group: Group) -> Dot:
         # An exact match has no place on a log axis; a millionth of the tolerance stands for it.
         ratios = [max(ratio, 1e-6) for ratio in _all(group, name)]
         return Dot(
-            label=labels[group.cell], value=max(ratios), low=min(ratios), high=max(ratios),
-            points=ratios, style=context.style(group),
+            label=str(columns[0].entry(group)), value=max(ratios), low=min(ratios),
+            high=max(ratios), points=ratios, style=context.style(group),
             right="" if _passed(group) else "wrong result",
         )  # fmt: skip
 
-    what = _WHAT[name]
     return dot_chart(
-        _worst_first(groups, name), dot,
-        [label_column(labels), _worst("Largest ratio", name),
-         digits("Runs", lambda group: str(len(_all(group, name))))],
-        title=f"{workload}: {what} over tolerance",
+        groups, dot, columns, title=f"{workload}: {_WHAT[name]} over tolerance",
         axis="largest deviation / tolerance (log scale)", name=f"{name}-{workload}",
         first="Largest ratio, where 1 or less passes", cut="most equal", rule=1.0, log=True,
         notes=["Left of the dashed line passes. Symbol: the worst repeat."],
     )  # fmt: skip
 
 
-def _columns(labels: dict[Cell, str]) -> list[Column[Group]]:
+def _columns(groups: list[Group]) -> list[Column[Group]]:
+    def worst(title: str, name: str) -> Column[Group]:
+        return digits(title, lambda group: max(_all(group, name), default=None))
+
     def steps(group: Group) -> str:
         details = [record.details for record in group.records]
         checked = {str(told["reference_steps"]) for told in details if "reference_steps" in told}
         return ", ".join(sorted(checked)) or "–"
 
     return [
-        label_column(labels), _worst("Loss ratio", LOSS),
-        _worst("Loss deviation", "loss_deviation"), _worst("Weights ratio", WEIGHTS),
-        _worst("Weights deviation", "weights_deviation"), digits("Steps checked", steps),
-        digits("Runs", lambda group: str(len(_all(group, LOSS)))),
+        labelled(groups, always=("ranks",)), worst("Loss ratio", LOSS),
+        worst("Loss deviation", "loss_deviation"), worst("Weights ratio", WEIGHTS),
+        worst("Weights deviation", "weights_deviation"), digits("Steps checked", steps),
+        digits("Runs", lambda group: len(_all(group, LOSS))),
         words("", lambda group: Chip("equal", "good") if _passed(group)
               else Chip("wrong result", "bad")),
     ]  # fmt: skip

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from transect.analysis.entries import AnyRecord
-from transect.report.blocks import (
-    Block,
-    Body,
-    Chart,
-    Charts,
-    Chip,
-    Column,
-    Prose,
-    Table,
-    digits,
-    table,
-    words,
-)
+from transect.report.blocks import Chip, Column, Lead, Part, Table, digits, note, table, words
 from transect.report.charts.chart import dot_chart
 from transect.report.charts.plots import Dot
 from transect.report.context import Context
 from transect.report.findings.models import judge_export
-from transect.report.text import clean, number, percent, quantity
+from transect.report.text import clean, in_unit, number, tenths
 
 __all__ = ["export_body"]
 
@@ -28,33 +18,29 @@ __all__ = ["export_body"]
 _MOST_COLUMNS = 24
 
 
-def export_body(context: Context) -> Body:
+def export_body(context: Context) -> Iterator[Part]:
     """Draw the output difference of each export as a share of its tolerance, and list the facts."""
+    yield Lead(
+        "The exported model and the framework get the same test inputs. An export is faithful if "
+        "its outputs stay within the tolerance and every predicted class is the same.",
+        empty="No model was exported.",
+    )
     exports = [
         record for group in context.of("export") for record in group.records if record.metrics
     ]
-    blocks: list[Block] = []
     if exports:
-        chart = _chart(context, exports)
-        if chart is not None:
-            blocks.append(Charts(items=[chart]))
-        blocks += [table(exports, _facts(), caption="The exported files"), _operators(exports)]
-        rules = {str(r.details["tolerance_rule"]) for r in exports if "tolerance_rule" in r.details}
-        blocks += [Prose(clean(f"Tolerance: {rule}."), quiet=True) for rule in sorted(rules)]
-    else:
-        blocks.append(Prose("No model was exported.", quiet=True))
-    lead = (
-        "The exported model and the framework get the same test inputs. An export is faithful if "
-        "its outputs stay within the tolerance and every predicted class is the same."
-    )
-    return Body(lead=lead, blocks=blocks)
+        yield _chart(context, exports)
+        yield table(exports, _facts(), caption="The exported files")
+        yield _operators(exports)
+    rules = {str(r.details["tolerance_rule"]) for r in exports if "tolerance_rule" in r.details}
+    for rule in sorted(rules):
+        yield note(clean(f"Tolerance: {rule}."))
 
 
 def _name(record: AnyRecord) -> str:
     cell = record.cell
-    parts = (cell.workload, cell.get("framework"), cell.get("exporter"))
     extra = [cell.precision] if cell.precision != "fp32" else []
-    return " · ".join([*(part for part in parts if part), *extra])
+    return " · ".join([cell.workload, cell.framework, cell.exporter, *extra])
 
 
 def _verdict(record: AnyRecord) -> Chip:
@@ -69,39 +55,27 @@ def _tolerance(record: AnyRecord) -> float | None:
     return float(value) if isinstance(value, (int, float)) and value > 0 else None
 
 
-def _metric(title: str, name: str, unit: str | None = None) -> Column[AnyRecord]:
-    def value(record: AnyRecord) -> str:
-        found = record.value(name)
-        if unit is not None:
-            return quantity(found, unit)
-        return "–" if found is None else number(found)
-
-    return digits(title, value)
-
-
-def _chart(context: Context, exports: list[AnyRecord]) -> Chart | None:
+def _chart(context: Context, exports: list[AnyRecord]) -> Part:
     def dot(record: AnyRecord) -> Dot:
         difference = record.value("max_abs_difference") or 0.0
         return Dot(
             label=_name(record),
             # An exact match has no place on a log axis; a thousandth of the rule stands for it.
             value=max(difference / (_tolerance(record) or 1.0), 1e-3),
-            style=context.styles.get(record.cell.get("exporter")),
+            style=context.styles.get(record.cell.exporter),
             right=f"{number(difference)} · {_verdict(record).text}",
         )
-
-    def tolerance(record: AnyRecord) -> str:
-        value = _tolerance(record)
-        return number(value) if value else "–"
 
     known = [r for r in exports if r.value("max_abs_difference") is not None and _tolerance(r)]
     drawn = {id(record) for record in known}
     return dot_chart(
         known, dot,
         [
-            words("Export", _name), _metric("Largest difference", "max_abs_difference"),
-            digits("Tolerance", tolerance), _metric("Largest relative", "max_rel_difference"),
-            digits("Same class", lambda record: percent(record.value("top1_agreement"), 1)),
+            words("Export", _name),
+            digits("Largest difference", lambda record: record.value("max_abs_difference")),
+            digits("Tolerance", _tolerance),
+            digits("Largest relative", lambda record: record.value("max_rel_difference")),
+            digits("Same class", lambda record: record.value("top1_agreement"), tenths),
             words("", _verdict),
         ],
         title="Output difference over tolerance", axis="difference / tolerance (log scale)",
@@ -112,22 +86,25 @@ def _chart(context: Context, exports: list[AnyRecord]) -> Chart | None:
 
 
 def _facts() -> list[Column[AnyRecord]]:
-    def told(title: str, key: str) -> Column[AnyRecord]:
-        return words(title, lambda record: clean(str(record.details.get(key, "–"))))
+    def told(record: AnyRecord, key: str) -> str:
+        return clean(str(record.details.get(key, "–")))
 
-    def yes(title: str, key: str) -> Column[AnyRecord]:
-        answers = {None: "–", True: "yes", False: "no"}
-        return words(
-            title, lambda r: answers[None if (v := r.details.get(key)) is None else bool(v)]
-        )
+    def yes(record: AnyRecord, key: str) -> str:
+        answer = record.details.get(key)
+        return "–" if answer is None else "yes" if answer else "no"
 
     return [
-        words("Export", _name), _metric("File", "model_bytes", "B"), _metric("Opset", "opset"),
-        _metric("IR", "ir_version"), _metric("Operators", "operators"),
-        digits("Initialisers", told("", "initialisers").value),
-        yes("Shared", "initialisers_shared"), yes("Dynamic batch", "dynamic_batch"),
-        told("Checker", "checker"), _metric("Export time", "export_time", "s"),
-    ]  # fmt: skip
+        words("Export", _name),
+        digits("File", lambda record: record.value("model_bytes"), in_unit("B")),
+        digits("Opset", lambda record: record.value("opset")),
+        digits("IR", lambda record: record.value("ir_version")),
+        digits("Operators", lambda record: record.value("operators")),
+        digits("Initialisers", lambda record: told(record, "initialisers")),
+        words("Shared", lambda record: yes(record, "initialisers_shared")),
+        words("Dynamic batch", lambda record: yes(record, "dynamic_batch")),
+        words("Checker", lambda record: told(record, "checker")),
+        digits("Export time", lambda record: record.value("export_time"), in_unit("s")),
+    ]
 
 
 def _operators(exports: list[AnyRecord]) -> Table:

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
+from collections.abc import Iterator
 
 from transect.analysis.entries import AnyRecord
 from transect.analysis.load import by_status
 from transect.domain.record import Status
 from transect.report.blocks import (
-    Block,
-    Body,
     Chip,
     Column,
     Failure,
     Heading,
+    Lead,
+    Part,
     Prose,
     Table,
     code,
     digits,
+    note,
     table,
     words,
 )
 from transect.report.context import Context
 from transect.report.findings.finding import names
-from transect.report.text import clean, count
+from transect.report.text import clean, clipped, count
 
 __all__ = ["failures_body"]
 
@@ -35,118 +37,104 @@ _MOST_LOGS = 40
 _CLIP = 200
 
 
+def failures_body(context: Context) -> Iterator[Part]:
+    """List failures before skips with cause, message and log tail; of many alike the first ones."""
+    counts = by_status(context.records)
+    yield Lead(
+        f"{counts['failed']} failed, {counts['skipped']} skipped, {counts['ok']} ended well. "
+        "A cell that did not end well takes no part in any comparison below."
+    )
+    bad = context.not_ok
+    if context.records:
+        yield _stages(context)
+    yield from _pending(context)
+    if bad:
+        yield _causes(bad)
+        yield from _listed(context, bad)
+    if context.problems:
+        yield Heading("Places in the results that could not be read")
+        yield table(context.problems, [
+            code("Where", lambda problem: clean(problem.where)),
+            words("What is wrong", lambda problem: clean(problem.what)),
+        ])  # fmt: skip
+    if not bad and not context.problems:
+        yield note("Nothing failed and nothing was skipped.")
+
+
 def _chip(record: AnyRecord) -> Chip:
     return Chip(record.status.value, _TONES[record.status])
 
 
-def failures_body(context: Context) -> Body:
-    """List failures before skips with cause, message and log tail; of many alike the first ones."""
-    bad, counts = context.not_ok, by_status(context.records)
-    blocks: list[Block] = []
-    if context.records:
-        blocks.append(_stages(context))
-    blocks += _pending(context)
-    if bad:
-        blocks += [_causes(bad), *_listed(context, bad)]
-    if context.problems:
-        blocks.append(Heading("Places in the results that could not be read"))
-        blocks.append(table(context.problems, [
-            code("Where", lambda problem: clean(problem.where)),
-            words("What is wrong", lambda problem: clean(problem.what)),
-        ]))  # fmt: skip
-    if not bad and not context.problems:
-        blocks.append(Prose("Nothing failed and nothing was skipped.", quiet=True))
-    lead = (
-        f"{counts['failed']} failed, {counts['skipped']} skipped, {counts['ok']} ended well. "
-        "A cell that did not end well takes no part in any comparison below."
-    )
-    return Body(lead=lead, blocks=blocks)
+def _cause(record: AnyRecord) -> str:
+    return record.cause.value if record.cause else ""
 
 
 def _stages(context: Context) -> Table:
-    counts: dict[str, Counter[str]] = defaultdict(Counter)
-    for record in context.records:
-        counts[record.stage][record.status.value] += 1
-    states = ["ok", "failed", "skipped"]
-    for state, keys in (("running", context.loaded.running), ("waiting", context.loaded.waiting)):
-        for stage, _ in keys:
-            counts[stage][state] += 1
-        states += [state] if keys else []
+    """Count cells by stage and state; the states of cells to come only where there are any."""
+    states = [(record.stage, record.status.value) for record in context.records]
+    states += [(stage, "running") for stage, _ in context.loaded.running]
+    states += [(stage, "not there yet") for stage, _ in context.loaded.waiting]
+    counts = Counter(states)
+    always = ("ok", "failed", "skipped")
+    pending = dict.fromkeys(state for _, state in states if state not in always)
     columns: list[Column[str]] = [words("Stage", clean)]
     columns += [
-        digits("not there yet" if state == "waiting" else state,
-               lambda stage, state=state: str(counts[stage][state]))
-        for state in states
-    ]  # fmt: skip
-    return table(sorted(counts), columns, caption="Cells by stage")
+        digits(state, lambda stage, state=state: counts[stage, state])
+        for state in (*always, *pending)
+    ]
+    return table(sorted({stage for stage, _ in states}), columns, caption="Cells by stage")
 
 
-def _pending(context: Context) -> list[Block]:
+def _pending(context: Context) -> Iterator[Part]:
     """Name cells that are at work, and count those to come and those of an earlier study."""
-    loaded, said = context.loaded, []
+    loaded = context.loaded
     if loaded.running:
         cells = names(["/".join(key) for key in loaded.running], 6)
-        said.append(f"{count(len(loaded.running), 'cell')} running now: {cells}.")
+        yield Prose(clean(f"{count(len(loaded.running), 'cell')} running now: {cells}."))
     if loaded.waiting:
-        said.append(f"{count(len(loaded.waiting), 'cell')} of the study not there yet.")
-    blocks: list[Block] = [Prose(clean(sentence)) for sentence in said]
+        yield Prose(f"{count(len(loaded.waiting), 'cell')} of the study not there yet.")
     if loaded.earlier:
-        text = (
+        yield note(
             f"{count(len(loaded.earlier), 'earlier cell')} that the study no longer has; "
             "`transect clean` removes them. They are in no count, chart, finding or table but this."
         )
-        columns = [
-            words("Stage", lambda key: clean(key[0])),
-            code("Cell", lambda key: clean(key[1])),
-        ]
-        listed = table(loaded.earlier, columns, folded="Cells that the study no longer has")
-        blocks += [Prose(text, quiet=True), listed]
-    return blocks
+        columns = [words("Stage", lambda key: clean(key[0])),
+                   code("Cell", lambda key: clean(key[1]))]  # fmt: skip
+        yield table(loaded.earlier, columns, folded="Cells that the study no longer has")
 
 
 def _causes(bad: list[AnyRecord]) -> Table:
-    causes = Counter((record.status, record.cause.value if record.cause else "") for record in bad)
-    rows = sorted(causes.items(), key=lambda item: -item[1])
-    return table(rows, [
-        words("Status", lambda row: Chip(row[0][0].value, _TONES[row[0][0]])),
-        words("Cause", lambda row: row[0][1]), digits("Cells", lambda row: str(row[1])),
+    causes = Counter((_chip(record), _cause(record)) for record in bad)
+    return table(causes.most_common(), [
+        words("Status", lambda row: row[0][0]), words("Cause", lambda row: row[0][1]),
+        digits("Cells", lambda row: row[1]),
     ], caption="Causes")  # fmt: skip
 
 
-def _listed(context: Context, bad: list[AnyRecord]) -> list[Block]:
+def _listed(context: Context, bad: list[AnyRecord]) -> Iterator[Part]:
     """Show the first cells of each stage and cause with their logs, and list the others."""
     seen: Counter[tuple[str, str]] = Counter()
-    shown: list[AnyRecord] = []
     rest: list[AnyRecord] = []
     for record in bad:
-        alike = (record.stage, record.cause.value if record.cause else "")
+        alike = record.stage, _cause(record)
         seen[alike] += 1
-        more = seen[alike] <= _LOGS_OF_ONE and len(shown) < _MOST_LOGS
-        (shown if more else rest).append(record)
-    blocks: list[Block] = [_failure(context, record) for record in shown]
+        if seen[alike] > _LOGS_OF_ONE or seen.total() - len(rest) > _MOST_LOGS:
+            rest.append(record)
+            continue
+        yield Failure(
+            cell=record.cell_id, stage=record.stage, status=_chip(record), cause=_cause(record),
+            message=clean(record.message) or "no message",
+            log_tail=clean(context.originals.log_tail(record)),
+        )  # fmt: skip
     if rest:
         folder = context.originals.folder(rest[0])
         where = folder.parents[1] if folder else "the results"
-        text = (
+        yield note(clean(
             f"{count(len(rest), 'more cell')} did not end well, for causes shown above. Each log "
             f"lies in {where}/STAGE/CELL/output.log."
-        )
-        columns = [
+        ))  # fmt: skip
+        yield table(rest, [
             words("Status", _chip), words("Stage", lambda record: clean(record.stage)),
-            code("Cell", lambda record: clean(record.cell_id)),
-            words("Cause", lambda record: record.cause.value if record.cause else ""),
-            words("Message", lambda record: clean(record.message)[:_CLIP]),
-        ]  # fmt: skip
-        blocks += [Prose(clean(text), quiet=True), table(rest, columns, folded="The others")]
-    return blocks
-
-
-def _failure(context: Context, record: AnyRecord) -> Failure:
-    return Failure(
-        cell=record.cell_id,
-        stage=record.stage,
-        status=_chip(record),
-        cause=record.cause.value if record.cause else "",
-        message=clean(record.message) or "no message",
-        log_tail=clean(context.originals.log_tail(record)),
-    )
+            code("Cell", lambda record: clean(record.cell_id)), words("Cause", _cause),
+            words("Message", lambda record: clipped(record.message, _CLIP)),
+        ], folded="The others")  # fmt: skip

@@ -2,35 +2,18 @@
 
 from __future__ import annotations
 
-import statistics
-from collections import defaultdict
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from statistics import median
 
 from transect.analysis.benchmark_table import best_values, refusals, series_of
+from transect.analysis.groups import grouped
 from transect.analysis.hardware import BenchmarkValue
 from transect.domain.metrics import METRICS
-from transect.report.blocks import (
-    Block,
-    Body,
-    Chart,
-    Charts,
-    Chip,
-    Prose,
-    Table,
-    code,
-    digits,
-    table,
-    words,
-)
+from transect.report.blocks import Chip, Lead, Part, Table, code, digits, table, words
 from transect.report.charts.chart import dot_chart
 from transect.report.charts.plots import Dot
 from transect.report.context import Context
-from transect.report.sections.systems import (
-    IO500,
-    io500_charts,
-    scaling_charts,
-    systems_blocks,
-)
+from transect.report.sections.systems import CURVES, IO500, system_charts, systems_blocks
 from transect.report.text import clean, count, number, quantity, scale_for
 
 __all__ = ["hardware_body"]
@@ -38,55 +21,41 @@ __all__ = ["hardware_body"]
 _MOST_DOTS = 16
 _MOST_BAD = 24
 _MOST_NUMBERS = 400
-# Times over many sizes: section "Communication" draws them as curves.
-_CURVES = ("message_time", "allreduce_time")
 
 
-def hardware_body(context: Context) -> Body:
+def hardware_body(context: Context) -> Iterator[Part]:
     """Lay systems beside each other, draw valid values, list every run with its validity."""
+    yield Lead(
+        "Rates of this machine bound what any framework can reach on it. A run counts as valid "
+        "only if the benchmark's own check passed. For logs, a system is the folder below the path "
+        "that was read, or the file.",
+        empty="No benchmark ran and no log was read: there are no bounds.",
+    )
     values = context.benchmark_values
     best = best_values(values)
-    blocks: list[Block] = systems_blocks(best)
-    charts = [*scaling_charts(values), *io500_charts(values)]
+    yield from systems_blocks(best)
+    yield from system_charts(values)
     refused = {series_of(value) for refusal in refusals(best) for value in refusal.values}
-    drawable: dict[tuple[str, str], list[BenchmarkValue]] = defaultdict(list)
-    for value in values:
-        # IO500's phases have charts of their own; what is not compared is not drawn; numbers in
-        # units of their own cannot stand on a common axis; points over sizes belong to curves.
-        if (
-            value.valid and value.value and value.name in METRICS and value.name not in _CURVES
-            and value.benchmark != IO500 and series_of(value) not in refused
-            and (value.size is None or value.stage != "ingest")
-        ):  # fmt: skip
-            drawable[value.stage, value.name].append(value)
-    for stage, origin in (("bench", "measured here"), ("ingest", "from logs")):
-        for name in sorted(name for known, name in drawable if known == stage):
-            chart = _chart(context, stage, origin, name, drawable[stage, name])
-            if chart is not None:
-                charts.append(chart)
-    if charts:
-        blocks.append(Charts(items=charts))
+    # IO500's phases have charts of their own; what is not compared is not drawn; numbers in
+    # units of their own cannot stand on a common axis; points over sizes belong to curves.
+    drawable = [
+        value for value in values
+        if value.valid and value.value and value.name in METRICS and value.name not in CURVES
+        and value.benchmark != IO500 and series_of(value) not in refused
+        and (value.size is None or value.stage != "ingest")
+    ]  # fmt: skip
+    by_name = grouped(drawable, lambda value: (value.stage, value.name))
+    for (stage, name), drawn in sorted(by_name.items()):
+        yield _chart(context, stage, name, drawn)
     bad = _one_each([value for value in values if not value.valid])
     if bad:
         title = "Runs that are not valid: their numbers are in no chart"
-        blocks.append(_runs(bad, title, folded=len(bad) > _MOST_BAD))
+        yield _runs(bad, folded=title) if len(bad) > _MOST_BAD else _runs(bad, caption=title)
     logs = [value for value in values if value.valid and value.stage == "ingest"]
     if len(logs) > _MOST_NUMBERS:
-        blocks.append(
-            _runs(_one_each(logs), "Runs read from logs, one number of each", folded=True)
-        )
+        yield _runs(_one_each(logs), folded="Runs read from logs, one number of each")
     elif logs:
-        blocks.append(_runs(logs, "Runs read from logs", folded=True))
-    if not values:
-        blocks.append(
-            Prose("No benchmark ran and no log was read: there are no bounds.", quiet=True)
-        )
-    lead = (
-        "Rates of this machine bound what any framework can reach on it. A run counts as valid "
-        "only if the benchmark's own check passed. For logs, a system is the folder below the path "
-        "that was read, or the file."
-    )
-    return Body(lead=lead, blocks=blocks)
+        yield _runs(logs, folded="Runs read from logs")
 
 
 def _one_each(values: list[BenchmarkValue]) -> list[BenchmarkValue]:
@@ -106,64 +75,47 @@ def _name(value: BenchmarkValue) -> str:
     return clean(" · ".join(part for part in parts if part))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Runs:
-    """Runs of one kind with their numbers in the chart's unit."""
-
-    label: str
-    values: list[BenchmarkValue]
-    numbers: list[float]
-
-    @property
-    def middle(self) -> float:
-        return statistics.median(self.numbers)
-
-    @property
-    def where(self) -> str:
-        known = sorted({value.where for value in self.values if value.where})
-        return clean(", ".join(known[:3]) or self.values[0].cell_id)
+def _where(values: Sequence[BenchmarkValue]) -> str:
+    known = sorted({value.where for value in values if value.where})
+    return clean(", ".join(known[:3]) or values[0].cell_id)
 
 
-def _chart(
-    context: Context, stage: str, origin: str, name: str, values: list[BenchmarkValue]
-) -> Chart | None:
+def _chart(context: Context, stage: str, name: str, values: list[BenchmarkValue]) -> Part:
+    # Numbers in other units than the first cannot stand on the same axis.
     unit = min(value.unit for value in values)
-    alike: dict[str, list[BenchmarkValue]] = defaultdict(list)
-    for value in values:
-        if value.unit == unit:
-            alike[_name(value)].append(value)
-    scale = scale_for([value.value for value in values if value.unit == unit], unit)
-    rows = [
-        _Runs(
-            label=label, values=members,
-            numbers=[value.value / scale.factor for value in members if value.value is not None],
-        )
-        for label, members in alike.items()
-    ]  # fmt: skip
+    values = [value for value in values if value.unit == unit]
+    scale = scale_for([value.value for value in values], unit)
+
+    def numbers(runs: Sequence[BenchmarkValue]) -> list[float]:
+        return [value.value / scale.factor for value in runs if value.value is not None]
+
+    def dot(runs: Sequence[BenchmarkValue]) -> Dot:
+        given = numbers(runs)
+        return Dot(
+            label=_name(runs[0]), value=median(given), low=min(given), high=max(given),
+            points=given, style=context.styles.get(runs[0].benchmark), right=number(median(given)),
+        )  # fmt: skip
+
+    def ends(runs: Sequence[BenchmarkValue]) -> str:
+        return f"{number(min(numbers(runs)))} – {number(max(numbers(runs)))}"
+
     known, said = METRICS[name], name.replace("_", " ")
+    origin = "measured here" if stage == "bench" else "from logs"
     better = f", {known.direction} is better" if known.direction != "neutral" else ""
-    cut = f"The first {_MOST_DOTS} of {len(rows)} runs are drawn." if len(rows) > _MOST_DOTS else ""
-    chart = dot_chart(
-        rows,
-        lambda row: Dot(
-            label=row.label, value=row.middle, low=min(row.numbers), high=max(row.numbers),
-            points=row.numbers, style=context.styles.get(row.values[0].benchmark),
-            right=number(row.middle),
-        ),
+    return dot_chart(
+        list(grouped(values, _name).values()), dot,
         [
-            words("Run", lambda row: row.label),
-            digits(f"Median ({scale.unit or 'value'})", lambda row: number(row.middle)),
-            digits("Range", lambda row: f"{number(min(row.numbers))} – {number(max(row.numbers))}"),
-            digits("Runs", lambda row: str(len(row.numbers))), code("From", lambda row: row.where),
+            words("Run", lambda runs: _name(runs[0])),
+            digits(f"Median ({scale.unit or 'value'})", lambda runs: median(numbers(runs))),
+            digits("Range", ends), digits("Runs", len), code("From", _where),
         ],
         title=f"{said.capitalize()}, {origin}", axis=f"{said} ({scale.unit}){better}",
-        name=f"{stage}-{name}", first="First", unit=scale.unit, most=_MOST_DOTS, cut="",
-        notes=[cut, known.description.capitalize()],
+        name=f"{stage}-{name}", first="First", unit=scale.unit, most=_MOST_DOTS, cut="later",
+        notes=[known.description.capitalize()],
     )  # fmt: skip
-    return chart
 
 
-def _runs(values: list[BenchmarkValue], title: str, *, folded: bool = False) -> Table:
+def _runs(values: list[BenchmarkValue], **titles: str) -> Table:
     def reason(value: BenchmarkValue) -> str:
         return clean("; ".join(part for part in (value.reason, *value.warnings) if part)) or "–"
 
@@ -175,4 +127,4 @@ def _runs(values: list[BenchmarkValue], title: str, *, folded: bool = False) -> 
         words("Status", lambda value: Chip(clean(value.status), "good" if value.valid else "bad")),
         words("Reason and warnings", reason),
     ]  # fmt: skip
-    return table(values, columns, caption="" if folded else title, folded=title if folded else "")
+    return table(values, columns, **titles)

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from transect.analysis.groups import Group, group_labels
-from transect.domain.cell import Cell
-from transect.report.blocks import Chart, LegendItem, digits, words
+from transect.analysis.groups import Group
+from transect.analysis.scaling import TrainGroup
+from transect.report.blocks import Chart, Column, Part, digits
 from transect.report.charts.chart import drawn
 from transect.report.charts.plots import Line, line_plot, log_is_better
 from transect.report.charts.theme import INK, Style, legend
+from transect.report.columns import labelled
 from transect.report.context import Context
-from transect.report.text import number
 
-__all__ = ["loss_charts", "thin"]
+__all__ = ["loss_charts"]
 
 _POINTS = 80
 _CURVES = 12
+_REFERENCE = Style(INK, "circle", (3, 4))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Curve:
     """Loss per step of a group's first repeat, with the reference's and the tolerance."""
 
-    group: Group
+    group: TrainGroup
     loss: list[float]
     reference: list[float]
     tolerance: list[float]
@@ -48,22 +49,22 @@ class _Curve:
         return max(range(len(ratios)), key=ratios.__getitem__)
 
 
-def thin(values: Sequence[float], points: int = _POINTS) -> list[tuple[float, float]]:
+def _thin(values: Sequence[float]) -> list[tuple[float, float]]:
     """Keep every k-th value and the last, as (step from 1, value)."""
-    stride = max(1, -(-len(values) // points))
+    stride = max(1, -(-len(values) // _POINTS))
     kept = [(float(i + 1), values[i]) for i in range(0, len(values), stride)]
     last = float(len(values))
     return kept if not kept or kept[-1][0] == last else [*kept, (last, values[-1])]
 
 
-def _peaks(values: Sequence[float], points: int = _POINTS) -> list[tuple[float, float]]:
+def _peaks(values: Sequence[float]) -> list[tuple[float, float]]:
     """Keep the largest value of each k steps, so that no excess is thinned away."""
-    stride = max(1, -(-len(values) // points))
+    stride = max(1, -(-len(values) // _POINTS))
     return [(float(i + 1), max(values[i : i + stride])) for i in range(0, len(values), stride)]
 
 
-def loss_charts(context: Context, workload: str, groups: list[Group]) -> list[Chart]:
-    """Draw the first repeat of the groups that deviate most; empty when none recorded its loss."""
+def loss_charts(context: Context, workload: str, groups: list[TrainGroup]) -> Iterator[Part]:
+    """Draw the first repeat of the groups that deviate most; nothing when none recorded its loss."""
     curves: list[_Curve] = []
     # All should coincide: those that deviate most say whether they do.
     for group in sorted(groups, key=_worst, reverse=True):
@@ -75,16 +76,15 @@ def loss_charts(context: Context, workload: str, groups: list[Group]) -> list[Ch
             curves.append(_Curve(group=group, loss=loss, reference=reference, tolerance=tolerance))
         if len(curves) == _CURVES:
             break
-    if not curves:
-        return []
-    labels = group_labels(groups, always=("ranks",))
-    items = _series(context, curves)
-    few = f" The {_CURVES} of {len(groups)} cells that deviate most."
-    few = few if len(curves) == _CURVES < len(groups) else ""
-    charts = [_loss(context, workload, curves, labels, items, few)]
+    few = len(curves) == _CURVES < len(groups)
+    note = f" The {_CURVES} of {len(groups)} cells that deviate most." if few else ""
+    label = labelled(groups, "Cell, first repeat", always=("ranks",))
+    names = _names(context, curves)
+    if curves:
+        yield _loss(context, workload, curves, label, names, note)
     checked = [curve for curve in curves if curve.ratios]
-    return [*charts, *([_deviation(context, workload, checked, labels, items, few)]
-                       if checked else [])]  # fmt: skip
+    if checked:
+        yield _deviation(context, workload, checked, label, names, note)
 
 
 def _worst(group: Group) -> tuple[float, str]:
@@ -93,57 +93,53 @@ def _worst(group: Group) -> tuple[float, str]:
     return max(ratios, default=0.0), group.cell.id
 
 
-def _series(context: Context, curves: list[_Curve]) -> list[LegendItem]:
-    seen: dict[str, Style] = {}
+def _names(context: Context, curves: list[_Curve]) -> dict[str, Style]:
+    """Return the styles of the lines by what tells them apart."""
     several = len({curve.group.cell.network for curve in curves}) > 1
+    styles: dict[str, Style] = {}
     for curve in curves:
         cell = curve.group.cell
-        parts = [cell.get("framework"), cell.get("strategy"), cell.network if several else None]
-        seen.setdefault(" · ".join(filter(None, parts)), context.style(curve.group))
-    return legend(seen.items(), symbol=False)
+        network = f" · {cell.network}" if several and cell.network else ""
+        style = context.style(curve.group)
+        styles.setdefault(f"{cell.framework} · {cell.strategy}{network}", style)
+    return styles
 
 
 def _loss(
-    context: Context, workload: str, curves: list[_Curve], labels: dict[Cell, str],
-    items: list[LegendItem], few: str,
+    context: Context, workload: str, curves: list[_Curve], label: Column[_Curve],
+    names: dict[str, Style], note: str,
 ) -> Chart:  # fmt: skip
     lines = [
-        Line(points=thin(curve.loss), style=context.style(curve.group), symbols=False, width=1.4)
+        Line(points=_thin(curve.loss), style=context.style(curve.group), symbols=False, width=1.4)
         for curve in curves
     ]
     # One per batch, rule and start: cells of another kind have another path to follow.
-    references = {tuple(curve.reference): None for curve in curves if curve.reference}
-    if references:
-        style = Style(INK, "circle", (3, 4))
-        lines += [
-            Line(points=thin(reference), style=style, symbols=False, width=2.2)
-            for reference in references
-        ]
-        items = [*items, *legend([("reference", style)], symbol=False)]
+    for reference in dict.fromkeys(tuple(curve.reference) for curve in curves if curve.reference):
+        names = names | {"reference": _REFERENCE}
+        lines.append(Line(points=_thin(reference), style=_REFERENCE, symbols=False, width=2.2))
     values = [y for line in lines for _, y in line.points]
     return drawn(
         line_plot(lines, x_title="step", y_title="training loss", y_log=log_is_better(values, 50)),
         curves,
         [
-            words("Cell, first repeat", lambda curve: labels[curve.group.cell]),
-            digits("Steps", lambda curve: str(len(curve.loss))),
-            digits("First loss", lambda curve: number(curve.loss[0])),
-            digits("Middle", lambda curve: number(curve.loss[len(curve.loss) // 2])),
-            digits("Last loss", lambda curve: number(curve.loss[-1])),
-            digits("Reference, last", lambda curve: number(curve.reference[-1])
-                   if curve.reference else "–"),
+            label, digits("Steps", lambda curve: len(curve.loss)),
+            digits("First loss", lambda curve: curve.loss[0]),
+            digits("Middle", lambda curve: curve.loss[len(curve.loss) // 2]),
+            digits("Last loss", lambda curve: curve.loss[-1]),
+            digits("Reference, last", lambda curve: (curve.reference or [None])[-1]),
         ],
-        title="Loss beside the reference", name=f"loss-{workload}", legend=items,
+        title="Loss beside the reference", name=f"loss-{workload}",
+        legend=legend(names.items(), symbol=False),
         alt=f"{workload}: training loss over steps of {len(curves)} cells, with the reference as a "
         "dashed line.",
         notes=[f"First repeat of each cell, at most {_POINTS} points drawn per line. Lines that "
-               f"coincide with a reference are the aim.{few}"],
+               f"coincide with a reference are the aim.{note}"],
     )  # fmt: skip
 
 
 def _deviation(
-    context: Context, workload: str, curves: list[_Curve], labels: dict[Cell, str],
-    items: list[LegendItem], few: str,
+    context: Context, workload: str, curves: list[_Curve], label: Column[_Curve],
+    names: dict[str, Style], note: str,
 ) -> Chart:  # fmt: skip
     lines = [
         Line(points=_peaks(curve.ratios), style=context.style(curve.group), symbols=False,
@@ -151,22 +147,21 @@ def _deviation(
         for curve in curves
     ]  # fmt: skip
 
-    def deviation(curve: _Curve) -> str:
-        return number(abs(curve.loss[curve.worst] - curve.reference[curve.worst]))
+    def deviation(curve: _Curve) -> float:
+        return abs(curve.loss[curve.worst] - curve.reference[curve.worst])
 
     return drawn(
         line_plot(lines, x_title="step", y_title="deviation / tolerance", y_log=True, rule=1.0),
         curves,
         [
-            words("Cell, first repeat", lambda curve: labels[curve.group.cell]),
-            digits("Largest share", lambda curve: number(curve.ratios[curve.worst])),
-            digits("At step", lambda curve: str(curve.worst + 1)),
-            digits("Deviation", deviation),
-            digits("Tolerance", lambda curve: number(curve.tolerance[curve.worst])),
+            label, digits("Largest share", lambda curve: curve.ratios[curve.worst]),
+            digits("At step", lambda curve: curve.worst + 1), digits("Deviation", deviation),
+            digits("Tolerance", lambda curve: curve.tolerance[curve.worst]),
         ],
-        title="Deviation from the reference", name=f"deviation-{workload}", legend=items,
+        title="Deviation from the reference", name=f"deviation-{workload}",
+        legend=legend(names.items(), symbol=False),
         alt=f"{workload}: deviation of the loss as a share of its tolerance over steps; below the "
         "dashed line at 1 is within tolerance.",
         notes=[f"Below the dashed line is within tolerance. Each point is the largest of its "
-               f"steps.{few}"],
+               f"steps.{note}"],
     )  # fmt: skip

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from transect.domain.metrics import METRICS
-from transect.report.blocks import Block, Body, Facts, Prose, code, table, words
+from transect.report.blocks import Facts, Lead, Part, Prose, code, note, table, words
 from transect.report.context import Context
 from transect.report.findings.finding import names
 
@@ -66,33 +68,29 @@ _RULES = (
 )  # fmt: skip
 
 
-def methods_body(context: Context) -> Body:
+def methods_body(context: Context) -> Iterator[Part]:
     """Explain the rules, the seeds, and every metric that occurs in this study."""
-    blocks: list[Block] = [Facts(items=list(_RULES))]
-    given = {record.parameters.get("seed") for record in context.records}
-    seeds = sorted(str(seed) for seed in given if seed is not None)
-    if seeds:
-        blocks.append(Prose(f"Seeds used: {names(seeds, _MOST_SEEDS)}."))
-    used = {number.name for record in context.records for number in record.metrics}
-    metrics = [METRICS[name] for name in sorted(used) if name in METRICS]
-    if metrics:
-        columns = [
-            code("Metric", lambda metric: metric.name),
-            words("Meaning", lambda metric: metric.description),
-            words("Unit", lambda metric: metric.unit),
-            words("Better", lambda metric: metric.direction.value),
-            words("Averaged", lambda metric: metric.mean.value),
-        ]
-        blocks.append(table(metrics, columns, caption="Metrics in this study"))
-    blocks.append(
-        Prose(
-            "Every number stands in records.parquet beside this file, a row per record and metric; "
-            "raw samples stay with the records.",
-            quiet=True,
-        )
-    )
-    lead = (
+    yield Lead(
         "The rules follow Hoefler and Belli, Scientific benchmarking of parallel computing "
         "systems (SC'15), and MLPerf's time to quality."
     )
-    return Body(lead=lead, blocks=blocks)
+    yield Facts(items=list(_RULES))
+    given = {record.parameters.get("seed") for record in context.records}
+    seeds = sorted(str(seed) for seed in given if seed is not None)
+    if seeds:
+        yield Prose(f"Seeds used: {names(seeds, _MOST_SEEDS)}.")
+    used = {number.name for record in context.records for number in record.metrics}
+    metrics = [METRICS[name] for name in sorted(used & METRICS.keys())]
+    columns = [
+        code("Metric", lambda metric: metric.name),
+        words("Meaning", lambda metric: metric.description),
+        words("Unit", lambda metric: metric.unit),
+        words("Better", lambda metric: metric.direction.value),
+        words("Averaged", lambda metric: metric.mean.value),
+    ]
+    if metrics:
+        yield table(metrics, columns, caption="Metrics in this study")
+    yield note(
+        "Every number stands in records.parquet beside this file, a row per record and metric; "
+        "raw samples stay with the records."
+    )

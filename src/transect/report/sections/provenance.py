@@ -4,22 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from transect.analysis.entries import AnyRecord
-from transect.report.blocks import (
-    Block,
-    Body,
-    Chip,
-    Prose,
-    Table,
-    Value,
-    code,
-    digits,
-    table,
-    words,
-)
+from transect.report.blocks import Chip, Lead, Part, Prose, Table, code, digits, note, table, words
 from transect.report.context import Context
 from transect.report.findings.finding import names
 from transect.report.text import clean, count, quantity
@@ -36,30 +25,36 @@ _MOST_VALUES = 12
 
 # Each provenance that occurs, and how many records share it.
 _Shared = list[tuple[Mapping[str, Any], int]]
+# Fact, value, mark and remark.
+_Row = tuple[str, str, Chip | None, str]
+_DIFFERS = Chip("differs", "warn")
 
 
-def provenance_body(context: Context) -> Body:
+def provenance_body(context: Context) -> Iterator[Part]:
     """Show one value per fact where all records agree, and every value where they do not."""
+    yield Lead(
+        "What the numbers were measured on. A difference between records is marked.",
+        empty="There are no records.",
+    )
     records = [record for record in context.records if record.provenance]
-    blocks: list[Block] = []
     if records:
         shared = _shared(records)
-        facts, differing = _facts(shared, len(records))
-        text = (
-            "All records agree on machine and code."
-            if not differing
-            else f"{count(len(differing), 'fact')} differ between records: {', '.join(differing)}."
-        )
-        blocks += [Prose(text), facts, _environments(shared), *_variables(shared)]
+        facts = [row for fact in _FACTS for row in _rows(fact, shared, len(records))]
+        differing = [fact for fact, _, chip, _ in facts if chip == _DIFFERS]
+        yield Prose(
+            f"{count(len(differing), 'fact')} differ between records: {', '.join(differing)}."
+            if differing else "All records agree on machine and code."
+        )  # fmt: skip
+        titles = ("Fact", "Value", "", "")
+        columns = [words(title, lambda row, i=i: row[i]) for i, title in enumerate(titles)]
+        yield table(facts, columns, caption="Machine and code")
+        yield _environments(shared)
+        yield _variables(shared)
         started, ended = min(r.started for r in records), max(r.ended for r in records)
-        blocks.append(Prose(f"First record started {started}, last ended {ended}.", quiet=True))
+        yield note(f"First record started {started}, last ended {ended}.")
     without = len(context.records) - len(records)
     if without:
-        blocks.append(Prose(f"{count(without, 'record')} without provenance.", quiet=True))
-    if not blocks:
-        blocks.append(Prose("There are no records.", quiet=True))
-    lead = "What the numbers were measured on. A difference between records is marked."
-    return Body(lead=lead, blocks=blocks)
+        yield note(f"{count(without, 'record')} without provenance.")
 
 
 def _shared(records: list[AnyRecord]) -> _Shared:
@@ -69,38 +64,26 @@ def _shared(records: list[AnyRecord]) -> _Shared:
     return [(objects[key], amount) for key, amount in amounts.items()]
 
 
-def _facts(shared: _Shared, records: int) -> tuple[Table, list[str]]:
-    rows: list[list[Value]] = []
-    differing = []
-    for fact in _FACTS:
-        seen: Counter[str] = Counter()
-        for provenance, amount in shared:
-            value = _lookup(provenance, fact)
-            if value is not None:
-                seen[_show(fact, value)] += amount
-        if not seen:
-            continue
-        title = _title(fact)
-        if len(seen) == 1:
-            (only, amount) = seen.most_common(1)[0]
-            missing = records - amount
-            note = f"{missing} without" if missing else ""
-            rows.append([title, only, Chip("same", "good"), note])
-            continue
-        differing.append(title)
-        head: list[Value] = [title, Chip("differs", "warn")]
-        ordered = sorted(seen.items(), key=lambda item: (-item[1], item[0]))
-        for value, amount in ordered[:_MOST_VALUES]:
-            rows.append([head[0], value, head[1], count(amount, "record")])
-            head = ["", None]
-        if len(ordered) > _MOST_VALUES:
-            left = sum(amount for _, amount in ordered[_MOST_VALUES:])
-            more = count(len(ordered) - _MOST_VALUES, "more value")
-            rows.append(["", more, None, count(left, "record")])
-    columns = [
-        words(title, lambda row, i=i: row[i]) for i, title in enumerate(("Fact", "Value", "", ""))
-    ]
-    return table(rows, columns, caption="Machine and code"), differing
+def _rows(fact: str, shared: _Shared, records: int) -> Iterator[_Row]:
+    """Give the rows of one fact: one where all records agree, else one for each value."""
+    seen: Counter[str] = Counter()
+    for provenance, amount in shared:
+        value = _lookup(provenance, fact)
+        if value is not None:
+            seen[_show(fact, value)] += amount
+    values = sorted(seen.items(), key=lambda item: (-item[1], item[0]))
+    if len(values) == 1:
+        [(value, amount)] = values
+        missing = f"{records - amount} without" if amount < records else ""
+        yield _title(fact), value, Chip("same", "good"), missing
+        return
+    for place, (value, amount) in enumerate(values[:_MOST_VALUES]):
+        head = ("", None) if place else (_title(fact), _DIFFERS)
+        yield head[0], value, head[1], count(amount, "record")
+    rest = values[_MOST_VALUES:]
+    if rest:
+        left = sum(amount for _, amount in rest)
+        yield "", count(len(rest), "more value"), None, count(left, "record")
 
 
 def _lookup(provenance: Mapping[str, Any], path: str) -> Any:
@@ -125,19 +108,22 @@ def _show(fact: str, value: Any) -> str:
     return clean(str(value))
 
 
+def _told(provenance: Mapping[str, Any], key: str) -> dict[str, Any]:
+    told = provenance.get(key)
+    return told if isinstance(told, dict) else {}
+
+
 def _environments(shared: _Shared) -> Table:
     hashes: dict[str, set[str]] = defaultdict(set)
     libraries: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     amounts: Counter[str] = Counter()
     for provenance, amount in shared:
-        given = provenance.get("environment")
-        environment = given if isinstance(given, dict) else {}
+        environment = _told(provenance, "environment")
         name = str(environment.get("name") or "unnamed")
         amounts[name] += amount
         if environment.get("lock_hash"):
             hashes[name].add(str(environment["lock_hash"])[:16])
-        told = provenance.get("libraries")
-        for library, version in (told if isinstance(told, dict) else {}).items():
+        for library, version in _told(provenance, "libraries").items():
             libraries[name][str(library)].add(str(version))
 
     def versions(name: str) -> str:
@@ -149,24 +135,22 @@ def _environments(shared: _Shared) -> Table:
     return table(sorted(amounts), [
         words("Environment", clean),
         code("Lock hash", lambda name: clean(", ".join(sorted(hashes[name]))) or "–"),
-        digits("Records", lambda name: str(amounts[name])),
+        digits("Records", lambda name: amounts[name]),
         words("Libraries", lambda name: clean(versions(name)) or "–"),
-        words("", lambda name: Chip("differs", "warn") if len(hashes[name]) > 1 else None),
+        words("", lambda name: _DIFFERS if len(hashes[name]) > 1 else None),
     ], caption="Software environments")  # fmt: skip
 
 
-def _variables(shared: _Shared) -> list[Block]:
+def _variables(shared: _Shared) -> Part:
     seen: dict[str, Counter[str]] = defaultdict(Counter)
     for provenance, amount in shared:
-        given = provenance.get("variables")
-        for name, value in (given if isinstance(given, dict) else {}).items():
+        for name, value in _told(provenance, "variables").items():
             seen[str(name)][str(value)] += amount
-    if not seen:
-        return []
 
     def values(name: str) -> str:
         told = [f"{value} ({amount})" for value, amount in sorted(seen[name].items())]
         return clean(names(told, _MOST_VALUES) if len(told) > _MOST_VALUES else ", ".join(told))
 
     columns = [code("Variable", clean), words("Values (records)", values)]
-    return [table(sorted(seen), columns, folded="Environment variables that change speed")]
+    title = "Environment variables that change speed"
+    return table(sorted(seen), columns, folded=title) if seen else None

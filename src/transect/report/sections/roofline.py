@@ -2,38 +2,25 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator
 
 from transect.analysis.bounds import Bound, Rate
-from transect.analysis.groups import Group, group_labels
+from transect.analysis.groups import Group, grouped
 from transect.analysis.network import communications
 from transect.analysis.roofline import RooflinePoint, roofline_points
 from transect.domain.cell import Cell
-from transect.report.blocks import (
-    Block,
-    Body,
-    Chart,
-    Charts,
-    Chip,
-    Column,
-    Prose,
-    Table,
-    digits,
-    table,
-    words,
-)
+from transect.report.blocks import Chip, Column, Lead, Part, digits, note, table, words
 from transect.report.charts.chart import MOST_PANELS, drawn
 from transect.report.charts.plots import Line, line_plot
 from transect.report.charts.theme import MUTED, Style, legend
+from transect.report.columns import labelled
 from transect.report.context import Context
 from transect.report.findings.serving import faithful_groups
-from transect.report.text import Scale, clean, count, number, percent, quantity, scale_for
+from transect.report.text import clipped, count, in_unit, number, percent, quantity, scale_for
 
 __all__ = ["roofline_body"]
 
 _ROOF = Style(MUTED, "square", (5, 3))
-_MOST_OPEN = 16
 # Points and series of one chart.
 _MOST_POINTS, _MOST_SERIES = 300, 24
 _CLIP = 160
@@ -53,41 +40,39 @@ _COUNTS = (
 )
 
 
-def roofline_body(context: Context) -> Body:
+def roofline_body(context: Context) -> Iterator[Part]:
     """Draw one roofline per stage, number of threads and precision; list every point."""
-    blocks: list[Block] = []
-    charts: list[Chart] = []
-    tables: list[Block] = []
-    notes: list[Block] = []
-    for stage, title, unit in _STAGES:
-        points, left_out = roofline_points(_groups(context, stage), context.rates)
-        points.sort(key=lambda point: (-point.share, point.group.cell.id))
-        labels = _labels(points)
-        panels: dict[tuple[int, str], list[RooflinePoint]] = defaultdict(list)
-        for point in points:
-            panels[point.threads, point.group.cell.precision].append(point)
-        charts += [
-            _chart(context, stage, title, key, panels[key], labels)
-            for key in sorted(panels)[:MOST_PANELS]
-        ]
-        if points:
-            tables.append(_table(context, title, unit, points, labels))
-        if left_out:
-            parts = [f"{amount} {why}" for why, amount in left_out.items()]
-            text = f"{title}: {count(sum(left_out.values()), 'cell')} left out: {', '.join(parts)}."
-            notes.append(Prose(text, quiet=True))
-    if charts:
-        blocks = [Charts(items=charts), *tables, Prose(_COUNTS, quiet=True)]
-    else:
-        blocks.append(Prose("No cell has both a count of operations and benchmarks of arithmetic "
-                            "and memory with as many threads: there is no roof.", quiet=True))  # fmt: skip
-    lead = (
+    yield Lead(
         "The roof at a cell's intensity is the smaller of the peak FLOP/s and intensity times "
         "memory bandwidth (Williams, Waterman and Patterson, 2009), both the best that benchmarks "
         "reached here with as many threads as the cell's ranks use on a node. A cell's FLOP/s are "
         "its operations over the median time, on one node."
     )
-    return Body(lead=lead, blocks=[*blocks, *notes])
+    tables: list[Part] = []
+    notes: list[Part] = []
+    for stage, title, unit in _STAGES:
+        points, left_out = roofline_points(_groups(context, stage), context.rates)
+        points.sort(key=lambda point: (-point.share, point.group.cell.id))
+        panels = grouped(points, lambda point: (point.threads, point.group.cell.precision))
+        columns = _columns(context, unit, points) if points else []
+        for key in sorted(panels)[:MOST_PANELS]:
+            yield _chart(context, stage, title, key, panels[key], columns)
+        if points:
+            caption = f"{title}: share of the roof, highest first"
+            tables.append(table(points, columns, caption=caption, fold_title=f"{title} by share"))
+        if left_out:
+            why = ", ".join(f"{amount} {why}" for why, amount in left_out.items())
+            notes.append(note(f"{title}: {count(sum(left_out.values()), 'cell')} left out: {why}."))
+    yield from tables
+    yield (
+        note(_COUNTS)
+        if tables
+        else note(
+            "No cell has both a count of operations and benchmarks of arithmetic and memory with as "
+            "many threads: there is no roof."
+        )
+    )
+    yield from notes
 
 
 def _groups(context: Context, stage: str) -> list[Group]:
@@ -97,10 +82,9 @@ def _groups(context: Context, stage: str) -> list[Group]:
     return [group for name in workloads for group in faithful_groups(context, name)]
 
 
-def _labels(points: Sequence[RooflinePoint]) -> dict[Cell, str]:
-    groups = [point.group for point in points]
-    trained = any(group.cell.stage == "train" for group in groups)
-    return group_labels(groups, always=("ranks", "threads") if trained else ("threads",))
+def _series_name(cell: Cell) -> str:
+    names = (cell.get("framework"), cell.get("strategy"), cell.get("runtime"))
+    return " · ".join(filter(None, names))
 
 
 def _limit(point: RooflinePoint) -> str:
@@ -109,8 +93,8 @@ def _limit(point: RooflinePoint) -> str:
 
 def _chart(
     context: Context, stage: str, title: str, key: tuple[int, str],
-    points: list[RooflinePoint], labels: dict[Cell, str],
-) -> Chart:  # fmt: skip
+    points: list[RooflinePoint], columns: list[Column[RooflinePoint]],
+) -> Part:  # fmt: skip
     threads, precision = key
     bound = points[0].bound
     peak, bandwidth = bound.flops.value, bound.bandwidth.value
@@ -119,11 +103,7 @@ def _chart(
     low = min(ridge, *(point.intensity for point in points)) / 2
     high = max(ridge, *(point.intensity for point in points)) * 2
     roof = [(x, min(peak, x * bandwidth) / scale.factor) for x in (low, ridge, high)]
-    series: dict[str, list[RooflinePoint]] = defaultdict(list)
-    for point in points[:_MOST_POINTS]:
-        cell = point.group.cell
-        axes = ("framework", "strategy") if stage == "train" else ("runtime",)
-        series[" · ".join(part for axis in axes if (part := cell.get(axis)))].append(point)
+    series = grouped(points[:_MOST_POINTS], lambda point: _series_name(point.group.cell))
     shown = sorted(series.items())[:_MOST_SERIES]
     styles = {name: context.style(members[0].group) for name, members in shown}
     lines = [Line(points=roof, style=_ROOF, symbols=False)] + [
@@ -134,7 +114,7 @@ def _chart(
         for name, members in shown
     ]  # fmt: skip
     best = points[0]
-    said = f"{labels[best.group.cell]} reaches {percent(best.share)} of what {_limit(best)} allows"
+    said = f"{columns[0].entry(best)} reaches {percent(best.share)} of what {_limit(best)} allows"
     over = ", more than it should: the benchmarks or the counts are off" if best.share > 1 else ""
     where = f"{count(threads, 'thread')}, {precision}"
     cut = len(points) - sum(len(members) for _, members in shown)
@@ -143,13 +123,7 @@ def _chart(
             lines, x_title="intensity (FLOP/B)", y_title=scale.unit, x_log=True, y_log=True,
             height=260,
         ),
-        points,
-        [
-            words("Cell", lambda point: labels[point.group.cell]),
-            digits("Intensity (FLOP/B)", lambda point: number(point.intensity)),
-            digits(f"Achieved ({scale.unit})", lambda point: scale.text(point.achieved)),
-            digits(f"Allowed ({scale.unit})", lambda point: scale.text(point.roof)),
-        ],
+        points, columns,
         title=f"{title} on {where}", name=f"roofline-{stage}-{threads}-{precision}",
         alt=f"Roofline of {title.lower()} on {where}: a slope of {quantity(bandwidth, 'B/s')} up to "
         f"{quantity(peak, 'FLOP/s')} at {number(ridge)} FLOP/B, and {count(len(points), 'cell')} "
@@ -165,7 +139,7 @@ def _chart(
 
 
 def _source(rate: Rate) -> str:
-    return clean(f"{rate.benchmark}, {rate.label}" if rate.label else rate.benchmark)
+    return clipped(f"{rate.benchmark}, {rate.label}" if rate.label else rate.benchmark, _CLIP)
 
 
 def _warnings(context: Context, bound: Bound) -> list[str]:
@@ -175,43 +149,37 @@ def _warnings(context: Context, bound: Bound) -> list[str]:
     for value in context.benchmark_values:
         if value.valid and value.cell_id in cells:
             said |= dict.fromkeys(value.warnings)
-    return [f"Warning: {' '.join(clean(warning).split())[:_CLIP]}." for warning in list(said)[:2]]
+    return [f"Warning: {clipped(warning, _CLIP)}." for warning in list(said)[:2]]
 
 
-def _operations(values: Sequence[float]) -> Scale:
-    middle = sorted(values)[len(values) // 2]
-    for factor, unit in ((1e9, "GFLOP"), (1e6, "MFLOP"), (1e3, "kFLOP")):
-        if middle >= factor:
-            return Scale(factor=factor, unit=unit)
-    return Scale(factor=1.0, unit="FLOP")
-
-
-def _table(
-    context: Context, title: str, unit: str, points: list[RooflinePoint], labels: dict[Cell, str]
-) -> Table:
-    work = _operations([point.flops for point in points])
+def _columns(
+    context: Context, unit: str, points: list[RooflinePoint]
+) -> list[Column[RooflinePoint]]:
+    work = scale_for([point.flops for point in points], "FLOP")
     rate = scale_for([point.achieved for point in points], "FLOP/s")
-    groups = [point.group for point in points] if unit == "step" else []
-    ratios = {row.group.cell: row.ratio for row in communications(groups, context.network_fits)}
+    groups = [point.group for point in points]
+    trained = unit == "step"
+    always = ("ranks", "threads") if trained else ("threads",)
+    beside = communications(groups, context.network_fits) if trained else []
+    ratios = {row.group.cell: row.ratio for row in beside if row.ratio}
 
-    def of_network(point: RooflinePoint) -> str:
+    def of_network(point: RooflinePoint) -> float | None:
         ratio = ratios.get(point.group.cell)
-        return percent(1 / ratio) if ratio else "–"
+        return 1 / ratio if ratio else None
 
     columns: list[Column[RooflinePoint]] = [
-        words("Cell", lambda point: labels[point.group.cell]),
-        digits(f"Operations per {unit} ({work.unit})", lambda point: work.text(point.flops)),
-        digits(f"Bytes per {unit}", lambda point: quantity(point.bytes, "B")),
-        digits("Intensity (FLOP/B)", lambda point: number(point.intensity)),
-        digits(f"Time per {unit}", lambda point: quantity(point.time.median, "s")),
-        digits(f"Achieved ({rate.unit})", lambda point: rate.text(point.achieved)),
-        digits("Of the roof", lambda point: percent(point.share)), words("Roof set by", _limit),
+        labelled(points, always=always),
+        digits(f"Operations per {unit} ({work.unit})", lambda point: point.flops, work.text),
+        digits(f"Bytes per {unit}", lambda point: point.bytes, in_unit("B")),
+        digits("Intensity (FLOP/B)", lambda point: point.intensity),
+        digits(f"Time per {unit}", lambda point: point.time.median, in_unit("s")),
+        digits(f"Achieved ({rate.unit})", lambda point: point.achieved, rate.text),
+        digits("Of the roof", lambda point: point.share, percent), words("Roof set by", _limit),
+        digits(f"Allowed ({rate.unit})", lambda point: point.roof, rate.text),
     ]  # fmt: skip
-    if any(ratios.values()):
-        columns.append(digits("Communication, of its bound", of_network))
-    columns.append(words("", _mark))
-    caption = f"{title}: share of the roof, highest first"
-    return table(points, columns, caption=caption, fold_above=_MOST_OPEN)
+    if ratios:
+        columns.append(digits("Communication, of its bound", of_network, percent))
+    return [*columns, words("", _mark)]
 
 
 def _mark(point: RooflinePoint) -> Chip | None:

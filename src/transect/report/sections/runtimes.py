@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from transect.analysis.bounds import run_bound
-from transect.analysis.groups import Group, group_labels
+from transect.analysis.groups import Group, grouped
 from transect.analysis.statistics import quantile
-from transect.report.blocks import (
-    Block,
-    Body,
-    Chart,
-    Charts,
-    Chip,
-    Heading,
-    Prose,
-    Value,
-    digits,
-    table,
-    words,
+from transect.report.blocks import Chip, Heading, Lead, Part, digits, note, table, words
+from transect.report.charts.chart import (
+    MOST_DRAWN,
+    MOST_PANELS,
+    Point,
+    Series,
+    dot_chart,
+    line_chart,
 )
-from transect.report.charts.chart import MOST_DRAWN, MOST_PANELS, dot_chart, drawn
-from transect.report.charts.plots import Dot, Line, line_plot, log_is_better
-from transect.report.charts.theme import Style, legend
+from transect.report.charts.plots import Dot
+from transect.report.charts.theme import Style
+from transect.report.columns import labelled, medians, metric_columns, ranked
 from transect.report.context import Context
 from transect.report.findings.finding import median
 from transect.report.findings.serving import by_provider, faithful_groups
-from transect.report.sections.columns import metric_columns, ranked
-from transect.report.text import clean, count, number, percent, quantity, scale_for
+from transect.report.text import clean, count, in_unit, scale_for, tenths
+from transect.stages.infer.cell import InferCell
 
 __all__ = ["runtimes_body"]
 
@@ -39,53 +35,41 @@ _SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down
 _DASHES = ((), (6, 3), (2, 2), (9, 3, 2, 3))
 
 
-def runtimes_body(context: Context) -> Body:
+def runtimes_body(context: Context) -> Iterator[Part]:
     """Draw latency distributions, and throughput over batch and threads, of right results only."""
-    blocks: list[Block] = []
-    for workload in context.workloads("infer"):
-        groups = faithful_groups(context, workload)
-        for provider, own in by_provider(groups).items():
-            blocks.append(Heading(f"{workload} on {provider}"))
-            blocks.append(Charts(items=_charts(context, f"{workload}-{provider}", own)))
-        ended = sum(bool(group.ok) for group in context.of("infer", workload))
-        if ended > len(groups):
-            points = count(ended - len(groups), "point")
-            text = f"{workload}: {points} left out: the output is not right."
-            blocks.append(Prose(text, quiet=True))
-    if blocks:
-        blocks += _conditions(context)
-    else:
-        blocks.append(Prose("No runtime was measured with a right result.", quiet=True))
-    lead = (
+    yield Lead(
         "Only the Run call is timed. Binding of inputs, copying of outputs and session creation "
         "are timed apart from it. In the latency charts the symbol is the median of the runs' "
         "medians, the thick line the middle half of all samples, the thin one the least sample to "
-        "the 95th percentile, where 400 samples or more support one."
+        "the 95th percentile, where 400 samples or more support one.",
+        empty="No runtime was measured with a right result.",
     )
-    return Body(lead=lead, blocks=blocks)
+    ended = [group for group in context.of("infer") if group.ok]
+    for workload in context.workloads("infer"):
+        groups = faithful_groups(context, workload)
+        for provider, own in by_provider(groups).items():
+            yield Heading(f"{workload} on {provider}")
+            yield from _charts(context, f"{workload}-{provider}", own)
+        left = sum(group.cell.workload == workload for group in ended) - len(groups)
+        if left:
+            yield note(f"{workload}: {count(left, 'point')} left out: the output is not right.")
+    if ended:
+        yield _conditions(ended)
 
 
-def _at(group: Group, axis: str) -> int:
-    """Return a group's batch or threads."""
-    value: int = group.cell.get(axis) or 1
-    return value
-
-
-def _charts(context: Context, name: str, groups: list[Group]) -> list[Chart]:
-    of_batch: dict[int, list[Group]] = defaultdict(list)
-    for group in groups:
-        of_batch[_at(group, "batch")].append(group)
-    panels = sorted(of_batch.items())[:MOST_PANELS]
-    charts = [_latency(context, f"{name}-{batch}", batch, same) for batch, same in panels]
-    charts += [_throughput(context, name, groups, axis) for axis in ("batch", "threads")]
-    return [chart for chart in charts if chart is not None]
+def _charts(context: Context, name: str, groups: list[Group[InferCell]]) -> Iterator[Part]:
+    of_batch = grouped(groups, lambda group: group.cell.batch)
+    for batch, same in sorted(of_batch.items())[:MOST_PANELS]:
+        yield _latency(context, f"{name}-{batch}", batch, same)
+    for axis in ("batch", "threads"):
+        yield _throughput(context, name, groups, axis)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Latency:
     """A group with all its latency samples, where they are kept."""
 
-    group: Group
+    group: Group[InferCell]
     samples: list[float]
 
     @property
@@ -101,19 +85,21 @@ class _Latency:
         return quantile(self.samples, 0.95) if len(self.samples) >= _TAIL_SAMPLES else None
 
 
-def _latency(context: Context, name: str, batch: int, groups: list[Group]) -> Chart | None:
-    first = ranked(groups, "latency", best_low=True)
-    labels = group_labels(first, always=("threads",))
+def _latency(context: Context, name: str, batch: int, groups: list[Group[InferCell]]) -> Part:
+    first = ranked(groups, "latency")
+    label = labelled(first, "Point", always=("threads",))
     scale = scale_for([median(group, "latency") for group in first], "s")
-    unit = scale.unit
     # Samples are read again from the records: only of what is drawn.
-    read = {
-        id(group): [
-            value for record in group.ok for value in context.originals.samples(record, "latency")
-        ]
-        for group in first[:MOST_DRAWN]
-    }
-    rows = [_Latency(group=group, samples=read.get(id(group), [])) for group in first]
+    rows = [
+        _Latency(
+            group=group,
+            samples=[
+                value for record in group.ok if place < MOST_DRAWN
+                for value in context.originals.samples(record, "latency")
+            ],
+        )
+        for place, group in enumerate(first)
+    ]  # fmt: skip
 
     def dot(row: _Latency) -> Dot:
         summary, middle = row.group.summary("latency"), row.middle
@@ -121,86 +107,72 @@ def _latency(context: Context, name: str, batch: int, groups: list[Group]) -> Ch
             raise ValueError(f"{row.group.cell.id}: ranked by a latency that it lacks")
         ends = [end for end in (row.tail, middle and middle[1], summary.high) if end is not None]
         return Dot(
-            label=labels[row.group.cell], value=summary.median / scale.factor,
+            label=str(label.entry(row)), value=summary.median / scale.factor,
             low=(min(row.samples) if row.samples else summary.low) / scale.factor,
             high=ends[0] / scale.factor,
             inner=(middle[0] / scale.factor, middle[1] / scale.factor) if middle else None,
-            style=context.style(row.group), right=f"{scale.text(summary.median)} {unit}",
+            style=context.style(row.group), right=f"{scale.text(summary.median)} {scale.unit}",
         )  # fmt: skip
 
-    def of_group(value: Callable[[Group], Value]) -> Callable[[_Latency], Value]:
-        return lambda row: value(row.group)
-
-    def bound(group: Group) -> str:
-        limit = run_bound(group, context.rates)
-        return scale.text(limit.time_s if limit else None)
+    def bound(row: _Latency) -> float | None:
+        limit = run_bound(row.group, context.rates)
+        return limit.time_s if limit else None
 
     return dot_chart(
         rows, dot,
         [
-            words("Point", lambda row: labels[row.group.cell]),
-            *(digits(column.title, of_group(column.value))
-              for column in metric_columns("latency", scale)),
-            digits("Samples", lambda row: str(len(row.samples)) if row.samples else "–"),
-            digits(f"95th percentile ({unit})", lambda row: scale.text(row.tail)),
-            digits(f"Bound ({unit})", of_group(bound)),
-            *(digits(title, lambda row, metric=metric: quantity(median(row.group, metric), "s"))
-              for title, metric in (("Session", "session_time"), ("Bind", "bind_time"),
-                                    ("Copy", "copy_time"))),
+            label, *metric_columns("latency", scale),
+            digits("Samples", lambda row: len(row.samples) or None),
+            digits(f"95th percentile ({scale.unit})", lambda row: row.tail, scale.text),
+            digits(f"Bound ({scale.unit})", bound, scale.text),
+            medians("Session", "session_time", in_unit("s")),
+            medians("Bind", "bind_time", in_unit("s")),
+            medians("Copy", "copy_time", in_unit("s")),
         ],
-        title=f"Latency at batch {batch}", axis=f"latency of one Run ({unit}), less is better",
-        name=f"latency-{name}", first="Lowest", unit=unit,
+        title=f"Latency at batch {batch}", axis=f"latency of one Run ({scale.unit}), less is better",
+        name=f"latency-{name}", first="Lowest", unit=scale.unit,
     )  # fmt: skip
 
 
-def _throughput(context: Context, name: str, groups: list[Group], axis: str) -> Chart | None:
+def _throughput(context: Context, name: str, groups: list[Group[InferCell]], axis: str) -> Part:
     """One chart over batch or threads, the other held at the value most points have."""
+
+    def at(group: Group[InferCell], along: str) -> int:
+        return group.cell.batch if along == "batch" else group.cell.threads
+
     other = "threads" if axis == "batch" else "batch"
-    values: dict[int, set[int]] = defaultdict(set)
-    for group in groups:
-        values[_at(group, other)].add(_at(group, axis))
-    if not values:
+    points = {(at(group, other), at(group, axis)) for group in groups}
+    amounts = Counter(value for value, _ in points)
+    held = max(amounts, key=lambda key: (amounts[key], -key if other == "threads" else key))
+    if amounts[held] < 2:
         return None
-    held = max(values, key=lambda key: (len(values[key]), -key if other == "threads" else key))
-    if len(values[held]) < 2:
-        return None
-    series: dict[tuple[str, str], list[Group]] = defaultdict(list)
-    for group in groups:
-        if _at(group, other) == held and group.values("throughput"):
-            key = (group.cell.get("runtime") or "", group.cell.get("exporter") or "")
-            series[key].append(group)
-    labels = group_labels([g for members in series.values() for g in members], always=(axis,))
-    exporters = sorted({exporter for _, exporter in series})
-    runtimes = sorted({runtime for runtime, _ in series})
+    shown = [g for g in groups if at(g, other) == held and g.values("throughput")]
+    shown.sort(key=lambda group: at(group, axis))
+    alike = grouped(shown, lambda group: (group.cell.runtime, group.cell.exporter or ""))
+    exporters = sorted({exporter for _, exporter in alike})
+    runtimes = sorted({runtime for runtime, _ in alike})
     several = len([exporter for exporter in exporters if exporter]) > 1
-    lines, items, rows = [], [], []
-    for (runtime, exporter), members in sorted(series.items()):
-        members.sort(key=lambda group: _at(group, axis))
-        place = runtimes.index(runtime)
-        shift = place + (exporters.index(exporter) if several else 0)
+    series = []
+    for (runtime, exporter), members in sorted(alike.items()):
+        shift = runtimes.index(runtime) + (exporters.index(exporter) if several else 0)
         color = context.styles.get(runtime).color
-        style = Style(color, _SHAPES[shift % len(_SHAPES)], _DASHES[shift % len(_DASHES)])
-        points = [(float(_at(g, axis)), median(g, "throughput") or 0.0) for g in members]
-        scatter = [(float(_at(g, axis)), rate) for g in members for rate in g.values("throughput")]
-        lines.append(Line(points=points, scatter=scatter, style=style))
-        items.append((f"{runtime} · {exporter}" if several and exporter else runtime, style))
-        rows += members
+        points = [Point(x=at(group, axis), repeats=group.values("throughput")) for group in members]
+        series.append(Series(
+            name=f"{runtime} · {exporter}" if several and exporter else runtime, points=points,
+            style=Style(color, _SHAPES[shift % len(_SHAPES)], _DASHES[shift % len(_DASHES)]),
+        ))  # fmt: skip
+    rows = [group for _, members in sorted(alike.items()) for group in members]
     fixed = count(held, "thread") if other == "threads" else f"batch {held}"
-    ticks = sorted({x for line in lines for x, _ in line.points})
-    return drawn(
-        line_plot(
-            lines, x_title=axis, y_title="samples/s", x_log=True, ticks=ticks[:: len(ticks) // 16 + 1],
-            y_log=log_is_better([y for line in lines for _, y in line.points]),
-        ),
-        rows,
+    return line_chart(
+        series, rows,
         [
-            words("Point", lambda group: labels[group.cell]),
-            digits(axis.capitalize(), lambda group: number(float(_at(group, axis)))),
+            labelled(rows, "Point", always=(axis,)),
+            digits(axis.capitalize(), lambda group: at(group, axis)),
             *metric_columns("throughput", scale_for([], "1"), unit="samples/s"),
         ],
-        title=f"Throughput over {axis}, {fixed}", name=f"throughput-{axis}-{name}",
+        title=f"Throughput over {axis}, {fixed}", x=axis, y="samples/s",
+        name=f"throughput-{axis}-{name}", most=len(series), height=230,
         alt=f"Samples per second over {axis} at {fixed}, a line per runtime.",
-        legend=legend(items),
     )  # fmt: skip
 
 
@@ -209,7 +181,7 @@ class _Conditions:
     """All right runs of one runtime."""
 
     runtime: str
-    groups: list[Group]
+    groups: list[Group[InferCell]]
 
     @property
     def agreement(self) -> float | None:
@@ -226,12 +198,8 @@ class _Conditions:
         return clean(", ".join(sorted({str(value) for value in self.told(key)}))) or "–"
 
 
-def _conditions(context: Context) -> list[Block]:
+def _conditions(groups: list[Group[InferCell]]) -> Part:
     """What each runtime ran with: version, options, why measuring stopped, agreement."""
-    by_runtime: dict[str, list[Group]] = defaultdict(list)
-    for group in context.of("infer"):
-        if group.ok:
-            by_runtime[group.cell.get("runtime") or "–"].append(group)
 
     def options(row: _Conditions) -> str:
         given = [told for told in row.told("session_options") if isinstance(told, dict)]
@@ -246,22 +214,23 @@ def _conditions(context: Context) -> list[Block]:
             reasons["unknown"] += records - reasons.total()
         return clean(", ".join(f"{why}: {amount}" for why, amount in sorted(reasons.items())))
 
-    def difference(row: _Conditions) -> str:
+    def difference(row: _Conditions) -> float | None:
         values = [value for group in row.groups for value in group.values("max_abs_difference")]
-        return number(max(values)) if values else "–"
+        return max(values, default=None)
 
     def verdict(row: _Conditions) -> Chip:
         if row.agreement is None:
             return Chip("not compared", "warn")
         return Chip("right", "good") if row.agreement >= 1 else Chip("differs", "bad")
 
-    rows = [_Conditions(runtime=name, groups=groups) for name, groups in sorted(by_runtime.items())]
+    by_runtime = grouped(groups, lambda group: group.cell.runtime)
+    rows = [_Conditions(runtime=name, groups=own) for name, own in sorted(by_runtime.items())]
     columns = [
         words("Runtime", lambda row: row.runtime),
         words("Version", lambda row: row.text("runtime_version")),
         words("Provider used", lambda row: row.text("provider_used")),
         words("Session options", options), words("Stopped by", stopped),
-        digits("Least agreement", lambda row: percent(row.agreement, 1)),
+        digits("Least agreement", lambda row: row.agreement, tenths),
         digits("Largest difference", difference), words("Output", verdict),
     ]  # fmt: skip
-    return [table(rows, columns, caption="What the runtimes ran with, threads aside")]
+    return table(rows, columns, caption="What the runtimes ran with, threads aside")

@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-import statistics
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from transect.analysis.benchmark_table import Best, Series, refusals, scaling_series
+from transect.analysis.groups import grouped
 from transect.analysis.hardware import BenchmarkValue
 from transect.domain.metrics import METRICS
-from transect.report.blocks import (
-    Block,
-    Chart,
-    Chip,
-    Prose,
-    Table,
-    Value,
-    code,
-    digits,
-    table,
-    words,
-)
-from transect.report.charts.chart import dot_chart, drawn
-from transect.report.charts.plots import Dot, Line, line_plot, log_is_better
+from transect.report.blocks import Chip, Part, Table, code, digits, note, table, words
+from transect.report.charts import chart
+from transect.report.charts.plots import Dot
 from transect.report.charts.theme import legend, palette
 from transect.report.findings.finding import names
-from transect.report.text import clean, count, number, quantity, scale_for
+from transect.report.text import clean, clipped, count, number, quantity, scale_for
 
-__all__ = ["IO500", "io500_charts", "scaling_charts", "systems_blocks"]
+__all__ = ["CURVES", "IO500", "system_charts", "systems_blocks"]
 
 IO500 = "io500"
 
@@ -42,18 +30,13 @@ _CLIP = 120
 _REASON = 90
 # What a reader needs to repeat a run comes first.
 _FIRST = ("nodes", "ranks", "threads", "N", "NB", "P", "Q", "ppwi", "wgsize", "array_size")
-# Curves over sizes are drawn in the section on communication.
-_CURVES = frozenset({"message_time", "allreduce_time"})
-
-
-def _clip(text: str, room: int = _CLIP) -> str:
-    text = " ".join(clean(text).split())
-    return text if len(text) <= room else f"{text[: room - 1]}…"
+# Times over many sizes: the section on communication draws them as curves.
+CURVES = frozenset({"message_time", "allreduce_time"})
 
 
 def _title(benchmark: str, variant: str, series: str) -> str:
     variant = "" if variant == "transect" else variant
-    return _clip(" · ".join(part for part in (benchmark, variant, series) if part), 90)
+    return clipped(" · ".join(part for part in (benchmark, variant, series) if part), 90)
 
 
 def _with(value: BenchmarkValue) -> str:
@@ -69,14 +52,30 @@ def _with(value: BenchmarkValue) -> str:
         f"{key}={own[key]}" for key in keys
         if isinstance(own[key], (int, float, str)) and len(str(own[key])) <= 16
     ]  # fmt: skip
-    return _clip(", ".join(parts[:6])) or "–"
+    return clipped(", ".join(parts[:6]), _CLIP) or "–"
 
 
-def systems_blocks(rows: Sequence[Best]) -> list[Block]:
-    """Return the table over systems and what may not be compared in it."""
-    if not rows:
-        return []
-    blocks: list[Block] = []
+def systems_blocks(rows: Sequence[Best]) -> Iterator[Part]:
+    """Give the table over systems and what may not be compared in it."""
+    # A system's phases stand in charts of their own: here its score is enough.
+    listed = [
+        row for row in rows
+        if row.benchmark != IO500 or row.value is None or row.series.startswith(_SCORE)
+    ]  # fmt: skip
+    by_benchmark = grouped(listed, lambda row: row.benchmark)
+    shown: list[Best] = []
+    folded: list[Part] = []
+    for name, members in sorted(by_benchmark.items(), key=lambda item: (len(item[1]), item[0])):
+        if len(members) <= _MOST_OF_ONE and len(shown) + len(members) <= _MOST_ROWS:
+            shown += members
+        else:
+            systems = count(len({row.system for row in members}), "system")
+            title = f"Best valid values: {clipped(name, _CLIP)} on {systems}"
+            folded.append(_table(members, folded=title))
+    if shown:
+        shown.sort(key=lambda row: row.benchmark)
+        yield _table(shown, caption="Best valid value of each benchmark on each system")
+    yield from folded
     refused = refusals(rows)
     for refusal in refused[:_MOST_REFUSALS]:
         first = refusal.values[0]
@@ -85,62 +84,36 @@ def systems_blocks(rows: Sequence[Best]) -> list[Block]:
             for value in refusal.values
         ]
         name = _title(first.benchmark, "", first.name.replace("_", " "))
-        blocks.append(
-            Prose(f"{name}: {names(each)} are not compared. {refusal.barrier.reason}.", quiet=True)
-        )
+        yield note(f"{name}: {names(each)} are not compared. {refusal.barrier.reason}.")
     if len(refused) > _MOST_REFUSALS:
         rest = len(refused) - _MOST_REFUSALS
-        blocks.append(Prose(f"{count(rest, 'comparison')} more of this kind refused.", quiet=True))
-    # A system's phases stand in charts of their own: here its score is enough.
-    rows = [
-        row for row in rows
-        if row.benchmark != IO500 or row.value is None or row.series.startswith(_SCORE)
-    ]  # fmt: skip
-    by_benchmark: dict[str, list[Best]] = defaultdict(list)
-    for row in rows:
-        by_benchmark[row.benchmark].append(row)
-    shown: list[Best] = []
-    folded: list[Block] = []
-    for name, members in sorted(by_benchmark.items(), key=lambda item: (len(item[1]), item[0])):
-        if len(members) <= _MOST_OF_ONE and len(shown) + len(members) <= _MOST_ROWS:
-            shown += members
-        else:
-            systems = count(len({row.system for row in members}), "system")
-            folded.append(
-                _table(members, f"Best valid values: {_clip(name)} on {systems}", folded=True)
-            )
-    title = "Best valid value of each benchmark on each system"
-    shown.sort(key=lambda row: row.benchmark)
-    return [*([_table(shown, title)] if shown else []), *folded, *blocks]
+        yield note(f"{count(rest, 'comparison')} more of this kind refused.")
 
 
 def _sides(rows: Sequence[Best], value: BenchmarkValue) -> str:
     return clean(next(", ".join(row.barrier) for row in rows if row.value is value))
 
 
-def _table(rows: Sequence[Best], title: str, *, folded: bool = False) -> Table:
+def _table(rows: Sequence[Best], **titles: str) -> Table:
     # The reasons are those of all rows of the same runs; each run's own stands further down.
     first = {(row.system, row.benchmark, row.variant): id(row) for row in reversed(rows)}
 
     def runs(row: Best) -> str:
         said = ", ".join(f"{amount} {clean(status)}" for status, amount in row.bad)
         if row.reasons and first[row.system, row.benchmark, row.variant] == id(row):
-            said += f": {_clip('; '.join(row.reasons), _REASON)}"
+            said += f": {clipped('; '.join(row.reasons), _REASON)}"
         return f"{row.runs}, of them {said}" if said else str(row.runs)
 
-    def best(row: Best) -> Value:
-        return quantity(row.value.value, row.value.unit) if row.value else "–"
-
     columns = [
-        words("Benchmark", lambda r: _title(r.benchmark, r.variant, r.series or r.name)),
-        words("System", lambda row: _clip(row.system, 40)),
-        digits("Best", best),
+        words("Benchmark", lambda row: _title(row.benchmark, row.variant, row.series or row.name)),
+        words("System", lambda row: clipped(row.system, 40)),
+        digits("Best", lambda row: row.value and quantity(row.value.value, row.value.unit)),
         words("", _chip),
-        digits("As printed", lambda r: (r.value and _clip(r.value.printed, 40)) or "–"),
+        digits("As printed", lambda row: (row.value and clipped(row.value.printed, 40)) or None),
         words("With", lambda row: _with(row.value) if row.value else "–"),
         words("Runs, and why not valid", runs),
     ]
-    return table(rows, columns, caption="" if folded else title, folded=title if folded else "")
+    return table(rows, columns, **titles)
 
 
 def _chip(row: Best) -> Chip | None:
@@ -151,17 +124,16 @@ def _chip(row: Best) -> Chip | None:
     return Chip(f"best of {row.rivals}", "good") if row.wins else None
 
 
-def scaling_charts(values: Sequence[BenchmarkValue]) -> list[Chart]:
-    """Draw each metric over threads and over nodes, where one system has two points or more."""
-    charts = []
+def system_charts(values: Sequence[BenchmarkValue]) -> Iterator[Part]:
+    """Draw each metric over threads and over nodes where a system has several points, and IO500."""
     for axis in ("threads", "nodes"):
-        by_name: dict[str, list[Series]] = defaultdict(list)
-        for series in scaling_series(values, axis):
-            first = series.first
-            if first.name not in _CURVES and first.benchmark != IO500:
-                by_name[first.name].append(series)
-        charts += [_scaling(axis, name, members) for name, members in sorted(by_name.items())]
-    return charts
+        every = [
+            series for series in scaling_series(values, axis)
+            if series.first.name not in CURVES and series.first.benchmark != IO500
+        ]  # fmt: skip
+        for name, members in sorted(grouped(every, lambda series: series.first.name).items()):
+            yield _scaling(axis, name, members)
+    yield from _io500_charts(values)
 
 
 def _label(series: Series, axis: str, *, several: bool) -> str:
@@ -171,12 +143,12 @@ def _label(series: Series, axis: str, *, several: bool) -> str:
     place = first.placement if axis == "threads" else first.placement.partition(" · ")[2]
     parts = [
         _title(first.benchmark, first.variant, first.series),
-        _clip(first.system, 40) if several else "", clean(first.options), clean(place),
+        clipped(first.system, 40) if several else "", clean(first.options), clean(place),
     ]  # fmt: skip
     return " · ".join(part for part in parts if part)
 
 
-def _scaling(axis: str, name: str, every: list[Series]) -> Chart:
+def _scaling(axis: str, name: str, every: list[Series]) -> Part:
     firsts = {(s.first.benchmark, s.first.system, s.first.series) for s in every}
     # Where a benchmark gives its best and its median, the median is drawn: it is what repeats.
     shown = [
@@ -188,60 +160,43 @@ def _scaling(axis: str, name: str, every: list[Series]) -> Chart:
     scale = scale_for(
         [v for series in shown for _, values in series.points for v in values], shown[0].first.unit
     )
-
-    def medians(series: Series) -> list[tuple[float, float]]:
-        return [(float(at), statistics.median(v) / scale.factor) for at, v in series.points]
-
-    labels = {id(series): _label(series, axis, several=several) for series in shown}
-    styles = palette(min(len(shown), _MOST_LINES))
-    lines = [
-        Line(
-            points=medians(series), style=style,
-            scatter=[(float(at), v / scale.factor) for at, values in series.points for v in values],
+    drawn = [
+        chart.Series(
+            name=_label(series, axis, several=several), style=style,
+            points=[
+                chart.Point(x=float(at), repeats=[value / scale.factor for value in values])
+                for at, values in series.points
+            ],
         )
-        for series, style in zip(shown, styles, strict=False)
+        for series, style in zip(shown, palette(len(shown)), strict=True)
     ]  # fmt: skip
-    items = [(labels[id(series)], style) for series, style in zip(shown, styles, strict=False)]
-    rows = [
-        (labels[id(series)], at, value, value / base if base else None, len(values))
-        for series in shown
-        for base in (medians(series)[0][1],)
-        for (at, value), (_, values) in zip(medians(series), series.points, strict=True)
-    ]
-    cut = len(shown) - len(lines)
     title = f"{name.replace('_', ' ').capitalize()} over {axis}"
-    points = lines[0].points
-    return drawn(
-        line_plot(
-            lines, x_title=axis, y_title=scale.unit or name, x_log=True,
-            ticks=sorted({x for line in lines for x, _ in line.points}),
-            y_log=log_is_better([y for line in lines for _, y in line.points]),
-        ),
-        rows,
+    first, last = drawn[0].points[0], drawn[0].points[-1]
+    return chart.line_chart(
+        drawn, [(line, point) for line in drawn for point in line.points],
         [
-            words("Run", lambda row: row[0]), digits(axis.capitalize(), lambda row: number(row[1])),
-            digits(f"Median ({scale.unit or 'value'})", lambda row: number(row[2])),
-            digits("Times the first", lambda row: "–" if row[3] is None else number(row[3])),
-            digits("Runs", lambda row: str(row[4])),
+            words("Run", lambda row: row[0].name), digits(axis.capitalize(), lambda row: row[1].x),
+            digits(f"Median ({scale.unit or 'value'})", lambda row: row[1].y),
+            digits("Times the first", lambda row: row[1].y / row[0].points[0].y
+                   if row[0].points[0].y else None),
+            digits("Runs", lambda row: len(row[1].repeats)),
         ],
-        title=title, name=f"scaling-{axis}-{name}", legend=legend(items),
-        alt=f"{title}, {count(len(lines), 'line')}. {items[0][0]}: from {number(points[0][1])} to "
-        f"{number(points[-1][1])} {scale.unit} between {number(points[0][0])} and "
-        f"{number(points[-1][0])} {axis}.",
-        notes=(f"{count(cut, 'series', 'series')} more in the numbers." if cut else "",
-               f"{METRICS[name].description.capitalize()}; small dots are runs."),
+        title=title, x=axis, y=scale.unit or name, name=f"scaling-{axis}-{name}",
+        alt=f"{title}, {count(min(len(drawn), _MOST_LINES), 'line')}. {drawn[0].name}: from "
+        f"{number(first.y)} to {number(last.y)} {scale.unit} between {number(first.x)} and "
+        f"{number(last.x)} {axis}.",
+        notes=[f"{METRICS[name].description.capitalize()}; small dots are runs."],
+        most=_MOST_LINES, height=230,
     )  # fmt: skip
 
 
-def io500_charts(values: Sequence[BenchmarkValue]) -> list[Chart]:
+def _io500_charts(values: Sequence[BenchmarkValue]) -> Iterator[Part]:
     """Draw IO500's phases, bandwidth apart from metadata, one whole run of each system.
 
     That run is the one with the highest score: phases of several runs are never put together.
     """
-    runs: dict[str, list[BenchmarkValue]] = defaultdict(list)
-    for value in values:
-        if value.benchmark == IO500 and value.valid and value.value is not None:
-            runs[value.run].append(value)
+    valid = [v for v in values if v.benchmark == IO500 and v.valid and v.value is not None]
+    runs = grouped(valid, lambda value: value.run)
     chosen: dict[str, tuple[float, str]] = {}
     for run, members in sorted(runs.items()):
         score = max((v.value or 0.0 for v in members if v.name == "io500_score"), default=0.0)
@@ -249,42 +204,36 @@ def io500_charts(values: Sequence[BenchmarkValue]) -> list[Chart]:
         if system not in chosen or score > chosen[system][0]:
             chosen[system] = (score, run)
     every = [value for _, run in chosen.values() for value in runs[run]]
-    charts = (
-        _phases("IO500 bandwidth by phase", "storage_bandwidth", every, 2.0**30, "GiB/s"),
-        _phases("IO500 metadata rate by phase", "metadata_rate", every, 1e3, "kIOPS"),
-    )
-    return [chart for chart in charts if chart is not None]
+    yield _phases("IO500 bandwidth by phase", "storage_bandwidth", every, 2.0**30, "GiB/s")
+    yield _phases("IO500 metadata rate by phase", "metadata_rate", every, 1e3, "kIOPS")
 
 
-def _phases(
-    title: str, name: str, every: list[BenchmarkValue], factor: float, unit: str
-) -> Chart | None:
+def _phases(title: str, name: str, every: list[BenchmarkValue], factor: float, unit: str) -> Part:
     values = [v for v in every if v.name == name and not v.series.startswith(_SCORE)]
     systems = sorted({value.system for value in values})
+    several = len(systems) > 1
     styles = dict(zip(systems, palette(len(systems)), strict=True))
     phases = {phase: i for i, phase in enumerate(dict.fromkeys(v.phase for v in values))}
     values.sort(key=lambda value: (phases[value.phase], value.system))
 
-    def amount(value: BenchmarkValue) -> str:
-        return number((value.value or 0.0) / factor)
+    def amount(value: BenchmarkValue) -> float:
+        return (value.value or 0.0) / factor
 
     def dot(value: BenchmarkValue) -> Dot:
-        system = f" · {_clip(value.system, 40)}" if len(systems) > 1 else ""
-        return Dot(label=clean(value.phase) + system, value=(value.value or 0.0) / factor,
-                   style=styles[value.system], right=amount(value))  # fmt: skip
+        system = f" · {clipped(value.system, 40)}" if several else ""
+        return Dot(label=clean(value.phase) + system, value=amount(value),
+                   style=styles[value.system], right=number(amount(value)))  # fmt: skip
 
-    cut = f"The first {_MOST_DOTS} of {len(values)} are drawn." if len(values) > _MOST_DOTS else ""
-    return dot_chart(
+    names = [(clean(system), style) for system, style in styles.items()] if several else []
+    return chart.dot_chart(
         values, dot,
         [
             words("Phase", lambda value: clean(value.phase)),
-            words("System", lambda value: _clip(value.system, 60)), digits(unit, amount),
-            digits("As printed", lambda value: _clip(value.printed, 40) or "–"),
+            words("System", lambda value: clipped(value.system, 60)), digits(unit, amount),
+            digits("As printed", lambda value: clipped(value.printed, 40) or None),
             code("From", lambda value: clean(value.where) or value.cell_id),
         ],
         title=title, axis=f"{unit}, higher is better", name=f"io500-{name}", first="First",
-        unit=unit, most=_MOST_DOTS, cut="",
-        legend=legend(((clean(s), styles[s]) for s in systems), line=False)
-        if len(systems) > 1 else (),
-        notes=[cut, "One run of each system: the one with the highest score."],
+        unit=unit, most=_MOST_DOTS, cut="later", legend=legend(names, line=False),
+        notes=["One run of each system: the one with the highest score."],
     )  # fmt: skip

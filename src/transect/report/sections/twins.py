@@ -2,53 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from transect.analysis.comparisons import Verdict
-from transect.analysis.groups import Group, group_labels
+from transect.analysis.scaling import TrainGroup
 from transect.analysis.twins import InputPenalty, input_penalties, rate_factor, rule_groups
-from transect.report.blocks import Block, Chip, Prose, Value, digits, table, words
+from transect.report.blocks import Chip, Part, digits, note, table, words
+from transect.report.columns import ACCURACY, MARKS, RANKS, labelled, medians, undecided
 from transect.report.context import Context
 from transect.report.findings.finding import median
 from transect.report.findings.training import TIME, reaches_target
-from transect.report.sections.columns import RANKS, accuracy_text, label_column, marks, undecided
-from transect.report.text import number, percent, scale_for
+from transect.report.text import scale_for, tenths
 
 __all__ = ["input_blocks", "rule_blocks"]
 
-# A longer table is folded.
-_MOST_OPEN = 16
 
-
-def input_blocks(context: Context, workload: str, groups: list[Group]) -> list[Block]:
+def input_blocks(context: Context, workload: str, groups: list[TrainGroup]) -> Iterator[Part]:
     """List what each group loses to its input against its synthetic twin; nothing without twins."""
     every = input_penalties(groups, context.floors)
     if not every:
-        return []
-    labels = group_labels([loss.group for loss in every])
+        return
+
+    def ends(loss: InputPenalty) -> str | None:
+        return f"{tenths(loss.low)} – {tenths(loss.high)}" if loss.rate.count > 1 else None
+
     columns = [
-        words("Cell", lambda loss: labels[loss.group.cell]),
-        words("Input", lambda loss: loss.group.cell.get("input")),
-        digits("samples/s", lambda loss: number(loss.rate.median)),
-        digits("Synthetic samples/s", lambda loss: number(loss.twin_rate.median)),
-        digits("Runs", lambda loss: str(loss.rate.count)),
-        digits("Penalty", lambda loss: _percent(loss.value)),
-        digits("From – to", lambda loss: f"{_percent(loss.low)} – {_percent(loss.high)}"
-               if loss.rate.count > 1 else "–"),
+        labelled(every),
+        words("Input", lambda loss: loss.group.cell.input),
+        digits("samples/s", lambda loss: loss.rate.median),
+        digits("Synthetic samples/s", lambda loss: loss.twin_rate.median),
+        digits("Runs", lambda loss: loss.rate.count),
+        digits("Penalty", lambda loss: loss.value, tenths),
+        digits("From – to", ends),
         words("", _verdict),
-    ]  # fmt: skip
-    note = (
+    ]
+    yield table(every, columns, caption=f"{workload}: what input costs")
+    yield note(
         "Penalty: 1 − samples/s over those of a twin that trains on random numbers on the device. "
         "The twin learns nothing, and its speed is not the workload's."
     )
-    caption = f"{workload}: what input costs"
-    return [table(every, columns, caption=caption), Prose(note, quiet=True)]
 
 
-def _percent(share: float) -> str:
-    tenths = round(1000 * share)
-    return f"−{percent(-tenths / 1000, 1)}" if tenths < 0 else percent(tenths / 1000, 1)
-
-
-def _verdict(loss: InputPenalty) -> Value:
+def _verdict(loss: InputPenalty) -> Chip | None:
     if loss.comparison is None:
         return Chip("over-subscribed", "warn")
     if loss.comparison.verdict is Verdict.SAME:
@@ -57,35 +52,27 @@ def _verdict(loss: InputPenalty) -> Value:
     return None if better else Chip("faster than its twin", "warn")
 
 
-def rule_blocks(workload: str, groups: list[Group]) -> list[Block]:
+def rule_blocks(workload: str, groups: list[TrainGroup]) -> Iterator[Part]:
     """List mean and sum, fixed and linear rate, strong and weak scaling; nothing without twins."""
     every = rule_groups([group for group in groups if group.ok or group.wrong])
     if not every:
-        return []
-    labels = group_labels(every, never=("ranks", "batch", "reduce", "learning_rate_rule"))
-    scale = scale_for([median(group, TIME) for group in every], "s")
-
-    def optional(value: float | None) -> str:
-        return "–" if value is None else number(value)
-
+        return
+    never = ("ranks", "batch", "reduce", "learning_rate_rule")
+    time = scale_for([median(group, TIME) for group in every], "s")
     columns = [
-        label_column(labels, "Framework and strategy"), RANKS,
-        digits("Global batch", lambda group: str(group.global_batch or "–")),
-        words("Gradients", lambda group: group.cell.get("reduce")),
-        words("Rate's rule", lambda group: group.cell.get("learning_rate_rule")),
-        digits("Rate's factor", lambda group: optional(rate_factor(group))),
-        digits("Final loss", lambda group: optional(median(group, "final_loss"))),
-        digits("Accuracy", accuracy_text),
-        digits(f"Time to quality ({scale.unit})", lambda group: scale.text(median(group, TIME))
-               if reaches_target(group) else "not reached"),
-        words("", lambda group: Chip("diverged" if group.diverged else "wrong result", "bad")
-              if group.wrong else marks(group)),
+        labelled(every, "Framework and strategy", never=never), RANKS,
+        digits("Global batch", lambda group: group.global_batch),
+        words("Gradients", lambda group: group.cell.reduce),
+        words("Rate's rule", lambda group: group.cell.learning_rate_rule),
+        digits("Rate's factor", rate_factor), medians("Final loss", "final_loss"), ACCURACY,
+        digits(f"Time to quality ({time.unit})", lambda group: median(group, TIME)
+               if reaches_target(group) else None, time.text, "not reached"),
+        MARKS,
     ]  # fmt: skip
-    note = (
+    caption = f"{workload}: what the batch's rules do to the training"
+    yield table(every, columns, caption=caption,
+                fold_title="What the batch's rules do")  # fmt: skip
+    yield note(
         "Rate's factor: how many times the workload's own learning rate the mean gradient of a "
         "step counts. A sum over p ranks counts p times, so what it speeds up is partly the rate."
     )
-    caption = f"{workload}: what the batch's rules do to the training"
-    shown = table(every, columns, caption=caption, fold_above=_MOST_OPEN,
-                  fold_title="What the batch's rules do")  # fmt: skip
-    return [shown, Prose(note, quiet=True)]

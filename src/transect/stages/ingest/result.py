@@ -13,11 +13,11 @@ from transect.hpc.base import LogMetric, Run
 __all__ = ["result_of"]
 
 
-def _size(one: LogMetric) -> str | None:
+def _size(metric: LogMetric) -> str | None:
     """Return the size of a point of a series, unless the metric's name tells it already."""
-    if one.size is None or str(one.size) in one.name:
+    if metric.size is None or str(metric.size) in metric.name:
         return None
-    return str(one.size)
+    return str(metric.size)
 
 
 def result_of(runs: Sequence[Run], *, must_have: bool) -> Result:
@@ -27,12 +27,14 @@ def result_of(runs: Sequence[Run], *, must_have: bool) -> Result:
     for run in valid:
         # Within one record a label names one number: a run's place tells several runs apart.
         place = f"{Path(run.file).name}:{run.line}" if len(valid) > 1 else None
-        for one in run.metrics:
-            if one.normalised is not None:
+        for metric in run.metrics:
+            if metric.normalised is not None:
                 label = " ".join(
-                    str(part) for part in (place, one.name, _size(one)) if part is not None
+                    str(part) for part in (place, metric.name, _size(metric)) if part is not None
                 )
-                metrics.append(MetricValue.of(one.normalised.name, one.normalised.value, label))
+                metrics.append(
+                    MetricValue.of(metric.normalised.name, metric.normalised.value, label)
+                )
     details = {
         "runs": [run.model_dump(mode="json", exclude_none=True) for run in runs],
         "status_counts": dict(Counter(run.status for run in runs)),

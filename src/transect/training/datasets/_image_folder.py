@@ -86,14 +86,14 @@ def scan(folder: Path) -> Found:
 
     Links are followed, but no folders inside a class are: they cannot lead round in circles.
     """
-    found = Found(folder=folder, candidates={})
-    for entry in _entries(folder, found):
+    scanned = Found(folder=folder, candidates={})
+    for entry in _entries(folder, scanned):
         if not _is_folder(entry):
             reason = "beside the class folders"
-            found.left_out.append({"file": printable(entry.name), "reason": reason})
+            scanned.left_out.append({"file": printable(entry.name), "reason": reason})
             continue
         names: list[str] = []
-        for file in _entries(folder / entry.name, found):
+        for file in _entries(folder / entry.name, scanned):
             # A folder by the name of an image is left to the reader, which says what it is.
             if file.name.lower().endswith(SUFFIXES):
                 names.append(file.name)
@@ -101,14 +101,14 @@ def scan(folder: Path) -> Found:
             inner = "a folder inside a class folder"
             reason = inner if _is_folder(file) else f"not named {', '.join(SUFFIXES)}"
             name = printable(f"{entry.name}/{file.name}")
-            found.left_out.append({"file": name, "reason": reason})
-        found.candidates[entry.name] = names
-    if len(found.candidates) < 2:
+            scanned.left_out.append({"file": name, "reason": reason})
+        scanned.candidates[entry.name] = names
+    if len(scanned.candidates) < 2:
         raise BadInput(
-            f"{printable(str(folder))}: {len(found.candidates)} class folders, at least 2 are "
+            f"{printable(str(folder))}: {len(scanned.candidates)} class folders, at least 2 are "
             "needed: expected FOLDER/CLASS/*.jpg, a folder for each class"
         )
-    return found
+    return scanned
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,38 +130,38 @@ def _read(folder: Path, size: int, file: str) -> _Outcome:
         return _Outcome(file, reason=str(error))
 
 
-def _decode_all(found: Found, size: int, limit: int | None, raw: BinaryIO) -> list[_Entry]:
+def _decode_all(scanned: Found, size: int, limit: int | None, raw: BinaryIO) -> list[_Entry]:
     """Write the pixels of all usable files to `raw`, in order; complete the list of the others."""
     used: list[_Entry] = []
     threads = available_cores()
     with ThreadPoolExecutor(threads) as pool, warnings.catch_warnings():
         # Ours to judge: too many pixels are a reason to leave a file out.
         warnings.simplefilter("ignore")
-        for label, (name, files) in enumerate(found.candidates.items()):
+        for label, (name, files) in enumerate(scanned.candidates.items()):
             before = len(used)
-            make = partial(_read, found.folder, size)
+            make = partial(_read, scanned.folder, size)
             paths = [f"{name}/{file}" for file in files]
             with closing(read_ahead(pool, make, paths, 4 * threads)) as outcomes:
                 for outcome in outcomes:
                     file = outcome.file
                     if outcome.pixels is None:
-                        one = {"file": printable(file), "reason": outcome.reason}
-                        found.left_out.append(one)
+                        refused = {"file": printable(file), "reason": outcome.reason}
+                        scanned.left_out.append(refused)
                         continue
                     raw.write(outcome.pixels.data)
                     used.append(_Entry(file, label, outcome.bytes, outcome.sha256))
                     if len(used) - before == limit:
                         break
             if len(used) - before < 2:
-                raise _too_few(found, printable(name), len(used) - before)
+                raise _too_few(scanned, printable(name), len(used) - before)
     return used
 
 
-def _too_few(found: Found, name: str, usable: int) -> BadInput:
-    mine = [one for one in found.left_out if one["file"].startswith(f"{name}/")]
-    reasons = "".join(f"; {one['file']}: {one['reason']}" for one in mine[:3])
+def _too_few(scanned: Found, name: str, usable: int) -> BadInput:
+    mine = [refused for refused in scanned.left_out if refused["file"].startswith(f"{name}/")]
+    reasons = "".join(f"; {refused['file']}: {refused['reason']}" for refused in mine[:3])
     return BadInput(
-        f"{printable(str(found.folder))}: class '{name}' has {usable} usable images, at least 2 "
+        f"{printable(str(scanned.folder))}: class '{name}' has {usable} usable images, at least 2 "
         f"are needed{reasons}"
     )
 
@@ -217,7 +217,7 @@ def _write_list(path: Path, head: dict[str, Any], lists: dict[str, list[dict[str
 
 
 def store(
-    found: Found, *, size: int, limit: int | None, divide: Division, out: Path, named: str,
+    scanned: Found, *, size: int, limit: int | None, divide: Division, out: Path, named: str,
     source: str, details: dict[str, Any] | None = None,
 ) -> Stored:  # fmt: skip
     """Decode all files into `out`; memory does not grow with their number.
@@ -227,37 +227,37 @@ def store(
     two usable files, or when the training part has no contrast.
     """
     shape = (3, size, size)
-    classes = tuple(printable(name) for name in found.candidates)
+    classes = tuple(printable(name) for name in scanned.candidates)
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=out) as raw:
-        used = _decode_all(found, size, limit, raw)
+        used = _decode_all(scanned, size, limit, raw)
         y = np.array([entry.label for entry in used], np.int64)
         train, test = divide(shape, y, classes)
         mean, deviation = _moments(raw, train, shape)
         if not deviation.all():
             raise BadInput(
-                f"{printable(str(found.folder))}: all training images have the same value in a channel"
+                f"{printable(str(scanned.folder))}: all training images have the same value in a channel"
             )
         _write_part(raw, train, shape, out / "x_train.npy")
         _write_part(raw, test, shape, out / "x_test.npy")
     head = {"folder": named, "size": size, "classes": classes, "decoder": decoder()}
     parts = {"train": train, "test": test}
     lists = {part: [asdict(used[i]) for i in numbers] for part, numbers in parts.items()}
-    _write_list(out / FILE_LIST, head, lists | {"left_out": found.left_out})
+    _write_list(out / FILE_LIST, head, lists | {"left_out": scanned.left_out})
     return Stored(
         y=y, train=train, test=test, shape=shape, classes=classes, mean=mean, deviation=deviation,
         source=source,
         source_sha256=digest(
-            part for one in used for part in (os.fsencode(one.file), one.sha256)
+            part for image in used for part in (os.fsencode(image.file), image.sha256)
         ),
         files=("x_train.npy", "x_test.npy", FILE_LIST),
         details={
             "generated": False,
             "files_used": len(used),
             "bytes_used": sum(entry.bytes for entry in used),
-            "left_out_count": len(found.left_out),
-            "left_out": found.left_out[:LISTED_IN_RECORD],
-            "hidden_count": found.hidden,
+            "left_out_count": len(scanned.left_out),
+            "left_out": scanned.left_out[:LISTED_IN_RECORD],
+            "hidden_count": scanned.hidden,
             "file_list": FILE_LIST,
             "resizing": RESIZING,
             "decoder": decoder(),

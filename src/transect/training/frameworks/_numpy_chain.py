@@ -66,8 +66,8 @@ class _Chain:
             first = 0 if need else self._first
             inner: np.ndarray | None = g
             for index in range(len(tape) - 1, first - 1, -1):
-                inner, found = tape[index](g, need or index > first)
-                for target, value in zip(self.parts[index].gradients, found, strict=True):
+                inner, gradients = tape[index](g, need or index > first)
+                for target, value in zip(self.parts[index].gradients, gradients, strict=True):
                     target[...] = value
                 if inner is not None:
                     g = inner
@@ -109,13 +109,13 @@ def _chain(
             body = _chain(layer.body, weights, gradients, f"{name}body.")
             parts.append(_Sum(body, _chain(layer.shortcut, weights, gradients, f"{name}shortcut.")))
             continue
-        own = [one.name for one in weight_shapes((layer,))]
-        names = [name + one.rpartition(".")[2] for one in own]
+        own = [weight.name for weight in weight_shapes((layer,))]
+        names = [name + weight.rpartition(".")[2] for weight in own]
         parts.append(
             _Leaf(
                 layer,
-                [weights[one] for one in names],
-                [gradients[one] for one in names if one in gradients],
+                [weights[weight] for weight in names],
+                [gradients[weight] for weight in names if weight in gradients],
             )
         )
     return _Chain(parts)

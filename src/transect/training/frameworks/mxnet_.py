@@ -70,12 +70,14 @@ class MxnetTrainer:
         self._net_with_loss = with_loss(self.net, plan.parameters.loss, classes, self.dtype.name)
         # Prediction has graphs of its own, which keep no memory between calls.
         self.net.hybridize()
-        self.trained = [parameters[one.name] for one in arrays if one.trained]
-        self.gradients = [one.grad() for one in self.trained]
-        self._names = [one.name for one in arrays]
-        self._weights = {one.name: parameters[one.name].data() for one in arrays if one.trained}
-        self._gradient_memory = [_memory(one) for one in self.gradients]
-        self._flat = np.empty(sum(one.size for one in self._gradient_memory), self.dtype)
+        self.trained = [parameters[array.name] for array in arrays if array.trained]
+        self.gradients = [array.grad() for array in self.trained]
+        self._names = [array.name for array in arrays]
+        self._weights = {
+            array.name: parameters[array.name].data() for array in arrays if array.trained
+        }
+        self._gradient_memory = [_memory(array) for array in self.gradients]
+        self._flat = np.empty(sum(array.size for array in self._gradient_memory), self.dtype)
         self._statistics = _Statistics(plan, parameters, self.dtype)
         self.load(plan.weights)
         self._optimiser = make_optimiser(plan.parameters, self.dtype)
@@ -153,21 +155,21 @@ class _Statistics:
 
     def __init__(self, plan: ModelPlan, parameters: dict[str, Any], dtype: Any) -> None:
         self._arrays = {
-            one.name: parameters[one.name].data()
-            for one in weight_shapes(plan.layers)
-            if not one.trained
+            array.name: parameters[array.name].data()
+            for array in weight_shapes(plan.layers)
+            if not array.trained
         }
-        self._memory = [_memory(one) for one in self._arrays.values()]
-        sizes = [one.size for one in self._memory]
+        self._memory = [_memory(array) for array in self._arrays.values()]
+        sizes = [array.size for array in self._memory]
         self._places = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1]) if sizes else []
         self._running = np.empty(sum(sizes), dtype)
         self._new = np.empty_like(self._running)
         values: dict[str, int] = {}
         momenta: dict[str, float] = {}
-        for one in walk(plan.layers, plan.sample):
-            if isinstance(one.layer, BatchNorm2d):
-                values[one.name] = prod(one.before[1:])
-                momenta[one.name] = one.layer.momentum
+        for array in walk(plan.layers, plan.sample):
+            if isinstance(array.layer, BatchNorm2d):
+                values[array.name] = prod(array.before[1:])
+                momenta[array.name] = array.layer.momentum
         norms = [name.rpartition(".")[0] for name in self._arrays]
         self._values = [values[name] for name in norms]
         self._momentum = np.repeat([momenta[name] for name in norms], sizes).astype(dtype)
