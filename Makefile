@@ -13,6 +13,7 @@ BIN := $(VENV)/bin
 .PHONY: report test lint bench corpus docs setup clean
 
 report: $(VENV)/.driver
+	@command -v which > /dev/null || { echo "transect: Snakemake's Slurm plug-in needs the program 'which' on PATH" >&2; exit 3; }
 	@$(BIN)/snakemake --profile profiles/$(PROFILE) $(if $(CORES),--cores $(CORES)) \
 		--config study=$(STUDY) system=$(SYSTEM)
 

@@ -12,7 +12,7 @@ gc.set_threshold(100_000, 50, 50)
 sys.path.insert(0, f"{workflow.basedir}/src")
 from transect.execution.workflow import open_flow
 
-FLOW = open_flow(config)
+FLOW = open_flow(config, workflow.output_settings.quiet or ())
 
 
 wildcard_constraints:

@@ -9,7 +9,6 @@ checkout's sources are meant.
 # No postponed annotations here: Snakemake reads the settings' types as objects.
 import asyncio
 import re
-import sys
 import threading
 import time
 from collections.abc import AsyncIterator
@@ -138,7 +137,9 @@ class Executor(SlurmExecutor):
             return
         pause = min(30.0, max(1.0, (now - first) / 4))
         text = f"Slurm refuses {_block_id(job)} for now, again in {pause:.0f} s: {reason[:200]}"
-        print(f"[transect] {text}", file=sys.stderr)
+        from transect.domain.terminal import say
+
+        say(f"[transect] {text}")
         self._ending.wait(pause)
         self.run_job(job)
 

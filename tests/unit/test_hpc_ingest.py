@@ -5,11 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import os
+import shutil
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from transect.domain.errors import BadInput
+from transect.hpc.base import PARSERS
 from transect.hpc.ingest import ingest
 from transect.hpc.table import CSV_COLUMNS, format_table, runs_from_json, to_json, write_csv
 
@@ -78,11 +82,32 @@ def test_unreadable_things_are_reported(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (run,) = ingest([tmp_path])
     assert run.reason == "cannot be read: not a regular file"
-    if os.geteuid() != 0:
-        locked = tmp_path / "locked"
-        locked.write_text("x")
-        locked.chmod(0)
-        assert "Permission denied" in ingest([locked])[0].reason
+
+
+@pytest.fixture
+def nobody() -> Iterator[Path]:
+    """A folder that anybody may write, for a test in which we are nobody in particular."""
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o777)
+    list(PARSERS)  # imported while we may read them
+    ours = os.geteuid()
+    if ours == 0:
+        os.seteuid(65534)
+    yield folder
+    os.seteuid(ours)
+    for path in folder.iterdir():
+        path.chmod(0o700)
+    shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_what_may_not_be_read_is_reported(nobody: Path, kind: str) -> None:
+    locked = nobody / "locked"
+    locked.mkdir() if kind == "folder" else locked.write_text("x")
+    locked.chmod(0)
+    for paths in ([locked], [nobody]):
+        (run,) = ingest(paths)
+        assert (run.file, run.reason) == (str(locked), "cannot be read: Permission denied")
 
 
 def test_the_guess_can_be_overridden() -> None:

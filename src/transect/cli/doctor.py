@@ -45,6 +45,14 @@ def _programs() -> list[Row]:
             mpi or "environments bring Open MPI's wheel",
         )
     )
+    which = shutil.which("which")
+    rows.append(
+        _row(
+            "which",
+            "found" if which else "missing",
+            which or "Snakemake's Slurm plug-in calls it at every start: install package which",
+        )
+    )
     for name in _TOOLCHAINS:
         path = shutil.which(name)
         rows.append(_row(name, "found" if path else "missing", path or ""))

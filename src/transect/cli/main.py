@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
+import traceback
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 from transect import __version__
 from transect.cli import study
 from transect.cli.launch import launch
-from transect.cli.output import Json, new_table, print_table
+from transect.cli.output import Json, add_row, new_table, print_lines, print_table
 from transect.cli.results import clean, report, retry, status
-from transect.domain.errors import BadInput, TransectError
+from transect.domain.errors import BadInput, Interruption, say_fault
+from transect.domain.terminal import printable
 
 __all__ = ["app", "run"]
 
@@ -51,7 +54,7 @@ def ingest(
     if output == "csv":
         write_csv(runs, sys.stdout)
     else:
-        print(to_json(runs) if output == "json" else format_table(runs))
+        print(to_json(runs)) if output == "json" else print_lines(*format_table(runs).split("\n"))
 
 
 @app.command()
@@ -87,9 +90,9 @@ def doctor(
         for title, rows in facts.items():
             table = new_table(title, "", "")
             for row in rows:
-                table.add_row(row["name"], row["state"], row["detail"])
+                add_row(table, row["name"], row["state"], row["detail"])
             print_table(table)
-            print()
+            print_lines("")
     if any(row["state"] == "wrong" for rows in facts.values() for row in rows):
         raise typer.Exit(1)
 
@@ -99,7 +102,7 @@ app.command()(launch)
 
 def _version(show: bool) -> None:
     if show:
-        print(f"transect {__version__}")
+        print_lines(f"transect {__version__}")
         raise typer.Exit
 
 
@@ -111,10 +114,37 @@ def _options(
 
 
 def run() -> NoReturn:
-    """Run the command line; an error of ours is one message and its exit code."""
+    """Run the command line; what a person can mend is one message and an exit code."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A terminal that cannot show a character shows its number, and the command goes on.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        app()
-    except TransectError as error:
-        print(f"transect: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
-    sys.exit(0)
+        code = app(standalone_mode=False)
+    except Interruption as end:
+        sys.exit(end.code)
+    except (typer.Abort, KeyboardInterrupt):
+        sys.exit(130)
+    except SystemExit as end:
+        # The command line's own way to end; anybody else's is a plug-in's, and no word of it.
+        if _module_of(end).partition(".")[0] in ("typer", "click"):
+            raise
+        sys.exit(say_fault(end))
+    except Exception as error:
+        sys.exit(_say_usage(error) if hasattr(error, "show") else say_fault(error))
+    sys.exit(code or 0)
+
+
+def _say_usage(error: Any) -> int:
+    """Say what is wrong with the arguments, as typer does; they may be names of files."""
+    if type(error).__name__ != "NoArgsIsHelpError":
+        error.message = printable(str(error.message))
+    error.show()
+    return int(error.exit_code)
+
+
+def _module_of(error: BaseException) -> str:
+    """Return the name of the module that raised."""
+    name = ""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        name = str(frame.f_globals.get("__name__", ""))
+    return name

@@ -1,15 +1,19 @@
-"""Tables on the terminal, and the options that commands share."""
+"""Lines and tables on the terminal, and the options that commands share."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
-__all__ = ["Json", "new_table", "print_table"]
+from transect.domain.terminal import printable, say
+
+__all__ = ["Json", "add_row", "new_table", "print_lines", "print_table"]
 
 Json = Annotated[bool, typer.Option("--json", help="print JSON for a script")]
 
@@ -22,6 +26,17 @@ def new_table(*columns: str) -> Table:
     return table
 
 
+def add_row(table: Table, *cells: str | Sequence[str]) -> None:
+    """Add a row. A cell is one line, or a sequence of lines; nothing in it counts as markup."""
+    lines = [[cell] if isinstance(cell, str) else cell for cell in cells]
+    table.add_row(*(Text("\n".join(map(printable, cell))) for cell in lines))
+
+
 def print_table(table: Table) -> None:
     """Print a table. A pipe has no width: ids are not cut there."""
     Console(width=None if sys.stdout.isatty() else 200).print(table)
+
+
+def print_lines(*lines: str) -> None:
+    """Print each of `lines` as one line on stdout, whatever the names in it hold."""
+    say(*lines, to=sys.stdout)

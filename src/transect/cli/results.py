@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from transect.cli.output import Json, new_table, print_table
+from transect.cli.output import Json, add_row, new_table, print_lines, print_table
 from transect.domain.errors import BadInput
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ def _states(folder: Path) -> list[CellState]:
     from transect.analysis.load import cell_states
     from transect.execution.make_report import cell_keys
 
+    if not folder.is_dir():
+        raise BadInput(f"{folder}: no such folder, expected one such as results/quick")
     planned = _planned(folder.resolve())
     states = cell_states(folder, None if planned is None else cell_keys(planned))
     if not any(state.state != "waiting" for state in states):
@@ -62,11 +64,11 @@ def status(folder: ResultFolder, as_json: Json = False) -> None:
         columns = ("status", "cause", "stage", "cell", "message")
         table = new_table(*columns)
         for row in sorted(bad, key=lambda one: one["status"]):
-            table.add_row(*(row[column] for column in columns))
+            add_row(table, *(row[column] for column in columns))
         print_table(table)
-    print(", ".join(f"{count} {name}" for name, count in {**counts, **numbers}.items()))
+    print_lines(", ".join(f"{count} {name}" for name, count in {**counts, **numbers}.items()))
     if numbers["earlier"]:
-        print("earlier: cells that the study no longer has; `transect clean` removes them")
+        print_lines("earlier: cells that the study no longer has; `transect clean` removes them")
 
 
 def retry(
@@ -83,7 +85,7 @@ def retry(
     wanted = {"failed", "unreadable"} | ({"skipped"} if skipped else set())
     gone = [cell for cell in _states(folder) if cell.state in wanted]
     for cell in gone:
-        print(f"{'would delete' if dry_run else 'deleted'} {cell.stage}/{cell.cell}")
+        print_lines(f"{'would delete' if dry_run else 'deleted'} {cell.stage}/{cell.cell}")
         if not dry_run:
             (folder / cell.stage / cell.cell / "record.json").unlink(missing_ok=True)
     for stamp in (folder.parent / "environments").glob("*.json"):
@@ -93,7 +95,7 @@ def retry(
             built = False
         if not built and not dry_run:
             stamp.unlink()
-    print(f"{len(gone)} records")
+    print_lines(f"{len(gone)} records")
 
 
 def clean(folder: ResultFolder, dry_run: DryRun = False) -> None:
@@ -111,14 +113,14 @@ def clean(folder: ResultFolder, dry_run: DryRun = False) -> None:
         if "~" not in cell_id or stage in ("specs", "blocks") or path.is_symlink():
             continue
         if f"{stage}/{cell_id}" not in planned:
-            print(f"{'would remove' if dry_run else 'removed'} {stage}/{cell_id}")
+            print_lines(f"{'would remove' if dry_run else 'removed'} {stage}/{cell_id}")
             gone += 1
             if not dry_run:
                 shutil.rmtree(path)
     if not dry_run:
         # Made anew by the next report; it remembers the rows of what is gone.
         shutil.rmtree(folder / ".records-cache", ignore_errors=True)
-    print(f"{gone} cells that the study no longer has")
+    print_lines(f"{gone} cells that the study no longer has")
 
 
 def report(
@@ -139,4 +141,4 @@ def report(
     if not paths.folder.is_dir():
         raise BadInput(f"{paths.folder}: no results of this study yet: run `make report`")
     summary = make_report(file, results)
-    print(json.dumps(summary, indent=1) if as_json else paths.report)
+    print(json.dumps(summary, indent=1)) if as_json else print_lines(str(paths.report))

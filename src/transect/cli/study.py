@@ -12,8 +12,8 @@ from typing import Annotated, Any
 
 import typer
 
-from transect.cli.output import Json, new_table, print_table
-from transect.domain.errors import BadInput, MissingDependency
+from transect.cli.output import Json, add_row, new_table, print_lines, print_table
+from transect.domain.errors import FAULTS, BadInput, MissingDependency
 
 __all__ = ["check", "run", "why"]
 
@@ -55,7 +55,7 @@ def _reason_to_skip(cell: Any) -> str | None:
 
     try:
         return reason_to_skip(cell)
-    except Exception as error:  # a plug-in's own fault: in a run it becomes the cell's record
+    except FAULTS as error:  # a plug-in's own fault: in a run it becomes the cell's record
         return f"a plug-in raised {type(error).__name__}: {error}"
 
 
@@ -80,18 +80,18 @@ def check(study: StudyName, system: SystemName = "laptop", as_json: Json = False
         return
     table = new_table("stage", "cell", "environment", "would be skipped because")
     for row in rows:
-        table.add_row(row["stage"], row["cell"], row["environment"], row["skip"] or "")
+        add_row(table, row["stage"], row["cell"], row["environment"], row["skip"] or "")
     print_table(table)
     skipped = sum(row["skip"] is not None for row in rows)
-    print(f"{plan.file}: valid, {len(rows)} cells, {skipped} of them would be skipped")
+    print_lines(f"{plan.file}: valid, {len(rows)} cells, {skipped} of them would be skipped")
     if plan.left_out:
-        print(
+        print_lines(
             f"{plan.left_out} more cells would need a larger system: where_it_fits leaves them out"
         )
     if plan.system.scheduler != "none":
         jobs = [block for block in blocks if not block.shape.local]
         minutes = sum(block.minutes * block.shape.nodes for block in jobs)
-        print(f"{len(jobs)} jobs, which ask for {minutes / 60:.1f} node-hours at most")
+        print_lines(f"{len(jobs)} jobs, which ask for {minutes / 60:.1f} node-hours at most")
 
 
 def why(
@@ -124,13 +124,14 @@ def why(
         return
     table = new_table("stage", "cell", "would run again because of")
     for row in told:
-        lines = "\n".join(f"{one['kind']}: {one['text']}" for one in row["reasons"])
-        table.add_row(row["stage"], row["cell"], lines)
+        lines = [f"{one['kind']}: {one['text']}" for one in row["reasons"]]
+        add_row(table, row["stage"], row["cell"], lines)
     if told:
         print_table(table)
     stages = Counter(row["stage"] for row in told)
     counts = ", ".join(f"{number} {stage}" for stage, number in stages.items())
-    print(f"{len(told)} of {len(rows)} cells would run again" + (f": {counts}" if told else ""))
+    those = f": {counts}" if told else ""
+    print_lines(f"{len(told)} of {len(rows)} cells would run again{those}")
 
 
 def run(
@@ -157,6 +158,6 @@ def run(
         )
     os.environ["PYTHONPATH"] = str(ROOT / "src")
     counts = run_chosen(plan, _chosen(plan, cells), again=again)
-    print(", ".join(f"{number} {status}" for status, number in counts.items()))
+    print_lines(", ".join(f"{number} {status}" for status, number in counts.items()))
     if counts.get("failed"):
         raise typer.Exit(1)

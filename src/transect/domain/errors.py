@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 import difflib
+import traceback
 from collections.abc import Iterable
 
+from transect.domain.files import FULL
+from transect.domain.terminal import complain, printable, say
+
 __all__ = [
+    "FAULTS",
     "BadInput",
+    "Interruption",
     "MissingDependency",
     "TransectError",
     "Unsupported",
     "error_facts",
+    "say_fault",
     "unknown_name",
 ]
 
 
 class TransectError(Exception):
-    """Base of all errors that transect raises on purpose."""
+    """Base of all errors that transect raises on purpose: one argument for each line.
+
+    As a text every line can be shown on a terminal, whatever the names in it hold.
+    """
 
     exit_code = 1
+
+    def __str__(self) -> str:
+        return "\n".join(printable(str(line)) for line in self.args)
 
 
 class BadInput(TransectError, ValueError):
@@ -35,6 +48,19 @@ class MissingDependency(TransectError, ImportError):
 
 class Unsupported(TransectError):
     """What is asked for cannot run here, and that is no fault: the cell is skipped."""
+
+
+class Interruption(BaseException):
+    """This process is to end with `code`: a signal asks for it, or its Snakemake has gone."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+# What code of others, such as a plug-in, may raise. One that calls sys.exit must not end a process
+# of ours in silence: that is its fault, as any exception is. Nothing can be done about os._exit.
+FAULTS = (Exception, SystemExit)
 
 
 def unknown_name(kind: str, given: str, known: Iterable[str], where: str = "") -> BadInput:
@@ -67,3 +93,27 @@ def error_facts(error: BaseException) -> dict[str, str]:
     else:
         cause = "crash"
     return {"cause": cause, "message": f"{name}: {text}"}
+
+
+def say_fault(error: BaseException, where: object = "this machine") -> int:
+    """Say on stderr what ended a process of ours; return the exit code that it ends with.
+
+    One message for what a person can mend; for a fault of ours also where it is. `where` stands
+    for the file of an OSError that does not name it, as when a file system is full.
+    """
+    if isinstance(error, TransectError):
+        complain(error)
+        return error.exit_code
+    if isinstance(error, OSError) and error.errno is not None:
+        file = where if error.filename is None else error.filename
+        complain(f"{printable(str(file))}: {error.strerror}")
+        # EX_TEMPFAIL: the same again may do when there is room.
+        return 75 if error.errno in FULL else BadInput.exit_code
+    at = traceback.extract_tb(error.__traceback__)[-1:]
+    if isinstance(error, SystemExit):
+        place = "".join(f"{one.filename}:{one.lineno}: " for one in at)
+        complain(f"{place}sys.exit({error.code!r}) was called: a plug-in raises an error instead")
+        return BadInput.exit_code
+    say(*"".join(traceback.format_exception(error)).splitlines())
+    complain(f"{type(error).__name__}: {error}")
+    return 1

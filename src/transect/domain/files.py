@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import hashlib
 import json
 import os
-import tempfile
+import secrets
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
 __all__ = [
+    "FULL",
     "canonical_json",
     "digest",
     "free_bytes",
@@ -21,8 +23,10 @@ __all__ = [
     "write_if_changed",
 ]
 
-
 T = TypeVar("T")
+
+# No space, over quota, over the size that a file may have (ulimit -f).
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def write_atomic(path: Path, data: str | bytes) -> None:
@@ -32,16 +36,16 @@ def write_atomic(path: Path, data: str | bytes) -> None:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     raw = data.encode("utf-8") if isinstance(data, str) else data
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    # Not by tempfile, whose files are for their owner alone: who may read is the umask's to say.
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        with os.fdopen(handle, "wb") as stream:
+        with temporary.open("xb") as stream:
             stream.write(raw)
             stream.flush()
             os.fsync(stream.fileno())
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
+        temporary.replace(path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
+
+from transect.domain.errors import BadInput
 
 __all__ = ["ROOT", "StudyPaths", "environments_folder"]
 
@@ -83,11 +86,17 @@ class StudyPaths:
 
 
 def environments_folder() -> Path:
-    """Where environments are kept by lock hash: TRANSECT_ENVS or the user's cache."""
-    import os
+    """Where environments are kept by lock hash: TRANSECT_ENVS or the user's cache.
 
+    Raises BadInput where a home folder is meant and there is none.
+    """
     given = os.environ.get("TRANSECT_ENVS")
-    if given:
-        return Path(given).expanduser().resolve()
     cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(cache).expanduser() / "transect" / "envs"
+    try:
+        if given:
+            return Path(given).expanduser().resolve()
+        return Path(cache).expanduser() / "transect" / "envs"
+    except RuntimeError as error:
+        raise BadInput(
+            f"folder of environments {given or cache}: {error}: set TRANSECT_ENVS to a folder"
+        ) from None

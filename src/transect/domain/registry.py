@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Generic, TypeVar
 
-from transect.domain.errors import BadInput, unknown_name
+from transect.domain.errors import FAULTS, BadInput, unknown_name
 
 __all__ = [
     "PLUGINS_VARIABLE", "Registry", "StageRegistry", "load_plugin_folders", "plugin_folders",
@@ -135,7 +135,7 @@ def _import_stage(module: str, path: Path) -> None:
         importlib.import_module(module)
     except BadInput:
         raise
-    except Exception as error:
+    except FAULTS as error:
         raise BadInput(
             f"stage {path}: cannot be imported: {type(error).__name__}: {error}"
         ) from error
@@ -169,7 +169,7 @@ def load_plugin_folders() -> list[ModuleType]:
                 except BadInput:
                     del sys.modules[name]
                     raise
-                except Exception as error:
+                except FAULTS as error:
                     del sys.modules[name]
                     raise BadInput(
                         f"plug-in {path}: cannot be imported: {type(error).__name__}: {error}"

@@ -21,9 +21,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+from transect.domain.errors import FAULTS, say_fault
 from transect.domain.files import write_atomic
 from transect.domain.strict_yaml import load_model
 from transect.domain.system import EnvironmentChoice, System
+from transect.domain.terminal import say
 from transect.planning.environments import environment_folder, environment_source, lock_hash
 
 __all__ = ["build", "chosen", "main"]
@@ -91,7 +93,6 @@ def _install(name: str, folder: Path, log: Path) -> dict[str, Any]:
 def build(name: str, log: Path) -> dict[str, Any]:
     """Return the facts of the environment, building it first when the cache has none."""
     folder = environment_folder(name)
-    folder.parent.mkdir(parents=True, exist_ok=True)
     facts: dict[str, Any] = {
         "name": name,
         "lock_hash": lock_hash(name),
@@ -99,20 +100,26 @@ def build(name: str, log: Path) -> dict[str, Any]:
         "status": "ok",
         "message": "",
     }
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        lock = (folder.parent / f"{folder.name}.lock").open("w")
+    except OSError as error:
+        text = f"no environment can be kept in {folder.parent}: {error.strerror}: set TRANSECT_ENVS"
+        return facts | {"status": "failed", "message": text}
     # Two studies may ask at once: the second waits and finds it made.
-    with (folder.parent / f"{folder.name}.lock").open("w") as lock:
+    with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if (folder / _COMPLETE).is_file():
             facts |= json.loads((folder / _COMPLETE).read_text())
             return facts
-        print(f"[transect] building environment '{name}' in {folder}", file=sys.stderr)
+        say(f"[transect] building environment '{name}' in {folder}")
         start = time.monotonic()
         try:
             parts = _install(name, folder, log)
         except (subprocess.CalledProcessError, OSError, ValueError) as error:
             lines = log.read_text(errors="replace").splitlines() if log.exists() else []
             shutil.rmtree(folder, ignore_errors=True)
-            print(f"[transect] environment '{name}' failed, see {log}", file=sys.stderr)
+            say(f"[transect] environment '{name}' failed, see {log}")
             return facts | {
                 "status": "failed",
                 "message": f"could not be built: {error}\n{told(lines)}",
@@ -150,13 +157,16 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--system", type=Path, help="a system file that may choose otherwise")
     given = parser.parse_args()
-    given.out.parent.mkdir(parents=True, exist_ok=True)
-    choices = load_model(given.system, System).environments if given.system else {}
-    if given.name in choices:
-        facts = chosen(given.name, choices[given.name])
-    else:
-        facts = build(given.name, given.out.with_suffix(".log").resolve())
-    write_atomic(given.out, json.dumps(facts, indent=1) + "\n")
+    try:
+        given.out.parent.mkdir(parents=True, exist_ok=True)
+        choices = load_model(given.system, System).environments if given.system else {}
+        if given.name in choices:
+            facts = chosen(given.name, choices[given.name])
+        else:
+            facts = build(given.name, given.out.with_suffix(".log").resolve())
+        write_atomic(given.out, json.dumps(facts, indent=1) + "\n")
+    except FAULTS as error:
+        return say_fault(error, given.out)
     return 0
 
 

@@ -14,6 +14,13 @@ from transect.execution.locks import process_start, still_lives
 __all__ = ["Claim"]
 
 
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a number without a name, as in a container
+        return str(os.getuid())
+
+
 class Claim:
     """The claim of this process on a results folder, whatever clone or folder it runs from."""
 
@@ -32,7 +39,7 @@ class Claim:
         """
         facts = {
             "study": self.study,
-            "user": getpass.getuser(),
+            "user": _user(),
             "pid": os.getpid(),
             "host": os.uname().nodename,
             "since": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -47,7 +54,7 @@ class Claim:
         self.results.mkdir(parents=True, exist_ok=True)
         for _ in range(3):
             try:
-                handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+                handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
             except FileExistsError:
                 holder = self._holder()
                 if holder is not None:

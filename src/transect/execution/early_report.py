@@ -47,7 +47,7 @@ class EarlyReport:
         begin = time.monotonic()
         command = [
             sys.executable, "-m", "transect.execution.make_report",
-            "--folder", str(self._paths.folder),
+            f"--folder={self._paths.folder}",
         ]  # fmt: skip
         subprocess.run(command, check=False)
         self._took, self._last = time.monotonic() - begin, time.time()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 
 from transect.domain.paths import StudyPaths
+from transect.domain.terminal import say
 from transect.execution.early_report import EarlyReport
 from transect.execution.progress import Journal, tell
 
@@ -38,7 +38,7 @@ class Follower:
             tell(row)
         if rows:
             self._early.make_if_due()
-            print(f"[transect]         {self._journal.line()}", file=sys.stderr)
+            say(f"[transect]         {self._journal.line()}")
 
     def end(self) -> None:
         """Print what is left and stop."""

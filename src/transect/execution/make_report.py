@@ -10,9 +10,10 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from transect.domain.errors import TransectError
+from transect.domain.errors import FAULTS, say_fault
 from transect.domain.paths import StudyPaths
 from transect.domain.study import Study
+from transect.domain.terminal import say
 from transect.execution.plan_files import planned_cells, planned_study
 from transect.planning.study import load_study
 
@@ -64,10 +65,9 @@ def main() -> int:
     paths = StudyPaths(results=folder.parent, study=folder.name)
     try:
         summary = _make(paths, planned_study(paths), planned_cells(paths))
-    except TransectError as error:
-        print(f"transect: {error}", file=sys.stderr)
-        return error.exit_code
-    print(f"[transect] {summary['counts']} -> {paths.report}", file=sys.stderr)
+    except FAULTS as error:
+        return say_fault(error, folder)
+    say(f"[transect] {summary['counts']} -> {paths.report}")
     return 0
 
 

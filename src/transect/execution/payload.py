@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 import signal
-import sys
 import time
 import traceback
 from pathlib import Path
 from typing import Any
 
-from transect.domain.errors import BadInput, MissingDependency, TransectError, Unsupported
-from transect.domain.files import free_bytes
+from transect.domain.errors import FAULTS, BadInput, MissingDependency, TransectError, Unsupported
+from transect.domain.files import FULL, free_bytes
 from transect.domain.record import Cause, Status
+from transect.domain.terminal import say
 from transect.execution.job import Job, Result, check_environment
 from transect.execution.scheduler import known
 from transect.execution.stage import StageRunner
@@ -24,12 +23,10 @@ from transect.launch.processes import Outcome, run
 from transect.measure.provenance import speed_variables
 from transect.planning.expand import reason_to_skip
 
-__all__ = ["FULL", "DiskFull", "execute", "refuse"]
+__all__ = ["DiskFull", "execute", "refuse"]
 
 # How long a step may be refused for reasons that pass. The job's own limit usually ends it first.
 _STEP_WAIT_S = 1800
-# No space, over quota.
-FULL = (errno.ENOSPC, errno.EDQUOT)
 # Less than this is a full file system: a record does not fit.
 _NO_ROOM = 1 << 20
 
@@ -94,7 +91,7 @@ def _begins_anew(job: Job, refused: Refusal, prepared: set[Path]) -> bool:
         return False
     if refused.step and not wait_for_end(number, refused.step, _STEP_WAIT_S):
         return False
-    print(f"[transect] asking again: {refused.line}", file=sys.stderr)
+    say(f"[transect] asking again: {refused.line}")
     for path in set(job.folder.iterdir()) - prepared:
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
@@ -150,11 +147,11 @@ def execute(job: Job, stage: StageRunner) -> tuple[Result, Outcome | None, dict[
         ended = _run(job, stage)
     except BadInput as error:
         ended = Result.failed(Cause.BAD_INPUT, str(error)), None, {}
-    except Exception as error:  # whatever a payload left behind or a plug-in does
+    except FAULTS as error:  # whatever a payload left behind or a plug-in does
         # What a payload left behind may be anything; a full disk is not the cell's fault.
         if isinstance(error, OSError) and error.errno in FULL:
             raise DiskFull(f"{job.folder}: {error}") from None
-        traceback.print_exc()
+        say(*traceback.format_exc().splitlines())
         ended = Result.failed(Cause.CRASH, f"{type(error).__name__}: {error}"), None, {}
     if ended[0].status is Status.FAILED and free_bytes(job.folder) < _NO_ROOM:
         raise DiskFull(f"{job.folder}: no room for results on this file system")

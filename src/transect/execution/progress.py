@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import time
 from collections import Counter
 from datetime import datetime
@@ -12,6 +11,7 @@ from typing import Any
 
 from transect.domain.paths import StudyPaths
 from transect.domain.record import Record
+from transect.domain.terminal import say
 
 __all__ = ["Journal", "Progress", "row_of", "start_progress", "tell"]
 
@@ -103,8 +103,7 @@ def row_of(record: Record) -> dict[str, str]:
 
 def tell(row: dict[str, Any]) -> None:
     """Print a row."""
-    text = f"[transect] {_MARKS[row['status']]} {row['cell']}{row.get('reason', '')}"
-    print(text, file=sys.stderr)
+    say(f"[transect] {_MARKS[row['status']]} {row['cell']}{row.get('reason', '')}")
 
 
 class Progress:
@@ -119,10 +118,10 @@ class Progress:
         """Add a finished cell."""
         row = row_of(record)
         # One write of one short line with O_APPEND: parallel blocks do not mix.
-        handle = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        handle = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
         with os.fdopen(handle, "wb") as stream:
             stream.write((json.dumps(row) + "\n").encode())
         tell(row)
         self._journal.read()
         if self._journal.todo:
-            print(f"[transect]         {self._journal.line()}", file=sys.stderr)
+            say(f"[transect]         {self._journal.line()}")

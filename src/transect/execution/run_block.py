@@ -19,14 +19,14 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from transect.domain.errors import TransectError
+from transect.domain.errors import FAULTS, Interruption, say_fault
 from transect.domain.files import write_atomic
 from transect.domain.paths import StudyPaths
+from transect.domain.terminal import say
 from transect.execution.abandoned import is_abandoned
 from transect.execution.allocation import open_guard, prepare_allocation
 from transect.execution.early_report import EarlyReport
 from transect.execution.job import Job, load_job
-from transect.execution.payload import FULL, DiskFull
 from transect.execution.plan_files import read_block
 from transect.execution.progress import Progress
 from transect.execution.run_cell import fingerprint_of, run_job, valid_record
@@ -39,11 +39,11 @@ _ASIDE = "record.earlier.json"
 
 
 def _interrupted(number: int, _: FrameType | None) -> NoReturn:
-    raise SystemExit(128 + number)
+    raise Interruption(128 + number)
 
 
 def end_on_signals() -> None:
-    """Turn the signals that ask for an end into SystemExit, so that payloads are ended too."""
+    """Turn the signals that ask for an end into Interruption, so that payloads are ended too."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, _interrupted)
 
@@ -51,7 +51,7 @@ def end_on_signals() -> None:
 def _holds(job: Job) -> bool:
     try:
         fingerprint, _ = fingerprint_of(job, RUNNERS.get(job.cell.stage))
-    except Exception:  # an input that cannot be read, or a plug-in's fault: its turn tells
+    except FAULTS:  # an input that cannot be read, or a plug-in's fault: its turn tells
         return False
     return valid_record(job, fingerprint) is not None
 
@@ -101,8 +101,8 @@ def run_jobs(jobs: list[Job], paths: StudyPaths, attempt: int) -> int:
         guard = stack.enter_context(open_guard())
         for job in todo:
             if is_abandoned():
-                print("[transect] its Snakemake has gone: the rest is left", file=sys.stderr)
-                raise SystemExit(1)
+                say("[transect] its Snakemake has gone: the rest is left")
+                raise Interruption(1)
             if _holds_again(job):
                 continue
             progress.note(run_job(job, attempt, guard))
@@ -130,17 +130,13 @@ def main(arguments: list[str] | None = None) -> int:
         if given.stamp is not None:
             stamp = {"state": given.state, "cells": len(jobs), "ran": ran}
             write_atomic(given.stamp, json.dumps(stamp) + "\n")
-    except TransectError as error:
-        print(f"transect: {error}", file=sys.stderr)
-        return error.exit_code
-    except OSError as error:
-        if error.errno not in FULL:
-            raise
-        print(f"transect: {given.results}: {error}", file=sys.stderr)
-        return DiskFull.exit_code
+    except Interruption as end:
+        return end.code
+    except FAULTS as error:
+        return say_fault(error, given.results)
     if ran < len(jobs):
         told = f"{head['name']}: {len(jobs) - ran} of {len(jobs)} {head['rule']} cells still held"
-        print(f"[transect]         {told}", file=sys.stderr)
+        say(f"[transect]         {told}")
     return 0
 
 

@@ -11,12 +11,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from transect.domain.errors import BadInput, TransectError
-from transect.domain.files import digest
+from transect.domain.errors import FAULTS, BadInput, Interruption, TransectError
+from transect.domain.files import FULL, digest
 from transect.domain.record import Cause, Record, Status, read_record, write_record
+from transect.domain.terminal import say
 from transect.execution.attempts import CELL_VARIABLE, Attempt, clear_leftovers
 from transect.execution.job import Job, Result
-from transect.execution.payload import FULL, DiskFull, execute, refuse
+from transect.execution.payload import DiskFull, execute, refuse
 from transect.execution.scheduler import fate
 from transect.execution.stage import RUNNERS, StageRunner
 from transect.execution.stage_helpers import not_ok
@@ -132,9 +133,9 @@ def make_record(job: Job, result: Result, fingerprint: str, started: str, **more
     )
 
 
-def _fault(error: Exception) -> Result:
+def _fault(error: BaseException) -> Result:
     """Return the result of a cell whose plug-in or runner raised what nobody expected."""
-    traceback.print_exc()
+    say(*traceback.format_exc().splitlines())
     return Result.failed(Cause.CRASH, f"{type(error).__name__}: {error}")
 
 
@@ -153,7 +154,7 @@ def _run(
         if error.errno in FULL:
             raise DiskFull(f"{job.folder}: {error}") from None
         return _fault(error), {}, {}
-    except Exception as error:  # the study goes on, whatever a plug-in does
+    except FAULTS as error:  # the study goes on, whatever a plug-in does
         return _fault(error), {}, {}
 
 
@@ -169,7 +170,7 @@ def _look(job: Job) -> tuple[StageRunner, str, list[str]] | Result:
         # What an input left cannot be read: that is not this cell's fault, and it says so.
         text = f"what it takes from other cells cannot be read: {error}"
         return Result.skipped(Cause.MISSING_DEPENDENCY, text)
-    except Exception as error:  # a plug-in's own
+    except FAULTS as error:  # a plug-in's own
         return _fault(error)
 
 
@@ -218,7 +219,7 @@ def run_job(job: Job, attempt: int, guard: Guard | None = None) -> Record:
         raise DiskFull(f"{job.folder}: the record cannot be written: {error}") from None
     finally:
         # Not of an interruption: what was interrupted runs again.
-        if not isinstance(sys.exception(), KeyboardInterrupt | SystemExit):
+        if not isinstance(sys.exception(), KeyboardInterrupt | Interruption):
             side.end()
     return record
 

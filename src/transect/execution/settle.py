@@ -8,12 +8,13 @@ import sys
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from transect.domain.errors import TransectError
+from transect.domain.errors import FAULTS, TransectError
+from transect.domain.files import FULL
 from transect.domain.paths import StudyPaths
 from transect.domain.record import Cause, Status, write_record
+from transect.domain.terminal import complain, say
 from transect.execution.attempts import Attempt
 from transect.execution.job import Job, Result, load_job
-from transect.execution.payload import FULL
 from transect.execution.run_cell import fingerprint_of, make_record, valid_record
 from transect.execution.scheduler import fate
 from transect.execution.stage import RUNNERS
@@ -48,7 +49,7 @@ def _result(job: Job, block: Block, lacking: dict[tuple[str, str], str]) -> Resu
 def _fingerprint(job: Job) -> tuple[str, list[str]] | None:
     try:
         return fingerprint_of(job, RUNNERS.get(job.cell.stage))
-    except Exception:  # as when the cell's turn comes
+    except FAULTS:  # as when the cell's turn comes
         return None
 
 
@@ -82,20 +83,20 @@ def settle(plan: StudyPlan, blocks: Iterable[Block]) -> None:
                 try:
                     job = load_job(planned.spec, paths)
                 except TransectError as error:
-                    print(f"transect: {planned.id}: {error}", file=sys.stderr)
+                    complain(f"{planned.id}: {error}")
                     continue
                 settled += _settle_one(job, block, lacking)
     except OSError as error:
         if error.errno not in FULL:
             raise
         text = f"{paths.results}: {error}: free some space and call snakemake again"
-        print(f"transect: {text}", file=sys.stderr)
+        complain(text)
         return
     if settled:
         told = f"{settled} cells have no result of their own; `transect retry` runs them again"
-        print(f"[transect] {told}", file=sys.stderr)
+        say(f"[transect] {told}")
     command = [
         sys.executable, "-m", "transect.execution.make_report",
-        "--folder", str(paths.folder),
+        f"--folder={paths.folder}",
     ]  # fmt: skip
     subprocess.run(command, check=False, env=os.environ)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import time
 from pathlib import Path
 
+from transect.domain.terminal import say
 from transect.execution.locks import process_start, still_lives
 from transect.execution.scheduler import accounting, ask, known
 
@@ -57,7 +57,7 @@ def cancel_orphans() -> None:
         if jobs:
             ask("scancel", *jobs)
             text = f"cancelled {len(jobs)} jobs of a run that no longer lives: {', '.join(jobs)}"
-            print(f"[transect] {text}", file=sys.stderr)
+            say(f"[transect] {text}")
         limit = time.monotonic() + _ENDING_S
         while jobs_of_run(path.stem) != [] and time.monotonic() < limit:
             time.sleep(0.5)

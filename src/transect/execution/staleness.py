@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from transect.domain.errors import FAULTS
 from transect.domain.paths import StudyPaths
 from transect.execution.job import load_job
 from transect.execution.run_cell import fingerprint_of
@@ -65,7 +66,7 @@ class Staleness:
         try:
             job = load_job(planned.spec, self._paths)
             fingerprint, inputs = fingerprint_of(job, RUNNERS.get(planned.cell.stage))
-        except Exception as error:  # unreadable inputs, or a plug-in's fault: its turn tells
+        except FAULTS as error:  # unreadable inputs, or a plug-in's fault: its turn tells
             unknown = Reason("input", f"{type(error).__name__}: {error}")
             return [*upstream, *self._own(planned)] or [unknown]
         if made_from[0] == fingerprint:

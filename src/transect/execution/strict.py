@@ -7,6 +7,8 @@ import json
 import sys
 from pathlib import Path
 
+from transect.domain.terminal import complain, say
+
 __all__ = ["main"]
 
 
@@ -22,11 +24,9 @@ def main() -> int:
         if one["status"] == "failed"
     ]
     if failures:
-        print(f"transect: strict: {len(failures)} cells failed:", file=sys.stderr)
+        complain(f"strict: {len(failures)} cells failed:")
         for one in failures:
-            print(
-                f"  {one['stage']}/{one['cell']}: {one['cause']}: {one['message']}", file=sys.stderr
-            )
+            say(f"  {one['stage']}/{one['cell']}: {one['cause']}: {one['message']}")
         return 1
     given.out.write_text("no cell failed\n")
     return 0

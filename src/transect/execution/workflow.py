@@ -9,15 +9,17 @@ from __future__ import annotations
 import json
 import os
 import sys
-import traceback
 from collections import Counter
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, NoReturn
 
-from transect.domain.errors import BadInput, TransectError
+from transect.domain.errors import FAULTS, say_fault
 from transect.domain.paths import ROOT, StudyPaths
+from transect.domain.terminal import say
 from transect.execution.abandoned import end_abandoned
 from transect.execution.claim import Claim
+from transect.execution.flow_config import check_folder, read_options
 from transect.execution.flow_facts import (
     BlockFacts,
     FlowFacts,
@@ -33,6 +35,7 @@ from transect.execution.progress import start_progress
 from transect.execution.settle import settle
 from transect.execution.staleness import Staleness
 from transect.execution.submissions import SUBMISSIONS
+from transect.execution.unsaid import Unsaid
 from transect.planning.blocks import BLOCK_PATTERN, make_blocks
 from transect.planning.plan import make_plan
 from transect.planning.study import find_study, find_system
@@ -42,7 +45,6 @@ __all__ = ["Flow", "open_flow"]
 # Set for everything that one run of Snakemake starts: who runs, and which plan.
 SESSION = "TRANSECT_SNAKEMAKE"
 _FLOW = "TRANSECT_FLOW"
-_CONFIG_KEYS = {"study", "system", "results", "strict"}
 
 
 class Flow:
@@ -114,9 +116,9 @@ class Flow:
     def command(self) -> str:
         """Return the shell line of all blocks; Snakemake fills in which, and the attempt."""
         return (
-            "{FLOW.python:q} -m transect.execution.run_block --results {FLOW.results:q} "
-            "--block {FLOW.folder:q}/specs/{params.group}/{wildcards.block}.json "
-            "--attempt {resources.attempt} --state {params.state} --stamp {output:q}"
+            "{FLOW.python:q} -m transect.execution.run_block --results={FLOW.results:q} "
+            "--block={FLOW.folder:q}/specs/{params.group}/{wildcards.block}.json "
+            "--attempt={resources.attempt} --state={params.state} --stamp={output:q}"
         )
 
     def environment_stamp(self) -> str:
@@ -153,10 +155,18 @@ class MainFlow(Flow):
     """The flow of the process that planned."""
 
     def __init__(
-        self, study: str, system: str, results: str, strict: bool, snakemake_folder: Path
+        self,
+        study: str,
+        system: str,
+        results: str,
+        strict: bool,
+        snakemake_folder: Path,
+        quiet: Collection[Any] = (),
     ) -> None:
+        self._unsaid = Unsaid(quiet)
         system_file = find_system(system)
         self._plan = make_plan(find_study(study), system_file, Path(results))
+        check_folder(self._plan.paths.folder)
         self._planned_blocks = make_blocks(self._plan)
         facts = facts_of_plan(self._plan, self._planned_blocks, system_file)
         super().__init__(facts, results, strict)
@@ -215,15 +225,16 @@ class MainFlow(Flow):
         """Claim the results folder, write the plan, and begin the progress journal."""
         try:
             self._begin(jobs)
-        except Exception as error:
+        except FAULTS as error:
             self.finish()
             _leave(error)
 
     def _begin(self, jobs: Any) -> None:
+        self._unsaid.end()
         self._claim.take()
         ended = end_abandoned(Path(self.results))
         if ended:
-            print(f"[transect] ended {ended} runners that a killed run left", file=sys.stderr)
+            say(f"[transect] ended {ended} runners that a killed run left")
         self._owner.begin()
         watch_for_interruption()
         write_plan(self._plan, self._planned_blocks)
@@ -237,7 +248,7 @@ class MainFlow(Flow):
         start_progress(self._plan.paths, dict(todo))
         if todo and self._plan.left_out:
             told = f"{self._plan.left_out} cells that need a larger system are left out"
-            print(f"[transect] {told}", file=sys.stderr)
+            say(f"[transect] {told}")
         if self._scheduled:
             self._follower.begin()
 
@@ -263,9 +274,9 @@ class MainFlow(Flow):
             kinds[reasons[0].kind] += 1
         for stage, kinds in counts.items():
             told = ", ".join(f"{number} {kind}" for kind, number in kinds.most_common())
-            print(f"[transect] {stage}: {kinds.total()} cells would run: {told}", file=sys.stderr)
+            say(f"[transect] {stage}: {kinds.total()} cells would run: {told}")
         if not counts:
-            print("[transect] no cell would run", file=sys.stderr)
+            say("[transect] no cell would run")
 
 
 def _entry(path: Path, key: str) -> Any:
@@ -276,38 +287,20 @@ def _entry(path: Path, key: str) -> Any:
         return None
 
 
-def _leave(error: Exception) -> NoReturn:
-    """End the process with one message; of a fault of ours with where it is.
+def _leave(error: BaseException) -> NoReturn:
+    """End the process with one message.
 
     Snakemake says nothing of it where a profile has it quiet.
     """
-    if not isinstance(error, TransectError):
-        traceback.print_exception(error)
-    print(f"transect: {error}", file=sys.stderr)
+    code = say_fault(error)
     sys.stderr.flush()
-    os._exit(error.exit_code if isinstance(error, TransectError) else 1)
+    os._exit(code)
 
 
-def _options(config: dict[str, Any]) -> tuple[str, bool]:
-    """Return the results folder and whether the run is strict. Raises BadInput."""
-    for key in config.keys() - _CONFIG_KEYS:
-        raise BadInput(f"config: unknown key '{key}'. Known: {', '.join(sorted(_CONFIG_KEYS))}")
-    strict = str(config["strict"]).lower()
-    if strict not in ("true", "false"):
-        raise BadInput(f"config: key 'strict': expected true or false, found {config['strict']!r}")
-    if set("{}") & set(str(config["results"])):
-        raise BadInput(
-            f"config: key 'results': {config['results']}: Snakemake takes braces for wildcards: use "
-            "a folder without them"
-        )
-    results = Path(str(config["results"]))
-    if results.exists() and not results.is_dir():
-        raise BadInput(f"config: key 'results': {results}: not a folder")
-    return str(results), strict == "true"
-
-
-def open_flow(config: dict[str, Any]) -> Flow:
+def open_flow(config: dict[str, Any], quiet: Collection[Any] = ()) -> Flow:
     """Make the plan, or end the process with one clear message and its exit code.
+
+    `quiet`: what Snakemake's profile has it silent about.
 
     In a cluster job, whose Snakemake parses the Snakefile again, read what the main process
     planned, whatever was edited since.
@@ -316,17 +309,18 @@ def open_flow(config: dict[str, Any]) -> Flow:
     # Children run modules of this checkout in environments that do not have it installed.
     os.environ["PYTHONPATH"] = str(ROOT / "src")
     try:
-        results, strict = _options(config)
+        results, strict = read_options(config)
         if SESSION in os.environ and _FLOW in os.environ:
             place = Path(os.environ[_FLOW])
             paths = StudyPaths(results=place.parent, study=place.name)
             return Flow(read_facts(paths), results, strict)
-        flow = MainFlow(str(config["study"]), str(config["system"]), results, strict, folder)
-    except Exception as error:
+        names = str(config["study"]), str(config["system"])
+        flow = MainFlow(*names, results, strict, folder, quiet)
+    except FAULTS as error:
         _leave(error)
     os.environ[SESSION] = f"{os.getpid()}:{os.uname().nodename}"
     os.environ[_FLOW] = str(Path(flow.folder).resolve())
     told = clear_stale_locks(folder)
     if told:
-        print(f"[transect] {told}", file=sys.stderr)
+        say(f"[transect] {told}")
     return flow

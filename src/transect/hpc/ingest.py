@@ -31,7 +31,10 @@ def iter_runs(paths: Sequence[Path], benchmark: str | None = None) -> Iterator[R
     for path in find_files(paths):
         name = os.fsencode(path).decode("utf-8", "replace")
         try:
-            if not stat.S_ISREG(path.stat().st_mode):
+            mode = path.stat().st_mode
+            if stat.S_ISDIR(mode):
+                os.listdir(path)  # noqa: PTH208 only to learn why it was not entered
+            if not stat.S_ISREG(mode):
                 yield no_result(name, "cannot be read: not a regular file")
                 continue
             with path.open("rb") as stream:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
+from transect.domain.errors import FAULTS
 from transect.hpc.base import PARSERS, UNKNOWN, Parser, Run, RunStatus
 from transect.hpc.block import TROUBLE, Block
 from transect.hpc.prefilter import LinePattern
@@ -119,7 +120,7 @@ def _parse(parser: Parser, block: Block) -> Iterator[Run]:
         for run in parser.parse(block):
             count += 1
             yield run
-    except Exception as error:  # a plug-in may raise anything
+    except FAULTS as error:  # a plug-in may raise anything
         what = f"{type(error).__name__}: {excerpt(str(error))}"
         for _ in block:
             pass

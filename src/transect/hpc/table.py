@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Iterable, Sequence
 from typing import TextIO
 
 from pydantic import TypeAdapter
 
+from transect.domain.terminal import printable
 from transect.hpc.base import Run
 
 __all__ = ["CSV_COLUMNS", "format_table", "runs_from_json", "to_json", "write_csv"]
@@ -26,7 +28,14 @@ def format_table(runs: Sequence[Run]) -> str:
     """Lay runs out for a terminal: one line each, the reason below when there is one."""
     head = ("file:line", "benchmark", "variant", "version", "status", "metrics")
     rows = [
-        (f"{r.file}:{r.line}", r.benchmark, r.variant, r.version, r.status.value, _metrics(r))
+        (
+            printable(f"{r.file}:{r.line}"),
+            r.benchmark,
+            r.variant,
+            r.version,
+            r.status.value,
+            _metrics(r),
+        )
         for r in runs
     ]
     widths = [max(len(row[i]) for row in (head, *rows)) for i in range(5)]
@@ -36,7 +45,7 @@ def format_table(runs: Sequence[Run]) -> str:
         lines.append("  ".join((*cells, row[5])).rstrip())
         lines += [f"    {run.reason}"] if run.reason else []
         lines += [f"    warning: {warning}" for warning in run.warnings]
-    return "\n".join(lines) + "\n"
+    return "\n".join(map(printable, lines)) + "\n"
 
 
 def _metrics(run: Run) -> str:
@@ -47,18 +56,21 @@ def _metrics(run: Run) -> str:
 
 
 def write_csv(runs: Iterable[Run], stream: TextIO) -> None:
-    """Write one row per metric; a run without metrics keeps one row, so that none is lost."""
+    """Write one row per metric; a run without metrics keeps one row, so that none is lost.
+
+    A row is one line: what a terminal would obey in names is escaped. JSON has names as they are.
+    """
     out = csv.writer(stream, lineterminator="\n")
     out.writerow(CSV_COLUMNS)
     for run in runs:
         about = (
-            run.file,
+            printable(run.file),
             run.line,
             run.benchmark,
             run.variant,
             run.version,
             run.status.value,
-            run.reason,
+            printable(run.reason),
         )
         for m in run.metrics:
             norm = m.normalised
@@ -73,7 +85,8 @@ def write_csv(runs: Iterable[Run], stream: TextIO) -> None:
 
 def to_json(runs: Sequence[Run]) -> str:
     """Serialise as a JSON list; `runs_from_json` reads it back to equal runs."""
-    return _RUNS.dump_json(list(runs), indent=1).decode("utf-8") + "\n"
+    # ASCII: a terminal may take other characters for orders.
+    return json.dumps(_RUNS.dump_python(list(runs), mode="json"), indent=1) + "\n"
 
 
 def runs_from_json(text: str | bytes) -> list[Run]:

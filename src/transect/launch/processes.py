@@ -15,6 +15,8 @@ from typing import Literal
 
 import psutil
 
+from transect.domain.errors import Interruption
+
 __all__ = ["Outcome", "end_all", "run"]
 
 # Between two looks at ends where the kernel cannot tell of them (before Linux 5.3).
@@ -100,13 +102,13 @@ def _below(roots: list[int]) -> dict[int, psutil.Process]:
     return children
 
 
-def end_all(roots: list[int], session: str) -> None:
-    """Ask nicely, wait a little, then end every process of the payload.
+def end_all(roots: list[int], session: str, grace_s: float = _GRACE_S) -> None:
+    """Ask nicely, wait at most `grace_s`, then end every process of the payload.
 
     Those are `roots` with their descendants, and whatever has TRANSECT_PAYLOAD=session in its
     environment.
     """
-    for number, patience in ((signal.SIGTERM, _GRACE_S), (signal.SIGKILL, _KILL_S)):
+    for number, patience in ((signal.SIGTERM, grace_s), (signal.SIGKILL, _KILL_S)):
         family = _family(roots, session)
         if not family:
             return
@@ -170,7 +172,7 @@ def run(
 ) -> Outcome:
     """Start every (argv, variables) at once, wait for all, end all as soon as one fails.
 
-    stdout and stderr go to `log`. On an exception, KeyboardInterrupt and SystemExit included,
+    stdout and stderr go to `log`. On an exception, KeyboardInterrupt and Interruption included,
     every process is ended before it is passed on.
     """
     session = f"{os.getpid()}-{time.time_ns()}"
@@ -205,7 +207,7 @@ def run(
                     break
                 if now >= next_look:
                     if _abandoned():
-                        raise SystemExit(129)
+                        raise Interruption(129)
                     used = _resident(pids)
                     peak, next_look = max(peak, used), now + _MEMORY_POLL_S
                     if memory_bytes is not None and used > memory_bytes:

@@ -7,24 +7,24 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from transect.domain.cell import Cell, OpenCell, class_of
-from transect.domain.errors import BadInput, TransectError
+from transect.domain.errors import FAULTS, BadInput, TransectError
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, ordered_stages
 
-__all__ = ["Expanded", "expand", "reason_to_skip"]
+__all__ = ["Expanded", "expand", "hook_of", "reason_to_skip"]
 
 # Every cell by its id, with the cells that it takes something from, by role.
 Expanded = dict[str, tuple[Cell, dict[str, Cell]]]
 
 
 @contextmanager
-def _hook_of(name: str) -> Iterator[None]:
+def hook_of(name: str) -> Iterator[None]:
     """Turn what a stage raises unawares into a BadInput that names it, and the place."""
     try:
         yield
     except TransectError:
         raise
-    except Exception as error:
+    except FAULTS as error:
         at = traceback.extract_tb(error.__traceback__)[-1]
         raise BadInput(
             f"stage '{name}' raised {type(error).__name__}: {error} ({at.filename}:{at.lineno})"
@@ -55,7 +55,7 @@ def expand(context: Context) -> dict[str, Expanded]:
         if stage.section is None:
             continue
         section = context.section(stage.key)
-        with _hook_of(name):
+        with hook_of(name):
             stage.check(section, context)
             cells = list(stage.cells(section, context))
         _check_class(name, cells, f"stage '{name}' gives as its cell")
@@ -71,7 +71,7 @@ def expand(context: Context) -> dict[str, Expanded]:
     # From the last stage to the first: what a needed cell needs in turn comes before it.
     for name, stage in reversed(stages):
         for cell_id, (cell, _) in list(planned[name].items()):
-            with _hook_of(name):
+            with hook_of(name):
                 inputs = stage.inputs(cell, context)
             planned[name][cell_id] = (cell, inputs)
             for role, taken in inputs.items():

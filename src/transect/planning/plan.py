@@ -6,6 +6,7 @@ The Snakefile makes the plan once per call; it imports nothing heavier than pyda
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,12 +22,15 @@ from transect.domain.system import System
 from transect.planning.code_hash import Sources
 from transect.planning.context import Context
 from transect.planning.environments import lock_hash
-from transect.planning.expand import expand
+from transect.planning.expand import expand, hook_of
 from transect.planning.sources import check_launchers, sources_of
 from transect.planning.stage import STAGES
 from transect.planning.study import load_study
 
 __all__ = ["Planned", "StudyPlan", "make_plan"]
+
+# As the Snakefile has it.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +108,11 @@ class _Planner:
         self.sources: dict[str, Sources] = {}
 
     def plan(self, cell: Cell, inputs: dict[str, Cell], order: int) -> Planned:
-        """Return a cell with its spec and fingerprint."""
+        """Return a cell with its spec and fingerprint. Raises BadInput for what its stage raises."""
+        with hook_of(cell.stage):
+            return self._plan(cell, inputs, order)
+
+    def _plan(self, cell: Cell, inputs: dict[str, Cell], order: int) -> Planned:
         context = self._context
         stage = STAGES.get(cell.stage)
         self._check_network(cell)
@@ -137,6 +145,11 @@ class _Planner:
             )
 
     def _lock(self, environment: str) -> str:
+        if environment and not _NAME.fullmatch(environment):
+            raise BadInput(
+                f"environment '{environment}': expected letters, digits, and _ . - between them: it "
+                "names a folder, and the wildcard of a rule"
+            )
         if environment and environment not in self._locks:
             choice = self._context.system.environments.get(environment)
             self._locks[environment] = lock_hash(environment, choice)

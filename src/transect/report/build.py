@@ -17,6 +17,7 @@ from markupsafe import Markup
 from transect.analysis.groups import grouped
 from transect.analysis.load import Key, Problem, by_status, load_records
 from transect.analysis.table import write_parquet
+from transect.domain.errors import FAULTS
 from transect.domain.files import write_atomic
 from transect.report.context import Context
 from transect.report.findings.finding import HEADINGS, Finding
@@ -126,7 +127,7 @@ def _render(templates: Environment, made: MadeSection, context: Context) -> Mark
     template = templates.get_template("section.html.j2")
     try:
         text = template.render(body=made.body)
-    except Exception as error:  # a stage's report.py is anybody's code; the report has to come
+    except FAULTS as error:  # a stage's report.py is anybody's code; the report has to come
         text = template.render(body=broken(made.key, error, context))
     return Markup(text)  # noqa: S704 escaped by the template
 

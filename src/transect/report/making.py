@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from transect.analysis.comparisons import Sureness
 from transect.analysis.load import Problem
+from transect.domain.errors import FAULTS
 from transect.report.blocks import Body, Prose
 from transect.report.context import Context
 from transect.report.findings.bounds import bound_findings
@@ -64,12 +65,12 @@ def make_section(section: Section, context: Context) -> MadeSection | None:
     try:
         made = section.make(context)
         body = made if made is None or isinstance(made, Body) else Body.of(made)
-    except Exception as error:  # whatever a record holds, a report has to come of it
+    except FAULTS as error:  # whatever a record holds, a report has to come of it
         body = broken(section.key, error, context)
     return None if body is None else MadeSection(key=section.key, title=section.title, body=body)
 
 
-def broken(key: str, error: Exception, context: Context) -> Body:
+def broken(key: str, error: BaseException, context: Context) -> Body:
     """Return the body of a section that could not be made, and note the problem."""
     what = f"this section could not be made: {type(error).__name__}: {error}"
     context.problems.append(Problem(where=f"section {key}", what=what))
@@ -82,7 +83,7 @@ def make_findings(context: Context, makers: Iterable[FindingMaker]) -> list[Find
     for maker in makers:
         try:
             findings += maker.make(context)
-        except Exception as error:  # as for a section
+        except FAULTS as error:  # as for a section
             name = getattr(maker.make, "__name__", "findings").replace("_", " ")
             what = f"could not be made: {type(error).__name__}: {error}"
             context.problems.append(Problem(where=name, what=what))

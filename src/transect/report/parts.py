@@ -9,6 +9,7 @@ from pathlib import Path
 
 from transect import stages
 from transect.analysis.load import Problem
+from transect.domain.errors import FAULTS
 from transect.report.blocks import Body, Part
 from transect.report.context import Context
 from transect.report.findings.finding import Finding
@@ -65,7 +66,7 @@ def collect(sections: Sequence[Section], findings: Sequence[FindingMaker]) -> Pa
             continue
         try:
             module = importlib.import_module(f"{stages.__name__}.{name}.report")
-        except Exception as error:  # a plug-in is anybody's code; the report has to come
+        except FAULTS as error:  # a plug-in is anybody's code; the report has to come
             what = f"{path} cannot be imported: {type(error).__name__}: {error}"
             parts.problems.append(Problem(where=f"stage {name}", what=what))
             continue

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from transect.domain.cell import Cell
-from transect.domain.errors import BadInput
+from transect.domain.errors import FAULTS, BadInput
 from transect.domain.files import write_atomic
 from transect.domain.record import INLINE_SAMPLES, Cause, Status
 from transect.onnx_models.comparison import compare
@@ -291,7 +291,7 @@ def main(arguments: list[str] | None = None) -> int:
         wrap = json.loads(given.wrap)
         result = infer_cell(spec, given.export, given.weights, given.out, given.python, wrap)
         write_result(given.out, result)
-    except Exception as error:
+    except FAULTS as error:
         return write_fault(given.out, error)
     return 1 if result["status"] == "failed" and result["cause"] != Cause.WRONG_RESULT else 0
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from transect.domain.errors import BadInput, error_facts
+from transect.domain.errors import FAULTS, BadInput, error_facts
 from transect.domain.files import sha256_file, write_atomic
 from transect.training.datasets import DATASETS, Dataset, Division, Stored, StoredDataset
 from transect.training.layers import Shape
@@ -154,7 +154,7 @@ def main(arguments: list[str] | None = None) -> int:
         manifest = prepare(json.loads(given.spec.read_text()), given.out)
         result: dict[str, Any] = {"status": "ok", "details": manifest}
         code = 0
-    except Exception as error:
+    except FAULTS as error:
         traceback.print_exc()
         facts = error_facts(error)
         if isinstance(error, BadInput):

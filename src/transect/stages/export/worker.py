@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from transect.domain.cell import Cell
-from transect.domain.errors import BadInput
+from transect.domain.errors import FAULTS, BadInput
 from transect.domain.record import Cause, Status
 from transect.onnx_models.comparison import Comparison, compare
 from transect.onnx_models.exporters import EXPORTERS, INPUT, OUTPUT
@@ -174,7 +174,7 @@ def main(arguments: list[str] | None = None) -> int:
         x_test = stored[:rows]
         cell = Cell.of(**spec["cell"])
         write_result(given.out, export_cell(cell, weights, x_test, given.out, spec.get("opset")))
-    except Exception as error:
+    except FAULTS as error:
         return write_fault(given.out, error)
     return 0
 

@@ -35,7 +35,7 @@ from typing import Any
 import numpy as np
 
 from transect.domain.cell import Cell
-from transect.domain.errors import error_facts
+from transect.domain.errors import FAULTS, error_facts
 from transect.domain.files import write_atomic
 from transect.domain.precisions import PRECISIONS, find_precision
 from transect.stages.train.worker import make_batches, score_test
@@ -245,7 +245,7 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     try:
         result = _run(json.loads(given.spec.read_text()), given.data, given.out)
-    except Exception as error:
+    except FAULTS as error:
         traceback.print_exc()
         result = {"status": "failed", **error_facts(error)}
     write_atomic(given.out / "result.json", json.dumps(result, indent=1))

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from transect.domain.cell import Cell
-from transect.domain.errors import BadInput, error_facts
+from transect.domain.errors import FAULTS, BadInput, error_facts
 from transect.domain.files import write_atomic
 from transect.domain.precisions import find_precision
 from transect.measure.usage import Usage
@@ -235,7 +235,7 @@ def _depart(strategy: Strategy) -> None:
         # Nobody's peer may vanish while it still communicates.
         strategy.barrier()
         strategy.leave()
-    except Exception:
+    except FAULTS:
         print("the rank's work is done and written; parting from the others failed:", flush=True)
         traceback.print_exc()
 
@@ -250,7 +250,7 @@ def main(arguments: list[str] | None = None) -> int:
     facts: dict[str, Any] = {"rank": int(os.environ.get("RANK", "0")), "pid": os.getpid()}
     try:
         strategy = _run(json.loads(given.spec.read_text()), given.data, given.out, facts)
-    except Exception as error:
+    except FAULTS as error:
         traceback.print_exc()
         name = f"{rank_name(facts['rank'])}.error.json"
         write_atomic(given.out / name, json.dumps(facts | error_facts(error)))

@@ -1,0 +1,46 @@
+"""What goes to a terminal: the one place through which every message passes.
+
+Names of files, folders and plug-ins are anybody's: an escape sequence in one could colour, move or
+clear what a person sees, and a newline could forge a line of ours.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import TextIO
+
+__all__ = ["complain", "printable", "say"]
+
+# Control characters; marks that turn the direction of text or end a line; half characters, which
+# stand for bytes of a name that are no text.
+_UNSAFE = re.compile(
+    "[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
+)
+
+
+def _escaped(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if 0xDC80 <= code <= 0xDCFF:
+        return f"\\x{code - 0xDC00:02x}"  # the byte, as os.fsdecode keeps it
+    return match[0].encode("unicode_escape", "surrogatepass").decode("ascii")
+
+
+def printable(text: str) -> str:
+    r"""Return `text` as one line that a terminal shows and does not obey.
+
+    >>> printable("a\x1b[2Jb\nc\udcff")
+    'a\\x1b[2Jb\\nc\\xff'
+    """
+    return _UNSAFE.sub(_escaped, text)
+
+
+def say(*lines: str, to: TextIO | None = None) -> None:
+    """Print each of `lines` as one line, on stderr unless `to` is given."""
+    for line in lines:
+        print(printable(line), file=to or sys.stderr)
+
+
+def complain(error: object) -> None:
+    """Say what is wrong: an error of ours may have several lines."""
+    say(*f"transect: {error}".split("\n"))

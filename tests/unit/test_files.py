@@ -1,0 +1,60 @@
+"""What is written can be read by whom the user's umask lets read."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+import pytest
+
+from transect.domain.files import write_atomic, write_if_changed
+from transect.domain.paths import StudyPaths
+from transect.execution.claim import Claim
+from transect.execution.progress import start_progress
+
+
+def mode(path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.parametrize(("umask", "file", "folder"), [
+    (0o022, 0o644, 0o755), (0o077, 0o600, 0o700), (0o002, 0o664, 0o775), (0o027, 0o640, 0o750),
+])  # fmt: skip
+def test_the_umask_holds_for_what_is_written(tmp_path, umask, file, folder):
+    before = os.umask(umask)
+    try:
+        write_atomic(tmp_path / "one" / "record.json", "{}")
+        write_if_changed(tmp_path / "plan.json", "{}")
+        claim = Claim(tmp_path / "results", "study")
+        claim.take()
+        paths = StudyPaths(results=tmp_path, study="two")
+        start_progress(paths, {})
+        written = [
+            "one/record.json",
+            "plan.json",
+            "results/.transect-owner.json",
+            "two/progress.jsonl",
+        ]
+        assert [mode(tmp_path / name) for name in written] == [file] * 4
+        assert mode(tmp_path / "one") == folder
+        claim.give_back()
+    finally:
+        os.umask(before)
+
+
+def test_what_could_not_be_written_leaves_nothing_behind(tmp_path):
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(OSError):
+        write_atomic(tmp_path / "taken", "text")
+    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
+
+
+def test_a_user_without_a_name_may_claim(tmp_path, monkeypatch):
+    def nameless() -> str:
+        raise KeyError("getpwuid(): uid not found: 4242")
+
+    monkeypatch.setattr("getpass.getuser", nameless)
+    claim = Claim(tmp_path, "study")
+    claim.take()
+    assert f'"user": "{os.getuid()}"' in claim.path.read_text()
+    claim.give_back()
