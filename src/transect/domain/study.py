@@ -77,6 +77,11 @@ class Study(Section):
     workloads: dict[str, dict[str, Any]] = Field(
         default={}, description="hyper-parameters that replace a workload's own, by workload"
     )
+    max_cells: Count = Field(
+        default=100_000,
+        description="more cells are refused before any is planned: a hundred thousand take a minute "
+        "and gigabytes, and are mostly a slip of the pen",
+    )
     published: list[dict[str, Any]] = Field(
         default=[], description="published figures to compare with"
     )

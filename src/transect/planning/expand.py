@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 
 from transect.domain.cell import Cell, OpenCell, class_of
 from transect.domain.errors import FAULTS, BadInput, TransectError
@@ -44,6 +45,16 @@ def _check_class(name: str, cells: Iterable[Cell], what: str) -> None:
             )
 
 
+def _check_size(context: Context, cells: int) -> None:
+    """Raise BadInput where a study has more cells than it says that it may have."""
+    most = context.study.max_cells
+    if cells > most:
+        raise BadInput(
+            f"{context.where('max_cells')}: the study asks for {cells:,} cells or more, expected at "
+            f"most {most:,}: make its grids or repeats smaller, or write max_cells: {cells}"
+        )
+
+
 def expand(context: Context) -> dict[str, Expanded]:
     """Return the cells by stage and id, stages in the order of what they need.
 
@@ -51,13 +62,21 @@ def expand(context: Context) -> dict[str, Expanded]:
     """
     stages = ordered_stages()
     planned: dict[str, Expanded] = {name: {} for name, _ in stages}
+    asked_for = 0
+    for name, stage in stages:
+        if stage.section is not None:
+            with hook_of(name):
+                asked_for += stage.size(context.section(stage.key))
+    _check_size(context, asked_for)
     for name, stage in stages:
         if stage.section is None:
             continue
         section = context.section(stage.key)
         with hook_of(name):
             stage.check(section, context)
-            cells = list(stage.cells(section, context))
+            # One more than there may be tells that there are too many.
+            cells = list(islice(stage.cells(section, context), context.study.max_cells + 1))
+        _check_size(context, len(cells))
         _check_class(name, cells, f"stage '{name}' gives as its cell")
         asked = {cell.id: cell for cell in cells}
         context.cells[name] += asked.values()
@@ -87,6 +106,7 @@ def expand(context: Context) -> dict[str, Expanded]:
                     planned[taken.stage][taken.id] = (taken, {})
                     context.cells[taken.stage].append(taken)
                 context.note_taker(taken, cell)
+    _check_size(context, sum(map(len, planned.values())))
     return {name: cells for name, cells in planned.items() if cells}
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from transect.domain.errors import BadInput, unknown_name
+from transect.domain.strict_yaml import validate
 from transect.training.datasets import DATASETS, StoredDataset
 from transect.training.workloads import WORKLOADS, Parameters, model_of
 
@@ -25,14 +24,8 @@ def resolve(workload: str, override: dict[str, Any], where: Path) -> Parameters:
     for key in override:
         if key not in defaults:
             raise unknown_name("key", key, defaults, f"{where}: workloads.{workload}")
-    try:
-        parameters = Parameters.model_validate(defaults | override)
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
-        raise BadInput(
-            f"{where}: key 'workloads.{workload}.{key}': {first['msg']}, found {first['input']!r}"
-        ) from None
+    below = f"workloads.{workload}."
+    parameters = validate(Parameters, defaults | override, str(where), below)
     target = parameters.quality_target
     if model_of(WORKLOADS.get(workload)).score == "accuracy" and target > 1:
         raise BadInput(

@@ -6,6 +6,7 @@ Planning asks these questions and knows no stage by name.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -51,6 +52,20 @@ class Stage:
 
     def check(self, section: Any, context: Context) -> None:
         """Check names against the registries. Raises BadInput with `context.where(key)`."""
+
+    def size(self, section: Any) -> int:
+        """Return how many cells the section may ask for, without making any.
+
+        The default takes each list of each of the section's `grids` for a dimension, and counts
+        `repeats`. A stage whose grids mean something else says so; what it does not count here is
+        counted as its cells are made.
+        """
+        total = 0
+        for grid in getattr(section, "grids", ()):
+            lists = (value for _, value in grid if isinstance(value, list))
+            repeats = getattr(grid, "repeats", None) or getattr(section, "repeats", 1)
+            total += math.prod(max(1, len(one)) for one in lists) * repeats
+        return total
 
     def cells(self, section: Any, context: Context) -> Iterable[Cell]:
         """Return the cells that the section asks for; the stages of `needs` have theirs by now."""
@@ -128,6 +143,12 @@ def ordered_stages() -> list[tuple[str, Stage]]:
             raise BadInput(
                 f"{STAGES.source(name)}: stage '{name}' cannot have this name: expected letters, "
                 f"digits and _ as of a module, and none of {', '.join(_TAKEN)}"
+            )
+        group = stage.placement.group
+        if group and (not _NAME.fullmatch(group) or group in _TAKEN):
+            raise BadInput(
+                f"{STAGES.source(name)}: stage '{name}' cannot be placed in group '{group}': expected "
+                "letters, digits and _ as of a rule"
             )
         if not STAGES.source(name).with_name("run.py").is_file():
             raise BadInput(f"{STAGES.source(name)}: stage '{name}' has no run.py beside it")

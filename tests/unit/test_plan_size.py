@@ -1,0 +1,60 @@
+"""A study with more cells than it says is refused before any cell is made."""
+
+from __future__ import annotations
+
+import pytest
+
+from transect.domain.errors import BadInput
+from transect.planning.plan import make_plan
+from transect.planning.stage import STAGES
+from transect.planning.study import find_system
+
+GRID = "workloads: [iris-mlp], frameworks: [numpy], strategies: [single]"
+SLIPS = {
+    "repeats": "train: {repeats: 1000000, grids: [{%s}]}",
+    "repeats of a grid": "train: {grids: [{%s, repeats: 1000000000000}]}",
+    "a product": "train: {repeats: 1, grids: [{%s, threads: [THOUSAND], ranks: [THOUSAND]}]}",
+    "bench": "bench: {repeats: 300000, grids: [{benchmarks: [hpl]}]}",
+}
+
+
+def plan(folder, text):
+    numbers = ", ".join(str(n) for n in range(1, 1001))
+    path = folder / "slip.yaml"
+    path.write_text("name: slip\n" + text.replace("%s", GRID).replace("THOUSAND", numbers))
+    return make_plan(path, find_system("laptop"), folder / "results")
+
+
+@pytest.mark.parametrize("name", SLIPS)
+def test_a_slip_of_the_pen_is_refused_before_a_cell_is_made(tmp_path, monkeypatch, name):
+    for stage in ("train", "bench"):
+        monkeypatch.setattr(type(STAGES.get(stage)), "cells", lambda *_: pytest.fail("expanded"))
+    with pytest.raises(BadInput) as raised:
+        plan(tmp_path, SLIPS[name])
+    for part in ("slip.yaml: max_cells", "100,000", "smaller", "write max_cells:"):
+        assert part in str(raised.value)
+
+
+def test_a_study_may_say_that_it_has_more(tmp_path):
+    grid = "train: {repeats: 3, grids: [{%s, threads: [1, 2]}]}\nmax_cells: "
+    # Six of training, and one of data and three references that they need.
+    assert len(list(plan(tmp_path, grid + "10"))) == 10
+    for most in (5, 9):
+        with pytest.raises(BadInput, match="max_cells"):
+            plan(tmp_path, f"{grid}{most}")
+
+
+def test_a_stage_that_does_not_count_is_counted_as_it_gives_its_cells(tmp_path, monkeypatch):
+    train = type(STAGES.get("train"))
+    made, cells = [], train.cells
+
+    def noted(*arguments):
+        for cell in cells(*arguments):
+            made.append(cell)
+            yield cell
+
+    monkeypatch.setattr(train, "size", lambda *_: 0)
+    monkeypatch.setattr(train, "cells", noted)
+    with pytest.raises(BadInput, match="max_cells"):
+        plan(tmp_path, "train: {repeats: 1000, grids: [{%s}]}\nmax_cells: 20")
+    assert len(made) == 21
