@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
+import secrets
 import shlex
 import shutil
 import sys
@@ -14,7 +16,9 @@ from typing import Annotated
 
 import typer
 
+from transect.cli.output import print_lines
 from transect.domain.errors import BadInput
+from transect.domain.terminal import printable
 from transect.launch import LAUNCHERS, Request
 from transect.launch.rendezvous import RENDEZVOUS, Choice, choose
 
@@ -115,18 +119,32 @@ def make_request(
         bind=bind,
         label=label,
         name=f"transect-launch-{os.getpid()}",
+        stdin_at=f"transect-launch-{os.getpid()}-{secrets.token_hex(8)}",
     )
+
+
+def _quoted(text: str) -> str:
+    """Quote for bash; what a terminal would obey is escaped, but for the ends of lines."""
+    if "".join(printable(line) for line in text.split("\n")) == text.replace("\n", ""):
+        return shlex.quote(text)
+    safe = (
+        chr(b) if 32 <= b < 127 and chr(b) not in "'\\" else f"\\x{b:02x}"
+        for b in os.fsencode(text)
+    )
+    return f"$'{''.join(safe)}'"
 
 
 def script(processes: list[tuple[list[str], dict[str, str]]]) -> str:
     """Return a bash script that starts these processes: variables in common are exported first."""
     first = processes[0][1]
     common = {k: v for k, v in first.items() if all(p[1].get(k) == v for p in processes)}
-    lines = [f"export {name}={shlex.quote(value)}" for name, value in sorted(common.items())]
+    lines = [f"export {name}={_quoted(value)}" for name, value in sorted(common.items())]
     for argv, variables in processes:
         own = {k: v for k, v in variables.items() if k not in common}
         set_own = ["env", *(f"{k}={v}" for k, v in sorted(own.items()))] if own else []
-        lines.append(shlex.join([*set_own, *argv]) + (" &" if len(processes) > 1 else ""))
+        lines.append(
+            " ".join(map(_quoted, [*set_own, *argv])) + (" &" if len(processes) > 1 else "")
+        )
     return "\n".join([*lines, "wait"] if len(processes) > 1 else lines)
 
 
@@ -165,6 +183,8 @@ def launch(
     Ends all ranks when one fails, and exits with that rank's code.
     Example: transect launch --framework torch --strategy ddp --ranks-per-node 2 -- python train.py
     """
+    if not 0 <= grace < math.inf:
+        raise BadInput(f"--grace {grace:g}: expected a number of seconds, 0 or more")
     choice = choose(framework, strategy, gpus_per_rank)
     chosen = _pick(launcher, RENDEZVOUS.get(choice.rendezvous).mpi)
     starter = LAUNCHERS.get(chosen)
@@ -190,8 +210,8 @@ def launch(
         raise BadInput(f"launcher {chosen}: {reason}")
     processes = starter.processes(request)
     if dry_run:
-        print(f"# {framework} {choice.strategy}, rendezvous {choice.rendezvous}, {chosen}")
-        print(script(processes))
+        print_lines(f"# {framework} {choice.strategy}, rendezvous {choice.rendezvous}, {chosen}")
+        print_lines(*script(processes).split("\n"))
         return
     from transect.launch.slurm import signal_step
     from transect.launch.supervise import signal_mpi_ranks, supervise
@@ -203,6 +223,10 @@ def launch(
         signal_ranks = signal_mpi_ranks
     sys.stdout.flush()
     code = supervise(
-        processes, launcher=chosen != "plain", signal_ranks=signal_ranks, grace_s=grace
+        processes,
+        launcher=chosen != "plain",
+        signal_ranks=signal_ranks,
+        grace_s=grace,
+        stdin_at=request.stdin_at if chosen == "mpiexec" else "",
     )
     raise typer.Exit(code)

@@ -48,6 +48,9 @@ class Request:
     patience_s: int | None = None
     # Begin each line of output with `[rank] `.
     label: bool = False
+    # Standard input reaches rank 0, by srun, or at the local socket of this name; no rank has any
+    # otherwise.
+    stdin_at: str = ""
     # Name of the job step, to find it again.
     name: str = ""
 

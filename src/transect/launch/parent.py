@@ -107,8 +107,13 @@ class Child:
         line = f"[{self.rank}] transect: {text}\n"
         _write(2, line.encode())
 
-    def start(self, command: Sequence[str], environ: Mapping[str, str], label: str) -> int:
-        """Start a process, in a group of its own when a signal is to come through us alone."""
+    def start(
+        self, command: Sequence[str], environ: Mapping[str, str], label: str, *, reads: bool = False
+    ) -> int:
+        """Start a process, in a group of its own when a signal is to come through us alone.
+
+        `reads`: it has our standard input.
+        """
 
         def prepare() -> None:
             if self.forwards:
@@ -119,6 +124,7 @@ class Child:
         process = subprocess.Popen(
             list(command),
             env=dict(environ),
+            stdin=None if reads else subprocess.DEVNULL,
             stdout=pipes[0][1] if pipes else None,
             stderr=pipes[1][1] if pipes else None,
             preexec_fn=prepare,
@@ -156,7 +162,7 @@ class Child:
                 self.pids[pid] = label if one["ends"] else ""
             for place in waits:
                 self.wait_for(place)
-            self.main = self.start(self.command, self.environ, self.rank)
+            self.main = self.start(self.command, self.environ, self.rank, reads=True)
         except OSError as error:
             self.say(f"cannot start {self.command[0]!r}: {error}")
             self.end_services(0)

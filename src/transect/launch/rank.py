@@ -132,6 +132,24 @@ def address_of(interface: str) -> str:
     return socket.inet_ntoa(answer[20:24])
 
 
+def take_stdin(name: str) -> None:
+    """Take the descriptor that transect/launch/supervise.py offers for our standard input.
+
+    Without it, as in a script of `--dry-run`, what the launcher has given stays.
+    """
+    with socket.socket(socket.AF_UNIX) as giver:
+        try:
+            giver.connect("\0" + name)
+        except OSError:
+            return
+        # Python 3.8 has no socket.recv_fds.
+        _, told, _, _ = giver.recvmsg(1, socket.CMSG_SPACE(4))
+    for _, _, data in told:
+        found = int.from_bytes(data[:4], sys.byteorder)
+        os.dup2(found, 0)
+        os.close(found)
+
+
 def environment(
     options: argparse.Namespace, environ: Mapping[str, str]
 ) -> tuple[Numbers, dict[str, str]]:
@@ -156,6 +174,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--share-gpus", action="store_true", help="show all GPUs of the node to each rank")
     add("--label", action="store_true", help="begin lines of output with `[rank] `")
     add("--service", action="append", default=[], type=json.loads, metavar="JSON")
+    add("--stdin-at", metavar="NAME", help="rank 0 takes its standard input there")
     add("--address", metavar="INTERFACE", help="print `host address` and end")
     add("command", nargs="*")
     return parser
@@ -172,6 +191,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         numbers, environ = environment(options, os.environ)
         who = str(numbers.rank)
         place(options, numbers, environ)
+        if options.stdin_at and numbers.rank == 0:
+            take_stdin(options.stdin_at)
     except (ValueError, OSError) as error:
         print(f"[{who}] transect: on {socket.gethostname()}: {error}", file=sys.stderr)
         return 2

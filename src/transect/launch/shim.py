@@ -52,6 +52,8 @@ def rank_command(
     if request.gpus_per_rank:
         options += ["--gpus-per-rank", str(request.gpus_per_rank)]
         options += ["--share-gpus"] if request.share_gpus else []
+    if request.stdin_at and told_by == "mpi":
+        options += ["--stdin-at", request.stdin_at]
     if request.label:
         options.append("--label")
     for service in kind.services(world):

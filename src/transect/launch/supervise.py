@@ -6,6 +6,8 @@ import contextlib
 import os
 import re
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -27,6 +29,8 @@ _FAILED = re.compile(
     r"\[\d+\] transect: rank \d+ on \S+ (?:exited with code (\d+)|was ended by signal (\d+))"
     r"|srun: error: \S+: tasks? [\d,-]+: (?:Exited with exit code (\d+)|(.+))"
 )
+# A bound: mpiexec and srun need a second to end their ranks, and more beside busy neighbours.
+_LAUNCHER_ENDS_S = 30.0
 _BY_NAME = {signal.strsignal(number): int(number) for number in signal.valid_signals()}
 
 
@@ -70,6 +74,48 @@ class _Listener(threading.Thread):
         os.close(self.sink)
 
 
+def _standard_input() -> int | None:
+    """Return what the first process reads, as Popen takes it: ours, or nothing.
+
+    Ranks have a session of their own, so a terminal would not keep one in the background from
+    reading what is meant for the shell.
+    """
+    try:
+        os.fstat(0)
+        foreground = not os.isatty(0) or os.tcgetpgrp(0) == os.getpgrp()
+    except OSError:  # closed
+        foreground = False
+    return None if foreground else subprocess.DEVNULL
+
+
+class _Offer(threading.Thread):
+    """Hands our standard input to rank 0 of this machine, which asks for it at a socket.
+
+    Not by mpiexec, which copies it: that of Open MPI 5.0.8 to 5.0.11 repeats parts of more than
+    64 KiB and never tells the end (https://github.com/openpmix/prrte/issues/2579).
+    """
+
+    def __init__(self, name: str, source: int | None) -> None:
+        super().__init__(daemon=True)
+        self._source = source
+        self._socket = socket.socket(socket.AF_UNIX)
+        # Linux's abstract names need no file.
+        self._socket.bind("\0" + name)
+        self._socket.listen()
+
+    def run(self) -> None:
+        while True:
+            taker, _ = self._socket.accept()
+            with taker:
+                facts = taker.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+                if struct.unpack("3i", facts)[1] != os.getuid():
+                    continue
+                nothing = os.open(os.devnull, os.O_RDONLY)
+                socket.send_fds(taker, [b"0"], [nothing if self._source else 0])
+                os.close(nothing)
+                return
+
+
 def _code(child: subprocess.Popen[bytes]) -> int | None:
     code = child.poll()
     return 128 - code if code is not None and code < 0 else code
@@ -103,6 +149,7 @@ def supervise(
     launcher: bool = False,
     signal_ranks: Callable[[int], bool] | None = None,
     grace_s: float = 30.0,
+    stdin_at: str = "",
 ) -> int:
     """Start every (argv, variables), wait for all, end all as soon as one fails.
 
@@ -110,8 +157,10 @@ def supervise(
     `launcher`: the one process starts the ranks elsewhere, so its own code may be that of a rank
     that was ended because another one failed; the first report of a rank on stderr counts.
     SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 are passed on, by `signal_ranks` when that
-    returns true. After one of the first three the ranks have `grace_s` seconds, or until the
-    second one, to end. When this process dies, the ranks die too.
+    returns true. After one of the first three, or the failure of another rank, the ranks have
+    `grace_s` seconds, or until the second one, to end. When this process dies, the ranks die too.
+    The first process has our standard input, the others have none; with `stdin_at` it is handed to
+    rank 0, which asks for it at the socket of that name (transect/launch/rank.py).
     Raises MissingDependency when a program cannot be started. To be called in the main thread.
     """
     session = f"{os.getpid()}-{time.time_ns()}"
@@ -125,16 +174,20 @@ def supervise(
 
     children: list[subprocess.Popen[bytes]] = []
     listener = _Listener() if launcher else None
+    source = _standard_input()
+    if stdin_at:
+        _Offer(stdin_at, source).start()
+        source = subprocess.DEVNULL
     if listener is not None:
         listener.start()
-    first = 0
+    first, patience_s = 0, grace_s
     try:
         for argv, variables in processes:
             try:
                 child = subprocess.Popen(
                     argv,
                     env=os.environ | variables | {"TRANSECT_PAYLOAD": session},
-                    stdin=subprocess.DEVNULL,
+                    stdin=subprocess.DEVNULL if children else source,
                     stderr=None if listener is None else listener.sink,
                     start_new_session=True,
                     preexec_fn=prepare,
@@ -142,10 +195,15 @@ def supervise(
             except OSError as error:
                 raise MissingDependency(f"cannot start {argv[0]!r}: {error}") from None
             children.append(child)
-        first = _wait(children, signal_ranks, waited, grace_s)
+        first, patience_s = _wait(children, signal_ranks, waited, grace_s)
     finally:
         if any(child.poll() is None for child in children) or first:
-            end_all([child.pid for child in children], session)
+            if launcher:
+                # The ranks have had their time; what started them takes a second to end.
+                patience_s = max(patience_s, _LAUNCHER_ENDS_S)
+                if signal_ranks is not None:
+                    signal_ranks(signal.SIGKILL)
+            end_all([child.pid for child in children], session, patience_s)
         for child in children:
             child.wait()
         if listener is not None:
@@ -159,23 +217,23 @@ def _wait(
     signal_ranks: Callable[[int], bool] | None,
     waited: set[signal.Signals],
     grace_s: float,
-) -> int:
-    """Return the first code that is not 0, or 0 when all have ended."""
+) -> tuple[int, float]:
+    """Return the first code that is not 0, or 0 when all have ended, and the seconds left to end in."""
     deadline: float | None = None
     while True:
         codes = [_code(child) for child in children]
         first = next((code for code in codes if code), 0)
         # Ranks that were asked to end may each take their time.
         if None not in codes or (first and deadline is None):
-            return first
+            return first, grace_s
         if deadline is not None and time.monotonic() > deadline:
-            return first or 128 + signal.SIGTERM
+            return first or 128 + signal.SIGTERM, 0.0
         told = signal.sigtimedwait(waited, 0.2)
         if told is None or told.si_signo == signal.SIGCHLD:
             continue
         if told.si_signo in ENDING:
             if deadline is not None:
-                return first or 128 + told.si_signo
+                return first or 128 + told.si_signo, 0.0
             deadline = time.monotonic() + grace_s
         if signal_ranks is None or not signal_ranks(told.si_signo):
             for child in children:

@@ -32,7 +32,7 @@ class Srun:
         hosts = self._hosts(request, kind)
         world = self._world(request, kind, hosts)
         command = [
-            *self._step(request, hosts),
+            *self._step(request, hosts, stdin="0" if request.stdin_at else "none"),
             f"--ntasks={request.ranks}",
             f"--ntasks-per-node={request.ranks_per_node}",
             f"--cpus-per-task={self._cpus_per_task(request)}",
@@ -64,7 +64,7 @@ class Srun:
         ranks = rank_command(request, kind, world, told_by="slurm", bind="auto")
         return [([*command, *ranks], variables)]
 
-    def _step(self, request: Request, hosts: list[str]) -> list[str]:
+    def _step(self, request: Request, hosts: list[str], stdin: str = "none") -> list[str]:
         memory = request.memory_mb_per_node or 0
         step = [
             "srun",
@@ -75,7 +75,7 @@ class Srun:
             # Snakemake's job is a step itself, which otherwise holds everything.
             "--overlap",
             "--export=ALL",
-            "--input=none",
+            f"--input={stdin}",
             # One SIGINT ends the step, as it does with other launchers.
             "--quit-on-interrupt",
         ]
