@@ -23,9 +23,9 @@ train:
     - workloads: [iris-mlp-ce]
       frameworks: [numpy, test-raises, test-killed, test-sleeps, test-eats-memory, test-wrong,
                    test-needs-module, test-broken-environment, test-kills-its-runner,
-                   test-truncates, test-supports-raises]
+                   test-truncates, test-supports-raises, test-quits]
       strategies: [single]
-    - {{workloads: [iris-mlp-ce], frameworks: [numpy, test-killed, test-raises, test-truncates],
+    - {{workloads: [iris-mlp-ce], frameworks: [numpy, test-killed, test-raises, test-truncates, test-quits],
        strategies: [mpi-allreduce], ranks: [2, 3]}}
     - {{workloads: [iris-mlp-ce], frameworks: [numpy], strategies: [ddp-gloo], ranks: [2]}}
 """
@@ -37,6 +37,9 @@ CAUSES = {
     "test-raises.single.n1x1": "crash",
     "test-raises.mpi-allreduce.n1x2": "crash",
     "test-raises.mpi-allreduce.n1x3": "unsupported",
+    "test-quits.single.n1x1": "crash",
+    "test-quits.mpi-allreduce.n1x2": "crash",
+    "test-quits.mpi-allreduce.n1x3": "unsupported",
     "test-killed.single.n1x1": "killed",
     "test-killed.mpi-allreduce.n1x2": "killed",
     "test-killed.mpi-allreduce.n1x3": "unsupported",
@@ -96,6 +99,8 @@ def test_messages_and_log_tails_tell_what_happened(failed):
     assert "about to be killed" in found["test-killed.single.n1x1"]["log_tail"]
     assert "sleeping past the limit" in found["test-sleeps.single.n1x1"]["log_tail"]
     assert "Traceback" in found["test-raises.single.n1x1"]["log_tail"]
+    assert "SystemExit: 0" in found["test-quits.single.n1x1"]["message"]
+    assert "SystemExit: 0" in found["test-quits.mpi-allreduce.n1x2"]["message"]
     assert "asked whether it can" in found["test-supports-raises.single.n1x1"]["message"]
     assert "rank 0" in found["test-truncates.single.n1x1"]["message"]
     assert "rank 0" in found["test-truncates.mpi-allreduce.n1x2"]["message"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,12 @@ from transect.training.frameworks.numpy_ import NumpyFramework, NumpyTrainer
 class Raises(NumpyFramework):
     def trainer(self, plan: ModelPlan) -> NumpyTrainer:
         raise ValueError("<script>alert('a crash')</script>")
+
+
+@FRAMEWORKS.register("test-quits")
+class Quits(NumpyFramework):
+    def trainer(self, plan: ModelPlan) -> NumpyTrainer:
+        sys.exit(0)
 
 
 @FRAMEWORKS.register("test-killed")
