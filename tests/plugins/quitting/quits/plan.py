@@ -19,7 +19,7 @@ __all__ = ["Quits", "QuitsSection"]
 class QuitsSection(Section):
     """Where to quit."""
 
-    places: list[str] = Field(default=[])
+    places: list[str] = Field(default=[], description="names of its cells, and where each quits")
 
 
 @STAGES.register("quits")
