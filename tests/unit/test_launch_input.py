@@ -110,7 +110,7 @@ def end_all(roots, session, grace_s):
 supervise.end_all = end_all
 print(supervise.supervise([(["sh", "-c", one], {}) for one in sys.argv[2:]], grace_s=float(sys.argv[1])))
 """
-DEAF = "trap '' TERM; "
+DEAF = "trap '' TERM HUP; "
 STAY = "exec sleep 6000"
 ENDS = {
     # Asked to end, they had their time already: none is left.
