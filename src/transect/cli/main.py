@@ -14,6 +14,7 @@ from transect.cli import study
 from transect.cli.launch import launch
 from transect.cli.output import Json, new_table, print_table
 from transect.cli.results import clean, report, retry, status
+from transect.cli.verify import verify
 from transect.domain.errors import BadInput, TransectError
 
 __all__ = ["app", "run"]
@@ -27,7 +28,7 @@ app = typer.Typer(
     "The pipeline itself runs with `make report` or `snakemake --profile profiles/local`.",
 )
 
-for command in (study.check, study.why, study.run, status, retry, clean, report):
+for command in (study.check, study.why, study.run, status, retry, clean, verify, report):
     app.command()(command)
 
 

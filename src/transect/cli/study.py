@@ -108,9 +108,11 @@ def why(
     Failed records are kept as long as nothing changes: `transect retry` deletes them.
     Example: transect why quick 'train/digits-*'
     """
+    from transect.execution.plan_files import check_origin
     from transect.execution.staleness import Staleness
 
     plan = _plan(study, system, results)
+    check_origin(plan.paths, plan.file)
     stale = Staleness(plan)
     asked = _chosen(plan, cells) if cells else list(plan)
     rows = [(p, stale.of(p)) for p in asked]
