@@ -203,6 +203,28 @@ def test_a_disk_that_errs_is_not_the_fault_of_the_cell_that_takes(done):
     assert done.transect("verify", FOLDER).returncode == 0
 
 
+def test_what_else_is_cut_is_written_again(done):
+    before = started(done)
+    folder = done.folder / FOLDER
+    (orders,) = (folder / "specs").glob("train/iris-mlp.*.json")
+    (stamp,) = (folder / "blocks").glob("train/iris-mlp.*.json")
+    stamp.unlink()
+    for path in (orders, folder / "summary.json", folder / "plan.json", folder / "specs/flow.json"):
+        path.write_bytes(path.read_bytes()[:-40])
+    run = done.snakemake(*CONFIG, "strict=true")
+    assert run.returncode == 0, run.stderr
+    assert made_again(done, before) == set()
+    for path in (folder / "summary.json", folder / "plan.json", folder / "specs/flow.json"):
+        json.loads(path.read_text())
+    # As long as it was, and no JSON.
+    orders.write_bytes(orders.read_bytes()[:-40] + b"{" * 40)
+    stamp.unlink()
+    run = done.snakemake(*CONFIG)
+    assert run.returncode != 0 and "no readable block of cells" in run.stderr
+    assert done.snakemake(*CONFIG).returncode == 0
+    assert made_again(done, before) == set()
+
+
 def limits(done, new: str):
     return edited(done.folder / "damage.yaml", "limits: {seconds: 250}", f"limits: {{{new}}}")
 

@@ -103,7 +103,8 @@ def why(
     results: Results = Path("results"),
     as_json: Json = False,
 ) -> None:
-    """Say which cells would run again, and why: parameter, source file, environment, input, missing.
+    """Say which cells would run again, and why: parameter, source file, environment, input, limit, missing,
+    damaged.
 
     Failed records are kept as long as nothing changes: `transect retry` deletes them.
     Example: transect why quick 'train/digits-*'

@@ -98,8 +98,9 @@ def write_plan(plan: StudyPlan, blocks: Collection[Block]) -> None:
         head["told"] = digest([limits, *(p.id for p in block.cells if p.spec["taken"])])[:16]
         written.add(file)
         if _head(file) != head:
-            lines = [json.dumps(head), *(json.dumps(p.spec) for p in block.cells)]
-            write_atomic(file, "\n".join(lines) + "\n")
+            specs = "".join(json.dumps(p.spec) + "\n" for p in block.cells)
+            head["bytes"] = len(specs)
+            write_atomic(file, json.dumps(head) + "\n" + specs)
     for sources in plan.sources.values():
         file = paths.sources(sources.hash)
         if not file.exists():
@@ -120,12 +121,15 @@ def write_plan(plan: StudyPlan, blocks: Collection[Block]) -> None:
 
 
 def _head(file: Path) -> dict[str, Any] | None:
+    """Return the head of a block's file; None for one that is cut, or no such file."""
     try:
-        with file.open(encoding="utf-8") as stream:
-            head = json.loads(stream.readline())
-    except (OSError, ValueError):
+        with file.open("rb") as stream:
+            line = stream.readline()
+        head: dict[str, Any] = json.loads(line)
+        whole = head.pop("bytes") == file.stat().st_size - len(line)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
-    return head if isinstance(head, dict) else None
+    return head if whole else None
 
 
 def read_block(file: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:

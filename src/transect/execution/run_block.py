@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from transect.domain.errors import BadInput, TransectError
 from transect.domain.files import write_atomic
@@ -130,6 +130,14 @@ def run_jobs(jobs: list[Job], paths: StudyPaths, attempt: int) -> int:
     return ran
 
 
+def _orders(file: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    try:
+        return read_block(file)
+    except BadInput:
+        file.unlink(missing_ok=True)  # the next run writes it anew
+        raise
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run one block; 0 when all its records are written."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -141,7 +149,7 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     end_on_signals()
     try:
-        head, specs = read_block(given.block)
+        head, specs = _orders(given.block)
         paths = StudyPaths(results=given.results.resolve(), study=head["study"])
         jobs = [load_job(spec | {"about": head["about"]}, paths) for spec in specs]
         ran = run_jobs(jobs, paths, given.attempt)

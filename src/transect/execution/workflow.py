@@ -202,6 +202,7 @@ class MainFlow(Flow):
                     stamp.unlink()
         # Where a block is missing the report is made again anyway.
         told = stamp_entry(paths.flow, "report_state") == self._facts.report_state
+        told = told and stamp_entry(paths.summary, "counts") is not None
         if not told and all(stamp.exists() for stamp in blocks):
             paths.summary.unlink(missing_ok=True)
 
