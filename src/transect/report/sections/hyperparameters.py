@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from typing import Any
 
 from transect.domain.errors import TransectError
-from transect.report.blocks import Body, code, table, words
+from transect.report.blocks import Lead, Part, code, table, words
 from transect.report.context import Context
-from transect.report.text import clean
 from transect.training.workloads import WORKLOADS
 
 __all__ = ["hyperparameters_body"]
 
 
-def hyperparameters_body(context: Context) -> Body | None:
-    """List what differs, by workload; None when a study changes nothing. Ids of cells do not tell."""
+def hyperparameters_body(context: Context) -> Iterator[Part]:
+    """List what differs, by workload; nothing when a study changes nothing. Ids of cells do not tell."""
     found: dict[tuple[str, str], set[str]] = defaultdict(set)
     for record in context.records:
         if record.cell.workload is not None:
@@ -28,15 +28,17 @@ def hyperparameters_body(context: Context) -> Body | None:
         if (own := owns[workload].get(key)) is not None and values != {own}
     ]
     if not rows:
-        return None
+        return
     columns = [
-        words("Workload", lambda row: clean(row[0])),
-        code("Hyper-parameter", lambda row: clean(row[1])),
-        words("The workload's own", lambda row: clean(row[2])),
-        words("In this study", lambda row: clean(" and ".join(row[3]))),
+        words("Workload", lambda row: row[0]),
+        code("Hyper-parameter", lambda row: row[1]),
+        words("The workload's own", lambda row: row[2]),
+        words("In this study", lambda row: " and ".join(row[3])),
     ]
-    lead = "The study replaces these; numbers compare only with those of equal hyper-parameters."
-    return Body(lead=lead, blocks=[table(rows, columns, caption="Hyper-parameters that differ")])
+    yield Lead(
+        "The study replaces these; numbers compare only with those of equal hyper-parameters."
+    )
+    yield table(rows, columns, caption="Hyper-parameters that differ")
 
 
 def _own(workload: str) -> dict[str, str]:
