@@ -56,8 +56,12 @@ class Checkout:
 
     def transect(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run the command line with this checkout's sources."""
+        return self.python("-m", "transect", *arguments)
+
+    def python(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run the driver's Python with this checkout's sources."""
         return subprocess.run(
-            [sys.executable, "-m", "transect", *arguments],
+            [sys.executable, *arguments],
             cwd=self.folder,
             env=self.environment() | {"PYTHONPATH": str(self.folder / "src")},
             capture_output=True,

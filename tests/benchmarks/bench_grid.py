@@ -37,8 +37,9 @@ from importlib.metadata import version
 from pathlib import Path
 
 from transect.domain.paths import ROOT
-from transect.domain.record import Record, Status
+from transect.domain.record import Record, Status, checksum_of
 from transect.execution.job import load_job
+from transect.execution.limits import used_limits
 from transect.execution.plan_files import write_plan
 from transect.execution.run_cell import fingerprint_of
 from transect.execution.stage import RUNNERS
@@ -250,11 +251,13 @@ def finish_transect(grid: Workflow) -> None:
         job.folder.mkdir(parents=True)
         job.spec_file.write_text(json.dumps(planned.spec))
         # Not synced to disk: there are thousands, and nobody pulls the plug.
-        (job.folder / "record.json").write_text(record.model_dump_json())
+        content = json.loads(record.model_dump_json())
+        content["checksum"] = checksum_of(content)
+        (job.folder / "record.json").write_text(json.dumps(content))
     for block in blocks:
         stamp = plan.paths.stamp(block.rule, block.name)
         stamp.parent.mkdir(parents=True, exist_ok=True)
-        stamp.write_text("{}")
+        stamp.write_text(json.dumps({"limits": used_limits(plan.study.limits.model_dump())}))
     for name in ("records.parquet", "summary.json", "report.html"):
         (plan.paths.folder / name).write_text("{}")
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from sealed import resealed
 from transect.analysis import load
 from transect.analysis.cache import RowCache
 from transect.analysis.entries import Entry
@@ -85,7 +86,8 @@ def replaced(path: Path) -> None:
 def overwritten(path: Path) -> None:
     """Change it in place, with the same size and the same time of its content."""
     before = path.stat()
-    path.write_text(path.read_text().replace('"value": 1.0', '"value": 9.0'))
+    resealed(path, lambda content: content["metrics"][0].update(value=9.0))
+    assert path.stat().st_size == before.st_size
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 

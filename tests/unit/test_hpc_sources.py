@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from pathlib import Path
 
@@ -9,7 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transect.domain import checksums
 from transect.domain.cell import Cell
+from transect.domain.checksums import Checksums
+from transect.hpc import sources
 from transect.hpc.sources import files_below, log_facts, log_sources
 from transect.planning.plan import make_plan
 from transect.planning.study import find_system
@@ -141,9 +145,80 @@ def test_facts_change_with_what_a_link_leads_to(tree, tmp_path):
     before = log_facts(tree)
     assert log_facts(tree) == before
     assert [fact for fact in before if fact.endswith("unreadable")] == [f"{tree}/gone unreadable"]
-    target.write_text("22")
+    target.write_text("2")
     (changed,) = set(log_facts(tree)) - set(before)
-    assert changed.startswith(f"{tree}/linked/x.log 2 ")
+    assert changed == f"{tree}/linked/x.log {hashlib.sha256(b'2').hexdigest()}"
+
+
+def exchanged(path, content):
+    """Write other content of the same size, with the same time stamp."""
+    facts = path.stat()
+    assert len(content) == facts.st_size
+    path.write_text(content)
+    os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+
+
+def test_content_counts_and_no_time_stamp(tree):
+    before = log_facts(tree)
+    log = tree / "b.log"
+    log.write_text("one")
+    one = log_facts(tree)
+    assert one != before
+    exchanged(log, "two")
+    assert log_facts(tree) != one
+    exchanged(log, "one")
+    os.utime(log, ns=(1, 1))
+    assert log_facts(tree) == one
+
+
+def test_large_files_and_large_folders_count_by_size_and_time(tree, monkeypatch):
+    log = tree / "b.log"
+    log.write_text("one")
+    monkeypatch.setattr(sources, "READ_FILE_BYTES", 2)
+    before = log_facts(tree)
+    assert f"{log} 3 {log.stat().st_mtime_ns}" in before
+    exchanged(log, "two")
+    assert log_facts(tree) == before
+    os.utime(log, ns=(1, 1))
+    assert log_facts(tree) != before
+    monkeypatch.setattr(sources, "READ_FILE_BYTES", 1000)
+    assert f"{log} 3 1" not in log_facts(tree)
+    monkeypatch.setattr(sources, "READ_PATH_BYTES", 2)
+    assert f"{log} 3 1" in log_facts(tree)
+
+
+def test_what_is_no_file_is_not_read(tree):
+    os.mkfifo(tree / "pipe")
+    assert any(fact.startswith(f"{tree}/pipe 0 ") for fact in log_facts(tree))
+
+
+def test_checksums_are_kept_and_see_what_a_time_stamp_hides(tmp_path, monkeypatch):
+    log, kept = tmp_path / "b.log", tmp_path / "kept.json"
+    log.write_text("one")
+    monkeypatch.setattr(checksums, "_YOUNG_NS", 0)
+    read = []
+    real = checksums.sha256_file
+    monkeypatch.setattr(checksums, "sha256_file", lambda path: read.append(path) or real(path))
+
+    def look():
+        known = Checksums(kept)
+        told = known.of(log, log.stat())
+        known.save()
+        return told
+
+    assert look() == look() == hashlib.sha256(b"one").hexdigest()
+    assert read == [log]
+    exchanged(log, "two")
+    assert look() == hashlib.sha256(b"two").hexdigest()
+    for damage in ("", "[1]", '{"a": 1}', "{"):
+        kept.write_text(damage)
+        assert look() == hashlib.sha256(b"two").hexdigest()
+    assert len(read) == 6
+    # A file that just changed may change again within one tick of its clock.
+    monkeypatch.setattr(checksums, "_YOUNG_NS", 10**18)
+    exchanged(log, "six")
+    look(), look()
+    assert len(read) == 8
 
 
 def test_a_study_reads_logs_of_a_folder_whose_name_is_no_text(here):

@@ -181,17 +181,20 @@ def test_why_tells_of_a_damaged_record_and_of_its_consequences(study):
     assert [kind for kind, _ in reasons] == ["input"] and "reference" in reasons[0][1]
 
 
-def test_why_tells_of_an_input_that_was_exchanged(study):
+def test_why_blames_the_cell_whose_file_was_exchanged(study):
     (folder,) = (study.folder / "results/chosen/reference").glob("iris-mlp.*.fp64~*")
     path = folder / "trajectory.npz"
     kept = damaged(path, "another trajectory")
     try:
-        told = study.why(FILE, "train")
+        told = study.why(FILE)
     finally:
         path.write_bytes(kept)
+    assert told.pop(f"reference/{folder.name}") == [
+        ("damaged", "trajectory.npz is not what its record says")
+    ]
     ((name, reasons),) = told.items()
     assert name.startswith("train/iris-mlp.numpy.single") and ".r1" not in name
-    assert reasons == [("input", "trajectory.npz")]
+    assert reasons == [("input", f"its reference, {folder.name}, would run again")]
 
 
 def test_why_asks_about_chosen_cells_alone(study):

@@ -63,7 +63,7 @@ class Entry:
     """What a report needs of one record, under the names that `Record` has for it.
 
     `message` is cut after some thousand characters, `provenance` holds what reports show, and
-    `parameters` plain values only. Values that many records share are one object: change none.
+    `parameters` no lists. Values that many records share are one object: change none.
     """
 
     study: str
@@ -153,7 +153,7 @@ def row_of(record: Record) -> dict[str, Any]:
         "parameters": {
             key: value
             for key, value in record.parameters.items()
-            if isinstance(value, (str, int, float))
+            if value is None or isinstance(value, (str, int, float, dict))
         },
         "provenance": provenance,
     }

@@ -60,7 +60,8 @@ class Loaded:
     """The records of a study in a fixed order, and what there is instead of a record.
 
     `records` are those of the study as planned; `earlier` names cells that it no longer has,
-    `running` cells at work now, `waiting` cells that were planned and have not begun.
+    `running` cells at work now, `waiting` cells that were planned and have not begun, `unreadable` those
+    whose record cannot be used.
     """
 
     study: str
@@ -70,6 +71,7 @@ class Loaded:
     earlier: list[Key] = field(default_factory=list)
     running: list[Key] = field(default_factory=list)
     waiting: list[Key] = field(default_factory=list)
+    unreadable: list[Problem] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -96,6 +98,7 @@ def load_records(results: Path, planned: Collection[Key] | None = None) -> Loade
         where = "/".join(cell.key)
         if cell.state in ("unreadable", "stopped"):
             loaded.problems.append(Problem(where=f"{where}/record.json", what=cell.what))
+            loaded.unreadable.append(Problem(where=where, what=cell.what))
         elif cell.state:
             getattr(loaded, cell.state).append(cell.key)
         elif cell.row is not None and cell.folder is not None:
@@ -104,6 +107,7 @@ def load_records(results: Path, planned: Collection[Key] | None = None) -> Loade
             except (ValueError, KeyError, TypeError) as error:
                 what = f"cannot be used: {type(error).__name__}: {error}"
                 loaded.problems.append(Problem(where=f"{where}/record.json", what=what))
+                loaded.unreadable.append(Problem(where=where, what=what))
                 continue
             loaded.records.append(entry)
             loaded.folders[entry.stage, entry.cell_id] = cell.folder

@@ -16,6 +16,7 @@ from transect.cli import study
 from transect.cli.launch import launch
 from transect.cli.output import Json, add_row, new_table, print_lines, print_table
 from transect.cli.results import clean, report, retry, status
+from transect.cli.verify import verify
 from transect.domain.errors import BadInput, Interruption, say_fault
 from transect.domain.terminal import printable
 
@@ -30,7 +31,7 @@ app = typer.Typer(
     "The pipeline itself runs with `make report` or `snakemake --profile profiles/local`.",
 )
 
-for command in (study.check, study.why, study.run, status, retry, clean, report):
+for command in (study.check, study.why, study.run, status, retry, clean, verify, report):
     app.command()(command)
 
 

@@ -87,7 +87,10 @@ def retry(
     for cell in gone:
         print_lines(f"{'would delete' if dry_run else 'deleted'} {cell.stage}/{cell.cell}")
         if not dry_run:
-            (folder / cell.stage / cell.cell / "record.json").unlink(missing_ok=True)
+            record = folder / cell.stage / cell.cell / "record.json"
+            if record.is_dir():  # nobody's record, but in its place
+                shutil.rmtree(record)
+            record.unlink(missing_ok=True)
     for stamp in (folder.parent / "environments").glob("*.json"):
         try:
             built = json.loads(stamp.read_text())["status"] == "ok"
@@ -134,11 +137,13 @@ def report(
     """
     from transect.domain.paths import StudyPaths
     from transect.execution.make_report import make_report
+    from transect.execution.plan_files import check_origin
     from transect.planning.study import find_study, load_study
 
     file = find_study(study)
     paths = StudyPaths(results=results, study=load_study(file).name)
     if not paths.folder.is_dir():
         raise BadInput(f"{paths.folder}: no results of this study yet: run `make report`")
+    check_origin(paths, file)
     summary = make_report(file, results)
     print(json.dumps(summary, indent=1)) if as_json else print_lines(str(paths.report))

@@ -103,14 +103,17 @@ def why(
     results: Results = Path("results"),
     as_json: Json = False,
 ) -> None:
-    """Say which cells would run again, and why: parameter, source file, environment, input, missing.
+    """Say which cells would run again, and why: parameter, source file, environment, input, limit, missing,
+    damaged.
 
     Failed records are kept as long as nothing changes: `transect retry` deletes them.
     Example: transect why quick 'train/digits-*'
     """
+    from transect.execution.plan_files import check_origin
     from transect.execution.staleness import Staleness
 
     plan = _plan(study, system, results)
+    check_origin(plan.paths, plan.file)
     stale = Staleness(plan)
     asked = _chosen(plan, cells) if cells else list(plan)
     rows = [(p, stale.of(p)) for p in asked]

@@ -61,17 +61,18 @@ def write_if_changed(path: Path, text: str) -> bool:
 
 
 def while_unchanged(read: Callable[[Path], T]) -> Callable[[Path], T]:
-    """Keep what `read` made of a file as long as its inode, size and time stamp stay.
+    """Keep what `read` made of a file as long as its inode, size and time stamps stay.
 
     Its results are shared: not to be changed. Raises what `read` raises, and OSError for a file that
     is not there.
     """
-    kept: dict[Path, tuple[tuple[int, int, int], T]] = {}
+    kept: dict[Path, tuple[tuple[int, ...], T]] = {}
 
     @functools.wraps(read)
     def look(path: Path) -> T:
         facts = path.stat()
-        now = (facts.st_ino, facts.st_size, facts.st_mtime_ns)
+        # The time of content may be set back; that of any change, nobody can set.
+        now = (facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns)
         known = kept.get(path)
         if known is None or known[0] != now:
             # Written while it is read, it has another stamp at the next look.

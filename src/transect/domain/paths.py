@@ -38,6 +38,10 @@ class StudyPaths:
         """What the cell's payload was told when it last ran."""
         return self.cell(stage, cell_id) / "spec.json"
 
+    def damaged(self, stage: str, cell_id: str) -> Path:
+        """A record that was no longer what had been written, kept for a person to look at."""
+        return self.folder / "damaged" / stage / f"{cell_id}.json"
+
     @property
     def specs(self) -> Path:
         """What the main process planned: the only folder that jobs read their orders from."""
@@ -64,6 +68,11 @@ class StudyPaths:
     def plan(self) -> Path:
         """All cells of the study, as planned last."""
         return self.folder / "plan.json"
+
+    @property
+    def checksums(self) -> Path:
+        """Checksums of files from outside that were read."""
+        return self.folder / ".checksums.json"
 
     @property
     def progress(self) -> Path:

@@ -33,7 +33,7 @@ class Section(BaseModel):
 
 
 class Limits(Section):
-    """What one cell may use before it is ended."""
+    """What one cell may use before it is ended; an edit runs again only what it concerns."""
 
     seconds: float = Field(default=300, gt=0, description="wall-clock time of one cell's payload")
     memory_mb: int | None = Field(
@@ -51,7 +51,8 @@ class Study(Section):
     """One study file, without the sections of its stages."""
 
     name: str = Field(
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", description="names the folder `results/NAME`"
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$",
+        description="names the folder `results/NAME`; no two study files share one",
     )
 
     @field_validator("name")

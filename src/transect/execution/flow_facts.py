@@ -44,13 +44,13 @@ class FlowFacts:
     blocks: tuple[BlockFacts, ...]
 
 
-def _outside(block: Block) -> list[str]:
-    """Return what tells that files from outside changed: logs, images."""
+def _outside(block: Block, paths: StudyPaths) -> list[str]:
+    """Return what tells that files from outside changed: logs, images, decks."""
     seen: dict[Path, None] = {}
     for planned in block.cells:
         for path in STAGES.get(planned.cell.stage).files(planned.spec):
             seen.setdefault(path)
-    return [facts_of(path) for path in seen]
+    return [facts_of(path, paths) for path in seen]
 
 
 def facts_of_plan(plan: StudyPlan, blocks: list[Block], system_file: Path) -> FlowFacts:
@@ -82,7 +82,7 @@ def facts_of_plan(plan: StudyPlan, blocks: list[Block], system_file: Path) -> Fl
                 order=order,
                 cells=len(block.cells),
                 inputs=tuple(needed),
-                state=digest([block.fingerprint, *_outside(block)])[:16],
+                state=digest([block.fingerprint, *_outside(block, paths)])[:16],
                 resources=resources(block, plan.system, plan.study.limits),
             )
         )

@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from transect.domain.errors import BadInput
-from transect.domain.files import write_atomic, write_if_changed
-from transect.domain.paths import StudyPaths
+from transect.domain.files import canonical_json, digest, write_atomic, write_if_changed
+from transect.domain.paths import ROOT, StudyPaths
 from transect.domain.study import Study
 from transect.planning.blocks import Block
 from transect.planning.plan import StudyPlan
 
-__all__ = ["planned_cells", "planned_study", "read_block", "write_plan"]
+__all__ = [
+    "check_origin", "planned_cells", "planned_study", "read_block", "study_file", "write_plan",
+]  # fmt: skip
 
 
 def planned_cells(paths: StudyPaths) -> dict[str, str] | None:
@@ -37,18 +39,68 @@ def planned_study(paths: StudyPaths) -> Study:
         raise BadInput(f"{paths.plan}: no readable plan: {error}") from None
 
 
+def _origin(file: Path) -> dict[str, str]:
+    """Return a study file's path below the project, if it is there, and the project's folder."""
+    path = file.resolve()
+    if path.is_relative_to(ROOT):
+        return {"file": str(path.relative_to(ROOT)), "project": str(ROOT)}
+    return {"file": str(path), "project": ""}
+
+
+def _noted(paths: StudyPaths) -> tuple[str, str] | None:
+    try:
+        facts = json.loads(paths.plan.read_text(encoding="utf-8"))["origin"]
+        return str(facts["file"]), str(facts["project"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def study_file(paths: StudyPaths) -> Path | None:
+    """Return the file from which a study was planned last, which may have gone; None if unknown."""
+    noted = _noted(paths)
+    return Path(noted[1], noted[0]) if noted else None
+
+
+def check_origin(paths: StudyPaths, file: Path) -> str | None:
+    """Return what to tell of a study whose file was moved, or None. Changes nothing.
+
+    Raises BadInput when the results are those of another study file of the same name: cells of two
+    such studies have the same ids, and would overwrite each other.
+    """
+    noted = _noted(paths)
+    if noted is None:
+        return None  # no plan, or one from before it was noted
+    before, project = noted
+    now, earlier = _origin(file), Path(project, before)
+    # Two clones on one results folder have the same study below different folders.
+    same = before == now["file"] and bool(project) == bool(now["project"])
+    if same or earlier.resolve() == file.resolve():
+        return None
+    if not earlier.exists():
+        return f"study '{paths.study}' was planned from {before}, which has gone: now from {now['file']}"
+    raise BadInput(
+        f"{now['file']}: the study is called '{paths.study}', and {paths.folder} holds results of "
+        f"{before}, another study file of that name: give one of them another name, or remove "
+        f"{paths.folder} or {before}"
+    )
+
+
 def write_plan(plan: StudyPlan, blocks: Collection[Block]) -> None:
     """Write the specs of every block that changed, and the list of all cells."""
     paths = plan.paths
     written: set[Path] = {paths.flow}
+    limits = canonical_json(plan.study.limits.model_dump())
     for block in blocks:
         file = paths.block(block.rule, block.name)
         head = {"study": plan.study.name, "rule": block.rule, "name": block.name}
         head |= {"fingerprint": block.fingerprint, "about": block.cells[0].spec["about"]}
+        # What its cells are told besides what their fingerprints cover.
+        head["told"] = digest([limits, *(p.id for p in block.cells if p.spec["taken"])])[:16]
         written.add(file)
         if _head(file) != head:
-            lines = [json.dumps(head), *(json.dumps(p.spec) for p in block.cells)]
-            write_atomic(file, "\n".join(lines) + "\n")
+            specs = "".join(json.dumps(p.spec) + "\n" for p in block.cells)
+            head["bytes"] = len(specs)
+            write_atomic(file, json.dumps(head) + "\n" + specs)
     for sources in plan.sources.values():
         file = paths.sources(sources.hash)
         if not file.exists():
@@ -59,7 +111,7 @@ def write_plan(plan: StudyPlan, blocks: Collection[Block]) -> None:
             path.unlink()
     table = {f"{p.cell.stage}/{p.id}": p.fingerprint for p in plan}
     study = plan.study.model_dump(mode="json", include=set(Study.model_fields))
-    facts = {"study": study, "cells": table}
+    facts = {"study": study, "origin": _origin(plan.file), "cells": table}
     write_if_changed(paths.plan, json.dumps(facts, indent=0) + "\n")
     # A block that comes back is looked at again: its cells may have run in another one.
     stamps = {paths.stamp(block.rule, block.name) for block in blocks}
@@ -69,12 +121,15 @@ def write_plan(plan: StudyPlan, blocks: Collection[Block]) -> None:
 
 
 def _head(file: Path) -> dict[str, Any] | None:
+    """Return the head of a block's file; None for one that is cut, or no such file."""
     try:
-        with file.open(encoding="utf-8") as stream:
-            head = json.loads(stream.readline())
-    except (OSError, ValueError):
+        with file.open("rb") as stream:
+            line = stream.readline()
+        head: dict[str, Any] = json.loads(line)
+        whole = head.pop("bytes") == file.stat().st_size - len(line)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
-    return head if isinstance(head, dict) else None
+    return head if whole else None
 
 
 def read_block(file: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:

@@ -17,19 +17,22 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from transect.domain.errors import FAULTS, Interruption, say_fault
+from transect.domain.errors import FAULTS, BadInput, Interruption, say_fault
 from transect.domain.files import write_atomic
 from transect.domain.paths import StudyPaths
+from transect.domain.record import own_record, read_record
 from transect.domain.terminal import say
 from transect.execution.abandoned import is_abandoned
 from transect.execution.allocation import open_guard, prepare_allocation
 from transect.execution.early_report import EarlyReport
 from transect.execution.job import Job, load_job
+from transect.execution.limits import used_limits
 from transect.execution.plan_files import read_block
 from transect.execution.progress import Progress
 from transect.execution.run_cell import fingerprint_of, run_job, valid_record
+from transect.execution.side_files import changed_file, set_aside
 from transect.execution.stage import RUNNERS
 
 __all__ = ["end_on_signals", "main", "run_jobs"]
@@ -56,6 +59,17 @@ def _holds(job: Job) -> bool:
     return valid_record(job, fingerprint) is not None
 
 
+def _damage(job: Job) -> str | None:
+    """Return what is wrong with a cell's record or with the files that others take, or None."""
+    path = job.folder / "record.json"
+    try:
+        own_record(path, job.cell.stage, job.cell.id)
+        record = read_record(path)
+    except BadInput as error:
+        return f"its record could not be read ({str(error).removeprefix(f'{path}: ')})"
+    return changed_file(job.folder, record.files) if job.spec.get("taken") else None
+
+
 def _drop_stale(jobs: Iterable[Job]) -> list[Job]:
     """Remove every record that no longer holds; return the cells that have to run.
 
@@ -67,8 +81,12 @@ def _drop_stale(jobs: Iterable[Job]) -> list[Job]:
         if _holds(job):
             continue
         record = job.folder / "record.json"
-        if record.exists():
-            if any(tuple(source) in todo for source in job.spec["inputs"].values()):
+        if os.path.lexists(record):
+            if wrong := _damage(job):
+                kept = set_aside(job.paths, job.cell.stage, job.cell.id)
+                told = f"{job.cell.stage}/{job.cell.id}: {wrong}: made again"
+                print(f"[transect] {told}; the old record is kept as {kept}", file=sys.stderr)
+            elif any(tuple(source) in todo for source in job.spec["inputs"].values()):
                 record.replace(job.folder / _ASIDE)
             else:
                 record.unlink()
@@ -112,6 +130,14 @@ def run_jobs(jobs: list[Job], paths: StudyPaths, attempt: int) -> int:
     return ran
 
 
+def _orders(file: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    try:
+        return read_block(file)
+    except BadInput:
+        file.unlink(missing_ok=True)  # the next run writes it anew
+        raise
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run one block; 0 when all its records are written."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -123,12 +149,13 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     end_on_signals()
     try:
-        head, specs = read_block(given.block)
+        head, specs = _orders(given.block)
         paths = StudyPaths(results=given.results.resolve(), study=head["study"])
         jobs = [load_job(spec | {"about": head["about"]}, paths) for spec in specs]
         ran = run_jobs(jobs, paths, given.attempt)
         if given.stamp is not None:
             stamp = {"state": given.state, "cells": len(jobs), "ran": ran}
+            stamp["limits"] = used_limits(specs[0]["cell_limits"])
             write_atomic(given.stamp, json.dumps(stamp) + "\n")
     except Interruption as end:
         return end.code

@@ -17,8 +17,10 @@ from transect.domain.record import Cause, Record, Status, read_record, write_rec
 from transect.domain.terminal import say
 from transect.execution.attempts import CELL_VARIABLE, Attempt, clear_leftovers
 from transect.execution.job import Job, Result
+from transect.execution.limits import outgrown, used_limits
 from transect.execution.payload import DiskFull, execute, refuse
 from transect.execution.scheduler import fate
+from transect.execution.side_files import changed_file, changed_input, checksums_beside
 from transect.execution.stage import RUNNERS, StageRunner
 from transect.execution.stage_helpers import not_ok
 from transect.measure.guard import Guard, disturbances
@@ -53,16 +55,20 @@ def fingerprint_of(job: Job, stage: StageRunner) -> tuple[str, list[str]]:
 
 def valid_record(job: Job, fingerprint: str) -> Record | None:
     """Return the record when it still holds: same spec, code, environment and inputs."""
-    path = job.folder / "record.json"
     try:
-        record = read_record(path)
+        record = read_record(job.folder / "record.json")
     except BadInput:
         return None
     # These two may have been mended outside of what the fingerprint covers.
     mended = (Cause.MISSING_DEPENDENCY, Cause.UNSUPPORTED)
     if record.fingerprint != fingerprint or record.cause in mended:
         return None
-    return record
+    if (record.stage, record.cell_id) != (job.cell.stage, job.cell.id):
+        return None
+    if job.spec.get("taken") and changed_file(job.folder, record.files):
+        return None
+    facts = record.model_dump(include={"cause", "limits", "details", "cell"})
+    return None if outgrown(facts, job.spec["cell_limits"]) else record
 
 
 def _fate(earlier: dict[str, Any]) -> Result:
@@ -99,6 +105,7 @@ def _measure(
             break
         result.details |= {
             "payload_s": outcome.seconds,
+            "payload_peak_bytes": outcome.peak_bytes,
             "disturbed": bool(reasons),
             "disturbed_by": reasons,
             "disturbed_repeats": repeats,
@@ -129,8 +136,16 @@ def make_record(job: Job, result: Result, fingerprint: str, started: str, **more
         samples=result.samples,
         details=result.details,
         parameters=job.spec.get("parameters", {}),
+        limits=used_limits(job.spec["cell_limits"]),
         **more,
     )
+
+
+def _files(job: Job, result: Result) -> dict[str, str]:
+    """Return the checksums of what others may take: of a cell that ended well."""
+    if result.status is not Status.OK:
+        return {}
+    return checksums_beside(job.folder, result.details.get("files"))
 
 
 def _fault(error: BaseException) -> Result:
@@ -140,11 +155,12 @@ def _fault(error: BaseException) -> Result:
 
 
 def _run(
-    job: Job, stage: StageRunner, side: Attempt, fingerprint: str, guard: Guard
+    job: Job, stage: StageRunner, side: Attempt, known: tuple[str, list[str]], guard: Guard
 ) -> tuple[Result, dict[str, str], dict[str, Any]]:
     """Run the payload unless the cell is refused. Whatever a cell raises is its own result."""
+    fingerprint, inputs = known
     try:
-        refusal = refuse(job)
+        refusal = changed_input(job, inputs) or refuse(job)
         if refusal is not None:
             return refusal, {}, {}
         return _measure(job, stage, side, fingerprint, guard)
@@ -203,7 +219,8 @@ def run_job(job: Job, attempt: int, guard: Guard | None = None) -> Record:
         elif earlier is not None:
             result = _fate(earlier)
         else:
-            result, variables, seen = _run(job, stage, side, fingerprint, guard or Guard())
+            given = (fingerprint, inputs)
+            result, variables, seen = _run(job, stage, side, given, guard or Guard())
             tail = _tail(job.log)
         record = make_record(
             job,
@@ -211,6 +228,7 @@ def run_job(job: Job, attempt: int, guard: Guard | None = None) -> Record:
             fingerprint,
             started,
             inputs=inputs,
+            files=_files(job, result),
             log_tail=tail if result.status is not Status.OK else "",
             provenance=_provenance(job, result, variables, seen),
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from typing import Any
 
@@ -13,7 +14,7 @@ from transect.execution.abandoned import end_abandoned
 from transect.execution.build_environment import build, chosen
 from transect.execution.claim import Claim
 from transect.execution.job import load_job
-from transect.execution.plan_files import write_plan
+from transect.execution.plan_files import check_origin, write_plan
 from transect.execution.progress import start_progress
 from transect.execution.run_block import end_on_signals, run_jobs
 from transect.planning.blocks import make_blocks
@@ -57,8 +58,11 @@ def run_chosen(plan: StudyPlan, cells: list[Planned], *, again: bool) -> dict[st
     the results folder.
     """
     paths = StudyPaths(results=plan.paths.results.resolve(), study=plan.study.name)
+    moved = check_origin(paths, plan.file)
     claim = Claim(paths.results, plan.study.name)
     claim.take()
+    if moved:
+        print(f"[transect] {moved}", file=sys.stderr)
     end_abandoned(paths.results)
     end_on_signals()
     try:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import cache
 from pathlib import Path
 
+from transect.domain.checksums import Checksums
 from transect.domain.errors import BadInput, MissingDependency
 from transect.domain.files import digest, sha256_file, while_unchanged
+from transect.domain.paths import StudyPaths
 from transect.domain.record import Cause, Status, read_record
 from transect.execution.job import Job, Result, read_result
 from transect.hpc.sources import log_facts
@@ -24,6 +27,7 @@ __all__ = [
     "need",
     "not_ok",
     "ranks",
+    "record_of",
 ]
 
 
@@ -67,21 +71,45 @@ def cores(job: Job) -> int:
     return int(job.spec["system"]["cores_per_node"] or available_cores())
 
 
-def facts_of(path: Path) -> str:
-    """Hash name, size and time stamp of every file below: there may be too much to read it all."""
-    return digest(log_facts(path))
+@cache
+def _kept_checksums(file: Path) -> Checksums:
+    return Checksums(file)
+
+
+def facts_of(path: Path, paths: StudyPaths) -> str:
+    """Hash the names and contents of all files below a path from outside; see `log_facts`.
+
+    What was read is kept with the study's results, so that each file is read once while it stays.
+    """
+    known = _kept_checksums(paths.checksums.absolute())
+    facts = digest(log_facts(path, known.of))
+    known.save()
+    return facts
 
 
 # srun gives up a step that has not begun by then; the payload's runner asks again.
 STEP_PATIENCE_S = 5
 
 
+# Asked for by every cell of a block.
+record_of = while_unchanged(read_record)
+
+
 def checksums(*files: Path) -> list[str]:
-    """Return name and checksum of each file; a missing one counts as `absent`."""
-    return [f"{file.name} {sha256_file(file) if file.is_file() else 'absent'}" for file in files]
+    """Return name and checksum of each file that lies in another cell's folder.
+
+    As that cell's record has it, whatever became of the file since: that is not for the cell that takes
+    it to suffer. A file that no record names is read; a missing one counts as `absent`.
+    """
+    return [f"{file.name} {_checksum(file)}" for file in files]
 
 
-_record = while_unchanged(read_record)
+def _checksum(file: Path) -> str:
+    try:
+        told = record_of(file.parent / "record.json").files.get(file.name)
+    except (OSError, BadInput):
+        told = None
+    return told or (sha256_file(file) if file.is_file() else "absent")
 
 
 def data_checksums(job: Job, *repeats: int) -> list[str]:
@@ -89,8 +117,7 @@ def data_checksums(job: Job, *repeats: int) -> list[str]:
     path = job.input("data") / "record.json"
     if not path.is_file():
         return ["data absent"]
-    # Asked for once by every cell of a block.
-    files = _record(path).details.get("files", {})
+    files = record_of(path).details.get("files", {})
     starts = [f"start-{repeat}.npz" for repeat in repeats]
     wanted = [name for name in sorted(files) if not name.startswith("start-") or name in starts]
     return [f"{name} {files[name]}" for name in wanted] or ["data absent"]
@@ -101,7 +128,7 @@ def not_ok(job: Job) -> list[str]:
     told = []
     for role in job.spec["inputs"]:
         try:
-            status = _record(job.input(role) / "record.json").status
+            status = record_of(job.input(role) / "record.json").status
         except (OSError, BadInput):
             continue  # what needs it says so
         if status is not Status.OK:
@@ -110,12 +137,16 @@ def not_ok(job: Job) -> list[str]:
 
 
 def need(job: Job, role: str) -> Path:
-    """Return the folder of an input cell. Raises MissingDependency when that cell is not ok."""
+    """Return the folder of an input cell. Raises MissingDependency unless that cell is ok."""
     folder = job.input(role)
     try:
-        record = _record(folder / "record.json")
-    except FileNotFoundError as error:
-        raise BadInput(f"{error.filename}: no such record") from None
+        record = record_of(folder / "record.json")
+    except FileNotFoundError:
+        raise MissingDependency(
+            f"it takes its {role} from {folder.name}, which has no record"
+        ) from None
+    except BadInput as error:
+        raise MissingDependency(f"the record of its {role} cannot be read: {error}") from None
     if record.status is not Status.OK:
         raise MissingDependency(
             f"it takes its {role} from {record.cell_id}, which is {record.status.value} "

@@ -7,17 +7,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from transect.domain.errors import FAULTS
+from transect.domain.errors import FAULTS, BadInput
 from transect.domain.paths import StudyPaths
+from transect.domain.record import own_record
 from transect.execution.job import load_job
+from transect.execution.limits import outgrown
 from transect.execution.run_cell import fingerprint_of
+from transect.execution.side_files import changed_file
 from transect.execution.stage import RUNNERS
 from transect.planning.plan import Planned, StudyPlan
 
 __all__ = ["Reason", "Staleness"]
 
 # No parameters of the payload: compared as what they are.
-_PARTS = ("sources", "lock", "inputs", "environment", "fingerprint", "about", "cell_id")
+_PARTS = (
+    "sources", "lock", "inputs", "environment", "fingerprint", "about", "cell_id", "cell_limits",
+    "taken",
+)  # fmt: skip
 _SHOWN = 60
 
 
@@ -25,7 +31,7 @@ _SHOWN = 60
 class Reason:
     """One reason why a cell would run again.
 
-    `kind` is one of missing, parameter, source, environment, input.
+    `kind` is one of missing, damaged, parameter, source, environment, input, limit.
     """
 
     kind: str
@@ -57,11 +63,19 @@ class Staleness:
         if not path.exists():
             return [Reason("missing", "it has no record")]
         try:
-            # As it stands: to validate fifty thousand records takes longer than to plan them.
-            record = json.loads(path.read_bytes())
+            # Not validated: that takes longer for fifty thousand records than to plan them.
+            record = own_record(path, *planned.key)
             made_from = (str(record["fingerprint"]), list(record.get("inputs", ())))
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            return [Reason("missing", f"its record cannot be read: {error}")]
+            own = self._damage(planned, record)
+        except BadInput as error:
+            told = str(error).removeprefix(f"{path}: ")
+            return [Reason("missing", f"its record cannot be read: {told}")]
+        except (AttributeError, KeyError, TypeError) as error:
+            return [
+                Reason("missing", f"its record cannot be read: {type(error).__name__}: {error}")
+            ]
+        if own:
+            return own
         upstream = self._upstream(planned)
         try:
             job = load_job(planned.spec, self._paths)
@@ -74,6 +88,15 @@ class Staleness:
             return upstream
         reasons = [*upstream, *self._own(planned)]
         return reasons or _inputs(inputs, made_from[1])
+
+    def _damage(self, planned: Planned, record: dict[str, Any]) -> list[Reason]:
+        """Return why a record does not hold whatever its fingerprint says."""
+        if planned.spec["taken"]:
+            changed = changed_file(self._paths.cell(*planned.key), record.get("files", {}))
+            if changed:
+                return [Reason("damaged", changed)]
+        wrong = outgrown(record, planned.spec["cell_limits"])
+        return [Reason("limit", wrong)] if wrong else []
 
     def _upstream(self, planned: Planned) -> list[Reason]:
         return [

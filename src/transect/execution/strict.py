@@ -1,4 +1,4 @@
-"""`python -m transect.execution.strict --summary FILE --out STAMP`: fail when a cell failed."""
+"""`python -m transect.execution.strict --summary FILE --out STAMP`: fail unless no cell failed."""
 
 from __future__ import annotations
 
@@ -13,20 +13,25 @@ __all__ = ["main"]
 
 
 def main() -> int:
-    """Exit 1 and name the failed cells, or write the stamp."""
+    """Exit 1 and name cells that failed or have no record that can be read, or write the stamp."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--summary", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
-    failures = [
-        one
-        for one in json.loads(given.summary.read_text())["failures"]
+    summary = json.loads(given.summary.read_text(encoding="utf-8"))
+    told = [
+        f"{one['stage']}/{one['cell']}: {one['cause']}: {one['message']}"
+        for one in summary["failures"]
         if one["status"] == "failed"
     ]
-    if failures:
-        complain(f"strict: {len(failures)} cells failed:")
-        for one in failures:
-            say(f"  {one['stage']}/{one['cell']}: {one['cause']}: {one['message']}")
+    if told:
+        complain(f"strict: {len(told)} cells failed:")
+    lost = [*summary["unreadable"], *(f"{name}: no record" for name in summary["without_record"])]
+    if lost:
+        complain(f"strict: {len(lost)} cells have no record to go by:")
+    for line in told + lost:
+        say(f"  {line}")
+    if told or lost:
         return 1
     given.out.write_text("no cell failed\n")
     return 0

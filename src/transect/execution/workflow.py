@@ -30,10 +30,11 @@ from transect.execution.flow_facts import (
 from transect.execution.follow import Follower
 from transect.execution.interruption import watch_for_interruption
 from transect.execution.locks import Owner, clear_stale_locks
-from transect.execution.plan_files import write_plan
+from transect.execution.plan_files import check_origin, write_plan
 from transect.execution.progress import start_progress
 from transect.execution.settle import settle
 from transect.execution.staleness import Staleness
+from transect.execution.stamps import forget_broken_blocks, stamp_entry
 from transect.execution.submissions import SUBMISSIONS
 from transect.execution.unsaid import Unsaid
 from transect.planning.blocks import BLOCK_PATTERN, make_blocks
@@ -167,6 +168,7 @@ class MainFlow(Flow):
         system_file = find_system(system)
         self._plan = make_plan(find_study(study), system_file, Path(results))
         check_folder(self._plan.paths.folder)
+        self._moved = check_origin(self._plan.paths, self._plan.file)
         self._planned_blocks = make_blocks(self._plan)
         facts = facts_of_plan(self._plan, self._planned_blocks, system_file)
         super().__init__(facts, results, strict)
@@ -176,7 +178,7 @@ class MainFlow(Flow):
         # On a scheduler cells run elsewhere: their lines are read from the journal.
         self._scheduled = self._plan.system.scheduler != "none"
         self._forget_lost_environments()
-        self._forget_broken_blocks()
+        forget_broken_blocks(self._plan, self._planned_blocks)
 
     def _forget_lost_environments(self) -> None:
         """Drop the stamp of an environment that was removed from the cache."""
@@ -193,14 +195,6 @@ class MainFlow(Flow):
             if lost:
                 stamp.unlink(missing_ok=True)
 
-    def _forget_broken_blocks(self) -> None:
-        """Drop the stamp of a block that lacks a record: somebody deleted it to have it again."""
-        for block in self._planned_blocks:
-            stamp = self._plan.paths.stamp(block.rule, block.name)
-            records = (self._plan.paths.record(*planned.key) for planned in block.cells)
-            if stamp.exists() and not all(record.exists() for record in records):
-                stamp.unlink()
-
     def forget_other_states(self) -> None:
         """Drop what was made for another state than the planned one: Snakemake makes it again.
 
@@ -214,10 +208,11 @@ class MainFlow(Flow):
         blocks = {paths.stamp(block.rule, block.name): block.state for block in self._facts.blocks}
         for key, states in (("lock_hash", made), ("state", blocks)):
             for stamp, state in states.items():
-                if stamp.exists() and _entry(stamp, key) != state:
+                if stamp.exists() and stamp_entry(stamp, key) != state:
                     stamp.unlink()
         # Where a block is missing the report is made again anyway.
-        told = _entry(paths.flow, "report_state") == self._facts.report_state
+        told = stamp_entry(paths.flow, "report_state") == self._facts.report_state
+        told = told and stamp_entry(paths.summary, "counts") is not None
         if not told and all(stamp.exists() for stamp in blocks):
             paths.summary.unlink(missing_ok=True)
 
@@ -232,6 +227,8 @@ class MainFlow(Flow):
     def _begin(self, jobs: Any) -> None:
         self._unsaid.end()
         self._claim.take()
+        if self._moved:
+            say(f"[transect] {self._moved}")
         ended = end_abandoned(Path(self.results))
         if ended:
             say(f"[transect] ended {ended} runners that a killed run left")
@@ -277,14 +274,6 @@ class MainFlow(Flow):
             say(f"[transect] {stage}: {kinds.total()} cells would run: {told}")
         if not counts:
             say("[transect] no cell would run")
-
-
-def _entry(path: Path, key: str) -> Any:
-    """Return a value of a JSON file; None when nobody can read it."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))[key]
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
 
 
 def _leave(error: BaseException) -> NoReturn:

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from transect.domain.errors import BadInput
+from transect.domain.files import sha256_file
 
-__all__ = ["files_below", "find_files", "log_facts", "log_sources"]
+__all__ = [
+    "READ_FILE_BYTES", "READ_PATH_BYTES", "files_below", "find_files", "log_facts", "log_sources",
+]  # fmt: skip
+
+# What is larger counts by size and time stamp, so that planning does not read it all.
+READ_FILE_BYTES = 64 << 20
+READ_PATH_BYTES = 8 << 30
 
 # With the rest of an id it has to fit into the name of a folder, 255 bytes.
 _LONGEST = 120
@@ -121,18 +129,37 @@ def _walk(path: Path, folders: set[tuple[int, int]]) -> Iterator[Path]:
         yield from _walk(one, folders)
 
 
-def log_facts(path: Path) -> list[str]:
-    """Return name, size and time stamp of every log below `path`: there may be too much to read.
+def log_facts(
+    path: Path, checksum: Callable[[Path, os.stat_result], str] = lambda file, _: sha256_file(file)
+) -> list[str]:
+    """Return name and checksum of every file below `path`: logs, or a data set.
 
-    Of the files that `find_files` gives, so that what is read is also what is looked at. Where one
-    cannot be asked its name stands with the word `unreadable`.
+    Of the files that `find_files` gives, so that what is read is also what is looked at. There may be
+    too much to read it all: a file above `READ_FILE_BYTES` stands with its size and time stamp, and
+    so do all of a path that holds more than `READ_PATH_BYTES`. Where one cannot be asked its name stands
+    with the word `unreadable`.
     """
-    facts = []
+    found: list[tuple[Path, os.stat_result | None]] = []
     for file in find_files([path]):
-        name = _text(str(file))
         try:
-            found = file.stat()
-            facts.append(f"{name} {found.st_size} {found.st_mtime_ns}")
+            found.append((file, file.stat()))
         except OSError:
-            facts.append(f"{name} unreadable")
-    return facts
+            found.append((file, None))
+    read = sum(facts.st_size for _, facts in found if facts is not None) <= READ_PATH_BYTES
+    return [f"{_text(str(file))} {_fact(file, facts, read, checksum)}" for file, facts in found]
+
+
+def _fact(
+    file: Path,
+    facts: os.stat_result | None,
+    read: bool,
+    checksum: Callable[[Path, os.stat_result], str],
+) -> str:
+    try:
+        if facts is None:
+            return "unreadable"
+        if read and stat.S_ISREG(facts.st_mode) and facts.st_size <= READ_FILE_BYTES:
+            return checksum(file, facts)
+    except OSError:
+        return "unreadable"
+    return f"{facts.st_size} {facts.st_mtime_ns}"

@@ -125,7 +125,6 @@ class _Planner:
             "cell": cell.axes(),
             "cell_id": cell.id,
             **stage.spec(cell, context),
-            "cell_limits": self._limits,
             "system": self._system(cell),
             "inputs": {role: list(source) for role, source in taken.items()},
             "environment": environment,
@@ -133,7 +132,13 @@ class _Planner:
             "sources": sources.hash,
         }
         fingerprint = digest([canonical_json(spec)])[:16]
-        spec |= {"fingerprint": fingerprint, "about": self._about}
+        # What the runner is told besides: a change of these alone makes no record stale.
+        spec |= {
+            "fingerprint": fingerprint,
+            "about": self._about,
+            "cell_limits": self._limits,
+            "taken": bool(context.takers(cell)),
+        }
         return Planned(cell, cell.id, environment, taken, spec, fingerprint, order)
 
     def _check_network(self, cell: Cell) -> None:

@@ -120,7 +120,7 @@ class Stage:
 
 # It names a module, a folder beside those of the plan, and a rule.
 _NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
-_TAKEN = ("specs", "blocks", "all", "make_environment", "make_report", "check_strict")
+_TAKEN = ("specs", "blocks", "damaged", "all", "make_environment", "make_report", "check_strict")
 
 STAGES: StageRegistry[Stage] = StageRegistry("stage", "plan")
 

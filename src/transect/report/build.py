@@ -183,6 +183,8 @@ def _summary(context: Context, findings: Sequence[Finding]) -> dict[str, Any]:
             for record in context.not_ok
         ],
         "running": ["/".join(key) for key in loaded.running],
+        "without_record": ["/".join(key) for key in (*loaded.running, *loaded.waiting)],
+        "unreadable": [str(problem) for problem in loaded.unreadable],
         "earlier": ["/".join(key) for key in loaded.earlier],
         "problems": [str(problem) for problem in context.problems],
     }

@@ -66,6 +66,10 @@ class Benchmark(Protocol):
         """Return the outputs to ingest, after the run."""
         ...
 
+    def files(self, cell: BenchCell) -> list[Path]:
+        """Return files and folders from outside that are read: the cell runs again when one changes."""
+        return []
+
     def code_files(self) -> list[Path]:
         """Return the source files that the run depends on: part of the cell's fingerprint."""
         ...

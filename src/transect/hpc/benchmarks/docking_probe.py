@@ -84,6 +84,11 @@ class DockingProbe(Benchmark):
         """Return the kept standard output."""
         return [folder / "output.log"]
 
+    def files(self, cell: BenchCell) -> list[Path]:
+        """Return the deck's folder."""
+        given = str(cell.option("deck", _SYNTHETIC))
+        return [] if given == _SYNTHETIC else [Path(os.path.expandvars(given))]
+
     def code_files(self) -> list[Path]:
         """Return the probe and this file: the probe imports numpy, so it is not imported here."""
         return [Path(__file__), *(_PROBES / name for name in _CODE)]

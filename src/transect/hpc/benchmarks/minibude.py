@@ -79,6 +79,11 @@ class MiniBude(Benchmark):
         """Return the kept standard output."""
         return [folder / "output.log"]
 
+    def files(self, cell: BenchCell) -> list[Path]:
+        """Return the deck's folder, where the cell names one; the program's own comes with it."""
+        given = str(cell.option("deck", ""))
+        return [Path(given)] if given else []
+
     def code_files(self) -> list[Path]:
         """Return this file."""
         return [Path(__file__)]

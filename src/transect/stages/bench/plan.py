@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 from pydantic import Field
@@ -88,6 +89,17 @@ class Bench(Stage):
             (PARSERS, benchmark.parser),
             (RENDEZVOUS, benchmark.rendezvous),
         ]
+
+    def spec(self, cell: BenchCell, context: Context) -> dict[str, Any]:
+        """What it reads from outside, if anything."""
+        # A benchmark from before there were files has none.
+        ask = getattr(BENCHMARKS.get(cell.benchmark), "files", None)
+        files = [str(path) for path in ask(cell)] if ask is not None else []
+        return {"files": files} if files else {}
+
+    def files(self, spec: dict[str, Any]) -> list[Path]:
+        """Decks and the like; one that is not there is for the benchmark to say."""
+        return [path for path in map(Path, spec.get("files", ())) if path.exists()]
 
     def launchers(self, cell: BenchCell, system: System) -> tuple[str, ...]:
         """One that starts all ranks, or a plain process that calls mpiexec itself."""

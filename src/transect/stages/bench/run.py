@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from transect.domain.errors import MissingDependency
 from transect.domain.record import Cause
 from transect.execution.job import Job, Result
 from transect.execution.stage import RUNNERS
-from transect.execution.stage_helpers import ranks
+from transect.execution.stage_helpers import facts_of, ranks
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
 from transect.hpc.ingest import ingest
 from transect.launch import Request
@@ -63,8 +65,12 @@ class Bench:
         )
 
     def inputs(self, job: Job) -> list[str]:
-        """A benchmark makes its own input."""
-        return []
+        """Files from outside; else a benchmark makes its own input."""
+        paths = [Path(given) for given in job.spec.get("files", ())]
+        return [
+            f"{path.name} {facts_of(path, job.paths) if path.exists() else 'absent'}"
+            for path in paths
+        ]
 
     def collect(self, job: Job, outcome: Outcome) -> Result:
         """Ingest the benchmark's logs."""

@@ -22,7 +22,7 @@ class Data(OneProcess):
         )
 
     def inputs(self, job: Job) -> list[str]:
-        """The names, sizes and time stamps of files that the dataset's options name."""
+        """Names and contents of files that the dataset's options name; of large ones time stamps."""
         options = job.spec["parameters"]["dataset_options"]
         folders = [options[key] for key in job.spec.get("dataset_paths", ()) if options.get(key)]
-        return [f"{Path(folder).name} {facts_of(Path(folder))}" for folder in folders]
+        return [f"{Path(folder).name} {facts_of(Path(folder), job.paths)}" for folder in folders]

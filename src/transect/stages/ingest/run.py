@@ -25,9 +25,9 @@ class Ingest(OneProcess):
         return job.module("transect.stages.ingest.worker", *arguments)
 
     def inputs(self, job: Job) -> list[str]:
-        """Every log's name, size and time stamp: logs may be large."""
+        """Every log's name and content; of large ones size and time stamp."""
         path = Path(job.spec["path"])
-        return [f"{path.name} {facts_of(path)}"]
+        return [f"{path.name} {facts_of(path, job.paths)}"]
 
     def collect(self, job: Job, outcome: Outcome) -> Result:
         """Count what stands in the logs; a path without any valid number is an answer too."""

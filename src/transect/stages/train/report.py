@@ -9,6 +9,7 @@ from transect.report.parts import FindingMaker, Section
 from transect.report.sections.communication import communication_body
 from transect.report.sections.equality import equality_body
 from transect.report.sections.frameworks import frameworks_body
+from transect.report.sections.hyperparameters import hyperparameters_body
 from transect.report.sections.speed import speed_body
 
 __all__ = ["FINDINGS", "SECTIONS"]
@@ -17,6 +18,7 @@ SECTIONS = (
     Section(key="frameworks", title="Frameworks side by side", order=100, make=frameworks_body),
     Section(key="speed", title="Speed and scaling", order=200, make=speed_body),
     Section(key="communication", title="Communication", order=300, make=communication_body),
+    Section(key="hyperparameters", title="Hyper-parameters", order=350, make=hyperparameters_body),
     Section(key="equality", title="Equality of the trainers", order=400, make=equality_body),
 )
 

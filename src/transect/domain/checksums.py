@@ -1,0 +1,57 @@
+"""Checksums of files that were read once, each good as long as its file stays what it was."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+from transect.domain.files import sha256_file, write_atomic
+
+__all__ = ["Checksums"]
+
+# A file that changed this shortly ago may change again within one tick of its clock, unseen.
+_YOUNG_NS = 2 * 10**9
+
+
+class Checksums:
+    """SHA-256 of files by path, kept in one JSON file.
+
+    Good for one inode, size, time of content and time of any change. That last one (ctime) is the kernel's
+    to set, so content that is exchanged behind an equal size and time stamp is seen nevertheless.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._known: dict[str, list[int | str]] = {}
+        self._new = False
+        try:
+            kept = json.loads(file.read_text(encoding="utf-8"))
+            self._known = {str(path): list(entry) for path, entry in kept.items()}
+        except (OSError, ValueError, AttributeError, TypeError):
+            pass  # each file is read again
+
+    def of(self, path: Path, facts: os.stat_result) -> str:
+        """Return a file's checksum; `facts` are of a look at it just now. Raises OSError."""
+        now = [facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns]
+        name = os.fsencode(path).decode("utf-8", "backslashreplace")
+        kept = self._known.get(name)
+        if kept is not None and kept[:-1] == now:
+            return str(kept[-1])
+        checksum = sha256_file(path)
+        if max(facts.st_mtime_ns, facts.st_ctime_ns) < time.time_ns() - _YOUNG_NS:
+            self._known[name] = [*now, checksum]
+            self._new = True
+        return checksum
+
+    def save(self) -> None:
+        """Write what is new, without files that have gone; no folder for it is no reason to stop."""
+        if not self._new or not self._file.parent.is_dir():
+            return
+        self._known = {path: entry for path, entry in self._known.items() if os.path.lexists(path)}
+        try:
+            write_atomic(self._file, json.dumps(self._known, separators=(",", ":")))
+        except OSError:
+            return
+        self._new = False

@@ -1,0 +1,78 @@
+"""The stamps of blocks: each says that all records of its block are there, and for which state."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from transect.domain.errors import BadInput
+from transect.domain.files import write_atomic
+from transect.domain.paths import StudyPaths
+from transect.domain.record import own_record
+from transect.execution.limits import outgrown, used_limits
+from transect.execution.side_files import changed_file
+from transect.planning.blocks import Block
+from transect.planning.plan import Planned, StudyPlan
+
+__all__ = ["forget_broken_blocks", "stamp_entry"]
+
+
+def stamp_entry(path: Path, key: str) -> Any:
+    """Return a value of a JSON file; None when nobody can read it."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))[key]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def forget_broken_blocks(plan: StudyPlan, blocks: Iterable[Block]) -> None:
+    """Drop the stamp of a block with a cell that lacks a record, or has one that no longer holds.
+
+    Somebody deleted it to have it again, it was damaged, or the study's limits are others now. What a
+    fingerprint covers is Snakemake's to find.
+    """
+    limits = used_limits(plan.study.limits.model_dump())
+    for block in blocks:
+        stamp = plan.paths.stamp(block.rule, block.name)
+        try:
+            made = stamp.stat().st_ctime_ns
+        except FileNotFoundError:
+            continue
+        same = stamp_entry(stamp, "limits") == limits
+        if any(_is_broken(plan.paths, planned, made, same) for planned in block.cells):
+            stamp.unlink()
+        elif not same:
+            _note_limits(stamp, limits)
+
+
+def _is_broken(paths: StudyPaths, planned: Planned, made: int, same_limits: bool) -> bool:
+    """Whether a cell of a block that was done at `made` (ns) has no record that holds.
+
+    A record that nobody touched since is not read, unless others take files from that cell, or it
+    was made under other limits.
+    """
+    path = paths.record(*planned.key)
+    try:
+        facts = path.stat()
+        touched = max(facts.st_mtime_ns, facts.st_ctime_ns) > made
+        if not touched and same_limits and not planned.spec["taken"]:
+            return False
+        record = own_record(path, *planned.key)
+        if planned.spec["taken"] and changed_file(path.parent, record.get("files", {})):
+            return True
+        return not same_limits and outgrown(record, planned.spec["cell_limits"]) is not None
+    except (OSError, BadInput, AttributeError, KeyError, TypeError):
+        return True
+
+
+def _note_limits(stamp: Path, limits: dict[str, Any]) -> None:
+    """Note in a stamp that its cells fit these limits. Its time stays: nothing was made anew."""
+    try:
+        facts, content = stamp.stat(), json.loads(stamp.read_text(encoding="utf-8"))
+        write_atomic(stamp, json.dumps(content | {"limits": limits}) + "\n")
+        os.utime(stamp, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    except (OSError, ValueError, TypeError):
+        stamp.unlink(missing_ok=True)  # nobody can read it: its block is looked at

@@ -1,0 +1,59 @@
+"""Section: where a study trains with other hyper-parameters than the workload's own."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+from transect.domain.errors import TransectError
+from transect.report.blocks import Lead, Part, code, table, words
+from transect.report.context import Context
+from transect.training.workloads import WORKLOADS
+
+__all__ = ["hyperparameters_body"]
+
+
+def hyperparameters_body(context: Context) -> Iterator[Part]:
+    """List what differs, by workload; nothing when a study changes nothing. Ids of cells do not tell."""
+    found: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for record in context.records:
+        if record.cell.workload is not None:
+            for key, value in record.parameters.items():
+                found[record.cell.workload, key].add(_text(value))
+    owns = {workload: _own(workload) for workload, _ in found}
+    rows = [
+        (workload, key, own, sorted(values))
+        for (workload, key), values in sorted(found.items())
+        if (own := owns[workload].get(key)) is not None and values != {own}
+    ]
+    if not rows:
+        return
+    columns = [
+        words("Workload", lambda row: row[0]),
+        code("Hyper-parameter", lambda row: row[1]),
+        words("The workload's own", lambda row: row[2]),
+        words("In this study", lambda row: " and ".join(row[3])),
+    ]
+    yield Lead(
+        "The study replaces these; numbers compare only with those of equal hyper-parameters."
+    )
+    yield table(rows, columns, caption="Hyper-parameters that differ")
+
+
+def _own(workload: str) -> dict[str, str]:
+    """Return a workload's own values as text; nothing for one whose plug-in is not here."""
+    try:
+        defaults = WORKLOADS.get(workload).defaults.model_dump()
+    except TransectError:
+        return {}
+    return {key: _text(value) for key, value in defaults.items()}
+
+
+def _text(value: Any) -> str:
+    # 1 and 1.0 are one number: a study may write either.
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return str(int(value)) if value == int(value) else repr(value)
+    if isinstance(value, dict):
+        return ", ".join(f"{key}: {_text(inside)}" for key, inside in sorted(value.items())) or "–"
+    return "null" if value is None else str(value)

@@ -1,0 +1,305 @@
+"""What is damaged is made again and named, and nothing else is: records, what they vouch for, limits."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+
+import pytest
+
+from checkouts import edited
+from sealed import resealed
+
+pytestmark = pytest.mark.study
+
+STUDY = """
+name: damage
+limits: {seconds: 250}
+workloads: {iris-mlp-ce: {epochs: 1}, iris-mlp: {epochs: 1, learning_rate: 0.02}}
+train:
+  repeats: 1
+  grids:
+    - {workloads: [iris-mlp-ce, iris-mlp], frameworks: [numpy], strategies: [single]}
+    - {workloads: [iris-mlp-ce], frameworks: [torch], strategies: [single]}
+export: {workloads: [iris-mlp-ce], exporters: [torchscript]}
+infer:
+  max_seconds: 0.1
+  grids:
+    - {workloads: [iris-mlp-ce], runtimes: [python], exporters: [torchscript]}
+ingest: {paths: [logs]}
+"""
+CONFIG = ("--config", "study=damage.yaml")
+FOLDER = "results/damage"
+
+
+@pytest.fixture(scope="module")
+def done(checkout):
+    """A checkout in which the study has run once."""
+    (checkout.folder / "damage.yaml").write_text(STUDY)
+    (checkout.folder / "logs").mkdir()
+    (checkout.folder / "logs" / "notes.txt").write_text("nothing that a parser knows\n")
+    run = checkout.snakemake(*CONFIG)
+    assert run.returncode == 0, run.stderr
+    assert {one["status"] for one in checkout.records("damage").values()} == {"ok"}
+    return checkout
+
+
+def one(done, prefix: str) -> str:
+    """Return the `STAGE/ID` that begins so."""
+    (folder,) = (done.folder / FOLDER).glob(f"{prefix}*/")
+    return f"{folder.parent.name}/{folder.name}"
+
+
+def record(done, name: str):
+    return done.folder / FOLDER / name / "record.json"
+
+
+def started(done) -> dict[str, str]:
+    return {name: one["started"] for name, one in done.records("damage").items()}
+
+
+def made_again(done, before: dict[str, str]) -> set[str]:
+    after = started(done)
+    assert after.keys() == before.keys()
+    assert {one["status"] for one in done.records("damage").values()} == {"ok"}
+    return {name for name in before if before[name] != after[name]}
+
+
+def garbled(path) -> None:
+    """Exchange a byte, with the same size and the same time stamp."""
+    facts, content = path.stat(), bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    path.write_bytes(content)
+    os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+
+
+def damage(done) -> dict[str, str]:
+    """Damage four records in four ways; return what is said of each."""
+    cut, empty = one(done, "data/iris-mlp~"), one(done, "train/iris-mlp.numpy")
+    other, changed = one(done, "infer/iris"), one(done, "ingest/logs")
+    path = record(done, cut)
+    path.write_bytes(path.read_bytes()[:300])
+    record(done, empty).write_bytes(b"")
+    shutil.copy(record(done, changed), record(done, other))
+    path = record(done, changed)
+    text = path.read_text()
+    assert '"started": "20' in text
+    path.write_text(text.replace('"started": "20', '"started": "19'))
+    return {
+        cut: "300 bytes that are no JSON",
+        empty: "empty",
+        other: f"is the record of {changed}",
+        changed: "its checksum does not hold",
+    }
+
+
+def test_a_damaged_record_is_named_by_every_command_and_made_again(done):
+    before = started(done)
+    told = damage(done)
+    why = done.why("damage.yaml")
+    # What takes from them may come out as it was: it is asked again, not thrown away.
+    assert {n for n, reasons in why.items() if reasons[0][0] == "missing"} == set(told)
+    for name, words in told.items():
+        assert "cannot be read" in why[name][0][1] and words in why[name][0][1]
+    status = json.loads(done.transect("status", FOLDER, "--json").stdout)
+    assert status["others"] == {"unreadable": 4}
+    assert {f"{row['stage']}/{row['cell']}" for row in status["cells"]} == set(told)
+    for row in status["cells"]:
+        assert told[f"{row['stage']}/{row['cell']}"] in row["message"]
+    dry = done.transect("retry", FOLDER, "--dry-run")
+    assert dry.returncode == 0 and dry.stdout.count("would delete") == 4
+    assert "0 cells" in done.transect("clean", FOLDER, "--dry-run").stdout
+    assert done.transect("report", "damage.yaml").returncode == 0
+    summary = json.loads((done.folder / FOLDER / "summary.json").read_text())
+    assert len(summary["unreadable"]) == 4
+    verify = done.transect("verify", "damage.yaml")
+    assert verify.returncode == 1 and "4 of them do not hold" in verify.stdout
+    strict = done.folder / FOLDER / "strict.ok"
+    assert not strict.exists()
+    run = done.snakemake(*CONFIG, "strict=true")
+    assert run.returncode == 0, run.stderr
+    assert made_again(done, before | dict.fromkeys(told, "")) == set(told)
+    for name, words in told.items():
+        (line,) = (one for one in run.stderr.splitlines() if one.startswith(f"[transect] {name}: "))
+        assert "could not be read" in line and words in line and "made again" in line
+        kept = done.folder / FOLDER / "damaged" / f"{name}.json"
+        assert str(kept.relative_to(done.folder)) in line and kept.is_file()
+    assert strict.is_file()
+    assert done.why("damage.yaml") == {} and done.pending("study=damage.yaml") == set()
+    assert done.transect("verify", FOLDER).returncode == 0
+
+
+def test_strict_does_not_pass_with_a_record_that_cannot_be_read(done):
+    path = record(done, one(done, "ingest/logs"))
+    kept = path.read_bytes()
+    path.write_bytes(b"")
+    summary, stamp = done.folder / FOLDER / "summary.json", done.folder / "strict.ok"
+    done.transect("report", "damage.yaml")
+    argv = ("-m", "transect.execution.strict", "--summary", str(summary), "--out", str(stamp))
+    told = done.python(*argv)
+    assert (
+        told.returncode == 1 and one(done, "ingest/logs") in told.stderr and "empty" in told.stderr
+    )
+    path.unlink()
+    done.transect("report", "damage.yaml")
+    told = done.python(*argv)
+    assert told.returncode == 1 and "ingest/logs" in told.stderr and "no record" in told.stderr
+    path.write_bytes(kept)
+    done.transect("report", "damage.yaml")
+    assert done.python(*argv).returncode == 0
+
+
+def test_a_garbled_file_runs_the_cell_again_that_made_it(done):
+    before = started(done)
+    data, trained = one(done, "data/iris-mlp-ce~"), one(done, "train/iris-mlp-ce.torch")
+    reference = one(done, "reference/iris-mlp.")
+    garbled(done.folder / FOLDER / data / "data.npz")
+    garbled(done.folder / FOLDER / reference / "trajectory.npz")
+    (done.folder / FOLDER / trained / "weights.npz").unlink()
+    # Nobody takes this one: its record holds, and `verify` alone says so.
+    alone = one(done, "train/iris-mlp.numpy")
+    garbled(done.folder / FOLDER / alone / "samples.npz")
+    why = done.why("damage.yaml")
+    assert {name: reasons for name, reasons in why.items() if reasons[0][0] == "damaged"} == {
+        data: [("damaged", "data.npz is not what its record says")],
+        reference: [("damaged", "trajectory.npz is not what its record says")],
+        trained: [("damaged", "weights.npz is not there")],
+    }
+    told = done.transect("verify", FOLDER, "--json")
+    assert told.returncode == 1
+    wrong = {f"{c['stage']}/{c['cell']}": c["wrong"] for c in json.loads(told.stdout)["cells"]}
+    assert wrong == {
+        data: "data.npz is not what its record says",
+        reference: "trajectory.npz is not what its record says",
+        trained: "weights.npz is not there",
+        alone: "samples.npz is not what its record says",
+    }
+    run = done.snakemake(*CONFIG)
+    assert run.returncode == 0, run.stderr
+    # Made from the same, they came out the same: what takes them kept its records.
+    assert made_again(done, before) == {data, reference, trained}
+    for name in (data, reference, trained):
+        assert f"[transect] {name}: " in run.stderr
+    assert done.why("damage.yaml") == {}
+    done.transect("run", "damage.yaml", alone, "--again")
+    assert done.transect("verify", FOLDER).returncode == 0
+
+
+def test_a_disk_that_errs_is_not_the_fault_of_the_cell_that_takes(done):
+    data, taker = one(done, "data/iris-mlp~"), one(done, "train/iris-mlp.numpy")
+    garbled(done.folder / FOLDER / data / "data.npz")
+    # As if the file had never been touched: it is older than its record.
+    os.utime(record(done, data))
+    assert done.why("damage.yaml") == {}
+    assert done.transect("run", "damage.yaml", taker, "--again").stdout.strip() == "1 skipped"
+    made = done.records("damage")[taker]
+    assert (made["status"], made["cause"]) == ("skipped", "missing-dependency")
+    assert data.split("/")[1] in made["message"] and "data.npz" in made["message"]
+    assert data not in done.records("damage")
+    run = done.snakemake(*CONFIG)
+    assert run.returncode == 0, run.stderr
+    assert {one["status"] for one in done.records("damage").values()} == {"ok"}
+    assert done.transect("verify", FOLDER).returncode == 0
+
+
+def test_what_else_is_cut_is_written_again(done):
+    before = started(done)
+    folder = done.folder / FOLDER
+    (orders,) = (folder / "specs").glob("train/iris-mlp.*.json")
+    (stamp,) = (folder / "blocks").glob("train/iris-mlp.*.json")
+    stamp.unlink()
+    for path in (orders, folder / "summary.json", folder / "plan.json", folder / "specs/flow.json"):
+        path.write_bytes(path.read_bytes()[:-40])
+    run = done.snakemake(*CONFIG, "strict=true")
+    assert run.returncode == 0, run.stderr
+    assert made_again(done, before) == set()
+    for path in (folder / "summary.json", folder / "plan.json", folder / "specs/flow.json"):
+        json.loads(path.read_text())
+    # As long as it was, and no JSON.
+    orders.write_bytes(orders.read_bytes()[:-40] + b"{" * 40)
+    stamp.unlink()
+    run = done.snakemake(*CONFIG)
+    assert run.returncode != 0 and "no readable block of cells" in run.stderr
+    assert done.snakemake(*CONFIG).returncode == 0
+    assert made_again(done, before) == set()
+
+
+def limits(done, new: str):
+    return edited(done.folder / "damage.yaml", "limits: {seconds: 250}", f"limits: {{{new}}}")
+
+
+def test_limits_that_a_cell_fits_do_not_run_it_again(done):
+    before = started(done)
+    for new in ("seconds: 240, memory_mb: 100000", "seconds: 2500, repeats_if_disturbed: 3"):
+        with limits(done, new):
+            assert done.why("damage.yaml") == {}
+            assert done.pending("study=damage.yaml") == set()
+            run = done.snakemake(*CONFIG)
+            assert run.returncode == 0 and "[transect]" not in run.stderr, run.stderr
+    assert made_again(done, before) == set()
+
+
+def test_limits_run_again_what_ended_at_them_and_what_no_longer_fits(done):
+    ended, large = one(done, "train/iris-mlp.numpy"), one(done, "train/iris-mlp-ce.torch")
+    resealed(record(done, ended), lambda content: content.update(status="failed", cause="timeout"))
+    resealed(
+        record(done, large), lambda content: content["details"].update(payload_peak_bytes=2**40)
+    )
+    with limits(done, "seconds: 249"):
+        assert done.why("damage.yaml") == {}
+    with limits(done, "seconds: 300, memory_mb: 100000"):
+        why = done.why("damage.yaml")
+        assert why[ended] == [("limit", "it ended at limits.seconds: 250, which is 300 now")]
+        assert why[large] == [
+            ("limit", "it held 1048576 MB, more than limits.memory_mb: 100000 now allows")
+        ]
+        before = started(done)
+        run = done.snakemake(*CONFIG)
+        assert run.returncode == 0, run.stderr
+        assert made_again(done, before) == {ended, large}
+        limits_now = done.records("damage")[ended]["limits"]
+        assert limits_now == {"seconds": 300, "memory_mb": 100000}
+    assert done.why("damage.yaml") == {}
+
+
+def test_another_study_file_of_the_same_name_is_refused(done):
+    before = started(done)
+    other = done.folder / "elsewhere.yaml"
+    other.write_text(STUDY.replace("0.02", "0.05"))
+    for told in (
+        done.snakemake("--config", "study=elsewhere.yaml"),
+        done.snakemake("--dry-run", "--config", "study=elsewhere.yaml"),
+        done.transect("run", "elsewhere.yaml", "train"),
+        done.transect("why", "elsewhere.yaml", "--results", "results"),
+        done.transect("report", "elsewhere.yaml"),
+    ):
+        assert told.returncode == 2, told.stderr
+        assert "damage.yaml" in told.stderr and "elsewhere.yaml" in told.stderr
+        assert "another name" in told.stderr
+    assert started(done) == before
+    # The same file by another path.
+    assert done.transect("why", f"{done.folder}/config/../damage.yaml").returncode == 0
+
+
+def test_a_study_file_that_was_moved_is_told_and_goes_on(done):
+    before = started(done)
+    other = done.folder / "moved.yaml"
+    (done.folder / "damage.yaml").rename(other)
+    told = [done.snakemake("--config", "study=moved.yaml", "strict=true")]
+    (done.folder / FOLDER / "report.html").unlink()
+    told.append(done.snakemake("--config", "study=moved.yaml"))
+    other.rename(done.folder / "damage.yaml")
+    assert [run.returncode for run in told] == [0, 0]
+    assert "damage.yaml, which has gone: now from moved.yaml" in "".join(r.stderr for r in told)
+    assert made_again(done, before) == set()
+
+
+def test_hyper_parameters_of_the_study_stand_in_the_report(done):
+    done.transect("report", "damage.yaml")
+    html = (done.folder / FOLDER / "report.html").read_text()
+    start = html.index("Hyper-parameters that differ")
+    table = html[start : html.index("</table>", start)]
+    for word in ("iris-mlp", "learning_rate", "0.02", "epochs"):
+        assert word in table
+    assert "momentum" not in table
