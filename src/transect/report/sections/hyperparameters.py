@@ -9,6 +9,7 @@ from typing import Any
 from transect.domain.errors import TransectError
 from transect.report.blocks import Lead, Part, code, table, words
 from transect.report.context import Context
+from transect.report.text import clean
 from transect.training.workloads import WORKLOADS
 
 __all__ = ["hyperparameters_body"]
@@ -30,10 +31,10 @@ def hyperparameters_body(context: Context) -> Iterator[Part]:
     if not rows:
         return
     columns = [
-        words("Workload", lambda row: row[0]),
+        words("Workload", lambda row: clean(row[0])),
         code("Hyper-parameter", lambda row: row[1]),
-        words("The workload's own", lambda row: row[2]),
-        words("In this study", lambda row: " and ".join(row[3])),
+        words("The workload's own", lambda row: clean(row[2])),
+        words("In this study", lambda row: clean(" and ".join(row[3]))),
     ]
     yield Lead(
         "The study replaces these; numbers compare only with those of equal hyper-parameters."
