@@ -42,8 +42,9 @@ cell = Cell.of(**spec["cell"])
 paths = StudyPaths(results=results, study="s")
 spec |= {"system": {"cores_per_node": 8}, "inputs": {"reference": ["reference", "r"]}}
 for source, stage, name in ((reference, "reference", "r"), (out, "train", cell.id)):
-    paths.cell(stage, name).parent.mkdir(parents=True, exist_ok=True)
-    source.rename(paths.cell(stage, name))
+    folder = paths.cell(stage, name)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.symlink_to(source)
 details = json.loads((paths.cell("reference", "r") / "result.json").read_text())["details"]
 (paths.cell("reference", "r") / "record.json").write_text(json.dumps({"details": details}))
 job = Job(spec=spec, cell=cell, paths=paths, python="", bin=None, environment={})
@@ -109,19 +110,25 @@ class Training:
                 "precision": "fp64", **axes}  # fmt: skip
         return self._stage("transect.stages.reference.worker", cell, precisions=list(precisions))
 
-    def train(self, ranks: int = 1, expect: int = 0, **axes: Any) -> tuple[Path, str]:
-        """Run the ranks of a cell, by mpiexec where there is more than one; return folder and log."""
+    def train(
+        self, ranks: int = 1, expect: int = 0, reference: Path | None = None, **axes: Any
+    ) -> tuple[Path, str]:
+        """Run the ranks of a cell, by mpiexec where there is more than one; return folder and log.
+
+        With a reference's folder they are restarted from its states.
+        """
         cell = {"stage": "train", "framework": "numpy", "strategy": "single",
                 "ranks_per_node": ranks, **axes}  # fmt: skip
         start: list[str] = []
         if ranks > 1:
             program = str(Path(self.python).parent / "mpiexec")
             start = [*mpiexec_prefix(program), "-n", str(ranks), "--map-by", ":OVERSUBSCRIBE"]
-        out = self._stage("transect.stages.train.worker", cell, start, expect)
+        more = [] if reference is None else ["--restarts", reference / "restarts.npz"]
+        out = self._stage("transect.stages.train.worker", cell, start, expect, more)
         return out, (out / "log").read_text()
 
     def merge(self, out: Path, reference: Path) -> dict[str, Any]:
-        """Return the result of the training in `out`; both folders are used up."""
+        """Return the result of the training in `out`, once for each; a reference serves many."""
         results = self.folder / f"results-{out.name}"
         run = self.run([sys.executable, "-c", _MERGE, results, reference, out], self.folder)
         assert run.returncode == 0, run.stdout
@@ -129,7 +136,7 @@ class Training:
 
     def _stage(
         self, module: str, axes: dict[str, Any], start: Iterable[str] = (), expect: int = 0,
-        **more: Any,
+        arguments: Iterable[object] = (), **more: Any,
     ) -> Path:  # fmt: skip
         cell = {"workload": self.workload, "batch": self.rule["batch"], **axes}
         out = self.folder / f"{cell['stage']}-{len(list(self.folder.iterdir()))}"
@@ -137,7 +144,8 @@ class Training:
         spec = {"cell": cell, "parameters": self.rule, **more}
         (out / "spec.json").write_text(json.dumps(spec))
         command = [*start, self.python, "-m", module, "--spec", out / "spec.json"]
-        run = self.run([*command, "--data", self.folder / "data", "--out", out], out)
+        folders = ("--data", self.folder / "data", "--out", out)
+        run = self.run([*command, *folders, *arguments], out)
         (out / "log").write_text(run.stdout)
         assert run.returncode == expect, run.stdout
         return out

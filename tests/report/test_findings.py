@@ -9,7 +9,7 @@ from make_records import make_record
 
 from transect.analysis.load import Loaded
 from transect.domain.cell import Cell
-from transect.domain.record import Cause, Record, Status
+from transect.domain.record import Cause, MetricValue, Record, Status
 from transect.report.context import Context
 from transect.report.findings.finding import Finding
 from transect.report.making import all_parts, make_findings
@@ -124,6 +124,44 @@ def test_disturbed_runs_are_never_firm() -> None:
     fast, slow = [1 + i / 100 for i in range(6)], [2 + i / 100 for i in range(6)]
     found = findings(*runs("torch", fast, disturbed=True), *runs("numpy", slow))
     assert found["fastest"].sureness == "tentative"
+
+
+SHARP = [{"step": 40, "steps": 4, "ratio": 0.02, "sharp": True}]
+DULL = [*SHARP, {"step": 80, "steps": 4, "ratio": 0.0, "sharp": False}]
+
+
+@pytest.mark.parametrize("restarts", [[], DULL])
+def test_what_goes_blind_before_its_target_is_not_ranked(restarts) -> None:
+    """It is much faster: a trainer that no longer updates would be."""
+    fast, slow = [1 + i / 100 for i in range(6)], [2 + i / 100 for i in range(6)]
+    blind = {"not_checkable_from": 30, "restarts": restarts}
+    found = findings(*runs("torch", fast, **blind), *runs("numpy", slow))
+    assert "numpy · single · 1 rank reaches" in found["fastest"].text
+    assert "1 for not checkable until the target" in found["fastest"].evidence
+    assert found["equality"].sureness == "tentative"
+    assert "could be checked only up to a step of the run" in found["equality"].text
+    alone = findings(*runs("torch", fast, **blind))
+    assert "before its check went blind, so no speed is compared" in alone["fastest"].text
+
+
+@pytest.mark.parametrize("blind", ["torch", "numpy"])
+def test_restarts_let_a_blind_cell_be_ranked_but_never_firmly(blind) -> None:
+    fast, slow = [1 + i / 100 for i in range(6)], [2 + i / 100 for i in range(6)]
+    details = {"not_checkable_from": 30, "restarts": SHARP}
+    of = {name: details if name == blind else {} for name in ("torch", "numpy")}
+    found = findings(*runs("torch", fast, **of["torch"]), *runs("numpy", slow, **of["numpy"]))
+    assert "torch · single · 1 rank reaches" in found["fastest"].text
+    assert found["fastest"].sureness == "tentative"
+    told = "its loss could be checked until step 30"
+    assert (told in found["fastest"].evidence) == (blind == "torch")
+
+
+def test_a_restart_that_leaves_its_tolerance_is_a_wrong_result() -> None:
+    records = [*runs("torch", [1.0, 1.01]), *runs("numpy", [2.0, 2.01])]
+    records[0].metrics.append(MetricValue.of("restart_ratio", 1.5))
+    found = findings(*records)
+    assert "numpy · single · 1 rank reaches" in found["fastest"].text
+    assert found["equality"].text.startswith("3 of 4")
 
 
 def test_other_hardware_is_named_beside_a_comparison() -> None:

@@ -195,8 +195,9 @@ def test_ranks_follow_its_path(training, reference, ranks, strategy):
 
 # What the driver makes of a cell's files, in a process of its own: the plug-in stays there.
 def merged(training, **axes) -> dict:
-    out, _ = training.train(**axes)
-    return training.merge(out, training.reference(["fp32"]))
+    reference = training.reference(["fp32"])
+    out, _ = training.train(reference=reference, **axes)
+    return training.merge(out, reference)
 
 
 def test_the_result_has_the_models_score_and_its_direction(training):

@@ -24,7 +24,8 @@ from transect.domain.cell import Cell
 from transect.domain.record import Cause, Status
 
 __all__ = [
-    "Floors", "Group", "group_labels", "group_records", "grouped", "is_wrong", "leaves_reference",
+    "Floors", "Group", "blind_step", "group_labels", "group_records", "grouped", "is_wrong",
+    "leaves_reference",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -82,6 +83,23 @@ class Group(Generic[C_co]):
         """Whether other processes used the machine during any repeat."""
         return any(bool(record.details.get("disturbed")) for record in self.ok)
 
+    @cached_property
+    def blind(self) -> int | None:
+        """The first step from which a repeat's own run cannot be told right from wrong, or None.
+
+        No claim on such a group is firm.
+        """
+        steps = (blind_step(record) for record in self.ok)
+        return min((step for step in steps if step is not None), default=None)
+
+    @cached_property
+    def unfollowed(self) -> bool:
+        """Whether a repeat was followed neither to its target nor in restarts that can tell.
+
+        Such a group is ranked nowhere: it may have stopped to train.
+        """
+        return any(_is_unfollowed(record) for record in self.ok)
+
     def values(self, name: str, label: str | None = None) -> list[float]:
         """Return the metric's value of every usable repeat that has one, in repeat order."""
         values = (record.value(name, label) for record in self.ok)
@@ -121,11 +139,26 @@ def leaves_reference(record: AnyRecord) -> bool:
 
     What diverged as its reference did is not; a loss that is not finite has no ratio.
     """
-    ratios = [record.value(name) for name in ("equality_ratio", "weights_equality_ratio")]
+    names = ("equality_ratio", "weights_equality_ratio", "restart_ratio")
+    ratios = [record.value(name) for name in names]
     if record.cause is Cause.DIVERGED and ratios[0] is None:
         return True
     outside = any(ratio is not None and ratio > 1 for ratio in ratios)
     return record.cause is Cause.WRONG_RESULT or outside
+
+
+def blind_step(record: AnyRecord) -> int | None:
+    """Return the step from which its equality check cannot tell in the run itself, or None."""
+    step = record.details.get("not_checkable_from")
+    return step if isinstance(step, int) else None
+
+
+def _is_unfollowed(record: AnyRecord) -> bool:
+    step, reached = blind_step(record), record.value("steps_to_quality")
+    if step is None or (reached is not None and reached <= step):
+        return False
+    restarts = record.details.get("restarts") or []
+    return not restarts or not all(restart["sharp"] for restart in restarts)
 
 
 def group_records(records: Iterable[AnyRecord], stage: str | None = None) -> list[Group]:

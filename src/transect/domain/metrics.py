@@ -130,6 +130,20 @@ for _row in (
         "largest loss deviation from the reference over its tolerance",
     ),
     ("loss_deviation", "1", _LOWER, _TIME, "largest absolute loss deviation from the reference"),
+    (
+        "sharp_steps",
+        "1",
+        _HIGHER,
+        _TIME,
+        "steps until the tolerance exceeds a tenth of the reference's loss or of its change",
+    ),
+    (
+        "restart_ratio",
+        "1",
+        _LOWER,
+        _TIME,
+        "largest loss deviation over its tolerance after a restart from a state of the reference",
+    ),
     # export
     ("model_bytes", "B", _LOWER, _TIME, "size of the ONNX file"),
     ("opset", "1", _NEUTRAL, _NONE, "ONNX operator set version"),

@@ -13,7 +13,7 @@ from transect.report.charts.chart import Point, Series, dot_chart
 from transect.report.charts.plots import Dot
 from transect.report.context import Context
 from transect.report.findings.finding import median
-from transect.report.findings.training import TIME, reaches_target
+from transect.report.findings.training import TIME, may_be_ranked, reaches_target
 from transect.report.text import Scale, number, spread, tenths
 
 __all__ = [
@@ -84,19 +84,21 @@ def metric_columns(
 
 
 def time_columns(scale: Scale, title: str = "Median") -> list[Column[Any]]:
-    """Return the columns of the time to quality: empty but where every run reached the target."""
+    """Return the columns of the time to quality: empty but where it may be ranked."""
     middle, ends, _ = metric_columns(TIME, scale, title)
 
     def reached(group: Group) -> Value:
-        if reaches_target(group) or group.kind.synthetic:
+        if may_be_ranked(group) or group.kind.synthetic:
             return middle.entry(group)
+        if reaches_target(group):
+            return Chip(f"not checkable from step {group.blind}", "warn")
         amount = len(group.values(TIME))
         said = f"reached in {amount} of {len(group.ok)}" if amount else "not reached"
         return Chip(said, "warn")
 
     return [
         digits(middle.title, reached),
-        digits(ends.title, lambda group: ends.entry(group) if reaches_target(group) else None),
+        digits(ends.title, lambda group: ends.entry(group) if may_be_ranked(group) else None),
     ]
 
 

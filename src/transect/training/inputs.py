@@ -37,6 +37,10 @@ class Batches(Protocol):
         """Yield each epoch."""
         ...
 
+    def steps(self, first: int, count: int) -> Iterator[Batch]:
+        """Yield the batches of `count` steps from step `first` on, across the ends of epochs."""
+        ...
+
     def close(self) -> None:
         """End threads that read ahead."""
 
@@ -82,11 +86,14 @@ def batch_indices(order: np.ndarray, batch: int, share: Share) -> Iterator[list[
     `order` is (epochs, n). The global batch is cut in `share.count` equal parts in their order,
     so that their union is the single-rank batch; the last partial batch is left out.
     """
-    local = batch // share.count
-    start = share.number * local
     for epoch in order:
-        steps = len(epoch) // batch
-        yield [epoch[i * batch + start : i * batch + start + local] for i in range(steps)]
+        yield [_cut(epoch, step, batch, share) for step in range(len(epoch) // batch)]
+
+
+def _cut(epoch: np.ndarray, step: int, batch: int, share: Share) -> np.ndarray:
+    local = batch // share.count
+    start = step * batch + share.number * local
+    return epoch[start : start + local]
 
 
 class StoredBatches:
@@ -103,12 +110,22 @@ class StoredBatches:
         for steps in batch_indices(self._order, self._batch, self._share):
             yield (self._trainer.batch(self._x[i], self._y[i]) for i in steps)
 
+    def steps(self, first: int, count: int) -> Iterator[Batch]:
+        """Cut out those of some steps."""
+        for number in range(first, first + count):
+            epoch, step = divmod(number, self.steps_per_epoch)
+            i = _cut(self._order[epoch], step, self._batch, self._share)
+            yield self._trainer.batch(self._x[i], self._y[i])
+
     def close(self) -> None:
         """Nothing runs ahead."""
 
 
 class FileBatches(StoredBatches):
-    """The same batches, but decoded from the image files again, ahead of the step, by threads."""
+    """The same batches, but decoded from the image files again, ahead of the step, by threads.
+
+    `steps` takes them from the data stage's arrays, whose pixels they are.
+    """
 
     def __init__(
         self, trainer: Trainer, data: dict[str, Any], batch: int, share: Share, reader: FileReader
@@ -152,7 +169,11 @@ class SyntheticBatches:
         for _ in range(self.epochs):
             first = number
             number += self.steps_per_epoch
-            yield (self._batches[i % len(self._batches)] for i in range(first, number))
+            yield self.steps(first, number - first)
+
+    def steps(self, first: int, count: int) -> Iterator[Batch]:
+        """Go on round."""
+        return (self._batches[i % len(self._batches)] for i in range(first, first + count))
 
     def close(self) -> None:
         """Nothing runs ahead."""

@@ -57,6 +57,8 @@ def _foreign(folder: Path, facts: dict[str, Any], plan: dict[str, Any]) -> dict[
     What follows from the plan is added to the facts.
     """
     given = facts.pop("arrays")
+    # Ours alone: a program of its own is handed no state to restart from.
+    facts.pop("restarts", None)
     groups = {
         group: {name: read_array(entry, folder) for name, entry in given.get(group, {}).items()}
         for group in ("series", "weights", "checked")

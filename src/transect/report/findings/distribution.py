@@ -9,8 +9,8 @@ from transect.analysis.kinds import main_kind
 from transect.analysis.scaling import METRIC, ScalingKind
 from transect.domain.cell import Cell
 from transect.report.context import Context
-from transect.report.findings.finding import Finding, floor_text, joined, median
-from transect.report.findings.training import TIME, reaches_target
+from transect.report.findings.finding import Finding, floor_text, joined, median, no_firmer
+from transect.report.findings.training import TIME, may_be_ranked
 from transect.report.text import count, percent, quantity
 
 __all__ = ["distribution_findings", "split_text"]
@@ -79,14 +79,14 @@ def _cost(
             f"the step of {labels[cell]}, the best distributed cell, takes "
             f"{percent(best.cost)} longer than {ideal}: {split_text(best)}."
         )
-        sureness = comparison.sureness
+        sureness = no_firmer(comparison.sureness, best.group, best.base)
     else:
         claim = (
             f"the step of {labels[cell]} takes {percent(-best.cost)} less than {ideal}: "
             "look at the base before trusting it."
         )
         sureness = Sureness.OPEN
-    by = "time to quality" if reaches_target(best.group) else "samples/s"
+    by = "time to quality" if may_be_ranked(best.group) else "samples/s"
     evidence = [
         f"step {quantity(best.step_s, 's')}, ideal {quantity(best.ideal_s, 's')}",
         comparison.reason, f"best by {by}", floor_text(floor),
@@ -98,8 +98,8 @@ def _cost(
 
 
 def _place(group: Group) -> tuple[bool, float, str]:
-    """Sort by time to quality, and those that missed it by speed, after all others."""
-    reached = reaches_target(group)
+    """Sort by time to quality, and those that have none that counts by speed, after all others."""
+    reached = may_be_ranked(group)
     value = median(group, TIME) if reached else -(median(group, METRIC) or 0.0)
     return not reached, value or 0.0, group.cell.id
 

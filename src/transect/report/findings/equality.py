@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from transect.analysis.comparisons import Sureness
-from transect.analysis.groups import leaves_reference
+from transect.analysis.entries import AnyRecord
+from transect.analysis.groups import blind_step, leaves_reference
 from transect.analysis.kinds import kind_of
 from transect.domain.record import Cause
 from transect.report.context import Context
@@ -23,7 +26,7 @@ def equality_findings(context: Context) -> list[Finding]:
     ]
     if not checked:
         return []
-    bad = [record.cell_id.split("~")[0] for record in checked if leaves_reference(record)]
+    bad = _ids([record for record in checked if leaves_reference(record)])
     good = len(checked) - len(bad)
     if bad:
         claim = (
@@ -37,6 +40,7 @@ def equality_findings(context: Context) -> list[Finding]:
         for what, name, when in (
             ("the loss", "equality_ratio", ", at any checked step"),
             ("the weights", "weights_equality_ratio", ", after the last checked step"),
+            ("the loss", "restart_ratio", ", after any restart"),
         )
         if (ratios := [r for record in checked if (r := record.value(name)) is not None])
     ]
@@ -50,9 +54,27 @@ def equality_findings(context: Context) -> list[Finding]:
     random = sum(kind_of(record.cell).synthetic for record in checked)
     if random:
         evidence.append(f"{count(random, 'run')} on synthetic input, which has no quality")
+    blind = [
+        record
+        for record in checked
+        if not leaves_reference(record) and blind_step(record) is not None
+    ]
+    if blind:
+        claim = (
+            f"{claim.removesuffix('.')}; {len(blind)} ({names(_ids(blind))}) could be checked only up to "
+            "a step of the run itself, from which the tolerance exceeds what it could tell."
+        )
+    alone = [record for record in checked if record.details.get("restarts_not_checkable")]
+    if alone:
+        evidence.append(f"{count(len(alone), 'run')} could not be checked by restarts")
     return [
         Finding(
-            subject="equality", claim=claim, sureness=Sureness.FIRM, kind="equality",
+            subject="equality", claim=claim, kind="equality",
+            sureness=Sureness.TENTATIVE if blind else Sureness.FIRM,
             evidence=joined(*evidence) or "by the status of the records",
         )
     ]  # fmt: skip
+
+
+def _ids(records: Sequence[AnyRecord]) -> list[str]:
+    return [record.cell_id.split("~")[0] for record in records]

@@ -27,6 +27,7 @@ __all__ = [
     "machine_differences",
     "median",
     "names",
+    "no_firmer",
     "race",
 ]
 
@@ -83,6 +84,12 @@ def median(group: Group, name: str) -> float | None:
 def floor_text(floor: NoiseFloor | None) -> str:
     """Write a noise floor, or that there is none."""
     return f"noise floor {percent(floor.relative, 1)}" if floor else "no noise floor known"
+
+
+def no_firmer(sureness: Sureness, *groups: Group | None) -> Sureness:
+    """Return the sureness of a claim on these groups: none is firm whose check goes blind."""
+    blind = any(group is not None and group.blind is not None for group in groups)
+    return Sureness.TENTATIVE if blind and sureness is Sureness.FIRM else sureness
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -17,12 +17,13 @@ from transect.report.findings.finding import (
     machine_differences,
     median,
     names,
+    no_firmer,
     race,
 )
 from transect.report.findings.steps import limit_finding, scaling_findings
 from transect.report.text import count, number, quantity
 
-__all__ = ["quality_target", "reaches_target", "training_findings"]
+__all__ = ["may_be_ranked", "quality_target", "reaches_target", "training_findings"]
 
 TIME = "time_to_quality"
 
@@ -40,6 +41,11 @@ def quality_target(groups: Sequence[Group]) -> str:
 def reaches_target(group: Group) -> bool:
     """Whether every usable repeat reached the target: one that did not took infinitely long."""
     return bool(group.ok) and len(group.values(TIME)) == len(group.ok)
+
+
+def may_be_ranked(group: Group) -> bool:
+    """Whether its time to the target counts: reached in every run, and known to be by training."""
+    return reaches_target(group) and not group.unfollowed
 
 
 def training_findings(context: Context) -> list[Finding]:
@@ -64,7 +70,7 @@ def training_findings(context: Context) -> list[Finding]:
 
 def _able(group: Group) -> bool:
     """Whether it may win: right, within its cores, and at the target in every run."""
-    return not group.wrong and not group.over_subscribed and reaches_target(group)
+    return not group.wrong and not group.over_subscribed and may_be_ranked(group)
 
 
 def _fastest(context: Context, workload: str, groups: list[Group], kind: Kind) -> list[Finding]:
@@ -84,6 +90,8 @@ def _fastest(context: Context, workload: str, groups: list[Group], kind: Kind) -
     if result is None:
         reason = "no trainer finished with a right result" if not running else (
             f"no cell within its cores reached {target} in every run")  # fmt: skip
+        if any(g.unfollowed for g in running):
+            reason += " before its check went blind"
         claim = f"{of_kind}{reason}, so no speed is compared."
         return [_finding(workload, claim, left_out, Sureness.FIRM)]
     best, label = result.best, labels[result.best.cell]
@@ -124,6 +132,7 @@ def _fastest(context: Context, workload: str, groups: list[Group], kind: Kind) -
     rival = result.runner_up
     if best.disturbed or (rival and rival.disturbed) or not best.values("equality_ratio"):
         sureness = Sureness.TENTATIVE if sureness is Sureness.FIRM else sureness
+    sureness = no_firmer(sureness, best, rival)
     return [
         _finding(workload, claim, joined(*evidence), sureness, named=not of_kind),
         *limit_finding(context, workload, best, label),
@@ -136,6 +145,9 @@ def _caveats(result: Race) -> list[str]:
         notes.append("other processes were at work during one of its runs")
     if not result.best.values("equality_ratio"):
         notes.append("its loss was not checked against the reference")
+    if (step := result.best.blind) is not None:
+        then = ", and from there on in restarts" if result.best.values("restart_ratio") else ""
+        notes.append(f"its loss could be checked until step {step}{then}")
     if result.runner_up is not None:
         differing = machine_differences(result.best, result.runner_up)
         if differing:
@@ -147,10 +159,12 @@ def _left_out(groups: Sequence[Group], running: Sequence[Group], every: Sequence
     parts = []
     over = [g for g in running if g.over_subscribed]
     late = [g for g in running if not reaches_target(g) and not g.over_subscribed]
+    unseen = [g for g in running if reaches_target(g) and g.unfollowed and not g.over_subscribed]
     wrong = [g for g in groups if g.wrong and not g.diverged]
     for members, why in (
         (over, "more ranks than cores"),
         (late, "target missed in at least one run"),
+        (unseen, "not checkable until the target"),
         (wrong, "wrong result"),
         ([g for g in groups if g.diverged], "a loss that diverged"),
         ([g for g in groups if not g.ok and not g.wrong], "failed or skipped"),

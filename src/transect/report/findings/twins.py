@@ -6,7 +6,7 @@ from transect.analysis.comparisons import Sureness, Verdict
 from transect.analysis.groups import Group, group_labels
 from transect.analysis.twins import SumTwins, input_penalties, rate_factor, sum_twins
 from transect.report.context import Context
-from transect.report.findings.finding import Finding, median
+from transect.report.findings.finding import Finding, median, no_firmer
 from transect.report.findings.training import reaches_target
 from transect.report.text import count, number, percent
 
@@ -34,7 +34,7 @@ def _input(context: Context, workload: str, groups: list[Group]) -> list[Finding
     )
     if comparison.verdict is Verdict.BETTER:
         claim = f"{what} costs {label} {percent(top.value, 1)} of its speed on synthetic input"
-        sureness = comparison.sureness
+        sureness = no_firmer(comparison.sureness, top.group, top.twin)
     else:
         claim = f"{what} costs {label} nothing that can be told from noise"
         sureness = Sureness.OPEN

@@ -10,11 +10,11 @@ from transect.report.charts.chart import MOST_PANELS, dot_chart
 from transect.report.charts.plots import Dot
 from transect.report.columns import labelled
 from transect.report.context import Context
-from transect.report.text import clean
+from transect.report.text import clean, number
 
 __all__ = ["equality_body"]
 
-LOSS, WEIGHTS = "equality_ratio", "weights_equality_ratio"
+LOSS, WEIGHTS, RESTART = "equality_ratio", "weights_equality_ratio", "restart_ratio"
 _WHAT = {LOSS: "loss", WEIGHTS: "weights"}
 
 
@@ -27,7 +27,12 @@ def equality_body(context: Context) -> Iterator[Part]:
         "included, have to be the reference's. A ratio is the largest deviation over its "
         "tolerance: 1 or less passes. Batch norm: each rank normalises by its own part of the "
         "batch, and the reference cuts its batch into the same parts; the running statistics are "
-        "those of rank 0. Synthetic input has a reference on the same random numbers."
+        "those of rank 0. Synthetic input has a reference on the same random numbers. Where roundings "
+        "grow until the tolerance exceeds a tenth of the reference's loss, or of its change, the run "
+        "is not checkable from there on: it passes nothing then, no finding on it is firm, and what "
+        "goes blind before the target is ranked only if restarts take over. For these the trainer, "
+        "after its run, is handed weights, optimiser state and number of updates of the reference at "
+        "a few steps and has to follow the next ones within a tolerance that begins anew."
     )
     rules = _rules(context)
     if rules:
@@ -71,6 +76,29 @@ def _rules(context: Context) -> list[tuple[str, str, str]]:
     return sorted(rules)
 
 
+def _restarts(group: Group) -> str:
+    """Say from which steps it was restarted and how far it strayed, or why it was not."""
+    told = [record.details.get("restarts") for record in group.records]
+    reasons = [record.details.get("restarts_not_checkable") for record in group.records]
+    if reason := next(filter(None, reasons), None):
+        return clean(f"not checkable: {reason}")
+    steps = sorted({one["step"] for points in told if points for one in points})
+    ratios = _all(group, RESTART)
+    if not steps or not ratios:
+        return "–"
+    return f"{number(max(ratios))} from {', '.join(map(str, steps))}"
+
+
+def _verdict(group: Group) -> Chip:
+    if not _passed(group):
+        return Chip("wrong result", "bad")
+    if group.unfollowed:
+        return Chip(f"not checkable from step {group.blind}", "warn")
+    if group.blind is not None:
+        return Chip(f"from step {group.blind} in restarts", "plain")
+    return Chip("equal", "good")
+
+
 def _passed(group: Group) -> bool:
     return not any(map(leaves_reference, group.records))
 
@@ -91,7 +119,7 @@ def _chart(
         return Dot(
             label=str(columns[0].entry(group)), value=max(ratios), low=min(ratios),
             high=max(ratios), points=ratios, style=context.style(group),
-            right="" if _passed(group) else "wrong result",
+            right="" if _passed(group) and group.blind is None else _verdict(group).text,
         )  # fmt: skip
 
     return dot_chart(
@@ -111,11 +139,14 @@ def _columns(groups: list[Group]) -> list[Column[Group]]:
         checked = {str(told["reference_steps"]) for told in details if "reference_steps" in told}
         return ", ".join(sorted(checked)) or "–"
 
+    def until(group: Group) -> float | None:
+        return min(_all(group, "sharp_steps"), default=None)
+
     return [
         labelled(groups, always=("ranks",)), worst("Loss ratio", LOSS),
         worst("Loss deviation", "loss_deviation"), worst("Weights ratio", WEIGHTS),
         worst("Weights deviation", "weights_deviation"), digits("Steps checked", steps),
         digits("Runs", lambda group: len(_all(group, LOSS))),
-        words("", lambda group: Chip("equal", "good") if _passed(group)
-              else Chip("wrong result", "bad")),
+        digits("Checkable until step", until), words("Restarts: largest ratio", _restarts),
+        words("", _verdict),
     ]  # fmt: skip

@@ -23,7 +23,7 @@ from transect.report.blocks import (
 from transect.report.columns import MARKS, NOT_TOLD, RANKS, labelled, medians, time_columns
 from transect.report.context import Context
 from transect.report.findings.finding import median
-from transect.report.findings.training import TIME, quality_target, reaches_target
+from transect.report.findings.training import TIME, may_be_ranked, quality_target
 from transect.report.sections.distribution import cost_blocks, single_blocks
 from transect.report.sections.throughput import panels
 from transect.report.sections.twins import input_blocks, rule_blocks
@@ -90,7 +90,7 @@ def _tables(
     else:
         target = quality_target(groups)
         caption = f"{workload}: " + (
-            f"time to {target}, soonest first" if any(map(reaches_target, groups))
+            f"time to {target}, soonest first" if any(map(may_be_ranked, groups))
             else f"no cell reached {target} in every run; fastest first"
         )  # fmt: skip
         caption += f", with {kind.words}" if kind.words else ""
@@ -137,7 +137,7 @@ def _way(groups: Sequence[Group]) -> Column[Group]:
 
 
 def _place(group: Group) -> tuple[bool, float, str]:
-    reached = reaches_target(group)
+    reached = may_be_ranked(group)
     value = median(group, TIME) if reached else -(median(group, METRIC) or 0.0)
     return not reached, value or 0.0, group.cell.id
 

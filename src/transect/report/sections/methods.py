@@ -27,7 +27,7 @@ _RULES = (
     ("Averages", "Times arithmetically, rates harmonically, ratios never."),
     ("Time to quality", "From the first touch of the data to the target, evaluations included; "
      "libraries are loaded and the model is made before. A cell that misses the target in one "
-     "repeat is not ranked. A start that takes more epochs does so for all trainers: cells are "
+     "repeat, or whose equality check goes blind before it without restarts that hold, is not ranked. A start that takes more epochs does so for all trainers: cells are "
      "compared repeat by repeat, over those that they share, and a difference is one when all "
      "repeats agree on its side and their median lies above the noise floor, which is what is left "
      "of the ratios between repeats when their median over all cells is taken out."),

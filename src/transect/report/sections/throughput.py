@@ -25,7 +25,7 @@ from transect.report.columns import (
 )
 from transect.report.context import Context
 from transect.report.findings.finding import median
-from transect.report.findings.training import TIME, quality_target, reaches_target
+from transect.report.findings.training import TIME, may_be_ranked, quality_target, reaches_target
 from transect.report.text import count, percent, scale_for, tenths
 
 __all__ = ["MOST", "panels", "quality_chart", "split_chart", "throughput_chart"]
@@ -38,7 +38,7 @@ _PARTS = {"compute": "compute", "communication": "waited communication", "input"
 def panels(context: Context, workload: str, groups: Sequence[Group]) -> Iterator[Part]:
     """Draw time to quality per number of ranks; samples/s where no cell reached the target."""
     synthetic = any(group.kind.synthetic for group in groups)
-    reached = [] if synthetic else list(filter(reaches_target, groups))
+    reached = [] if synthetic else list(filter(may_be_ranked, groups))
     name = TIME if reached else METRIC
     if reached:
         title, axis = f"time to {quality_target(groups)}", "time to quality ({}), less is better"
@@ -65,7 +65,8 @@ def panels(context: Context, workload: str, groups: Sequence[Group]) -> Iterator
             name=f"frameworks-{workload}-{ranks}", about=workload, unit=scale.unit, most=MOST,
             among=among, log=log_is_better(among),
             notes=[
-                f"{count(missed, 'cell')} missed the target in at least one run." if missed else "",
+                f"{count(missed, 'cell')} missed the target in at least one run, or could not be "
+                "checked until it." if missed else "",
                 "Hollow: more ranks than cores, no claim." if hollow else "",
             ],
         )  # fmt: skip
@@ -74,22 +75,26 @@ def panels(context: Context, workload: str, groups: Sequence[Group]) -> Iterator
 def quality_chart(context: Context, workload: str, groups: list[Group]) -> Part:
     """Draw the time to the quality target, soonest first; None when nothing reached it."""
     target = quality_target(groups)
-    reached = ranked(filter(reaches_target, groups), TIME)
-    missed = [group for group in groups if not reaches_target(group)]
+    reached = ranked(filter(may_be_ranked, groups), TIME)
+    others = [group for group in groups if not may_be_ranked(group)]
+    unseen = sum(map(reaches_target, others))
+    missed = len(others) - unseen
     scale = scale_for([median(group, TIME) for group in reached], "s")
     steps = medians("Steps", "steps_to_quality")
     return metric_chart(
         context, reached, TIME, labelled(groups, always=("ranks",)),
         [
             *time_columns(scale), digits("Runs", lambda group: len(group.ok)),
-            digits("Steps", lambda group: steps.entry(group) if reaches_target(group) else None),
+            digits("Steps", lambda group: steps.entry(group) if may_be_ranked(group) else None),
         ],
         scale=scale, right=accuracy_text, title=f"Time to {target}",
         axis=f"time to {target} ({scale.unit}), less is better",
         name=f"ttq-{_slug(workload, groups)}", about=workload, first="Soonest", unit=scale.unit,
-        others=missed,
-        notes=[f"{len(missed)} of {len(groups)} points missed the target in at least one run."
-               if missed else ""],
+        others=others,
+        notes=[f"{missed} of {len(groups)} points missed the target in at least one run."
+               if missed else "",
+               f"{unseen} of {len(groups)} points could not be checked until the target."
+               if unseen else ""],
     )  # fmt: skip
 
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from transect.domain.files import canonical_json
 from transect.domain.metrics import Direction, metric
 from transect.domain.record import Cause, MetricValue, Samples, Status
 from transect.execution.job import Job, Result
 from transect.execution.stage_helpers import cores
 from transect.measure.intervals import wilson
+from transect.stages.train.equality import Equality, Reference
 from transect.training.costs import step_costs
-from transect.training.distance import weights_distance
 from transect.training.divergence import divergence
 from transect.training.models import Model
 from transect.training.rank_files import RANK_SERIES
@@ -48,7 +45,7 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
     slowest = by_rank["step"].argmax(axis=0)
     merged = {_NAMES[name]: by_rank[name][slowest, steps] for name in RANK_SERIES}
     loss = np.mean([rank["loss"] for rank in series], axis=0)
-    reference = _Reference(job) if "reference" in job.spec["inputs"] else None
+    reference = Reference(job) if "reference" in job.spec["inputs"] else None
     values = _speed(cell.batch or 1, merged) | _overlap(by_rank) | _usage(facts)
     values |= {
         "startup_time": max(rank["startup_s"] for rank in facts),
@@ -59,18 +56,12 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
         "peak_memory": max(rank["peak_memory_bytes"] for rank in facts),
     }
     quality, reached = _quality(job, model, facts[0], series[0], parameters)
-    deviation, moved = np.empty(0), 0.0
     values |= quality
+    equality = None
     if reference is not None:
-        deviation = np.abs(loss[: len(reference.loss)] - reference.loss)
         with np.load(job.folder / "checked.npz") as file:
-            moved = weights_distance({n: file[n] for n in file.files}, reference.weights)
-        values |= {
-            "equality_ratio": float((deviation / reference.tolerance).max()),
-            "loss_deviation": float(deviation.max()),
-            "weights_deviation": moved,
-            "weights_equality_ratio": moved / reference.weights_tolerance,
-        }
+            equality = Equality(reference, loss, {n: file[n] for n in file.files}, facts)
+        values |= equality.values()
     arrays = merged | {
         "loss": loss, model.score: series[0]["score_sum"] / max(1, facts[0]["test_total"]),
         "epoch_end": series[0]["epoch_end"],
@@ -112,42 +103,16 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
                 "reached": reached,
             },
             **({} if reference is None else reference.facts(job)),
+            **({} if equality is None else equality.details()),
             "rank_peak_memory_bytes": [rank["peak_memory_bytes"] for rank in facts],
             "rank_usage": [rank["usage"] for rank in facts],
             **step_costs(model, parameters, cell.batch or 1, layout, cell.precision),
         },
         libraries=facts[0]["libraries"],
     )  # fmt: skip
-    _judge(result, loss, deviation, reference, moved)
+    _judge(result, loss, equality)
     _diverged(result, loss, reference)
     return result
-
-
-class _Reference:
-    """What the reference cell left, for this cell's precision."""
-
-    def __init__(self, job: Job) -> None:
-        folder: Path = job.input("reference")
-        precision = job.cell.precision
-        with np.load(folder / "trajectory.npz") as file:
-            self.loss, self.tolerance = file["loss"], file[f"tolerance_{precision}"]
-        with np.load(folder / "weights.npz") as file:
-            self.weights = {name: file[name] for name in file.files}
-        details = json.loads((folder / "record.json").read_text())["details"]
-        self.weights_tolerance = float(details["weights_tolerance"][precision])
-        self.rule = str(details["rules"].get(precision) or canonical_json(details["rules"]))
-
-    def facts(self, job: Job) -> dict[str, Any]:
-        """Return what the record says of the check."""
-        return {
-            "reference": job.spec["inputs"]["reference"][1],
-            "reference_steps": len(self.loss),
-            "tolerance": {
-                "precision": job.cell.precision,
-                "rule": self.rule,
-                "weights": self.weights_tolerance,
-            },
-        }
 
 
 def _steady(array: np.ndarray) -> np.ndarray:
@@ -242,29 +207,15 @@ def _over_subscribed(job: Job, cores_per_node: int) -> bool:
     return cell.ranks_per_node * cell.threads > cores_per_node
 
 
-def _judge(
-    result: Result, loss: Any, deviation: Any, reference: _Reference | None, moved: float
-) -> None:
+def _judge(result: Result, loss: Any, equality: Equality | None) -> None:
     """Fail the result when loss or weights leave their tolerance."""
-    if reference is None or not np.isfinite(loss).all():
+    if equality is None or not np.isfinite(loss).all():
         return
-    outside = np.flatnonzero(deviation > reference.tolerance)
-    if len(outside):
-        step = int(outside[0])
-        result.status, result.cause = Status.FAILED, Cause.WRONG_RESULT
-        result.message = (
-            f"the loss leaves the float64 reference at step {step}: it deviates by "
-            f"{deviation[step]:.3g}, allowed are {reference.tolerance[step]:.3g}"
-        )
-    elif not moved <= reference.weights_tolerance:
-        result.status, result.cause = Status.FAILED, Cause.WRONG_RESULT
-        result.message = (
-            f"after {len(reference.loss)} steps the weights deviate from the float64 reference by "
-            f"{moved:.3g}, allowed are {reference.weights_tolerance:.3g}"
-        )
+    if fault := equality.fault():
+        result.status, result.cause, result.message = Status.FAILED, Cause.WRONG_RESULT, fault
 
 
-def _diverged(result: Result, loss: Any, reference: _Reference | None) -> None:
+def _diverged(result: Result, loss: Any, reference: Reference | None) -> None:
     """Fail the result when its loss has diverged, be it as the reference's does."""
     reason = divergence(loss)
     if reason and result.status is Status.OK:

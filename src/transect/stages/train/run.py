@@ -15,6 +15,7 @@ from transect.launch.processes import Outcome
 from transect.stages.train.result import merge
 from transect.training.frameworks import FRAMEWORKS, RankFiles
 from transect.training.rank_files import read_rank
+from transect.training.restarts import RESTARTS
 from transect.training.strategies import STRATEGIES
 from transect.training.support import reason_to_skip
 from transect.training.trainer_plan import write_trainer_plan
@@ -51,7 +52,9 @@ class Train:
         if command is not None:
             write_trainer_plan(cell, parameters, data, files)
         else:
-            arguments = ("--spec", job.spec_file, "--data", data, "--out", job.folder)
+            arguments = ["--spec", job.spec_file, "--data", data, "--out", job.folder]
+            if "reference" in job.spec["inputs"]:
+                arguments += ["--restarts", job.input("reference") / RESTARTS]
             command = job.module("transect.stages.train.worker", *arguments)
         return ranks(job, command, strategy.rendezvous)
 
@@ -60,7 +63,8 @@ class Train:
         found = data_checksums(job, job.cell.repeat)
         if "reference" in job.spec["inputs"]:
             reference = job.input("reference")
-            found += checksums(reference / "trajectory.npz", reference / "weights.npz")
+            names = ("trajectory.npz", "weights.npz", RESTARTS)
+            found += checksums(*(reference / name for name in names))
         return found
 
     def collect(self, job: Job, outcome: Outcome) -> Result:

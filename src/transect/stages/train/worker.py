@@ -1,5 +1,7 @@
 """One rank of a training cell: `python -m transect.stages.train.worker --spec … --data … --out …`.
 
+With `--restarts FILE` the trainer is restarted from the reference's states after its run.
+
 Writes `rank-RRR.npz` (times and losses per step) and `rank-RRR.json` (facts) into `--out`;
 rank 0 also writes `weights.npz` and `checked.npz`. Only then do the ranks part. An exception is written as `rank-RRR.error.json`, so that the
 runner can tell an out-of-memory error or a missing library from a crash.
@@ -27,6 +29,7 @@ from transect.domain.errors import FAULTS, BadInput, error_facts
 from transect.domain.files import write_atomic
 from transect.domain.precisions import find_precision
 from transect.measure.usage import Usage
+from transect.stages.train.restarts import restart
 from transect.training.departure import end_process
 from transect.training.frameworks import FRAMEWORKS, ModelPlan, Trainer
 from transect.training.images import FileReader
@@ -151,7 +154,9 @@ def make_batches(
     return StoredBatches(trainer, data, cell.batch, share)
 
 
-def _run(spec: dict[str, Any], data_folder: Path, out: Path, facts: dict[str, Any]) -> Strategy:
+def _run(
+    spec: dict[str, Any], data_folder: Path, restarts: Path | None, out: Path, facts: dict[str, Any]
+) -> Strategy:
     """Train and write everything; return the strategy, whose ranks have not parted yet."""
     cell = Cell.of(**spec["cell"])
     model = model_of(WORKLOADS.get(cell.workload))
@@ -204,15 +209,22 @@ def _run(spec: dict[str, Any], data_folder: Path, out: Path, facts: dict[str, An
     watch = Usage(cell.device, place.local_rank)
     try:
         series = train(model, trainer, strategy, place, batches, rates, keep)
+        usage = watch.stop()
+        whole = trainer.weights() if place.rank == 0 or strategy.sharded else {}
+        peak = _peak_memory()
+        # All that was measured lies on disk before anything below may abort.
+        write_arrays(out / f"{rank_name(place.rank)}.npz", series)
+        if place.rank == 0:
+            write_arrays(out / "weights.npz", whole)
+            write_arrays(out / "checked.npz", kept)
+        facts["restarts"] = restart(restarts, plan, trainer, strategy, batches, rates)
     finally:
         batches.close()
-    usage = watch.stop()
-    whole = trainer.weights() if place.rank == 0 or strategy.sharded else {}
     trained = model.costs(parameters).parameters
     facts.update(
         host=socket.gethostname(),
         data_to_start_s=ready - touched,
-        peak_memory_bytes=_peak_memory(),
+        peak_memory_bytes=peak,
         test_total=len(batches.y_test),
         gradient_bytes=trained * dtype.itemsize,
         parameters=trained,
@@ -220,11 +232,6 @@ def _run(spec: dict[str, Any], data_folder: Path, out: Path, facts: dict[str, An
         usage=usage,
         libraries=framework.libraries() | strategy.libraries() | {"python": sys.version.split()[0]},
     )
-    # All that the cell is made of lies on disk before anything below may abort.
-    write_arrays(out / f"{rank_name(place.rank)}.npz", series)
-    if place.rank == 0:
-        write_arrays(out / "weights.npz", whole)
-        write_arrays(out / "checked.npz", kept)
     write_facts(out, place.rank, facts)
     return strategy
 
@@ -245,11 +252,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--spec", type=Path, required=True)
     parser.add_argument("--data", type=Path, required=True, help="folder of the data stage")
+    parser.add_argument("--restarts", type=Path, help="the reference's file of states")
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args(arguments)
     facts: dict[str, Any] = {"rank": int(os.environ.get("RANK", "0")), "pid": os.getpid()}
     try:
-        strategy = _run(json.loads(given.spec.read_text()), given.data, given.out, facts)
+        spec = json.loads(given.spec.read_text())
+        strategy = _run(spec, given.data, given.restarts, given.out, facts)
     except FAULTS as error:
         traceback.print_exc()
         name = f"{rank_name(facts['rank'])}.error.json"

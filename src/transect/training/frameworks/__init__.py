@@ -21,7 +21,9 @@ __all__ = [
     "FusedTrainer",
     "ModelPlan",
     "RankFiles",
+    "ResumableTrainer",
     "Trainer",
+    "TrainingState",
     "only_layers",
 ]
 
@@ -108,6 +110,31 @@ class FusedTrainer(Protocol):
 
     def step(self, x: object, y: object, learning_rate: float) -> float:
         """Do one step; return the mean loss before the update."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrainingState:
+    """Where a training stands after `updates` updates, in the neutral layout.
+
+    `weights` holds all arrays, running statistics too. `states` is what the optimiser keeps, as the
+    rule in `optimisers` defines it: for each of its `states` an array like every trained weight.
+    """
+
+    weights: dict[str, np.ndarray]
+    states: tuple[dict[str, np.ndarray], ...]
+    updates: int
+
+
+@runtime_checkable
+class ResumableTrainer(Protocol):
+    """A trainer that can go on from any state of the same training, as from a checkpoint.
+
+    Used to hold it to the reference in the middle of the training. On several ranks all call it.
+    """
+
+    def resume(self, state: TrainingState) -> None:
+        """Replace weights, the optimiser's states and its number of updates by those given."""
         ...
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from transect.training.frameworks import TrainingState
 from transect.training.frameworks._keras_trainers import KerasTrainer
 
 __all__ = ["JaxTrainer"]
@@ -76,6 +77,11 @@ class JaxTrainer(KerasTrainer):
             return super().load(weights)
         self._store()
         super().load(weights)
+        self.fetch()
+
+    def resume(self, state: TrainingState) -> None:
+        """Go on from there."""
+        super().resume(state)
         self.fetch()
 
     def weights(self) -> dict[str, np.ndarray]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from transect.training.workloads import Parameters
 
-__all__ = ["make_optimiser"]
+__all__ = ["make_optimiser", "set_states"]
 
 
 def make_optimiser(keras: Any, rule: Parameters) -> Any:
@@ -18,6 +18,23 @@ def make_optimiser(keras: Any, rule: Parameters) -> Any:
     """
     makers = {"sgd": _sgd, "nesterov": _sgd, "adamw": _adamw}
     return makers[rule.optimiser](keras, rule)
+
+
+def set_states(optimiser: Any, states: list[list[np.ndarray]], updates: int) -> None:
+    """Give it the states of its rule, arrays in the order of the trained variables.
+
+    Its learning rate must be the one that it has last updated with.
+    """
+    optimiser.iterations.assign(updates)
+    if hasattr(optimiser, "_velocities"):
+        kept = [optimiser._momentums, optimiser._velocities]
+    else:
+        # Keras' momentum is -learning_rate v of the rule. Without momentum it keeps nothing.
+        kept = [optimiser.momentums] if optimiser.momentum else []
+        states = [[-optimiser.rate_now * array for array in one] for one in states]
+    for variables, arrays in zip(kept, states, strict=False):
+        for variable, array in zip(variables, arrays, strict=True):
+            variable.assign(array)
 
 
 def _sgd(keras: Any, rule: Parameters) -> Any:

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 
 from transect.domain.precisions import find_precision
-from transect.training.frameworks import ModelPlan
+from transect.training.frameworks import ModelPlan, TrainingState
 from transect.training.frameworks._channels_last import samples_last, to_native, to_neutral
 from transect.training.frameworks._keras_model import (
     build_model,
     configure,
     make_loss,
 )
-from transect.training.frameworks._keras_optimisers import make_optimiser
+from transect.training.frameworks._keras_optimisers import make_optimiser, set_states
 
 __all__ = ["OPTIMISERS", "PRECISIONS", "KerasTrainer", "TensorFlowTrainer", "TorchTrainer"]
 
@@ -62,6 +62,15 @@ class KerasTrainer(ABC):
         native = to_native(weights, self._plan.layers, self._plan.sample)
         for name, variable in self._variables.items():
             variable.assign(native[name].astype(self.dtype))
+
+    def resume(self, state: TrainingState) -> None:
+        """Go on from there."""
+        self.load(state.weights)
+        native = [to_native(one, self._plan.layers, self._plan.sample) for one in state.states]
+        names = {id(variable): name for name, variable in self._variables.items()}
+        order = [names[id(variable)] for variable in self.model.trainable_variables]
+        states = [[one[name].astype(self.dtype) for name in order] for one in native]
+        set_states(self.optimiser, states, state.updates)
 
     def weights(self) -> dict[str, np.ndarray]:
         """Return copies in the neutral layout."""

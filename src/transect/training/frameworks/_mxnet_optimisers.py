@@ -8,16 +8,31 @@ import numpy as np
 
 from transect.training.workloads import Parameters
 
-__all__ = ["make_optimiser"]
+__all__ = ["make_optimiser", "set_states"]
 
 
 def make_optimiser(rule: Parameters, dtype: Any) -> Any:
     """Return an optimiser for gluon.Trainer whose `change_rate` sets the learning rate.
 
-    Raises KeyError for an unknown rule.
+    What it keeps is `factor` times the states of the rule. Raises KeyError for an unknown rule.
     """
     makers = {"sgd": _make_sgd, "nesterov": _make_nesterov, "adamw": _make_adamw}
     return makers[rule.optimiser](rule, dtype)
+
+
+def set_states(updater: Any, states: list[list[np.ndarray]], updates: int) -> None:
+    """Give an updater the states of its optimiser's rule, arrays in the order of the parameters.
+
+    It must have updated before: what it keeps is made then.
+    """
+    optimiser = updater.optimizer
+    for index, kept in updater.states.items():
+        optimiser._index_update_count[index] = updates
+        if kept is None:  # without momentum
+            continue
+        parts = kept if isinstance(kept, tuple) else (kept,)
+        for part, given in zip(parts, states, strict=True):
+            part[:] = optimiser.factor * given[index]
 
 
 def _make_sgd(rule: Parameters, dtype: Any) -> Any:
@@ -31,6 +46,10 @@ def _make_sgd(rule: Parameters, dtype: Any) -> Any:
                 momentum=rule.momentum, wd=rule.weight_decay, learning_rate=rule.learning_rate
             )
             self.momenta: list[Any] = []
+
+        @property
+        def factor(self) -> float:
+            return -float(self.lr)
 
         def create_state(self, index: Any, weight: Any) -> Any:
             state = super().create_state(index, weight)
@@ -46,6 +65,8 @@ def _make_sgd(rule: Parameters, dtype: Any) -> Any:
 
     class ExactSgd(Sgd):
         """The same rule in NDArray arithmetic: the kernels round rates and factors to float32."""
+
+        factor = 1.0
 
         def __init__(self) -> None:
             super().__init__()
@@ -72,6 +93,8 @@ def _in_arrays() -> type[Any]:
 
     class InArrays(mx.optimizer.Optimizer):  # type: ignore[misc]
         """MXNet's kernel for Nesterov rounds factors to float32, and AdamW it has in a contrib only."""
+
+        factor = 1.0
 
         def __init__(self, rule: Parameters) -> None:
             super().__init__(learning_rate=rule.learning_rate, wd=rule.weight_decay)

@@ -10,13 +10,20 @@ __all__ = ["make_optimiser"]
 
 
 def make_optimiser(tf: Any, rule: Parameters, trained: list[Any], dtype: Any) -> Any:
-    """Return an object with `apply(gradients, rate)`. Raises KeyError for an unknown rule."""
+    """Return an object with `apply(gradients, rate)` and `resume(states, updates)`, which takes arrays
+    like `trained` for each state of the rule. Raises KeyError for an unknown rule.
+    """
     makers = {"sgd": _Sgd, "nesterov": _Sgd, "adamw": _AdamW}
     return makers[rule.optimiser](tf, rule, trained, dtype)
 
 
 def _states(tf: Any, trained: list[Any]) -> list[Any]:
     return [tf.Variable(tf.zeros_like(variable), trainable=False) for variable in trained]
+
+
+def _assign(variables: list[Any], arrays: list[Any]) -> None:
+    for variable, array in zip(variables, arrays, strict=True):
+        variable.assign(array)
 
 
 class _Sgd:
@@ -39,6 +46,10 @@ class _Sgd:
                 )  # fmt: skip
             else:
                 raw.ResourceApplyGradientDescent(var=weight.handle, alpha=rate, delta=gradient)
+
+    def resume(self, states: list[list[Any]], updates: int) -> None:
+        if self._rule.momentum:
+            _assign(self._velocities, states[0])
 
 
 class _AdamW:
@@ -75,3 +86,8 @@ class _AdamW:
                 beta1=tf.constant(rule.beta1, dtype), beta2=tf.constant(rule.beta2, dtype),
                 epsilon=epsilon, grad=gradient,
             )  # fmt: skip
+
+    def resume(self, states: list[list[Any]], updates: int) -> None:
+        _assign(self._first, states[0])
+        _assign(self._second, states[1])
+        self._step.assign(updates)

@@ -24,9 +24,12 @@ from transect.training.layers import (
 if TYPE_CHECKING:
     import torch
 
+    from transect.training.frameworks import TrainingState
     from transect.training.workloads import Parameters
 
-__all__ = ["build_module", "load_weights", "make_optimiser", "module_dtype"]
+__all__ = [
+    "build_module", "load_weights", "make_optimiser", "module_dtype", "set_optimiser_state",
+]  # fmt: skip
 
 
 def module_dtype(precision: str) -> torch.dtype:
@@ -117,8 +120,44 @@ def load_weights(
                     f"weight '{name}' has shape {given.shape}, "
                     f"the model takes {tuple(parameter.shape)}"
                 )
-            parameter.copy_(torch.tensor(given))
+            _copy(parameter, given)
     return module
+
+
+def _copy(tensor: Any, array: np.ndarray) -> None:
+    """Fill a tensor, or this rank's part of one that is sharded; every rank has the whole array."""
+    import torch
+
+    value = torch.tensor(array)
+    if hasattr(tensor, "placements"):
+        from torch.distributed.tensor import distribute_tensor
+
+        value = value.to(tensor.device, tensor.dtype)
+        value = distribute_tensor(value, tensor.device_mesh, tensor.placements, src_data_rank=None)
+    tensor.copy_(value)
+
+
+def set_optimiser_state(
+    rule: Parameters,
+    optimiser: torch.optim.Optimizer,
+    module: torch.nn.Module,
+    state: TrainingState,
+) -> None:
+    """Give an optimiser of `make_optimiser` the states of its rule. It holds the module's parameters."""
+    import torch
+
+    names = ("exp_avg", "exp_avg_sq") if rule.optimiser == "adamw" else ("momentum_buffer",)
+    optimiser.state.clear()
+    if rule.optimiser != "adamw" and not rule.momentum:
+        return
+    with torch.no_grad():
+        for name, parameter in module.named_parameters():
+            kept = optimiser.state[parameter]
+            for own, given in zip(names, state.states, strict=True):
+                kept[own] = torch.zeros_like(parameter)
+                _copy(kept[own], given[name])
+            if rule.optimiser == "adamw":
+                kept["step"] = torch.tensor(float(state.updates))
 
 
 def make_optimiser(rule: Parameters, parameters: list[torch.Tensor]) -> torch.optim.Optimizer:

@@ -12,9 +12,9 @@ import numpy as np
 
 from transect.domain.precisions import find_precision
 from transect.stages.train.cell import TrainCell
-from transect.training.frameworks import FRAMEWORKS, ModelPlan
+from transect.training.frameworks import FRAMEWORKS, ModelPlan, TrainingState
 from transect.training.frameworks._mxnet_model import build_net, with_loss
-from transect.training.frameworks._mxnet_optimisers import make_optimiser
+from transect.training.frameworks._mxnet_optimisers import make_optimiser, set_states
 from transect.training.layers import BatchNorm2d, shapes, walk, weight_shapes
 
 __all__ = ["MxnetFramework", "MxnetTrainer"]
@@ -73,6 +73,7 @@ class MxnetTrainer:
         self.trained = [parameters[array.name] for array in arrays if array.trained]
         self.gradients = [array.grad() for array in self.trained]
         self._names = [array.name for array in arrays]
+        self._trained_names = [array.name for array in arrays if array.trained]
         self._weights = {
             array.name: parameters[array.name].data() for array in arrays if array.trained
         }
@@ -89,6 +90,14 @@ class MxnetTrainer:
             # Through an NDArray: after prediction oneDNN keeps weights in a layout of its own.
             array[:] = self.mx.nd.array(weights[name], dtype=self.dtype)
         self._statistics.load(weights)
+
+    def resume(self, state: TrainingState) -> None:
+        """Go on from there; only after an update."""
+        self.load(state.weights)
+        states = [
+            [one[name].astype(self.dtype) for name in self._trained_names] for one in state.states
+        ]
+        set_states(self._trainer._updaters[0], states, state.updates)
 
     def batch(self, x: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
         """Copy to NDArrays; the labels become int32."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from transect.domain.precisions import find_precision
 from transect.stages.train.cell import TrainCell
-from transect.training.frameworks import FRAMEWORKS, ModelPlan
+from transect.training.frameworks import FRAMEWORKS, ModelPlan, TrainingState
 from transect.training.frameworks._numpy_chain import LayeredComputation
 from transect.training.models import Model
 from transect.training.optimisers import OPTIMISERS
@@ -30,6 +30,7 @@ class NumpyTrainer:
         )
         self._updates = 0
         self._weights: dict[str, np.ndarray] = {}
+        self._parts: dict[str, slice] = {}
         gradients: dict[str, np.ndarray] = {}
         start = 0
         for weight in arrays:
@@ -37,6 +38,7 @@ class NumpyTrainer:
                 self._weights[weight.name] = np.zeros(weight.shape, self.dtype)
                 continue
             part = slice(start, start + plan.weights[weight.name].size)
+            self._parts[weight.name] = part
             self._weights[weight.name] = self.flat_weights[part].reshape(weight.shape)
             gradients[weight.name] = self.flat_gradient[part].reshape(weight.shape)
             start = part.stop
@@ -47,6 +49,22 @@ class NumpyTrainer:
         """Round the given weights to this trainer's precision."""
         for name, array in self._weights.items():
             array[...] = weights[name]
+
+    def resume(self, state: TrainingState) -> None:
+        """Go on from there."""
+        self.load(state.weights)
+        for own, given in zip(self._states, state.states, strict=True):
+            for name, part in self._parts.items():
+                own[part] = given[name].reshape(-1)
+        self._updates = state.updates
+
+    def state(self) -> TrainingState:
+        """Return copies of where it stands."""
+        states = tuple(
+            {name: own[part].reshape(self._weights[name].shape).copy() for name, part in self._parts.items()}
+            for own in self._states
+        )  # fmt: skip
+        return TrainingState(weights=self.weights(), states=states, updates=self._updates)
 
     def batch(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Round to this trainer's precision; integers stay."""

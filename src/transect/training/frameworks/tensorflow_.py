@@ -11,7 +11,7 @@ import numpy as np
 
 from transect.domain.precisions import find_precision
 from transect.stages.train.cell import TrainCell
-from transect.training.frameworks import FRAMEWORKS, ModelPlan
+from transect.training.frameworks import FRAMEWORKS, ModelPlan, TrainingState
 from transect.training.frameworks._channels_last import samples_last, to_native, to_neutral
 from transect.training.frameworks._tensorflow_model import Model
 from transect.training.frameworks._tensorflow_optimisers import make_optimiser
@@ -156,6 +156,13 @@ class TensorflowTrainer:
         native = to_native(weights, self._plan.layers, self._plan.sample)
         for name, variable in self._variables.items():
             variable.assign(native[name].astype(self.dtype))
+
+    def resume(self, state: TrainingState) -> None:
+        """Go on from there."""
+        self.load(state.weights)
+        native = [to_native(one, self._plan.layers, self._plan.sample) for one in state.states]
+        states = [[array.astype(self.dtype) for array in one.values()] for one in native]
+        self._optimiser.resume(states, state.updates)
 
     def traces(self) -> int:
         """Return how often functions were traced so far: constant in steady state."""

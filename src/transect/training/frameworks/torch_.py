@@ -11,7 +11,7 @@ import numpy as np
 
 from transect.domain.precisions import find_precision
 from transect.stages.train.cell import TrainCell
-from transect.training.frameworks import FRAMEWORKS, ModelPlan
+from transect.training.frameworks import FRAMEWORKS, ModelPlan, TrainingState
 from transect.training.layers import has_batch_norm
 
 __all__ = ["TorchFramework", "TorchTrainer"]
@@ -34,6 +34,7 @@ class TorchTrainer:
             load_weights,
             make_optimiser,
             module_dtype,
+            set_optimiser_state,
         )
 
         torch.set_num_threads(plan.threads)
@@ -47,6 +48,7 @@ class TorchTrainer:
             torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
         self.device = torch.device(plan.device)
         self._load, self._make_optimiser = load_weights, make_optimiser
+        self._set_optimiser_state = set_optimiser_state
         self._rule = plan.parameters
         self.model: Any = build_module(plan.layers).to(self.device, self.dtype)
         self.load(plan.weights)
@@ -87,6 +89,11 @@ class TorchTrainer:
     def load(self, weights: dict[str, np.ndarray]) -> None:
         """Round the given weights to this trainer's precision."""
         self._load(self.model, weights, self.dtype)
+
+    def resume(self, state: TrainingState) -> None:
+        """Go on from there; where a strategy has sharded the model each rank takes its own part."""
+        self.load(state.weights)
+        self._set_optimiser_state(self._rule, self.optimiser, self.model, state)
 
     def batch(self, x: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
         """Copy to device and precision."""

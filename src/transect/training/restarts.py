@@ -1,0 +1,95 @@
+"""The file of states from which a trainer is restarted, and what it has to do from there.
+
+A restart at step k hands a trainer the reference's weights, the optimiser's states and the number of
+updates before that step. Its next losses must follow the reference's within a tolerance that begins
+anew there. Weights and states are stored as float32, and the reference goes on from those numbers.
+What is stored of one at step 0 are no weights: they are those of the data stage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from transect.training.frameworks import TrainingState
+
+__all__ = ["RESTARTS", "RestartPath", "read_paths", "read_states", "rounded", "state_arrays"]
+
+# Its name beside the reference's record.
+RESTARTS = "restarts.npz"
+
+Arrays = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RestartPath:
+    """What the reference does from step `first` on: its losses (n,) and their tolerances (n,).
+
+    `sharp`: a trainer that did nothing from there on would exceed its tolerance ten times.
+    """
+
+    first: int
+    loss: np.ndarray
+    tolerance: np.ndarray
+    sharp: bool
+
+
+def rounded(state: TrainingState) -> TrainingState:
+    """Return it as it is stored."""
+    return TrainingState(
+        weights=_float32(state.weights),
+        states=tuple(_float32(one) for one in state.states),
+        updates=state.updates,
+    )
+
+
+def _float32(arrays: Mapping[str, np.ndarray]) -> Arrays:
+    return {name: array.astype(np.float32) for name, array in arrays.items()}
+
+
+def state_arrays(first: int, state: TrainingState) -> Arrays:
+    """Return how the state before step `first` is stored: by name, without what is all zero."""
+    groups = {"weights": state.weights}
+    groups |= {f"state{number}": one for number, one in enumerate(state.states)}
+    return {
+        f"{first}/{group}/{name}": array
+        for group, one in groups.items()
+        for name, array in one.items()
+        if group == "weights" or array.any()
+    }
+
+
+def read_states(
+    path: Path, start: Arrays, trained: list[str], states: int
+) -> Iterator[tuple[int, int, TrainingState]]:
+    """Yield first step, number of steps and state of each restart, one at a time.
+
+    `start` are the training's initial weights, `trained` the names of those that have `states`.
+    """
+    with np.load(path) as file:
+        for first, count in zip(file["first"].tolist(), file["count"].tolist(), strict=True):
+            weights = start
+            if first:
+                weights = {name: file[f"{first}/weights/{name}"] for name in start}
+            kept = []
+            for number in range(states):
+                keys = {name: f"{first}/state{number}/{name}" for name in trained}
+                kept.append({
+                    name: file[key] if key in file else np.zeros(start[name].shape, np.float32)
+                    for name, key in keys.items()
+                })  # fmt: skip
+            yield first, count, TrainingState(weights=weights, states=tuple(kept), updates=first)
+
+
+def read_paths(path: Path, precision: str) -> list[RestartPath]:
+    """Return what trainers of this precision must follow. Raises KeyError for one without tolerance."""
+    with np.load(path) as file:
+        columns = (file[name] for name in
+                   ("first", "count", "loss", f"tolerance_{precision}", f"sharp_{precision}"))  # fmt: skip
+        return [
+            RestartPath(first=int(first), loss=loss[:count], tolerance=tolerance[:count], sharp=bool(sharp))
+            for first, count, loss, tolerance, sharp in zip(*columns, strict=True)
+        ]  # fmt: skip
