@@ -12,21 +12,29 @@ from __future__ import annotations
 import argparse
 import fcntl
 import json
-import os
+import math
 import re
 import shutil
-import subprocess
+import signal
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from transect.domain.errors import FAULTS, say_fault
 from transect.domain.files import write_atomic
 from transect.domain.strict_yaml import load_model
 from transect.domain.system import EnvironmentChoice, System
-from transect.domain.terminal import say
-from transect.planning.environments import environment_folder, environment_source, lock_hash
+from transect.execution.attempts import CELL_VARIABLE, clear_leftovers
+from transect.execution.run_block import end_on_signals
+from transect.launch.processes import run
+from transect.planning.environments import (
+    environment_folder,
+    environment_source,
+    lock_hash,
+    lock_hash_now,
+)
 
 __all__ = ["build", "chosen", "main"]
 
@@ -42,6 +50,10 @@ _ERROR = re.compile(
 _AROUND = 2, 5
 # A compiler's command line can be kilobytes long.
 _WIDTH = 300
+
+
+class _Failed(ValueError):
+    """A command of a build failed, or what is built changed under it."""
 
 
 def told(lines: list[str]) -> str:
@@ -60,11 +72,9 @@ def told(lines: list[str]) -> str:
 def _install(name: str, folder: Path, log: Path) -> dict[str, Any]:
     """Create the virtual environment; return what took how long.
 
-    Raises CalledProcessError; the log tells why.
+    Raises _Failed naming the command and OSError; the log tells why.
     """
     source = environment_source(name)
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.parent.mkdir(parents=True, exist_ok=True)
     python = folder / "bin" / "python"
     commands = {
         "venv_s": [sys.executable, "-m", "venv", str(folder)],
@@ -75,58 +85,97 @@ def _install(name: str, folder: Path, log: Path) -> dict[str, Any]:
     }  # fmt: skip
     if (source / "build.sh").is_file():
         commands["script_s"] = ["bash", str(source / "build.sh"), str(folder)]
-    # The driver's PYTHONPATH has no place in another environment's installation.
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    # The driver's PYTHONPATH has no place in another environment's installation. By the mark the
+    # next builder finds what this one left.
+    variables = {"PYTHONPATH": "", CELL_VARIABLE: str(folder)}
     facts: dict[str, Any] = {}
-    with log.open("wb") as stream:
-        for part, command in commands.items():
-            start = time.monotonic()
-            subprocess.run(
-                command, stdout=stream, stderr=subprocess.STDOUT, check=True, env=environment
-            )
-            facts[part] = round(time.monotonic() - start, 1)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.unlink(missing_ok=True)
+    for part, command in commands.items():
+        ended = run([(command, variables)], log=log, cwd=Path.cwd(), seconds=math.inf)
+        facts[part] = round(ended.seconds, 1)
+        if ended.end == "signalled":
+            raise _Failed(f"{command} died with {signal.Signals(ended.code).name}")
+        if ended.code:
+            raise _Failed(f"{command} returned non-zero exit status {ended.code}")
     if (folder / _FACTS).is_file():
         facts |= json.loads((folder / _FACTS).read_text())
+    if lock_hash_now(name) != lock_hash(name):
+        raise _Failed(f"{source} was edited while it was built: call snakemake again")
     return facts
 
 
-def build(name: str, log: Path) -> dict[str, Any]:
-    """Return the facts of the environment, building it first when the cache has none."""
+def _made(folder: Path) -> dict[str, Any] | None:
+    """Return the facts of an environment that is complete and has its interpreter, or None."""
+    try:
+        facts = json.loads((folder / _COMPLETE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    whole = isinstance(facts, dict) and (folder / "bin" / "python").exists()
+    return facts if whole else None
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold the lock of an environment: two studies may ask at once, and the second one waits."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with (folder.parent / f"{folder.name}.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print(f"[transect] waits for another build of {folder}", file=sys.stderr, flush=True)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _make(name: str, folder: Path, log: Path) -> dict[str, Any]:
+    print(f"[transect] building environment '{name}' in {folder}", file=sys.stderr)
+    start = time.monotonic()
+    # A builder that was killed leaves its pip behind, which would write into ours.
+    clear_leftovers(folder)
+    try:
+        # What cannot be removed must not be built upon: pip takes half a package for a whole one.
+        if folder.exists():
+            shutil.rmtree(folder)
+        built = _install(name, folder, log)
+        built = {"build_s": round(time.monotonic() - start, 1)} | built
+        write_atomic(folder / _COMPLETE, json.dumps(built))
+    except (OSError, ValueError):
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return built
+
+
+def build(name: str, log: Path, planned: str | None = None) -> dict[str, Any]:
+    """Return the facts of the environment, building it first when the cache has none.
+
+    `planned`: the lock hash that the cells stand for; another one means that the files were edited
+    since, and is a failure.
+    """
     folder = environment_folder(name)
     facts: dict[str, Any] = {
         "name": name,
-        "lock_hash": lock_hash(name),
+        "lock_hash": planned or lock_hash(name),
         "python": str(folder / "bin" / "python"),
         "status": "ok",
         "message": "",
     }
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        lock = (folder.parent / f"{folder.name}.lock").open("w")
-    except OSError as error:
-        text = f"no environment can be kept in {folder.parent}: {error.strerror}: set TRANSECT_ENVS"
+    if facts["lock_hash"] != lock_hash(name):
+        text = f"{environment_source(name)} was edited since the study was planned: call snakemake again"
         return facts | {"status": "failed", "message": text}
-    # Two studies may ask at once: the second waits and finds it made.
-    with lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if (folder / _COMPLETE).is_file():
-            facts |= json.loads((folder / _COMPLETE).read_text())
-            return facts
-        say(f"[transect] building environment '{name}' in {folder}")
-        start = time.monotonic()
-        try:
-            parts = _install(name, folder, log)
-        except (subprocess.CalledProcessError, OSError, ValueError) as error:
-            lines = log.read_text(errors="replace").splitlines() if log.exists() else []
-            shutil.rmtree(folder, ignore_errors=True)
-            say(f"[transect] environment '{name}' failed, see {log}")
-            return facts | {
-                "status": "failed",
-                "message": f"could not be built: {error}\n{told(lines)}",
-            }
-        built = {"build_s": round(time.monotonic() - start, 1)} | parts
-        write_atomic(folder / _COMPLETE, json.dumps(built))
-    return facts | built
+    # Before the lock: a cache that others keep may be readable only.
+    made = _made(folder)
+    if made is not None:
+        return facts | made
+    try:
+        with _locked(folder):
+            return facts | (_made(folder) or _make(name, folder, log))
+    except (OSError, ValueError) as error:
+        lines = log.read_text(errors="replace").splitlines() if log.exists() else []
+        hint = "" if isinstance(error, ValueError) else "; TRANSECT_ENVS names another folder"
+        print(f"[transect] environment '{name}' failed, see {log}", file=sys.stderr)
+        text = f"could not be built: {error}{hint}\n{told(lines)}"
+        return facts | {"status": "failed", "message": text}
 
 
 def chosen(name: str, choice: EnvironmentChoice) -> dict[str, Any]:
@@ -156,17 +205,16 @@ def main() -> int:
     parser.add_argument("--name", required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--system", type=Path, help="a system file that may choose otherwise")
+    parser.add_argument("--lock", help="the lock hash that the study was planned with")
     given = parser.parse_args()
-    try:
-        given.out.parent.mkdir(parents=True, exist_ok=True)
-        choices = load_model(given.system, System).environments if given.system else {}
-        if given.name in choices:
-            facts = chosen(given.name, choices[given.name])
-        else:
-            facts = build(given.name, given.out.with_suffix(".log").resolve())
-        write_atomic(given.out, json.dumps(facts, indent=1) + "\n")
-    except FAULTS as error:
-        return say_fault(error, given.out)
+    end_on_signals()
+    given.out.parent.mkdir(parents=True, exist_ok=True)
+    choices = load_model(given.system, System).environments if given.system else {}
+    if given.name in choices:
+        facts = chosen(given.name, choices[given.name])
+    else:
+        facts = build(given.name, given.out.with_suffix(".log").resolve(), given.lock)
+    write_atomic(given.out, json.dumps(facts, indent=1) + "\n")
     return 0
 
 

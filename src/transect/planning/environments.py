@@ -22,6 +22,7 @@ __all__ = [
     "environment_source",
     "has_environment",
     "lock_hash",
+    "lock_hash_now",
     "shared_files",
     "source_files",
 ]
@@ -150,6 +151,11 @@ def lock_hash(name: str, choice: EnvironmentChoice | None = None) -> str:
         facts = Path(choice.image).stat()
         parts += [str(facts.st_size), str(facts.st_mtime_ns)]
     return digest(parts)[:16]
+
+
+def lock_hash_now(name: str) -> str:
+    """Hash again what `lock_hash` has hashed for this process: it may have been edited since."""
+    return _lock_of_files.__wrapped__(name)
 
 
 @cache
