@@ -97,3 +97,22 @@ def test_a_cancelled_job_leaves_no_rank(cluster, job, base_python):
     cluster.run("scancel", f"--signal={signal.SIGTERM.name}", "--batch", number)
     assert ends(cluster, number) != "0:0"
     eventually(lambda: no_rank(cluster), what="no rank left")
+
+
+def test_launch_in_a_step_of_somebody_elses(cluster, base_python):
+    """What `srun -l` and `salloc --ntasks-per-gpu` leave in the environment shapes no step of ours."""
+    launch = ("env", f"PYTHONPATH={ROOT / 'src'}", sys.executable, "-m", "transect", "launch",
+              "--framework", "numpy", "--strategy", "mpi-allreduce")  # fmt: skip
+    outer = ("salloc", "-N2", "-n2", "--mem=1500", "srun", "-n1", "-N1", "--label", "--overlap",
+             "env", "SLURM_NTASKS_PER_GPU=1")  # fmt: skip
+    code = "import os; from mpi4py import MPI; c = MPI.COMM_WORLD; print(c.rank, c.size, os.uname().nodename)"
+
+    def said(*options: str) -> list[str]:
+        done = cluster.run(*outer, *launch, *options, "--", base_python, "-c", code)
+        return sorted(done.stdout.splitlines())
+
+    # The outer step puts its own label before each line, and nobody another one.
+    assert said("--nodes", "2") == ["0: [0] 0 2 n1", "0: [1] 1 2 n2"]
+    assert said("--launcher", "mpiexec", "--ranks-per-node", "2") == [
+        "0: [0] 0 2 n1", "0: [1] 1 2 n1",
+    ]  # fmt: skip

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,6 +14,7 @@ from transect.launch import LAUNCHERS, Request, rank, slurm, wrapping
 from transect.launch.launchers import mpiexec as mpiexec_module
 from transect.launch.slurm import cores_per_node, expand_hosts
 from transect.launch.supervise import _reported
+from transect.stages.bench import run as bench
 
 SRC = Path(rank.__file__).parents[2]
 LAUNCH = [sys.executable, "-m", "transect", "launch"]
@@ -91,6 +93,22 @@ def test_srun_with_gpus_in_a_container(job):
     container = argv[argv.index("--") + 1 : -2]
     assert container[1:] == ["exec", "--nv", "--bind", "/data", "/images/torch.sif"]
     assert argv[argv.index("--gpus-per-rank") + 1] == "2"
+
+
+def test_srun_takes_nothing_that_an_outer_step_or_the_job_left(job, monkeypatch):
+    monkeypatch.setenv("SLURM_LABELIO", "1")
+    monkeypatch.setenv("SLURM_NTASKS_PER_GPU", "1")
+    # Of the job's own these are the user's wish.
+    monkeypatch.setenv("SLURM_CPU_BIND", "cores")
+    monkeypatch.setenv("SLURM_GPUS_PER_TASK", "1")
+    plain, _ = started("srun", rendezvous="tcp")
+    unset = ["env", "--unset=SLURM_LABELIO", "--unset=SLURM_NTASKS_PER_GPU"]
+    assert plain[:5] == [*unset, "srun", "--nodes=1"]
+    gpus, _ = started("srun", rendezvous="tcp", gpus_per_rank=1)
+    assert gpus[:5] == [*unset, "--unset=SLURM_GPUS_PER_TASK", "srun"]
+    monkeypatch.setenv("SLURM_STEP_ID", "0")
+    inside, _ = started("srun", rendezvous="tcp")
+    assert inside[:5] == [*unset, "--unset=SLURM_CPU_BIND", "srun"]
 
 
 def test_srun_asks_for_nodes_that_are_there(job):
@@ -219,3 +237,21 @@ def test_wrapped_command_runs_with_its_modules(tmp_path):
 )
 def test_reports_of_ranks_are_understood(line, code):
     assert _reported(line + "\n") == code
+
+
+@pytest.mark.parametrize(("nodes", "here"), [(1, True), (2, False)])
+def test_a_benchmarks_own_mpiexec_starts_ranks_where_the_cell_is(job, monkeypatch, nodes, here):
+    benchmark = SimpleNamespace(
+        prefix_starts_ranks=False, programs=lambda _: (), command=lambda *_: ["hpcc"]
+    )
+    monkeypatch.setattr(bench, "BENCHMARKS", {"mine": benchmark})
+    monkeypatch.setattr(bench, "find_mpiexec", lambda _: None)
+    cell = SimpleNamespace(benchmark="mine", nodes=nodes, threads=1)
+    asked = SimpleNamespace(
+        cell=cell, bin=None, python="python", folder=Path(), wrap=lambda: ([], {"A": "1"})
+    )
+    _, request = bench.Bench().prepare(asked)
+    assert request.variables.pop("A") == "1"
+    assert bool(request.variables) is here
+    if here:
+        assert request.variables["PRTE_MCA_ras"] == "^slurm"

@@ -24,10 +24,12 @@ def environment() -> dict[str, str]:
     }
 
 
-def launch(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+def launch(
+    *arguments: str, cwd: Path | None = None, variables: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*LAUNCH, *arguments], env=environment(), cwd=cwd, capture_output=True, text=True,
-        timeout=600,
+        [*LAUNCH, *arguments], env=environment() | (variables or {}), cwd=cwd, capture_output=True,
+        text=True, timeout=600,
     )  # fmt: skip
 
 
@@ -58,6 +60,23 @@ def test_two_mpi_ranks_meet(base_python):
         assert done.returncode == 0, done.stderr
         lines = ["sum 3", "sum 3"] if label else ["[0] sum 3", "[1] sum 3"]
         assert sorted(done.stdout.splitlines()) == lines
+
+
+# As `salloc` on a node that is not this one leaves them.
+ALLOCATION = {
+    "SLURM_JOB_ID": "7", "SLURM_JOBID": "7", "SLURM_NODELIST": "elsewhere", "SLURM_NNODES": "1",
+    "SLURM_JOB_NODELIST": "elsewhere", "SLURM_JOB_NUM_NODES": "1", "SLURM_NTASKS": "1",
+    "SLURM_TASKS_PER_NODE": "1", "SLURM_JOB_CPUS_PER_NODE": "1",
+}  # fmt: skip
+
+
+def test_mpiexec_starts_its_ranks_here_inside_a_slurm_job_too(base_python):
+    done = launch(
+        "--framework", "numpy", "--strategy", "mpi-allreduce", "--ranks-per-node", "2",
+        "--launcher", "mpiexec", "--", base_python, "-c", MPI, variables=ALLOCATION,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == ["[0] sum 3", "[1] sum 3"]
 
 
 SPAWN = """

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from transect.execution.scheduler import ask
+from transect.launch.slurm import srun
 from transect.measure.guard import Guard
 
 __all__ = ["open_guard", "prepare_allocation"]
@@ -100,7 +101,7 @@ class _Watchers:
         count = len(self._hosts)
         here = f"{socket.gethostname()}:{self._server.getsockname()[1]}"
         command = [
-            "srun", f"--nodes={count}", f"--ntasks={count}", "--ntasks-per-node=1",
+            *srun(), f"--nodes={count}", f"--ntasks={count}", "--ntasks-per-node=1",
             "--cpus-per-task=1", "--overlap", "--mem=0", "--mpi=none", "--quiet",
             sys.executable, "-m", "transect.measure.watcher", "--connect", here,
         ]  # fmt: skip

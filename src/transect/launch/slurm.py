@@ -14,6 +14,7 @@ from transect.domain.errors import BadInput, MissingDependency
 
 __all__ = [
     "ask", "cores_per_node", "expand_hosts", "is_local", "job_hosts", "job_id", "signal_step",
+    "srun",
 ]  # fmt: skip
 
 _PART = re.compile(r"([^,\[\]]+|\[[^\]]*\])+")
@@ -118,6 +119,31 @@ def cores_per_node(environ: Mapping[str, str] = os.environ) -> int:
         return min(counts)
     nodes, _, cpus = ask("squeue", "-h", "-j", job_id(environ), "-o", "%D %C").partition(" ")
     return max(1, int(cpus) // max(1, int(nodes)))
+
+
+# What srun takes from its environment as options. An outer step (`srun -l`, `srun --pty bash`) leaves
+# its own there, and so do a job's: labels before each line, no output at all, the cores of a rank
+# for all ranks of ours; --ntasks-per-gpu is refused beside --ntasks-per-node.
+_STEP_OPTIONS = ("LABELIO", "STDOUTMODE", "STDERRMODE", "MULTI_PROG", "NTASKS_PER_GPU")
+_OUTER_STEP_OPTIONS = ("CPU_BIND", "MEM_BIND", "GPU_BIND")
+# Where the step asks for GPUs itself, and rank.py deals them out.
+_GPU_OPTIONS = (
+    "GPUS", "GPUS_PER_NODE", "GPUS_PER_SOCKET", "GPUS_PER_TASK", "TRES_PER_TASK", "GPU_BIND",
+)  # fmt: skip
+
+
+def srun(*, gpus: bool = False, environ: Mapping[str, str] = os.environ) -> list[str]:
+    """Return how to call srun so that its arguments alone say what the step is.
+
+    Options that it would take from the environment are unset. `gpus`: the arguments ask for GPUs.
+    Slurm's manual of srun, INPUT ENVIRONMENT VARIABLES.
+    """
+    options = [*_STEP_OPTIONS, *(_GPU_OPTIONS if gpus else ())]
+    if "SLURM_STEP_ID" in environ:
+        options += _OUTER_STEP_OPTIONS
+    names = dict.fromkeys(f"SLURM_{option}" for option in options)
+    unset = [f"--unset={name}" for name in names if name in environ]
+    return ["env", *unset, "srun"] if unset else ["srun"]
 
 
 def is_local(host: str) -> bool:

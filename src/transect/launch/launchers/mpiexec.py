@@ -13,7 +13,7 @@ from transect.launch.network import free_port
 from transect.launch.rendezvous import World
 from transect.launch.shim import common_variables, rank_command, rendezvous_of
 
-__all__ = ["Mpiexec", "find_mpiexec", "mpiexec_prefix"]
+__all__ = ["Mpiexec", "find_mpiexec", "mpiexec_prefix", "on_this_node"]
 
 
 def find_mpiexec(folder: Path | None) -> str | None:
@@ -30,6 +30,20 @@ def find_mpiexec(folder: Path | None) -> str | None:
 def _is_open_mpi(program: str) -> bool:
     text = subprocess.run([program, "--version"], capture_output=True, text=True).stdout
     return "Open MPI" in text or "OpenRTE" in text or "PRRTE" in text
+
+
+# Inside a Slurm job every mpiexec starts its ranks on the job's nodes, as many as the job has tasks.
+# Ranks of this launcher run here. Open MPI 5, Open MPI 4 and MPICH, in this order.
+_HERE = {
+    "PRTE_MCA_ras": "^slurm", "PRTE_MCA_plm": "^slurm",
+    "OMPI_MCA_ras": "^slurm", "OMPI_MCA_plm": "^slurm",
+    "HYDRA_RMK": "user", "HYDRA_LAUNCHER": "fork",
+}  # fmt: skip
+
+
+def on_this_node() -> dict[str, str]:
+    """Return the variables with which mpiexec starts its ranks here, in a Slurm job too."""
+    return dict(_HERE) if "SLURM_JOB_ID" in os.environ else {}
 
 
 def mpiexec_prefix(program: str) -> list[str]:
@@ -64,7 +78,7 @@ class Mpiexec:
             interface=request.interface,
         )
         command = [*mpiexec_prefix(program), "-n", str(request.ranks)]
-        variables = common_variables(request, kind, world)
+        variables = on_this_node() | common_variables(request, kind, world)
         bound = False
         if _is_open_mpi(program):
             wish = (os.environ | request.variables).get("TRANSECT_BIND")

@@ -10,7 +10,7 @@ from transect.launch import LAUNCHERS, Request, rank
 from transect.launch.network import derived_port, free_port
 from transect.launch.rendezvous import Rendezvous, World
 from transect.launch.shim import common_variables, rank_command, rendezvous_of
-from transect.launch.slurm import ask, is_local, job_hosts, job_id
+from transect.launch.slurm import ask, is_local, job_hosts, job_id, srun
 
 __all__ = ["Srun"]
 
@@ -67,7 +67,7 @@ class Srun:
     def _step(self, request: Request, hosts: list[str], stdin: str = "none") -> list[str]:
         memory = request.memory_mb_per_node or 0
         step = [
-            "srun",
+            *srun(gpus=request.gpus_per_rank > 0),
             f"--nodes={request.nodes}",
             # All that the job has: steps run one after another. In batch scripts the variables of
             # --mem-per-cpu would give a step of few cores little memory.

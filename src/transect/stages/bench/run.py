@@ -12,7 +12,7 @@ from transect.execution.stage_helpers import facts_of, ranks
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
 from transect.hpc.ingest import ingest
 from transect.launch import Request
-from transect.launch.launchers.mpiexec import find_mpiexec, mpiexec_prefix
+from transect.launch.launchers.mpiexec import find_mpiexec, mpiexec_prefix, on_this_node
 from transect.launch.processes import Outcome
 from transect.stages.ingest.result import result_of
 
@@ -55,6 +55,8 @@ class Bench:
         mpiexec = find_mpiexec(job.bin)
         prefix = mpiexec_prefix(mpiexec) if mpiexec else []
         wrap, variables = job.wrap()
+        if job.cell.nodes == 1:
+            variables = on_this_node() | variables
         command = benchmark.command(job.cell, job.folder, program, prefix)
         return "plain", Request(
             command=command,
