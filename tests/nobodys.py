@@ -16,6 +16,7 @@ NO_CELLS_OWN = {
     "domain/study.py": "what it decides stands in the cell's spec, which is hashed",
     "domain/system.py": "what it decides stands in the cell's spec, which is hashed",
     "domain/strict_yaml.py": "what it decides stands in the cell's spec, which is hashed",
+    "domain/process_state.py": "surrounds plug-ins, and leaves the process as it was",
     "execution/*": "surrounds every payload alike: an edit would run everything again",
     "measure/guard.py": "looks at the machine before and after each payload, whatever it is",
     "measure/watcher.py": "looks at the machine before and after each payload, whatever it is",

@@ -22,6 +22,7 @@ from typing import Any, NoReturn
 from transect.domain.errors import FAULTS, BadInput, Interruption, say_fault
 from transect.domain.files import write_atomic
 from transect.domain.paths import StudyPaths
+from transect.domain.process_state import kept_state
 from transect.domain.record import own_record, read_record
 from transect.domain.terminal import say
 from transect.execution.abandoned import is_abandoned
@@ -110,7 +111,8 @@ def run_jobs(jobs: list[Job], paths: StudyPaths, attempt: int) -> int:
     Raises DiskFull when results cannot be written.
     """
     prepare_allocation()
-    todo = _drop_stale(jobs)
+    with kept_state("a plug-in"):
+        todo = _drop_stale(jobs)
     if not todo:
         return 0
     progress, ran = Progress(paths), 0
@@ -121,9 +123,11 @@ def run_jobs(jobs: list[Job], paths: StudyPaths, attempt: int) -> int:
             if is_abandoned():
                 say("[transect] its Snakemake has gone: the rest is left")
                 raise Interruption(1)
-            if _holds_again(job):
-                continue
-            progress.note(run_job(job, attempt, guard))
+            with kept_state(f"a plug-in of {job.cell.id}"):
+                if _holds_again(job):
+                    continue
+                record = run_job(job, attempt, guard)
+            progress.note(record)
             ran += 1
             if early is not None:
                 early.make_if_due()

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 from transect.domain.errors import FAULTS, say_fault
 from transect.domain.paths import ROOT, StudyPaths
+from transect.domain.process_state import kept_state
 from transect.domain.terminal import say
 from transect.execution.abandoned import end_abandoned
 from transect.execution.claim import Claim
@@ -239,9 +240,10 @@ class MainFlow(Flow):
         wanted = {str(path) for job in jobs for path in job.output}
         stale = Staleness(self._plan)
         todo: Counter[str] = Counter()
-        for block in self._planned_blocks:
-            if str(self._plan.paths.stamp(block.rule, block.name)) in wanted:
-                todo.update(p.cell.stage for p in block.cells if stale.of(p))
+        with kept_state("a plug-in"):
+            for block in self._planned_blocks:
+                if str(self._plan.paths.stamp(block.rule, block.name)) in wanted:
+                    todo.update(p.cell.stage for p in block.cells if stale.of(p))
         start_progress(self._plan.paths, dict(todo))
         if todo and self._plan.left_out:
             told = f"{self._plan.left_out} cells that need a larger system are left out"

@@ -16,6 +16,7 @@ from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
 from transect.domain.files import canonical_json, digest
 from transect.domain.paths import StudyPaths
+from transect.domain.process_state import kept_state
 from transect.domain.strict_yaml import load_model
 from transect.domain.study import Study
 from transect.domain.system import System
@@ -167,6 +168,7 @@ class _Planner:
         return self._systems[key]
 
 
+@kept_state("a plug-in")
 def make_plan(study_file: Path, system_file: Path, results: Path) -> StudyPlan:
     """Expand, check and fingerprint. Raises BadInput with everything that a run would say."""
     study = load_study(study_file)
