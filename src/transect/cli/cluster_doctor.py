@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import json
 import os
 import re
@@ -16,6 +15,7 @@ from typing import Any
 
 from transect.domain.paths import ROOT
 from transect.domain.system import System
+from transect.execution.locks import user_name
 from transect.execution.scheduler import accounting, ask
 from transect.launch import LAUNCHERS
 from transect.measure.node_probe import sees
@@ -123,7 +123,7 @@ def _account(system: System) -> list[Row]:
     if not accounting():
         text = "no accounting database: account and QOS are not checked; states come from squeue"
         return [_row("accounting", "note", text)]
-    user = getpass.getuser()
+    user = user_name()
     text = ask("sacctmgr", "-nP", "show", "assoc", f"user={user}", "format=account,qos") or ""
     pairs = [line.split("|") for line in text.splitlines() if "|" in line]
     accounts = sorted({pair[0] for pair in pairs})

@@ -34,7 +34,11 @@ def _states(folder: Path) -> list[CellState]:
     from transect.analysis.load import cell_states
     from transect.execution.make_report import cell_keys
 
-    if not folder.is_dir():
+    try:
+        there = folder.is_dir()
+    except PermissionError as error:
+        raise BadInput(f"{folder}: cannot be read: {error.strerror}") from None
+    if not there:
         raise BadInput(f"{folder}: no such folder, expected one such as results/quick")
     planned = _planned(folder.resolve())
     states = cell_states(folder, None if planned is None else cell_keys(planned))

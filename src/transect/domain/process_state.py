@@ -17,6 +17,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import Any
 
+from transect.domain.terminal import say
+
 __all__ = ["kept_state"]
 
 # Variables that transect itself sets as it goes on.

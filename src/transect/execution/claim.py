@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import getpass
 import json
 import os
 import time
 from pathlib import Path
 
 from transect.domain.errors import BadInput
-from transect.execution.locks import process_start, still_lives
+from transect.execution.locks import process_start, still_lives, user_name
 
-__all__ = ["Claim"]
+__all__ = ["Claim", "cannot_write"]
 
 
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a number without a name, as in a container
-        return str(os.getuid())
+def cannot_write(results: Path, error: OSError) -> BadInput:
+    """Make the error for a results folder that is somebody else's, or on a read-only disk."""
+    return BadInput(
+        f"results folder {results} cannot be written: {error}: use another one with "
+        "--config results=FOLDER"
+    )
 
 
 class Claim:
@@ -39,7 +39,7 @@ class Claim:
         """
         facts = {
             "study": self.study,
-            "user": _user(),
+            "user": user_name(),
             "pid": os.getpid(),
             "host": os.uname().nodename,
             "since": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -48,7 +48,7 @@ class Claim:
         try:
             self._take(facts)
         except OSError as error:
-            raise BadInput(f"results folder {self.results} cannot be written: {error}") from None
+            raise cannot_write(self.results, error) from None
 
     def _take(self, facts: dict[str, object]) -> None:
         self.results.mkdir(parents=True, exist_ok=True)
@@ -78,6 +78,8 @@ class Claim:
             return facts if still_lives(facts) else None
         except FileNotFoundError:
             return None
+        except PermissionError:
+            return {}  # another user's: nobody can tell from here
         except (ValueError, KeyError, TypeError):
             # Half written: a claim of this second counts, an older one is a dead run's.
             young = time.time() - self.path.stat().st_mtime < 5

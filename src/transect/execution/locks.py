@@ -16,7 +16,15 @@ import psutil
 
 from transect.domain.files import write_atomic
 
-__all__ = ["Owner", "clear_stale_locks", "process_start", "still_lives"]
+__all__ = ["Owner", "clear_stale_locks", "process_start", "still_lives", "user_name"]
+
+
+def user_name() -> str:
+    """Return the name of this process's user; the number of one without, as in containers."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
 
 
 def process_start(pid: int | None = None) -> float:
@@ -51,7 +59,7 @@ class Owner:
         facts = {
             "pid": os.getpid(),
             "host": os.uname().nodename,
-            "user": getpass.getuser(),
+            "user": user_name(),
             "since": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             "created": process_start(),
         }

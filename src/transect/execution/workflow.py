@@ -11,6 +11,8 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Collection
+from contextlib import suppress
+from errno import EACCES
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -19,7 +21,7 @@ from transect.domain.paths import ROOT, StudyPaths
 from transect.domain.process_state import kept_state
 from transect.domain.terminal import say
 from transect.execution.abandoned import end_abandoned
-from transect.execution.claim import Claim
+from transect.execution.claim import Claim, cannot_write
 from transect.execution.flow_config import check_folder, read_options
 from transect.execution.flow_facts import (
     BlockFacts,
@@ -112,7 +114,14 @@ class Flow:
         if workflow.dryrun:
             self.tell_dry_run()
         elif workflow.executor_plugin is not None and not workflow.touch:
-            self.forget_other_states()
+            try:
+                for folder in map(Path, (self.results, self.folder)):
+                    if folder.exists() and not os.access(folder, os.W_OK, effective_ids=True):
+                        raise PermissionError(EACCES, os.strerror(EACCES), str(folder))
+                self.forget_other_states()
+            except OSError as error:
+                # Snakemake notices too, and says nothing of it where a profile has it quiet.
+                _leave(cannot_write(Path(self.results), error))
         return self.stamps()
 
     def command(self) -> str:
@@ -178,8 +187,10 @@ class MainFlow(Flow):
         self._follower = Follower(self._plan.paths)
         # On a scheduler cells run elsewhere: their lines are read from the journal.
         self._scheduled = self._plan.system.scheduler != "none"
-        self._forget_lost_environments()
-        forget_broken_blocks(self._plan, self._planned_blocks)
+        # In another user's results a dry run is welcome, and a run ends before its first job.
+        with suppress(PermissionError):
+            self._forget_lost_environments()
+            forget_broken_blocks(self._plan, self._planned_blocks)
 
     def _forget_lost_environments(self) -> None:
         """Drop the stamp of an environment that was removed from the cache."""
