@@ -146,3 +146,26 @@ def test_every_stage_has_the_files_of_its_roles():
         assert (folder / "cell.py").is_file(), name
         # No code there: it would run in every role.
         assert (folder / "__init__.py").read_text() == "", name
+
+
+@pytest.mark.parametrize(
+    "name", ["", " ", "a\u202eb", "a\x1b[31mb", "a\nb", "a\tb", "a\0b", "a\ud800"]
+)
+def test_a_name_that_shows_what_it_does_not_say_is_refused(name):
+    registry: Registry[object] = Registry("workload", "transect.training.workloads")
+    with pytest.raises(
+        BadInput, match="workload '.*' cannot have this name: expected one line"
+    ) as told:
+        registry.register(name)(object_of_this_file())
+    assert str(told.value).isprintable() and __file__ in str(told.value)
+
+
+@pytest.mark.parametrize("name", ["<b>&amp;'\"</b>", "$\\alpha$", "caf\u00e9 \u2603", "{n}*?[0]"])
+def test_markup_and_other_scripts_are_names(name):
+    registry: Registry[object] = Registry("workload", "transect.training.workloads")
+    kind = object_of_this_file()
+    assert registry.register(name)(kind) is kind
+
+
+def object_of_this_file() -> type[object]:
+    return type("Thing", (), {"__module__": __name__})

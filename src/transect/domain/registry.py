@@ -35,10 +35,20 @@ class Registry(Generic[T]):
         self._discovered = False
 
     def register(self, name: str) -> Callable[[type[T]], type[T]]:
-        """Decorate a class to make it known as `name`. A name that is taken raises BadInput."""
+        """Decorate a class to make it known as `name`.
+
+        Raises BadInput for a name that is taken, empty or not printable.
+        """
 
         def add(cls: type[T]) -> type[T]:
             source = Path(sys.modules[cls.__module__].__file__ or "?")
+            # It stands in tables, charts and logs: marks that turn the direction of text around make
+            # these show what they do not say, and escapes command a terminal.
+            if not name.isprintable() or not name.strip():
+                raise BadInput(
+                    f"{source}: {self.kind} {ascii(name)} cannot have this name: expected one line of "
+                    "printable characters"
+                )
             if name in self._entries and self._files[name] != source:
                 raise BadInput(
                     f"{self.kind} '{name}' is registered twice: {self._files[name]} and {source}"
