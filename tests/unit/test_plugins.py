@@ -154,7 +154,7 @@ def test_every_stage_has_the_files_of_its_roles():
 def test_a_name_that_shows_what_it_does_not_say_is_refused(name):
     registry: Registry[object] = Registry("workload", "transect.training.workloads")
     with pytest.raises(
-        BadInput, match="workload '.*' cannot have this name: expected one line"
+        BadInput, match=r"workload '.*' cannot have this name: expected one line"
     ) as told:
         registry.register(name)(object_of_this_file())
     assert str(told.value).isprintable() and __file__ in str(told.value)
