@@ -46,7 +46,7 @@ class Registry(Generic[T]):
             # these show what they do not say, and escapes command a terminal.
             if not name.isprintable() or not name.strip():
                 raise BadInput(
-                    f"{source}: {self.kind} {ascii(name)} cannot have this name: expected one line of "
+                    f"{source}: {self.kind} {name!a} cannot have this name: expected one line of "
                     "printable characters"
                 )
             if name in self._entries and self._files[name] != source:
