@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import sys
 
@@ -116,3 +117,29 @@ def test_launch_in_a_step_of_somebody_elses(cluster, base_python):
     assert said("--launcher", "mpiexec", "--ranks-per-node", "2") == [
         "0: [0] 0 2 n1", "0: [1] 1 2 n1",
     ]  # fmt: skip
+
+
+STUDY = """
+name: inside
+workloads: {iris-mlp-ce: {epochs: 1, reference_steps: 0}}
+train:
+  repeats: 1
+  grids:
+    - {workloads: [iris-mlp-ce], frameworks: [numpy], strategies: [mpi-allreduce], ranks: [2]}
+"""
+
+
+def test_a_study_for_one_machine_in_an_allocation_is_guarded_where_it_runs(
+    cluster, tmp_path, base_python
+):
+    (tmp_path / "study.yaml").write_text(STUDY)
+    run = ("env", f"PYTHONPATH={ROOT / 'src'}", sys.executable, "-m", "transect", "run",
+           str(tmp_path / "study.yaml"), "train", "--results", str(tmp_path))  # fmt: skip
+    # salloc runs the command on the login node.
+    cluster.run("salloc", "-N2", "-n2", "--mem=1500", *run)
+    (path,) = tmp_path.glob("inside/train/*/record.json")
+    record = json.loads(path.read_text())
+    assert record["status"] == "ok", record["message"]
+    login = cluster.run("hostname").stdout.strip()
+    assert record["provenance"]["host"] == login
+    assert [look["host"] for look in record["provenance"]["guard_after"]] == [login]

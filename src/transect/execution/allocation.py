@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,7 +19,7 @@ from transect.execution.scheduler import ask
 from transect.launch.slurm import srun
 from transect.measure.guard import Guard
 
-__all__ = ["open_guard", "prepare_allocation"]
+__all__ = ["open_guard", "prepare_allocation", "stays_here"]
 
 # Bounds for a node to join and to answer: both take a second, and more beside busy neighbours. A
 # node that is gone ends the job before that.
@@ -156,14 +156,22 @@ class _Watchers:
                 continue
 
 
+def stays_here(system: Mapping[str, Any]) -> bool:
+    """Whether launchers of a cell's `system` start ranks on this node only, in a Slurm job too.
+
+    `salloc` opens its shell on a login node, and cells that are planned for one machine run there.
+    """
+    return {system.get("launcher"), system.get("mpi_launcher")} <= {"plain", "mpiexec"}
+
+
 @contextmanager
-def open_guard() -> Iterator[Guard]:
-    """Yield a guard over every node of the allocation; over this one outside of Slurm.
+def open_guard(*, here: bool = False) -> Iterator[Guard]:
+    """Yield a guard over every node of the allocation; over this one outside of Slurm, or `here`.
 
     On several nodes a watcher waits on each, as one job step that overlaps the cells' own: a
     step for each look would cost more than a short cell.
     """
-    hosts = _hosts()
+    hosts = [] if here else _hosts()
     if len(hosts) < 2:
         yield Guard()
         return
