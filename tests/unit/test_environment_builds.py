@@ -138,6 +138,15 @@ def test_files_that_were_edited_since_the_plan_make_no_environment(place):
     assert not place.cache.exists()
 
 
+def test_what_was_made_before_an_edit_is_good_for_what_was_planned_before_it(quick):
+    before = quick.build()
+    (quick.source / "requirements.txt").write_text("# another one\n")
+    environments._lock_of_files.cache_clear()
+    planned = before["lock_hash"]
+    assert environments.lock_hash(NAME) != planned
+    assert build_environment.build(NAME, quick.folder / "log", planned) == before
+
+
 @pytest.mark.parametrize("content", ["", "{", "[]", "\xff"])
 def test_a_damaged_mark_means_that_it_is_built_again(quick, content):
     folder = Path(quick.build()["python"]).parents[1]
@@ -188,8 +197,12 @@ def test_a_half_made_environment_that_cannot_be_removed_is_not_built_upon(place,
     (folder / "lib").mkdir(parents=True)
     (folder / "lib" / "half").touch()
 
-    def refuse(path: object, *_: object, **__: object) -> None:
-        raise PermissionError(13, "Permission denied", str(path))
+    unlink = os.unlink
+
+    def refuse(path: object, *more: object, **options: object) -> None:
+        if str(path).endswith("half"):
+            raise PermissionError(13, "Permission denied", str(path))
+        unlink(path, *more, **options)
 
     monkeypatch.setattr(os, "unlink", refuse)
     facts = place.build()

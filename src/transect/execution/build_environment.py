@@ -24,13 +24,13 @@ from pathlib import Path
 from typing import Any
 
 from transect.domain.files import write_atomic
+from transect.domain.paths import environments_folder
 from transect.domain.strict_yaml import load_model
 from transect.domain.system import EnvironmentChoice, System
 from transect.execution.attempts import CELL_VARIABLE, clear_leftovers
 from transect.execution.run_block import end_on_signals
 from transect.launch.processes import run
 from transect.planning.environments import (
-    environment_folder,
     environment_source,
     lock_hash,
     lock_hash_now,
@@ -41,6 +41,7 @@ __all__ = ["build", "chosen", "main"]
 _COMPLETE = "transect-complete.json"
 _FACTS = "transect-build.json"
 _TAIL_LINES = 15
+_AGAIN = "`transect retry RESULTS/STUDY`, and call snakemake again"
 # What compilers, CMake, make and our own scripts call an error. What pip calls one (two words, or
 # many in capitals) only frames them.
 _ERROR = re.compile(
@@ -90,7 +91,6 @@ def _install(name: str, folder: Path, log: Path) -> dict[str, Any]:
     variables = {"PYTHONPATH": "", CELL_VARIABLE: str(folder)}
     facts: dict[str, Any] = {}
     log.parent.mkdir(parents=True, exist_ok=True)
-    log.unlink(missing_ok=True)
     for part, command in commands.items():
         ended = run([(command, variables)], log=log, cwd=Path.cwd(), seconds=math.inf)
         facts[part] = round(ended.seconds, 1)
@@ -101,7 +101,7 @@ def _install(name: str, folder: Path, log: Path) -> dict[str, Any]:
     if (folder / _FACTS).is_file():
         facts |= json.loads((folder / _FACTS).read_text())
     if lock_hash_now(name) != lock_hash(name):
-        raise _Failed(f"{source} was edited while it was built: call snakemake again")
+        raise _Failed(f"{source} was edited while it was built: {_AGAIN}")
     return facts
 
 
@@ -149,25 +149,28 @@ def _make(name: str, folder: Path, log: Path) -> dict[str, Any]:
 def build(name: str, log: Path, planned: str | None = None) -> dict[str, Any]:
     """Return the facts of the environment, building it first when the cache has none.
 
-    `planned`: the lock hash that the cells stand for; another one means that the files were edited
-    since, and is a failure.
+    `planned`: the lock hash that the cells stand for, by default that of the files as they are. When
+    these were edited since, only an environment that was made before is good.
     """
-    folder = environment_folder(name)
+    now = lock_hash(name)
+    wanted = planned or now
+    folder = environments_folder() / f"{name}-{wanted}"
     facts: dict[str, Any] = {
         "name": name,
-        "lock_hash": planned or lock_hash(name),
+        "lock_hash": wanted,
         "python": str(folder / "bin" / "python"),
         "status": "ok",
         "message": "",
     }
-    if facts["lock_hash"] != lock_hash(name):
-        text = f"{environment_source(name)} was edited since the study was planned: call snakemake again"
-        return facts | {"status": "failed", "message": text}
     # Before the lock: a cache that others keep may be readable only.
     made = _made(folder)
     if made is not None:
         return facts | made
+    if wanted != now:
+        text = f"{environment_source(name)} was edited since the study was planned: {_AGAIN}"
+        return facts | {"status": "failed", "message": text}
     try:
+        log.unlink(missing_ok=True)
         with _locked(folder):
             return facts | (_made(folder) or _make(name, folder, log))
     except (OSError, ValueError) as error:

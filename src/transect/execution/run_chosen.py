@@ -47,7 +47,7 @@ def _build_environments(plan: StudyPlan, paths: StudyPaths, names: set[str]) -> 
         except (OSError, ValueError, KeyError):
             pass
         choice = plan.system.environments.get(name)
-        facts = chosen(name, choice) if choice else build(name, stamp.with_suffix(".log"))
+        facts = chosen(name, choice) if choice else build(name, stamp.with_suffix(".log"), lock)
         write_atomic(stamp, json.dumps(facts, indent=1) + "\n")
 
 
