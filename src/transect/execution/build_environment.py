@@ -23,10 +23,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from transect.domain.errors import FAULTS, Interruption, say_fault
 from transect.domain.files import write_atomic
 from transect.domain.paths import environments_folder
 from transect.domain.strict_yaml import load_model
 from transect.domain.system import EnvironmentChoice, System
+from transect.domain.terminal import say
 from transect.execution.attempts import CELL_VARIABLE, clear_leftovers
 from transect.execution.run_block import end_on_signals
 from transect.launch.processes import run
@@ -123,13 +125,13 @@ def _locked(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            print(f"[transect] waits for another build of {folder}", file=sys.stderr, flush=True)
+            say(f"[transect] waits for another build of {folder}")
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
 def _make(name: str, folder: Path, log: Path) -> dict[str, Any]:
-    print(f"[transect] building environment '{name}' in {folder}", file=sys.stderr)
+    say(f"[transect] building environment '{name}' in {folder}")
     start = time.monotonic()
     # A builder that was killed leaves its pip behind, which would write into ours.
     clear_leftovers(folder)
@@ -176,7 +178,7 @@ def build(name: str, log: Path, planned: str | None = None) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         lines = log.read_text(errors="replace").splitlines() if log.exists() else []
         hint = "" if isinstance(error, ValueError) else "; TRANSECT_ENVS names another folder"
-        print(f"[transect] environment '{name}' failed, see {log}", file=sys.stderr)
+        say(f"[transect] environment '{name}' failed, see {log}")
         text = f"could not be built: {error}{hint}\n{told(lines)}"
         return facts | {"status": "failed", "message": text}
 
@@ -211,13 +213,18 @@ def main() -> int:
     parser.add_argument("--lock", help="the lock hash that the study was planned with")
     given = parser.parse_args()
     end_on_signals()
-    given.out.parent.mkdir(parents=True, exist_ok=True)
-    choices = load_model(given.system, System).environments if given.system else {}
-    if given.name in choices:
-        facts = chosen(given.name, choices[given.name])
-    else:
-        facts = build(given.name, given.out.with_suffix(".log").resolve(), given.lock)
-    write_atomic(given.out, json.dumps(facts, indent=1) + "\n")
+    try:
+        given.out.parent.mkdir(parents=True, exist_ok=True)
+        choices = load_model(given.system, System).environments if given.system else {}
+        if given.name in choices:
+            facts = chosen(given.name, choices[given.name])
+        else:
+            facts = build(given.name, given.out.with_suffix(".log").resolve(), given.lock)
+        write_atomic(given.out, json.dumps(facts, indent=1) + "\n")
+    except Interruption as end:
+        return end.code
+    except FAULTS as error:
+        return say_fault(error, given.out)
     return 0
 
 
