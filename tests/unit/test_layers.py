@@ -62,7 +62,11 @@ LAYERED = [path for path in FILES if path.parent != PACKAGE]
 
 def layer_of(path: Path) -> str:
     parts = path.relative_to(PACKAGE).parts
-    return ROLES[parts[-1]] if parts[0] == "stages" else parts[0]
+    if parts[0] != "stages":
+        return parts[0]
+    # A role that grows long is parted: `worker_restarts.py` is of the role `worker.py`.
+    name, _, part = parts[-1].removesuffix(".py").partition("_")
+    return ROLES[f"{name}.py" if name and part else parts[-1]]
 
 
 def layer_of_module(module: str) -> str:

@@ -36,9 +36,9 @@ from transect.domain.cell import Cell
 from transect.domain.errors import FAULTS, error_facts
 from transect.domain.files import write_atomic
 from transect.domain.precisions import PRECISIONS
-from transect.stages.reference.path import Problem, trajectory, with_rate
-from transect.stages.reference.restarts import even_points, restart_arrays
-from transect.stages.reference.tolerance import measure_tolerance, rule
+from transect.stages.reference.worker_path import Problem, trajectory, with_rate
+from transect.stages.reference.worker_restarts import even_points, restart_arrays
+from transect.stages.reference.worker_tolerance import measure_tolerance, rule
 from transect.training.distance import weights_distance
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
 from transect.training.inputs import load_data, load_weights

@@ -11,7 +11,7 @@ from transect.domain.record import Cause, MetricValue, Samples, Status
 from transect.execution.job import Job, Result
 from transect.execution.stage_helpers import cores
 from transect.measure.intervals import wilson
-from transect.stages.train.equality import Equality, Reference
+from transect.stages.train.result_equality import Equality, Reference
 from transect.training.costs import step_costs
 from transect.training.divergence import divergence
 from transect.training.models import Model

@@ -29,7 +29,7 @@ from transect.domain.errors import FAULTS, BadInput, error_facts
 from transect.domain.files import write_atomic
 from transect.domain.precisions import find_precision
 from transect.measure.usage import Usage
-from transect.stages.train.restarts import restart
+from transect.stages.train.worker_restarts import restart
 from transect.training.departure import end_process
 from transect.training.frameworks import FRAMEWORKS, ModelPlan, Trainer
 from transect.training.images import FileReader

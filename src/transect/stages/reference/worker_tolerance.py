@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from transect.domain.precisions import PRECISIONS, find_precision
-from transect.stages.reference.path import Path64, Problem, trajectory
+from transect.stages.reference.worker_path import Path64, Problem, trajectory
 from transect.training.distance import weights_distance
 
 __all__ = ["PERTURBED_RUNS", "SAFETY", "Tolerance", "measure_tolerance", "rule"]

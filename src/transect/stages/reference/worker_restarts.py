@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from transect.stages.reference.path import Path64, Problem, trajectory, with_rate
-from transect.stages.reference.tolerance import Tolerance, measure_tolerance
+from transect.stages.reference.worker_path import Path64, Problem, trajectory, with_rate
+from transect.stages.reference.worker_tolerance import Tolerance, measure_tolerance
 from transect.training.frameworks import TrainingState
 from transect.training.optimisers import OPTIMISERS
 from transect.training.restarts import rounded, state_arrays
