@@ -17,6 +17,7 @@ from make_records import make_record
 
 from transect.analysis.load import cell_states, load_records
 from transect.domain.cell import Cell
+from transect.domain.files import digest
 from transect.domain.paths import StudyPaths
 from transect.domain.record import Cause, MetricValue, Record, Status, write_record
 from transect.execution import strict
@@ -94,7 +95,7 @@ def test_the_plan_beside_the_records_says_which_cells_the_study_has(
     file = tmp_path / "s.yaml"
     file.write_text("name: s\n", encoding="utf-8")
     plan = StudyPaths(results=study.parent, study="s").plan
-    plan.write_text(json.dumps({"file": str(file), "cells": {"/".join(key(kept)): "f"}}))
+    plan.write_text(json.dumps({"file": str(file), "cells": {"/".join(key(kept)): kept.fingerprint}}))
     assert make_report(file, study.parent)["counts"] == {"ok": 1, "failed": 0, "skipped": 0}
 
 
@@ -131,6 +132,29 @@ def test_a_cell_at_work_is_running_and_no_problem(study: Path, tmp_path: Path) -
         done.cell_id: "ok", at_work.cell_id: "running", to_come.cell_id: "waiting",
         begun.cell_id: "waiting",
     }  # fmt: skip
+
+
+def test_a_record_of_an_earlier_plan_is_no_result_of_this_one(study: Path, tmp_path: Path) -> None:
+    now, kept, before, unknown = (
+        train_record(name, "single") for name in ("numpy", "torch", "mxnet", "keras-2")
+    )
+    inputs = ["data 0123"]
+    now = now.model_copy(update={"fingerprint": digest(["planned"])[:16]})
+    taken = {"fingerprint": digest(["planned", *inputs])[:16], "inputs": inputs}
+    kept, unknown = (
+        kept.model_copy(update=taken),
+        unknown.model_copy(update={"fingerprint": "planned"}),
+    )
+    old = {"fingerprint": digest(["edited since", *inputs])[:16], "inputs": inputs}
+    before = before.model_copy(update=old)
+    write(study, now, kept, before, unknown)
+    planned = dict.fromkeys(map(key, (now, kept, before, unknown)), "planned")
+    for _ in range(2):  # read, and from the cache
+        summary, _ = page_of(study, tmp_path, planned=planned)
+        assert summary["counts"] == {"ok": 3, "failed": 0, "skipped": 0}
+        assert summary["pending"] == {"running": 0, "waiting": 1}
+    [state] = [one for one in cell_states(study, planned) if one.state == "waiting"]
+    assert state.cell == before.cell_id and "an earlier plan" in state.message
 
 
 def test_without_a_plan_a_cell_at_work_is_running_and_a_bare_folder_is_a_problem(

@@ -142,6 +142,7 @@ def row_of(record: Record) -> dict[str, Any]:
         "cause": record.cause.value if record.cause else None,
         "message": record.message[:_LONGEST_MESSAGE],
         "fingerprint": record.fingerprint,
+        "inputs": record.inputs,
         "started": record.started,
         "ended": record.ended,
         "metric_names": [

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 from transect.analysis.cache import RowCache, stamp_of
 from transect.analysis.entries import AnyRecord, Pool, entry_of, row_of
 from transect.domain.errors import TransectError
+from transect.domain.files import digest
 from transect.domain.record import Record, read_record
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
 # A stage and a cell's id: the two folders that hold a record.
 Key = tuple[str, str]
 
+_OUTDATED = "its record is of an earlier plan: the cell runs again"
 _STOPPED = "no record: the cell was stopped before it could write one"
 
 
@@ -90,7 +92,9 @@ def load_records(results: Path, planned: Collection[Key] | None = None) -> Loade
 
     With `planned`, the (stage, cell id) of each cell of the study, a record of another cell stands
     among `earlier` only, and a planned cell without a folder is waiting; without, every record
-    counts. A record that is no record becomes a problem. Each is parsed once: see `RowCache`.
+    counts. A mapping to the cells' planned fingerprints tells a record of a plan before: its cell
+    is still waiting. A record that is no record becomes a problem. Each is parsed once: see
+    `RowCache`.
     """
     loaded = Loaded(study=results.name)
     pool = Pool()
@@ -154,8 +158,22 @@ def _walk(
         elif key not in folders:
             yield _Found(key=key, folder=None, row=None, state="waiting")
         else:
-            yield _read(key, folders[key], cache, is_planned=wanted is not None)
+            state = _read(key, folders[key], cache, is_planned=wanted is not None)
+            fingerprint = planned.get(key) if isinstance(planned, Mapping) else None
+            if fingerprint and state.row is not None and not _is_of_plan(state.row, fingerprint):
+                state = _Found(
+                    key=key, folder=state.folder, row=None, state="waiting", what=_OUTDATED
+                )
+            yield state
     cache.save()
+
+
+def _is_of_plan(row: dict[str, Any], fingerprint: str) -> bool:
+    """Whether a record was made for a cell as it is planned now, whatever it took as inputs.
+
+    One whose inputs could not be known carries the plan's part alone.
+    """
+    return row["fingerprint"] in (fingerprint, digest([fingerprint, *row["inputs"]])[:16])
 
 
 def _folders(folder: Path) -> list[os.DirEntry[str]]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from transect.domain.errors import FAULTS, say_fault
@@ -48,13 +48,19 @@ def _make(paths: StudyPaths, study: Study, cells: Iterable[str] | None) -> dict[
     )
 
 
-def cell_keys(names: Iterable[str]) -> set[tuple[str, str]]:
-    """Part `STAGE/ID` into stage and id.
+def cell_keys(cells: Iterable[str]) -> dict[tuple[str, str], str]:
+    """Part `STAGE/ID` into stage and id; with fingerprints, where the cells are mapped to them.
 
     >>> cell_keys(["train/iris-mlp~01234567"])
-    {('train', 'iris-mlp~01234567')}
+    {('train', 'iris-mlp~01234567'): ''}
     """
-    return {(stage, cell) for stage, _, cell in (name.partition("/") for name in names)}
+    fingerprints = cells if isinstance(cells, Mapping) else dict.fromkeys(cells, "")
+    return {
+        (stage, cell): fingerprint
+        for (stage, _, cell), fingerprint in (
+            (name.partition("/"), given) for name, given in fingerprints.items()
+        )
+    }
 
 
 def main() -> int:
