@@ -30,6 +30,12 @@ CASES = [
     # Ranks that srun started are none of the runner's children: theirs count per node.
     (facts(nodes=2, payload_peak_bytes=1, rank_peak_memory_bytes=[300 * MIB] * 2), (100, 300), None),
     (facts(payload_peak_bytes=1, rank_peak_memory_bytes=[300 * MIB] * 2), (100, 300), "held 600"),
+    # It ran under these very limits: peaks that do not fall together, its own end that took a moment.
+    (facts(payload_peak_bytes=1, rank_peak_memory_bytes=[300 * MIB] * 2), (100, 500), None),
+    (facts(payload_peak_bytes=1, rank_peak_memory_bytes=[300 * MIB] * 2), (100, 550), None),
+    (facts(payload_peak_bytes=1, rank_peak_memory_bytes=[300 * MIB] * 2), (100, 499), "held 600"),
+    (facts(payload_s=100.01), (100, 500), None),
+    (facts(payload_s=100.01), (99, 500), "took 100 s"),
     (facts("timeout", payload_s=100.2), (100, 500), None),
     (facts("timeout", payload_s=100.2), (50, 900), None),
     (facts("timeout", payload_s=100.2), (101, 500), "ended at limits.seconds: 100"),

@@ -31,7 +31,8 @@ def outgrown(record: Mapping[str, Any], limits: Mapping[str, Any]) -> str | None
     """Return why a record does not hold under these limits, or None.
 
     One that ended at a limit holds unless there is more room now; any other as long as what it
-    used fits. `record` has the keys of `transect.domain.record.Record`.
+    used fits, or the limit is not below the one that it ended well under: ranks' own peaks, which need not
+    fall together, and pages that they share may sum to more than a limit that held. `record` has the keys of `transect.domain.record.Record`.
     """
     was, details = record.get("limits") or {}, record.get("details") or {}
     seconds, memory = limits["seconds"], limits["memory_mb"]
@@ -45,9 +46,10 @@ def outgrown(record: Mapping[str, Any], limits: Mapping[str, Any]) -> str | None
             return f"it ended at limits.memory_mb: {old}, which is {memory or 'null'} now"
         return None
     took = details.get("payload_s")
-    if took is not None and took > seconds:
+    if took is not None and took > seconds and not ("seconds" in was and seconds >= was["seconds"]):
         return f"it took {took:.3g} s, more than limits.seconds: {seconds:g} now allows"
     held = _peak_bytes(details, record.get("cell", {}).get("nodes", 1))
-    if memory is not None and held > memory * _MIB:
+    kept_to = was.get("memory_mb")
+    if memory is not None and held > memory * _MIB and not (kept_to and memory >= kept_to):
         return f"it held {held / _MIB:.0f} MB, more than limits.memory_mb: {memory} now allows"
     return None
