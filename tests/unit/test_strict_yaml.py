@@ -47,6 +47,14 @@ UNREADABLE = {
     "another tag": ("a: !!set {b}", "file.yaml:1", "not supported"),
     "a Python tag": ("a: !!python/name:os.system", "file.yaml:1", "not supported"),
     "a wrong tag": ("a: !!int abc", "file.yaml", "cannot be read"),
+    "an octal of YAML 1.1": ("a: !!int 010", "file.yaml:1", "'010' cannot be read as !!int"),
+    "a time of YAML 1.1": ("a: !!float 1:30.5", "file.yaml:1", "cannot be read as !!float"),
+    "an empty number": ("a: !!int ''", "file.yaml:1", "cannot be read as !!int"),
+    "no truth value": ("a: !!bool foo", "file.yaml:1", "cannot be read as !!bool"),
+    "no null": ("a: !!null foo", "file.yaml:1", "cannot be read as !!null"),
+    "a hexadecimal number of 5,000 digits": ("a: 0x" + "f" * 5000, "file.yaml:1", "digits"),
+    "a key twice in what is merged": ("a: {<<: {x: 1, x: 2}}", "file.yaml:1", "twice"),
+    "a number as a key in what is merged": ("a: {<<: {1: x}}", "file.yaml:1", "expected text"),
     "half a character": ('a: "\\ud800"', "file.yaml:1", "no text"),
     "an escaped NUL": ('a: "x\\0y"', "file.yaml:1", "no text"),
     "not UTF-8": (b"a: \xff", "file.yaml", "cannot be read"),
@@ -78,6 +86,16 @@ def test_merge_keys_work_and_a_key_of_its_own_wins(tmp_path):
     found = load_yaml(written(tmp_path, text))
     assert found["c"] == {"x": 1, "y": 3}
     assert found["d"] == {"x": 1, "y": 4, "z": 5}
+
+
+def test_an_anchor_in_what_is_merged_is_a_mapping_as_any_other(tmp_path):
+    found = load_yaml(written(tmp_path, "b: &b {k: 0}\nc: {<<: &a {<<: *b, k: 1}}\nd: *a\n"))
+    assert found["c"] == found["d"] == {"k": 1}
+
+
+def test_a_tag_that_says_what_stands_there_changes_nothing(tmp_path):
+    found = load_yaml(written(tmp_path, "a: !!int '5'\nb: !!float 5\nc: !!str 5\nd: !!null ~\n"))
+    assert found == {"a": 5, "b": 5.0, "c": "5", "d": None} and type(found["b"]) is float
 
 
 # What stands in a file, what is expected, what it was read as, and how to write it.

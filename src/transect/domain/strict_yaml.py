@@ -25,6 +25,8 @@ M = TypeVar("M", bound=BaseModel)
 
 # Values of one file, those too that aliases repeat: a short file can stand for billions.
 _MOST_VALUES = 1_000_000
+# Python itself writes no whole number of more than 4,300 digits.
+_MOST_DIGITS = 1000
 _CORE = "tag:yaml.org,2002:"
 _MERGE = f"{_CORE}merge"
 _SCALARS = {f"{_CORE}{name}" for name in ("null", "bool", "int", "float", "str", "merge")}
@@ -40,6 +42,8 @@ _RESOLVERS = (
     ("float", rf"{_FLOAT}|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)", "-+.0123456789"),
     ("merge", "<<", "<"),
 )
+_WRITTEN = {f"{_CORE}{name}": re.compile(pattern) for name, pattern, _ in _RESOLVERS}
+_WRITTEN[f"{_CORE}float"] = re.compile(rf"{_WRITTEN[f'{_CORE}float'].pattern}|{_INT}")
 
 
 class _Strict(yaml.SafeLoader):
@@ -55,7 +59,6 @@ for _name, _pattern, _first in _RESOLVERS:
 
 
 def _mapping(loader: _Strict, node: yaml.MappingNode) -> dict[str, Any]:
-    _check_keys(loader, node)
     # What is merged comes first: a key of the mapping's own wins.
     loader.flatten_mapping(node)
     return {
@@ -66,11 +69,11 @@ def _mapping(loader: _Strict, node: yaml.MappingNode) -> dict[str, Any]:
 _Strict.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
 
 
-def _check_keys(loader: _Strict, node: yaml.MappingNode) -> None:
+def _check_keys(name: str, node: yaml.MappingNode) -> None:
     """Raise BadInput for a key that stands twice in one mapping, or is no text."""
     seen: set[str] = set()
     for key, _ in node.value:
-        where = f"{loader.name}:{key.start_mark.line + 1}"
+        where = f"{name}:{key.start_mark.line + 1}"
         if not isinstance(key, yaml.ScalarNode) or key.tag not in (f"{_CORE}str", _MERGE):
             if not isinstance(key, yaml.ScalarNode):
                 raise BadInput(f"{where}: a list or a mapping cannot be a key: expected text")
@@ -78,6 +81,18 @@ def _check_keys(loader: _Strict, node: yaml.MappingNode) -> None:
         if key.value in seen:
             raise BadInput(f"{where}: key '{key.value}' stands twice in one mapping")
         seen.add(key.value)
+
+
+def _check_scalar(where: str, node: yaml.ScalarNode) -> None:
+    """Raise BadInput for what is no text, or not written as its tag has it: PyYAML reads that as YAML 1.1."""
+    if re.search("[\0\ud800-\udfff]", node.value):
+        raise BadInput(f"{where}: {node.value!r}: no text: it holds a NUL or half a character")
+    pattern = _WRITTEN.get(node.tag)
+    if pattern is not None and not pattern.fullmatch(node.value):
+        kind = node.tag.removeprefix(_CORE)
+        raise BadInput(f"{where}: {node.value!r} cannot be read as !!{kind}: leave the tag out")
+    if node.tag == f"{_CORE}int" and len(node.value) > _MOST_DIGITS:
+        raise BadInput(f"{where}: a number of {len(node.value):,} digits: expected a smaller one")
 
 
 def _count(name: str, node: yaml.Node, counts: dict[yaml.Node, int | None]) -> int:
@@ -94,9 +109,11 @@ def _count(name: str, node: yaml.Node, counts: dict[yaml.Node, int | None]) -> i
         raise BadInput(f"{where}: the tag {node.tag} is not supported: write the value without it")
     total = 1
     if isinstance(node, yaml.ScalarNode):
-        if re.search("[\0\ud800-\udfff]", node.value):
-            raise BadInput(f"{where}: {node.value!r}: no text: it holds a NUL or half a character")
+        _check_scalar(where, node)
     else:
+        if isinstance(node, yaml.MappingNode):
+            # Before anything is merged: a mapping that is merged is checked as any other.
+            _check_keys(name, node)
         parts = (
             [part for pair in node.value for part in pair]
             if node.tag == f"{_CORE}map"
