@@ -67,9 +67,21 @@ def test_standard_input_reaches_rank_0_through_srun(monkeypatch):
         assert [one for one in argv if one.startswith("--input")] == [option]
 
 
-def test_without_an_open_standard_input_ranks_run():
-    done = launch(*TORCH, "--", "sh", "-c", READ, input=None, preexec_fn=lambda: os.close(0))
-    assert (done.returncode, done.stdout) == (0, "[0] end\n"), done.stderr
+@pytest.mark.parametrize("arguments", [[*TORCH], [*MPI]])
+def test_without_an_open_standard_input_ranks_run(base_python, arguments):
+    code = "import sys; print(sys.stdin.read().split())"
+    done = launch(*arguments, "--no-label", "--", base_python, "-c", code, input=None,
+                  preexec_fn=lambda: os.close(0))  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr
+
+
+def test_without_an_open_standard_output_ranks_run(tmp_path):
+    done = subprocess.run(
+        [*LAUNCH, *TORCH, "--", "sh", "-c", f"echo ran > {tmp_path}/ran"], env=environment(),
+        stderr=subprocess.PIPE, text=True, timeout=600, preexec_fn=lambda: os.close(1),
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "ran").read_text() == "ran\n"
 
 
 @pytest.mark.parametrize("arguments", [[*TORCH], [*MPI]])

@@ -221,7 +221,8 @@ def launch(
         signal_ranks = partial(signal_step, request.name)
     elif chosen == "mpiexec":
         signal_ranks = signal_mpi_ranks
-    sys.stdout.flush()
+    if sys.stdout is not None:  # as it is where it was closed
+        sys.stdout.flush()
     code = supervise(
         processes,
         launcher=chosen != "plain",

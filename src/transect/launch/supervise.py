@@ -173,8 +173,8 @@ def supervise(
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     children: list[subprocess.Popen[bytes]] = []
+    source = _standard_input()  # before a pipe of ours takes the number of a closed one
     listener = _Listener() if launcher else None
-    source = _standard_input()
     if stdin_at:
         _Offer(stdin_at, source).start()
         source = subprocess.DEVNULL
