@@ -150,6 +150,24 @@ def test_strict_does_not_pass_with_a_record_that_cannot_be_read(done):
     assert done.python(*argv).returncode == 0
 
 
+def test_a_damaged_record_is_seen_although_its_stamp_is_younger(done):
+    # As in a copy, and after a `chmod -R`.
+    name, before = one(done, "train/iris-mlp.numpy"), started(done)
+    record(done, name).write_bytes(b"")
+    for stamp in (done.folder / FOLDER / "blocks").glob("*/*.json"):
+        stamp.chmod(0o600)
+    run = done.snakemake(*CONFIG)
+    assert run.returncode == 0 and f"[transect] {name}: " in run.stderr
+    assert made_again(done, before | {name: ""}) == {name}
+    # What was touched and holds is read once.
+    stamps = [*(done.folder / FOLDER / "blocks").glob("*/*.json")]
+    record(done, name).chmod(0o600)
+    assert done.snakemake(*CONFIG).returncode == 0
+    noted = [path.read_text() for path in stamps]
+    assert done.snakemake(*CONFIG).returncode == 0
+    assert [path.read_text() for path in stamps] == noted
+
+
 def test_a_garbled_file_runs_the_cell_again_that_made_it(done):
     before = started(done)
     data, trained = one(done, "data/iris-mlp-ce~"), one(done, "train/iris-mlp-ce.torch")

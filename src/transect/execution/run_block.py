@@ -35,6 +35,7 @@ from transect.execution.progress import Progress
 from transect.execution.run_cell import fingerprint_of, run_job, valid_record
 from transect.execution.side_files import changed_file, set_aside
 from transect.execution.stage import RUNNERS
+from transect.execution.stamps import newest_change
 
 __all__ = ["end_on_signals", "main", "run_jobs"]
 
@@ -86,7 +87,7 @@ def _drop_stale(jobs: Iterable[Job]) -> list[Job]:
             if wrong := _damage(job):
                 kept = set_aside(job.paths, job.cell.stage, job.cell.id)
                 told = f"{job.cell.stage}/{job.cell.id}: {wrong}: made again"
-                print(f"[transect] {told}; the old record is kept as {kept}", file=sys.stderr)
+                say(f"[transect] {told}; the old record is kept as {kept}")
             elif any(tuple(source) in todo for source in job.spec["inputs"].values()):
                 record.replace(job.folder / _ASIDE)
             else:
@@ -161,6 +162,7 @@ def main(arguments: list[str] | None = None) -> int:
         if given.stamp is not None:
             stamp = {"state": given.state, "cells": len(jobs), "ran": ran}
             stamp["limits"] = used_limits(specs[0]["cell_limits"])
+            stamp["records_ns"] = newest_change(job.folder / "record.json" for job in jobs)
             write_atomic(given.stamp, json.dumps(stamp) + "\n")
     except Interruption as end:
         return end.code

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter
 from typing import Any
 
 from transect.domain.files import write_atomic
 from transect.domain.paths import StudyPaths
 from transect.domain.record import read_record
+from transect.domain.terminal import say
 from transect.execution.abandoned import end_abandoned
 from transect.execution.build_environment import build, chosen
 from transect.execution.claim import Claim
@@ -62,7 +62,7 @@ def run_chosen(plan: StudyPlan, cells: list[Planned], *, again: bool) -> dict[st
     claim = Claim(paths.results, plan.study.name)
     claim.take()
     if moved:
-        print(f"[transect] {moved}", file=sys.stderr)
+        say(f"[transect] {moved}")
     end_abandoned(paths.results)
     end_on_signals()
     try:

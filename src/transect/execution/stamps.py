@@ -17,7 +17,7 @@ from transect.execution.side_files import changed_file
 from transect.planning.blocks import Block
 from transect.planning.plan import Planned, StudyPlan
 
-__all__ = ["forget_broken_blocks", "stamp_entry"]
+__all__ = ["forget_broken_blocks", "newest_change", "stamp_entry"]
 
 
 def stamp_entry(path: Path, key: str) -> Any:
@@ -26,6 +26,23 @@ def stamp_entry(path: Path, key: str) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))[key]
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def _changed(path: Path) -> int:
+    """Return when a file was changed last in any way, in ns; 0 for one that is not there."""
+    try:
+        facts = path.stat()
+    except OSError:
+        return 0
+    return max(facts.st_mtime_ns, facts.st_ctime_ns)
+
+
+def newest_change(records: Iterable[Path]) -> int:
+    """Return the time of the last change of any of these records, in ns, for their block's stamp.
+
+    Not the stamp's own time: that may be younger than a later damage, as in a copy.
+    """
+    return max(map(_changed, records), default=0)
 
 
 def forget_broken_blocks(plan: StudyPlan, blocks: Iterable[Block]) -> None:
@@ -37,27 +54,28 @@ def forget_broken_blocks(plan: StudyPlan, blocks: Iterable[Block]) -> None:
     limits = used_limits(plan.study.limits.model_dump())
     for block in blocks:
         stamp = plan.paths.stamp(block.rule, block.name)
-        try:
-            made = stamp.stat().st_ctime_ns
-        except FileNotFoundError:
+        if not stamp.exists():
             continue
         same = stamp_entry(stamp, "limits") == limits
-        if any(_is_broken(plan.paths, planned, made, same) for planned in block.cells):
+        seen = stamp_entry(stamp, "records_ns")
+        looked = seen if isinstance(seen, int) else -1
+        times = [_changed(plan.paths.record(*planned.key)) for planned in block.cells]
+        told = zip(block.cells, times, strict=True)
+        if any(_is_broken(plan.paths, p, changed > looked, same) for p, changed in told):
             stamp.unlink()
-        elif not same:
-            _note_limits(stamp, limits)
+        elif not same or max(times) > looked:
+            _note(stamp, {"limits": limits, "records_ns": max(times)})
 
 
-def _is_broken(paths: StudyPaths, planned: Planned, made: int, same_limits: bool) -> bool:
-    """Whether a cell of a block that was done at `made` (ns) has no record that holds.
+def _is_broken(paths: StudyPaths, planned: Planned, touched: bool, same_limits: bool) -> bool:
+    """Whether a cell has no record that holds.
 
-    A record that nobody touched since is not read, unless others take files from that cell, or it
+    A record that was not `touched` since its block was done is not read, unless others take files from that cell, or it
     was made under other limits.
     """
     path = paths.record(*planned.key)
     try:
-        facts = path.stat()
-        touched = max(facts.st_mtime_ns, facts.st_ctime_ns) > made
+        path.stat()
         if not touched and same_limits and not planned.spec["taken"]:
             return False
         record = own_record(path, *planned.key)
@@ -68,11 +86,11 @@ def _is_broken(paths: StudyPaths, planned: Planned, made: int, same_limits: bool
         return True
 
 
-def _note_limits(stamp: Path, limits: dict[str, Any]) -> None:
-    """Note in a stamp that its cells fit these limits. Its time stays: nothing was made anew."""
+def _note(stamp: Path, looked: dict[str, Any]) -> None:
+    """Note in a stamp for what its records were looked at. Its time stays: nothing was made anew."""
     try:
         facts, content = stamp.stat(), json.loads(stamp.read_text(encoding="utf-8"))
-        write_atomic(stamp, json.dumps(content | {"limits": limits}) + "\n")
+        write_atomic(stamp, json.dumps(content | looked) + "\n")
         os.utime(stamp, ns=(facts.st_atime_ns, facts.st_mtime_ns))
     except (OSError, ValueError, TypeError):
         stamp.unlink(missing_ok=True)  # nobody can read it: its block is looked at
