@@ -112,7 +112,11 @@ def clean(folder: ResultFolder, dry_run: DryRun = False) -> None:
     """
     planned = _planned(folder.resolve())
     if planned is None:
-        raise BadInput(f"{folder}: no plan.json there, expected a folder such as results/quick")
+        wrong = "cannot be read" if (folder / "plan.json").exists() else "is not there"
+        raise BadInput(
+            f"{folder}: plan.json {wrong}, expected a folder such as results/quick; the study's next run "
+            "writes it"
+        )
     gone = 0
     for path in sorted(folder.glob("*/*/")):
         stage, cell_id = path.parent.name, path.name

@@ -61,6 +61,17 @@ def study_file(paths: StudyPaths) -> Path | None:
     return Path(noted[1], noted[0]) if noted else None
 
 
+def _name_in(file: Path) -> object:
+    """Return the name that a study file gives now; None when nobody can tell."""
+    # Not for jobs, which plan nothing.
+    from transect.domain.strict_yaml import load_yaml
+
+    try:
+        return load_yaml(file).get("name")
+    except BadInput:
+        return None
+
+
 def check_origin(paths: StudyPaths, file: Path) -> str | None:
     """Return what to tell of a study whose file was moved, or None. Changes nothing.
 
@@ -78,6 +89,10 @@ def check_origin(paths: StudyPaths, file: Path) -> str | None:
         return None
     if not earlier.exists():
         return f"study '{paths.study}' was planned from {before}, which has gone: now from {now['file']}"
+    name = _name_in(earlier)
+    if isinstance(name, str) and name != paths.study:
+        told = f"study '{paths.study}' was planned from {before}, which is '{name}' today"
+        return f"{told}: now from {now['file']}"
     raise BadInput(
         f"{now['file']}: the study is called '{paths.study}', and {paths.folder} holds results of "
         f"{before}, another study file of that name: give one of them another name, or remove "

@@ -33,7 +33,7 @@ from transect.execution.flow_facts import (
 from transect.execution.follow import Follower
 from transect.execution.interruption import watch_for_interruption
 from transect.execution.locks import Owner, clear_stale_locks
-from transect.execution.plan_files import check_origin, write_plan
+from transect.execution.plan_files import check_origin, planned_cells, write_plan
 from transect.execution.progress import start_progress
 from transect.execution.settle import settle
 from transect.execution.staleness import Staleness
@@ -225,6 +225,8 @@ class MainFlow(Flow):
         # Where a block is missing the report is made again anyway.
         told = stamp_entry(paths.flow, "report_state") == self._facts.report_state
         told = told and stamp_entry(paths.summary, "counts") is not None
+        # Only a run with a job writes the plan, and so whose results these are.
+        told = told and self._moved is None and planned_cells(paths) is not None
         if not told and all(stamp.exists() for stamp in blocks):
             paths.summary.unlink(missing_ok=True)
 
