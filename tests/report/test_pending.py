@@ -95,7 +95,9 @@ def test_the_plan_beside_the_records_says_which_cells_the_study_has(
     file = tmp_path / "s.yaml"
     file.write_text("name: s\n", encoding="utf-8")
     plan = StudyPaths(results=study.parent, study="s").plan
-    plan.write_text(json.dumps({"file": str(file), "cells": {"/".join(key(kept)): kept.fingerprint}}))
+    plan.write_text(
+        json.dumps({"file": str(file), "cells": {"/".join(key(kept)): kept.fingerprint}})
+    )
     assert make_report(file, study.parent)["counts"] == {"ok": 1, "failed": 0, "skipped": 0}
 
 
