@@ -139,7 +139,12 @@ def test_status_lists_and_retry_deletes_the_failed(failed):
     dry = checkout.transect("retry", "results/failing", "--dry-run")
     assert dry.stdout.count("would delete") == FAILED
     assert checkout.pending(CONFIG) == set()
+    # One that a killed runner set aside would be put back, and held.
+    lost = next(one for one in told["cells"] if one["status"] == "failed")
+    aside = checkout.folder / "results/failing/train" / lost["cell"] / "record.earlier.json"
+    aside.write_bytes(aside.with_name("record.json").read_bytes())
     assert checkout.transect("retry", "results/failing").returncode == 0
+    assert not aside.exists()
     failing = {f"train/{one['cell']}" for one in told["cells"] if one["status"] == "failed"}
     assert set(checkout.why("failing.yaml")) == failing
     assert checkout.stamps("failing", failing) < checkout.pending(CONFIG)

@@ -85,16 +85,16 @@ def retry(
     Environments that could not be built are forgotten too.
     Example: transect retry results/quick && make report
     """
+    from transect.domain.paths import StudyPaths
+
+    paths = StudyPaths(results=folder.resolve().parent, study=folder.resolve().name)
     # What cannot be read is as good as failed.
     wanted = {"failed", "unreadable"} | ({"skipped"} if skipped else set())
     gone = [cell for cell in _states(folder) if cell.state in wanted]
     for cell in gone:
         print_lines(f"{'would delete' if dry_run else 'deleted'} {cell.stage}/{cell.cell}")
         if not dry_run:
-            record = folder / cell.stage / cell.cell / "record.json"
-            if record.is_dir():  # nobody's record, but in its place
-                shutil.rmtree(record)
-            record.unlink(missing_ok=True)
+            paths.forget_record(cell.stage, cell.cell)
     for stamp in (folder.parent / "environments").glob("*.json"):
         try:
             built = json.loads(stamp.read_text())["status"] == "ok"

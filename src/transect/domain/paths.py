@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +34,18 @@ class StudyPaths:
     def record(self, stage: str, cell_id: str) -> Path:
         """The cell's record."""
         return self.cell(stage, cell_id) / "record.json"
+
+    def record_aside(self, stage: str, cell_id: str) -> Path:
+        """The record of a cell that may run again, until it is known whether it has to."""
+        return self.cell(stage, cell_id) / "record.earlier.json"
+
+    def forget_record(self, stage: str, cell_id: str) -> None:
+        """Remove a cell's record, so that it runs again; one too that a killed runner set aside."""
+        record = self.record(stage, cell_id)
+        if record.is_dir() and not record.is_symlink():  # nobody's record, but in its place
+            shutil.rmtree(record)
+        record.unlink(missing_ok=True)
+        self.record_aside(stage, cell_id).unlink(missing_ok=True)
 
     def spec(self, stage: str, cell_id: str) -> Path:
         """What the cell's payload was told when it last ran."""

@@ -39,9 +39,6 @@ from transect.execution.stamps import newest_change
 
 __all__ = ["end_on_signals", "main", "run_jobs"]
 
-# A record that held until what it takes had to run again.
-_ASIDE = "record.earlier.json"
-
 
 def _interrupted(number: int, _: FrameType | None) -> NoReturn:
     raise Interruption(128 + number)
@@ -89,7 +86,7 @@ def _drop_stale(jobs: Iterable[Job]) -> list[Job]:
                 told = f"{job.cell.stage}/{job.cell.id}: {wrong}: made again"
                 say(f"[transect] {told}; the old record is kept as {kept}")
             elif any(tuple(source) in todo for source in job.spec["inputs"].values()):
-                record.replace(job.folder / _ASIDE)
+                record.replace(job.paths.record_aside(job.cell.stage, job.cell.id))
             else:
                 record.unlink()
         todo[job.cell.stage, job.cell.id] = job
@@ -99,7 +96,8 @@ def _drop_stale(jobs: Iterable[Job]) -> list[Job]:
 def _holds_again(job: Job) -> bool:
     """Put back the record that was set aside, and tell whether it holds after all."""
     try:
-        (job.folder / _ASIDE).replace(job.folder / "record.json")
+        aside = job.paths.record_aside(job.cell.stage, job.cell.id)
+        aside.replace(job.folder / "record.json")
     except OSError:
         return False
     return _holds(job)

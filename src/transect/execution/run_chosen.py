@@ -72,7 +72,7 @@ def run_chosen(plan: StudyPlan, cells: list[Planned], *, again: bool) -> dict[st
         _build_environments(plan, paths, {p.environment for p in todo if p.environment})
         if again:
             for planned in cells:
-                paths.record(*planned.key).unlink(missing_ok=True)
+                paths.forget_record(*planned.key)
         jobs = [load_job(planned.spec, paths) for planned in todo]
         start_progress(paths, dict(Counter(p.cell.stage for p in todo)))
         for block in blocks:
