@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 from transect.stages.train.cell import TrainCell
+from transect.training.departure import end_process
 from transect.training.frameworks import Trainer
 from transect.training.layers import is_statistic
 from transect.training.strategies import STRATEGIES, Place, Strategy
@@ -41,8 +42,13 @@ class KvstoreDistSync(Strategy):
 
         In a scheduler or a server the import does not return: it serves, then ends the process.
         """
-        import mxnet as mx
-
+        try:
+            import mxnet as mx
+        except SystemExit as end:
+            if os.environ.get("DMLC_ROLE") not in ("scheduler", "server"):
+                raise
+            # It has served: that is no fault, as it would be of a rank that trains.
+            end_process(int(end.code or 0))
         self._mx, self._kv = mx, mx.kv.create("dist_sync")
         return Place(self._kv.rank, self._kv.num_workers, int(os.environ.get("LOCAL_RANK", "0")))
 
