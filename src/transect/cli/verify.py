@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from transect.cli.output import Json, add_row, new_table, print_table
+from transect.cli.output import Json, add_row, new_table, print_lines, print_table
 from transect.domain.errors import BadInput
 
 __all__ = ["verify"]
@@ -55,6 +55,6 @@ def verify(
                 add_row(table, one.stage, one.cell, "; ".join(filter(None, (one.wrong, one.note))))
             print_table(table)
         more = f", {unsealed} have no checksum of their own" if unsealed else ""
-        print(f"{len(verdicts)} records, {wrong} of them do not hold{more}")
+        print_lines(f"{len(verdicts)} records, {wrong} of them do not hold{more}")
     if wrong:
         raise typer.Exit(1)
