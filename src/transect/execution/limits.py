@@ -31,8 +31,9 @@ def outgrown(record: Mapping[str, Any], limits: Mapping[str, Any]) -> str | None
     """Return why a record does not hold under these limits, or None.
 
     One that ended at a limit holds unless there is more room now; any other as long as what it
-    used fits, or the limit is not below the one that it ended well under: ranks' own peaks, which need not
-    fall together, and pages that they share may sum to more than a limit that held. `record` has the keys of `transect.domain.record.Record`.
+    used fits, or the limit is not below the one that it ended well under: ranks' own peaks, which
+    need not fall together, and pages that they share may sum to more than a limit that held.
+    `record` has the keys of `transect.domain.record.Record`.
     """
     was, details = record.get("limits") or {}, record.get("details") or {}
     seconds, memory = limits["seconds"], limits["memory_mb"]
