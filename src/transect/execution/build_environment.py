@@ -5,6 +5,7 @@ stamp and exits 0: a failed build is a cause that its cells carry, not the end o
 
 `envs/NAME/build.sh FOLDER`, where there is one, runs after the requirements are installed and may
 leave facts about itself, a JSON object, in `FOLDER/transect-build.json`: they go into the stamp.
+The folder of each environment that `needs.txt` names is in its variable TRANSECT_NEEDS_NAME.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from transect.planning.environments import (
     environment_source,
     lock_hash,
     lock_hash_now,
+    needed_environments,
 )
 
 __all__ = ["build", "chosen", "main"]
@@ -72,6 +74,21 @@ def told(lines: list[str]) -> str:
     return "\n".join([*lines[before:after], "[…]", *lines[start:]])
 
 
+def _needs(name: str, log: Path) -> dict[str, str]:
+    """Build what the environment stands on; return the variables that tell where each lies.
+
+    Raises _Failed with what the first one that fails said.
+    """
+    variables = {}
+    for other in needed_environments(name):
+        facts = build(other, log.with_name(f"{log.stem}.{other}.log"))
+        if facts["status"] != "ok":
+            raise _Failed(f"it needs environment '{other}', which {facts['message']}")
+        word = re.sub(r"\W", "_", other).upper()
+        variables[f"TRANSECT_NEEDS_{word}"] = str(Path(facts["python"]).parents[1])
+    return variables
+
+
 def _install(name: str, folder: Path, log: Path) -> dict[str, Any]:
     """Create the virtual environment; return what took how long.
 
@@ -90,7 +107,7 @@ def _install(name: str, folder: Path, log: Path) -> dict[str, Any]:
         commands["script_s"] = ["bash", str(source / "build.sh"), str(folder)]
     # The driver's PYTHONPATH has no place in another environment's installation. By the mark the
     # next builder finds what this one left.
-    variables = {"PYTHONPATH": "", CELL_VARIABLE: str(folder)}
+    variables = {"PYTHONPATH": "", CELL_VARIABLE: str(folder)} | _needs(name, log)
     facts: dict[str, Any] = {}
     log.parent.mkdir(parents=True, exist_ok=True)
     for part, command in commands.items():

@@ -23,6 +23,7 @@ __all__ = [
     "has_environment",
     "lock_hash",
     "lock_hash_now",
+    "needed_environments",
     "shared_files",
     "source_files",
 ]
@@ -36,7 +37,8 @@ _COMPILERS = (
     (rb"\bnvcc\b", "NVCC", "nvcc", "--version"),
     (rb"\b(?:cargo|rustc)\b", "RUSTC", "rustc", "--version"),
     (rb"\bgo (?:build|install)\b", "GO", "go", "version"),
-    (rb"\bjavac\b", "JAVAC", "javac", "-version"),
+    (rb"\b(?:javac|mvn)\b", "JAVAC", "javac", "-version"),
+    (rb"\b(?:node|npm)\b", "NODE", "node", "--version"),
 )
 # Written by whoever reads the sources, not by who wrote them.
 _MADE = ("__pycache__",)
@@ -118,6 +120,25 @@ def source_files(folder: Path) -> list[Path]:
     return sorted(files)
 
 
+def needed_environments(name: str) -> list[str]:
+    """Return the environments that this one stands on: the lines of its `needs.txt`, in order.
+
+    Raises BadInput for a name that is not there, and when two need each other.
+    """
+    return _needed(name, ())
+
+
+def _needed(name: str, above: tuple[str, ...]) -> list[str]:
+    listed = environment_source(name) / "needs.txt"
+    if name in above:
+        raise BadInput(f"environments need each other in a circle: {' -> '.join((*above, name))}")
+    lines = listed.read_text(encoding="utf-8").splitlines() if listed.is_file() else []
+    names = [line for line in (line.partition("#")[0].strip() for line in lines) if line]
+    for other in names:
+        _needed(other, (*above, name))
+    return names
+
+
 @cache
 def _version(program: str, flag: str) -> str:
     try:
@@ -140,8 +161,8 @@ def _compilers(scripts: Iterable[Path]) -> list[str]:
 def lock_hash(name: str, choice: EnvironmentChoice | None = None) -> str:
     """Hash what an environment is made from: 16 hexadecimal digits.
 
-    Requirements, build script with the shared files that it uses, sources that it compiles and
-    compilers that it calls, Python version and architecture; or, where the system chooses modules or an image, those. An image counts by name, size and time
+    Requirements, build script with the shared files that it uses, sources that it compiles,
+    compilers that it calls, environments that it needs, Python version and architecture; or, where the system chooses modules or an image, those. An image counts by name, size and time
     stamp: it may be large.
     """
     if choice is None:
@@ -170,6 +191,8 @@ def _lock_of_files(name: str) -> str:
             parts += [os.path.relpath(path, folder.parents[1]), content]
     for path in shared:
         parts += [f"shared/{path.name}", path.read_bytes()]
+    for other in needed_environments(name):
+        parts += ["needs", other, _lock_of_files.__wrapped__(other)]
     parts += _compilers([folder / "build.sh", *shared])
     return digest(parts)[:16]
 

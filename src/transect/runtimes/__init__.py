@@ -17,8 +17,6 @@ __all__ = ["RUNNERS", "RUNTIMES", "Runtime", "unsupported_run"]
 # Folder of the runner programs, one subfolder per runtime.
 RUNNERS = Path(__file__).resolve().parents[2] / "runners"
 
-_PROVIDERS = ("cpu", "cuda")
-
 
 class Runtime(Protocol):
     """Starts one runner program.
@@ -34,27 +32,39 @@ class Runtime(Protocol):
         """Return None, or the reason why the cell cannot run. Ask on the node that would run it."""
         ...
 
-    def command(self, cell: InferCell, python: str, model: Path, arguments: list[str]) -> list[str]:
+    def command(self, python: str, arguments: list[str]) -> list[str]:
         """Return the argument list of the runner.
 
-        `python` is the environment's interpreter (a compiled runner may stand beside it);
-        `arguments` are all of the contract's but `--model`.
+        `python` is the environment's interpreter (a compiled runner stands beside it);
+        `arguments` are the contract's.
+        """
+        ...
+
+    def files(self, python: str) -> list[Path]:
+        """Return files and folders that the program is made of, ONNX Runtime's library included.
+
+        Their size is what serving with this runtime takes, without its language's own interpreter
+        or virtual machine.
         """
         ...
 
     def code_files(self) -> list[Path]:
-        """Return the source files that the cell runs: they are part of its fingerprint."""
+        """Return source files that the cell runs and its environment does not hold."""
         ...
 
 
 RUNTIMES: Registry[Runtime] = Registry("runtime", "transect.runtimes")
 
 
-def unsupported_run(cell: InferCell, *, cuda: bool = True) -> str | None:
-    """Return what keeps any runner from the cell, or None; `cuda`: the runtime can use it."""
-    provider = cell.provider or "cpu"
-    if provider not in _PROVIDERS or (provider == "cuda" and not cuda):
-        return f"execution provider '{provider}' is not one of this runtime's"
-    if cell.precision != "fp32":
-        return f"models run in fp32, not in {cell.precision}"
-    return no_cuda_reason() if provider == "cuda" else None
+def unsupported_run(
+    cell: InferCell,
+    *,
+    providers: tuple[str, ...] = ("cpu", "cuda"),
+    precisions: tuple[str, ...] = ("fp32",),
+) -> str | None:
+    """Return what keeps a runner with these providers and precisions from the cell, or None."""
+    if cell.provider not in providers:
+        return f"execution provider '{cell.provider}' is not one of this runtime's"
+    if cell.precision not in precisions:
+        return f"models run in {', '.join(precisions)}, not in {cell.precision}"
+    return no_cuda_reason() if cell.provider == "cuda" else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from transect.runtimes import RUNNERS, RUNTIMES, unsupported_run
+from transect.runtimes._programs import packages
 from transect.stages.infer.cell import InferCell
 
 __all__ = ["PythonRuntime"]
@@ -14,16 +15,20 @@ __all__ = ["PythonRuntime"]
 class PythonRuntime:
     """The onnxruntime package, with I/O binding."""
 
-    environment = "torch"
+    environment = "onnxruntime"
     uses_exporter = True
 
     def supports(self, cell: InferCell) -> str | None:
         """Float32, on CPU or CUDA."""
         return unsupported_run(cell)
 
-    def command(self, cell: InferCell, python: str, model: Path, arguments: list[str]) -> list[str]:
+    def command(self, python: str, arguments: list[str]) -> list[str]:
         """Run the program with the environment's interpreter."""
-        return [python, str(RUNNERS / "python" / "run.py"), "--model", str(model), *arguments]
+        return [python, str(RUNNERS / "python" / "run.py"), *arguments]
+
+    def files(self, python: str) -> list[Path]:
+        """Return the packages that it imports."""
+        return packages(python, "onnxruntime", "numpy", "numpy.libs")
 
     def code_files(self) -> list[Path]:
         """Return the program and the contract."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from transect.runtimes import RUNNERS, RUNTIMES, unsupported_run
+from transect.runtimes._programs import packages
 from transect.stages.infer.cell import InferCell
 from transect.training import layers
 from transect.training.workloads import WORKLOADS
@@ -25,9 +26,13 @@ class TorchEagerRuntime:
             return f"workload '{cell.workload}' has no layers to build"
         return unsupported_run(cell)
 
-    def command(self, cell: InferCell, python: str, model: Path, arguments: list[str]) -> list[str]:
+    def command(self, python: str, arguments: list[str]) -> list[str]:
         """Run the program with the environment's interpreter."""
-        return [python, str(RUNNERS / "torch-eager" / "run.py"), "--model", str(model), *arguments]
+        return [python, str(RUNNERS / "torch-eager" / "run.py"), *arguments]
+
+    def files(self, python: str) -> list[Path]:
+        """Return the packages that it imports."""
+        return packages(python, "torch", "numpy", "numpy.libs")
 
     def code_files(self) -> list[Path]:
         """Return the program, the contract, and what builds the module."""

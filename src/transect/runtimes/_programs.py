@@ -1,0 +1,60 @@
+"""What runtimes share: programs that an environment's `build.sh` makes, libraries, packages."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from transect.stages.infer.cell import InferCell
+
+__all__ = ["CompiledRuntime", "library_file", "missing_tool", "packages"]
+
+
+def library_file(python: str) -> Path:
+    """Return ONNX Runtime's shared library, in the environment that `needs.txt` names.
+
+    `build.sh` leaves the link `FOLDER/onnxruntime` to the folder that holds it.
+    """
+    folder = Path(python).parents[1] / "onnxruntime"
+    return next(iter(sorted(folder.glob("libonnxruntime.so.*.*"))), folder / "libonnxruntime.so")
+
+
+def packages(python: str, *names: str) -> list[Path]:
+    """Return the folders of installed packages in the environment of an interpreter."""
+    found = Path(python).parents[1].glob("lib/python*/site-packages")
+    return [folder / name for folder in found for name in names if (folder / name).exists()]
+
+
+def missing_tool(*names: str, how: str) -> str | None:
+    """Return what to install when none of the programs is on PATH, or None."""
+    if any(shutil.which(name) for name in names):
+        return None
+    return f"{' or '.join(names)} is not on PATH: {how}"
+
+
+class CompiledRuntime:
+    """A program at `bin/PROGRAM` of its environment that loads ONNX Runtime's shared library.
+
+    A subclass sets `environment` and `program`, and says in `supports` what it cannot do.
+    """
+
+    environment: str
+    program: str
+    uses_exporter = True
+
+    def supports(self, cell: InferCell) -> str | None:
+        """Return None, or the reason why the cell cannot run."""
+        raise NotImplementedError
+
+    def command(self, python: str, arguments: list[str]) -> list[str]:
+        """Run the program; tell it where the library is."""
+        return [str(Path(python).parent / self.program), "--library", str(library_file(python)),
+                *arguments]  # fmt: skip
+
+    def files(self, python: str) -> list[Path]:
+        """Return the program and the library."""
+        return [Path(python).parent / self.program, library_file(python)]
+
+    def code_files(self) -> list[Path]:
+        """Return nothing: the environment's hash holds the sources."""
+        return []
