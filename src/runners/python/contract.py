@@ -1,52 +1,70 @@
 """The runner contract for runners in Python: see docs/runner-contract.md.
 
-Shared by `python/run.py` and `torch-eager/run.py`; needs numpy and nothing of transect.
+Needs numpy and nothing of transect. A runner gives `open_engine(given, profile)`, which makes a
+session: an `Engine`. The work itself is in `latency.py`, `load.py` and `cases.py`.
 """
 
 from __future__ import annotations
 
 import argparse
 import ctypes
-import gc
 import json
-import math
 import os
+import platform
 import sys
-import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
+from tensors import BadInput
 
-__all__ = [
-    "BadInput",
-    "Skip",
-    "cuda_devices",
-    "full_batches",
-    "interval_is_narrow",
-    "measure",
-    "read_inputs",
-    "run_program",
-    "write_outputs",
-]
+__all__ = ["BadInput", "Engine", "Skip", "cuda_devices", "read_options", "run_program"]
 
 CRASH, BAD_INPUT, SKIPPED = 1, 2, 3
-INTERVAL_WIDTH = 0.02
-_Z95 = 1.959964
-_GROWTH = 1.25
-
-# Bind, run and copy of one iteration, in nanoseconds.
-Step = Callable[[Any], tuple[int, int, int]]
-
-
-class BadInput(ValueError):
-    """What was given cannot be used; exit code 2."""
+_MODES = ("latency", "load", "cases")
+# Session options by name; what has a dot is handed on as a configuration entry.
+_CHOICES = {
+    "execution_mode": ("sequential", "parallel"),
+    "graph_optimization_level": ("disabled", "basic", "extended", "all"),
+}
+_NUMBERS = ("intra_op_num_threads", "inter_op_num_threads")
+_FLAGS = ("enable_cpu_mem_arena", "enable_mem_pattern")
 
 
 class Skip(Exception):
     """The provider is not there; exit code 3. Never answered by falling back."""
+
+
+class Unsupported(Exception):
+    """A value that this language cannot give or take; a case's verdict."""
+
+
+class Engine(Protocol):
+    """One session. `facts` are fields of the record that it knows."""
+
+    facts: dict[str, Any]
+    session_ns: int
+    output_names: list[str]
+    output_types: dict[str, str]
+    # Of the last step.
+    results: list[Any]
+
+    def check(self, tensors: dict[str, np.ndarray], dtypes: dict[str, str]) -> None:
+        """Raise BadInput unless the model can take these inputs."""
+        ...
+
+    def step(self, feed: dict[str, np.ndarray]) -> tuple[int, int, int]:
+        """Bind, run, copy to `results`; return the nanoseconds of each."""
+        ...
+
+    def end_profile(self) -> str:
+        """Return the file of the profile."""
+        ...
+
+
+OpenEngine = Callable[[argparse.Namespace, "str | None"], Engine]
 
 
 def cuda_devices() -> int:
@@ -61,138 +79,171 @@ def cuda_devices() -> int:
     return count.value
 
 
-def read_inputs(folder: Path) -> tuple[dict[str, np.ndarray], int]:
-    """Return the float32 tensors (N, ...) of `folder/header.json` by name, and the batch."""
-    header = folder / "header.json"
+def read_options(path: Path | None) -> dict[str, Any]:
+    """Return the session options that are set. Raises BadInput for an unknown key or value."""
+    if path is None:
+        return {}
     try:
-        described = json.loads(header.read_text())
-        entries, batch = described["tensors"], int(described["batch"])
-        tensors = {entry["name"]: _read_tensor(folder, entry) for entry in entries}
-    except (OSError, KeyError, TypeError, ValueError) as error:
-        raise BadInput(f"{header}: {type(error).__name__}: {error}") from error
-    rows = {len(tensor) for tensor in tensors.values()}
-    if len(rows) != 1 or not 1 <= batch <= min(rows):
-        raise BadInput(f"{header}: needs N >= batch >= 1 rows in every tensor, got {rows}, {batch}")
-    return tensors, batch
+        given = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise BadInput(f"{path}: expected a JSON file: {type(error).__name__}: {error}") from error
+    if not isinstance(given, dict):
+        raise BadInput(f"{path}: expected a JSON object, got {given!r:.100}")
+    options = {key: value for key, value in given.items() if value is not None}
+    for key, value in options.items():
+        if (wanted := _wanted(key, value)) is not None:
+            raise BadInput(f"{path}: option '{key}' is {value!r:.100}, expected {wanted}")
+    return options
 
 
-def _read_tensor(folder: Path, entry: dict[str, Any]) -> np.ndarray:
-    if entry["dtype"] != "float32":
-        raise BadInput(f"tensor '{entry['name']}' is {entry['dtype']}, expected float32")
-    raw = np.fromfile(folder / entry["file"], dtype="<f4")
-    return raw.reshape(entry["shape"])
+def _wanted(key: str, value: Any) -> str | None:
+    """Return what an option should be, when it is not."""
+    if key in _CHOICES:
+        return None if value in _CHOICES[key] else f"one of {', '.join(_CHOICES[key])}"
+    if key in _NUMBERS:
+        return None if type(value) is int and value >= 0 else "a whole number >= 0"
+    if key in _FLAGS:
+        return None if isinstance(value, bool) else "true or false"
+    if key == "provider_options":
+        good = isinstance(value, dict) and all(isinstance(v, str) for v in value.values())
+        return None if good else "an object of texts"
+    if "." in key:
+        return None if isinstance(value, str) else "a text"
+    return f"one of {', '.join([*_CHOICES, *_NUMBERS, *_FLAGS])}, or a name with a dot"
 
 
-def full_batches(tensors: dict[str, np.ndarray], batch: int) -> list[dict[str, np.ndarray]]:
-    """Cut the rows into full batches; the rest is left out."""
-    rows = len(next(iter(tensors.values())))
-    return [
-        {name: tensor[start : start + batch] for name, tensor in tensors.items()}
-        for start in range(0, rows - batch + 1, batch)
-    ]
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise BadInput(message)
 
 
-def write_outputs(folder: Path, name: str, parts: list[np.ndarray]) -> dict[str, Any]:
-    """Write all rows of the one output as `output.bin` with its header; return where."""
-    whole = np.ascontiguousarray(np.concatenate(parts), dtype="<f4")
-    folder.mkdir(parents=True, exist_ok=True)
-    whole.tofile(folder / "output.bin")
-    entry = {"name": name, "dtype": "float32", "shape": list(whole.shape), "file": "output.bin"}
-    (folder / "header.json").write_text(json.dumps({"tensors": [entry]}) + "\n")
-    return {"header": str(folder / "header.json"), "rows": len(whole)}
+def _once(arguments: list[str]) -> None:
+    names = [a.partition("=")[0] for a in arguments if a.startswith("--")]
+    for name in names:
+        if names.count(name) > 1:
+            raise BadInput(f"argument {name} is given {names.count(name)} times, expected once")
 
 
-def interval_is_narrow(values: list[int], width: float = INTERVAL_WIDTH) -> bool:
-    """Tell whether the 95 % interval of the median is at most `width` of the median wide.
-
-    Rank-based, no assumption on the distribution: J.-Y. Le Boudec, "Performance Evaluation of
-    Computer and Communication Systems", 2010, theorem 2.1, normal approximation of the ranks.
-    """
-    n = len(values)
-    low = math.floor(0.5 * n - 0.5 * _Z95 * math.sqrt(n))
-    high = math.ceil(0.5 * n + 1 + 0.5 * _Z95 * math.sqrt(n))
-    if low < 1 or high > n:
-        return False
-    ordered = sorted(values)
-    median = 0.5 * (ordered[(n - 1) // 2] + ordered[n // 2])
-    return ordered[high - 1] - ordered[low - 1] <= width * median
-
-
-def measure(
-    step: Step, batches: list[Any], *, warmup: int, min_runs: int, max_seconds: float
-) -> dict[str, Any]:
-    """Warm up, then time until the interval is narrow or the time is up.
-
-    The interval is looked at after `min_runs` iterations and then each time their number has
-    grown by a quarter, so sorting costs little. `max_seconds` is the wall time since the first
-    timed iteration, checks included; it ends nothing before `min_runs`.
-    """
-    for index in range(warmup):
-        step(batches[index % len(batches)])
-    bind, run, copy = [], [], []
-    next_check, stop = min_runs, ""
-    gc.collect()
-    gc.disable()
-    deadline = time.monotonic_ns() + int(max_seconds * 1e9)
-    while not stop:
-        times = step(batches[len(run) % len(batches)])
-        bind.append(times[0])
-        run.append(times[1])
-        copy.append(times[2])
-        if len(run) < min_runs:
-            continue
-        if len(run) >= next_check:
-            next_check = math.ceil(len(run) * _GROWTH)
-            if interval_is_narrow(run):
-                stop = "interval-reached"
-        if not stop and time.monotonic_ns() >= deadline:
-            stop = "time-limit"
-    gc.enable()
-    return {"bind_ns": bind, "run_ns": run, "copy_ns": copy, "stop_reason": stop}
-
-
-def _arguments(text: str | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=text)
-    parser.add_argument("--model", type=Path, required=True)
-    parser.add_argument("--inputs", type=Path, required=True, help="folder with header.json")
-    parser.add_argument("--outputs", type=Path, required=True, help="folder to write")
-    parser.add_argument("--provider", choices=("cpu", "cuda"), required=True)
-    parser.add_argument("--threads", type=_positive, required=True)
-    parser.add_argument("--warmup", type=int, default=20)
-    parser.add_argument("--min-runs", type=_positive, default=100)
-    parser.add_argument("--max-seconds", type=float, default=1.0)
+def _arguments(arguments: list[str], modes: tuple[str, ...]) -> argparse.Namespace:
+    parser = _Parser(allow_abbrev=False, add_help=False)
+    parser.add_argument("--mode", choices=_MODES, default="latency")
+    for name in ("model", "inputs", "outputs", "options", "library", "arrivals", "cases"):
+        parser.add_argument(f"--{name}", type=Path)
+    parser.add_argument("--profile")
+    parser.add_argument("--provider", default="cpu")
+    parser.add_argument("--warmup", type=_whole(0), default=20)
+    parser.add_argument("--min-runs", type=_whole(1), default=100)
+    parser.add_argument("--max-seconds", type=_seconds, default=1.0)
+    parser.add_argument("--sessions", type=_whole(1), default=1)
+    parser.add_argument("--skip", type=_whole(0), default=0)
     parser.add_argument("--record", type=Path, required=True)
-    return parser.parse_args()
+    _once(arguments)
+    given = parser.parse_args(arguments)
+    needed = {
+        "latency": ("model", "inputs", "outputs"),
+        "load": ("model", "inputs", "outputs", "arrivals"),
+        "cases": ("cases",),
+    }[given.mode]
+    if given.mode not in modes:
+        raise BadInput(f"--mode {given.mode}: this runner has {', '.join(modes)}")
+    for name in needed:
+        if getattr(given, name) is None:
+            raise BadInput(f"--mode {given.mode} needs --{name}")
+    if given.model is not None and not given.model.is_file():
+        raise BadInput(f"{given.model}: no such model file")
+    return given
 
 
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"expected at least 1, got {value}")
+def _whole(least: int) -> Callable[[str], int]:
+    def number(text: str) -> int:
+        if not text.isascii() or not text.isdigit() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"expected a whole number >= {least}, got '{text}'")
+        return int(text)
+
+    return number
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected seconds >= 0, got '{text}'")
     return value
 
 
-def run_program(
-    name: str, text: str | None, run: Callable[[argparse.Namespace], dict[str, Any]]
-) -> int:
+def environment_facts() -> dict[str, Any]:
+    """Return what the record says of the process: cores, language, where ONNX Runtime lies."""
+    facts: dict[str, Any] = {
+        "language_version": f"Python {platform.python_version()}",
+        "input_residency": "host",
+    }
+    status, maps = Path("/proc/self/status"), Path("/proc/self/maps")
+    if status.exists():
+        lines = status.read_text().splitlines()
+        allowed = next((x for x in lines if x.startswith("Cpus_allowed_list")), "")
+        facts["cpus_allowed"] = allowed.partition(":")[2].strip()
+    if maps.exists():
+        files = {line.split(maxsplit=5)[-1] for line in maps.read_text().splitlines()}
+        for mark in ("libonnxruntime.so", "onnxruntime_pybind11_state"):
+            if found := sorted(file for file in files if mark in file):
+                facts["library_file"] = found[0]
+                break
+    return facts
+
+
+def _write(path: Path, record: dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_text(json.dumps(record) + "\n")
+    temporary.replace(path)
+
+
+def _named(arguments: list[str], name: str) -> str | None:
+    """Return the value of an argument, however wrong the others are."""
+    for index, text in enumerate(arguments):
+        if text == name and index + 1 < len(arguments):
+            return arguments[index + 1]
+        if text.startswith(f"{name}="):
+            return text.partition("=")[2]
+    return None
+
+
+def run_program(name: str, open_engine: OpenEngine, modes: tuple[str, ...] = ("latency",)) -> int:
     """Parse the contract's arguments, run, write the record; return the exit code."""
-    given = _arguments(text)
-    head = {"runner": name, "provider_requested": given.provider}
+    from cases import run_cases
+    from latency import run_latency
+    from load import run_load
+
+    arguments = sys.argv[1:]
+    record_file = _named(arguments, "--record")
+    head: dict[str, Any] = {"runner": name}
     try:
+        given = _arguments(arguments, modes)
+        head |= {"mode": given.mode, "provider_requested": given.provider}
+        given.options = read_options(given.options)
         if given.provider == "cuda" and cuda_devices() == 0:
             raise Skip("no CUDA device")
-        record, code = head | {"status": "ok"} | run(given), 0
+        if given.mode == "cases":
+            run_cases(given, open_engine)
+            return 0
+        work = run_latency if given.mode == "latency" else run_load
+        record, code = head | {"status": "ok"} | work(given, open_engine), 0
+        record |= environment_facts()
     except Skip as skip:
         record, code = head | {"status": "skipped", "reason": str(skip)}, SKIPPED
+        print(f"{name}: skipped: {skip}", file=sys.stderr)
     except Exception as error:
-        traceback.print_exc()
         cause, code = _cause(error)
-        message = f"{type(error).__name__}: {error}"
+        message = str(error) if code == BAD_INPUT else f"{type(error).__name__}: {error}"
+        if code != BAD_INPUT:
+            traceback.print_exc()
+        print(f"{name}: {' '.join(message.split())}", file=sys.stderr)
         record = head | {"status": "failed", "cause": cause, "message": message}
-    given.record.parent.mkdir(parents=True, exist_ok=True)
-    temporary = given.record.with_name(f".{given.record.name}.{os.getpid()}")
-    temporary.write_text(json.dumps(record) + "\n")
-    temporary.replace(given.record)
+    # Of cases the record is what came of each: a fault is told by the exit code and the message.
+    if record_file and record.get("mode") != "cases":
+        _write(Path(record_file), record)
     sys.stdout.flush()
     return code
 

@@ -18,17 +18,11 @@ import numpy as np
 _SOURCE = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(_SOURCE), str(_SOURCE / "runners" / "python")]
 
-from contract import (  # noqa: E402
-    BadInput,
-    Skip,
-    full_batches,
-    measure,
-    read_inputs,
-    run_program,
-    write_outputs,
-)
+from contract import BadInput, Skip, run_program  # noqa: E402
 
-__all__ = ["run"]
+__all__ = ["Eager", "open_engine"]
+
+_THREADS = ("intra_op_num_threads", "inter_op_num_threads")
 
 
 def _module(path: Path, device: str) -> Any:
@@ -44,75 +38,86 @@ def _module(path: Path, device: str) -> Any:
         with np.load(path.parent / model["weights"]) as file:
             weights = {name: file[name] for name in file.files}
         module = load_weights(build_module(workload.layers).eval(), weights, torch.float32)
-    except (OSError, KeyError, ValueError) as error:
+    except (OSError, KeyError, TypeError, ValueError) as error:
         raise BadInput(f"{path}: {type(error).__name__}: {error}") from error
     return module.requires_grad_(False).to(device)
 
 
-def run(given: argparse.Namespace) -> dict[str, Any]:
-    """Run all rows, write the outputs, then measure; return the record's fields."""
-    import torch
+class Eager:
+    """The module as trained. A subclass may compile it in `prepare`."""
 
-    if given.provider == "cuda" and not torch.cuda.is_available():
-        raise Skip("this build of PyTorch sees no CUDA device")
-    torch.set_num_threads(given.threads)
-    torch.set_num_interop_threads(1)
-    # TF32 is not float32.
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-    tensors, batch = read_inputs(given.inputs)
-    if len(tensors) != 1:
-        raise BadInput(f"a workload takes one input, --inputs gives {sorted(tensors)}")
-    (inputs,) = tensors.values()
-    clock = time.monotonic_ns
-    device, cuda = given.provider, given.provider == "cuda"
-    begin = clock()
-    module = _module(given.model, device)
-    session_ns = clock() - begin
-    results: list[np.ndarray] = []
+    def __init__(self, given: argparse.Namespace, profile: str | None) -> None:
+        import torch
 
-    def step(feed: dict[str, np.ndarray]) -> tuple[int, int, int]:
+        if given.provider not in ("cpu", "cuda"):
+            raise BadInput(f"--provider {given.provider}: expected one of cpu, cuda")
+        self._cuda = given.provider == "cuda"
+        if self._cuda and not torch.cuda.is_available():
+            raise Skip("this build of PyTorch sees no CUDA device")
+        options = given.options
+        if "intra_op_num_threads" in options:
+            torch.set_num_threads(options["intra_op_num_threads"])
+        if "inter_op_num_threads" in options:
+            torch.set_num_interop_threads(options["inter_op_num_threads"])
+        # TF32 is not float32.
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+        self.output_names, self.output_types = ["output"], {"output": "tensor(float)"}
+        self.results: list[Any] = []
+        begin = time.monotonic_ns()
+        self.module = self.prepare(_module(given.model, given.provider), given)
+        self.session_ns = time.monotonic_ns() - begin
+        set_now = dict(
+            zip(_THREADS, (torch.get_num_threads(), torch.get_num_interop_threads()), strict=True)
+        )
+        self.facts: dict[str, Any] = {
+            "runtime_version": torch.__version__,
+            "provider_used": given.provider,
+            "session_options": {key: set_now[key] for key in _THREADS if key in options}
+            | {"inference_mode": True, "tf32": False},
+            "options_not_set": sorted(key for key in options if key not in _THREADS),
+            "run_includes": [],
+        }
+
+    def prepare(self, module: Any, given: argparse.Namespace) -> Any:
+        """Return what is called."""
+        return module
+
+    def check(self, tensors: dict[str, np.ndarray], dtypes: dict[str, str]) -> None:
+        """A workload takes one tensor of float32."""
+        if list(dtypes.values()) != ["float32"]:
+            raise BadInput(f"a workload takes one float32 input, --inputs gives {dtypes}")
+
+    def step(self, feed: dict[str, np.ndarray]) -> tuple[int, int, int]:
+        """Move the input to the device, run, move the output back."""
+        import torch
+
         (array,) = feed.values()
-        t0 = clock()
-        x = torch.from_numpy(array).to(device)
-        if cuda:
-            torch.cuda.synchronize()
-        t1 = clock()
-        y = module(x)
-        if cuda:
-            torch.cuda.synchronize()
-        t2 = clock()
-        results[:] = [y.cpu().numpy().copy()]
-        t3 = clock()
+        clock = time.monotonic_ns
+        with torch.inference_mode():
+            t0 = clock()
+            x = torch.from_numpy(array).to("cuda" if self._cuda else "cpu")
+            if self._cuda:
+                torch.cuda.synchronize()
+            t1 = clock()
+            y = self.module(x)
+            if self._cuda:
+                torch.cuda.synchronize()
+            t2 = clock()
+            self.results = [y.cpu().numpy().copy()]
+            t3 = clock()
         return t1 - t0, t2 - t1, t3 - t2
 
-    with torch.inference_mode():
-        parts = []
-        for start in range(0, len(inputs), batch):
-            step({"input": inputs[start : start + batch]})
-            parts.append(results[0])
-        outputs = write_outputs(given.outputs, "output", parts)
-        series = measure(
-            step,
-            full_batches(tensors, batch),
-            warmup=given.warmup,
-            min_runs=given.min_runs,
-            max_seconds=given.max_seconds,
-        )
-    return {
-        "runtime_version": torch.__version__,
-        "provider_used": given.provider,
-        "session_options": {
-            "intra_op_num_threads": given.threads,
-            "inter_op_num_threads": 1,
-            "execution_mode": "eager",
-            "inference_mode": True,
-            "tf32": False,
-        },
-        "session_ns": session_ns,
-        "outputs": outputs,
-        **series,
-    }
+    def end_profile(self) -> str:
+        """Say that there is none: ONNX Runtime's profiler is not PyTorch's."""
+        raise BadInput("--profile: this runner runs no ONNX Runtime")
+
+
+def open_engine(given: argparse.Namespace, profile: str | None) -> Any:
+    """Make the module."""
+    if profile:
+        raise BadInput("--profile: this runner runs no ONNX Runtime")
+    return Eager(given, profile)
 
 
 if __name__ == "__main__":
-    sys.exit(run_program("torch-eager", __doc__, run))
+    sys.exit(run_program("torch-eager", open_engine))

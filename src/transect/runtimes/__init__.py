@@ -12,7 +12,10 @@ from transect.domain.registry import Registry
 from transect.runtimes._cuda import no_cuda_reason
 from transect.stages.infer.cell import InferCell
 
-__all__ = ["RUNNERS", "RUNTIMES", "Runtime", "unsupported_run"]
+__all__ = ["ONNX_PRECISIONS", "RUNNERS", "RUNTIMES", "Runtime", "unsupported_run"]
+
+# Of ONNX files: what an exporter or a conversion makes.
+ONNX_PRECISIONS = ("fp32", "fp16", "int8-dynamic", "int8-static")
 
 # Folder of the runner programs, one subfolder per runtime.
 RUNNERS = Path(__file__).resolve().parents[2] / "runners"
@@ -60,7 +63,7 @@ def unsupported_run(
     cell: InferCell,
     *,
     providers: tuple[str, ...] = ("cpu", "cuda"),
-    precisions: tuple[str, ...] = ("fp32",),
+    precisions: tuple[str, ...] = ONNX_PRECISIONS,
 ) -> str | None:
     """Return what keeps a runner with these providers and precisions from the cell, or None."""
     if cell.provider not in providers:

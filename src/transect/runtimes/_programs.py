@@ -7,7 +7,14 @@ from pathlib import Path
 
 from transect.stages.infer.cell import InferCell
 
-__all__ = ["CompiledRuntime", "library_file", "missing_tool", "packages"]
+__all__ = ["CONTRACT", "CompiledRuntime", "library_file", "missing_tool", "packages"]
+
+
+# What all runners in Python are made of.
+CONTRACT = [
+    Path(__file__).resolve().parents[2] / "runners" / "python" / f"{name}.py"
+    for name in ("contract", "tensors", "latency", "load", "cases")
+]
 
 
 def library_file(python: str) -> Path:

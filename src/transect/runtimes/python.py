@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from transect.runtimes import RUNNERS, RUNTIMES, unsupported_run
-from transect.runtimes._programs import packages
+from transect.runtimes._programs import CONTRACT, packages
 from transect.stages.infer.cell import InferCell
 
 __all__ = ["PythonRuntime"]
@@ -13,13 +13,13 @@ __all__ = ["PythonRuntime"]
 
 @RUNTIMES.register("python")
 class PythonRuntime:
-    """The onnxruntime package, with I/O binding."""
+    """The onnxruntime package, called with arrays."""
 
     environment = "onnxruntime"
     uses_exporter = True
 
     def supports(self, cell: InferCell) -> str | None:
-        """Float32, on CPU or CUDA."""
+        """Every precision, on CPU or CUDA."""
         return unsupported_run(cell)
 
     def command(self, python: str, arguments: list[str]) -> list[str]:
@@ -32,4 +32,4 @@ class PythonRuntime:
 
     def code_files(self) -> list[Path]:
         """Return the program and the contract."""
-        return [RUNNERS / "python" / "run.py", RUNNERS / "python" / "contract.py"]
+        return [RUNNERS / "python" / "run.py", RUNNERS / "python" / "session.py", *CONTRACT]

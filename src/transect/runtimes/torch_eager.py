@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from transect.runtimes import RUNNERS, RUNTIMES, unsupported_run
-from transect.runtimes._programs import packages
+from transect.runtimes._programs import CONTRACT, packages
 from transect.stages.infer.cell import InferCell
 from transect.training import layers
 from transect.training.workloads import WORKLOADS
@@ -24,7 +24,7 @@ class TorchEagerRuntime:
         """Float32 models of the registered workloads, on CPU or CUDA."""
         if cell.workload not in WORKLOADS:
             return f"workload '{cell.workload}' has no layers to build"
-        return unsupported_run(cell)
+        return unsupported_run(cell, precisions=("fp32",))
 
     def command(self, python: str, arguments: list[str]) -> list[str]:
         """Run the program with the environment's interpreter."""
@@ -39,7 +39,7 @@ class TorchEagerRuntime:
         described = Path(layers.__file__)
         return [
             RUNNERS / "torch-eager" / "run.py",
-            RUNNERS / "python" / "contract.py",
+            *CONTRACT,
             described,
             described.parent / "frameworks" / "_torch_modules.py",
         ]
