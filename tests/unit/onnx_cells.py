@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from transect.runtimes.options import session_options
 from transect.training.layers import initial_weights
 from transect.training.workloads import WORKLOADS
 
@@ -68,6 +69,7 @@ def infer(
     exporter: str,
     out: str = "infer",
     wrap: tuple[str, ...] = (),
+    options: dict[str, Any] | None = None,
     **axes: Any,
 ) -> Any:
     """Run an infer cell into `folder/out` on the export in `folder/exporter`."""
@@ -79,7 +81,12 @@ def infer(
         "batch": 16,
     }
     cell |= axes
-    spec = {"cell": cell, "limits": {"warmup": 2, "min_runs": 20, "max_seconds": 0.05}}
+    given = options or session_options("equal", int(cell.get("threads", 1)), "cpu", {})
+    spec = {
+        "cell": cell,
+        "options": given,
+        "limits": {"warmup": 2, "min_runs": 20, "max_seconds": 0.05},
+    }
     paths = ("--export", str(folder / exporter), "--weights", str(folder / "weights.npz"))
     module = "transect.runtimes.infer"
     told = ("--python", python, "--wrap", json.dumps(wrap))

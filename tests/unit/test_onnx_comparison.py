@@ -62,7 +62,7 @@ def test_tensor_comes_back_as_written(tmp_path: Path) -> None:
         (lambda folder: (folder / "header.json").unlink(), "no such file"),
         (lambda folder: (folder / "header.json").write_text("{"), "does not describe"),
         (lambda folder: (folder / "inputs.bin").unlink(), "header.json names it"),
-        (lambda folder: (folder / "inputs.bin").write_bytes(b"1234"), "holds 1 numbers"),
+        (lambda folder: (folder / "inputs.bin").write_bytes(b"1234"), "holds 4 bytes"),
     ],
 )
 def test_damaged_tensor_folder_is_named(tmp_path: Path, change: object, message: str) -> None:

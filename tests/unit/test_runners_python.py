@@ -29,7 +29,7 @@ def cell_folder(exported: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(exported, tmp_path / "copy"))
 
 
-@pytest.mark.parametrize("runtime", ["python", "torch-eager"])
+@pytest.mark.parametrize("runtime", ["python", "python-iobinding", "torch-eager"])
 @pytest.mark.parametrize("batch", [1, 16, ROWS + 10])
 def test_runner_agrees_and_is_timed(
     torch_python: str, cell_folder: Path, runtime: str, batch: int
@@ -75,14 +75,16 @@ def test_threads_reach_the_session(torch_python: str, cell_folder: Path) -> None
 def test_wrong_outputs_are_a_wrong_result_without_times(
     torch_python: str, cell_folder: Path
 ) -> None:
-    path = cell_folder / "torchscript" / "expected.bin"
+    path = cell_folder / "torchscript" / "expected" / "tensor-0.bin"
     expected = np.fromfile(path, "<f4")
     expected[-3] += 1e-3
     expected.tofile(path)
     code, result, _ = infer(torch_python, cell_folder, "torchscript")
     assert (code, result["status"], result["cause"]) == (0, "failed", "wrong-result")
     assert "tolerance" in result["message"]
-    assert set(metrics(result)) == {"max_abs_difference", "top1_agreement"}
+    assert set(metrics(result)) == {
+        "max_abs_difference", "max_rel_difference", "top1_agreement", "nonfinite_outputs",
+    }  # fmt: skip
     assert result["samples"] == {}
 
 
@@ -125,8 +127,13 @@ def test_cuda_without_a_device_is_skipped_by_the_runner_itself(
 ) -> None:
     command = [torch_python, str(RUNNERS / runtime / "run.py")]
     command += ["--model", str(exported / "torchscript" / "model.onnx")]
-    command += ["--inputs", str(exported / "torchscript"), "--outputs", str(tmp_path / "o")]
-    command += ["--provider", "cuda", "--threads", "1", "--record", str(tmp_path / "r.json")]
+    command += [
+        "--inputs",
+        str(exported / "torchscript" / "inputs"),
+        "--outputs",
+        str(tmp_path / "o"),
+    ]
+    command += ["--provider", "cuda", "--record", str(tmp_path / "r.json")]
     # Hides every device, on a machine that has one too.
     environment = {"CUDA_VISIBLE_DEVICES": "-1"}
     done = subprocess.run(command, env=environment, check=False, capture_output=True)

@@ -33,9 +33,7 @@ def _run(case: dict[str, str], given: argparse.Namespace, open_engine: OpenEngin
     tensors, _, _ = read_header(Path(case["inputs"]))
     engine = open_engine(own, None)
     engine.step(tensors)
-    write_outputs(
-        Path(case["outputs"]), engine.output_names, [engine.results], engine.output_types
-    )
+    write_outputs(Path(case["outputs"]), engine.output_names, [engine.results], engine.output_types)
 
 
 def _say(file: TextIO, line: dict[str, Any]) -> None:

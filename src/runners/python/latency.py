@@ -74,9 +74,7 @@ def measure(
     return {"bind_ns": bind, "run_ns": run, "copy_ns": copy, "stop_reason": stop}
 
 
-def all_rows(
-    engine: Engine, tensors: dict[str, np.ndarray], batch: int | None
-) -> list[list[Any]]:
+def all_rows(engine: Engine, tensors: dict[str, np.ndarray], batch: int | None) -> list[list[Any]]:
     """Run every row once, the last batch perhaps partial; return the outputs of each run."""
     if batch is None:
         engine.step(tensors)

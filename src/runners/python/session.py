@@ -68,9 +68,7 @@ class Session:
         onnxruntime.set_default_logger_severity(_ERROR)
         provider = PROVIDERS.get(given.provider)
         if provider is None:
-            raise BadInput(
-                f"--provider {given.provider}: expected one of {', '.join(PROVIDERS)}"
-            )
+            raise BadInput(f"--provider {given.provider}: expected one of {', '.join(PROVIDERS)}")
         if provider not in onnxruntime.get_available_providers():
             raise Skip(f"this build of ONNX Runtime has no {provider}")
         options, told = _session_options(given, profile)

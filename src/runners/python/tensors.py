@@ -67,7 +67,7 @@ def _entry(header: Path, entry: Any) -> tuple[str, str, list[int], str]:
     name, dtype, shape, file = (entry[key] for key in keys)
     if not isinstance(name, str) or not isinstance(file, str) or "\0" in file:
         raise BadInput(f"{header}: name and file of a tensor are texts, got {entry!r:.200}")
-    if dtype not in _DTYPES and dtype != "string":
+    if not isinstance(dtype, str) or dtype not in {*_DTYPES, "string"}:
         raise BadInput(
             f"{header}: tensor '{name}' is {dtype!r}, expected one of {', '.join(_DTYPES)}, string"
         )
@@ -104,7 +104,9 @@ def _read_strings(path: Path, name: str, count: int) -> np.ndarray:
         texts.append(raw[place + 4 : end])
         place = end
     if place != len(raw) or len(texts) != count:
-        raise BadInput(f"{path}: expected {count} strings of tensor '{name}', each after its length")
+        raise BadInput(
+            f"{path}: expected {count} strings of tensor '{name}', each after its length"
+        )
     try:
         return np.array([text.decode("utf-8") for text in texts] or [], dtype=object)
     except UnicodeDecodeError as error:
@@ -116,9 +118,7 @@ def rows_of(tensors: dict[str, np.ndarray]) -> int:
     return len(next(iter(tensors.values())))
 
 
-def full_batches(
-    tensors: dict[str, np.ndarray], batch: int | None
-) -> list[dict[str, np.ndarray]]:
+def full_batches(tensors: dict[str, np.ndarray], batch: int | None) -> list[dict[str, np.ndarray]]:
     """Cut the rows into full batches, the rest is left out; without a batch: one, of all."""
     if batch is None:
         return [tensors]
@@ -147,7 +147,9 @@ def write_outputs(
         dtype, raw = _bytes(whole, kind)
         (folder / f"output-{index}.bin").write_bytes(raw)
         shape = list(whole.shape)
-        entries.append({"name": name, "dtype": dtype, "shape": shape, "file": f"output-{index}.bin"})
+        entries.append(
+            {"name": name, "dtype": dtype, "shape": shape, "file": f"output-{index}.bin"}
+        )
     (folder / "header.json").write_text(json.dumps({"tensors": entries}) + "\n", encoding="utf-8")
 
 

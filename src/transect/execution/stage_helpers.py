@@ -21,6 +21,7 @@ from transect.measure.provenance import available_cores
 __all__ = [
     "OneProcess",
     "checksums",
+    "checksums_below",
     "cores",
     "data_checksums",
     "facts_of",
@@ -102,6 +103,22 @@ def checksums(*files: Path) -> list[str]:
     it to suffer. A file that no record names is read; a missing one counts as `absent`.
     """
     return [f"{file.name} {_checksum(file)}" for file in files]
+
+
+def checksums_below(folder: Path, *starts: str) -> list[str]:
+    """Return name and checksum of the files of another cell whose names below it begin so.
+
+    As `checksums`: as that cell's record has them. A start that no file has counts as `absent`.
+    """
+    try:
+        files = record_of(folder / "record.json").files
+    except (OSError, BadInput):
+        files = {}
+    taken = []
+    for start in starts:
+        names = [name for name in files if name.startswith(start)]
+        taken += [f"{Path(name).name} {files[name]}" for name in names] or [f"{start} absent"]
+    return taken
 
 
 def _checksum(file: Path) -> str:

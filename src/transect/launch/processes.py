@@ -43,6 +43,8 @@ class Outcome:
     code: int
     seconds: float
     peak_bytes: int
+    # CLOCK_MONOTONIC of this machine before the first process was started; None: not known.
+    started_ns: int | None = None
 
 
 def _family(roots: list[int], session: str) -> list[psutil.Process]:
@@ -176,7 +178,8 @@ def run(
     every process is ended before it is passed on.
     """
     session = f"{os.getpid()}-{time.time_ns()}"
-    begin = time.monotonic()
+    started_ns = time.monotonic_ns()
+    begin = started_ns * 1e-9
     peak, next_look, end = 0, _FIRST_POLL_S, "exited"
     ends: _Ends | None = None
     children: list[subprocess.Popen[bytes]] = []
@@ -230,4 +233,5 @@ def run(
         code=abs(first),
         seconds=time.monotonic() - begin,
         peak_bytes=peak,
+        started_ns=started_ns,
     )

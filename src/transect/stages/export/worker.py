@@ -1,8 +1,8 @@
 """One export cell: export, check, and compare ONNX Runtime with the framework.
 
 `python -m transect.stages.export.worker --spec … --weights … --data … --out …`, in the exporter's
-environment. Writes `model.onnx`, `inputs.bin`, `expected.bin` (what the framework computes),
-`header.json` and `result.json` into `--out`. Exit code 0 when the verdict stands in `result.json`
+environment. Writes `model.onnx`, `inputs/`, `expected/` (what the framework computes) and
+`result.json` into `--out`. Exit code 0 when the verdict stands in `result.json`
 (`wrong-result` included), 1 when something was raised.
 """
 
@@ -28,7 +28,7 @@ from transect.onnx_models.comparison import Comparison, compare
 from transect.onnx_models.exporters import EXPORTERS, INPUT, OUTPUT
 from transect.onnx_models.inspection import inspect_model
 from transect.onnx_models.results import result, write_fault, write_result
-from transect.onnx_models.tensors import write_header, write_tensor
+from transect.onnx_models.tensors import write_tensors
 from transect.onnx_models.tolerance import TOLERANCE_RULE, output_tolerance
 from transect.training.inputs import load_arrays
 from transect.training.workloads import WORKLOADS
@@ -120,13 +120,8 @@ def export_cell(
         batch: compare(run_onnx(path, x, batch), expected) for batch in (*_BATCHES, len(x))
     }
     worst = _worst(comparisons)
-    write_header(
-        out,
-        [
-            write_tensor(out, INPUT, x, "inputs.bin"),
-            write_tensor(out, OUTPUT, expected, "expected.bin"),
-        ],
-    )
+    write_tensors(out / "inputs", {INPUT: x})
+    write_tensors(out / "expected", {OUTPUT: expected})
     values = {
         "model_bytes": path.stat().st_size + sum(f.stat().st_size for f in out.glob("*.data")),
         "opset": facts.pop("opset"),
@@ -148,6 +143,7 @@ def export_cell(
         | asdict(tolerance)
         | {
             "tolerance_rule": TOLERANCE_RULE,
+            "batched": True,
             "rel_floor": worst.rel_floor,
             "batches_compared": list(comparisons),
             "rows_compared": len(x),

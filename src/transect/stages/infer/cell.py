@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from transect.domain.cell import Axis, Cell
+from transect.domain.cell import Axis, Cell, counted
 
 __all__ = ["InferCell"]
 
@@ -24,6 +24,24 @@ class InferCell(Cell):
     ] = None
     runtime: Annotated[str, Axis(place=60, name=True)]
     provider: Annotated[str, Axis(place=70)]
+    # The name of a set of session options.
+    options: Annotated[str, Axis(place=75, label=lambda name: f"options {name}", kind=True)] = (
+        "equal"
+    )
     batch: Annotated[
         int, Axis(place=120, word=lambda n: f"b{n}", label=lambda n: f"batch {n}"), Field(ge=1)
     ]
+    sessions: Annotated[
+        int, Axis(place=125, word=lambda n: f"s{n}", label=counted("session")), Field(ge=1)
+    ] = 1
+    # Offered requests per second; None: one call after another.
+    load: Annotated[
+        float | None,
+        Axis(
+            place=126,
+            word=lambda rate: f"q{rate:g}" if rate else "",
+            label=lambda rate: f"{rate:g} requests/s" if rate else "",
+            kind=True,
+        ),
+        Field(gt=0, allow_inf_nan=False),
+    ] = None

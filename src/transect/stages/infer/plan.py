@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import product
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from transect.domain.cell import Cell
-from transect.domain.errors import BadInput
+from transect.domain.errors import BadInput, unknown_name
 from transect.domain.registry import Registry
 from transect.domain.study import Count, Counts, Names, Section
 from transect.onnx_models.exporters import EXPORTERS
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, Placement, Stage
 from transect.runtimes import RUNTIMES
+from transect.runtimes.options import EQUAL, LANGUAGE_DEFAULTS, check_options, session_options
 from transect.stages.data.plan import workload_plugins
 from transect.stages.export.cell import ExportCell
 from transect.stages.infer.cell import InferCell
@@ -38,6 +39,20 @@ class InferGrid(Section):
     providers: Names = Field(default=["cpu"], description="`cpu` or `cuda`")
     batches: Counts = Field(default=[1], description="samples per call")
     threads: Counts = Field(default=[1], description="intra-operator threads")
+    precisions: Names = Field(
+        default=["fp32"], description="`fp32`; others are made from it by the stage `convert`"
+    )
+    options: Names = Field(
+        default=[EQUAL],
+        description="sets of session options: `equal`, `language-defaults` (none is set), or names "
+        "from `infer.options`",
+    )
+    loads: list[Annotated[float, Field(gt=0, allow_inf_nan=False)]] = Field(
+        default=[],
+        description="offered loads in requests per second, each request a batch, arriving at random; "
+        "none: one call after another",
+    )
+    sessions: Counts = Field(default=[1], description="sessions at once that serve an offered load")
     where_it_fits: bool = Field(
         default=False,
         description="true: cells that need more nodes, cores or GPUs than the system has (where its "
@@ -53,6 +68,14 @@ class InferSection(Section):
     min_runs: int = Field(default=100, ge=10, description="least number of timed calls")
     max_seconds: float = Field(
         default=1.0, gt=0, description="cap on the timed part, once `min_runs` are done"
+    )
+    load_seconds: float = Field(
+        default=2.0, gt=0, description="time in which the requests of an offered load arrive"
+    )
+    options: dict[str, dict[str, Any]] = Field(
+        default={},
+        description="sets of session options by name: what differs from `equal`; null: not set, so "
+        "that the language's default holds ([the keys](runner-contract.md#session-options))",
     )
     grids: list[InferGrid] = Field(default=[], description="see below")
 
@@ -73,6 +96,7 @@ class Infer(Stage):
     def check(self, section: InferSection, context: Context) -> None:
         """Runtimes are there, and every model is exported or at least trained."""
         export = context.section("export")
+        check_options(section.options, context.where("infer.options"))
         for number, grid in enumerate(section.grids):
             where = f"infer.grids.{number}"
             runtimes = [
@@ -84,6 +108,18 @@ class Infer(Stage):
                         f"{context.where(where)}.exporters: '{name}' is not among "
                         f"export.exporters {export.exporters}"
                     )
+            for name in grid.options:
+                if name not in (EQUAL, LANGUAGE_DEFAULTS, *section.options):
+                    raise unknown_name(
+                        "set of session options", name,
+                        [EQUAL, LANGUAGE_DEFAULTS, *section.options],
+                        context.where(f"{where}.options"),
+                    )  # fmt: skip
+            if grid.sessions != [1] and not grid.loads:
+                raise BadInput(
+                    f"{context.where(where)}.sessions: {grid.sessions} serve an offered load: expected "
+                    "`loads` beside it"
+                )
             takes_onnx = any(runtime.uses_exporter for runtime in runtimes)
             if takes_onnx and not export.exporters:
                 raise BadInput(
@@ -107,15 +143,17 @@ class Infer(Stage):
         """The cross product of each grid, with its repeats."""
         exported = context.section("export").exporters
         for grid in section.grids:
-            for runtime, workload, provider, batch, threads in product(
-                grid.runtimes, grid.workloads, grid.providers, grid.batches, grid.threads
-            ):
+            for runtime, workload, provider, batch, threads, precision, options, load, sessions in product(
+                grid.runtimes, grid.workloads, grid.providers, grid.batches, grid.threads,
+                grid.precisions, grid.options, grid.loads or [None], grid.sessions,
+            ):  # fmt: skip
                 takes_onnx = RUNTIMES.get(runtime).uses_exporter
                 for exporter in (grid.exporters or exported) if takes_onnx else [None]:
                     for repeat in range(section.repeats):
                         cell = InferCell(
                             workload=workload, runtime=runtime, provider=provider,
                             exporter=exporter, batch=batch, threads=threads, repeat=repeat,
+                            precision=precision, options=options, load=load, sessions=sessions,
                         )  # fmt: skip
                         if not grid.where_it_fits or context.fits(cell, self.gpus(cell)):
                             yield cell
@@ -147,8 +185,12 @@ class Infer(Stage):
     def spec(self, cell: InferCell, context: Context) -> dict[str, Any]:
         """The hyper-parameters, and how long to measure."""
         section = context.section("infer")
-        limits = {key: getattr(section, key) for key in ("warmup", "min_runs", "max_seconds")}
-        return {"parameters": context.values(cell.workload), "limits": limits}
+        keys = ("warmup", "min_runs", "max_seconds", *(["load_seconds"] if cell.load else []))
+        return {
+            "parameters": context.values(cell.workload),
+            "limits": {key: getattr(section, key) for key in keys},
+            "options": session_options(cell.options, cell.threads, cell.provider, section.options),
+        }
 
     def offers(self) -> Iterable[tuple[str, str, str]]:
         """Runtimes on each execution provider."""

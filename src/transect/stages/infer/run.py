@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from transect.execution.job import Job, Result, result_from
 from transect.execution.stage import RUNNERS
-from transect.execution.stage_helpers import checksums, need
+from transect.execution.stage_helpers import checksums, checksums_below, need
 from transect.launch import Request
 from transect.launch.processes import Outcome
-from transect.runtimes.infer import conclude, prepare_run
+from transect.runtimes.infer import conclude
+from transect.runtimes.prepare import prepare_run
 
 __all__ = ["Infer"]
 
@@ -20,9 +21,11 @@ class Infer:
 
     def prepare(self, job: Job) -> tuple[str, Request]:
         """One process, held to the cell's threads."""
-        export, weights = need(job, "export"), need(job, "weights") / "weights.npz"
+        weights = need(job, "weights") / "weights.npz" if "weights" in job.spec["inputs"] else None
         wrap, variables = job.wrap()
-        command = prepare_run(job.spec, job.cell, export, weights, job.folder, job.python)
+        command = prepare_run(
+            job.spec, job.cell, need(job, "export"), weights, job.folder, job.python
+        )
         return "plain", Request(
             command=command,
             threads=job.cell.threads,
@@ -33,11 +36,22 @@ class Infer:
 
     def inputs(self, job: Job) -> list[str]:
         """The model, its inputs and its expected outputs."""
-        names = ("model.onnx", "inputs.bin", "expected.bin")
-        return checksums(
-            *(job.input("export") / name for name in names), job.input("weights") / "weights.npz"
-        )
+        taken = checksums_below(job.input("export"), "model.onnx", "inputs/", "expected/")
+        if "weights" in job.spec["inputs"]:
+            taken += checksums(job.input("weights") / "weights.npz")
+        return taken
 
     def collect(self, job: Job, outcome: Outcome) -> Result:
         """Compare the outputs with the framework's; a time stands only where they agree."""
-        return result_from(conclude(job.cell, job.input("export"), job.folder, outcome.code))
+        text = job.log.read_text(encoding="utf-8", errors="replace") if job.log.exists() else ""
+        return result_from(
+            conclude(
+                job.cell,
+                job.input("export"),
+                job.folder,
+                outcome.code,
+                python=job.python,
+                log=text,
+                started_ns=outcome.started_ns,
+            )
+        )

@@ -1,0 +1,77 @@
+"""Session options: the set that is equal in every language, and sets that a study defines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from transect.domain.errors import BadInput, unknown_name
+
+__all__ = ["EQUAL", "LANGUAGE_DEFAULTS", "check_options", "session_options"]
+
+# Names of the two sets that every study has.
+EQUAL, LANGUAGE_DEFAULTS = "equal", "language-defaults"
+
+_THREADS = "intra_op_num_threads"
+_EQUAL: dict[str, Any] = {
+    _THREADS: 1,
+    "inter_op_num_threads": 1,
+    "execution_mode": "sequential",
+    "graph_optimization_level": "all",
+    "enable_cpu_mem_arena": True,
+    "enable_mem_pattern": True,
+    "session.intra_op.allow_spinning": "1",
+    "session.inter_op.allow_spinning": "1",
+}
+_CHOICES = {
+    "execution_mode": ("sequential", "parallel"),
+    "graph_optimization_level": ("disabled", "basic", "extended", "all"),
+}
+# TF32 is on by default and is not float32.
+_PROVIDER_OPTIONS = {"cuda": {"device_id": "0", "use_tf32": "0"}}
+
+
+def session_options(
+    name: str, threads: int, provider: str, sets: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Return the options of a set for a cell: what it says, and for the rest those of `equal`.
+
+    A value of None is an option that is not set, so that the language's default holds.
+    Raises BadInput for an unknown set.
+    """
+    options = _EQUAL | {_THREADS: threads}
+    if provider in _PROVIDER_OPTIONS:
+        options["provider_options"] = _PROVIDER_OPTIONS[provider]
+    if name == LANGUAGE_DEFAULTS:
+        return dict.fromkeys(options)
+    if name == EQUAL:
+        return options
+    if name not in sets:
+        raise unknown_name("set of session options", name, [EQUAL, LANGUAGE_DEFAULTS, *sets])
+    return options | dict(sets[name])
+
+
+def check_options(sets: Mapping[str, Mapping[str, Any]], where: str) -> None:
+    """Raise BadInput for the first option that no runner would take; `where` is file and key."""
+    for name, options in sets.items():
+        if name in (EQUAL, LANGUAGE_DEFAULTS):
+            raise BadInput(
+                f"{where}.{name}: this set is the same in every study: choose another name"
+            )
+        for key, value in options.items():
+            expected = _expected(key, value)
+            if value is not None and expected:
+                raise BadInput(f"{where}.{name}.{key}: got {value!r}, expected {expected}")
+
+
+def _expected(key: str, value: Any) -> str | None:
+    """Return what an option should be, when it is not."""
+    if key in _CHOICES:
+        return None if value in _CHOICES[key] else f"one of {', '.join(_CHOICES[key])}"
+    if key in (_THREADS, "inter_op_num_threads"):
+        return None if type(value) is int and value >= 0 else "a whole number >= 0"
+    if key in ("enable_cpu_mem_arena", "enable_mem_pattern"):
+        return None if isinstance(value, bool) else "true or false"
+    if "." in key:
+        return None if isinstance(value, str) else "a text, such as '1'"
+    return f"an option among {', '.join(_EQUAL)}, or a configuration entry with a dot in its name"

@@ -1,0 +1,114 @@
+"""Whether a runner's outputs are those of the framework."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from transect.onnx_models.comparison import RELATIVE_FLOOR
+from transect.onnx_models.tensors import NoTensor
+
+__all__ = ["Verdict", "judge"]
+
+
+@dataclass(slots=True)
+class Verdict:
+    """The largest differences over all outputs, and what is wrong, if anything.
+
+    `top1_agreement` is the share of rows with the same largest element, of outputs (n, classes).
+    `nonfinite` counts NaN and infinities where the framework has none, or another one.
+    """
+
+    wrong: list[str] = field(default_factory=list)
+    max_abs_difference: float = 0.0
+    max_rel_difference: float = 0.0
+    top1_agreement: float | None = None
+    nonfinite: int = 0
+    compared: int = 0
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """Return the entries of a result's `metrics`; what is not finite is no metric."""
+        values = {
+            "max_abs_difference": self.max_abs_difference,
+            "max_rel_difference": self.max_rel_difference,
+            "top1_agreement": self.top1_agreement,
+            "nonfinite_outputs": self.nonfinite,
+        }
+        return [
+            {"name": name, "value": float(value)}
+            for name, value in values.items()
+            if value is not None and np.isfinite(value)
+        ]
+
+
+Tensors = Mapping[str, np.ndarray | NoTensor]
+
+
+def judge(found: Tensors, expected: Tensors, tolerance: float | Mapping[str, float]) -> Verdict:
+    """Compare each expected output by its name.
+
+    Floating-point outputs may differ by `tolerance` (a number, or one per output); others, texts
+    included, must be equal. An output that is no tensor is compared by nobody and is not wrong.
+    """
+    verdict = Verdict()
+    for name, wanted in expected.items():
+        got = found.get(name)
+        if got is None:
+            verdict.wrong.append(f"output '{name}' is missing")
+        elif isinstance(wanted, NoTensor) or isinstance(got, NoTensor):
+            if not isinstance(wanted, NoTensor):
+                verdict.wrong.append(f"output '{name}' is {getattr(got, 'kind', got)}, no tensor")
+        elif got.shape != wanted.shape or _kind(got) != _kind(wanted):
+            verdict.wrong.append(
+                f"output '{name}' is {got.dtype} {list(got.shape)}, expected {wanted.dtype} "
+                f"{list(wanted.shape)}"
+            )
+        else:
+            verdict.compared += 1
+            limit = tolerance if isinstance(tolerance, (int, float)) else tolerance.get(name, 0.0)
+            _compare(verdict, name, got, wanted, float(limit))
+    return verdict
+
+
+def _kind(array: np.ndarray) -> str:
+    return "text" if array.dtype.kind in "OUS" else array.dtype.name
+
+
+def _compare(
+    verdict: Verdict, name: str, got: np.ndarray, wanted: np.ndarray, limit: float
+) -> None:
+    if not np.issubdtype(wanted.dtype, np.floating) and wanted.dtype.name != "bfloat16":
+        differing = int((got != wanted).sum())
+        if differing:
+            verdict.wrong.append(
+                f"output '{name}' differs in {differing} of {wanted.size} elements"
+            )
+        return
+    if not wanted.size:
+        return
+    one, other = got.astype(np.float64), wanted.astype(np.float64)
+    same = (one == other) | (np.isnan(one) & np.isnan(other))
+    nonfinite = int((~same & ~(np.isfinite(one) & np.isfinite(other))).sum())
+    finite = np.isfinite(one) & np.isfinite(other)
+    apart = np.where(finite, np.abs(np.where(finite, one - other, 0.0)), 0.0)
+    size = np.abs(np.where(np.isfinite(other), other, 0.0))
+    floor = max(RELATIVE_FLOOR * float(size.max()), float(np.finfo(np.float32).tiny))
+    largest = float(apart.max())
+    verdict.max_abs_difference = max(verdict.max_abs_difference, largest)
+    relative = float((apart / np.maximum(size, floor)).max())
+    verdict.max_rel_difference = max(verdict.max_rel_difference, relative)
+    verdict.nonfinite += nonfinite
+    if wanted.ndim == 2 and wanted.shape[1] > 1 and verdict.top1_agreement is None:
+        verdict.top1_agreement = float((one.argmax(axis=1) == other.argmax(axis=1)).mean())
+    if nonfinite:
+        verdict.wrong.append(
+            f"output '{name}' has {nonfinite} NaN or infinite elements too many or too few"
+        )
+    if largest > limit:
+        verdict.wrong.append(
+            f"output '{name}' differs from the framework's by up to {largest:.3g}, the tolerance is "
+            f"{limit:.3g}"
+        )

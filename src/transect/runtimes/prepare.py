@@ -1,0 +1,160 @@
+"""What a runner is given: inputs, session options, arrival times, its argument list."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from transect.domain.errors import BadInput, Unsupported
+from transect.domain.files import digest, write_atomic
+from transect.onnx_models.results import RESULT
+from transect.onnx_models.tensors import NoTensor, read_tensors, write_tensors
+from transect.runtimes import RUNTIMES
+from transect.stages.infer.cell import InferCell
+
+__all__ = ["LIMITS", "RECORD", "expected_outputs", "facts_of_model", "prepare_run"]
+
+# What the runner writes about itself.
+RECORD = "runner.json"
+PROFILE = "profile"
+
+LIMITS: dict[str, float] = {
+    "warmup": 20, "min_runs": 100, "max_seconds": 1.0, "load_seconds": 2.0,
+}  # fmt: skip
+
+Tensors = Mapping[str, np.ndarray | NoTensor]
+
+
+def facts_of_model(model: Path) -> dict[str, Any]:
+    """Return the details of a model's folder: `tolerance`, `batched` and what it costs.
+
+    Raises BadInput when it is not the folder of a finished cell that makes models.
+    """
+    path = model / RESULT
+    try:
+        facts: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))["details"]
+        tolerance = facts["tolerance"]
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        raise BadInput(
+            f"{path}: holds no tolerance ({type(error).__name__}: {error}); "
+            "--export must be the folder of a finished export cell"
+        ) from None
+    if not isinstance(tolerance, (int, float, dict)):
+        raise BadInput(
+            f"{path}: tolerance is {tolerance!r:.100}, expected a number or one per output"
+        )
+    return facts
+
+
+def _repeated(tensors: Tensors, batch: int) -> Tensors:
+    """Repeat rows up to one full batch where there are fewer."""
+    return {
+        name: value
+        if isinstance(value, NoTensor) or len(value) >= batch
+        else value[np.arange(batch) % len(value)]
+        for name, value in tensors.items()
+    }
+
+
+def expected_outputs(model: Path, cell: InferCell, facts: Mapping[str, Any]) -> Tensors:
+    """Return what the framework computed for the rows that the runner gets."""
+    expected = read_tensors(model / "expected")
+    return _repeated(expected, cell.batch) if facts.get("batched", True) else expected
+
+
+def _write_inputs(model: Path, folder: Path, cell: InferCell, facts: Mapping[str, Any]) -> None:
+    """Write the runner's input header; the rows are used where they lie, if they are enough."""
+    tensors = read_tensors(model / "inputs")
+    if any(isinstance(value, NoTensor) for value in tensors.values()):
+        raise BadInput(f"{model / 'inputs'}: holds an input that is no tensor")
+    if not facts.get("batched", True):
+        if cell.batch != 1:
+            raise Unsupported(f"{cell.workload} has no rows to make batches of {cell.batch} from")
+        _point_at(model, folder, {})
+        return
+    rows = {len(value) for value in tensors.values()}  # type: ignore[arg-type]
+    if len(rows) != 1 or 0 in rows:
+        raise BadInput(
+            f"{model / 'inputs'}: expected as many rows in each tensor, got {sorted(rows)}"
+        )
+    if rows.pop() >= cell.batch:
+        _point_at(model, folder, {"batch": cell.batch})
+    else:
+        write_tensors(folder, _repeated(tensors, cell.batch), batch=cell.batch)
+
+
+def _point_at(model: Path, folder: Path, more: Mapping[str, Any]) -> None:
+    """Write a header whose files are those of the model's folder."""
+    source = model / "inputs"
+    entries = json.loads((source / "header.json").read_text(encoding="utf-8"))["tensors"]
+    for entry in entries:
+        entry["file"] = str((source / entry["file"]).resolve())
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomic(folder / "header.json", json.dumps({"tensors": entries, **more}) + "\n")
+
+
+def _model_file(cell: InferCell, model: Path, weights: Path | None, out: Path) -> Path:
+    if RUNTIMES.get(cell.runtime).uses_exporter:
+        return model / "model.onnx"
+    if weights is None:
+        raise BadInput(
+            f"runtime '{cell.runtime}' builds the model itself, and there are no weights"
+        )
+    path = out / "model.json"
+    text = json.dumps({"workload": cell.workload, "weights": str(weights.resolve())})
+    write_atomic(path, text + "\n")
+    return path
+
+
+def arrival_times(rate: float, seconds: float) -> np.ndarray:
+    """Draw when requests arrive: a Poisson process of `rate` per second, in nanoseconds, int64.
+
+    The same for every runtime: the generator starts from the rate and the time alone.
+    """
+    generator = np.random.default_rng(int(digest([f"{rate!r} {seconds!r}"])[:12], 16))
+    gaps = generator.exponential(1e9 / rate, max(1, round(rate * seconds)))
+    times: np.ndarray = np.cumsum(gaps).astype("<i8")
+    return times
+
+
+def prepare_run(
+    spec: Mapping[str, Any], cell: InferCell, model: Path, weights: Path | None, out: Path,
+    python: str,
+) -> list[str]:  # fmt: skip
+    """Write what the runner reads into `out`; return its argument list.
+
+    `model` is the folder of a cell that makes models. Raises BadInput when it cannot be used, and
+    Unsupported when it has no batch of the cell's size.
+    """
+    runtime, facts = RUNTIMES.get(cell.runtime), facts_of_model(model)
+    limits = LIMITS | spec.get("limits", {})
+    _write_inputs(model, out / "inputs", cell, facts)
+    write_atomic(out / "options.json", json.dumps(spec["options"], indent=1) + "\n")
+    for stale in (out / RECORD, out / "outputs" / "header.json", *out.glob(f"{PROFILE}_*")):
+        stale.unlink(missing_ok=True)
+    options: dict[str, Any] = {
+        "mode": "latency" if cell.load is None else "load",
+        "model": _model_file(cell, model, weights, out),
+        "inputs": out / "inputs",
+        "outputs": out / "outputs",
+        "provider": cell.provider,
+        "options": out / "options.json",
+        "warmup": int(limits["warmup"]),
+        "min-runs": int(limits["min_runs"]),
+        "max-seconds": limits["max_seconds"],
+        "record": out / RECORD,
+    }
+    if cell.load is not None:
+        (out / "arrivals.bin").write_bytes(
+            arrival_times(cell.load, limits["load_seconds"]).tobytes()
+        )
+        options |= {"arrivals": out / "arrivals.bin", "sessions": cell.sessions}
+    elif runtime.uses_exporter:
+        options["profile"] = out / PROFILE
+    return runtime.command(
+        python, [part for key, value in options.items() for part in (f"--{key}", str(value))]
+    )
