@@ -116,11 +116,19 @@ def _conditions(record: dict[str, Any], out: Path, log: str) -> dict[str, Any]:
 
 
 def _program_bytes(cell: InferCell, python: str) -> int | None:
-    """Return the size of what serving takes; None where it cannot be seen, as in an image."""
+    """Return the size of what serving takes; None where it cannot be seen, as in an image.
+
+    Libraries of other execution providers lie in the same package, and are not needed.
+    """
     files = [path for path in RUNTIMES.get(cell.runtime).files(python) if path.exists()]
-    below = [file for path in files for file in (path.rglob("*") if path.is_dir() else [path])]
-    size = sum(file.stat().st_size for file in below if file.is_file())
-    return size or None
+    below = {file for path in files for file in (path.rglob("*") if path.is_dir() else [path])}
+    needed = [
+        file
+        for file in below
+        if file.is_file()
+        and not ("_providers_" in file.name and f"_{cell.provider}." not in file.name)
+    ]
+    return sum(file.stat().st_size for file in needed) or None
 
 
 def _judge(
