@@ -53,6 +53,9 @@ class InferGrid(Section):
         "none: one call after another",
     )
     sessions: Counts = Field(default=[1], description="sessions at once that serve an offered load")
+    repeats: Count | None = Field(
+        default=None, description="runs of each cell of this grid; null: `infer.repeats`"
+    )
     where_it_fits: bool = Field(
         default=False,
         description="true: cells that need more nodes, cores or GPUs than the system has (where its "
@@ -149,7 +152,7 @@ class Infer(Stage):
             ):  # fmt: skip
                 takes_onnx = RUNTIMES.get(runtime).uses_exporter
                 for exporter in (grid.exporters or exported) if takes_onnx else [None]:
-                    for repeat in range(section.repeats):
+                    for repeat in range(grid.repeats or section.repeats):
                         cell = InferCell(
                             workload=workload, runtime=runtime, provider=provider,
                             exporter=exporter, batch=batch, threads=threads, repeat=repeat,
