@@ -49,7 +49,8 @@ class _Queue:
     def serve(self, engine: Engine, batches: list[Any]) -> None:
         """Take requests until there is none, or the time is up."""
         clock = time.monotonic_ns
-        while True:
+        # What is taken is served, so that those served are the first ones, without a gap.
+        while clock() - self.zero <= self._limit:
             with self._lock:
                 index = next(self._next)
             if index >= len(self.arrivals):
@@ -58,8 +59,6 @@ class _Queue:
             while (left := due - clock()) > 0:
                 time.sleep((left - _SLEEP_MARGIN_NS) / 1e9 if left > _SLEEP_MARGIN_NS else 0)
             begin = clock()
-            if begin - self.zero > self._limit:
-                return
             engine.step(batches[index % len(batches)])
             self.start[index], self.end[index] = begin - self.zero, clock() - self.zero
 
@@ -102,7 +101,6 @@ def run_load(given: argparse.Namespace, open_engine: OpenEngine) -> dict[str, An
         "first_result_ns": first_result_ns,
         "sessions": given.sessions,
         "arrivals": len(arrivals),
-        # Served are always the first ones: a worker that finds the time up takes none after.
         "start_ns": queue.start[served].tolist(),
         "end_ns": queue.end[served].tolist(),
         "stop_reason": "all-served" if served.all() else "time-limit",
