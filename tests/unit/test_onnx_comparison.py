@@ -62,7 +62,7 @@ def test_tensor_comes_back_as_written(tmp_path: Path) -> None:
         (lambda folder: (folder / "header.json").unlink(), "no such file"),
         (lambda folder: (folder / "header.json").write_text("{"), "does not describe"),
         (lambda folder: (folder / "inputs.bin").unlink(), "header.json names it"),
-        (lambda folder: (folder / "inputs.bin").write_bytes(b"1234"), "holds 1 numbers"),
+        (lambda folder: (folder / "inputs.bin").write_bytes(b"1234"), "holds 4 bytes"),
     ],
 )
 def test_damaged_tensor_folder_is_named(tmp_path: Path, change: object, message: str) -> None:
@@ -96,8 +96,12 @@ def test_result_refuses_a_metric_outside_the_registry() -> None:
 @pytest.mark.parametrize("name", EXPORTERS.names())
 def test_every_exporter_says_what_it_takes(name: str) -> None:
     exporter = EXPORTERS.get(name)
-    cell = Cell.of(stage="export", workload="iris-mlp-ce", framework="torch", exporter=name)
+    cell = Cell.of(stage="model", workload="mlp", framework=exporter.framework, exporter=name)
     assert exporter.supports(cell) is None
+    trained = Cell.of(
+        stage="export", workload="iris-mlp-ce", framework=exporter.framework, exporter=name
+    )
+    assert (exporter.supports(trained) is None) == (exporter.framework == "torch")
     assert "numpy" in (exporter.supports(cell.model_copy(update={"framework": "numpy"})) or "")
     assert "fp64" in (exporter.supports(cell.model_copy(update={"precision": "fp64"})) or "")
 

@@ -1,29 +1,58 @@
-"""Raw little-endian tensors beside a small JSON header: how runtimes of all languages get data."""
+"""Raw little-endian tensors beside a small JSON header: how runtimes of all languages get data.
+
+The format is that of docs/runner-contract.md. A text is its length in bytes as uint32, then UTF-8.
+"""
 
 from __future__ import annotations
 
 import json
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from transect.domain.errors import BadInput
+from transect.domain.errors import BadInput, MissingDependency
 from transect.domain.files import write_atomic
 
-__all__ = ["HEADER", "describe", "read_tensor", "write_header", "write_tensor"]
+__all__ = [
+    "DTYPES", "HEADER", "NoTensor", "describe", "read_tensor", "read_tensors", "write_header",
+    "write_tensor", "write_tensors",
+]  # fmt: skip
 
 HEADER = "header.json"
 
+# Bytes of one number. A text has no fixed size.
+DTYPES = {
+    "float16": 2, "bfloat16": 2, "float32": 4, "float64": 8,
+    "int8": 1, "int16": 2, "int32": 4, "int64": 8,
+    "uint8": 1, "uint16": 2, "uint32": 4, "uint64": 8,
+    "bool": 1, "string": None,
+}  # fmt: skip
 
-def describe(name: str, shape: tuple[int, ...], file: str | Path) -> dict[str, Any]:
-    """Return a header's entry of a float32 tensor; `file` is absolute or relative to the header."""
-    return {"name": name, "dtype": "float32", "shape": list(shape), "file": str(file)}
+_LENGTH = struct.Struct("<I")
+
+
+@dataclass(frozen=True, slots=True)
+class NoTensor:
+    """An output that is a sequence, a map or an absent optional; `kind` is for people."""
+
+    kind: str
+
+
+def describe(
+    name: str, shape: tuple[int, ...], file: str | Path, dtype: str = "float32"
+) -> dict[str, Any]:
+    """Return a header's entry of a tensor; `file` is absolute or relative to the header."""
+    return {"name": name, "dtype": dtype, "shape": list(shape), "file": str(file)}
 
 
 def write_tensor(folder: Path, name: str, array: np.ndarray, file: str) -> dict[str, Any]:
     """Write `array` as float32, little-endian, row-major; return its header entry."""
-    raw = np.ascontiguousarray(array, dtype="<f4")
+    raw = np.asarray(array, dtype="<f4", order="C")
     write_atomic(folder / file, raw.tobytes())
     return describe(name, raw.shape, file)
 
@@ -35,6 +64,35 @@ def write_header(folder: Path, tensors: list[dict[str, Any]], **more: Any) -> Pa
     return path
 
 
+def write_tensors(folder: Path, tensors: Mapping[str, np.ndarray | NoTensor], **more: Any) -> Path:
+    """Write each array in its own dtype to `tensor-INDEX.bin`, and the header, in this order.
+
+    The folder is made if it is not there. Raises BadInput for a dtype that the contract lacks.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    entries = []
+    for index, (name, value) in enumerate(tensors.items()):
+        if isinstance(value, NoTensor):
+            entries.append({"name": name, "kind": value.kind})
+            continue
+        dtype, file = _dtype_of(name, value), f"tensor-{index}.bin"
+        write_atomic(folder / file, _to_bytes(value, dtype))
+        entries.append(describe(name, value.shape, file, dtype))
+    return write_header(folder, entries, **more)
+
+
+def read_tensors(folder: Path) -> dict[str, np.ndarray | NoTensor]:
+    """Read all that the folder's header describes, by name, in its order.
+
+    Texts are an array of objects. Raises BadInput naming the file when the header or a tensor is
+    missing or is not what the header says.
+    """
+    return {
+        name: NoTensor(str(entry["kind"])) if "kind" in entry else _read(folder, name, entry)
+        for name, entry in _entries(folder).items()
+    }
+
+
 def read_tensor(folder: Path, name: str) -> np.ndarray:
     """Read one tensor, float32 (n, ...), that the folder's header describes.
 
@@ -42,22 +100,87 @@ def read_tensor(folder: Path, name: str) -> np.ndarray:
     has another size than its shape says.
     """
     header = folder / HEADER
+    entries = _entries(folder)
+    if name not in entries:
+        raise BadInput(f"{header}: does not describe a tensor '{name}'")
+    if (dtype := entries[name].get("dtype")) != "float32":
+        raise BadInput(f"{header}: tensor '{name}' is {dtype}, expected float32")
+    return _read(folder, name, entries[name])
+
+
+def _entries(folder: Path) -> dict[str, dict[str, Any]]:
+    header = folder / HEADER
     try:
-        entries = {entry["name"]: entry for entry in json.loads(header.read_text())["tensors"]}
-        entry = entries[name]
-        dtype, shape, file = entry["dtype"], tuple(entry["shape"]), folder / entry["file"]
+        return {entry["name"]: entry for entry in json.loads(header.read_text())["tensors"]}
     except FileNotFoundError:
         raise BadInput(f"{header}: no such file") from None
     except (KeyError, TypeError, ValueError) as error:
         raise BadInput(
+            f"{header}: does not describe tensors ({type(error).__name__}: {error})"
+        ) from None
+
+
+def _dtype_of(name: str, array: np.ndarray) -> str:
+    dtype = "string" if array.dtype.kind in "OUS" else array.dtype.name
+    if dtype not in DTYPES:
+        raise BadInput(f"tensor '{name}' is {dtype}, expected one of {', '.join(DTYPES)}")
+    return dtype
+
+
+def _to_bytes(array: np.ndarray, dtype: str) -> bytes:
+    if dtype == "string":
+        texts = [str(text).encode() for text in array.ravel()]
+        return b"".join(_LENGTH.pack(len(text)) + text for text in texts)
+    # A dtype from outside of numpy, such as bfloat16, knows no byte order.
+    little = array if dtype == "bfloat16" else array.astype(array.dtype.newbyteorder("<"))
+    return little.tobytes()
+
+
+def _read(folder: Path, name: str, entry: dict[str, Any]) -> np.ndarray:
+    """Read one tensor; the size of its file is looked at before room is made for it."""
+    header = folder / HEADER
+    try:
+        dtype, shape = str(entry["dtype"]), tuple(int(axis) for axis in entry["shape"])
+        file = folder / entry["file"]
+        size = DTYPES[dtype]
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadInput(
             f"{header}: does not describe a tensor '{name}' ({type(error).__name__}: {error})"
         ) from None
-    if dtype != "float32":
-        raise BadInput(f"{header}: tensor '{name}' is {dtype}, expected float32")
     try:
-        raw = np.fromfile(file, dtype="<f4")
+        held = file.stat().st_size
     except FileNotFoundError:
         raise BadInput(f"{file}: no such file, but {header} names it") from None
-    if raw.size != int(np.prod(shape)):
-        raise BadInput(f"{file}: holds {raw.size} numbers, {header} says {list(shape)}")
-    return raw.reshape(shape)
+    if size is None:
+        return _texts(file, shape)
+    if held != size * prod(shape):
+        raise BadInput(f"{file}: holds {held} bytes, {header} says {dtype} {list(shape)}")
+    return np.fromfile(file, dtype=_numpy(dtype)).reshape(shape)
+
+
+def _numpy(dtype: str) -> np.dtype[Any]:
+    if dtype != "bfloat16":
+        return np.dtype(dtype).newbyteorder("<")
+    try:
+        import ml_dtypes
+    except ImportError:
+        raise MissingDependency("bfloat16 tensors are read with ml_dtypes") from None
+    return np.dtype(ml_dtypes.bfloat16)
+
+
+def _texts(file: Path, shape: tuple[int, ...]) -> np.ndarray:
+    raw, texts, at = file.read_bytes(), [], 0
+    try:
+        while at < len(raw):
+            (length,) = _LENGTH.unpack_from(raw, at)
+            start, at = at + _LENGTH.size, at + _LENGTH.size + length
+            if at > len(raw):
+                raise ValueError(f"a text of {length} bytes ends behind the file")
+            texts.append(raw[start:at].decode())
+    except (struct.error, ValueError) as error:
+        raise BadInput(f"{file}: no texts with their lengths: {error}") from None
+    if len(texts) != prod(shape):
+        raise BadInput(f"{file}: holds {len(texts)} texts, expected the shape {list(shape)}")
+    array = np.empty(len(texts), object)
+    array[:] = texts
+    return array.reshape(shape)
