@@ -21,6 +21,7 @@ from transect.measure.provenance import available_cores
 __all__ = [
     "OneProcess",
     "checksums",
+    "checksums_below",
     "cores",
     "data_checksums",
     "facts_of",
@@ -102,6 +103,22 @@ def checksums(*files: Path) -> list[str]:
     it to suffer. A file that no record names is read; a missing one counts as `absent`.
     """
     return [f"{file.name} {_checksum(file)}" for file in files]
+
+
+def checksums_below(folder: Path, *names: str) -> list[str]:
+    """Return name and checksum of all files in another cell's folder that `names` names, or a folder of theirs.
+
+    As that cell's record has them. One of `names` that it has nothing of counts as `absent`.
+    """
+    try:
+        files = record_of(folder / "record.json").files
+    except (OSError, BadInput):
+        files = {}
+    found = []
+    for name in names:
+        own = [path for path in files if path == name or path.startswith(f"{name}/")]
+        found += [f"{Path(path).name} {files[path]}" for path in own] or [f"{name} absent"]
+    return found
 
 
 def _checksum(file: Path) -> str:
