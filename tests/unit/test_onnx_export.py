@@ -82,7 +82,7 @@ _CHECKS = """
 import sys, numpy as np, torch
 from pathlib import Path
 from transect.onnx_models.comparison import compare
-from transect.onnx_models.exporters import EXPORTERS
+from transect.onnx_models.exporters import EXPORTERS, Source
 from transect.onnx_models.tolerance import output_tolerance
 from transect.stages.export.worker import run_onnx
 from transect.training.frameworks._torch_modules import build_module, load_weights
@@ -98,7 +98,7 @@ rule = output_tolerance(layers, module, x, expected)
 assert 0 < rule.framework_error < rule.tolerance <= rule.worst_case, rule
 assert rule.longest_accumulation == 144, rule
 path = Path(sys.argv[3])
-EXPORTERS.get("torchscript").export(module, torch.from_numpy(x[:2]), path, opset=None)
+EXPORTERS.get("torchscript").export(Source(model=module, examples={"input": x[:2]}), path)
 found = run_onnx(path, x, 7)
 assert compare(found, expected).within(rule.tolerance)
 

@@ -165,6 +165,14 @@ for _row in (
         "largest relative output difference to the framework",
     ),
     ("top1_agreement", "1", _HIGHER, _TIME, "share of the test set with the same predicted class"),
+    # conversion
+    (
+        "accuracy_loss",
+        "1",
+        _LOWER,
+        _TIME,
+        "accuracy of the float32 model less that of the converted one, on the same samples",
+    ),
     # inference
     ("latency", "s", _LOWER, _TIME, "median time of one Run call"),
     ("latency_p95", "s", _LOWER, _TIME, "95th percentile of the time of one Run call"),

@@ -105,20 +105,20 @@ def checksums(*files: Path) -> list[str]:
     return [f"{file.name} {_checksum(file)}" for file in files]
 
 
-def checksums_below(folder: Path, *starts: str) -> list[str]:
-    """Return name and checksum of the files of another cell whose names below it begin so.
+def checksums_below(folder: Path, *names: str) -> list[str]:
+    """Return name and checksum of all files in another cell's folder that `names` names, or a folder of theirs.
 
-    As `checksums`: as that cell's record has them. A start that no file has counts as `absent`.
+    As that cell's record has them. One of `names` that it has nothing of counts as `absent`.
     """
     try:
         files = record_of(folder / "record.json").files
     except (OSError, BadInput):
         files = {}
-    taken = []
-    for start in starts:
-        names = [name for name in files if name.startswith(start)]
-        taken += [f"{Path(name).name} {files[name]}" for name in names] or [f"{start} absent"]
-    return taken
+    found = []
+    for name in names:
+        own = [path for path in files if path == name or path.startswith(f"{name}/")]
+        found += [f"{Path(path).name} {files[path]}" for path in own] or [f"{name} absent"]
+    return found
 
 
 def _checksum(file: Path) -> str:

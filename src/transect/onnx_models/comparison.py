@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from transect.domain.errors import BadInput
+from transect.onnx_models.tensors import NoTensor
 
-__all__ = ["RELATIVE_FLOOR", "Comparison", "compare"]
+__all__ = ["RELATIVE_FLOOR", "Comparison", "compare", "differences"]
 
 # Outputs below this share of the largest one are set against that share: a logit that happens
 # to lie near zero has no meaningful relative error.
@@ -54,3 +56,41 @@ def compare(outputs: np.ndarray, reference: np.ndarray) -> Comparison:
         top1_agreement=float((found.argmax(axis=1) == wanted.argmax(axis=1)).mean()),
         rel_floor=floor,
     )
+
+
+def differences(
+    found: Mapping[str, np.ndarray | NoTensor], wanted: Mapping[str, np.ndarray | NoTensor]
+) -> dict[str, float]:
+    """Return how far each tensor of `wanted` lies from the one of its name in `found`.
+
+    Of floating-point numbers the largest absolute difference, infinite where one of the two is not
+    finite; of integers and texts the share of elements that differ. Raises BadInput naming an
+    output that is missing, or has another shape or type.
+    """
+    apart = {}
+    for name, expected in wanted.items():
+        if name not in found:
+            raise BadInput(f"output '{name}' is missing: there are {', '.join(found)}")
+        given = found[name]
+        if isinstance(expected, NoTensor) or isinstance(given, NoTensor):
+            if type(expected) is not type(given):
+                raise BadInput(f"output '{name}' is {_kind(given)}, expected {_kind(expected)}")
+            continue
+        if given.shape != expected.shape or given.dtype.kind != expected.dtype.kind:
+            raise BadInput(f"output '{name}' is {_kind(given)}, expected {_kind(expected)}")
+        apart[name] = _apart(given, expected)
+    return apart
+
+
+def _kind(value: np.ndarray | NoTensor) -> str:
+    return value.kind if isinstance(value, NoTensor) else f"{value.dtype} {list(value.shape)}"
+
+
+def _apart(found: np.ndarray, wanted: np.ndarray) -> float:
+    if not wanted.size:
+        return 0.0
+    if wanted.dtype.kind != "f":
+        return float((found != wanted).mean())
+    with np.errstate(invalid="ignore"):
+        distance = np.abs(found.astype(np.float64) - wanted.astype(np.float64))
+    return float(distance.max()) if np.isfinite(distance).all() else float("inf")

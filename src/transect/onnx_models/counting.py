@@ -7,7 +7,7 @@ from typing import Any
 
 from transect.training.operations import Windows
 
-__all__ = ["graph_costs"]
+__all__ = ["graph_costs", "value_shapes"]
 
 # Operations for each element read, as `training.operations` counts those that it knows.
 _ELEMENTWISE = dict.fromkeys((
@@ -23,12 +23,19 @@ _FREE = {
 }  # fmt: skip
 
 
-def _shapes(graph: Any) -> dict[str, list[int]]:
-    """Return the shape of every value for a batch of one: a symbolic axis counts as 1."""
+def value_shapes(graph: Any) -> dict[str, list[int]]:
+    """Return the shape of every value for a batch of one: a symbolic axis counts as 1.
+
+    A value of unknown rank, or with more than one such axis, is left out: only one is the batch's.
+    """
     found = {i.name: list(i.dims) for i in graph.initializer}
     for value in (*graph.input, *graph.value_info, *graph.output):
-        axes = value.type.tensor_type.shape.dim
-        found[value.name] = [axis.dim_value if axis.HasField("dim_value") else 1 for axis in axes]
+        kind = value.type.tensor_type
+        unknown = sum(not axis.HasField("dim_value") for axis in kind.shape.dim)
+        if kind.HasField("shape") and unknown < 2:
+            found[value.name] = [
+                axis.dim_value if axis.HasField("dim_value") else 1 for axis in kind.shape.dim
+            ]
     return found
 
 
@@ -91,7 +98,7 @@ def graph_costs(graph: Any) -> dict[str, Any]:
     """
     import onnx
 
-    shapes = _shapes(graph)
+    shapes = value_shapes(graph)
     total, unknown = 0, set()
     for node in graph.node:
         operations = _operations(node, shapes)
@@ -104,7 +111,10 @@ def graph_costs(graph: Any) -> dict[str, Any]:
     # Integers are shapes and axes.
     weights = sum(array.nbytes for array in arrays if array.dtype.kind == "f")
     ends = 0
+    weights_of = {one.name for one in graph.initializer}
     for value in (*graph.input, *graph.output):
+        if value.name in weights_of:
+            continue
         kind = onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
         ends += prod(shapes[value.name]) * kind.itemsize
     return {

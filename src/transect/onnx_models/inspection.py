@@ -33,18 +33,23 @@ def inspect_model(path: Path) -> dict[str, Any]:
         for i in graph.initializer
     )
     domains = {entry.domain or "ai.onnx": entry.version for entry in model.opset_import}
-    ends = {"input": _ends(graph.input), "output": _ends(graph.output)}
+    given = {i.name for i in graph.initializer}
+    # Older exporters list weights among the inputs, as defaults.
+    inputs = [value for value in graph.input if value.name not in given]
+    ends = {"input": _ends(inputs), "output": _ends(graph.output)}
     return {
         "operators_by_type": dict(sorted(Counter(node.op_type for node in graph.node).items())),
         "initialisers": len(graph.initializer),
         "initialisers_shared": sum(readers[i.name] > 1 for i in graph.initializer),
         "initialisers_duplicated": sum(count - 1 for count in contents.values()),
         "dynamic_batch": all(
-            isinstance(one["shape"][0], str) for group in ends.values() for one in group
+            one["shape"] and isinstance(one["shape"][0], str)
+            for group in ends.values()
+            for one in group
         ),
         "checker": "onnx.checker full check and strict shape inference passed",
         **ends,
-        "costs": graph_costs(graph),
+        "costs": graph_costs(graph) if _countable(ends) else None,
         "producer": f"{model.producer_name} {model.producer_version}".strip(),
         "opset": domains["ai.onnx"],
         "opset_by_domain": domains,
@@ -52,8 +57,21 @@ def inspect_model(path: Path) -> dict[str, Any]:
     }
 
 
+def _countable(ends: dict[str, list[dict[str, Any]]]) -> bool:
+    """Whether the size of all ends is known: no texts, sequences or maps, one unknown axis at most."""
+    return not any(
+        one["dtype"] in ("string", "undefined")
+        or sum(isinstance(axis, str) for axis in one["shape"]) > 1
+        for group in ends.values()
+        for one in group
+    )
+
+
 def _ends(values: Any) -> list[dict[str, Any]]:
-    """Name, element type and shape of graph inputs or outputs; a symbolic axis is its name."""
+    """Name, element type and shape of graph inputs or outputs; a symbolic axis is its name.
+
+    What is no tensor has the type `undefined` and no axes.
+    """
     import onnx
 
     return [

@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Any, Protocol
 
+import numpy as np
+
+from transect.domain.cell import Cell
 from transect.domain.registry import Registry
-from transect.stages.export.cell import ExportCell
 
-if TYPE_CHECKING:
-    import torch
+__all__ = ["EXPORTERS", "INPUT", "OUTPUT", "Exporter", "Source", "unsupported_export"]
 
-__all__ = ["EXPORTERS", "INPUT", "OUTPUT", "Exporter", "unsupported_export"]
-
-# Names of the one input and the one output of every exported model.
+# Names of the one input and the one output of every trained model.
 INPUT = "input"
 OUTPUT = "output"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Source:
+    """What is exported: a model of the exporter's framework, and what its ends are called.
+
+    `examples` holds an array for each input, by name, in the order in which the model takes them.
+    With `batched` their first axis, of n >= 2 rows, is dynamic: an axis of 1 may be taken for a
+    constant. Without it their shapes are the model's. `opset` None takes the exporter's default.
+    `options` are of one exporter alone.
+    """
+
+    model: Any
+    examples: dict[str, np.ndarray]
+    outputs: tuple[str, ...] = (OUTPUT,)
+    batched: bool = True
+    opset: int | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Exporter(Protocol):
@@ -24,28 +43,25 @@ class Exporter(Protocol):
     framework: str
     environment: str
 
-    def supports(self, cell: ExportCell) -> str | None:
+    def supports(self, cell: Cell) -> str | None:
         """Return None, or the reason why the cell cannot be exported. Imports no framework."""
         ...
 
-    def export(
-        self, module: torch.nn.Module, example: torch.Tensor, path: Path, *, opset: int | None
-    ) -> None:
-        """Write one file with the weights inside and a dynamic first axis.
-
-        `example` is (n, ...) with n >= 2: an axis of 1 may be taken for a constant. `opset` None
-        takes the exporter's own default. Raises whatever the exporter raises.
-        """
+    def export(self, source: Source, path: Path) -> None:
+        """Write one file with the weights inside. Raises whatever the exporter raises."""
         ...
 
 
 EXPORTERS: Registry[Exporter] = Registry("exporter", "transect.onnx_models.exporters")
 
 
-def unsupported_export(exporter: Exporter, cell: ExportCell) -> str | None:
+def unsupported_export(exporter: Exporter, cell: Cell) -> str | None:
     """Return why a cell of another framework or precision cannot be exported, or None."""
-    if cell.framework not in (None, exporter.framework):
-        return f"this exporter takes models of {exporter.framework}, not of {cell.framework}"
+    framework = cell.get("framework")
+    if framework not in (None, exporter.framework):
+        return f"this exporter takes models of {exporter.framework}, not of {framework}"
+    if cell.stage == "export" and exporter.framework != "torch":
+        return f"trained models are exported from torch, not from {exporter.framework}"
     if cell.precision != "fp32":
         return f"models are exported in fp32, not in {cell.precision}"
     return None

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from transect.onnx_models.exporters import EXPORTERS, INPUT, OUTPUT, unsupported_export
-from transect.stages.export.cell import ExportCell
-
-if TYPE_CHECKING:
-    import torch
+from transect.domain.cell import Cell
+from transect.onnx_models.exporters import EXPORTERS, Source, unsupported_export
 
 __all__ = ["DynamoExporter"]
 
@@ -21,25 +17,24 @@ class DynamoExporter:
     framework = "torch"
     environment = "torch"
 
-    def supports(self, cell: ExportCell) -> str | None:
+    def supports(self, cell: Cell) -> str | None:
         """Float32 models of PyTorch."""
         return unsupported_export(self, cell)
 
-    def export(
-        self, module: torch.nn.Module, example: torch.Tensor, path: Path, *, opset: int | None
-    ) -> None:
+    def export(self, source: Source, path: Path) -> None:
         """Export with a symbolic first axis `batch`, the weights inside the file (up to 2 GB)."""
         import torch
 
+        shapes = tuple({0: torch.export.Dim("batch")} for _ in source.examples)
         torch.onnx.export(
-            module,
-            (example,),
+            source.model,
+            tuple(torch.from_numpy(array.copy()) for array in source.examples.values()),
             str(path),
             dynamo=True,
-            opset_version=opset,
-            input_names=[INPUT],
-            output_names=[OUTPUT],
-            dynamic_shapes=({0: torch.export.Dim("batch")},),
+            opset_version=source.opset,
+            input_names=list(source.examples),
+            output_names=list(source.outputs),
+            dynamic_shapes=shapes if source.batched else None,
             external_data=False,
             verbose=False,
         )

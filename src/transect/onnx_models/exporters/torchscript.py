@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from transect.onnx_models.exporters import EXPORTERS, INPUT, OUTPUT, unsupported_export
-from transect.stages.export.cell import ExportCell
-
-if TYPE_CHECKING:
-    import torch
+from transect.domain.cell import Cell
+from transect.onnx_models.exporters import EXPORTERS, Source, unsupported_export
 
 __all__ = ["TorchScriptExporter"]
 
@@ -21,23 +17,22 @@ class TorchScriptExporter:
     framework = "torch"
     environment = "torch"
 
-    def supports(self, cell: ExportCell) -> str | None:
+    def supports(self, cell: Cell) -> str | None:
         """Float32 models of PyTorch."""
         return unsupported_export(self, cell)
 
-    def export(
-        self, module: torch.nn.Module, example: torch.Tensor, path: Path, *, opset: int | None
-    ) -> None:
-        """Trace with the example; the first axis is named `batch`."""
+    def export(self, source: Source, path: Path) -> None:
+        """Trace with the examples, unless the model is a script; the first axis is `batch`."""
         import torch
 
+        ends = (*source.examples, *source.outputs) if source.batched else ()
         torch.onnx.export(
-            module,
-            (example,),
+            source.model,
+            tuple(torch.from_numpy(array.copy()) for array in source.examples.values()),
             str(path),
             dynamo=False,
-            opset_version=opset,
-            input_names=[INPUT],
-            output_names=[OUTPUT],
-            dynamic_axes={INPUT: {0: "batch"}, OUTPUT: {0: "batch"}},
+            opset_version=source.opset,
+            input_names=list(source.examples),
+            output_names=list(source.outputs),
+            dynamic_axes={name: {0: "batch"} for name in ends},
         )

@@ -25,7 +25,7 @@ from transect.domain.cell import Cell
 from transect.domain.errors import FAULTS, BadInput
 from transect.domain.record import Cause, Status
 from transect.onnx_models.comparison import Comparison, compare
-from transect.onnx_models.exporters import EXPORTERS, INPUT, OUTPUT
+from transect.onnx_models.exporters import EXPORTERS, INPUT, OUTPUT, Source
 from transect.onnx_models.inspection import inspect_model
 from transect.onnx_models.results import result, write_fault, write_result
 from transect.onnx_models.tensors import write_tensors
@@ -111,7 +111,7 @@ def export_cell(
 
     path = out / MODEL
     begin = time.perf_counter()
-    exporter.export(module, torch.from_numpy(x[:2].copy()), path, opset=opset)
+    exporter.export(Source(model=module, examples={INPUT: x[:2]}, opset=opset), path)
     export_time_s = time.perf_counter() - begin
 
     facts = inspect_model(path)

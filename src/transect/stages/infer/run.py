@@ -36,7 +36,7 @@ class Infer:
 
     def inputs(self, job: Job) -> list[str]:
         """The model, its inputs and its expected outputs."""
-        taken = checksums_below(job.input("export"), "model.onnx", "inputs/", "expected/")
+        taken = checksums_below(job.input("export"), "model.onnx", "inputs", "expected")
         if "weights" in job.spec["inputs"]:
             taken += checksums(job.input("weights") / "weights.npz")
         return taken

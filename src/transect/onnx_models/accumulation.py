@@ -1,0 +1,92 @@
+"""The longest sum of products in an ONNX graph, and the tolerance that follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from transect.onnx_models.counting import value_shapes
+from transect.onnx_models.tensors import NoTensor
+from transect.onnx_models.tolerance import UNIT_ROUNDOFF
+
+__all__ = ["MADE_TOLERANCE_RULE", "longest_accumulation", "made_tolerances"]
+
+# Runs that round alike but sum in another order err by like amounts: room for the tails.
+_SAFETY = 32
+
+MADE_TOLERANCE_RULE = (
+    "of floating-point outputs max(32 * framework_error, 2 (K+1) u * output_scale); u = 2^-24; K is "
+    "the longest sum of products in the ONNX graph; output_scale is the largest absolute output; "
+    "framework_error is the framework's largest distance to its own float64 run. Where the framework "
+    "computes in float64 only, framework_error is unknown and taken as (K+1) u * output_scale. "
+    "Of integers, texts, and models that compute nothing: 0"
+)
+
+
+def longest_accumulation(graph: Any) -> int:
+    """Return the number of terms of the longest sum that a node of the graph or its subgraphs makes.
+
+    0: there is none that is known. Where a shape is not, the framework_error is what counts.
+    """
+    shapes = value_shapes(graph)
+    longest = 0
+    for node in graph.node:
+        longest = max(longest, _terms(node, shapes), *map(longest_accumulation, _inside(node)))
+    return longest
+
+
+def _inside(node: Any) -> Iterator[Any]:
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            yield attribute.g
+
+
+def _terms(node: Any, shapes: dict[str, list[int]]) -> int:
+    # A row of zeros for an unknown shape: whatever is read from it counts as no term.
+    inputs = [shapes.get(name) or [0, 0] for name in node.input]
+    match node.op_type:
+        case "Gemm":
+            turned = any(a.name == "transB" and a.i for a in node.attribute)
+            return inputs[1][-1 if turned else 0]
+        case "MatMul":
+            return max(inputs[0][-1], inputs[1][-2] if len(inputs[1]) > 1 else inputs[1][0])
+        case "Conv":
+            return prod(inputs[1][1:])
+        case "LSTM" | "GRU" | "RNN":
+            return inputs[1][-1] + inputs[2][-1]
+        case "GlobalAveragePool" | "ReduceMean" | "ReduceSum":
+            return prod(inputs[0]) // max(1, prod(shapes.get(node.output[0]) or [1]))
+        case "LayerNormalization" | "Softmax":
+            return inputs[0][-1]
+        case "LinearClassifier" | "LinearRegressor":
+            return max(len(a.floats) for a in node.attribute)
+    return 0
+
+
+def made_tolerances(
+    outputs: dict[str, np.ndarray | NoTensor],
+    exact: dict[str, np.ndarray] | None,
+    longest: int,
+    *,
+    computes: bool,
+) -> dict[str, float]:
+    """Return the largest permitted absolute difference of each tensor, by the rule.
+
+    `outputs` as the framework gives them, `exact` the same in float64, or None.
+    """
+    tolerances = {}
+    for name, found in outputs.items():
+        if isinstance(found, NoTensor):
+            continue
+        if found.dtype.kind != "f" or not computes:
+            tolerances[name] = 0.0
+            continue
+        wanted = np.asarray((exact or {}).get(name, found), np.float64)
+        scale = float(np.abs(wanted).max())
+        rounding = (longest + 1) * UNIT_ROUNDOFF * scale
+        error = float(np.abs(found - wanted).max()) if exact is not None else rounding
+        tolerances[name] = max(_SAFETY * error, 2 * rounding)
+    return tolerances

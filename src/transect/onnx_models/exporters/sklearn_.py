@@ -1,0 +1,41 @@
+"""scikit-learn's converter, a project of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from transect.domain.cell import Cell
+from transect.onnx_models.exporters import EXPORTERS, Source, unsupported_export
+
+__all__ = ["SklearnExporter"]
+
+
+@EXPORTERS.register("sklearn")
+class SklearnExporter:
+    """`skl2onnx.to_onnx`."""
+
+    framework = "sklearn"
+    environment = "export-sklearn"
+
+    def supports(self, cell: Cell) -> str | None:
+        """Pipelines of scikit-learn."""
+        return unsupported_export(self, cell)
+
+    def export(self, source: Source, path: Path) -> None:
+        """Convert a pipeline with a column of inputs for each example; texts stay texts."""
+        from skl2onnx import to_onnx
+        from skl2onnx.common.data_types import FloatTensorType, StringTensorType
+
+        types = [
+            (name, (FloatTensorType if array.dtype.kind == "f" else StringTensorType)(
+                [None if source.batched else array.shape[0], *array.shape[1:]]
+            ))
+            for name, array in source.examples.items()
+        ]  # fmt: skip
+        model = to_onnx(
+            source.model,
+            initial_types=types,
+            target_opset=source.opset,
+            options=dict(source.options) or None,
+        )
+        path.write_bytes(model.SerializeToString())

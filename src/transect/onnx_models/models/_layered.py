@@ -1,0 +1,115 @@
+"""Models of the neutral layers: every framework that trains them builds them."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from transect.domain.cell import Cell
+from transect.onnx_models.exporters import INPUT, OUTPUT
+from transect.onnx_models.models import Arrays, Built, drawing, no_form
+from transect.training.layers import Layer, Shape, initial_weights
+
+__all__ = ["LayeredMade", "drawn_weights"]
+
+_STATISTICS = ("weight", "bias", "running_mean", "running_var")
+
+
+def drawn_weights(layers: tuple[Layer, ...], generator: np.random.Generator) -> Arrays:
+    """Draw float64 weights; batch norms are as after training: fresh ones would hide a wrong one."""
+    weights = initial_weights(layers, int(generator.integers(2**31)))
+    for name in [name for name in weights if name.endswith("running_var")]:
+        for part in _STATISTICS:
+            array = weights[name.replace("running_var", part)]
+            array += generator.uniform(-0.5, 0.5, array.shape)
+    return weights
+
+
+class LayeredMade:
+    """A subclass gives `name`, layers, the shape of a sample without the batch's axis, and rows."""
+
+    name: ClassVar[str]
+    layers: ClassVar[tuple[Layer, ...]]
+    sample: ClassVar[Shape]
+    rows: ClassVar[int] = 128
+
+    frameworks = ("torch", "tensorflow", "keras-tensorflow", "keras-torch", "mxnet")
+
+    def supports(self, cell: Cell) -> str | None:
+        """Whoever has all layers."""
+        return no_form(self, cell)
+
+    def build(self, framework: str, exporter: str, seed: int) -> Built:
+        """Draw weights and samples, NCHW; frameworks with channels last get them so."""
+        generator = drawing(seed, self.name)
+        weights = {
+            name: array.astype(np.float32)
+            for name, array in drawn_weights(self.layers, generator).items()
+        }
+        samples = generator.standard_normal((2 * self.rows, *self.sample)).astype(np.float32)
+        makers = {"torch": self._torch, "tensorflow": self._tensorflow, "mxnet": self._mxnet}
+        make = makers.get(framework, self._keras)
+        return make(weights, samples[: self.rows], samples[self.rows :])
+
+    def _torch(self, weights: Arrays, x: np.ndarray, other: np.ndarray) -> Built:
+        import torch
+
+        from transect.onnx_models.models._torch import built_in_torch
+        from transect.training.frameworks._torch_modules import build_module, load_weights
+
+        module = build_module(self.layers).eval()
+        load_weights(module, weights, torch.float32).requires_grad_(False)
+        return built_in_torch(module, {INPUT: x}, {INPUT: other}, (OUTPUT,))
+
+    def _tensorflow(self, weights: Arrays, x: np.ndarray, other: np.ndarray) -> Built:
+        import tensorflow as tf
+
+        from transect.training.frameworks._channels_last import samples_last, to_native
+        from transect.training.frameworks._tensorflow_model import Model
+
+        native = to_native(weights, self.layers, self.sample)
+
+        def model_in(dtype: Any) -> Any:
+            variables = {name: tf.Variable(tf.cast(array, dtype)) for name, array in native.items()}
+            model = Model(tf, variables, dtype)
+            return lambda x: (model.outputs(self.layers, x, training=False),)
+
+        x, other = samples_last(x), samples_last(other)
+        single = model_in(tf.float32)
+        return Built(
+            model=single,
+            inputs={INPUT: x},
+            calibration={INPUT: other},
+            outputs={OUTPUT: single(tf.constant(x))[0].numpy()},
+            exact={OUTPUT: model_in(tf.float64)(tf.constant(x))[0].numpy()},
+        )
+
+    def _keras(self, weights: Arrays, x: np.ndarray, other: np.ndarray) -> Built:
+        import keras
+
+        from transect.onnx_models.models._keras import built_in_keras
+        from transect.training.frameworks._channels_last import samples_last, to_native
+        from transect.training.frameworks._keras_model import build_model
+
+        native = to_native(weights, self.layers, self.sample)
+
+        def make() -> Any:
+            model, variables = build_model(keras, self.layers, self.sample)
+            for name, array in native.items():
+                variables[name].assign(array)
+            return model
+
+        return built_in_keras(
+            make, {INPUT: samples_last(x)}, {INPUT: samples_last(other)}, (OUTPUT,)
+        )
+
+    def _mxnet(self, weights: Arrays, x: np.ndarray, other: np.ndarray) -> Built:
+        from transect.onnx_models.models._mxnet import built_in_mxnet
+        from transect.training.frameworks._mxnet_model import build_net
+
+        def make() -> tuple[Any, Arrays]:
+            net, parameters = build_net(self.layers)
+            return net, {parameters[name].name: array for name, array in weights.items()}
+
+        return built_in_mxnet(make, {INPUT: x}, {INPUT: other}, (OUTPUT,))

@@ -1,0 +1,54 @@
+"""What the sections of made, converted and loaded models share: a matrix of verdicts, and reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from transect.analysis.entries import AnyRecord
+from transect.domain.record import Cause, Status
+from transect.report.blocks import Chip, Column, Table, Value, code, table, words
+from transect.report.text import clean
+
+__all__ = ["matrix", "reasons", "verdict"]
+
+Name = Callable[[AnyRecord], str]
+
+
+def verdict(record: AnyRecord) -> Chip:
+    """Return how a cell ended in a word or two.
+
+    What nobody offers is no failure; what was not tried for want of an input is none of its own.
+    """
+    if record.status is Status.OK:
+        return Chip("pass", "good")
+    if record.status is Status.SKIPPED:
+        offered = record.cause is not Cause.UNSUPPORTED
+        return Chip("not tried" if offered else "not offered", "warn" if offered else "plain")
+    return Chip("wrong result" if record.cause is Cause.WRONG_RESULT else "fail", "bad")
+
+
+def matrix(
+    records: Sequence[AnyRecord], title: str, row: Name, column: Name, caption: str
+) -> Table:
+    """Return a verdict for each row and column; an empty place was not asked for."""
+    verdicts = {(row(record), column(record)): verdict(record) for record in records}
+
+    def of_column(name: str) -> Column[str]:
+        def place(at: str) -> Value:
+            return verdicts.get((at, name))
+
+        return words(name, place)
+
+    columns = [words(title, clean), *map(of_column, sorted({name for _, name in verdicts}))]
+    return table(sorted({name for name, _ in verdicts}), columns, caption=caption)
+
+
+def reasons(records: Sequence[AnyRecord], name: Name) -> Table | None:
+    """Return why what failed did, in the words of whoever refused; None when nothing failed."""
+    failed = [record for record in records if record.status is Status.FAILED]
+    columns = [
+        words("Failed", name),
+        words("", verdict),
+        code("Reason", lambda record: clean(record.message)),
+    ]
+    return table(failed, columns, caption="Why it failed") if failed else None

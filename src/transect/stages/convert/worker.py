@@ -1,0 +1,222 @@
+"""One conversion: a float32 file in a lower precision, and what that cost.
+
+`python -m transect.stages.convert.worker --spec … --model DIR [--data DIR] --out …`. `--model` is the
+folder of an export or model cell, `--data` that of the data stage, for a trained workload. Writes
+`model.onnx`, the folders `inputs` and `expected` (what ONNX Runtime computes of the converted file)
+and `result.json` into `--out`. Exit code 0 when the verdict stands there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import json
+import sys
+import traceback
+from collections import Counter
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from transect.domain.cell import Cell
+from transect.domain.errors import FAULTS, BadInput
+from transect.domain.record import Cause, Status
+from transect.domain.terminal import say
+from transect.onnx_models.comparison import differences
+from transect.onnx_models.lowering import (
+    LOWERED_RULE,
+    ROUNDOFF,
+    calibration_rows,
+    is_lowered,
+    lower,
+)
+from transect.onnx_models.models import Arrays, Outputs
+from transect.onnx_models.results import RESULT, fault, result, write_fault, write_result
+from transect.onnx_models.running import open_session, run_session
+from transect.onnx_models.tensors import NoTensor, read_tensors, write_tensors
+from transect.training.inputs import load_arrays
+
+__all__ = ["main"]
+
+MODEL = "model.onnx"
+# As the export stage compares: test sets of images are larger.
+_COMPARED_ROWS, _COMPARED_NUMBERS = 512, 2**22
+_BATCH = 32
+_BATCHES = (1, 7)
+_LIBRARIES = ("onnx", "onnxruntime-gpu", "numpy")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Samples:
+    """What the two files are run on; `labels` and `test` (all test samples) of trained workloads."""
+
+    inputs: Arrays
+    calibration: Arrays
+    batched: bool
+    test: Any = None
+    labels: np.ndarray | None = None
+
+
+def _samples(model: Path, data: Path | None, details: dict[str, Any]) -> _Samples:
+    if data is None:
+        parts = {name: read_tensors(model / name) for name in ("inputs", "calibration")}
+        batched = bool(details["batched"])
+        return _Samples(batched=batched, **parts)  # type: ignore[arg-type]
+    name = details["input"][0]["name"]
+    arrays = load_arrays(data, np.float32)
+    x = arrays["x_test"]
+    rows = min(_COMPARED_ROWS, max(2, _COMPARED_NUMBERS // prod(x.shape[1:])))
+    return _Samples(
+        inputs={name: np.ascontiguousarray(x[:rows], np.float32)},
+        calibration={name: calibration_rows(arrays["x_train"])},
+        batched=True,
+        test=x,
+        labels=arrays["y_test"],
+    )
+
+
+def _accuracy(session: Any, samples: _Samples) -> float:
+    """Return the share of all test samples whose largest output is that of their class."""
+    assert samples.labels is not None
+    name, right = next(iter(samples.inputs)), 0
+    for start in range(0, len(samples.labels), _BATCH):
+        x = np.asarray(samples.test[start : start + _BATCH], np.float32)
+        found = session.run(None, {name: x})[0]
+        right += int((found.argmax(axis=1) == samples.labels[start : start + _BATCH]).sum())
+    return right / len(samples.labels)
+
+
+def _agreement(found: Outputs, wanted: Outputs) -> float | None:
+    """Return the share of rows with the same largest number in the first output that has classes."""
+    for name, expected in wanted.items():
+        if isinstance(expected, NoTensor) or expected.dtype.kind != "f" or expected.ndim < 2:
+            continue
+        given = found[name]
+        assert isinstance(given, np.ndarray)
+        return float((given.argmax(axis=-1) == expected.argmax(axis=-1)).mean())
+    return None
+
+
+def _apart(session: Any, samples: _Samples, wanted: Outputs) -> dict[str, float]:
+    """Return the largest differences: ranges that are found at run time depend on the batch."""
+    worst: dict[str, float] = {}
+    for batch in (None, *(_BATCHES if samples.batched else ())):
+        for name, apart in differences(run_session(session, samples.inputs, batch), wanted).items():
+            worst[name] = max(worst.get(name, 0.0), apart)
+    return worst
+
+
+def _tolerances(found: Outputs, apart: dict[str, float], precision: str) -> dict[str, float]:
+    tolerances = {}
+    for name, distance in apart.items():
+        one = found[name]
+        assert isinstance(one, np.ndarray)
+        if one.dtype.kind == "f":
+            scale = float(np.abs(one).max()) if one.size else 0.0
+            tolerances[name] = 4 * max(distance, ROUNDOFF[precision] * scale)
+        else:
+            tolerances[name] = min(1.0, max(4 * distance, 0.02))
+    return tolerances
+
+
+def _facts(path: Path, precision: str, costs: dict[str, Any] | None) -> dict[str, Any]:
+    """Describe the converted file. Operations are those of the float32 file: as many, not as wide."""
+    import onnx
+
+    model = onnx.load(str(path))
+    arrays = [onnx.numpy_helper.to_array(one) for one in model.graph.initializer]
+    weights = sum(
+        array.nbytes for array in arrays if array.dtype.kind == "f" or array.itemsize == 1
+    )
+    domains = {entry.domain or "ai.onnx": entry.version for entry in model.opset_import}
+    return {
+        "operators_by_type": dict(sorted(Counter(n.op_type for n in model.graph.node).items())),
+        "opset_by_domain": domains,
+        "ir_version": model.ir_version,
+        "costs": None if costs is None else costs | {"weight_bytes": weights},
+        "tolerance_rule": LOWERED_RULE,
+        "precision": precision,
+    }
+
+
+def convert_cell(cell: Cell, model: Path, data: Path | None, out: Path) -> dict[str, Any]:
+    """Convert one cell's file into `out`; return its result."""
+    told = json.loads((model / RESULT).read_text())["details"]
+    samples = _samples(model, data, told)
+    path, precision = out / MODEL, cell.precision
+    batched = samples.batched
+    try:
+        how = lower(model / MODEL, path, precision, samples.calibration, batched=batched)
+    except FAULTS as error:
+        return _refused("the converter gives no file of this model", error)
+    if not is_lowered(path, precision):
+        text = f"the converter finds nothing that it could turn into {precision}"
+        return result(status=Status.SKIPPED, cause=Cause.UNSUPPORTED, message=text)
+    before = open_session(model / MODEL)
+    wanted = run_session(before, samples.inputs)
+    # Where native code crashes, the tail of the log says what was under way.
+    say("ONNX Runtime makes a session of the converted file")
+    try:
+        after = open_session(path)
+        found = run_session(after, samples.inputs)
+        apart = _apart(after, samples, wanted)
+        if not all(np.isfinite(list(apart.values()))):
+            raise BadInput("its outputs are not finite")
+    except FAULTS as error:
+        return _refused("ONNX Runtime does not run the converted file", error)
+    write_tensors(out / "inputs", samples.inputs)
+    write_tensors(out / "expected", found)
+    values: dict[str, float | None] = {
+        "model_bytes": path.stat().st_size,
+        "max_abs_difference": max(apart.values()),
+        "top1_agreement": _agreement(found, wanted),
+    }
+    details = _facts(path, precision, told["costs"]) | how | {
+        "tolerance": _tolerances(found, apart, precision),
+        "differences": apart,
+        "batched": batched,
+        "model_bytes_before": (model / MODEL).stat().st_size,
+    }  # fmt: skip
+    if batched:
+        details["rows_compared"] = len(next(iter(samples.inputs.values())))
+    if samples.labels is not None:
+        accuracies = [_accuracy(session, samples) for session in (before, after)]
+        values |= {"accuracy": accuracies[1], "accuracy_loss": accuracies[0] - accuracies[1]}
+        details |= {"accuracy_before": accuracies[0], "rows_scored": len(samples.labels)}
+    return result(
+        metrics=[{"name": n, "value": v} for n, v in values.items() if v is not None],
+        details=details,
+        libraries={name: importlib.metadata.version(name) for name in _LIBRARIES},
+    )
+
+
+def _refused(what: str, error: BaseException) -> dict[str, Any]:
+    traceback.print_exception(error, file=sys.stderr)
+    failed = fault(error)
+    if failed["cause"] == Cause.CRASH.value:
+        failed["cause"] = Cause.UNSUPPORTED.value
+    return failed | {"message": f"{what}: {' '.join(failed['message'].split())[:400]}"}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one conversion."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--spec", type=Path, required=True)
+    parser.add_argument("--model", type=Path, required=True, help="folder of the float32 file")
+    parser.add_argument("--data", type=Path, help="folder of the data stage")
+    parser.add_argument("--out", type=Path, required=True)
+    given = parser.parse_args(arguments)
+    try:
+        given.out.mkdir(parents=True, exist_ok=True)
+        cell = Cell.of(**json.loads(given.spec.read_text())["cell"])
+        write_result(given.out, convert_cell(cell, given.model, given.data, given.out))
+    except FAULTS as error:
+        return write_fault(given.out, error)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

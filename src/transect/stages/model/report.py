@@ -1,0 +1,60 @@
+"""What a report says of made models: which exporter can do which, and what its file is like."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from transect.analysis.entries import AnyRecord
+from transect.domain.record import Status
+from transect.report.blocks import Lead, Part, digits, note, table, words
+from transect.report.context import Context
+from transect.report.parts import Section
+from transect.report.sections.porting import matrix, reasons
+from transect.report.text import clean, in_unit
+
+__all__ = ["SECTIONS"]
+
+
+def _name(record: AnyRecord) -> str:
+    return f"{record.cell.workload} by {record.cell.get('exporter')}"
+
+
+def _tolerance(record: AnyRecord) -> float | None:
+    """Return the tolerance of the output that has the largest one."""
+    given = record.details.get("tolerance")
+    return max(given.values()) if isinstance(given, dict) and given else None
+
+
+def models(context: Context) -> Iterator[Part]:
+    """Show every model by every exporter, the facts of the files, and the reasons of failures."""
+    records = [record for group in context.of("model") for record in group.records]
+    if not records:
+        return
+    good = [record for record in records if record.status is Status.OK]
+    tried = [record for record in records if record.status is not Status.SKIPPED]
+    yield Lead(
+        f"{len(good)} of {len(tried)} exports that exporters offer give a valid file that computes "
+        "what the framework computes. Weights and inputs are drawn."
+    )
+    yield matrix(
+        records, "Model", lambda record: str(record.cell.workload),
+        lambda record: str(record.cell.get("exporter")), "Models by exporters",
+    )  # fmt: skip
+    yield reasons(records, _name)
+    columns = [
+        words("Model", _name),
+        digits("File", lambda record: record.value("model_bytes"), in_unit("B")),
+        digits("Opset", lambda record: record.value("opset")),
+        digits("IR", lambda record: record.value("ir_version")),
+        digits("Operators", lambda record: record.value("operators")),
+        digits("Largest difference", lambda record: record.value("max_abs_difference")),
+        digits("Tolerance", _tolerance),
+        words("Rows", lambda r: "any number" if r.details.get("batched") else "fixed"),
+        digits("Export time", lambda record: record.value("export_time"), in_unit("s")),
+    ]
+    yield table(good, columns, caption="The files", fold_title="The files")
+    for rule in sorted({str(record.details.get("tolerance_rule")) for record in good}):
+        yield note(clean(f"Tolerance: {rule}."))
+
+
+SECTIONS = (Section(key="models", title="Models by exporters", order=520, make=models),)

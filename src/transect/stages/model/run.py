@@ -1,0 +1,19 @@
+"""The model stage: a model of ours to ONNX, checked against its framework."""
+
+from __future__ import annotations
+
+from transect.execution.job import Job
+from transect.execution.stage import RUNNERS
+from transect.execution.stage_helpers import OneProcess
+
+__all__ = ["MadeModels"]
+
+
+@RUNNERS.register("model")
+class MadeModels(OneProcess):
+    """Runs `transect.stages.model.worker`."""
+
+    def command(self, job: Job) -> list[str]:
+        """One process in the exporter's environment."""
+        arguments = ("--spec", job.spec_file, "--out", job.folder)
+        return job.module("transect.stages.model.worker", *arguments)

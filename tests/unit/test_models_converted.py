@@ -1,0 +1,111 @@
+"""Models in lower precisions: real conversions of real files, and as they are planned."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx_cells import export, metrics, run_module
+from test_models_made import make
+from test_models_planning import plan
+
+from transect.domain.cell import Cell
+from transect.domain.errors import BadInput
+from transect.onnx_models.tensors import read_tensors
+from transect.planning.expand import reason_to_skip
+
+TRAIN = "train: {grids: [{workloads: [digits-cnn], frameworks: [torch], strategies: [single]}]}\n"
+
+
+def convert(python: str, folder: Path, out: Path, precision: str, *more: str) -> Any:
+    """Convert the model in `folder`; return (code, result, stderr)."""
+    cell = {"stage": "convert", "workload": "mlp", "exporter": "dynamo", "precision": precision}
+    module = "transect.stages.convert.worker"
+    return run_module(python, module, out, {"cell": cell}, "--model", str(folder), *more)
+
+
+@pytest.mark.parametrize(
+    ("precision", "most", "size"),
+    [("fp16", 1e-2, 0.6), ("int8-dynamic", 0.1, 0.5), ("int8-static", 0.1, 0.5)],
+)
+@pytest.mark.parametrize(("model", "exporter"), [("mlp", "dynamo"), ("cnn", "torchscript")])
+def test_a_converted_model_is_smaller_and_near(
+    torch_python, tmp_path, model, exporter, precision, most, size
+):
+    assert make(tmp_path / "model", model, exporter)[0] == 0
+    out = tmp_path / "out"
+    code, result, stderr = convert(torch_python, tmp_path / "model", out, precision)
+    assert (code, result["status"]) == (0, "ok"), stderr
+    values, details = metrics(result), result["details"]
+    assert values["model_bytes"] == (out / "model.onnx").stat().st_size
+    assert values["model_bytes"] < size * details["model_bytes_before"]
+    expected = read_tensors(out / "expected")["output"]
+    before = read_tensors(tmp_path / "model" / "expected")["output"]
+    apart = np.abs(expected - before).max()
+    assert 0 < apart <= most * np.abs(before).max()
+    assert apart <= values["max_abs_difference"] + 1e-5
+    assert details["tolerance"]["output"] >= 4 * values["max_abs_difference"]
+    assert "accuracy" not in values and details["batched"] is True
+
+
+def test_a_trained_model_is_scored_before_and_after(torch_python, tmp_path):
+    """Weights are drawn here, and labels what the float32 model says: its accuracy is 1."""
+    assert export(torch_python, tmp_path, "digits-cnn", "torchscript")[0] == 0
+    folder, out = tmp_path / "torchscript", tmp_path / "out"
+    with np.load(tmp_path / "data.npz") as file:
+        arrays = dict(file)
+    labels = tmp_path / "labels"
+    data = ("--data", str(tmp_path))
+    code, result, stderr = convert(torch_python, folder, labels, "fp16", *data)
+    assert code == 0, stderr
+    arrays["y_test"] = read_tensors(labels / "expected")["output"].argmax(1)
+    np.savez(tmp_path / "data.npz", **arrays)
+    _, result, _ = convert(torch_python, folder, out, "int8-static", *data)
+    values, details = metrics(result), result["details"]
+    assert details["accuracy_before"] == 1.0 and details["rows_scored"] == 50
+    assert values["accuracy_loss"] == pytest.approx(1.0 - values["accuracy"])
+    assert values["accuracy"] == values["top1_agreement"]
+    assert details["calibration_rows"] == 50
+
+
+def test_what_cannot_be_converted_is_skipped_and_says_so(torch_python, tmp_path):
+    assert make(tmp_path / "model", "identity-1k", "onnx")[0] == 0
+    _, result, _ = convert(torch_python, tmp_path / "model", tmp_path / "out", "int8-static")
+    assert (result["status"], result["cause"]) == ("skipped", "unsupported")
+    assert "nothing that it could turn into int8-static" in result["message"]
+
+
+def test_conversions_take_made_models_and_trained_workloads(tmp_path):
+    section = "convert: {workloads: [mlp, digits-cnn], exporters: [dynamo], precisions: [fp16]}"
+    made = plan(tmp_path, f"{TRAIN}{section}")
+    taken = {
+        one.cell.workload: {role: stage for role, (stage, _) in one.inputs.items()}
+        for one in made.stage("convert").values()
+    }
+    assert taken == {"mlp": {"model": "model"}, "digits-cnn": {"model": "export", "data": "data"}}
+    assert len(made.stage("model")) == len(made.stage("export")) == 1
+
+
+def test_conversions_of_what_is_not_offered_are_skipped_with_the_reason():
+    def reason(**axes: str) -> str | None:
+        return reason_to_skip(Cell.of(stage="convert", **axes))
+
+    assert reason(workload="mlp", exporter="mxnet", precision="fp16") is None
+    assert "none in onnx" in str(reason(workload="mlp", exporter="onnx", precision="fp16"))
+    assert "not to bf16" in str(reason(workload="mlp", exporter="dynamo", precision="bf16"))
+
+
+@pytest.mark.parametrize(
+    ("section", "message"),
+    [
+        ("{workloads: [mpl], exporters: [dynamo]}", r"convert\.workloads: .*'mpl'"),
+        ("{workloads: [digits-cnn], exporters: [dynamo]}", r"convert\.workloads: 'digits-cnn'"),
+        ("{workloads: [mlp], exporters: [dynano]}", r"convert\.exporters: .*'dynano'.*'dynamo'"),
+        ("{workloads: [mlp], exporters: [dynamo], precisions: [fp8]}", "precisions"),
+    ],
+)
+def test_a_wrong_section_is_said_with_its_key(tmp_path, section, message):
+    with pytest.raises(BadInput, match=message):
+        plan(tmp_path, f"convert: {section}")
