@@ -13,13 +13,17 @@ from transect.domain.errors import BadInput, unknown_name
 from transect.domain.registry import Registry
 from transect.domain.study import Count, Counts, Names, Section
 from transect.onnx_models.exporters import EXPORTERS
+from transect.onnx_models.models import MODELS
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, Placement, Stage
-from transect.runtimes import RUNTIMES
+from transect.runtimes import ONNX_PRECISIONS, RUNTIMES
 from transect.runtimes.options import EQUAL, LANGUAGE_DEFAULTS, check_options, session_options
+from transect.stages.convert.cell import ConvertCell
+from transect.stages.convert.plan import exported_model
 from transect.stages.data.plan import workload_plugins
 from transect.stages.export.cell import ExportCell
 from transect.stages.infer.cell import InferCell
+from transect.stages.model.plan import model_of
 from transect.stages.train.plan import exported_by
 from transect.training.workloads import WORKLOADS
 
@@ -29,12 +33,14 @@ __all__ = ["Infer", "InferGrid", "InferSection"]
 class InferGrid(Section):
     """The cross product of its lists. A runtime that takes no ONNX model ignores `exporters`."""
 
-    workloads: Names = Field(description="each must stand in `export.workloads`")
+    workloads: Names = Field(
+        description="trained ones of `export.workloads`, and names from [plugins.md](plugins.md#model)"
+    )
     runtimes: Names = Field(description="names from [plugins.md](plugins.md#runtime)")
     exporters: Names | None = Field(
         default=None,
-        description="each must stand in `export.exporters`; null: all of them; not used by "
-        "runtimes without ONNX",
+        description="each must stand in `export.exporters` or `models.exporters`; null: all of them; "
+        "not used by runtimes without ONNX",
     )
     providers: Names = Field(default=["cpu"], description="`cpu` or `cuda`")
     batches: Counts = Field(default=[1], description="samples per call")
@@ -63,6 +69,14 @@ class InferGrid(Section):
     )
 
 
+class InferMeasure(Section):
+    """How long cells of one workload measure, where it is not as long as the others."""
+
+    warmup: int | None = Field(default=None, ge=0, description="as `infer.warmup`")
+    min_runs: int | None = Field(default=None, ge=10, description="as `infer.min_runs`")
+    max_seconds: float | None = Field(default=None, gt=0, description="as `infer.max_seconds`")
+
+
 class InferSection(Section):
     """Inference cells, and how long each measures."""
 
@@ -74,6 +88,9 @@ class InferSection(Section):
     )
     load_seconds: float = Field(
         default=2.0, gt=0, description="time in which the requests of an offered load arrive"
+    )
+    measure: dict[str, InferMeasure] = Field(
+        default={}, description="by workload: `warmup`, `min_runs` and `max_seconds` of its own"
     )
     options: dict[str, dict[str, Any]] = Field(
         default={},
@@ -93,65 +110,41 @@ class Infer(Stage):
 
     key = "infer"
     section = InferSection
-    needs = ("export", "train")
+    needs = ("export", "train", "model", "convert")
     placement = Placement(by_workload=True)
 
     def check(self, section: InferSection, context: Context) -> None:
-        """Runtimes are there, and every model is exported or at least trained."""
-        export = context.section("export")
+        """Names are known, and every model is made, exported or at least trained."""
         check_options(section.options, context.where("infer.options"))
+        measured = {name for grid in section.grids for name in grid.workloads}
+        for name in section.measure:
+            if name not in measured:
+                raise unknown_name("workload", name, measured, context.where("infer.measure"))
         for number, grid in enumerate(section.grids):
-            where = f"infer.grids.{number}"
-            runtimes = [
-                RUNTIMES.get(name, context.where(f"{where}.runtimes")) for name in grid.runtimes
+            where = context.where(f"infer.grids.{number}")
+            takes_onnx = [
+                RUNTIMES.get(name, f"{where}.runtimes").uses_exporter for name in grid.runtimes
             ]
-            for name in grid.exporters or ():
-                if name not in export.exporters:
-                    raise BadInput(
-                        f"{context.where(where)}.exporters: '{name}' is not among "
-                        f"export.exporters {export.exporters}"
-                    )
-            for name in grid.options:
-                if name not in (EQUAL, LANGUAGE_DEFAULTS, *section.options):
-                    raise unknown_name(
-                        "set of session options", name,
-                        [EQUAL, LANGUAGE_DEFAULTS, *section.options],
-                        context.where(f"{where}.options"),
-                    )  # fmt: skip
+            _check_names(section, grid, where, context)
             if grid.sessions != [1] and not grid.loads:
                 raise BadInput(
-                    f"{context.where(where)}.sessions: {grid.sessions} serve an offered load: expected "
-                    "`loads` beside it"
-                )
-            takes_onnx = any(runtime.uses_exporter for runtime in runtimes)
-            if takes_onnx and not export.exporters:
-                raise BadInput(
-                    f"{context.where(where)}.runtimes: {grid.runtimes} take ONNX models, and "
-                    "export.exporters names no exporter that would make them"
+                    f"{where}.sessions: {grid.sessions} serve an offered load: expected `loads` "
+                    "beside it"
                 )
             for name in grid.workloads:
-                WORKLOADS.get(name, context.where(f"{where}.workloads"))
-                if takes_onnx and name not in export.workloads:
-                    raise BadInput(
-                        f"{context.where(where)}.workloads: '{name}' is not among "
-                        f"export.workloads {export.workloads}"
-                    )
-                if context.first("train", exported_by, (name, export.framework)) is None:
-                    raise BadInput(
-                        f"{context.where(where)}.workloads: '{name}' takes its weights from "
-                        f"{export.framework} single on one rank, which no train grid has"
-                    )
+                if name in MODELS:
+                    _check_made(name, grid, where, context, any(takes_onnx))
+                else:
+                    _check_trained(name, grid, where, context, any(takes_onnx))
 
     def cells(self, section: InferSection, context: Context) -> Iterable[Cell]:
         """The cross product of each grid, with its repeats."""
-        exported = context.section("export").exporters
         for grid in section.grids:
             for runtime, workload, provider, batch, threads, precision, options, load, sessions in product(
                 grid.runtimes, grid.workloads, grid.providers, grid.batches, grid.threads,
                 grid.precisions, grid.options, grid.loads or [None], grid.sessions,
             ):  # fmt: skip
-                takes_onnx = RUNTIMES.get(runtime).uses_exporter
-                for exporter in (grid.exporters or exported) if takes_onnx else [None]:
+                for exporter in _exporters(runtime, workload, grid, context):
                     for repeat in range(grid.repeats or section.repeats):
                         cell = InferCell(
                             workload=workload, runtime=runtime, provider=provider,
@@ -162,36 +155,42 @@ class Infer(Stage):
                             yield cell
 
     def inputs(self, cell: InferCell, context: Context) -> dict[str, Cell]:
-        """The export, with the framework's outputs beside it, and the weights.
+        """The model with its outputs beside it; for a runtime without ONNX, weights as well.
 
-        A runtime without ONNX is compared with the same outputs: it takes any export of the
-        workload, and where the study asks for none, the first that can be made.
+        Such a runtime is compared with the same outputs: it takes any export of the workload, and
+        where the study asks for none, the first that can be made.
         """
-        framework = context.section("export").framework
-        export: Cell | None
-        if cell.exporter is not None:
-            export = ExportCell(workload=cell.workload, framework=framework, exporter=cell.exporter)
-        else:
-            export = context.first("export", _workload, cell.workload) or ExportCell(
-                workload=cell.workload,
-                framework=framework,
-                exporter=_any_exporter(framework, context),
+        if cell.exporter is not None and cell.precision != "fp32":
+            converted = ConvertCell(
+                workload=cell.workload, exporter=cell.exporter, precision=cell.precision
             )
+            return {"export": converted}
+        if cell.exporter is not None:
+            return {"export": exported_model(cell.workload, cell.exporter, context)}
+        framework = context.section("export").framework
+        export = context.first("export", _workload, cell.workload) or ExportCell(
+            workload=cell.workload,
+            framework=framework,
+            exporter=_any_exporter(framework, context),
+        )
         weights = context.first("train", exported_by, (cell.workload, framework))
         assert weights is not None
         return {"export": export, "weights": weights}
 
     def plugins(self, cell: InferCell) -> list[tuple[Registry[Any], str]]:
-        """Runtime, workload and dataset."""
-        return [(RUNTIMES, cell.runtime), *workload_plugins(cell.workload)]
+        """The runtime; where it builds the model itself, workload and dataset."""
+        own = workload_plugins(cell.workload) if cell.exporter is None else []
+        return [(RUNTIMES, cell.runtime), *own]
 
     def spec(self, cell: InferCell, context: Context) -> dict[str, Any]:
         """The hyper-parameters, and how long to measure."""
         section = context.section("infer")
         keys = ("warmup", "min_runs", "max_seconds", *(["load_seconds"] if cell.load else []))
-        return {
-            "parameters": context.values(cell.workload),
-            "limits": {key: getattr(section, key) for key in keys},
+        slow = section.measure.get(cell.workload)
+        own = slow.model_dump(exclude_none=True) if slow else {}
+        built = {"parameters": context.values(cell.workload)} if cell.exporter is None else {}
+        return built | {
+            "limits": {key: getattr(section, key) for key in keys} | own,
             "options": session_options(cell.options, cell.threads, cell.provider, section.options),
         }
 
@@ -212,6 +211,84 @@ class Infer(Stage):
     def gpus(self, cell: InferCell) -> int:
         """One for the provider."""
         return 1 if cell.provider == "cuda" else 0
+
+
+def _check_names(section: InferSection, grid: InferGrid, where: str, context: Context) -> None:
+    """Raise BadInput for an exporter, precision or set of options that nothing in the study has."""
+    exporters = [*context.section("export").exporters, *context.section("models").exporters]
+    for name in grid.exporters or ():
+        if name not in exporters:
+            raise BadInput(
+                f"{where}.exporters: '{name}' is not among export.exporters "
+                f"{context.section('export').exporters} and models.exporters "
+                f"{context.section('models').exporters}"
+            )
+    for name in grid.precisions:
+        if name not in ONNX_PRECISIONS:
+            raise unknown_name("precision", name, ONNX_PRECISIONS, f"{where}.precisions")
+    sets = [EQUAL, LANGUAGE_DEFAULTS, *section.options]
+    for name in grid.options:
+        if name not in sets:
+            raise unknown_name("set of session options", name, sets, f"{where}.options")
+
+
+def _check_made(name: str, grid: InferGrid, where: str, context: Context, takes_onnx: bool) -> None:
+    if not takes_onnx:
+        raise BadInput(
+            f"{where}.workloads: '{name}' is a model that only runtimes of ONNX can run, got "
+            f"{grid.runtimes}"
+        )
+    if not (grid.exporters or context.section("models").exporters):
+        raise BadInput(
+            f"{where}.workloads: '{name}' is made by exporters: expected `exporters` here or in "
+            "`models`"
+        )
+    if not any(True for _ in _made_by(name, grid, context)):
+        raise BadInput(
+            f"{where}.workloads: no exporter makes '{name}' of "
+            f"{grid.exporters or context.section('models').exporters}"
+        )
+
+
+def _check_trained(
+    name: str, grid: InferGrid, where: str, context: Context, takes_onnx: bool
+) -> None:
+    export = context.section("export")
+    if takes_onnx and not export.exporters:
+        raise BadInput(
+            f"{where}.runtimes: {grid.runtimes} take ONNX models, and export.exporters names no "
+            "exporter that would make them"
+        )
+    WORKLOADS.get(name, f"{where}.workloads: no model of plugins.md, so a workload")
+    if takes_onnx and name not in export.workloads:
+        raise BadInput(
+            f"{where}.workloads: '{name}' is not among export.workloads {export.workloads}"
+        )
+    if context.first("train", exported_by, (name, export.framework)) is None:
+        raise BadInput(
+            f"{where}.workloads: '{name}' takes its weights from {export.framework} single on one "
+            "rank, which no train grid has"
+        )
+
+
+def _made_by(name: str, grid: InferGrid, context: Context) -> Iterable[str]:
+    """Yield the exporters that can make a model; what they cannot is told by the stage `model`."""
+    for exporter in grid.exporters or context.section("models").exporters:
+        made = model_of(name, exporter)
+        if not (MODELS.get(name).supports(made) or EXPORTERS.get(exporter).supports(made)):
+            yield exporter
+
+
+def _exporters(
+    runtime: str, workload: str, grid: InferGrid, context: Context
+) -> Iterable[str | None]:
+    """Return whose files a runtime runs of a workload; None: it builds the model itself."""
+    takes_onnx = RUNTIMES.get(runtime).uses_exporter
+    if workload in MODELS:
+        return _made_by(workload, grid, context) if takes_onnx else ()
+    exported = context.section("export").exporters
+    named = [name for name in grid.exporters or exported if name in exported]
+    return named if takes_onnx else [None]
 
 
 def _any_exporter(framework: str, context: Context) -> str:
