@@ -26,6 +26,7 @@ from transect.hpc.benchmarks.base import BENCHMARKS
 from transect.launch import LAUNCHERS
 from transect.launch.rendezvous import RENDEZVOUS
 from transect.onnx_models.exporters import EXPORTERS
+from transect.onnx_models.models import MODELS
 from transect.planning.stage import STAGES, ordered_stages
 from transect.planning.study import study_model
 from transect.runtimes import RUNTIMES
@@ -45,7 +46,7 @@ _START = "<!-- generated keys: start -->"
 _END = "<!-- generated keys: end -->"
 
 _REGISTRIES: tuple[Registry[Any], ...] = (
-    FRAMEWORKS, STRATEGIES, WORKLOADS, DATASETS, EXPORTERS, RUNTIMES, PARSERS, BENCHMARKS,
+    FRAMEWORKS, STRATEGIES, WORKLOADS, DATASETS, MODELS, EXPORTERS, RUNTIMES, PARSERS, BENCHMARKS,
     LAUNCHERS, RENDEZVOUS, STAGES,
 )  # fmt: skip
 
