@@ -55,25 +55,32 @@ static int choose(const char *name, const char *text, const char *const *choices
     return -1;
 }
 
-/* Puts the value of every flag where it belongs; says what the first wrong one is. */
+/* Puts the value of every flag where it belongs. */
 static bool collect(int argc, char **argv, const struct flag *flags, struct failure *failure)
 {
-    bool ok = true;
     for (int i = 1; i < argc; i += 2) {
         const struct flag *flag = flags;
-        while (flag->name != NULL &&
-               (strncmp(argv[i], "--", 2) != 0 || strcmp(argv[i] + 2, flag->name) != 0))
+        while (flag->name != NULL && strcmp(argv[i], flag->name) != 0)
             flag++;
-        if (flag->name == NULL && ok)
-            ok = fail(failure, CAUSE_BAD_INPUT, "unknown argument '%s'", argv[i]);
-        else if (flag->name != NULL && i + 1 == argc && ok)
-            ok = fail(failure, CAUSE_BAD_INPUT, "%s: expected a value after it", argv[i]);
-        else if (flag->name != NULL && *flag->text != NULL && ok)
-            ok = fail(failure, CAUSE_BAD_INPUT, "%s is there twice", argv[i]);
-        else if (flag->name != NULL && i + 1 < argc && *flag->text == NULL)
-            *flag->text = argv[i + 1];
+        if (flag->name == NULL)
+            return fail(failure, CAUSE_BAD_INPUT, "unknown argument '%s'", argv[i]);
+        if (i + 1 == argc)
+            return fail(failure, CAUSE_BAD_INPUT, "%s: expected a value after it", argv[i]);
+        if (*flag->text != NULL)
+            return fail(failure, CAUSE_BAD_INPUT, "%s is there twice", argv[i]);
+        *flag->text = argv[i + 1];
     }
-    return ok;
+    return true;
+}
+
+/* The value of `--record`, however wrong the others are. */
+static const char *find_record(int argc, char **argv)
+{
+    for (int i = 1; i + 1 < argc; i++) {
+        if (strcmp(argv[i], "--record") == 0 && argv[i + 1][0] != '\0')
+            return argv[i + 1];
+    }
+    return NULL;
 }
 
 static bool needs(const struct arguments *given, const char *name, const char *text,
@@ -107,17 +114,19 @@ bool arguments_read(int argc, char **argv, struct arguments *given, struct failu
     const char *warmup = NULL, *min_runs = NULL, *seconds = NULL, *sessions = NULL, *skip = NULL;
     *given = (struct arguments){.warmup = 20, .min_runs = 100, .sessions = 1, .max_seconds = 1};
     const struct flag flags[] = {
-        {"mode", &given->mode_name},    {"model", &given->model},
-        {"inputs", &given->inputs},     {"outputs", &given->outputs},
-        {"options", &given->options},   {"provider", &given->provider_name},
-        {"library", &given->library},   {"record", &given->record},
-        {"profile", &given->profile},   {"arrivals", &given->arrivals},
-        {"cases", &given->cases},       {"warmup", &warmup},
-        {"min-runs", &min_runs},        {"max-seconds", &seconds},
-        {"sessions", &sessions},        {"skip", &skip},
+        {"--mode", &given->mode_name},  {"--model", &given->model},
+        {"--inputs", &given->inputs},   {"--outputs", &given->outputs},
+        {"--options", &given->options}, {"--provider", &given->provider_name},
+        {"--library", &given->library}, {"--record", &given->record},
+        {"--profile", &given->profile}, {"--arrivals", &given->arrivals},
+        {"--cases", &given->cases},     {"--warmup", &warmup},
+        {"--min-runs", &min_runs},      {"--max-seconds", &seconds},
+        {"--sessions", &sessions},      {"--skip", &skip},
         {NULL, NULL},
     };
-    if (!collect(argc, argv, flags, failure))
+    bool known = collect(argc, argv, flags, failure);
+    given->record = find_record(argc, argv);
+    if (!known)
         return false;
     if (given->mode_name == NULL)
         given->mode_name = modes[MODE_LATENCY];

@@ -21,7 +21,7 @@ struct arguments {
     double max_seconds;
 };
 
-/* Fills all that can be read even where it fails, `record` among it. */
+/* Fills `record` even where it fails. */
 bool arguments_read(int argc, char **argv, struct arguments *given, struct failure *failure);
 
 #endif

@@ -150,13 +150,12 @@ static bool copy_value(const struct runtime *runtime, OrtValue *value, struct ou
                        struct failure *failure)
 {
     const OrtApi *api = runtime->api;
-    enum ONNXType type = ONNX_TYPE_UNKNOWN;
-    int present = 0;
+    int present = 0, is_tensor = 0;
     if (!succeeded(runtime, api->HasValue(value, &present), failure) ||
-        (present && !succeeded(runtime, api->GetValueType(value, &type), failure)))
+        (present && !succeeded(runtime, api->IsTensor(value, &is_tensor), failure)))
         return false;
     output->dtype = NULL;
-    return type != ONNX_TYPE_TENSOR || copy_tensor(runtime, value, output, failure);
+    return !is_tensor || copy_tensor(runtime, value, output, failure);
 }
 
 static bool copy(struct session *session, struct failure *failure)
