@@ -1,0 +1,43 @@
+#include "dtypes.h"
+
+#include <string.h>
+
+static const struct dtype dtypes[] = {
+    {"float32", ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, 4},
+    {"float64", ONNX_TENSOR_ELEMENT_DATA_TYPE_DOUBLE, 8},
+    {"float16", ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT16, 2},
+    {"bfloat16", ONNX_TENSOR_ELEMENT_DATA_TYPE_BFLOAT16, 2},
+    {"int8", ONNX_TENSOR_ELEMENT_DATA_TYPE_INT8, 1},
+    {"int16", ONNX_TENSOR_ELEMENT_DATA_TYPE_INT16, 2},
+    {"int32", ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32, 4},
+    {"int64", ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64, 8},
+    {"uint8", ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT8, 1},
+    {"uint16", ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT16, 2},
+    {"uint32", ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT32, 4},
+    {"uint64", ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT64, 8},
+    {"bool", ONNX_TENSOR_ELEMENT_DATA_TYPE_BOOL, 1},
+    {"string", ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING, 0},
+};
+
+const char dtype_names[] = "float32, float64, float16, bfloat16, int8, int16, int32, int64, "
+                           "uint8, uint16, uint32, uint64, bool, string";
+
+enum { COUNT = sizeof dtypes / sizeof dtypes[0] };
+
+const struct dtype *dtype_by_name(const char *name)
+{
+    for (size_t i = 0; i < COUNT; i++) {
+        if (strcmp(dtypes[i].name, name) == 0)
+            return &dtypes[i];
+    }
+    return NULL;
+}
+
+const struct dtype *dtype_by_type(ONNXTensorElementDataType type)
+{
+    for (size_t i = 0; i < COUNT; i++) {
+        if (dtypes[i].type == type)
+            return &dtypes[i];
+    }
+    return NULL;
+}

@@ -1,0 +1,145 @@
+#include "record.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "facts.h"
+#include "files.h"
+
+#ifdef __clang__
+#define COMPILER __VERSION__
+#else
+#define COMPILER "GCC " __VERSION__
+#endif
+
+bool series_append(struct series *series, int64_t value, struct failure *failure)
+{
+    if (series->count == series->capacity) {
+        size_t capacity = series->capacity == 0 ? 1024 : 2 * series->capacity;
+        int64_t *values = realloc(series->values, capacity * sizeof *values);
+        if (values == NULL)
+            return fail(failure, CAUSE_OUT_OF_MEMORY, "no memory for %zu times", capacity);
+        series->values = values;
+        series->capacity = capacity;
+    }
+    series->values[series->count++] = value;
+    return true;
+}
+
+void series_free(struct series *series)
+{
+    free(series->values);
+    *series = (struct series){0};
+}
+
+bool record_open(struct record *record, const struct arguments *given, struct failure *failure)
+{
+    record->document = yyjson_mut_doc_new(NULL);
+    record->root = yyjson_mut_obj(record->document);
+    if (record->root == NULL) {
+        record_free(record);
+        return fail(failure, CAUSE_OUT_OF_MEMORY, "no memory for a record");
+    }
+    yyjson_mut_doc_set_root(record->document, record->root);
+    record_text(record, "runner", "c");
+    record_text(record, "mode", given->mode_name);
+    record_text(record, "provider_requested", given->provider_name);
+    return true;
+}
+
+void record_free(struct record *record)
+{
+    yyjson_mut_doc_free(record->document);
+    *record = (struct record){0};
+}
+
+void record_text(struct record *record, const char *name, const char *text)
+{
+    yyjson_mut_obj_add_strcpy(record->document, record->root, name, text);
+}
+
+void record_number(struct record *record, const char *name, int64_t number)
+{
+    yyjson_mut_obj_add_sint(record->document, record->root, name, number);
+}
+
+void record_series(struct record *record, const char *name, const struct series *series)
+{
+    /* A pointer to no entries is still to be one. */
+    const int64_t *values = series->values == NULL ? &(int64_t){0} : series->values;
+    yyjson_mut_obj_add_val(record->document, record->root, name,
+                           yyjson_mut_arr_with_sint64(record->document, values, series->count));
+}
+
+void record_conditions(struct record *record, const struct runtime *runtime,
+                       const struct options *options, const struct arguments *given)
+{
+    char text[4096];
+    size_t index, count;
+    yyjson_val *key, *value;
+    yyjson_mut_doc *document = record->document;
+    record_text(record, "runtime_version", runtime->version);
+    record_text(record, "build_info", runtime->api->GetBuildInfoString());
+    record_text(record, "language_version", "C11, " COMPILER);
+    record_text(record, "provider_used", given->provider_name);
+    yyjson_mut_val *set = yyjson_mut_obj_add_obj(document, record->root, "session_options");
+    yyjson_obj_foreach(options->values, index, count, key, value) {
+        if (!yyjson_is_null(value))
+            yyjson_mut_obj_add(set, yyjson_val_mut_copy(document, key),
+                               yyjson_val_mut_copy(document, value));
+    }
+    yyjson_mut_obj_add_arr(document, record->root, "options_not_set");
+    yyjson_mut_obj_add_arr(document, record->root, "run_includes");
+    record_text(record, "input_residency", "host");
+    if (facts_allowed_cpus(text, sizeof text))
+        record_text(record, "cpus_allowed", text);
+    if (facts_mapped_file(runtime->address, text, sizeof text))
+        record_text(record, "library_file", text);
+}
+
+bool record_outputs(struct record *record, const char *folder, const struct inputs *inputs,
+                    struct failure *failure)
+{
+    struct rusage usage;
+    char *header = join_path(folder, "header.json", failure);
+    if (header == NULL)
+        return false;
+    yyjson_mut_val *outputs = yyjson_mut_obj_add_obj(record->document, record->root, "outputs");
+    yyjson_mut_obj_add_strcpy(record->document, outputs, "header", header);
+    if (inputs->batch > 0)
+        yyjson_mut_obj_add_uint(record->document, outputs, "rows", inputs->rows);
+    else
+        yyjson_mut_obj_add_null(record->document, outputs, "rows");
+    free(header);
+    getrusage(RUSAGE_SELF, &usage);
+    record_number(record, "peak_memory_bytes", (int64_t)usage.ru_maxrss * 1024);
+    return true;
+}
+
+bool record_write(struct record *record, const char *path, struct failure *failure)
+{
+    if (!make_parent(path, failure))
+        return false;
+    size_t size = strlen(path) + 32;
+    char *temporary = reserve(size, 1, failure);
+    if (temporary == NULL)
+        return false;
+    const char *slash = strrchr(path, '/');
+    int folder = slash == NULL ? 0 : (int)(slash - path + 1);
+    snprintf(temporary, size, "%.*s.%s.%ld", folder, path, path + folder, (long)getpid());
+    yyjson_write_err error = {.msg = ""};
+    bool ok = yyjson_mut_write_file(temporary, record->document, YYJSON_WRITE_NOFLAG, NULL, &error);
+    if (!ok)
+        fail(failure, CAUSE_BAD_INPUT, "--record %s: cannot be written: %s", path, error.msg);
+    else if (rename(temporary, path) != 0)
+        ok = fail(failure, CAUSE_BAD_INPUT, "--record %s: cannot be written: %s", path,
+                  strerror(errno));
+    if (!ok)
+        unlink(temporary);
+    free(temporary);
+    return ok;
+}

@@ -1,0 +1,15 @@
+// NVIDIA's driver, without CUDA's toolkit.
+
+#pragma once
+
+#include <cstddef>
+
+namespace transect::cuda {
+
+// Raises Failure, no-provider, unless the driver shows a device.
+void require_device();
+
+// Copies from the device. The thread must have run a session on it: that makes it current.
+void copy_to_host(void* to, const void* from, std::size_t bytes);
+
+}  // namespace transect::cuda

@@ -1,0 +1,91 @@
+#include "session.hpp"
+
+#include <algorithm>
+
+#include "failure.hpp"
+
+namespace transect {
+
+namespace {
+
+// Adds CUDA's provider. Where that goes well and the session can be made, the session has it.
+void append_cuda(Ort::SessionOptions& to,
+                 const std::unordered_map<std::string, std::string>& values) {
+    const auto or_absent = [](auto&& call) {
+        try {
+            return call();
+        } catch (const Ort::Exception& error) {
+            throw Failure(Cause::no_provider,
+                          std::string("the CUDA provider did not load: ") + error.what());
+        }
+    };
+    auto cuda = or_absent([] { return Ort::CUDAProviderOptions(); });
+    cuda.Update(values);
+    or_absent([&] { to.AppendExecutionProvider_CUDA_V2(*cuda); });
+}
+
+Ort::SessionOptions make_options(const Options& options,
+                                 const std::optional<std::string>& profile) {
+    Ort::SessionOptions made;
+    options.apply(made);
+    made.SetLogSeverityLevel(profile ? ORT_LOGGING_LEVEL_INFO : ORT_LOGGING_LEVEL_ERROR);
+    if (profile) made.EnableProfiling(profile->c_str());
+    return made;
+}
+
+// The memory in which the provider leaves outputs.
+Ort::MemoryInfo memory_of(Provider provider, const Options& options) {
+    if (provider == Provider::cpu) {
+        return Ort::MemoryInfo::CreateCpu(OrtDeviceAllocator, OrtMemTypeDefault);
+    }
+    const auto values = options.of_provider();
+    const auto device = values.find("device_id");
+    const int id = device == values.end() ? 0 : std::stoi(device->second);
+    return Ort::MemoryInfo("Cuda", OrtDeviceAllocator, id, OrtMemTypeDefault);
+}
+
+}  // namespace
+
+Session::Session(Ort::Env& environment, const std::filesystem::path& model, Provider provider,
+                 const Options& options, const std::optional<std::string>& profile)
+    : host_(Ort::MemoryInfo::CreateCpu(OrtDeviceAllocator, OrtMemTypeDefault)),
+      output_memory_(nullptr) {
+    if (!std::filesystem::is_regular_file(model)) {
+        throw BadInput(model.string() + ": no such model file");
+    }
+    if (provider == Provider::cpu && !options.of_provider().empty()) {
+        throw BadInput("option 'provider_options': provider 'cpu' has none");
+    }
+    auto made = make_options(options, profile);
+    // What loads with it in other languages, the provider's library, is within the time.
+    const auto begin = Clock::now();
+    if (provider == Provider::cuda) append_cuda(made, options.of_provider());
+    session_ = Ort::Session(environment, model.c_str(), made);
+    created_ = Clock::now() - begin;
+    output_memory_ = memory_of(provider, options);
+    binding_ = Ort::IoBinding(session_);
+    const auto names = session_.GetOutputNames();
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        Output output;
+        output.name = names[i];
+        output.kind = kind_of(session_.GetOutputTypeInfo(i));
+        outputs_.push_back(std::move(output));
+    }
+}
+
+void Session::require_inputs(const Inputs& inputs) const {
+    auto names = session_.GetInputNames();
+    for (auto& name : session_.GetOverridableInitializerNames()) names.push_back(std::move(name));
+    for (const auto& tensor : inputs.tensors()) {
+        if (std::find(names.begin(), names.end(), tensor.name) != names.end()) continue;
+        std::string takes;
+        for (const auto& name : names) takes += (takes.empty() ? "" : ", ") + name;
+        throw BadInput("the model has no input '" + tensor.name + "', it takes: " + takes);
+    }
+}
+
+std::string Session::end_profile() {
+    return session_.EndProfilingAllocated(allocator_).get();
+}
+
+}  // namespace transect

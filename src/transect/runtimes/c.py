@@ -1,0 +1,21 @@
+"""ONNX Runtime from C."""
+
+from __future__ import annotations
+
+from transect.runtimes import RUNTIMES, unsupported_run
+from transect.runtimes._programs import CompiledRuntime
+from transect.stages.infer.cell import InferCell
+
+__all__ = ["CRuntime"]
+
+
+@RUNTIMES.register("c")
+class CRuntime(CompiledRuntime):
+    """ONNX Runtime's C API, with I/O binding."""
+
+    environment = "runner-c"
+    program = "transect-runner-c"
+
+    def supports(self, cell: InferCell) -> str | None:
+        """Float32, on CPU or CUDA. No compiler is needed: `build.sh` can install one."""
+        return unsupported_run(cell)
