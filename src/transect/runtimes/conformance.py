@@ -1,0 +1,197 @@
+"""ONNX's own operator tests under one runtime: what came of each, and what that says together."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import os
+import re
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from transect.domain.errors import BadInput, MissingDependency, Unsupported
+from transect.domain.files import write_atomic
+from transect.domain.record import Cause, Status
+from transect.onnx_models.agreement import difference
+from transect.onnx_models.node_tests import ARCHIVE, EXPECTED, INPUTS, MODEL, NodeTest, unpack
+from transect.onnx_models.results import result
+from transect.onnx_models.typed_tensors import read_tensors
+from transect.runtimes import RUNTIMES
+from transect.runtimes._case_runs import CaseEnd, CaseRun, RunnerFault
+from transect.runtimes.infer import thread_variables
+
+__all__ = [
+    "OUTCOMES", "PATIENCE_S", "Verdict", "check_runtime", "chosen_tests", "conformance_result",
+    "judge", "opset_order", "reason_kind", "verdicts_of",
+]  # fmt: skip
+
+# `wrong`: it ran, and its outputs are others; `failed`: the runtime refused, in its words.
+OUTCOMES = ("pass", "wrong", "failed", "unsupported", "crash", "timeout")
+# Without a word of the runner for so long, a case hangs: tests take milliseconds, starts seconds.
+PATIENCE_S = 120.0
+# Beside the record: every test with its whole message, what the runner wrote, what it said.
+VERDICTS, RECORD, LOG = "verdicts.json", "runner.jsonl", "runner.log"
+_WORK = "work"
+_LONGEST_REASON = 200
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Verdict:
+    """What came of one test: `outcome` is one of OUTCOMES, `reason` is empty for a pass."""
+
+    name: str
+    opset: str
+    outcome: str
+    reason: str = ""
+
+
+def opset_order(opset: str) -> tuple[str, int]:
+    """Sort the default domain's versions by number, then those of other domains."""
+    domain, _, version = opset.rpartition(" ")
+    return domain, int(version)
+
+
+def reason_kind(reason: str) -> str:
+    """Return a reason without what differs from test to test: names, numbers, places.
+
+    >>> reason_kind("NOT_IMPLEMENTED : no kernel for Cast(28) node with name 'c'")
+    "NOT_IMPLEMENTED : no kernel for … node with name '…'"
+    """
+    line = reason.strip().partition("\n")[0]
+    line = re.sub(r"(?:/[^\s:]+)+", "…", line)
+    line = re.sub(r"'[^']*'", "'…'", line)
+    line = re.sub(r'"[^"]*"', '"…"', line)
+    line = re.sub(r"\w+\(\d+\)", "…", line)
+    return re.sub(r"-?\b\d[\d.e+-]*", "N", line)
+
+
+def chosen_tests(tests: Sequence[NodeTest], only: str, where: str) -> list[NodeTest]:
+    """Return the tests whose name matches a pattern. Raises BadInput where there is none."""
+    chosen = [test for test in tests if fnmatch.fnmatchcase(test.name, only)]
+    if not chosen:
+        raise BadInput(
+            f"{where}: no test of ONNX is called '{only}'; expected a name or a pattern such as "
+            "'test_conv_*'"
+        )
+    return chosen
+
+
+def check_runtime(name: str, where: str) -> None:
+    """Raise BadInput unless a runtime of that name executes ONNX models."""
+    if not RUNTIMES.get(name, where).uses_exporter:
+        raise BadInput(f"{where}: runtime '{name}' executes no ONNX models")
+
+
+def judge(test: NodeTest, end: CaseEnd, folder: Path) -> Verdict:
+    """Compare what a case left in `folder`/outputs with what is expected there."""
+    outcome, reason = end.status, end.message
+    if end.status == "ok":
+        try:
+            outputs = read_tensors(folder / "outputs")
+        except BadInput as error:
+            outcome, reason = "wrong", f"outputs cannot be read: {error.args[0]}"
+        else:
+            wrong = difference(
+                outputs, read_tensors(folder / EXPECTED), rtol=test.rtol, atol=test.atol
+            )
+            outcome, reason = ("wrong", wrong) if wrong else ("pass", "")
+    # A runner's message may name files of this very run.
+    return Verdict(
+        name=test.name, opset=test.opset, outcome=outcome,
+        reason=reason.replace(str(folder.parent), "…"),
+    )  # fmt: skip
+
+
+def _options(threads: int, provider: str) -> dict[str, Any]:
+    options: dict[str, Any] = {
+        "intra_op_num_threads": threads, "inter_op_num_threads": 1,
+        "execution_mode": "sequential", "graph_optimization_level": "all",
+    }  # fmt: skip
+    if provider == "cuda":
+        # TF32 is on by default and is not float32.
+        options["provider_options"] = {"device_id": "0", "use_tf32": "0"}
+    return options
+
+
+def verdicts_of(
+    command: Sequence[str], tests: Sequence[NodeTest], work: Path, out: Path, *,
+    threads: int, patience_s: float = PATIENCE_S,
+) -> list[Verdict]:  # fmt: skip
+    """Run the tests that are unpacked in `work`. `command` is the runner with its `--provider`.
+
+    Raises what `CaseRun.run` raises.
+    """
+    cases = [
+        {"name": test.name, "model": str(work / test.name / MODEL),
+         "inputs": str(work / test.name / INPUTS), "outputs": str(work / test.name / "outputs")}
+        for test in tests
+    ]  # fmt: skip
+    write_atomic(work / "run.json", json.dumps(cases))
+    arguments = ["--mode", "cases", "--cases", str(work / "run.json"), "--record", str(out / RECORD)]
+    run = CaseRun(
+        [*command, *arguments], [test.name for test in tests], out / RECORD, log=out / LOG,
+        variables=os.environ | thread_variables(threads), patience_s=patience_s,
+    )  # fmt: skip
+    ends = run.run()
+    return [judge(test, end, work / test.name) for test, end in zip(tests, ends, strict=True)]
+
+
+def conformance_result(
+    spec: dict[str, Any], data: Path, out: Path, python: str, wrap: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Run the tests of `data` under the cell's runtime; return the cell's result.
+
+    `spec` has `runtime`, `provider`, `threads` and `only`, a pattern of names. Raises BadInput when
+    the archive cannot be used or no test has such a name.
+    """
+    runtime = RUNTIMES.get(spec["runtime"])
+    work = (out / _WORK).resolve()
+    shutil.rmtree(work, ignore_errors=True)
+    try:
+        every = unpack(data / ARCHIVE, work)
+        tests = chosen_tests(every, spec["only"], "only")
+        write_atomic(work / "options.json", json.dumps(_options(spec["threads"], spec["provider"])))
+        arguments = ["--provider", spec["provider"], "--options", str(work / "options.json")]
+        command = [*wrap, *runtime.command(python, arguments)]
+        verdicts = verdicts_of(command, tests, work, out.resolve(), threads=spec["threads"])
+    except Unsupported as reason:
+        return result(status=Status.SKIPPED, cause=Cause.UNSUPPORTED, message=str(reason))
+    except RunnerFault as fault:
+        return result(status=Status.FAILED, cause=Cause.CRASH, message=str(fault))
+    except FileNotFoundError as error:
+        raise MissingDependency(f"{error.filename}: no such program") from error
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    write_atomic(out / VERDICTS, json.dumps([asdict(one) for one in verdicts], indent=1) + "\n")
+    return _summary(verdicts, spec["only"], len(every))
+
+
+def _summary(verdicts: Sequence[Verdict], only: str, known: int) -> dict[str, Any]:
+    outcomes = Counter(one.outcome for one in verdicts)
+    rows = sorted({one.opset for one in verdicts}, key=opset_order)
+    return result(
+        metrics=[
+            {"name": "conformance_pass_rate", "value": outcomes["pass"] / len(verdicts)},
+            *({"name": "conformance_tests", "value": outcomes[name], "label": name}
+              for name in OUTCOMES),
+        ],
+        details={
+            "only": only, "tests": len(verdicts), "tests_known": known,
+            "opsets": {opset: _row(verdicts, opset) for opset in rows},
+            "not_passed": {
+                one.name: {"opset": one.opset, "outcome": one.outcome,
+                           "reason": one.reason.strip().partition("\n")[0][:_LONGEST_REASON]}
+                for one in verdicts if one.outcome != "pass"
+            },
+        },
+    )  # fmt: skip
+
+
+def _row(verdicts: Iterable[Verdict], opset: str) -> dict[str, int]:
+    """Count the outcomes of an opset's tests; those that none has are left out."""
+    outcomes = Counter(one.outcome for one in verdicts if one.opset == opset)
+    return {name: outcomes[name] for name in OUTCOMES if outcomes[name]}
