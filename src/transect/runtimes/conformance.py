@@ -5,9 +5,8 @@ from __future__ import annotations
 import fnmatch
 import json
 import os
-import re
 import shutil
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -22,11 +21,13 @@ from transect.onnx_models.results import result
 from transect.onnx_models.typed_tensors import read_tensors
 from transect.runtimes import RUNTIMES
 from transect.runtimes._case_runs import CaseEnd, CaseRun, RunnerFault
-from transect.runtimes.infer import thread_variables
+from transect.runtimes._messages import said
+from transect.runtimes.infer import _THREAD_VARIABLES
+from transect.stages.conformance.cell import ConformanceCell
 
 __all__ = [
     "OUTCOMES", "PATIENCE_S", "Verdict", "check_runtime", "chosen_tests", "conformance_result",
-    "judge", "opset_order", "reason_kind", "verdicts_of",
+    "judge", "opset_order", "verdicts_of",
 ]  # fmt: skip
 
 # `wrong`: it ran, and its outputs are others; `failed`: the runtime refused, in its words.
@@ -36,7 +37,7 @@ PATIENCE_S = 120.0
 # Beside the record: every test with its whole message, what the runner wrote, what it said.
 VERDICTS, RECORD, LOG = "verdicts.json", "runner.jsonl", "runner.log"
 _WORK = "work"
-_LONGEST_REASON = 200
+_LONGEST_REASON = 300
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,20 +54,6 @@ def opset_order(opset: str) -> tuple[str, int]:
     """Sort the default domain's versions by number, then those of other domains."""
     domain, _, version = opset.rpartition(" ")
     return domain, int(version)
-
-
-def reason_kind(reason: str) -> str:
-    """Return a reason without what differs from test to test: names, numbers, places.
-
-    >>> reason_kind("NOT_IMPLEMENTED : no kernel for Cast(28) node with name 'c'")
-    "NOT_IMPLEMENTED : no kernel for … node with name '…'"
-    """
-    line = reason.strip().partition("\n")[0]
-    line = re.sub(r"(?:/[^\s:]+)+", "…", line)
-    line = re.sub(r"'[^']*'", "'…'", line)
-    line = re.sub(r'"[^"]*"', '"…"', line)
-    line = re.sub(r"\w+\(\d+\)", "…", line)
-    return re.sub(r"-?\b\d[\d.e+-]*", "N", line)
 
 
 def chosen_tests(tests: Sequence[NodeTest], only: str, where: str) -> list[NodeTest]:
@@ -134,30 +121,31 @@ def verdicts_of(
     arguments = ["--mode", "cases", "--cases", str(work / "run.json"), "--record", str(out / RECORD)]
     run = CaseRun(
         [*command, *arguments], [test.name for test in tests], out / RECORD, log=out / LOG,
-        variables=os.environ | thread_variables(threads), patience_s=patience_s,
+        variables=os.environ | dict.fromkeys(_THREAD_VARIABLES, str(threads)), patience_s=patience_s,
     )  # fmt: skip
     ends = run.run()
     return [judge(test, end, work / test.name) for test, end in zip(tests, ends, strict=True)]
 
 
 def conformance_result(
-    spec: dict[str, Any], data: Path, out: Path, python: str, wrap: Sequence[str] = ()
-) -> dict[str, Any]:
-    """Run the tests of `data` under the cell's runtime; return the cell's result.
+    cell: ConformanceCell, data: Path, out: Path, python: str, *, only: str = "*",
+    wrap: Sequence[str] = (),
+) -> dict[str, Any]:  # fmt: skip
+    """Run those tests of `data` whose name matches `only`; return the cell's result.
 
-    `spec` has `runtime`, `provider`, `threads` and `only`, a pattern of names. Raises BadInput when
-    the archive cannot be used or no test has such a name.
+    Raises BadInput when the archive cannot be used or no test has such a name, and
+    MissingDependency when the runner cannot be started.
     """
-    runtime = RUNTIMES.get(spec["runtime"])
+    runtime = RUNTIMES.get(cell.runtime)
     work = (out / _WORK).resolve()
     shutil.rmtree(work, ignore_errors=True)
     try:
         every = unpack(data / ARCHIVE, work)
-        tests = chosen_tests(every, spec["only"], "only")
-        write_atomic(work / "options.json", json.dumps(_options(spec["threads"], spec["provider"])))
-        arguments = ["--provider", spec["provider"], "--options", str(work / "options.json")]
+        tests = chosen_tests(every, only, "only")
+        write_atomic(work / "options.json", json.dumps(_options(cell.threads, cell.provider)))
+        arguments = ["--provider", cell.provider, "--options", str(work / "options.json")]
         command = [*wrap, *runtime.command(python, arguments)]
-        verdicts = verdicts_of(command, tests, work, out.resolve(), threads=spec["threads"])
+        verdicts = verdicts_of(command, tests, work, out.resolve(), threads=cell.threads)
     except Unsupported as reason:
         return result(status=Status.SKIPPED, cause=Cause.UNSUPPORTED, message=str(reason))
     except RunnerFault as fault:
@@ -167,7 +155,7 @@ def conformance_result(
     finally:
         shutil.rmtree(work, ignore_errors=True)
     write_atomic(out / VERDICTS, json.dumps([asdict(one) for one in verdicts], indent=1) + "\n")
-    return _summary(verdicts, spec["only"], len(every))
+    return _summary(verdicts, only, len(every))
 
 
 def _summary(verdicts: Sequence[Verdict], only: str, known: int) -> dict[str, Any]:
@@ -182,11 +170,7 @@ def _summary(verdicts: Sequence[Verdict], only: str, known: int) -> dict[str, An
         details={
             "only": only, "tests": len(verdicts), "tests_known": known,
             "opsets": {opset: _row(verdicts, opset) for opset in rows},
-            "not_passed": {
-                one.name: {"opset": one.opset, "outcome": one.outcome,
-                           "reason": one.reason.strip().partition("\n")[0][:_LONGEST_REASON]}
-                for one in verdicts if one.outcome != "pass"
-            },
+            "not_passed": _not_passed(verdicts),
         },
     )  # fmt: skip
 
@@ -195,3 +179,16 @@ def _row(verdicts: Iterable[Verdict], opset: str) -> dict[str, int]:
     """Count the outcomes of an opset's tests; those that none has are left out."""
     outcomes = Counter(one.outcome for one in verdicts if one.opset == opset)
     return {name: outcomes[name] for name in OUTCOMES if outcomes[name]}
+
+
+def _not_passed(verdicts: Iterable[Verdict]) -> list[dict[str, Any]]:
+    """Return the tests that did not pass by outcome and reason, reasons of most tests first."""
+    reasons: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for one in verdicts:
+        if one.outcome != "pass":
+            reasons[one.outcome, said(one.reason)[:_LONGEST_REASON]].append(one.name)
+    found = [
+        {"outcome": outcome, "reason": reason, "tests": names}
+        for (outcome, reason), names in reasons.items()
+    ]
+    return sorted(found, key=lambda one: (OUTCOMES.index(str(one["outcome"])), -len(one["tests"])))

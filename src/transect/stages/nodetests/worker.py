@@ -85,9 +85,15 @@ def _tensors(values: Iterable[Any], declared: Iterable[Any]) -> list[Tensor]:
     return [_tensor(value, one) for value, one in zip(values, declared, strict=True)]
 
 
-def _is_random(model: Any) -> bool:
-    """Whether an output is a random draw. A dropout draws only in training, at a ratio above 0."""
-    return any(node.op_type in _RANDOM for node in model.graph.node)
+def _draws(node: Any, inputs: dict[str, Tensor]) -> bool:
+    """Whether an output of the node is a random draw. A dropout draws in training, above ratio 0."""
+    if node.op_type != "Dropout":
+        return node.op_type in _RANDOM
+    ratio, training = (
+        inputs[node.input[place]].array if len(node.input) > place and node.input[place] else None
+        for place in (1, 2)
+    )
+    return training is not None and bool(training) and (ratio is None or float(ratio) > 0)
 
 
 def write_case(case: Any, folder: Path) -> dict[str, Any] | str:
@@ -101,7 +107,8 @@ def write_case(case: Any, folder: Path) -> dict[str, Any] | str:
     graph = case.model.graph
     try:
         inputs, outputs = _tensors(values, graph.input), _tensors(results, graph.output)
-        if _is_random(case.model):
+        values_of = {tensor.name: tensor for tensor in inputs}
+        if any(_draws(node, values_of) for node in graph.node):
             raise _Outside("expects what one random generator drew")
     except _Outside as reason:
         return str(reason)
