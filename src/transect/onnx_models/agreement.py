@@ -69,4 +69,10 @@ def _numbers(tensor: Tensor) -> np.ndarray:
 
 def _shown(array: np.ndarray, place: int) -> str:
     value: Any = array.reshape(-1)[place]
-    return repr(value) if isinstance(value, str) else f"{value:.7g}" if array.dtype.kind == "f" else str(value)
+    return (
+        repr(value)
+        if isinstance(value, str)
+        else f"{value:.7g}"
+        if array.dtype.kind == "f"
+        else str(value)
+    )

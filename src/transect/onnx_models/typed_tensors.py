@@ -76,7 +76,9 @@ def read_tensors(folder: Path) -> list[Tensor]:
     except (OSError, KeyError, TypeError, ValueError, RecursionError) as error:
         if isinstance(error, BadInput):
             raise
-        raise BadInput(f"{header}: no header of tensors ({type(error).__name__}: {error})") from None
+        raise BadInput(
+            f"{header}: no header of tensors ({type(error).__name__}: {error})"
+        ) from None
 
 
 def _read(header: Path, entry: dict[str, Any]) -> Tensor:
@@ -85,7 +87,9 @@ def _read(header: Path, entry: dict[str, Any]) -> Tensor:
         return Tensor(name=name, dtype=str(entry["kind"]), array=None)
     dtype, shape, file = entry["dtype"], entry["shape"], header.parent / entry["file"]
     if dtype not in DTYPES:
-        raise BadInput(f"{header}: tensor '{name}' is {dtype!r}, expected one of {', '.join(DTYPES)}")
+        raise BadInput(
+            f"{header}: tensor '{name}' is {dtype!r}, expected one of {', '.join(DTYPES)}"
+        )
     if not all(type(size) is int and size >= 0 for size in shape):
         raise BadInput(f"{header}: tensor '{name}' has shape {shape!r}, expected sizes >= 0")
     raw, count = file.read_bytes(), math.prod(shape)

@@ -159,7 +159,9 @@ class CaseRun:
 
     def _blame(self, case: int, attempt: _Attempt, when: str) -> None:
         if attempt.hung:
-            end = CaseEnd(status="timeout", message=f"nothing came for {self._patience_s:g} s{when}")
+            end = CaseEnd(
+                status="timeout", message=f"nothing came for {self._patience_s:g} s{when}"
+            )
         else:
             message = f"the runner {attempt.words}{when}{attempt.saying()}"
             end = CaseEnd(status="crash", message=message)
@@ -190,7 +192,9 @@ class CaseRun:
             case, name, status = line["case"], line["name"], line["status"]
         except (ValueError, KeyError, TypeError, RecursionError):
             shown = raw.decode("utf-8", "replace")
-            raise RunnerFault(f"{where}: expected case, name and status, got {shown:.200}") from None
+            raise RunnerFault(
+                f"{where}: expected case, name and status, got {shown:.200}"
+            ) from None
         at = len(self._ends) - (status in _BY_US and not self._open)
         if case != at or not 0 <= at < len(self._names) or name != self._names[at]:
             told = f"case {at} {self._names[at]!r}" if at < len(self._names) else "no case more"

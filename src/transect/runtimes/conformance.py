@@ -118,7 +118,14 @@ def verdicts_of(
         for test in tests
     ]  # fmt: skip
     write_atomic(work / "run.json", json.dumps(cases))
-    arguments = ["--mode", "cases", "--cases", str(work / "run.json"), "--record", str(out / RECORD)]
+    arguments = [
+        "--mode",
+        "cases",
+        "--cases",
+        str(work / "run.json"),
+        "--record",
+        str(out / RECORD),
+    ]
     run = CaseRun(
         [*command, *arguments], [test.name for test in tests], out / RECORD, log=out / LOG,
         variables=os.environ | dict.fromkeys(_THREAD_VARIABLES, str(threads)), patience_s=patience_s,

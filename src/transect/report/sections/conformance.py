@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from transect.report.blocks import Chip, Heading, Lead, Part, digits, note, table, words
@@ -56,7 +56,7 @@ def _rates(runtimes: list[Tested]) -> Part:
         )
     )  # fmt: skip
 
-    def rate(label: str) -> object:
+    def rate(label: str) -> Callable[[_Opset], str | None]:
         def share(row: _Opset) -> str | None:
             tests = row.tests.get(label)
             return f"{row.passed[label]} · {tenths(row.passed[label] / tests)}" if tests else None
@@ -68,7 +68,7 @@ def _rates(runtimes: list[Tested]) -> Part:
         [
             words("Opset", lambda row: clean(row.name)),
             digits("Tests", lambda row: max(row.tests.values())),
-            *(digits(clean(one.label), rate(one.label)) for one in runtimes),  # type: ignore[arg-type]
+            *(digits(clean(one.label), rate(one.label)) for one in runtimes),
         ],
         caption="Tests that pass, by the opset that the test's model asks for",
     )
@@ -98,22 +98,24 @@ def _differences(runtimes: list[Tested]) -> Iterator[Part]:
     """List the tests in which runtimes of one provider differ."""
     for provider in sorted({one.provider for one in runtimes}):
         same = [one for one in runtimes if one.provider == provider]
-        names = differing_tests(same)
-        if len(same) < 2:
-            continue
-        yield Heading(f"Where runtimes differ on {clean(provider)}")
-        if not names:
-            yield note("Nowhere: the same came of every test.")
-            continue
-        yield table(
-            names,
-            [words("Test", clean), *(words(clean(one.label), _chip(one)) for one in same),
-             words("Why", lambda name: _why(same, name))],
-            fold_title=f"{count(len(names), 'test')} in which they differ",
-        )  # fmt: skip
+        if len(same) > 1:
+            yield Heading(f"Where runtimes differ on {clean(provider)}")
+            yield _differing(same)
 
 
-def _chip(runtime: Tested) -> object:
+def _differing(runtimes: list[Tested]) -> Part:
+    names = differing_tests(runtimes)
+    if not names:
+        return note("Nowhere: the same came of every test.")
+    columns = [
+        words("Test", clean),
+        *(words(clean(one.label), _chip(one)) for one in runtimes),
+        words("Why", lambda name: _why(runtimes, name)),
+    ]
+    return table(names, columns, fold_title=f"{count(len(names), 'test')} in which they differ")
+
+
+def _chip(runtime: Tested) -> Callable[[str], Chip]:
     def chip(name: str) -> Chip:
         outcome = runtime.outcome(name)
         return Chip(clean(outcome), _TONES.get(outcome, "bad"))
