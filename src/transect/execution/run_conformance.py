@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from transect.domain.errors import BadInput, MissingDependency
+from transect.domain.errors import MissingDependency, TransectError
 from transect.domain.paths import ROOT
 from transect.execution.build_environment import build
 from transect.execution.run_block import end_on_signals
@@ -36,7 +36,7 @@ def _prepare(out: Path) -> dict[str, Any]:
     variables = os.environ | {"PYTHONPATH": str(ROOT / "src")}
     done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise MissingDependency(f"the tests could not be made: {done.stderr.strip()[-500:]}")
+        raise TransectError(f"the tests could not be made: {done.stderr.strip()[-500:]}")
     details: dict[str, Any] = json.loads((out / "result.json").read_text())["details"]
     return details
 
@@ -61,5 +61,5 @@ def run_conformance(cell: ConformanceCell, only: str, out: Path) -> dict[str, An
     if found["status"] == "skipped":
         raise MissingDependency(f"runtime '{cell.runtime}' on {cell.provider}: {found['message']}")
     if found["status"] != "ok":
-        raise BadInput(f"runtime '{cell.runtime}': {found['message']}")
+        raise TransectError(f"runtime '{cell.runtime}': {found['message']}")
     return {**found["details"], "prepared": prepared}

@@ -199,10 +199,9 @@ class CaseRun:
         if case != at or not 0 <= at < len(self._names) or name != self._names[at]:
             told = f"case {at} {self._names[at]!r}" if at < len(self._names) else "no case more"
             raise RunnerFault(f"{where}: case {case!r} {name!r}, expected {told}")
-        if (status == "started") == self._open or status not in ("started", *_BY_RUNNER, *_BY_US):
-            expected = ", ".join(_BY_RUNNER) if self._open else "started"
-            if status not in _BY_US:
-                raise RunnerFault(f"{where}: status {status!r}, expected {expected}")
+        allowed = _BY_RUNNER if self._open else ("started",)
+        if status not in (*allowed, *_BY_US):
+            raise RunnerFault(f"{where}: status {status!r}, expected {', '.join(allowed)}")
         self._open = status == "started"
         if not self._open:
             self._ends[at:] = [CaseEnd(status=status, message=str(line.get("message") or ""))]

@@ -16,13 +16,22 @@ from transect.domain.errors import BadInput, MissingDependency, Unsupported
 from transect.domain.files import write_atomic
 from transect.domain.record import Cause, Status
 from transect.onnx_models.agreement import difference
-from transect.onnx_models.node_tests import ARCHIVE, EXPECTED, INPUTS, MODEL, NodeTest, unpack
+from transect.onnx_models.node_tests import (
+    ARCHIVE,
+    EXPECTED,
+    INPUTS,
+    MODEL,
+    OUTPUTS,
+    NodeTest,
+    known_tests,
+    unpack,
+)
 from transect.onnx_models.results import result
-from transect.onnx_models.typed_tensors import read_tensors
 from transect.runtimes import RUNTIMES
 from transect.runtimes._case_runs import CaseEnd, CaseRun, RunnerFault
 from transect.runtimes._messages import said
-from transect.runtimes.infer import _THREAD_VARIABLES
+from transect.runtimes.infer import thread_variables
+from transect.runtimes.options import EQUAL, session_options
 from transect.stages.conformance.cell import ConformanceCell
 
 __all__ = [
@@ -77,31 +86,17 @@ def judge(test: NodeTest, end: CaseEnd, folder: Path) -> Verdict:
     """Compare what a case left in `folder`/outputs with what is expected there."""
     outcome, reason = end.status, end.message
     if end.status == "ok":
+        outputs, expected = folder / OUTPUTS, folder / EXPECTED
         try:
-            outputs = read_tensors(folder / "outputs")
-        except BadInput as error:
-            outcome, reason = "wrong", f"outputs cannot be read: {error.args[0]}"
-        else:
-            wrong = difference(
-                outputs, read_tensors(folder / EXPECTED), rtol=test.rtol, atol=test.atol
-            )
-            outcome, reason = ("wrong", wrong) if wrong else ("pass", "")
+            reason = difference(outputs, expected, rtol=test.rtol, atol=test.atol) or ""
+        except (OSError, ValueError) as error:
+            reason = f"outputs cannot be read: {error}"
+        outcome = "wrong" if reason else "pass"
     # A runner's message may name files of this very run.
     return Verdict(
         name=test.name, opset=test.opset, outcome=outcome,
         reason=reason.replace(str(folder.parent), "…"),
     )  # fmt: skip
-
-
-def _options(threads: int, provider: str) -> dict[str, Any]:
-    options: dict[str, Any] = {
-        "intra_op_num_threads": threads, "inter_op_num_threads": 1,
-        "execution_mode": "sequential", "graph_optimization_level": "all",
-    }  # fmt: skip
-    if provider == "cuda":
-        # TF32 is on by default and is not float32.
-        options["provider_options"] = {"device_id": "0", "use_tf32": "0"}
-    return options
 
 
 def verdicts_of(
@@ -114,7 +109,7 @@ def verdicts_of(
     """
     cases = [
         {"name": test.name, "model": str(work / test.name / MODEL),
-         "inputs": str(work / test.name / INPUTS), "outputs": str(work / test.name / "outputs")}
+         "inputs": str(work / test.name / INPUTS), "outputs": str(work / test.name / OUTPUTS)}
         for test in tests
     ]  # fmt: skip
     write_atomic(work / "run.json", json.dumps(cases))
@@ -128,7 +123,7 @@ def verdicts_of(
     ]
     run = CaseRun(
         [*command, *arguments], [test.name for test in tests], out / RECORD, log=out / LOG,
-        variables=os.environ | dict.fromkeys(_THREAD_VARIABLES, str(threads)), patience_s=patience_s,
+        variables=os.environ | thread_variables(threads), patience_s=patience_s,
     )  # fmt: skip
     ends = run.run()
     return [judge(test, end, work / test.name) for test, end in zip(tests, ends, strict=True)]
@@ -147,9 +142,11 @@ def conformance_result(
     work = (out / _WORK).resolve()
     shutil.rmtree(work, ignore_errors=True)
     try:
-        every = unpack(data / ARCHIVE, work)
+        every = known_tests(data / ARCHIVE)
         tests = chosen_tests(every, only, "only")
-        write_atomic(work / "options.json", json.dumps(_options(cell.threads, cell.provider)))
+        unpack(data / ARCHIVE, tests, work)
+        options = session_options(EQUAL, cell.threads, cell.provider, {})
+        write_atomic(work / "options.json", json.dumps(options))
         arguments = ["--provider", cell.provider, "--options", str(work / "options.json")]
         command = [*wrap, *runtime.command(python, arguments)]
         verdicts = verdicts_of(command, tests, work, out.resolve(), threads=cell.threads)

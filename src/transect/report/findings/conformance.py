@@ -93,8 +93,9 @@ def _finding(provider: str, runtimes: list[Tested], context: Context) -> Finding
             "the same comes of the others."
         )
     else:
+        amount = " to ".join(str(one) for one in dict.fromkeys((passed[0], passed[-1])))
         claim = (
-            f"{len(runtimes)} runtimes pass {passed[0]} to {passed[-1]} of {every} operator tests; "
+            f"{len(runtimes)} runtimes pass {amount} of {every} operator tests; "
             f"they differ in {count(len(differing), 'test')}: {names(differing, _NAMED)}."
         )
     # What was never run is no agreement.

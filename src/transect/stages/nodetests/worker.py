@@ -13,7 +13,6 @@ import io
 import json
 import sys
 import tarfile
-import tempfile
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable
@@ -25,9 +24,9 @@ import numpy as np
 from transect.domain.errors import FAULTS
 from transect.onnx_models.node_tests import ARCHIVE, CASES, EXPECTED, INPUTS, MODEL
 from transect.onnx_models.results import result, write_fault, write_result
-from transect.onnx_models.typed_tensors import DTYPES, Tensor, write_tensors
+from transect.onnx_models.tensors import DTYPES, HEADER, describe, dtype_of, to_bytes
 
-__all__ = ["main", "opset_of", "write_case"]
+__all__ = ["files_of", "main", "opset_of", "prepare"]
 
 # Their outputs are what numpy's generator drew when ONNX made the test: no other generator draws them.
 _RANDOM = ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
@@ -51,53 +50,56 @@ def opset_of(model: Any) -> str:
     return f"{domain} {version}"
 
 
-def _tensor(value: Any, declared: Any) -> Tensor:
+def _array(value: Any, declared: Any) -> np.ndarray:
     """Return a test's value, as its model declares it. Raises _Outside."""
     import onnx
 
     kind = declared.type.WhichOneof("value")
     if kind != "tensor_type":
         raise _Outside(f"{kind.removesuffix('_type').replace('_', ' ')} as input or output")
-    code = declared.type.tensor_type.elem_type
-    dtype = {"FLOAT": "float32", "DOUBLE": "float64"}.get(
-        onnx.TensorProto.DataType.Name(code), onnx.TensorProto.DataType.Name(code).lower()
-    )
+    code = onnx.TensorProto.DataType.Name(declared.type.tensor_type.elem_type)
+    dtype = {"FLOAT": "float32", "DOUBLE": "float64"}.get(code, code.lower())
     if dtype not in DTYPES:
         raise _Outside(f"{dtype} as input or output")
     is_proto = isinstance(value, onnx.TensorProto)
     array = onnx.numpy_helper.to_array(value) if is_proto else np.asarray(value)
     if dtype == "string":
         texts = [text.decode() if isinstance(text, bytes) else str(text) for text in array.flat]
-        objects = np.empty(array.size, dtype=object)
-        objects[:] = texts
-        return Tensor(name=declared.name, dtype=dtype, array=objects.reshape(array.shape))
-    if array.dtype.name != dtype:
+        array = np.array([*texts, None], object)[:-1].reshape(array.shape)
+    if dtype_of(declared.name, array) != dtype:
         raise _Outside(f"{array.dtype.name} where its model declares {dtype}")
-    if dtype == "bfloat16":
-        array = np.ascontiguousarray(array).view(np.uint16).reshape(array.shape)
-    return Tensor(name=declared.name, dtype=dtype, array=array)
+    return array
 
 
-def _tensors(values: Iterable[Any], declared: Iterable[Any]) -> list[Tensor]:
+def _arrays(values: Iterable[Any], declared: Iterable[Any]) -> dict[str, np.ndarray]:
     values, declared = list(values), list(declared)
     if len(values) != len(declared):
         raise _Outside(f"{len(values)} values where its model declares {len(declared)}")
-    return [_tensor(value, one) for value, one in zip(values, declared, strict=True)]
+    return {one.name: _array(value, one) for value, one in zip(values, declared, strict=True)}
 
 
-def _draws(node: Any, inputs: dict[str, Tensor]) -> bool:
+def _draws(node: Any, inputs: dict[str, np.ndarray]) -> bool:
     """Whether an output of the node is a random draw. A dropout draws in training, above ratio 0."""
     if node.op_type != "Dropout":
         return node.op_type in _RANDOM
     ratio, training = (
-        inputs[node.input[place]].array if len(node.input) > place and node.input[place] else None
-        for place in (1, 2)
+        inputs.get(node.input[place]) if len(node.input) > place else None for place in (1, 2)
     )
     return training is not None and bool(training) and (ratio is None or float(ratio) > 0)
 
 
-def write_case(case: Any, folder: Path) -> dict[str, Any] | str:
-    """Write a test into `folder`; return its entry, or why the contract cannot express it.
+def _files(folder: str, arrays: dict[str, np.ndarray]) -> dict[str, bytes]:
+    """Return the files of a folder of tensors by name."""
+    files, entries = {}, []
+    for index, (name, array) in enumerate(arrays.items()):
+        dtype, file = dtype_of(name, array), f"{index}.bin"
+        files[f"{folder}/{file}"] = to_bytes(array, dtype)
+        entries.append(describe(name, array.shape, file, dtype))
+    return files | {f"{folder}/{HEADER}": json.dumps({"tensors": entries}).encode()}
+
+
+def files_of(case: Any) -> dict[str, bytes] | str:
+    """Return the files of a test by name, or why the contract cannot express it.
 
     Takes an `onnx.backend.test.case.test_case.TestCase` of the kind `node`.
     """
@@ -106,31 +108,22 @@ def write_case(case: Any, folder: Path) -> dict[str, Any] | str:
     values, results = case.data_sets[0]
     graph = case.model.graph
     try:
-        inputs, outputs = _tensors(values, graph.input), _tensors(results, graph.output)
-        values_of = {tensor.name: tensor for tensor in inputs}
-        if any(_draws(node, values_of) for node in graph.node):
-            raise _Outside("expects what one random generator drew")
+        inputs, outputs = _arrays(values, graph.input), _arrays(results, graph.output)
     except _Outside as reason:
         return str(reason)
-    write_tensors(folder / INPUTS, inputs)
-    write_tensors(folder / EXPECTED, outputs)
-    (folder / MODEL).write_bytes(case.model.SerializeToString(deterministic=True))
-    opset = opset_of(case.model)
-    return {"name": case.name, "opset": opset, "rtol": case.rtol, "atol": case.atol}
+    if any(_draws(node, inputs) for node in graph.node):
+        return "expects what one random generator drew"
+    model = case.model.SerializeToString(deterministic=True)
+    return {MODEL: model, **_files(INPUTS, inputs), **_files(EXPECTED, outputs)}
 
 
-def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
-    """Add a file that is the same whoever writes it, and whenever."""
-    entry = tarfile.TarInfo(name)
-    entry.size = len(content)
-    archive.addfile(entry, io.BytesIO(content))
-
-
-def _pack(folder: Path, entries: list[dict[str, Any]], target: Path) -> None:
+def _pack(files: dict[str, bytes], target: Path) -> None:
+    """Write an archive that is the same whoever writes it, and whenever."""
     with tarfile.open(target, "w") as archive:
-        _add(archive, CASES, json.dumps(entries, indent=1).encode())
-        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-            _add(archive, path.relative_to(folder).as_posix(), path.read_bytes())
+        for name, content in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
 
 
 def prepare(out: Path) -> dict[str, Any]:
@@ -142,16 +135,16 @@ def prepare(out: Path) -> dict[str, Any]:
         # Tests of overflow do overflow.
         warnings.simplefilter("ignore")
         cases = sorted(collect_testcases(None), key=lambda case: str(case.name))
-    entries, outside = [], defaultdict(list)
-    with tempfile.TemporaryDirectory(dir=out) as scratch:
-        folder = Path(scratch)
-        for case in cases:
-            entry = write_case(case, folder / case.name)
-            if isinstance(entry, str):
-                outside[entry].append(case.name)
-            else:
-                entries.append(entry)
-        _pack(folder, entries, out / ARCHIVE)
+    entries, files, outside = [], {}, defaultdict(list)
+    for case in cases:
+        found = files_of(case)
+        if isinstance(found, str):
+            outside[found].append(case.name)
+            continue
+        files |= {f"{case.name}/{name}": content for name, content in found.items()}
+        opset = opset_of(case.model)
+        entries.append({"name": case.name, "opset": opset, "rtol": case.rtol, "atol": case.atol})
+    _pack({CASES: json.dumps(entries, indent=1).encode(), **files}, out / ARCHIVE)
     return result(
         details={
             "onnx_version": onnx.__version__,
