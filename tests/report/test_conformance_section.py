@@ -58,6 +58,12 @@ def test_tests_in_which_runtimes_differ_are_listed_and_no_others():
     ]  # fmt: skip
 
 
+def test_what_a_language_adds_to_a_message_makes_no_other_reason():
+    longer = {**KERNEL, "reason": "OrtException: no kernel"}
+    *_, reasons = tables(record("java", longer), record("python", KERNEL), record("rust"))
+    assert [(row["Reason"], row["Under"]) for row in reasons] == [("no kernel", "java, python")]
+
+
 def test_runtimes_of_two_providers_are_not_set_against_each_other():
     parts = list(
         conformance_body(context(record("python"), record("python", WRONG, provider="cuda")))

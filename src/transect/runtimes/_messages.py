@@ -8,6 +8,7 @@ __all__ = ["said"]
 
 # What languages and interfaces put before the message itself.
 _BEFORE = re.compile(r"^.*?\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : ", re.DOTALL)
+_MODEL = re.compile(r"^\S+\.onnx: ")
 _LOADING = re.compile(r"^.*?Load model from \S+ failed: ?", re.DOTALL)
 # The place in its sources: file, line, and the function with its types.
 _PLACE = re.compile(
@@ -25,5 +26,5 @@ def said(message: str) -> str:
     'no such operator'
     """
     text = _BEFORE.sub("", " ".join(message.split()))
-    text = _LOADING.sub("", text)
+    text = _LOADING.sub("", _MODEL.sub("", text))
     return _NODE.sub("", _PLACE.sub("", text)).strip() or "no reason was given"

@@ -138,10 +138,22 @@ class _Reason:
     runtimes: set[str] = field(default_factory=set)
 
 
-def _reasons(runtimes: list[Tested]) -> Part:
-    reasons: dict[tuple[str, str], _Reason] = {}
+def _words(runtimes: list[Tested]) -> dict[tuple[str, str], str]:
+    """Return why a test ended so, by its name and outcome: languages add to the words, none takes any."""
+    shortest: dict[tuple[str, str], str] = {}
     for one in runtimes:
         for name, (outcome, why) in one.outcomes.items():
+            kept = shortest.setdefault((name, outcome), why)
+            shortest[name, outcome] = min(kept, why, key=lambda text: (len(text), text))
+    return shortest
+
+
+def _reasons(runtimes: list[Tested]) -> Part:
+    reasons: dict[tuple[str, str], _Reason] = {}
+    shortest = _words(runtimes)
+    for one in runtimes:
+        for name, (outcome, _) in one.outcomes.items():
+            why = shortest[name, outcome]
             reason = reasons.setdefault((outcome, why), _Reason(outcome=outcome, words=why))
             reason.tests.add(name)
             reason.runtimes.add(one.label)
