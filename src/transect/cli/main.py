@@ -13,6 +13,7 @@ import typer
 
 from transect import __version__
 from transect.cli import study
+from transect.cli.conformance import conformance
 from transect.cli.launch import launch
 from transect.cli.output import Json, add_row, new_table, print_lines, print_table
 from transect.cli.results import clean, report, retry, status
@@ -98,7 +99,8 @@ def doctor(
         raise typer.Exit(1)
 
 
-app.command()(launch)
+for command in (launch, conformance):
+    app.command()(command)
 
 
 def _version(show: bool) -> None:

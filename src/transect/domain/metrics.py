@@ -195,6 +195,9 @@ for _row in (
     ("load_latency_p99", "s", _LOWER, _TIME, "99th percentile from arrival to result"),
     ("served_rate", "1/s", _HIGHER, _RATE, "requests served per second under an offered load"),
     ("served_share", "1", _HIGHER, _TIME, "requests served over requests that arrived"),
+    # conformance
+    ("conformance_pass_rate", "1", _HIGHER, _TIME, "share of ONNX's operator tests that pass"),
+    ("conformance_tests", "1", _NEUTRAL, _NONE, "operator tests by what came of them"),
     # hardware bounds
     ("flops", "FLOP/s", _HIGHER, _RATE, "floating-point rate of a benchmark"),
     ("memory_bandwidth", "B/s", _HIGHER, _RATE, "memory bandwidth of a benchmark"),

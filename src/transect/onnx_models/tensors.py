@@ -19,8 +19,8 @@ from transect.domain.errors import BadInput, MissingDependency
 from transect.domain.files import write_atomic
 
 __all__ = [
-    "DTYPES", "HEADER", "NoTensor", "describe", "read_tensor", "read_tensors", "write_header",
-    "write_tensor", "write_tensors",
+    "DTYPES", "HEADER", "NoTensor", "describe", "dtype_of", "read_tensor", "read_tensors",
+    "tensor_types", "to_bytes", "write_header", "write_tensor", "write_tensors",
 ]  # fmt: skip
 
 HEADER = "header.json"
@@ -75,20 +75,32 @@ def write_tensors(folder: Path, tensors: Mapping[str, np.ndarray | NoTensor], **
         if isinstance(value, NoTensor):
             entries.append({"name": name, "kind": value.kind})
             continue
-        dtype, file = _dtype_of(name, value), f"tensor-{index}.bin"
-        write_atomic(folder / file, _to_bytes(value, dtype))
+        dtype, file = dtype_of(name, value), f"tensor-{index}.bin"
+        write_atomic(folder / file, to_bytes(value, dtype))
         entries.append(describe(name, value.shape, file, dtype))
     return write_header(folder, entries, **more)
 
 
-def read_tensors(folder: Path) -> dict[str, np.ndarray | NoTensor]:
+def read_tensors(folder: Path, *, bits: bool = False) -> dict[str, np.ndarray | NoTensor]:
     """Read all that the folder's header describes, by name, in its order.
 
-    Texts are an array of objects. Raises BadInput naming the file when the header or a tensor is
-    missing or is not what the header says.
+    Texts are an array of objects. With `bits` a bfloat16 comes as uint16, which needs no ml_dtypes.
+    Raises BadInput naming the file when the header or a tensor is missing or is not what the header
+    says.
     """
     return {
-        name: NoTensor(str(entry["kind"])) if "kind" in entry else _read(folder, name, entry)
+        name: NoTensor(str(entry["kind"])) if "kind" in entry else _read(folder, name, entry, bits)
+        for name, entry in _entries(folder).items()
+    }
+
+
+def tensor_types(folder: Path) -> dict[str, str]:
+    """Return the types that a folder's header names, in its order; of what is no tensor, its kind.
+
+    Raises BadInput naming a header that is missing or none.
+    """
+    return {
+        name: str(entry["kind"] if "kind" in entry else entry.get("dtype"))
         for name, entry in _entries(folder).items()
     }
 
@@ -120,14 +132,16 @@ def _entries(folder: Path) -> dict[str, dict[str, Any]]:
         ) from None
 
 
-def _dtype_of(name: str, array: np.ndarray) -> str:
+def dtype_of(name: str, array: np.ndarray) -> str:
+    """Return an array's type in the contract's words. Raises BadInput for one that it lacks."""
     dtype = "string" if array.dtype.kind in "OUS" else array.dtype.name
     if dtype not in DTYPES:
         raise BadInput(f"tensor '{name}' is {dtype}, expected one of {', '.join(DTYPES)}")
     return dtype
 
 
-def _to_bytes(array: np.ndarray, dtype: str) -> bytes:
+def to_bytes(array: np.ndarray, dtype: str) -> bytes:
+    """Return what a tensor's file holds; `dtype` as `dtype_of` says."""
     if dtype == "string":
         texts = [str(text).encode() for text in array.ravel()]
         return b"".join(_LENGTH.pack(len(text)) + text for text in texts)
@@ -136,13 +150,15 @@ def _to_bytes(array: np.ndarray, dtype: str) -> bytes:
     return little.tobytes()
 
 
-def _read(folder: Path, name: str, entry: dict[str, Any]) -> np.ndarray:
+def _read(folder: Path, name: str, entry: dict[str, Any], bits: bool = False) -> np.ndarray:
     """Read one tensor; the size of its file is looked at before room is made for it."""
     header = folder / HEADER
     try:
         dtype, shape = str(entry["dtype"]), tuple(int(axis) for axis in entry["shape"])
         file = folder / entry["file"]
         size = DTYPES[dtype]
+        if min(shape, default=0) < 0:
+            raise ValueError(f"shape {list(shape)}")
     except (KeyError, TypeError, ValueError) as error:
         raise BadInput(
             f"{header}: does not describe a tensor '{name}' ({type(error).__name__}: {error})"
@@ -155,10 +171,12 @@ def _read(folder: Path, name: str, entry: dict[str, Any]) -> np.ndarray:
         return _texts(file, shape)
     if held != size * prod(shape):
         raise BadInput(f"{file}: holds {held} bytes, {header} says {dtype} {list(shape)}")
-    return np.fromfile(file, dtype=_numpy(dtype)).reshape(shape)
+    return np.fromfile(file, dtype=_numpy(dtype, bits)).reshape(shape)
 
 
-def _numpy(dtype: str) -> np.dtype[Any]:
+def _numpy(dtype: str, bits: bool) -> np.dtype[Any]:
+    if dtype == "bfloat16" and bits:
+        return np.dtype("<u2")
     if dtype != "bfloat16":
         return np.dtype(dtype).newbyteorder("<")
     try:

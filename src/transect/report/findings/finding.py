@@ -35,7 +35,10 @@ _MACHINE = ("host", "cpu_model", "cores", "memory_bytes", "kernel", "gpus", "git
 
 
 # Subjects other than a workload, and what stands above their findings, in this order.
-HEADINGS = {"equality": "Right results", "export": "Exports", "study": "This study"}
+HEADINGS = {
+    "equality": "Right results", "export": "Exports", "conformance": "Conformance",
+    "study": "This study",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,0 +1,116 @@
+"""Findings on conformance: do all runtimes pass the same operator tests?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from transect.analysis.comparisons import Sureness
+from transect.analysis.entries import AnyRecord
+from transect.analysis.groups import group_labels
+from transect.domain.record import Status
+from transect.report.context import Context
+from transect.report.findings.finding import Finding, joined, names
+from transect.report.text import clean, count
+
+__all__ = ["Tested", "conformance_findings", "differing_tests", "tested"]
+
+# Named where two runtimes differ; the section lists all.
+_NAMED = 3
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tested:
+    """What operator tests said of one runtime on one provider.
+
+    `outcomes` has those that did not pass, by name: the outcome and the reason.
+    """
+
+    label: str
+    provider: str
+    tests: int
+    opsets: dict[str, dict[str, int]]
+    outcomes: dict[str, tuple[str, str]]
+
+    @property
+    def passed(self) -> int:
+        """Number of tests that pass."""
+        return self.tests - len(self.outcomes)
+
+    def outcome(self, test: str) -> str:
+        """Return what came of a test."""
+        return self.outcomes.get(test, ("pass", ""))[0]
+
+
+def tested(context: Context) -> list[Tested]:
+    """Return every runtime whose tests ran, in the order of its label."""
+    groups = [group for group in context.of("conformance") if group.ok]
+    labels = group_labels(groups)
+    found = [_tested(labels[group.cell], group.ok[-1]) for group in groups]
+    return sorted(found, key=lambda one: one.label)
+
+
+def _tested(label: str, record: AnyRecord) -> Tested:
+    details: dict[str, Any] = record.details
+    return Tested(
+        label=label,
+        provider=record.cell.get("provider") or "cpu",
+        tests=int(details["tests"]),
+        opsets=details["opsets"],
+        outcomes={
+            name: (str(group["outcome"]), str(group["reason"]))
+            for group in details["not_passed"] for name in group["tests"]
+        },
+    )  # fmt: skip
+
+
+def differing_tests(runtimes: Iterable[Tested]) -> list[str]:
+    """Return the tests of which not the same came under all runtimes, sorted."""
+    runtimes = list(runtimes)
+    every = {name for one in runtimes for name in one.outcomes}
+    return sorted(name for name in every if len({one.outcome(name) for one in runtimes}) > 1)
+
+
+def conformance_findings(context: Context) -> list[Finding]:
+    """Say for each provider whether all runtimes pass the same tests."""
+    runtimes = tested(context)
+    return [
+        _finding(provider, [one for one in runtimes if one.provider == provider], context)
+        for provider in sorted({one.provider for one in runtimes})
+    ]
+
+
+def _finding(provider: str, runtimes: list[Tested], context: Context) -> Finding:
+    differing = differing_tests(runtimes)
+    passed = sorted({one.passed for one in runtimes})
+    every = max(one.tests for one in runtimes)
+    if len(runtimes) == 1:
+        claim = f"{clean(runtimes[0].label)} passes {passed[0]} of {every} operator tests."
+    elif not differing:
+        claim = (
+            f"all {len(runtimes)} runtimes pass the same {passed[0]} of {every} operator tests, and "
+            "the same comes of the others."
+        )
+    else:
+        amount = " to ".join(str(one) for one in dict.fromkeys((passed[0], passed[-1])))
+        claim = (
+            f"{len(runtimes)} runtimes pass {amount} of {every} operator tests; "
+            f"they differ in {count(len(differing), 'test')}: {names(differing, _NAMED)}."
+        )
+    # What was never run is no agreement.
+    missing = [
+        record for record in context.records
+        if record.stage == "conformance" and record.status is not Status.OK
+        and record.cell.get("provider") == provider
+    ]  # fmt: skip
+    same = len({one.tests for one in runtimes}) == 1
+    return Finding(
+        subject="conformance", scope=f"on {clean(provider)}", claim=claim, kind="conformance",
+        sureness=Sureness.FIRM if same and not missing else Sureness.TENTATIVE,
+        evidence=joined(
+            "ONNX's own test data and tolerances, the same files for every runtime",
+            f"{count(len(missing), 'runtime')} could not be tested" if missing else "",
+            "" if same else "not all ran the same tests",
+        ),
+    )  # fmt: skip

@@ -1,0 +1,200 @@
+"""Section: ONNX's own operator tests under each runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from transect.report.blocks import Chip, Heading, Lead, Part, digits, note, table, words
+from transect.report.context import Context
+from transect.report.findings.conformance import Tested, differing_tests, tested
+from transect.report.text import clean, clipped, count, tenths
+
+__all__ = ["conformance_body"]
+
+_TONES = {"pass": "good", "failed": "warn", "unsupported": "warn"}
+_ALL = "all"
+_NAMED = 3
+_WIDTH = 160
+
+
+def conformance_body(context: Context) -> Iterator[Part]:
+    """Show pass rates by opset, where runtimes differ, and why tests do not pass."""
+    if not context.of("conformance"):
+        return
+    yield Lead(
+        "Tests that ONNX itself has for each of its operators run through every runner; outputs are "
+        "compared by ONNX's own rules: numbers within 0.001 of the expected ones, all else exactly. A "
+        "test that a runtime refuses has failed: mostly it has no kernel for it, or its opset is newer "
+        "than the runtime. The same is expected in every language.",
+        empty="No runtime ran these tests to their end.",
+    )
+    runtimes = tested(context)
+    if not runtimes:
+        return
+    yield _rates(runtimes)
+    yield from _differences(runtimes)
+    yield _reasons(runtimes)
+    yield from _outside(context)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Opset:
+    """One opset: how many of its tests each runtime passes, of how many."""
+
+    name: str
+    passed: dict[str, int]
+    tests: dict[str, int]
+
+
+def _rates(runtimes: list[Tested]) -> Part:
+    rows = [_row(opset, runtimes) for opset in _opsets(runtimes)]
+    rows.append(
+        _Opset(
+            name=_ALL, passed={one.label: one.passed for one in runtimes},
+            tests={one.label: one.tests for one in runtimes},
+        )
+    )  # fmt: skip
+
+    def rate(label: str) -> Callable[[_Opset], str | None]:
+        def share(row: _Opset) -> str | None:
+            tests = row.tests.get(label)
+            return f"{row.passed[label]} · {tenths(row.passed[label] / tests)}" if tests else None
+
+        return share
+
+    return table(
+        rows,
+        [
+            words("Opset", lambda row: clean(row.name)),
+            digits("Tests", lambda row: max(row.tests.values())),
+            *(digits(clean(one.label), rate(one.label)) for one in runtimes),
+        ],
+        caption="Tests that pass, by the opset that the test's model asks for",
+    )
+
+
+def _opsets(runtimes: list[Tested]) -> list[str]:
+    """Return the opsets, those of ONNX's default domain first, by number."""
+    every = {opset for one in runtimes for opset in one.opsets}
+
+    def order(opset: str) -> tuple[str, int, str]:
+        domain, _, version = opset.rpartition(" ")
+        return domain, int(version) if version.isdecimal() else 0, version
+
+    return sorted(every, key=order)
+
+
+def _row(opset: str, runtimes: list[Tested]) -> _Opset:
+    counts = {one.label: one.opsets[opset] for one in runtimes if opset in one.opsets}
+    return _Opset(
+        name=opset,
+        passed={label: row.get("pass", 0) for label, row in counts.items()},
+        tests={label: sum(row.values()) for label, row in counts.items()},
+    )
+
+
+def _differences(runtimes: list[Tested]) -> Iterator[Part]:
+    """List the tests in which runtimes of one provider differ."""
+    for provider in sorted({one.provider for one in runtimes}):
+        same = [one for one in runtimes if one.provider == provider]
+        if len(same) > 1:
+            yield Heading(f"Where runtimes differ on {clean(provider)}")
+            yield _differing(same)
+
+
+def _differing(runtimes: list[Tested]) -> Part:
+    names = differing_tests(runtimes)
+    if not names:
+        return note("Nowhere: the same came of every test.")
+    columns = [
+        words("Test", clean),
+        *(words(clean(one.label), _chip(one)) for one in runtimes),
+        words("Why", lambda name: _why(runtimes, name)),
+    ]
+    return table(names, columns, fold_title=f"{count(len(names), 'test')} in which they differ")
+
+
+def _chip(runtime: Tested) -> Callable[[str], Chip]:
+    def chip(name: str) -> Chip:
+        outcome = runtime.outcome(name)
+        return Chip(clean(outcome), _TONES.get(outcome, "bad"))
+
+    return chip
+
+
+def _why(runtimes: list[Tested], name: str) -> str:
+    reasons = dict.fromkeys(one.outcomes[name][1] for one in runtimes if name in one.outcomes)
+    return "; ".join(clipped(reason, _WIDTH) for reason in reasons)
+
+
+@dataclass(kw_only=True, slots=True)
+class _Reason:
+    """Why tests did not pass, and under which runtimes."""
+
+    outcome: str
+    words: str
+    tests: set[str] = field(default_factory=set)
+    runtimes: set[str] = field(default_factory=set)
+
+
+def _words(runtimes: list[Tested]) -> dict[tuple[str, str], str]:
+    """Return why a test ended so, by its name and outcome: languages add to the words, none takes any."""
+    shortest: dict[tuple[str, str], str] = {}
+    for one in runtimes:
+        for name, (outcome, why) in one.outcomes.items():
+            kept = shortest.setdefault((name, outcome), why)
+            shortest[name, outcome] = min(kept, why, key=lambda text: (len(text), text))
+    return shortest
+
+
+def _reasons(runtimes: list[Tested]) -> Part:
+    reasons: dict[tuple[str, str], _Reason] = {}
+    shortest = _words(runtimes)
+    for one in runtimes:
+        for name, (outcome, _) in one.outcomes.items():
+            why = shortest[name, outcome]
+            reason = reasons.setdefault((outcome, why), _Reason(outcome=outcome, words=why))
+            reason.tests.add(name)
+            reason.runtimes.add(one.label)
+
+    def who(row: _Reason) -> str:
+        if len(row.runtimes) == len(runtimes) > 1:
+            return "every runtime"
+        return clean(", ".join(sorted(row.runtimes)))
+
+    def such_as(row: _Reason) -> str:
+        return clean(", ".join(sorted(row.tests)[:_NAMED]))
+
+    rows = sorted(reasons.values(), key=lambda row: (-len(row.tests), row.words))
+    return table(
+        rows,
+        [
+            words("", lambda row: Chip(clean(row.outcome), _TONES.get(row.outcome, "bad"))),
+            digits("Tests", lambda row: len(row.tests)),
+            words("Reason", lambda row: clipped(row.words, _WIDTH)),
+            words("Such as", such_as), words("Under", who),
+        ],
+        folded="Why tests do not pass",
+    ) if rows else None  # fmt: skip
+
+
+def _outside(context: Context) -> Iterator[Part]:
+    """Say which of ONNX's tests are not among them: the runner contract has no such values."""
+    for group in context.of("nodetests"):
+        for record in group.ok[-1:]:
+            outside = record.details["outside_contract"]
+            left = sum(map(len, outside.values()))
+            yield note(
+                clean(
+                    f"ONNX {record.details['onnx_version']} has {record.details['tests']} tests; {left} "
+                    "of them are left out for every runtime, because the runner contract has no "
+                    "tensors of their types, or because they expect random numbers of one generator."
+                )
+            )
+            yield table(
+                sorted(outside.items(), key=lambda item: -len(item[1])),
+                [words("Left out", lambda item: clean(item[0])),
+                 digits("Tests", lambda item: len(item[1]))],
+                folded="Tests that are left out",
+            )  # fmt: skip

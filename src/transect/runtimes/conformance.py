@@ -1,0 +1,198 @@
+"""ONNX's own operator tests under one runtime: what came of each, and what that says together."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import os
+import shutil
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from transect.domain.errors import BadInput, MissingDependency, Unsupported
+from transect.domain.files import write_atomic
+from transect.domain.record import Cause, Status
+from transect.onnx_models.agreement import difference
+from transect.onnx_models.node_tests import (
+    ARCHIVE,
+    EXPECTED,
+    INPUTS,
+    MODEL,
+    OUTPUTS,
+    NodeTest,
+    known_tests,
+    unpack,
+)
+from transect.onnx_models.results import result
+from transect.runtimes import RUNTIMES
+from transect.runtimes._case_runs import CaseEnd, CaseRun, RunnerFault
+from transect.runtimes._messages import said
+from transect.runtimes.infer import thread_variables
+from transect.runtimes.options import EQUAL, session_options
+from transect.stages.conformance.cell import ConformanceCell
+
+__all__ = [
+    "OUTCOMES", "PATIENCE_S", "Verdict", "check_runtime", "chosen_tests", "conformance_result",
+    "judge", "opset_order", "verdicts_of",
+]  # fmt: skip
+
+# `wrong`: it ran, and its outputs are others; `failed`: the runtime refused, in its words.
+OUTCOMES = ("pass", "wrong", "failed", "unsupported", "crash", "timeout")
+# Without a word of the runner for so long, a case hangs: tests take milliseconds, starts seconds.
+PATIENCE_S = 120.0
+# Beside the record: every test with its whole message, what the runner wrote, what it said.
+VERDICTS, RECORD, LOG = "verdicts.json", "runner.jsonl", "runner.log"
+_WORK = "work"
+_LONGEST_REASON = 300
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Verdict:
+    """What came of one test: `outcome` is one of OUTCOMES, `reason` is empty for a pass."""
+
+    name: str
+    opset: str
+    outcome: str
+    reason: str = ""
+
+
+def opset_order(opset: str) -> tuple[str, int]:
+    """Sort the default domain's versions by number, then those of other domains."""
+    domain, _, version = opset.rpartition(" ")
+    return domain, int(version)
+
+
+def chosen_tests(tests: Sequence[NodeTest], only: str, where: str) -> list[NodeTest]:
+    """Return the tests whose name matches a pattern. Raises BadInput where there is none."""
+    chosen = [test for test in tests if fnmatch.fnmatchcase(test.name, only)]
+    if not chosen:
+        raise BadInput(
+            f"{where}: no test of ONNX is called '{only}'; expected a name or a pattern such as "
+            "'test_conv_*'"
+        )
+    return chosen
+
+
+def check_runtime(name: str, where: str) -> None:
+    """Raise BadInput unless a runtime of that name executes ONNX models."""
+    if not RUNTIMES.get(name, where).uses_exporter:
+        raise BadInput(f"{where}: runtime '{name}' executes no ONNX models")
+
+
+def judge(test: NodeTest, end: CaseEnd, folder: Path) -> Verdict:
+    """Compare what a case left in `folder`/outputs with what is expected there."""
+    outcome, reason = end.status, end.message
+    if end.status == "ok":
+        outputs, expected = folder / OUTPUTS, folder / EXPECTED
+        try:
+            reason = difference(outputs, expected, rtol=test.rtol, atol=test.atol) or ""
+        except (OSError, ValueError) as error:
+            reason = f"outputs cannot be read: {error}"
+        outcome = "wrong" if reason else "pass"
+    # A runner's message may name files of this very run.
+    return Verdict(
+        name=test.name, opset=test.opset, outcome=outcome,
+        reason=reason.replace(str(folder.parent), "…"),
+    )  # fmt: skip
+
+
+def verdicts_of(
+    command: Sequence[str], tests: Sequence[NodeTest], work: Path, out: Path, *,
+    threads: int, patience_s: float = PATIENCE_S,
+) -> list[Verdict]:  # fmt: skip
+    """Run the tests that are unpacked in `work`. `command` is the runner with its `--provider`.
+
+    Raises what `CaseRun.run` raises.
+    """
+    cases = [
+        {"name": test.name, "model": str(work / test.name / MODEL),
+         "inputs": str(work / test.name / INPUTS), "outputs": str(work / test.name / OUTPUTS)}
+        for test in tests
+    ]  # fmt: skip
+    write_atomic(work / "run.json", json.dumps(cases))
+    arguments = [
+        "--mode",
+        "cases",
+        "--cases",
+        str(work / "run.json"),
+        "--record",
+        str(out / RECORD),
+    ]
+    run = CaseRun(
+        [*command, *arguments], [test.name for test in tests], out / RECORD, log=out / LOG,
+        variables=os.environ | thread_variables(threads), patience_s=patience_s,
+    )  # fmt: skip
+    ends = run.run()
+    return [judge(test, end, work / test.name) for test, end in zip(tests, ends, strict=True)]
+
+
+def conformance_result(
+    cell: ConformanceCell, data: Path, out: Path, python: str, *, only: str = "*",
+    wrap: Sequence[str] = (),
+) -> dict[str, Any]:  # fmt: skip
+    """Run those tests of `data` whose name matches `only`; return the cell's result.
+
+    Raises BadInput when the archive cannot be used or no test has such a name, and
+    MissingDependency when the runner cannot be started.
+    """
+    runtime = RUNTIMES.get(cell.runtime)
+    work = (out / _WORK).resolve()
+    shutil.rmtree(work, ignore_errors=True)
+    try:
+        every = known_tests(data / ARCHIVE)
+        tests = chosen_tests(every, only, "only")
+        unpack(data / ARCHIVE, tests, work)
+        options = session_options(EQUAL, cell.threads, cell.provider, {})
+        write_atomic(work / "options.json", json.dumps(options))
+        arguments = ["--provider", cell.provider, "--options", str(work / "options.json")]
+        command = [*wrap, *runtime.command(python, arguments)]
+        verdicts = verdicts_of(command, tests, work, out.resolve(), threads=cell.threads)
+    except Unsupported as reason:
+        return result(status=Status.SKIPPED, cause=Cause.UNSUPPORTED, message=str(reason))
+    except RunnerFault as fault:
+        return result(status=Status.FAILED, cause=Cause.CRASH, message=str(fault))
+    except FileNotFoundError as error:
+        raise MissingDependency(f"{error.filename}: no such program") from error
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    write_atomic(out / VERDICTS, json.dumps([asdict(one) for one in verdicts], indent=1) + "\n")
+    return _summary(verdicts, only, len(every))
+
+
+def _summary(verdicts: Sequence[Verdict], only: str, known: int) -> dict[str, Any]:
+    outcomes = Counter(one.outcome for one in verdicts)
+    rows = sorted({one.opset for one in verdicts}, key=opset_order)
+    return result(
+        metrics=[
+            {"name": "conformance_pass_rate", "value": outcomes["pass"] / len(verdicts)},
+            *({"name": "conformance_tests", "value": outcomes[name], "label": name}
+              for name in OUTCOMES),
+        ],
+        details={
+            "only": only, "tests": len(verdicts), "tests_known": known,
+            "opsets": {opset: _row(verdicts, opset) for opset in rows},
+            "not_passed": _not_passed(verdicts),
+        },
+    )  # fmt: skip
+
+
+def _row(verdicts: Iterable[Verdict], opset: str) -> dict[str, int]:
+    """Count the outcomes of an opset's tests; those that none has are left out."""
+    outcomes = Counter(one.outcome for one in verdicts if one.opset == opset)
+    return {name: outcomes[name] for name in OUTCOMES if outcomes[name]}
+
+
+def _not_passed(verdicts: Iterable[Verdict]) -> list[dict[str, Any]]:
+    """Return the tests that did not pass by outcome and reason, reasons of most tests first."""
+    reasons: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for one in verdicts:
+        if one.outcome != "pass":
+            reasons[one.outcome, said(one.reason)[:_LONGEST_REASON]].append(one.name)
+    found = [
+        {"outcome": outcome, "reason": reason, "tests": names}
+        for (outcome, reason), names in reasons.items()
+    ]
+    return sorted(found, key=lambda one: (OUTCOMES.index(str(one["outcome"])), -len(one["tests"])))

@@ -1,0 +1,11 @@
+"""What a report says of conformance: which operator tests runtimes pass, and where they differ."""
+
+from transect.report.findings.conformance import conformance_findings
+from transect.report.parts import FindingMaker, Section
+from transect.report.sections.conformance import conformance_body
+
+__all__ = ["FINDINGS", "SECTIONS"]
+
+SECTIONS = (Section(key="conformance", title="Conformance", order=650, make=conformance_body),)
+
+FINDINGS = (FindingMaker(order=750, make=conformance_findings),)

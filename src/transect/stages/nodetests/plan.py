@@ -1,0 +1,19 @@
+"""The nodetests stage: ONNX's operator tests, made once for all runtimes."""
+
+from __future__ import annotations
+
+from transect.planning.stage import STAGES, Placement, Stage
+from transect.stages.nodetests.cell import NodeTestsCell
+
+__all__ = ["NodeTests"]
+
+
+@STAGES.register("nodetests")
+class NodeTests(Stage):
+    """Planned where a runtime is tested with them."""
+
+    placement = Placement(group="prepare")
+
+    def environment(self, cell: NodeTestsCell) -> str:
+        """Where the pinned `onnx` is."""
+        return "conformance"

@@ -1,0 +1,18 @@
+"""The nodetests stage: ONNX's operator tests as files of the runner contract."""
+
+from __future__ import annotations
+
+from transect.execution.job import Job
+from transect.execution.stage import RUNNERS
+from transect.execution.stage_helpers import OneProcess
+
+__all__ = ["NodeTests"]
+
+
+@RUNNERS.register("nodetests")
+class NodeTests(OneProcess):
+    """Runs `transect.stages.nodetests.worker`."""
+
+    def command(self, job: Job) -> list[str]:
+        """One process in the environment that has `onnx`."""
+        return job.module("transect.stages.nodetests.worker", "--out", job.folder)
