@@ -20,9 +20,11 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 from tensors import BadInput
 
-__all__ = ["BadInput", "Engine", "Skip", "cuda_devices", "read_options", "run_program"]
+__all__ = ["ON_GPU", "BadInput", "Engine", "Skip", "cuda_devices", "read_options", "run_program"]
 
 CRASH, BAD_INPUT, SKIPPED = 1, 2, 3
+# Execution providers that need a CUDA device.
+ON_GPU = ("cuda", "tensorrt")
 _MODES = ("latency", "load", "cases")
 # Session options by name; what has a dot is handed on as a configuration entry.
 _CHOICES = {
@@ -223,7 +225,7 @@ def run_program(name: str, open_engine: OpenEngine, modes: tuple[str, ...] = ("l
         given = _arguments(arguments, modes)
         head |= {"mode": given.mode, "provider_requested": given.provider}
         given.options = read_options(given.options)
-        if given.provider == "cuda" and cuda_devices() == 0:
+        if given.provider in ON_GPU and cuda_devices() == 0:
             raise Skip("no CUDA device")
         if given.mode == "cases":
             run_cases(given, open_engine)

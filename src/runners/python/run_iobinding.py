@@ -20,7 +20,6 @@ class Bound(Session):
     def __init__(self, given: argparse.Namespace, profile: str | None) -> None:
         super().__init__(given, profile)
         self._binding = self.session.io_binding()
-        self._cuda = given.provider == "cuda"
         self._bits = {n for n, kind in self.output_types.items() if kind == "tensor(bfloat16)"}
 
     def _bind(self, name: str, array: np.ndarray) -> None:
@@ -40,10 +39,10 @@ class Bound(Session):
             self._bind(name, array)
         for name in self.output_names:
             # Bound anew each time: a bound output keeps the tensor of the last run.
-            binding.bind_output(name, "cuda" if self._cuda else "cpu")
+            binding.bind_output(name, "cuda" if self.on_gpu else "cpu")
         t1 = clock()
         self.session.run_with_iobinding(binding)
-        if self._cuda:
+        if self.on_gpu:
             binding.synchronize_outputs()
         t2 = clock()
         if self._bits:

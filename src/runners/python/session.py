@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import os
 import time
 from typing import Any
 
 import numpy as np
-from contract import Skip, Unsupported
+from contract import ON_GPU, Skip, Unsupported
 from tensors import BadInput
 
 __all__ = ["Session"]
 
 _BAD_MODEL = ("InvalidProtobuf", "InvalidGraph", "InvalidArgument", "NoSuchFile")
-PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
+PROVIDERS = {
+    "cpu": "CPUExecutionProvider",
+    "cuda": "CUDAExecutionProvider",
+    "tensorrt": "TensorrtExecutionProvider",
+    "openvino": "OpenVINOExecutionProvider",
+}
 _ERROR, _INFO = 3, 1
 # ONNX's number of the type (TensorProto.DataType).
 _BFLOAT16 = 16
@@ -56,6 +62,20 @@ def _session_options(given: argparse.Namespace, profile: str | None) -> tuple[An
     return options, told
 
 
+def _provider_options(given: argparse.Namespace) -> dict[str, str]:
+    """Return the provider's options: those given, and what makes it as the other runtimes are."""
+    options: dict[str, str] = dict(given.options.get("provider_options", {}))
+    if given.provider == "openvino":
+        # It has threads of its own, which know nothing of the session's.
+        options.setdefault("device_type", "CPU")
+        if "intra_op_num_threads" in given.options:
+            options.setdefault("num_of_threads", str(given.options["intra_op_num_threads"]))
+    if given.provider == "tensorrt":
+        # TF32 is on by default and is not float32; the provider has no option for it.
+        os.environ["NVIDIA_TF32_OVERRIDE"] = "0"
+    return options
+
+
 class Session:
     """One session and what is known of it; a runner adds `step`.
 
@@ -72,7 +92,12 @@ class Session:
         if provider not in onnxruntime.get_available_providers():
             raise Skip(f"this build of ONNX Runtime has no {provider}")
         options, told = _session_options(given, profile)
-        wanted: list[Any] = [(provider, given.options.get("provider_options", {}))]
+        for_provider = _provider_options(given)
+        if for_provider:
+            told["provider_options"] = for_provider
+        wanted: list[Any] = [(provider, for_provider)]
+        if given.provider == "tensorrt":
+            wanted.append(PROVIDERS["cuda"])
         if given.provider != "cpu":
             wanted.append("CPUExecutionProvider")
         self.results: list[Any] = []
@@ -89,6 +114,7 @@ class Session:
         if provider not in session.get_providers():
             raise Skip(f"{provider} did not load; ONNX Runtime fell back to the CPU")
         self.session, self.provider = session, given.provider
+        self.on_gpu = given.provider in ON_GPU
         self.output_names = [value.name for value in session.get_outputs()]
         self.output_types = {value.name: value.type for value in session.get_outputs()}
         self.facts: dict[str, Any] = {

@@ -13,9 +13,15 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SerializeAsA
 
 from transect.domain.files import canonical_json, digest
 
-__all__ = ["CELL_PATTERN", "AnyCell", "Axis", "Cell", "OpenCell", "axes_of", "class_of", "counted"]
+__all__ = [
+    "CELL_PATTERN", "GPU_PROVIDERS", "AnyCell", "Axis", "Cell", "OpenCell", "axes_of", "class_of",
+    "counted",
+]  # fmt: skip
 
 CELL_PATTERN = r"[A-Za-z0-9_.+-]+~[0-9a-f]{8}"
+
+# Execution providers of ONNX Runtime that need a CUDA device.
+GPU_PROVIDERS = ("cuda", "tensorrt")
 
 # With `~` and the hash it names a folder: 255 bytes.
 _LONGEST = 246

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from transect.domain.cell import Cell
+from transect.domain.cell import GPU_PROVIDERS, Cell
 from transect.domain.errors import BadInput, MissingDependency
 from transect.domain.files import while_unchanged
 from transect.domain.paths import ROOT, StudyPaths
@@ -91,7 +91,7 @@ class Job:
         image = self.environment.get("image") or program.get("image")
         if image:
             folders = [str(ROOT), str(self.paths.results), str(self.folder)]
-            gpus = self.cell.device == "cuda" or self.cell.get("provider") == "cuda"
+            gpus = self.cell.device == "cuda" or self.cell.get("provider") in GPU_PROVIDERS
             argv = [*argv, *container(image, gpus=gpus, binds=folders)]
         return argv, variables
 

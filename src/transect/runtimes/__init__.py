@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Protocol
 
+from transect.domain.cell import GPU_PROVIDERS
 from transect.domain.registry import Registry
 from transect.runtimes._cuda import no_cuda_reason
 from transect.stages.infer.cell import InferCell
@@ -70,4 +71,4 @@ def unsupported_run(
         return f"execution provider '{cell.provider}' is not one of this runtime's"
     if cell.precision not in precisions:
         return f"models run in {', '.join(precisions)}, not in {cell.precision}"
-    return no_cuda_reason() if cell.provider == "cuda" else None
+    return no_cuda_reason() if cell.provider in GPU_PROVIDERS else None

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import ctypes
 import shutil
 from pathlib import Path
 
 from transect.stages.infer.cell import InferCell
 
-__all__ = ["CONTRACT", "CompiledRuntime", "library_file", "missing_tool", "packages"]
+__all__ = [
+    "CONTRACT",
+    "CompiledRuntime",
+    "library_file",
+    "missing_library",
+    "missing_tool",
+    "packages",
+]
 
 
 # What all runners in Python are made of.
@@ -37,6 +45,16 @@ def missing_tool(*names: str, how: str) -> str | None:
     if any(shutil.which(name) for name in names):
         return None
     return f"{' or '.join(names)} is not on PATH: {how}"
+
+
+def missing_library(*names: str, how: str) -> str | None:
+    """Return what to install when one of the shared libraries cannot be loaded, or None."""
+    for name in names:
+        try:
+            ctypes.CDLL(name)
+        except OSError as error:
+            return f"{name} cannot be loaded ({error}): {how}"
+    return None
 
 
 class CompiledRuntime:

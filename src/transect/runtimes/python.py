@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from transect.runtimes import RUNNERS, RUNTIMES, unsupported_run
-from transect.runtimes._programs import CONTRACT, packages
+from transect.runtimes._programs import CONTRACT, missing_library, packages
 from transect.stages.infer.cell import InferCell
 
 __all__ = ["PythonRuntime"]
+
+_TENSORRT = "install TensorRT 10 for CUDA 13, and put its folder into LD_LIBRARY_PATH"
 
 
 @RUNTIMES.register("python")
@@ -19,8 +21,13 @@ class PythonRuntime:
     uses_exporter = True
 
     def supports(self, cell: InferCell) -> str | None:
-        """Every precision, on CPU or CUDA."""
-        return unsupported_run(cell)
+        """Every precision, on CPU, CUDA or TensorRT."""
+        if cell.provider == "openvino":
+            return "OpenVINO is in another package than CUDA: choose the runtime python-openvino"
+        reason = unsupported_run(cell, providers=("cpu", "cuda", "tensorrt"))
+        if reason is None and cell.provider == "tensorrt":
+            reason = missing_library("libnvinfer.so.10", "libnvonnxparser.so.10", how=_TENSORRT)
+        return reason
 
     def command(self, python: str, arguments: list[str]) -> list[str]:
         """Run the program with the environment's interpreter."""

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from transect.domain.cell import Cell
+from transect.domain.cell import GPU_PROVIDERS, Cell
 from transect.domain.errors import BadInput, unknown_name
 from transect.domain.registry import Registry
 from transect.domain.study import Count, Counts, Names, Section
@@ -210,7 +210,7 @@ class Infer(Stage):
 
     def gpus(self, cell: InferCell) -> int:
         """One for the provider."""
-        return 1 if cell.provider == "cuda" else 0
+        return 1 if cell.provider in GPU_PROVIDERS else 0
 
 
 def _check_names(section: InferSection, grid: InferGrid, where: str, context: Context) -> None:

@@ -1,0 +1,112 @@
+"""A workload's own PyTorch module, built from its layers and weights: what runs it is a subclass.
+
+`--model` is a JSON file {"workload": NAME, "weights": FILE.npz}, the weights in the neutral
+layout, the file absolute or relative to the JSON. The workload comes from transect.training.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+_SOURCE = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(_SOURCE), str(_SOURCE / "runners" / "python")]
+
+from contract import BadInput, Skip, run_program  # noqa: E402
+from workload import batch_shape, read_model  # noqa: E402
+
+__all__ = ["Eager", "run_torch"]
+
+_THREADS = ("intra_op_num_threads", "inter_op_num_threads")
+
+
+class Eager:
+    """The module as trained. A subclass may compile it in `prepare`."""
+
+    def __init__(self, given: argparse.Namespace, profile: str | None) -> None:
+        if profile:
+            raise BadInput("--profile: this runner runs no ONNX Runtime")
+        if given.provider not in ("cpu", "cuda"):
+            raise BadInput(f"--provider {given.provider}: expected one of cpu, cuda")
+        self.device = given.provider
+        begin = time.monotonic_ns()
+        workload, weights = read_model(given.model)
+        reading_ns = time.monotonic_ns() - begin
+        self.batch_shape = batch_shape(given.inputs, workload.sample)
+        self.load_library()
+        import torch
+
+        from transect.training.frameworks._torch_modules import build_module, load_weights
+
+        if self.device == "cuda" and not torch.cuda.is_available():
+            raise Skip("this build of PyTorch sees no CUDA device")
+        options = given.options
+        # 0 is the library's own choice.
+        if options.get("intra_op_num_threads"):
+            torch.set_num_threads(options["intra_op_num_threads"])
+        if options.get("inter_op_num_threads"):
+            torch.set_num_interop_threads(options["inter_op_num_threads"])
+        # TF32 is not float32.
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+        self.output_names, self.output_types = ["output"], {"output": "tensor(float)"}
+        self.results: list[Any] = []
+        begin = time.monotonic_ns()
+        with torch.inference_mode():
+            module = load_weights(build_module(workload.layers).eval(), weights, torch.float32)
+            self.module = self.prepare(module.requires_grad_(False).to(self.device))
+        self.session_ns = reading_ns + time.monotonic_ns() - begin
+        set_now = dict(
+            zip(_THREADS, (torch.get_num_threads(), torch.get_num_interop_threads()), strict=True)
+        )
+        self.facts: dict[str, Any] = {
+            "runtime_version": torch.__version__,
+            "provider_used": given.provider,
+            "session_options": {key: set_now[key] for key in _THREADS if key in options}
+            | {"inference_mode": True, "tf32": False},
+            "options_not_set": sorted(key for key in options if key not in _THREADS),
+            "run_includes": [],
+        }
+
+    def load_library(self) -> None:
+        """Import what is part of the library: no session's time."""
+
+    def prepare(self, module: Any) -> Any:
+        """Return what is called; the time counts as that of the session."""
+        return module
+
+    def check(self, tensors: dict[str, np.ndarray], dtypes: dict[str, str]) -> None:
+        """Do nothing: `batch_shape` has looked before the framework was loaded."""
+
+    def step(self, feed: dict[str, np.ndarray]) -> tuple[int, int, int]:
+        """Move the input to the device, run, move the output back."""
+        import torch
+
+        (array,) = feed.values()
+        clock, cuda = time.monotonic_ns, self.device == "cuda"
+        with torch.inference_mode():
+            t0 = clock()
+            x = torch.from_numpy(array).to(self.device)
+            if cuda:
+                torch.cuda.synchronize()
+            t1 = clock()
+            y = self.module(x)
+            if cuda:
+                torch.cuda.synchronize()
+            t2 = clock()
+            self.results = [y.cpu().numpy().copy()]
+            t3 = clock()
+        return t1 - t0, t2 - t1, t3 - t2
+
+    def end_profile(self) -> str:
+        """Say that there is none: ONNX Runtime's profiler is not PyTorch's."""
+        raise BadInput("--profile: this runner runs no ONNX Runtime")
+
+
+def run_torch(name: str, engine: type[Eager]) -> int:
+    """Run the program of a baseline; return its exit code."""
+    return run_program(name, engine)

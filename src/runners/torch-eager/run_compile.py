@@ -1,0 +1,54 @@
+"""`torch.compile` with its inductor, under the runner contract (docs/runner-contract.md)."""
+
+from __future__ import annotations
+
+import argparse
+import atexit
+import os
+import shutil
+import sys
+import tempfile
+from typing import Any
+
+from eager import Eager, run_torch
+
+__all__ = ["Compiled"]
+
+
+class Compiled(Eager):
+    """Kernels generated for the shape of a full batch, with an empty cache: all is compiled."""
+
+    def __init__(self, given: argparse.Namespace, profile: str | None) -> None:
+        super().__init__(given, profile)
+        self.facts["language_options"] = {"inductor_cache": "empty", "dynamic_shapes": False}
+
+    def load_library(self) -> None:
+        """Import the compiler."""
+        import torch._dynamo
+        import torch._inductor.compile_fx  # noqa: F401
+
+    def prepare(self, module: Any) -> Any:
+        """Compile by a first call; what it takes is part of the session's time.
+
+        A batch of another size, the partial one, is compiled for when it comes, before anything
+        is timed.
+        """
+        import torch
+
+        compiled = torch.compile(module, dynamic=False)
+        compiled(torch.zeros(self.batch_shape, device=self.device))
+        return compiled
+
+
+def _empty_cache() -> None:
+    """Give inductor a cache of this process: another run's kernels would cost no time."""
+    folder = tempfile.mkdtemp(prefix="transect-inductor-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.environ["TRITON_CACHE_DIR"] = folder
+    # Compile here, not in as many processes as the machine has cores.
+    os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
+
+
+if __name__ == "__main__":
+    _empty_cache()
+    sys.exit(run_torch("torch-compile", Compiled))

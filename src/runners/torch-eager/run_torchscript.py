@@ -1,0 +1,25 @@
+"""PyTorch's TorchScript, traced and frozen, under the runner contract (docs/runner-contract.md)."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from eager import Eager, run_torch
+
+__all__ = ["TorchScript"]
+
+
+class TorchScript(Eager):
+    """`torch.jit.trace` and `torch.jit.freeze`: weights become constants of the graph."""
+
+    def prepare(self, module: Any) -> Any:
+        """Trace on one batch of the inputs' shape; other numbers of rows take the same graph."""
+        import torch
+
+        example = torch.zeros(self.batch_shape, device=self.device)
+        return torch.jit.freeze(torch.jit.trace(module, example))
+
+
+if __name__ == "__main__":
+    sys.exit(run_torch("torchscript", TorchScript))

@@ -1,0 +1,58 @@
+"""What runtimes share that execute a framework's own model, without ONNX."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from transect.runtimes import RUNNERS, unsupported_run
+from transect.runtimes._programs import CONTRACT, packages
+from transect.stages.infer.cell import InferCell
+from transect.training import layers
+from transect.training.workloads import WORKLOADS
+
+__all__ = ["Baseline"]
+
+
+class Baseline:
+    """A program in Python that builds a workload's model from its layers and weights.
+
+    A subclass sets `environment`, `package` (the framework's) and `program`, and names in
+    `code_files` what the program is made of.
+    """
+
+    environment: str
+    package: str
+    program: Path
+    providers: tuple[str, ...] = ("cpu", "cuda")
+    uses_exporter = False
+
+    def supports(self, cell: InferCell) -> str | None:
+        """Float32 models of the registered workloads, one call after another."""
+        if cell.workload not in WORKLOADS:
+            return f"workload '{cell.workload}' has no layers to build"
+        if cell.load is not None:
+            return "a baseline is called once after another, without an offered load"
+        return unsupported_run(cell, providers=self.providers, precisions=("fp32",))
+
+    def command(self, python: str, arguments: list[str]) -> list[str]:
+        """Run the program with the environment's interpreter."""
+        return [python, str(self.program), *arguments]
+
+    def files(self, python: str) -> list[Path]:
+        """Return the packages that it imports."""
+        return packages(python, self.package, "numpy", "numpy.libs")
+
+    def shared_files(self, *modules: str) -> list[Path]:
+        """Return the contract, the layers, and modules of `training/frameworks/` by name."""
+        described = Path(layers.__file__)
+        frameworks = described.parent / "frameworks"
+        return [
+            *CONTRACT,
+            RUNNERS / "python" / "workload.py",
+            described,
+            *(frameworks / f"{name}.py" for name in modules),
+        ]
+
+    def code_files(self) -> list[Path]:
+        """Return source files that the cell runs and its environment does not hold."""
+        raise NotImplementedError

@@ -1,0 +1,46 @@
+"""ONNX Runtime from Java."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from functools import cache
+from pathlib import Path
+
+from transect.runtimes import RUNTIMES, unsupported_run
+from transect.runtimes._programs import CompiledRuntime, library_file, missing_tool
+from transect.stages.infer.cell import InferCell
+
+__all__ = ["JavaRuntime"]
+
+_LEAST = 17
+_JDK = f"install a JDK, version {_LEAST} or newer"
+
+
+@cache
+def _old_java() -> str | None:
+    """Return what is wrong with the version of `java`, or None."""
+    done = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False)
+    said = (done.stderr or done.stdout).strip().partition("\n")[0]
+    found = re.search(r'version "(\d+)', said)
+    if found is not None and int(found[1]) >= _LEAST:
+        return None
+    return f"java on PATH is '{said}': {_JDK}"
+
+
+@RUNTIMES.register("java")
+class JavaRuntime(CompiledRuntime):
+    """ONNX Runtime's Java API over direct buffers, on HotSpot or another virtual machine."""
+
+    environment = "runner-java"
+    program = "transect-runner-java"
+
+    def supports(self, cell: InferCell) -> str | None:
+        """Every precision, on CPU or CUDA, with a JDK and Maven."""
+        missing = missing_tool("java", how=_JDK) or missing_tool("javac", how=_JDK)
+        missing = missing or missing_tool("mvn", how="install Apache Maven, which takes the jars")
+        return unsupported_run(cell) or missing or _old_java()
+
+    def files(self, python: str) -> list[Path]:
+        """Return the program's jars, the binding, and the library."""
+        return [Path(python).parents[1] / "lib" / "java", library_file(python)]

@@ -1,0 +1,15 @@
+"""PyTorch's TorchScript: the framework's older compiler, beside eager mode and ONNX."""
+
+from __future__ import annotations
+
+from transect.runtimes import RUNNERS, RUNTIMES
+from transect.runtimes.torch_eager import TorchEagerRuntime
+
+__all__ = ["TorchScriptRuntime"]
+
+
+@RUNTIMES.register("torchscript")
+class TorchScriptRuntime(TorchEagerRuntime):
+    """The model as trained, traced and frozen by `torch.jit`."""
+
+    program = RUNNERS / "torch-eager" / "run_torchscript.py"
