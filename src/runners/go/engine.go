@@ -64,6 +64,11 @@ func open(path string, feed []tensor, opts *options, provider, profile string) (
 	}
 	wanted := make([]string, len(ends.outputs))
 	for i, output := range ends.outputs {
+		if output.optional {
+			// Of a value that is absent the binding asks the type, which ends the process.
+			return nil, unsupported("onnxruntime_go cannot take output '%s', a %s",
+				output.name, output.kind)
+		}
 		wanted[i] = output.name
 	}
 	begin := now()
@@ -189,7 +194,7 @@ func (e *engine) clear() {
 	}
 }
 
-// keep makes room for outputs that are alike in all full batches.
+// keep makes room for the outputs of full batches.
 func (e *engine) keep(alike []likeness) error {
 	e.clear()
 	for i, one := range alike {
@@ -212,14 +217,10 @@ func makeRoom(of *dtype, shape ort.Shape) (ort.Value, error) {
 	return of.over(shape, room(size))
 }
 
-// likeness is type and shape of an output; no type: of strings, of no tensor, or not alike.
+// likeness is type and shape of an output; no type: of strings or of no tensor.
 type likeness struct {
 	dtype *dtype
 	shape ort.Shape
-}
-
-func (l likeness) equals(other likeness) bool {
-	return l.dtype == other.dtype && l.shape.Equals(other.shape)
 }
 
 func likenessOf(value ort.Value) likeness {

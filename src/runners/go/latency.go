@@ -80,9 +80,9 @@ func profile(args *arguments, opts *options, feed []tensor, alike []likeness, re
 }
 
 // allRows runs the first batch, notes when, then every row, and writes the outputs. It returns
-// which outputs are alike in all full batches.
+// what the outputs of a full batch are like: of all the same, or they could not be joined.
 func (e *engine) allRows(in *inputs, folder string) (fields, []likeness, error) {
-	batches, full := in.batches()
+	batches, _ := in.batches()
 	if err := e.first(batches[0]); err != nil {
 		return nil, nil, err
 	}
@@ -92,7 +92,10 @@ func (e *engine) allRows(in *inputs, folder string) (fields, []likeness, error) 
 		return nil, nil, err
 	}
 	alike := make([]likeness, len(e.outputs))
-	for i, feed := range batches {
+	for i, value := range e.outputs {
+		alike[i] = likenessOf(value)
+	}
+	for _, feed := range batches {
 		if err := e.first(feed); err != nil {
 			return nil, nil, err
 		}
@@ -102,13 +105,6 @@ func (e *engine) allRows(in *inputs, folder string) (fields, []likeness, error) 
 		}
 		if err := out.add(e.outputs, rows); err != nil {
 			return nil, nil, err
-		}
-		for j, value := range e.outputs {
-			if one := likenessOf(value); i == 0 {
-				alike[j] = one
-			} else if i < full && !one.equals(alike[j]) {
-				alike[j] = likeness{}
-			}
 		}
 	}
 	var all any

@@ -155,30 +155,37 @@ func (e *end) takeType(raw []byte) error {
 			e.kind = fmt.Sprintf("tensor(%s)", elementName(e.element))
 		case 4, 9:
 			e.optional = id == 9
-			inner, err := inside(of.bytes, 1)
+			inner, err := inside(of.bytes)
 			e.kind = map[int]string{4: "sequence", 9: "optional"}[id] + "(" + inner + ")"
 			return err
 		case 5:
-			key := 0
-			value, err := inside(of.bytes, 2)
-			again := message(of.bytes, func(id int, of field) error {
-				if id == 1 {
-					key = int(of.number)
-				}
-				return nil
-			})
-			e.kind = fmt.Sprintf("map(%s,%s)", elementName(key), value)
-			return errors.Join(err, again)
+			return e.takeMap(of.bytes)
 		}
 		return nil
 	})
 }
 
-// inside returns the kind of the TypeProto in a field of a message.
-func inside(raw []byte, wanted int) (string, error) {
+// takeMap reads a TypeProto.Map; its values are tensors in the format, and scalars in fact.
+func (e *end) takeMap(raw []byte) error {
+	var key int
+	var value end
+	err := message(raw, func(id int, of field) error {
+		if id == 1 {
+			key = int(of.number)
+		} else if id == 2 {
+			return value.takeType(of.bytes)
+		}
+		return nil
+	})
+	e.kind = fmt.Sprintf("map(%s,%s)", elementName(key), elementName(value.element))
+	return err
+}
+
+// inside returns the kind of the TypeProto in the first field of a message.
+func inside(raw []byte) (string, error) {
 	var inner end
 	err := message(raw, func(id int, of field) error {
-		if id == wanted {
+		if id == 1 {
 			return inner.takeType(of.bytes)
 		}
 		return nil

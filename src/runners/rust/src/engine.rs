@@ -34,7 +34,6 @@ impl Runtime {
         let version = version(library).map_err(|error| missing(error.to_string()))?;
         let environment = builder
             .with_name("transect")
-            .with_telemetry(false)
             .build()
             .map_err(|error| Failure::crash(error.to_string()))?;
         Ok(Runtime {

@@ -133,18 +133,3 @@ fn interval_is_narrow(mut values: Vec<u64>) -> bool {
     let width = values[high as usize - 1] - values[low as usize - 1];
     width as f64 <= INTERVAL_WIDTH * median
 }
-
-#[cfg(test)]
-mod tests {
-    use super::interval_is_narrow;
-
-    #[test]
-    fn interval_is_of_the_median() {
-        assert!(interval_is_narrow(vec![100; 100]));
-        assert!(!interval_is_narrow((100..200).collect()));
-        assert!(!interval_is_narrow(vec![100; 3]));
-        let mut some_slow = vec![100; 90];
-        some_slow.extend([9000; 10]);
-        assert!(interval_is_narrow(some_slow));
-    }
-}
