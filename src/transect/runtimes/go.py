@@ -1,0 +1,21 @@
+"""ONNX Runtime from Go."""
+
+from __future__ import annotations
+
+from transect.runtimes import RUNTIMES, unsupported_run
+from transect.runtimes._programs import CompiledRuntime
+from transect.stages.infer.cell import InferCell
+
+__all__ = ["GoRuntime"]
+
+
+@RUNTIMES.register("go")
+class GoRuntime(CompiledRuntime):
+    """The module `onnxruntime_go`, into outputs of the program's own."""
+
+    environment = "runner-go"
+    program = "transect-runner-go"
+
+    def supports(self, cell: InferCell) -> str | None:
+        """On CPU or CUDA. No toolchain is needed: `build.sh` can install one."""
+        return unsupported_run(cell)

@@ -1,0 +1,23 @@
+"""ONNX Runtime from Rust."""
+
+from __future__ import annotations
+
+from transect.runtimes import RUNTIMES, unsupported_run
+from transect.runtimes._programs import CompiledRuntime, missing_tool
+from transect.stages.infer.cell import InferCell
+
+__all__ = ["RustRuntime"]
+
+
+@RUNTIMES.register("rust")
+class RustRuntime(CompiledRuntime):
+    """The crate `ort`."""
+
+    environment = "runner-rust"
+    program = "transect-runner-rust"
+
+    def supports(self, cell: InferCell) -> str | None:
+        """On CPU or CUDA, where cargo can build it."""
+        return unsupported_run(cell) or missing_tool(
+            "cargo", how="install Rust (rustup, or the distribution's cargo) >= 1.92"
+        )
