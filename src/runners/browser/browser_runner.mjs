@@ -31,6 +31,8 @@ export class BrowserRunner {
   #options = {};
   /** @type {Chromium | null} */
   #chromium = null;
+  /** Raises Crash when the page does not open. @type {Promise<never>} */
+  #late = new Promise(() => {});
   #exchange = new Exchange();
   #server = new PageServer(ROOT, this.#exchange);
 
@@ -128,7 +130,7 @@ export class BrowserRunner {
       outputs: write,
       measured: () => (noted.peak_memory_bytes = chromium.peakMemory()),
     });
-    const { record, profile } = await Promise.race([done, this.#server.gone, chromium.ended, this.#opening()]);
+    const { record, profile } = await Promise.race([done, this.#server.gone, chromium.ended, this.#late]);
     const facts = {
       ...noted,
       peak_memory_of: "the sum of VmHWM over Chromium's processes: pages that they share count in each",
@@ -143,13 +145,14 @@ export class BrowserRunner {
     const software = this.#options.provider_options?.forceFallbackAdapter === '1';
     const gpu = this.#given.provider === 'cpu' ? 'none' : software ? 'software' : 'any';
     this.#chromium = new Chromium(findChromium(), url + PAGE, gpu);
+    this.#late = this.#opening();
     return this.#chromium;
   }
 
-  /** Raise Crash when the page does not open. @returns {Promise<never>} */
+  /** Raise Crash when the page does not ask for work in time. @returns {Promise<never>} */
   #opening() {
+    const late = new Crash(`Chromium did not open the page within ${OPENING_MS / 1000} s`);
     return new Promise((_, reject) => {
-      const late = new Crash(`Chromium did not open the page within ${OPENING_MS / 1000} s`);
       setTimeout(() => this.#exchange.isOpen || reject(late), OPENING_MS).unref();
     });
   }

@@ -5,7 +5,7 @@ import { sessionOptions } from '../../javascript/common/options.mjs';
 import { TINY_MODEL } from '../../javascript/common/tiny_model.mjs';
 import { ORT, address, bytesOf } from './driver.mjs';
 import { printedBy } from './console.mjs';
-import { useAdapter, webgpuOptions } from './webgpu.mjs';
+import { adapterFacts, useAdapter, webgpuOptions } from './webgpu.mjs';
 
 /** @import { InferenceSession } from 'onnxruntime-web' */
 /** @import { Facts, Host, Opened } from '../../javascript/common/types.mjs' */
@@ -107,6 +107,7 @@ export class WebHost {
       clock_resolution_ns: this.resolutionNs,
       garbage_collection: globalThis.gc ? 'on, after a collection before the measurement' : 'on',
       wasm_threads: env.wasm.numThreads,
+      ...adapterFacts(),
     };
   }
 }

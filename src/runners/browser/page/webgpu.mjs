@@ -12,6 +12,9 @@ const SESSION_OPTIONS = [
   'uniformBufferCacheMode', 'queryResolveBufferCacheMode', 'defaultBufferCacheMode',
 ];
 
+/** @type {object | null} */
+let used = null;
+
 /**
  * Choose the adapter. Raises Skip when there is none, or none of hardware and software was not asked for.
  * @param {Ort} ort
@@ -26,6 +29,13 @@ export async function useAdapter(ort, given = {}) {
     throw new Skip(`this Chromium has a WebGPU adapter in software only (${adapter.info.description || adapter.info.architecture})`);
   }
   ort.env.webgpu.adapter = adapter;
+  const { vendor, architecture, device, description } = adapter.info;
+  used = { vendor, architecture, device, description };
+}
+
+/** Return what the record says of the adapter; nothing where none is used. */
+export function adapterFacts() {
+  return used ? { webgpu_adapter: used } : {};
 }
 
 /**
