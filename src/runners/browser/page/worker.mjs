@@ -1,0 +1,109 @@
+/** A worker of the page: one instance of ONNX Runtime, whatever it is asked to do. */
+
+import { fullBatches } from '../../javascript/common/batches.mjs';
+import { Engine } from '../../javascript/common/engine.mjs';
+import { Unsupported, pack } from '../../javascript/common/faults.mjs';
+import { runLatency } from '../../javascript/common/latency.mjs';
+import { FAULT, prepare, serve } from '../../javascript/common/serve.mjs';
+import { decode } from '../../javascript/common/tensors.mjs';
+import { listen, tellLog } from './console.mjs';
+import { bytesOf, told } from './driver.mjs';
+import { WebHost } from './web_host.mjs';
+
+/** @import { Facts, Queue, Served } from '../../javascript/common/types.mjs' */
+/** @import { Done, Job } from '../wire.mjs' */
+
+/**
+ * @typedef {{facts: Facts, sessionNs: number}} Ready
+ * @typedef {{value: unknown} | {fault: {kind: string, message: string}}} Answer
+ */
+
+/** @type {(zero: number) => Promise<Served>} */
+let serveFrom;
+const clock = () => (performance.timeOrigin + performance.now()) * 1e6;
+
+/** @param {Job} job */
+function feedOf({ inputs }) {
+  return Promise.all(inputs.map(async (tensor, index) => {
+    const name = `input-${index}`;
+    return { ...tensor, data: decode(tensor, await bytesOf(name), name) };
+  }));
+}
+
+/**
+ * @param {Job} job
+ * @returns {Promise<Done>}
+ */
+async function latency(job) {
+  const host = await WebHost.make(job);
+  const { batch, limits, profile } = job;
+  const record = await runLatency(host, { feed: await feedOf(job), batch, limits, profile }, told);
+  return { record: { ...record, ...(await host.facts()) }, profile: host.profile };
+}
+
+/**
+ * @param {Job} job
+ * @returns {Promise<Done>}
+ */
+async function oneCase(job) {
+  const host = await WebHost.make(job);
+  const engine = new Engine(await host.open(false));
+  try {
+    if (engine.notTensors.length) {
+      throw new Unsupported(`outputs [${engine.notTensors}] are no tensors, and onnxruntime-web gives no other values`);
+    }
+    const feed = await feedOf(job);
+    engine.check(feed, job.batch);
+    await told.outputs(await engine.allRows(feed, job.batch));
+  } finally {
+    await engine.close();
+  }
+  return { record: {} };
+}
+
+/**
+ * Make ready for mode `load`.
+ * @param {Job} job
+ * @param {Queue} queue
+ * @param {boolean} isFirst
+ * @returns {Promise<Ready>}
+ */
+async function makeReady(job, queue, isFirst) {
+  const host = await WebHost.make(job);
+  const feed = await feedOf(job);
+  const engine = new Engine(await host.open(false));
+  const { batch, limits } = job;
+  const outputs = await prepare(engine, feed, batch, limits.warmup, isFirst ? told.firstResult : null);
+  if (outputs) await told.outputs(outputs);
+  serveFrom = (zero) => serve(engine, fullBatches(feed, batch), queue, clock, zero);
+  return { facts: { ...engine.facts, ...(await host.facts()) }, sessionNs: engine.sessionNs };
+}
+
+/**
+ * @param {{job?: Job, queue?: Queue, isFirst?: boolean, zero?: number}} message
+ * @returns {Promise<unknown>}
+ */
+function work({ job, queue, isFirst = false, zero = 0 }) {
+  if (!job) return serveFrom(zero);
+  if (queue) return makeReady(job, queue, isFirst);
+  return job.mode === 'case' ? oneCase(job) : latency(job);
+}
+
+/** @type {Queue | undefined} */
+let shared;
+
+listen();
+onmessage = async ({ data }) => {
+  shared ??= data.queue;
+  /** @type {Answer} */
+  let answer;
+  try {
+    answer = { value: await work(data) };
+  } catch (thrown) {
+    // The other workers of mode `load` need not go on.
+    if (shared) Atomics.store(new Int32Array(shared.control), FAULT, 1);
+    answer = { fault: pack(thrown) };
+  }
+  await tellLog();
+  postMessage(answer);
+};

@@ -1,0 +1,92 @@
+/** Mode `load` of the runner contract, one worker's part of it: an open loop. */
+
+/** @import { Feed, Output, Queue, Served } from './types.mjs' */
+
+import { Engine } from './engine.mjs';
+import { fullBatches } from './batches.mjs';
+
+// A sleep may end late by this much.
+const SLEEP_MARGIN_NS = 200_000;
+export const NEXT = 0;
+export const FAULT = 1;
+
+/**
+ * Make ready: all rows on the first session, warm-up on each.
+ * @param {Engine} engine
+ * @param {Feed} feed
+ * @param {number | null} batch
+ * @param {number} warmup
+ * @param {(() => unknown) | null} firstResult given for the first session alone
+ * @returns {Promise<Output[] | null>}
+ */
+export async function prepare(engine, feed, batch, warmup, firstResult) {
+  engine.check(feed, batch);
+  const batches = fullBatches(feed, batch);
+  let outputs = null;
+  if (firstResult) {
+    await engine.step(batches[0]);
+    await firstResult();
+    outputs = await engine.allRows(feed, batch);
+  }
+  for (let index = 0; index < warmup; index++) await engine.step(batches[index % batches.length]);
+  globalThis.gc?.();
+  return outputs;
+}
+
+/**
+ * Take requests in their order until there is none, or the time is up.
+ * @param {Engine} engine
+ * @param {Feed[]} batches
+ * @param {Queue} queue
+ * @param {() => number} clock nanoseconds, the same in all workers
+ * @param {number} zero the start, on that clock
+ * @returns {Promise<Served>}
+ */
+export async function serve(engine, batches, { control, arrivals, limitNs }, clock, zero) {
+  const shared = new Int32Array(control);
+  /** @type {Served} */
+  const served = { request: [], start: [], end: [] };
+  // Looked at before a request is taken: so the served ones are always the first ones.
+  while (clock() - zero <= limitNs && Atomics.load(shared, FAULT) === 0) {
+    const request = Atomics.add(shared, NEXT, 1);
+    if (request >= arrivals.length) break;
+    sleepUntil(zero + arrivals[request], clock);
+    const start = clock() - zero;
+    await engine.step(batches[request % batches.length]);
+    served.request.push(request);
+    served.start.push(Math.round(start));
+    served.end.push(Math.round(clock() - zero));
+  }
+  return served;
+}
+
+const nobodyWakes = new Int32Array(new SharedArrayBuffer(4));
+
+/**
+ * Sleep until shortly before, then look at the clock: JavaScript cannot yield its core.
+ * @param {number} due
+ * @param {() => number} clock
+ */
+function sleepUntil(due, clock) {
+  const left = due - clock();
+  if (left > SLEEP_MARGIN_NS) Atomics.wait(nobodyWakes, 0, 0, (left - SLEEP_MARGIN_NS) / 1e6);
+  while (clock() < due);
+}
+
+/**
+ * Return what all workers served, in the order of arrival.
+ * @param {Served[]} parts
+ * @param {number} arrivals
+ */
+export function gather(parts, arrivals) {
+  const all = parts.flatMap(({ request, start, end }) =>
+    request.map((index, i) => ({ index, start: start[i], end: end[i] })),
+  );
+  all.sort((a, b) => a.index - b.index);
+  return {
+    arrivals,
+    start_ns: all.map((one) => one.start),
+    end_ns: all.map((one) => one.end),
+    stop_reason: all.length === arrivals ? 'all-served' : 'time-limit',
+  };
+}

@@ -1,0 +1,45 @@
+"""ONNX Runtime in a browser: WebAssembly, or WebGPU where there is one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from transect.runtimes import RUNTIMES, unsupported_run
+from transect.runtimes._programs import CompiledRuntime, missing_tool
+from transect.runtimes.javascript import node_files
+from transect.stages.infer.cell import InferCell
+
+__all__ = ["BrowserRuntime"]
+
+_CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
+_CHOICE = "TRANSECT_CHROMIUM"
+# What a page loads of the package to compute without WebGPU.
+_FILES = ("ort.wasm.min.mjs", "ort-wasm-simd-threaded.mjs", "ort-wasm-simd-threaded.wasm")
+
+
+@RUNTIMES.register("browser")
+class BrowserRuntime(CompiledRuntime):
+    """The package onnxruntime-web in headless Chromium: WebAssembly with SIMD and threads; WebGPU."""
+
+    environment = "runner-browser"
+    program = "transect-runner-browser"
+
+    def supports(self, cell: InferCell) -> str | None:
+        """Need Chromium; whether it has WebGPU only it can tell."""
+        chosen = os.environ.get(_CHOICE)
+        if chosen and shutil.which(chosen) is None:
+            return f"{_CHOICE} is {chosen}, expected a program"
+        how = f"install Chromium, or let {_CHOICE} name it"
+        missing = None if chosen else missing_tool(*_CHROMIUM, how=how)
+        return unsupported_run(cell, providers=("cpu", "webgpu")) or missing
+
+    def command(self, python: str, arguments: list[str]) -> list[str]:
+        """Run the program; the package brings its own build of ONNX Runtime."""
+        return [str(Path(python).parent / self.program), *arguments]
+
+    def files(self, python: str) -> list[Path]:
+        """Return what a page loads to compute with WebAssembly."""
+        dist = node_files(python, "onnxruntime-web/dist")[1]
+        return [dist / name for name in _FILES]

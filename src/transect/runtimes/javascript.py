@@ -1,0 +1,36 @@
+"""ONNX Runtime from Node.js."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from transect.runtimes import RUNTIMES, unsupported_run
+from transect.runtimes._programs import CompiledRuntime, library_file
+from transect.stages.infer.cell import InferCell
+
+__all__ = ["JavaScriptRuntime", "node_files"]
+
+
+def node_files(python: str, *packages: str) -> list[Path]:
+    """Return what a runner in JavaScript runs: its own files and those packages of npm."""
+    runners = Path(python).parents[1] / "runners"
+    return [runners / "javascript", *(runners / "node_modules" / name for name in packages)]
+
+
+@RUNTIMES.register("javascript")
+class JavaScriptRuntime(CompiledRuntime):
+    """The package onnxruntime-node; inputs are bound over, outputs are copied inside of `run`."""
+
+    environment = "runner-javascript"
+    program = "transect-runner-javascript"
+
+    def supports(self, cell: InferCell) -> str | None:
+        """Run on CPU or CUDA; Node.js comes with the environment where the machine has none."""
+        return unsupported_run(cell)
+
+    def files(self, python: str) -> list[Path]:
+        """Return the binding without the library that it brings, and the one that it takes."""
+        package = "onnxruntime-node"
+        binding = Path(python).parents[1] / "runners" / "node_modules" / package / "bin"
+        parts = node_files(python, "onnxruntime-common/dist/cjs", f"{package}/dist")
+        return [*parts, *binding.rglob("*.node"), library_file(python)]
