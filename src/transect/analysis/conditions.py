@@ -13,8 +13,7 @@ from transect.analysis.serving import EQUAL, REFERENCE, InferGroup, point, takes
 
 __all__ = ["Conditions", "Difference", "conditions", "kernels_of", "seen_options"]
 
-# What the profiled session has of its own: where it writes, and that it is profiled.
-_OWN = ("profile", "enable_profiling", "session_log", "log", "optimized_model")
+# Names of options and kernels in one sentence.
 _SHOWN = 3
 
 
@@ -55,9 +54,7 @@ class Conditions:
 def seen_options(group: InferGroup) -> dict[str, Any] | None:
     """Return the session options that ONNX Runtime's own log names, or None."""
     given = [seen for seen in told(group, "session_options_seen") if isinstance(seen, dict)]
-    if not given:
-        return None
-    return {key: value for key, value in given[0].items() if not key.startswith(_OWN)}
+    return next(filter(None, given), None)
 
 
 def kernels_of(group: InferGroup) -> dict[str, Any] | None:
@@ -141,13 +138,8 @@ def _other_kernels(groups: Sequence[InferGroup]) -> Iterable[tuple[str, str]]:
         own = ran[id(group)]
         other = next(told for told in ran.values() if str(told.get("digest")) == usual)
         text = f"ran {own.get('count', 'other')} kernels and not {other.get('count', 'those')}"
-        extra, lacking = (
-            sorted((Counter(map(str, a)) - Counter(map(str, b))))
-            for a, b in (
-                (own.get("names", ()), other.get("names", ())),
-                (other.get("names", ()), own.get("names", ())),
-            )
-        )
+        names, others = (Counter(map(str, ran.get("names", ()))) for ran in (own, other))
+        extra, lacking = sorted(names - others), sorted(others - names)
         if extra:
             text += f", with {', '.join(extra[:_SHOWN])}"
         if lacking:

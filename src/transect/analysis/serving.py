@@ -9,23 +9,24 @@ from typing import Any
 
 from transect.analysis.comparisons import Comparison, compare
 from transect.analysis.estimates import Estimate, difference_of, ratio_of
-from transect.analysis.groups import Group, grouped
+from transect.analysis.groups import Floors, Group, grouped
 from transect.analysis.statistics import NoiseFloor
 from transect.stages.infer.cell import InferCell
 
 __all__ = [
-    "EQUAL", "REFERENCE", "Beyond", "InferGroup", "Versus", "base_point",
-    "beyond", "changed_settings", "comparable", "identity_size", "point", "takes_onnx", "told",
-    "versions", "versus",
+    "EQUAL", "LANGUAGE_DEFAULTS", "REFERENCE", "Beyond", "InferGroup", "Versus", "base_point",
+    "beyond", "changed_settings", "comparable", "identity_size", "point", "run_includes",
+    "takes_onnx", "told", "versions", "versus",
 ]  # fmt: skip
 
 InferGroup = Group[InferCell]
 
-# The set of session options that is the same in every language.
-EQUAL = "equal"
+# Sets of session options: the same in every language, and nothing set at all.
+EQUAL, LANGUAGE_DEFAULTS = "equal", "language-defaults"
 # Whose latency others are measured in.
 REFERENCE = "cpp"
 
+_WHOLE = "end_to_end_time"
 _IDENTITY = re.compile(r"identity-(\d+)([km]?)")
 _FACTORS = {"": 1, "k": 1000, "m": 1_000_000}
 
@@ -55,8 +56,8 @@ def comparable(groups: Iterable[InferGroup]) -> dict[str, list[InferGroup]]:
     equal = [group for group in closed if group.cell.options == EQUAL]
 
     def words(group: InferGroup) -> str:
-        options = "" if equal else f"{group.cell.options} options"
-        return ", ".join(filter(None, (group.cell.provider, group.kind.words, options)))
+        # Options and precision make a kind; the usual ones go without saying.
+        return ", ".join(filter(None, (group.cell.provider, group.kind.words)))
 
     return dict(sorted(grouped(equal or closed, words).items()))
 
@@ -103,7 +104,7 @@ class Versus:
     """A group's time over another's, and whether the two can be told apart.
 
     `comparison` is seen from the group; `crosses` holds the versions of runtimes of ONNX models
-    where the two differ in them.
+    where the two differ in them. `measure` is the metric that was compared and `floor` its noise floor.
     """
 
     group: InferGroup
@@ -111,20 +112,35 @@ class Versus:
     ratio: Estimate
     comparison: Comparison
     crosses: tuple[str, ...]
+    measure: str
+    floor: NoiseFloor | None
 
 
-def versus(
-    group: InferGroup, other: InferGroup, floor: NoiseFloor | None, name: str = "latency"
-) -> Versus | None:
-    """Set a group's time beside another's; None when either has none."""
+def run_includes(group: Group) -> list[str]:
+    """Return the parts that a language does inside of Run, whose time holds them there."""
+    held = (record.details.get("run_includes") for record in group.ok)
+    return sorted({str(part) for parts in held if isinstance(parts, list) for part in parts})
+
+
+def versus(group: InferGroup, other: InferGroup, floors: Floors) -> Versus | None:
+    """Set a group's latency beside another's; None when either has none.
+
+    Where only one of the two binds or copies inside of Run, the times end to end are compared.
+    """
+    name = "latency"
+    both = (group, other)
+    if run_includes(group) != run_includes(other) and all(g.values(_WHOLE) for g in both):
+        name = _WHOLE
     own, base = group.values(name), other.values(name)
+    floor = floors.get(group.cell.stage, group.cell.workload, name)
     ratio, comparison = ratio_of(own, base), compare(own, base, floor=floor)
     if ratio is None or comparison is None:
         return None
     ran = versions([group, other])
     crosses = tuple(ran) if len(ran) > 1 and takes_onnx(group) and takes_onnx(other) else ()
     return Versus(
-        group=group, other=other, ratio=ratio, comparison=comparison, crosses=crosses
+        group=group, other=other, ratio=ratio, comparison=comparison, crosses=crosses,
+        measure=name, floor=floor,
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from transect.analysis.estimates import Estimate
 from transect.analysis.statistics import Spread, Summary
 
 __all__ = [
-    "Scale", "clean", "clipped", "count", "ends", "in_unit", "number", "percent", "quantity",
+    "Scale", "clean", "clipped", "count", "ends", "factor", "in_unit", "number", "percent", "quantity",
     "scale_for", "spread", "tenths",
 ]  # fmt: skip
 
@@ -115,6 +115,15 @@ def spread(summary: Summary | None, scale: Scale) -> str:
     if summary is None or summary.spread is Spread.SINGLE:
         return "–"
     return f"{scale.text(summary.low)} – {scale.text(summary.high)}"
+
+
+def factor(value: float) -> str:
+    """Format a ratio: three decimals near one, where they tell, else three digits.
+
+    >>> [factor(x) for x in (1.0, 0.9961, 2.0712)]
+    ['1.000', '0.996', '2.07']
+    """
+    return f"{value:.3f}" if 0.9 < value < 1.1 else number(value)
 
 
 def ends(estimate: Estimate, write: Callable[[float], str] = number) -> str:

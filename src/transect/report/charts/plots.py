@@ -158,7 +158,8 @@ def line_plot(
     """Series over a quantitative axis. On a log axis values of zero or less are left out."""
     axis: dict[str, Any] = {"title": x_title, "grid": False, "domain": True, "tickCount": 6}
     if ticks:
-        axis |= {"values": list(ticks), "format": "d"}
+        whole = all(float(tick).is_integer() for tick in ticks)
+        axis |= {"values": list(ticks), **({"format": "d"} if whole else {"labelExpr": _LABEL})}
     x_scale: dict[str, Any] = {"type": "log", "base": 2} if x_log else {"zero": False}
     y_scale: dict[str, Any] = {"type": "log"} if y_log else {"zero": True}
     x_kept: dict[str, Any] = {

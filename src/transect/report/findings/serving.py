@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
 
 from transect.analysis.comparisons import Sureness
 from transect.analysis.groups import Group, group_labels
+from transect.analysis.serving import InferGroup, comparable
 from transect.report.context import Context
 from transect.report.findings.finding import Finding, joined, machine_differences, names, race
 from transect.report.findings.models import judge_export
 from transect.report.text import count, number, quantity
 
-__all__ = ["by_provider", "faithful_groups", "serving_findings"]
+__all__ = ["faithful_groups", "serving_findings"]
 
 
-def faithful_groups(context: Context, workload: str) -> list[Group]:
+def faithful_groups(context: Context, workload: str) -> list[InferGroup]:
     """Return infer groups with a right result, from exports that are not known to be unfaithful."""
     unfaithful = {
         record.cell.get("exporter")
@@ -30,25 +30,18 @@ def faithful_groups(context: Context, workload: str) -> list[Group]:
         and not group.wrong
         and group.cell.get("exporter") not in unfaithful
         and min(group.values("top1_agreement"), default=1.0) >= 1
+        and not max(group.values("nonfinite_outputs"), default=0.0)
     ]
 
 
-def by_provider(groups: Iterable[Group]) -> dict[str, list[Group]]:
-    """Part infer groups by the execution provider they ask for, sorted by its name."""
-    parts: dict[str, list[Group]] = defaultdict(list)
-    for group in groups:
-        parts[group.cell.get("provider") or "cpu"].append(group)
-    return dict(sorted(parts.items()))
-
-
 def serving_findings(context: Context) -> list[Finding]:
-    """Per workload and provider: the lowest latency, and the highest throughput."""
+    """Per workload, provider and precision: the lowest latency, and the highest throughput."""
     findings: list[Finding] = []
     for workload in context.workloads("infer"):
-        for provider, groups in by_provider(faithful_groups(context, workload)).items():
-            smallest = min(group.cell.get("batch") or 1 for group in groups)
-            first = [group for group in groups if (group.cell.get("batch") or 1) == smallest]
-            where = f"on {provider}"
+        for words, groups in comparable(faithful_groups(context, workload)).items():
+            smallest = min(group.cell.batch for group in groups)
+            first = [group for group in groups if group.cell.batch == smallest]
+            where = f"on {words}"
             findings += _best(context, workload, first, "latency", f"{where}, batch {smallest}")
             findings += _best(context, workload, groups, "throughput", where)
     return findings

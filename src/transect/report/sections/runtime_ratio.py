@@ -1,0 +1,138 @@
+"""Latency over that of C++ with an interval, and what other session options do to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from transect.analysis.comparisons import Verdict
+from transect.analysis.groups import grouped
+from transect.analysis.serving import (
+    EQUAL,
+    REFERENCE,
+    InferGroup,
+    Versus,
+    base_point,
+    changed_settings,
+    point,
+    takes_onnx,
+    versus,
+)
+from transect.report.blocks import Chip, Column, Part, digits, table, words
+from transect.report.charts.chart import dot_chart
+from transect.report.charts.plots import Dot, log_is_better
+from transect.report.columns import labelled, medians, undecided
+from transect.report.context import Context
+from transect.report.findings.overhead import setting_words
+from transect.report.text import clean, count, in_unit, number
+
+__all__ = ["option_table", "ratio_chart"]
+
+_NAME = "C++"
+
+
+def ratio_chart(context: Context, name: str, groups: Sequence[InferGroup]) -> Part:
+    """Draw ratios at the smallest batch with the fewest threads; the table has all points."""
+    if not groups:
+        return None
+    floor = context.floors.get("infer", groups[0].cell.workload, "latency")
+    pairs = [
+        pair for group in groups if (base := _reference(group, groups)) is not None
+        and (pair := versus(group, base, floor)) is not None
+    ]  # fmt: skip
+    if not pairs:
+        return None
+    least = set(base_point(pair.group for pair in pairs))
+    pairs.sort(key=lambda pair: (pair.group not in least, pair.group.cell.batch,
+                                 pair.group.cell.threads, pair.ratio.value,
+                                 pair.group.cell.id))  # fmt: skip
+    first = [pair for pair in pairs if pair.group in least]
+    label = labelled(pairs, "Point", always=("threads", "batch"))
+    short = labelled(first, "Point")
+
+    def dot(pair: Versus) -> Dot:
+        return Dot(
+            label=str(short.entry(pair)), value=pair.ratio.value, low=pair.ratio.low,
+            high=pair.ratio.high, style=context.style(pair.group), right=number(pair.ratio.value),
+            hollow=pair.comparison.verdict is Verdict.SAME,
+        )  # fmt: skip
+
+    cell = first[0].group.cell
+    ends = [end for pair in first for end in (pair.ratio.low, pair.ratio.high, 1.0)]
+    log = log_is_better(ends, 10)
+    return dot_chart(
+        first, dot, [label, *_columns()], others=pairs[len(first) :],
+        title=f"Latency over that of {_NAME} at batch {cell.batch}, "
+        f"{count(cell.threads, 'thread')}",
+        axis=f"times the latency of {_NAME}" + (" (log scale)" if log else ""),
+        name=f"ratio-{name}", first="Lowest", unit="times", rule=1.0, log=log,
+        notes=["Hollow: not distinguishable from it. Line: the interval, or range."],
+    )  # fmt: skip
+
+
+def _reference(group: InferGroup, groups: Sequence[InferGroup]) -> InferGroup | None:
+    """Return C++ at the same point; a baseline without an exporter meets its first one."""
+    if group.cell.runtime == REFERENCE:
+        return None
+    own = point(group).changed(exporter=None)
+    for other in groups:
+        same = point(other).changed(exporter=None) == own
+        alike = not takes_onnx(group) or other.cell.exporter == group.cell.exporter
+        if other.cell.runtime == REFERENCE and same and alike:
+            return other
+    return None
+
+
+def _columns(title: str = "Ratio") -> list[Column[Versus]]:
+    def span(pair: Versus) -> str:
+        return f"{number(pair.ratio.low)} – {number(pair.ratio.high)}"
+
+    def mark(pair: Versus) -> Chip | None:
+        if pair.comparison.verdict is Verdict.SAME:
+            return undecided(pair.comparison)
+        return Chip("crosses versions", "warn") if pair.crosses else None
+
+    def runs(pair: Versus) -> str:
+        return f"{pair.comparison.a.count}, {pair.comparison.b.count}"
+
+    return [
+        medians("Latency", "latency", in_unit("s")), digits(title, lambda pair: pair.ratio.value),
+        digits("From – to", span), words("", lambda pair: _SPREADS[pair.ratio.spread.value]),
+        digits("Runs a side", runs), words("", mark),
+    ]  # fmt: skip
+
+
+_SPREADS = {"interval": "95 % interval", "range": "range", "single": "one run a side"}
+
+
+def option_table(context: Context, groups: Sequence[InferGroup]) -> Iterator[Part]:
+    """List runs with other session options than the equal ones, beside the same runtime with those."""
+    closed = [g for g in groups if g.cell.load is None and g.cell.sessions == 1]
+    equal = {
+        group.cell.changed(options=""): group for group in closed if group.cell.options == EQUAL
+    }
+    pairs = []
+    for group in closed:
+        base = equal.get(group.cell.changed(options=""))
+        if base is not None and base is not group:
+            floor = context.floors.get("infer", group.cell.workload, "latency")
+            pair = versus(group, base, floor)
+            if pair is not None:
+                pairs.append(pair)
+    if not pairs:
+        return
+
+    def changed(pair: Versus) -> str:
+        differing = changed_settings(pair.group, pair.other)
+        return "not told" if differing is None else clean(setting_words(differing)) or "nothing"
+
+    of_workload = grouped(pairs, lambda pair: pair.group.cell.workload)
+    for workload, own in sorted(of_workload.items()):
+        own.sort(key=lambda pair: (pair.group.cell.runtime, pair.group.cell.batch,
+                                   pair.group.cell.threads, -pair.ratio.value))  # fmt: skip
+        yield table(
+            own,
+            [labelled(own, "Runtime and options", always=("threads",)), words("Changed", changed),
+             *_columns("Times equal")],
+            caption=f"{workload}: other session options, beside the same runtime with equal ones",
+            fold_title=f"Other session options in {workload}",
+        )  # fmt: skip
