@@ -168,13 +168,13 @@ def write_runtime_study(root: Path, *, seed: int = 5, repeats: int = 6) -> Path:
     records += [
         infer_record("javascript-wasm", 1e-9, metrics={"nonfinite_outputs": 3}, fields=bad),
         infer_record("cpp", 1.0, provider="cuda", fields={
-            "status": Status.SKIPPED, "cause": Cause.UNSUPPORTED, 
+            "status": Status.SKIPPED, "cause": Cause.UNSUPPORTED,
             "message": "cuda: no device (cuInit 100)"}),
         infer_record("python", 1.0, provider="cuda", fields={
-            "status": Status.SKIPPED, "cause": Cause.UNSUPPORTED, 
+            "status": Status.SKIPPED, "cause": Cause.UNSUPPORTED,
             "message": "cuda: no device (cuInit 100)"}),
         infer_record("javascript-wasm", 1.0, workload="images", fields={
-            "status": Status.FAILED, "cause": Cause.CRASH, 
+            "status": Status.FAILED, "cause": Cause.CRASH,
             "message": "memory access out of bounds"}),
     ]  # fmt: skip
     for record in records:

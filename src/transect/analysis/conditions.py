@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from transect.analysis.groups import grouped
-from transect.analysis.serving import EQUAL, REFERENCE, InferGroup, point, takes_onnx, told
+from transect.analysis.serving import REFERENCE, InferGroup, point, takes_onnx, told
+from transect.runtimes.options import EQUAL
 
 __all__ = ["Conditions", "Difference", "conditions", "kernels_of", "seen_options"]
 
@@ -19,11 +20,11 @@ _SHOWN = 3
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Difference:
-    """One runtime that had other conditions at one point than most: `what` says which, in words."""
+    """What one runtime had else than most, in words, and at how many points."""
 
     runtime: str
-    workload: str
     what: str
+    points: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,7 +78,7 @@ def conditions(groups: Iterable[InferGroup]) -> Conditions:
         group.cell.runtime for group in beside
         if seen_options(group) is None or kernels_of(group) is None
     }  # fmt: skip
-    found: dict[tuple[str, str], Difference] = {}
+    found: Counter[tuple[str, str]] = Counter()
     kernels: set[int] = set()
     for own in points:
         told_kernels = [kernels_of(group) for group in own]
@@ -86,12 +87,14 @@ def conditions(groups: Iterable[InferGroup]) -> Conditions:
             count = next(ran for ran in told_kernels if ran is not None).get("count")
             if isinstance(count, int):
                 kernels.add(count)
-        for name, what in (*_other_options(own), *_other_kernels(own)):
-            difference = Difference(runtime=name, workload=own[0].cell.workload, what=what)
-            found.setdefault((name, what), difference)
+        found.update([*_other_options(own), *_other_kernels(own)])
     return Conditions(
         points=len(points), runtimes=tuple(runtimes), silent=tuple(sorted(silent)),
-        differences=tuple(found[key] for key in sorted(found)), kernels=tuple(sorted(kernels)),
+        differences=tuple(
+            Difference(runtime=name, what=what, points=found[name, what])
+            for name, what in sorted(found)
+        ),
+        kernels=tuple(sorted(kernels)),
     )  # fmt: skip
 
 

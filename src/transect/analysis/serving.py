@@ -11,22 +11,22 @@ from transect.analysis.comparisons import Comparison, compare
 from transect.analysis.estimates import Estimate, difference_of, ratio_of
 from transect.analysis.groups import Floors, Group, grouped
 from transect.analysis.statistics import NoiseFloor
+from transect.runtimes.options import EQUAL
 from transect.stages.infer.cell import InferCell
 
 __all__ = [
-    "EQUAL", "LANGUAGE_DEFAULTS", "REFERENCE", "Beyond", "InferGroup", "Versus", "base_point",
+    "REFERENCE", "WHOLE", "Beyond", "InferGroup", "Versus", "base_point",
     "beyond", "changed_settings", "comparable", "identity_size", "point", "run_includes",
     "takes_onnx", "told", "versions", "versus",
 ]  # fmt: skip
 
 InferGroup = Group[InferCell]
 
-# Sets of session options: the same in every language, and nothing set at all.
-EQUAL, LANGUAGE_DEFAULTS = "equal", "language-defaults"
 # Whose latency others are measured in.
 REFERENCE = "cpp"
 
-_WHOLE = "end_to_end_time"
+# Bind, Run and copy together.
+WHOLE = "end_to_end_time"
 _IDENTITY = re.compile(r"identity-(\d+)([km]?)")
 _FACTORS = {"": 1, "k": 1000, "m": 1_000_000}
 
@@ -129,8 +129,8 @@ def versus(group: InferGroup, other: InferGroup, floors: Floors) -> Versus | Non
     """
     name = "latency"
     both = (group, other)
-    if run_includes(group) != run_includes(other) and all(g.values(_WHOLE) for g in both):
-        name = _WHOLE
+    if run_includes(group) != run_includes(other) and all(g.values(WHOLE) for g in both):
+        name = WHOLE
     own, base = group.values(name), other.values(name)
     floor = floors.get(group.cell.stage, group.cell.workload, name)
     ratio, comparison = ratio_of(own, base), compare(own, base, floor=floor)

@@ -29,7 +29,8 @@ def _conditions(told: Conditions, groups: list[InferGroup]) -> list[Finding]:
     points = f"at {count(told.points, 'point')} with {count(len(told.runtimes), 'runtime')}"
     not_set = _not_set(groups)
     if told.differences:
-        listed = [f"{one.runtime} {one.what} ({one.workload})" for one in told.differences]
+        listed = [f"{one.runtime} {one.what} (at {one.points} of {count(told.points, 'point')})"
+                  for one in told.differences]  # fmt: skip
         claim = f"conditions were not equal: {names(listed, _SHOWN)}"
         sureness = Sureness.FIRM
     else:

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from itertools import product
 
 from transect.analysis.comparisons import Sureness, Verdict
-from transect.analysis.groups import Group, grouped
+from transect.analysis.groups import Floors, grouped
 from transect.analysis.serving import (
-    EQUAL,
-    LANGUAGE_DEFAULTS,
     REFERENCE,
     Beyond,
     InferGroup,
@@ -21,20 +19,25 @@ from transect.analysis.serving import (
     comparable,
     identity_size,
     point,
+    run_includes,
     versus,
 )
 from transect.analysis.statistics import NoiseFloor, Spread
 from transect.report.context import Context
 from transect.report.findings.finding import Finding, floor_text, joined, median, names
 from transect.report.findings.runtimes import (
+    RULE,
     Nearness,
+    cells_of,
     nearness,
     sureness_of,
     times_text,
     what_crosses,
+    what_includes,
 )
 from transect.report.findings.serving import faithful_groups
-from transect.report.text import count, ends, in_unit, quantity
+from transect.report.text import count, ends, in_unit, number, quantity
+from transect.runtimes.options import EQUAL, LANGUAGE_DEFAULTS
 
 __all__ = ["overhead_findings", "setting_words"]
 
@@ -55,7 +58,9 @@ def overhead_findings(context: Context) -> list[Finding]:
         for finding in _calls(context, name, sizes[name])
     ]  # fmt: skip
     others = [name for name in context.workloads("infer") if name not in sizes]
-    return [*calls, *(finding for name in others for finding in _settings(context, name))]
+    points = [own for name in others for own in _points(context, name)]
+    thesis = [own for own in points if _thesis(own, context.floors) is not None]
+    return [*calls, *(_verdict(own, context.floors) for own in thesis or points)]
 
 
 def _calls(context: Context, workload: str, size: int) -> Iterator[Finding]:
@@ -71,10 +76,8 @@ def _calls(context: Context, workload: str, size: int) -> Iterator[Finding]:
             apart = [row for row in others if _differs(row)]
             alike = [row.group.cell.runtime for row in others if not _differs(row)]
             parts = [f"{row.group.cell.runtime} {_excess(row)}" for row in apart]
-            claim = (
-                f"a call on {count(size, 'number')} takes {quantity(median(base, 'latency'), 's')}"
-            )
-            claim += " in C"
+            numbers = "1 number" if size == 1 else f"{number(size)} numbers"
+            claim = f"a call on {numbers} takes {quantity(median(base, 'latency'), 's')} in C"
             claim += f"; beyond that take {names(parts, 99)}" if parts else ""
             claim += f"; not distinguishable from C: {names(alike, 99)}" if alike else ""
             cell = base.cell
@@ -112,12 +115,6 @@ def _call_evidence(rows: Sequence[Beyond], floor: NoiseFloor | None) -> str:
     )  # fmt: skip
 
 
-def run_includes(group: Group) -> list[str]:
-    """Return the parts that a language does inside of Run, where its times say nothing of them."""
-    held = (record.details.get("run_includes") for record in group.ok)
-    return sorted({str(part) for parts in held if isinstance(parts, list) for part in parts})
-
-
 def _call_sureness(apart: Sequence[Beyond], floor: NoiseFloor | None) -> Sureness:
     if not apart:
         return Sureness.OPEN
@@ -134,75 +131,72 @@ class _Setting:
     pair: Versus
 
 
-def _settings(context: Context, workload: str) -> Iterator[Finding]:
-    """Compare Rust with C++ under the thesis's settings and equal ones, then one at a time."""
+def _points(context: Context, workload: str) -> Iterator[list[InferGroup]]:
+    """Yield the groups of each point at which Rust and C++ ran with equal settings.
+
+    Points where both ran with the thesis's come before others; with most threads, where the
+    number of threads of a session shows.
+    """
     groups = [
         group for group in faithful_groups(context, workload)
         if group.cell.load is None and group.cell.sessions == 1
     ]  # fmt: skip
-    floor = context.floors.get("infer", workload, "latency")
     of_point = grouped(groups, lambda group: point(group).changed(options=""))
-    able = [own for own in of_point.values() if _pair(own, EQUAL, EQUAL, floor) is not None]
-    thesis = [own for own in able if _thesis(own, floor) is not None]
-    # With most threads: there the number of threads of a session shows.
-    chosen = base_point((own[0] for own in thesis or able), most_threads=True)
-    for first in chosen:
-        own = of_point[point(first).changed(options="")]
-        yield _verdict(workload, own, floor)
+    able = [own for own in of_point.values() if _pair(own, EQUAL, EQUAL, context.floors)]
+    thesis = [own for own in able if _thesis(own, context.floors) is not None]
+    for first in base_point((own[0] for own in thesis or able), most_threads=True):
+        yield of_point[point(first).changed(options="")]
 
 
-def _pair(
-    groups: Sequence[InferGroup], mine: str, theirs: str, floor: NoiseFloor | None
-) -> Versus | None:
+def _pair(groups: Sequence[InferGroup], mine: str, theirs: str, floors: Floors) -> Versus | None:
     """Return Rust with one set of options beside C++ with another, or None."""
     of = {(group.cell.runtime, group.cell.options): group for group in groups}
     rust, reference = of.get((_RUST, mine)), of.get((REFERENCE, theirs))
-    return versus(rust, reference, floor) if rust and reference else None
+    return versus(rust, reference, floors) if rust and reference else None
 
 
-def _thesis(groups: Sequence[InferGroup], floor: NoiseFloor | None) -> Versus | None:
-    pairs = (_pair(groups, *sets, floor) for sets in product(_THESIS[_RUST], _THESIS[REFERENCE]))
+def _thesis(groups: Sequence[InferGroup], floors: Floors) -> Versus | None:
+    pairs = (_pair(groups, *sets, floors) for sets in product(_THESIS[_RUST], _THESIS[REFERENCE]))
     return next(filter(None, pairs), None)
 
 
-def _verdict(workload: str, groups: Sequence[InferGroup], floor: NoiseFloor | None) -> Finding:
-    equal, thesis = _pair(groups, EQUAL, EQUAL, floor), _thesis(groups, floor)
+def _verdict(groups: Sequence[InferGroup], floors: Floors) -> Finding:
+    equal, thesis = _pair(groups, EQUAL, EQUAL, floors), _thesis(groups, floors)
     assert equal is not None
-    near = nearness(equal, floor)
-    claim = f"{_RUST} takes {times_text(equal)} as long as {REFERENCE} under equal settings"
-    single = _single(groups, floor)
+    near = nearness(equal)
+    claim = (
+        f"the latency of {_RUST} is {times_text(equal)} that of {REFERENCE} under equal settings"
+    )
+    single = _single(groups, floors)
     if thesis is None:
         claim += f": {near.value}; the thesis's settings were not run"
     else:
         claim = (
-            f"{_RUST} takes {times_text(thesis)} as long as {REFERENCE} under the thesis's "
+            f"the latency of {_RUST} is {times_text(thesis)} that of {REFERENCE} under the thesis's "
             f"settings and {times_text(equal)} under equal ones: {_conclusion(thesis, near)}"
         )
     real = [one for one in single if one.pair.comparison.verdict is not Verdict.SAME]
     none = [one.words for one in single if one not in real]
     if real:
         told = [f"{one.words} {times_text(one.pair)}" for one in real[:_SETTINGS]]
-        claim += (
-            f". Alone, against its latency under equal settings, Rust takes with {names(told, 9)}"
-        )
+        claim += f". Against its latency under equal settings, changed alone: {names(told, 9)}"
     if none:
-        claim += f". No difference can be told with {names(none, _SETTINGS)} alone"
+        claim += f". No difference can be told with {names(none, _SETTINGS)}, changed alone"
     pairs = [pair for pair in (thesis, equal) if pair is not None]
-    sure = {sureness_of(pair, floor) for pair in pairs}
+    sure = {sureness_of(pair) for pair in pairs}
     undecided = near is Nearness.UNKNOWN or (
         thesis is not None and thesis.comparison.verdict is Verdict.SAME
     )
     cell = equal.group.cell
     return Finding(
-        subject=workload, kind="FFI overhead", claim=claim + ".", named=True,
+        subject=cell.workload, kind="FFI overhead", claim=claim + ".",
         scope=f"on {cell.provider}, batch {cell.batch}, {count(cell.threads, 'thread')}, "
         f"from {cell.exporter}",
         sureness=Sureness.OPEN if undecided else
         Sureness.TENTATIVE if Sureness.TENTATIVE in sure or thesis is None else Sureness.FIRM,
         evidence=joined(
-            f"cells {names([f'{p.group.cell.id} and {p.other.cell.id}' for p in pairs], 3)}",
-            "median of all ratios of one side's runs to the other's", floor_text(floor),
-            "" if single else "no setting was changed alone", what_crosses(pairs),
+            RULE, floor_text(equal.floor), "" if single else "no setting was changed alone",
+            what_includes(pairs), what_crosses(pairs), cells_of(pairs),
         ),
     )  # fmt: skip
 
@@ -219,14 +213,14 @@ def _conclusion(thesis: Versus, near: Nearness) -> str:
     return "it is slower under neither"
 
 
-def _single(groups: Sequence[InferGroup], floor: NoiseFloor | None) -> list[_Setting]:
+def _single(groups: Sequence[InferGroup], floors: Floors) -> list[_Setting]:
     """Return Rust's sets of options that differ from the equal one in a single option, worst first."""
     rust = [group for group in groups if group.cell.runtime == _RUST]
     equal = next((group for group in rust if group.cell.options == EQUAL), None)
     found = []
     for group in rust if equal is not None else []:
         changed = changed_settings(group, equal) if equal is not None else None
-        pair = versus(group, equal, floor) if changed and len(changed) == 1 and equal else None
+        pair = versus(group, equal, floors) if changed and len(changed) == 1 and equal else None
         if pair is not None and changed is not None:
             found.append(_Setting(words=setting_words(changed), pair=pair))
     return sorted(found, key=lambda one: (-one.pair.ratio.value, one.words))

@@ -10,22 +10,27 @@ from transect.analysis.comparisons import Sureness, Verdict
 from transect.analysis.groups import grouped
 from transect.analysis.serving import (
     REFERENCE,
+    WHOLE,
     InferGroup,
     Versus,
     base_point,
     comparable,
     identity_size,
+    run_includes,
     takes_onnx,
     versus,
 )
-from transect.analysis.statistics import NoiseFloor, Spread
+from transect.analysis.statistics import Spread
 from transect.domain.record import Status
 from transect.report.context import Context
 from transect.report.findings.finding import Finding, floor_text, joined, names
 from transect.report.findings.serving import faithful_groups
-from transect.report.text import clipped, count, ends, number
+from transect.report.text import clipped, count, ends, factor
 
-__all__ = ["Nearness", "nearness", "runtime_findings", "sureness_of", "times_text", "what_crosses"]
+__all__ = [
+    "RULE", "Nearness", "cells_of", "nearness", "runtime_findings", "sureness_of", "times_text",
+    "what_crosses", "what_includes",
+]  # fmt: skip
 
 # Two runtimes are near each other when neither takes a tenth more than the other.
 NEAR = 0.10
@@ -39,6 +44,8 @@ _FRAMEWORK, _RUNTIME = "torch-eager", "python"
 _FEW = 4
 _REASON = 120
 
+RULE = "median of all ratios of one side's runs to the other's"
+
 
 class Nearness(StrEnum):
     """How a time stands to the reference's, in the words that go before the ratio."""
@@ -49,12 +56,12 @@ class Nearness(StrEnum):
     UNKNOWN = "within 10 % or beyond, which these runs cannot tell"
 
 
-def nearness(pair: Versus, floor: NoiseFloor | None) -> Nearness:
+def nearness(pair: Versus) -> Nearness:
     """Judge a ratio by its whole interval, or range; one run a side by twice the noise floor.
 
     With more noise than the tenth that is asked for, nothing is near.
     """
-    low, high = pair.ratio.low, pair.ratio.high
+    low, high, floor = pair.ratio.low, pair.ratio.high, pair.floor
     if pair.ratio.spread is Spread.SINGLE:
         if floor is None:
             return Nearness.UNKNOWN
@@ -68,9 +75,24 @@ def nearness(pair: Versus, floor: NoiseFloor | None) -> Nearness:
     return Nearness.NEAR if inside and quiet else Nearness.UNKNOWN
 
 
-def times_text(pair: Versus) -> str:
+def times_text(pair: Versus, more: str = "") -> str:
     """Write a ratio with its interval, `1.06 times (95 % interval 1.04 to 1.08)`."""
-    return f"{number(pair.ratio.value)} times ({ends(pair.ratio)})"
+    whole = "end to end, " if pair.measure == WHOLE else ""
+    rest = f", {more}" if more else ""
+    return f"{factor(pair.ratio.value)} times ({whole}{ends(pair.ratio, factor)}{rest})"
+
+
+def cells_of(pairs: Sequence[Versus]) -> str:
+    """Name the cells behind ratios."""
+    return "cells " + names([f"{p.group.cell.id} / {p.other.cell.id}" for p in pairs], 3)
+
+
+def what_includes(pairs: Sequence[Versus]) -> str:
+    """Say which runtime does more inside of Run than others, so that whole calls are compared."""
+    groups = {group.cell.runtime: group for p in pairs for group in (p.group, p.other)}
+    told = [f"{name}'s Run includes {names(held, 9)}" for name, group in sorted(groups.items())
+            if (held := run_includes(group))]  # fmt: skip
+    return names(told, 9)
 
 
 def what_crosses(pairs: Sequence[Versus]) -> str:
@@ -79,7 +101,7 @@ def what_crosses(pairs: Sequence[Versus]) -> str:
     return f"the comparison crosses versions: {names(ran, 9)}" if ran else ""
 
 
-def sureness_of(pair: Versus, floor: NoiseFloor | None) -> Sureness:
+def sureness_of(pair: Versus) -> Sureness:
     """Return how sure a claim on a ratio is, whichever way it goes.
 
     Firm: an interval, a known noise floor, one version, quiet machines and outputs that were compared.
@@ -88,18 +110,17 @@ def sureness_of(pair: Versus, floor: NoiseFloor | None) -> Sureness:
     sound = not pair.crosses and not any(group.disturbed for group in sides)
     checked = any(group.values("max_abs_difference") or group.values("top1_agreement")
                   for group in sides)  # fmt: skip
-    whole = pair.ratio.spread is Spread.INTERVAL and floor is not None
+    whole = pair.ratio.spread is Spread.INTERVAL and pair.floor is not None
     return Sureness.FIRM if whole and sound and checked else Sureness.TENTATIVE
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Case:
-    """One pair of runtimes at one point of a workload, with the noise floor of its times."""
+    """One pair of runtimes at one point of a workload."""
 
     workload: str
     where: str
     pair: Versus
-    floor: NoiseFloor | None
 
     @property
     def exporter(self) -> str:
@@ -137,7 +158,6 @@ def _cases(
         if identity_size(workload) is not None:
             continue
         for where, groups in comparable(faithful_groups(context, workload)).items():
-            floor = context.floors.get("infer", workload, "latency")
             able = [group for group in groups if wanted(group) or base(group)]
             for group in base_point(filter(wanted, able)):
                 for other in filter(base, able):
@@ -146,9 +166,9 @@ def _cases(
                     )  # fmt: skip
                     both = takes_onnx(group) and takes_onnx(other)
                     alike = not both or group.cell.exporter == other.cell.exporter
-                    pair = versus(group, other, floor) if same and alike else None
+                    pair = versus(group, other, context.floors) if same and alike else None
                     if pair is not None:
-                        yield _Case(workload=workload, where=where, pair=pair, floor=floor)
+                        yield _Case(workload=workload, where=where, pair=pair)
 
 
 def _near_findings(cases: Sequence[_Case]) -> Iterator[Finding]:
@@ -158,15 +178,12 @@ def _near_findings(cases: Sequence[_Case]) -> Iterator[Finding]:
             yield _near_counted(runtime, own)
             continue
         for (workload, where), alike in of_workload.items():
-            verdicts = grouped(alike, lambda case: nearness(case.pair, case.floor))
-            parts = [
-                f"{names([f'{times_text(c.pair)} from {c.exporter}' for c in same], 9)} as long as "
-                f"{REFERENCE}: {verdict.value}"
-                for verdict, same in verdicts.items()
-            ]  # fmt: skip
+            verdicts = grouped(alike, lambda case: nearness(case.pair))
+            parts = [f"{_times(same)} that of {REFERENCE}: {verdict.value}"
+                     for verdict, same in verdicts.items()]  # fmt: skip
             yield Finding(
-                subject=workload, scope=f"on {where}, {_point(alike)}", kind="language", named=True,
-                claim=f"{runtime} takes {'; and '.join(parts)}.",
+                subject=workload, scope=f"on {where}, {_point(alike)}", kind="language",
+                claim=f"the latency of {runtime} is {'; and '.join(parts)}.",
                 evidence=_evidence(alike), sureness=_least(alike, verdicts),
             )  # fmt: skip
 
@@ -176,9 +193,13 @@ def _point(cases: Sequence[_Case]) -> str:
     return f"batch {cell.batch}, {count(cell.threads, 'thread')}"
 
 
+def _times(cases: Sequence[_Case]) -> str:
+    return names([times_text(case.pair, f"from {case.exporter}") for case in cases], 9)
+
+
 def _near_counted(runtime: str, cases: Sequence[_Case]) -> Finding:
     """Join the verdicts on many workloads: how many of each, and the ends."""
-    verdicts = grouped(cases, lambda case: nearness(case.pair, case.floor))
+    verdicts = grouped(cases, lambda case: nearness(case.pair))
     told = [f"{verdict.value} in {len(verdicts[verdict])}" for verdict in Nearness
             if verdict in verdicts]  # fmt: skip
     claim = f"{runtime} beside {REFERENCE} in {_models(cases)}: {names(told, 9)}; {_span(cases)}."
@@ -200,23 +221,17 @@ def _span(cases: Sequence[_Case]) -> str:
 def _least(cases: Sequence[_Case], verdicts: dict[Nearness, list[_Case]]) -> Sureness:
     if list(verdicts) == [Nearness.UNKNOWN]:
         return Sureness.OPEN
-    every = {sureness_of(case.pair, case.floor) for case in cases}
+    every = {sureness_of(case.pair) for case in cases}
     mixed = Nearness.UNKNOWN in verdicts or Sureness.TENTATIVE in every
     return Sureness.TENTATIVE if mixed else Sureness.FIRM
 
 
 def _evidence(cases: Sequence[_Case]) -> str:
     pairs = [case.pair for case in cases]
-    whole = [
-        f"{times_text(pair)} end to end" for case in cases[:_FEW]
-        if (pair := versus(case.pair.group, case.pair.other, None, "end_to_end_time")) is not None
-    ]  # fmt: skip
-    floors = {floor_text(case.floor) for case in cases}
+    floors = {floor_text(pair.floor) for pair in pairs}
     return joined(
-        f"cells {names([f'{p.group.cell.id} and {p.other.cell.id}' for p in pairs], 2)}",
-        "median of all ratios of one side's runs to the other's", names(whole, _FEW),
-        names(sorted(floors), 3), what_crosses(pairs),
-    )  # fmt: skip
+        RULE, names(sorted(floors), 3), what_includes(pairs), what_crosses(pairs), cells_of(pairs)
+    )
 
 
 def _framework_findings(context: Context, cases: Sequence[_Case]) -> Iterator[Finding]:
@@ -227,14 +242,15 @@ def _framework_findings(context: Context, cases: Sequence[_Case]) -> Iterator[Fi
         verdicts = grouped(own, _factor)
         if few:
             told = "; ".join(_ratios(same, verdict) for verdict, same in verdicts.items())
-            claim = f"{_FRAMEWORK} takes {told}"
+            claim = f"the latency of {_FRAMEWORK} is {told}"
         else:
             told = names([f"{verdict} in {len(same)}" for verdict, same in verdicts.items()], 9)
             claim = f"{_FRAMEWORK} beside {_RUNTIME} in {_models(own)}: {told}; {_span(own)}"
-        sure = {sureness_of(case.pair, case.floor) for case in own}
+        sure = {sureness_of(case.pair) for case in own}
         sureness = Sureness.TENTATIVE if Sureness.TENTATIVE in sure else Sureness.FIRM
         yield Finding(
-            subject=workload, scope=_point(own) if few else "", kind="framework", named=True,
+            subject=workload, scope=f"at {_point(own)}" if few else "", kind="framework",
+            named=not few,
             claim=f"{claim}. The published factor is of a GPU{_on_cuda(context, own)}.",
             evidence=_evidence(own),
             sureness=Sureness.OPEN if list(verdicts) == [_UNKNOWN] else sureness,
@@ -250,11 +266,9 @@ def _factor(case: _Case) -> str:
 
 
 def _ratios(cases: Sequence[_Case], verdict: str) -> str:
-    parts = [
-        f"{names([f'{times_text(case.pair)} from {case.exporter}' for case in alike], 9)} on {where}"
-        for where, alike in grouped(cases, lambda case: case.where).items()
-    ]
-    return f"{names(parts, 9)} as long as {_RUNTIME}: {verdict}"
+    parts = [f"{_times(alike)} on {where}"
+             for where, alike in grouped(cases, lambda case: case.where).items()]  # fmt: skip
+    return f"{names(parts, 9)} that of {_RUNTIME}: {verdict}"
 
 
 def _on_cuda(context: Context, cases: Sequence[_Case]) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 
 from transect.analysis.comparisons import Sureness
 from transect.analysis.groups import Group, group_labels
-from transect.analysis.serving import InferGroup, comparable
+from transect.analysis.serving import InferGroup, comparable, identity_size
 from transect.report.context import Context
 from transect.report.findings.finding import Finding, joined, machine_differences, names, race
 from transect.report.findings.models import judge_export
@@ -38,6 +39,9 @@ def serving_findings(context: Context) -> list[Finding]:
     """Per workload, provider and precision: the lowest latency, and the highest throughput."""
     findings: list[Finding] = []
     for workload in context.workloads("infer"):
+        if identity_size(workload) is not None:
+            # What a call costs is a finding of its own.
+            continue
         for words, groups in comparable(faithful_groups(context, workload)).items():
             smallest = min(group.cell.batch for group in groups)
             first = [group for group in groups if group.cell.batch == smallest]
@@ -48,7 +52,7 @@ def serving_findings(context: Context) -> list[Finding]:
 
 
 def _best(
-    context: Context, workload: str, groups: list[Group], name: str, scope: str
+    context: Context, workload: str, groups: Sequence[Group], name: str, scope: str
 ) -> list[Finding]:
     """Compare the best group of each runtime with those of the other runtimes."""
     labels = group_labels(groups)

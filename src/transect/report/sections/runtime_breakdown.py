@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from transect.analysis.serving import InferGroup, base_point
+from transect.analysis.serving import InferGroup, base_point, run_includes
 from transect.report.blocks import Chip, Part, digits, table, words
 from transect.report.charts.chart import MOST_DRAWN, drawn, left_out
 from transect.report.charts.plots import Bar, bar_plot
@@ -12,7 +12,6 @@ from transect.report.charts.theme import legend
 from transect.report.columns import labelled, medians
 from transect.report.context import Context
 from transect.report.findings.finding import median
-from transect.report.findings.overhead import run_includes
 from transect.report.text import count, in_unit, quantity, scale_for
 
 __all__ = ["breakdown_chart", "breakdown_table"]

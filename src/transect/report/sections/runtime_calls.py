@@ -13,6 +13,7 @@ from transect.analysis.serving import (
     beyond,
     comparable,
     identity_size,
+    run_includes,
     takes_onnx,
 )
 from transect.report.blocks import Chip, Heading, Part, digits, note, table, words
@@ -20,7 +21,6 @@ from transect.report.charts.chart import Point, Series, line_chart
 from transect.report.columns import labelled, medians, undecided
 from transect.report.context import Context
 from transect.report.findings.finding import median
-from transect.report.findings.overhead import run_includes
 from transect.report.findings.serving import faithful_groups
 from transect.report.sections.runtime_series import RuntimeSeries
 from transect.report.text import in_unit, quantity, scale_for

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from transect.analysis.comparisons import Verdict
 from transect.analysis.groups import grouped
-from transect.analysis.serving import EQUAL, REFERENCE, InferGroup, base_point, takes_onnx, versus
+from transect.analysis.serving import REFERENCE, InferGroup, base_point, takes_onnx, versus
 from transect.domain.record import Status
 from transect.report.blocks import Chip, Column, Part, digits, note, table, words
 from transect.report.columns import labelled
@@ -15,7 +15,8 @@ from transect.report.context import Context
 from transect.report.findings.conditions import gives_wrong_output
 from transect.report.findings.finding import median
 from transect.report.findings.serving import faithful_groups
-from transect.report.text import clean, clipped, count, number, quantity
+from transect.report.text import clean, clipped, count, factor, quantity
+from transect.runtimes.options import EQUAL
 
 __all__ = ["matrix_blocks"]
 
@@ -84,7 +85,7 @@ def _rows(groups: Sequence[InferGroup], right: set[int]) -> Iterator[_Row]:
 def _columns(
     context: Context, rows: Sequence[_Row], names: Sequence[str], right: set[int]
 ) -> list[Column[_Row]]:
-    columns = [
+    columns: list[Column[_Row]] = [
         words("Model", lambda row: row.workload),
         words("From", lambda row: row.exporter or "–"),
     ]
@@ -116,12 +117,11 @@ def _verdict(context: Context, row: _Row, name: str, right: set[int]) -> Chip | 
     time = median(group, "latency")
     if group is row.reference:
         return Chip(f"{passed} {quantity(time, 's')}", tone)
-    floor = context.floors.get("infer", row.workload, "latency")
-    pair = versus(group, row.reference, floor) if row.reference is not None else None
+    pair = versus(group, row.reference, context.floors) if row.reference is not None else None
     if pair is None:
         return Chip(passed, tone, title=f"{quantity(time, 's')}, C++ has no time")
     sign = "≈ " if pair.comparison.verdict is Verdict.SAME else ""
-    return Chip(f"{passed} {sign}{number(pair.ratio.value)}", tone, title=quantity(time, "s"))
+    return Chip(f"{passed} {sign}{factor(pair.ratio.value)}", tone, title=quantity(time, "s"))
 
 
 def _outcome(group: InferGroup) -> Chip:
@@ -145,7 +145,7 @@ def _reason(group: InferGroup) -> str:
 
 def _without_time(groups: Sequence[InferGroup], right: set[int]) -> Part:
     bad = [group for group in groups if id(group) not in right]
-    columns = [
+    columns: list[Column[_Row]] = [
         labelled(bad, "Model and runtime", always=("workload",)),
         words("Outcome", _outcome), words("Reason", lambda group: clean(_reason(group))),
     ]  # fmt: skip

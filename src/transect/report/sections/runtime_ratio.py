@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from transect.analysis.comparisons import Verdict
 from transect.analysis.groups import grouped
 from transect.analysis.serving import (
-    EQUAL,
     REFERENCE,
+    WHOLE,
     InferGroup,
     Versus,
     base_point,
@@ -23,7 +23,8 @@ from transect.report.charts.plots import Dot, log_is_better
 from transect.report.columns import labelled, medians, undecided
 from transect.report.context import Context
 from transect.report.findings.overhead import setting_words
-from transect.report.text import clean, count, in_unit, number
+from transect.report.text import clean, count, factor, in_unit
+from transect.runtimes.options import EQUAL
 
 __all__ = ["option_table", "ratio_chart"]
 
@@ -34,10 +35,9 @@ def ratio_chart(context: Context, name: str, groups: Sequence[InferGroup]) -> Pa
     """Draw ratios at the smallest batch with the fewest threads; the table has all points."""
     if not groups:
         return None
-    floor = context.floors.get("infer", groups[0].cell.workload, "latency")
     pairs = [
         pair for group in groups if (base := _reference(group, groups)) is not None
-        and (pair := versus(group, base, floor)) is not None
+        and (pair := versus(group, base, context.floors)) is not None
     ]  # fmt: skip
     if not pairs:
         return None
@@ -52,7 +52,7 @@ def ratio_chart(context: Context, name: str, groups: Sequence[InferGroup]) -> Pa
     def dot(pair: Versus) -> Dot:
         return Dot(
             label=str(short.entry(pair)), value=pair.ratio.value, low=pair.ratio.low,
-            high=pair.ratio.high, style=context.style(pair.group), right=number(pair.ratio.value),
+            high=pair.ratio.high, style=context.style(pair.group), right=factor(pair.ratio.value),
             hollow=pair.comparison.verdict is Verdict.SAME,
         )  # fmt: skip
 
@@ -84,7 +84,7 @@ def _reference(group: InferGroup, groups: Sequence[InferGroup]) -> InferGroup | 
 
 def _columns(title: str = "Ratio") -> list[Column[Versus]]:
     def span(pair: Versus) -> str:
-        return f"{number(pair.ratio.low)} – {number(pair.ratio.high)}"
+        return f"{factor(pair.ratio.low)} – {factor(pair.ratio.high)}"
 
     def mark(pair: Versus) -> Chip | None:
         if pair.comparison.verdict is Verdict.SAME:
@@ -95,10 +95,14 @@ def _columns(title: str = "Ratio") -> list[Column[Versus]]:
         return f"{pair.comparison.a.count}, {pair.comparison.b.count}"
 
     return [
-        medians("Latency", "latency", in_unit("s")), digits(title, lambda pair: pair.ratio.value),
+        medians("Latency", "latency", in_unit("s")), digits(title, lambda pair: pair.ratio.value, factor),
         digits("From – to", span), words("", lambda pair: _SPREADS[pair.ratio.spread.value]),
-        digits("Runs a side", runs), words("", mark),
+        digits("Runs a side", runs), words("Compared", _compared), words("", mark),
     ]  # fmt: skip
+
+
+def _compared(pair: Versus) -> str:
+    return "end to end" if pair.measure == WHOLE else "Run"
 
 
 _SPREADS = {"interval": "95 % interval", "range": "range", "single": "one run a side"}
@@ -114,8 +118,7 @@ def option_table(context: Context, groups: Sequence[InferGroup]) -> Iterator[Par
     for group in closed:
         base = equal.get(group.cell.changed(options=""))
         if base is not None and base is not group:
-            floor = context.floors.get("infer", group.cell.workload, "latency")
-            pair = versus(group, base, floor)
+            pair = versus(group, base, context.floors)
             if pair is not None:
                 pairs.append(pair)
     if not pairs:
