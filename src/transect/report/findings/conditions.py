@@ -92,7 +92,8 @@ def gives_wrong_output(group: Group) -> bool:
     agreement = min((v for r in group.records if (v := r.value("top1_agreement")) is not None),
                     default=1.0)  # fmt: skip
     wrong = any(record.cause is Cause.WRONG_RESULT for record in group.records)
-    return wrong or agreement < 1 or (worst(group, "nonfinite_outputs") or 0) > 0
+    turned = agreement < 1 and group.cell.precision == "fp32"
+    return wrong or turned or (worst(group, "nonfinite_outputs") or 0) > 0
 
 
 def _outputs(groups: list[InferGroup]) -> list[Finding]:

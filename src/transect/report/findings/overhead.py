@@ -227,7 +227,9 @@ def _single(groups: Sequence[InferGroup], floors: Floors) -> list[_Setting]:
 
 
 def setting_words(changed: dict[str, object]) -> str:
-    """Write changed session options, `graph_optimization_level=basic`; one not set is so called."""
-    return ", ".join(
-        f"{key} not set" if value is None else f"{key}={value}" for key, value in changed.items()
-    )
+    """Write changed session options, `graph_optimization_level=basic`; those not set come last."""
+    given = [f"{key}={value}" for key, value in changed.items() if value is not None]
+    unset = [key for key, value in changed.items() if value is None]
+    if len(unset) > _SETTINGS:
+        return ", ".join([*given, f"{len(unset)} others not set" if given else "nothing set"])
+    return ", ".join([*given, *(f"{key} not set" for key in unset)])

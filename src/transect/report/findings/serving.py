@@ -17,7 +17,10 @@ __all__ = ["faithful_groups", "serving_findings"]
 
 
 def faithful_groups(context: Context, workload: str) -> list[InferGroup]:
-    """Return infer groups with a right result, from exports that are not known to be unfaithful."""
+    """Return infer groups with a right result, from exports that are not known to be unfaithful.
+
+    In another precision than the framework's a class may turn: its tolerance decides.
+    """
     unfaithful = {
         record.cell.get("exporter")
         for group in context.of("export", workload)
@@ -30,7 +33,9 @@ def faithful_groups(context: Context, workload: str) -> list[InferGroup]:
         if group.ok
         and not group.wrong
         and group.cell.get("exporter") not in unfaithful
-        and min(group.values("top1_agreement"), default=1.0) >= 1
+        and (
+            group.cell.precision != "fp32" or min(group.values("top1_agreement"), default=1.0) >= 1
+        )
         and not max(group.values("nonfinite_outputs"), default=0.0)
     ]
 

@@ -12,7 +12,7 @@ from transect.report.charts.theme import legend
 from transect.report.columns import labelled, medians
 from transect.report.context import Context
 from transect.report.findings.finding import median
-from transect.report.text import count, in_unit, quantity, scale_for
+from transect.report.text import count, in_unit, scale_for
 
 __all__ = ["breakdown_chart", "breakdown_table"]
 
@@ -31,7 +31,7 @@ def breakdown_chart(context: Context, name: str, groups: Sequence[InferGroup]) -
     bars = [
         Bar(
             label=str(label.entry(group)),
-            right=quantity(_whole(group), "s"),
+            right=f"{scale.text(_whole(group))} {scale.unit}",
             parts=[((median(group, name) or 0.0) / scale.factor, styles[part])
                    for part, name in _PARTS.items()],
         )

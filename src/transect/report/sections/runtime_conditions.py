@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from transect.analysis.conditions import conditions, kernels_of, seen_options
 from transect.analysis.groups import grouped
 from transect.analysis.serving import InferGroup, takes_onnx, told
-from transect.report.blocks import Chip, Column, Part, digits, table, words
+from transect.report.blocks import Chip, Column, Part, digits, note, table, words
 from transect.report.context import Context
 from transect.report.findings.conditions import gives_wrong_output, worst
 from transect.report.text import clean, count, quantity, tenths
@@ -55,6 +55,7 @@ def condition_blocks(context: Context) -> Iterator[Part]:
     if ran:
         yield table(ran, _conditions(ran, found.seen),
                     caption="What the runtimes ran with, threads aside")  # fmt: skip
+        yield from _common(ran)
     compared = [row for row in rows if row.value("max_abs_difference") is not None
                 or any(map(gives_wrong_output, row.groups)) or row in ran]  # fmt: skip
     if compared:
@@ -62,21 +63,22 @@ def condition_blocks(context: Context) -> Iterator[Part]:
 
 
 def _conditions(rows: Sequence[_Runtime], seen: bool) -> list[Column[_Runtime]]:
+    set_by_all, had_by_all = _shared(rows, _options), _shared(rows, _seen)
     columns = [
-        words("Runtime", lambda row: row.name),
+        words("Could not be set", _not_set),
+        words("Set beside what all set", lambda row: _listed(_options(row) - set_by_all)),
+        words("Had beside what all had", lambda row: _listed(_seen(row) - had_by_all)),
+        words("Kernels", _kernels),
         words("Version", lambda row: row.text("runtime_version")),
         words("Language", lambda row: row.text("language_version")),
         words("Library", _library),
         words("Provider used", lambda row: row.text("provider_used")),
-        words("Options set", lambda row: _options(row)),
-        words("Could not be set", _not_set),
-        words("Options it had", lambda row: _seen(row)),
-        words("Kernels", _kernels),
+        words("Cores", lambda row: row.text("cpus_allowed")),
+        words("Stopped by", _stopped),
     ]
     told_by_any = [c for c in columns if any(c.entry(row) not in ("–", "", None) for row in rows)]
-    if seen:
-        told_by_any.append(words("Beside the others", _beside))
-    return [*told_by_any, words("Stopped by", _stopped)]
+    beside = [words("Beside the others", _beside)] if seen else []
+    return [words("Runtime", lambda row: row.name), *beside, *told_by_any]
 
 
 def _library(row: _Runtime) -> str:
@@ -88,21 +90,43 @@ def _library(row: _Runtime) -> str:
 
 def _said(options: dict[str, object]) -> set[str]:
     # Threads are an axis of the cell.
-    return {f"{key}={value}" for key, value in options.items() if "num_threads" not in key}
+    return {
+        f"{key}={str(value).lower() if isinstance(value, bool) else value}"
+        for key, value in options.items()
+        if "num_threads" not in key and value not in ("", None)
+    }
 
 
-def _options(row: _Runtime) -> str:
+def _listed(options: set[str]) -> str:
+    return clean(", ".join(sorted(options))) or "–"
+
+
+def _shared(rows: Sequence[_Runtime], told: Callable[[_Runtime], set[str]]) -> set[str]:
+    """Return the options that all runtimes tell which tell any, and take ONNX models."""
+    every = [options for row in rows if any(map(takes_onnx, row.groups)) and (options := told(row))]
+    return set.intersection(*every) if every else set()
+
+
+def _common(rows: Sequence[_Runtime]) -> Iterator[Part]:
+    """Name once what all runtimes set, and what ONNX Runtime says that all had."""
+    for what, options in (("All set", _options), ("ONNX Runtime itself says that all had", _seen)):
+        shared = _shared(rows, options)
+        if shared:
+            yield note(f"{what}: {_listed(shared)}.")
+
+
+def _options(row: _Runtime) -> set[str]:
     """Write what cells with the equal set have set: other sets are told of apart."""
     given = [
         options for group in _equal(row) for options in told(group, "session_options")
         if isinstance(options, dict)
     ]  # fmt: skip
-    return clean(", ".join(sorted(set().union(*map(_said, given))))) or "–"
+    return set().union(*map(_said, given))
 
 
-def _seen(row: _Runtime) -> str:
+def _seen(row: _Runtime) -> set[str]:
     given = [seen for group in _equal(row) if (seen := seen_options(group)) is not None]
-    return clean(", ".join(sorted(set().union(*map(_said, given))))) or "–"
+    return set().union(*map(_said, given))
 
 
 def _equal(row: _Runtime) -> list[InferGroup]:
@@ -167,7 +191,7 @@ def _outputs(rows: Sequence[_Runtime]) -> list[Column[_Runtime]]:
 
     return [
         words("Runtime", lambda row: row.name),
-        digits("Cells compared", compared),
+        digits("Points compared", compared),
         digits("Largest absolute difference", lambda row: row.value("max_abs_difference")),
         digits("Largest relative difference", lambda row: row.value("max_rel_difference")),
         digits("Least agreement", agreement, tenths),

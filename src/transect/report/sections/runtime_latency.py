@@ -21,8 +21,9 @@ from transect.report.charts.chart import (
     drawn,
     line_chart,
 )
-from transect.report.charts.plots import Dot, Line, line_plot, log_is_better, log_ticks
+from transect.report.charts.plots import Dot, Line, line_plot, log_is_better
 from transect.report.charts.theme import legend
+from transect.report.charts.ticks import log_ticks
 from transect.report.columns import labelled, metric_columns, ranked
 from transect.report.context import Context
 from transect.report.findings.finding import median

@@ -6,14 +6,15 @@ from collections.abc import Iterator, Sequence
 
 from transect.analysis.groups import grouped
 from transect.analysis.serving import InferGroup
-from transect.report.blocks import Chip, Heading, Part, digits, note, table, words
+from transect.report.blocks import Chip, Column, Heading, Part, digits, note, table, words
 from transect.report.charts.chart import MOST_PANELS, Point, Series, line_chart
 from transect.report.charts.theme import Style, palette
 from transect.report.columns import labelled, medians
 from transect.report.context import Context
 from transect.report.findings.finding import median
 from transect.report.findings.serving import faithful_groups
-from transect.report.text import clean, count, in_unit, percent, scale_for
+from transect.report.sections.runtime_series import RuntimeSeries
+from transect.report.text import Scale, clean, count, in_unit, percent, scale_for
 
 __all__ = ["is_saturated", "load_blocks"]
 
@@ -53,6 +54,7 @@ def load_blocks(context: Context) -> Iterator[Part]:
         groups.sort(key=lambda g: (g.cell.runtime, g.cell.sessions, g.cell.load or 0.0, g.cell.id))
         scale = scale_for([median(group, "load_latency") for group in groups], "s")
         panels = list(grouped(groups, _panel).items())
+        yield _runtimes(context, workload, groups)
         for place, (names, own) in enumerate(panels[:MOST_PANELS]):
             yield _chart(f"{workload}-{place}", " · ".join(names), own)
         write = scale.text
@@ -74,6 +76,44 @@ def load_blocks(context: Context) -> Iterator[Part]:
         )  # fmt: skip
 
 
+def _runtimes(context: Context, workload: str, groups: Sequence[InferGroup]) -> Part:
+    """Draw the medians of all runtimes with the fewest sessions; None for one runtime."""
+    least = min(group.cell.sessions for group in groups)
+    shown = [g for g in groups if g.cell.sessions == least and g.values("load_latency")]
+    alike = grouped(shown, lambda group: _panel(group))
+    if len(alike) < 2:
+        return None
+    scale = scale_for([median(group, "load_latency") for group in shown], "s")
+    lines = RuntimeSeries(context, shown)
+    series = [
+        Series(name=lines.name(own[0]), style=lines.style(own[0]),
+               points=[_place(group, "load_latency", scale) for group in own])
+        for own in alike.values()
+    ]  # fmt: skip
+    return line_chart(
+        series, shown, _columns(shown, scale),
+        title=f"All runtimes with {count(least, 'session')}, median",
+        x="offered requests per second", y=f"{scale.unit}, log scale", y_log=True,
+        name=f"load-{workload}", most=_MOST_LINES,
+        alt=f"Median latency from arrival to result over the offered load, {workload}, a line per "
+        "runtime.",
+    )  # fmt: skip
+
+
+def _place(group: InferGroup, metric: str, scale: Scale) -> Point:
+    values = [value / scale.factor for value in group.values(metric)]
+    return Point(x=group.cell.load or 0.0, repeats=values, hollow=is_saturated(group))
+
+
+def _columns(groups: Sequence[InferGroup], scale: Scale) -> list[Column[InferGroup]]:
+    return [
+        labelled(groups, "Runtime", always=("sessions", "load")),
+        *(medians(f"{measure.capitalize()} ({scale.unit})", metric, scale.text)
+          for measure, (metric, _) in _MEASURES.items()),
+        medians("Share served", "served_share", lambda share: percent(share, 1)),
+    ]  # fmt: skip
+
+
 def _panel(group: InferGroup) -> tuple[str, ...]:
     """Name what a chart has in common: all but the load and the sessions."""
     cell = group.cell
@@ -91,11 +131,7 @@ def _chart(name: str, title: str, groups: Sequence[InferGroup]) -> Part:
     series = []
     for place, (sessions, own) in enumerate(sorted(of_sessions.items())):
         for measure, (metric, dash) in _MEASURES.items():
-            points = [
-                Point(x=group.cell.load or 0.0, hollow=is_saturated(group),
-                      repeats=[value / scale.factor for value in group.values(metric)])
-                for group in own if group.values(metric)
-            ]  # fmt: skip
+            points = [_place(group, metric, scale) for group in own if group.values(metric)]
             if points:
                 style = Style(colors[place].color, colors[place].shape, dash)
                 series.append(Series(
@@ -104,13 +140,7 @@ def _chart(name: str, title: str, groups: Sequence[InferGroup]) -> Part:
     if not series:
         return None
     return line_chart(
-        series, groups,
-        [
-            labelled(groups, "Runtime", always=("sessions", "load")),
-            *(medians(f"{measure.capitalize()} ({scale.unit})", metric, scale.text)
-              for measure, (metric, _) in _MEASURES.items()),
-            medians("Share served", "served_share", lambda share: percent(share, 1)),
-        ],
+        series, groups, _columns(groups, scale),
         title=title, x="offered requests per second", y=f"{scale.unit}, log scale",
         name=f"load-{name}", most=_MOST_LINES, y_log=True,
         alt=f"Latency from arrival to result over the offered load of {title}, a line per number "

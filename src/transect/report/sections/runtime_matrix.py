@@ -9,7 +9,7 @@ from transect.analysis.comparisons import Verdict
 from transect.analysis.groups import grouped
 from transect.analysis.serving import REFERENCE, InferGroup, base_point, takes_onnx, versus
 from transect.domain.record import Status
-from transect.report.blocks import Chip, Column, Part, digits, note, table, words
+from transect.report.blocks import Chip, Column, Part, note, table, words
 from transect.report.columns import labelled
 from transect.report.context import Context
 from transect.report.findings.conditions import gives_wrong_output
@@ -50,14 +50,15 @@ def matrix_blocks(context: Context) -> Iterator[Part]:
         )
         if len(names) > 1:
             yield table(rows, _columns(context, rows, names, right),
-                        caption=f"Models by runtimes, on {provider}")  # fmt: skip
+                        caption=f"Models by runtimes, on {provider}{_shared(rows)}")  # fmt: skip
             shown = [group for row in rows for group in row.runs.values()]
             yield _without_time(list(dict.fromkeys(shown)), right)
     if asked:
         yield note(
-            "A number is the latency over that of C++ for the same model, at the smallest batch, "
-            "with the fewest threads and equal session options; ≈ where the two cannot be told "
-            "apart. A runtime with a wrong output has no number."
+            "✓ passes: the output is the framework's. The number is the latency over that of C++, "
+            "which has its own, with equal session options, at the smallest batch and with the "
+            "fewest threads; ≈ where the two cannot be told apart. What gives a wrong output has "
+            "no number."
         )
 
 
@@ -91,7 +92,8 @@ def _columns(
     ]
     if len({row.precision for row in rows}) > 1:
         columns.append(words("Precision", lambda row: row.precision))
-    columns.append(digits("Point", lambda row: _point(row)))
+    if len(set(map(_point, rows))) > 1:
+        columns.append(words("At", _point))
     columns += [
         words(name, lambda row, name=name: _verdict(context, row, name, right), missing="–")
         for name in names
@@ -99,9 +101,15 @@ def _columns(
     return columns
 
 
+def _shared(rows: Sequence[_Row]) -> str:
+    """Say at which point all rows are, where it is one."""
+    points = set(map(_point, rows))
+    return f", at {points.pop()}" if len(points) == 1 else ""
+
+
 def _point(row: _Row) -> str:
     cell = next(iter(row.runs.values())).cell
-    return f"b{cell.batch} t{cell.threads}"
+    return f"batch {cell.batch}, {count(cell.threads, 'thread')}"
 
 
 def _verdict(context: Context, row: _Row, name: str, right: set[int]) -> Chip | None:
@@ -112,7 +120,7 @@ def _verdict(context: Context, row: _Row, name: str, right: set[int]) -> Chip | 
     if id(group) not in right:
         return _outcome(group)
     ended, every = len(group.ok), len(group.records)
-    passed = "pass" if ended == every else f"pass {ended} of {every}"
+    passed = "✓" if ended == every else f"✓ {ended} of {every}:"
     tone = "good" if ended == every else "warn"
     time = median(group, "latency")
     if group is row.reference:
@@ -145,7 +153,7 @@ def _reason(group: InferGroup) -> str:
 
 def _without_time(groups: Sequence[InferGroup], right: set[int]) -> Part:
     bad = [group for group in groups if id(group) not in right]
-    columns: list[Column[_Row]] = [
+    columns: list[Column[InferGroup]] = [
         labelled(bad, "Model and runtime", always=("workload",)),
         words("Outcome", _outcome), words("Reason", lambda group: clean(_reason(group))),
     ]  # fmt: skip

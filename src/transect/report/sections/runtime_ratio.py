@@ -17,9 +17,10 @@ from transect.analysis.serving import (
     takes_onnx,
     versus,
 )
+from transect.analysis.statistics import Spread
 from transect.report.blocks import Chip, Column, Part, digits, table, words
 from transect.report.charts.chart import dot_chart
-from transect.report.charts.plots import Dot, log_is_better
+from transect.report.charts.plots import Dot
 from transect.report.columns import labelled, medians, undecided
 from transect.report.context import Context
 from transect.report.findings.overhead import setting_words
@@ -36,8 +37,8 @@ def ratio_chart(context: Context, name: str, groups: Sequence[InferGroup]) -> Pa
     if not groups:
         return None
     pairs = [
-        pair for group in groups if (base := _reference(group, groups)) is not None
-        and (pair := versus(group, base, context.floors)) is not None
+        pair for group in groups if (other := _reference(group, groups)) is not None
+        and (pair := versus(group, other, context.floors)) is not None
     ]  # fmt: skip
     if not pairs:
         return None
@@ -56,15 +57,14 @@ def ratio_chart(context: Context, name: str, groups: Sequence[InferGroup]) -> Pa
             hollow=pair.comparison.verdict is Verdict.SAME,
         )  # fmt: skip
 
+    base = words("C++ from", lambda pair: pair.other.cell.exporter)
     cell = first[0].group.cell
-    ends = [end for pair in first for end in (pair.ratio.low, pair.ratio.high, 1.0)]
-    log = log_is_better(ends, 10)
     return dot_chart(
-        first, dot, [label, *_columns()], others=pairs[len(first) :],
+        first, dot, [label, *_columns("Ratio", base)], others=pairs[len(first) :],
         title=f"Latency over that of {_NAME} at batch {cell.batch}, "
         f"{count(cell.threads, 'thread')}",
-        axis=f"times the latency of {_NAME}" + (" (log scale)" if log else ""),
-        name=f"ratio-{name}", first="Lowest", unit="times", rule=1.0, log=log,
+        axis=f"times the latency of {_NAME} (log scale)",
+        name=f"ratio-{name}", first="Lowest", unit="times", rule=1.0, log=True,
         notes=["Hollow: not distinguishable from it. Line: the interval, or range."],
     )  # fmt: skip
 
@@ -82,8 +82,10 @@ def _reference(group: InferGroup, groups: Sequence[InferGroup]) -> InferGroup | 
     return None
 
 
-def _columns(title: str = "Ratio") -> list[Column[Versus]]:
-    def span(pair: Versus) -> str:
+def _columns(title: str = "Ratio", *more: Column[Versus]) -> list[Column[Versus]]:
+    def span(pair: Versus) -> str | None:
+        if pair.ratio.spread is Spread.SINGLE:
+            return None
         return f"{factor(pair.ratio.low)} – {factor(pair.ratio.high)}"
 
     def mark(pair: Versus) -> Chip | None:
@@ -96,16 +98,14 @@ def _columns(title: str = "Ratio") -> list[Column[Versus]]:
 
     return [
         medians("Latency", "latency", in_unit("s")), digits(title, lambda pair: pair.ratio.value, factor),
-        digits("From – to", span), words("", lambda pair: _SPREADS[pair.ratio.spread.value]),
-        digits("Runs a side", runs), words("Compared", _compared), words("", mark),
+        digits("Range or interval", span), digits("Runs", runs), words("Compared", _compared),
+        *more,
+        words("", mark),
     ]  # fmt: skip
 
 
 def _compared(pair: Versus) -> str:
     return "end to end" if pair.measure == WHOLE else "Run"
-
-
-_SPREADS = {"interval": "95 % interval", "range": "range", "single": "one run a side"}
 
 
 def option_table(context: Context, groups: Sequence[InferGroup]) -> Iterator[Part]:
