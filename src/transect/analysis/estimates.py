@@ -34,12 +34,6 @@ class Estimate:
     high: float
     spread: Spread
 
-    def inverse(self) -> Estimate:
-        """Return the ratio seen from the other side."""
-        return Estimate(
-            value=1 / self.value, low=1 / self.high, high=1 / self.low, spread=self.spread
-        )
-
 
 def ratio_of(a: Sequence[float], b: Sequence[float]) -> Estimate | None:
     """Estimate how many times b the values of a are; None when a side is empty or not positive.

@@ -57,7 +57,7 @@ def ratio_chart(context: Context, name: str, groups: Sequence[InferGroup]) -> Pa
             hollow=pair.comparison.verdict is Verdict.SAME,
         )  # fmt: skip
 
-    base = words("C++ from", lambda pair: pair.other.cell.exporter)
+    base: Column[Versus] = words("C++ from", lambda pair: pair.other.cell.exporter)
     cell = first[0].group.cell
     return dot_chart(
         first, dot, [label, *_columns("Ratio", base)], others=pairs[len(first) :],
