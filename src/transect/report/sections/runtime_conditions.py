@@ -12,7 +12,7 @@ from transect.analysis.serving import InferGroup, takes_onnx, told
 from transect.report.blocks import Chip, Column, Part, digits, note, table, words
 from transect.report.context import Context
 from transect.report.findings.conditions import gives_wrong_output, worst
-from transect.report.text import clean, count, quantity, tenths
+from transect.report.text import clean, quantity, tenths
 
 __all__ = ["condition_blocks"]
 
@@ -68,7 +68,7 @@ def _conditions(rows: Sequence[_Runtime], seen: bool) -> list[Column[_Runtime]]:
         words("Could not be set", _not_set),
         words("Set beside what all set", lambda row: _listed(_options(row) - set_by_all)),
         words("Had beside what all had", lambda row: _listed(_seen(row) - had_by_all)),
-        words("Kernels", _kernels),
+        digits("Kernels", _kernels),
         words("Version", lambda row: row.text("runtime_version")),
         words("Language", lambda row: row.text("language_version")),
         words("Library", _library),
@@ -146,9 +146,7 @@ def _kernels(row: _Runtime) -> str:
     })  # fmt: skip
     if not counts:
         return "–"
-    return (
-        count(counts[0], "kernel") if len(counts) == 1 else f"{counts[0]} to {counts[-1]} kernels"
-    )
+    return str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
 
 
 def _beside(row: _Runtime) -> Chip:

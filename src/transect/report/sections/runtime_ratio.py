@@ -14,7 +14,6 @@ from transect.analysis.serving import (
     base_point,
     changed_settings,
     point,
-    takes_onnx,
     versus,
 )
 from transect.analysis.statistics import Spread
@@ -26,6 +25,7 @@ from transect.report.context import Context
 from transect.report.findings.overhead import setting_words
 from transect.report.text import clean, count, factor, in_unit
 from transect.runtimes.options import EQUAL
+from transect.stages.infer.cell import InferCell
 
 __all__ = ["option_table", "ratio_chart"]
 
@@ -36,8 +36,9 @@ def ratio_chart(context: Context, name: str, groups: Sequence[InferGroup]) -> Pa
     """Draw ratios at the smallest batch with the fewest threads; the table has all points."""
     if not groups:
         return None
+    references = _References(groups)
     pairs = [
-        pair for group in groups if (other := _reference(group, groups)) is not None
+        pair for group in groups if (other := references.of(group)) is not None
         and (pair := versus(group, other, context.floors)) is not None
     ]  # fmt: skip
     if not pairs:
@@ -69,17 +70,19 @@ def ratio_chart(context: Context, name: str, groups: Sequence[InferGroup]) -> Pa
     )  # fmt: skip
 
 
-def _reference(group: InferGroup, groups: Sequence[InferGroup]) -> InferGroup | None:
-    """Return C++ at the same point; a baseline without an exporter meets its first one."""
-    if group.cell.runtime == REFERENCE:
-        return None
-    own = point(group).changed(exporter=None)
-    for other in groups:
-        same = point(other).changed(exporter=None) == own
-        alike = not takes_onnx(group) or other.cell.exporter == group.cell.exporter
-        if other.cell.runtime == REFERENCE and same and alike:
-            return other
-    return None
+class _References:
+    """C++ at every point; a baseline without an exporter meets its first one."""
+
+    def __init__(self, groups: Sequence[InferGroup]) -> None:
+        self._own: dict[InferCell, InferGroup] = {}
+        for group in groups:
+            if group.cell.runtime == REFERENCE:
+                self._own[point(group)] = group
+                self._own.setdefault(point(group).changed(exporter=None), group)
+
+    def of(self, group: InferGroup) -> InferGroup | None:
+        """Return what a group is set beside, or None for C++ itself and where it did not run."""
+        return None if group.cell.runtime == REFERENCE else self._own.get(point(group))
 
 
 def _columns(title: str = "Ratio", *more: Column[Versus]) -> list[Column[Versus]]:
