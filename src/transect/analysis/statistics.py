@@ -22,6 +22,7 @@ from scipy.stats import binom, mannwhitneyu
 from transect.domain.metrics import Mean, metric
 
 __all__ = [
+    "EXACT_LIMIT",
     "MIN_INTERVAL_VALUES",
     "NoiseFloor",
     "Spread",
@@ -41,7 +42,7 @@ __all__ = [
 MIN_INTERVAL_VALUES = 6
 
 # Beyond this many arrangements the exact Mann-Whitney count gives way to the normal one.
-_EXACT_LIMIT = 60
+EXACT_LIMIT = 60
 
 
 class Spread(StrEnum):
@@ -186,7 +187,7 @@ def mann_whitney_p(a: Sequence[float], b: Sequence[float]) -> float:
     pooled = {*a, *b}
     if len(pooled) == 1:
         return 1.0
-    exact = len(pooled) == len(a) + len(b) <= _EXACT_LIMIT
+    exact = len(pooled) == len(a) + len(b) <= EXACT_LIMIT
     return float(mannwhitneyu(a, b, method="exact" if exact else "asymptotic").pvalue)
 
 

@@ -99,10 +99,12 @@ class Cell(BaseModel):
         """
         kind = class_of(str(axes.get("stage")))
         if kind is not OpenCell:
+            # What is left out is at the default of the class, whose axis may be of another kind now.
             axes = {
                 name: value
                 for name, value in axes.items()
-                if name in kind.model_fields or _ONCE.get(name, axes) != _plain(value)
+                if (name in kind.model_fields and kind.model_fields[name].is_required())
+                or _ONCE.get(name, axes) != _plain(value)
             }
         return kind.model_validate(axes)
 

@@ -22,10 +22,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """A short word on a coloured ground; `tone` is good, warn, bad or plain."""
+    """A short word on a coloured ground; `tone` is good, warn, bad or plain.
+
+    `title` says more where a pointer rests on it: what stands somewhere else in the page as well.
+    """
 
     text: str
     tone: str = "plain"
+    title: str = ""
 
 
 Value = str | Chip | None

@@ -7,11 +7,12 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from transect.analysis.estimates import Estimate
 from transect.analysis.statistics import Spread, Summary
 
 __all__ = [
-    "Scale", "clean", "clipped", "count", "in_unit", "number", "percent", "quantity", "scale_for",
-    "spread", "tenths",
+    "Scale", "clean", "clipped", "count", "ends", "factor", "in_unit", "number", "percent", "quantity",
+    "scale_for", "spread", "tenths",
 ]  # fmt: skip
 
 _STEPS: dict[str, tuple[tuple[float, str], ...]] = {
@@ -114,6 +115,23 @@ def spread(summary: Summary | None, scale: Scale) -> str:
     if summary is None or summary.spread is Spread.SINGLE:
         return "–"
     return f"{scale.text(summary.low)} – {scale.text(summary.high)}"
+
+
+def factor(value: float) -> str:
+    """Format a ratio: three decimals near one, where they tell, else three digits.
+
+    >>> [factor(x) for x in (1.0, 0.9961, 2.0712)]
+    ['1.000', '0.996', '2.07']
+    """
+    return f"{value:.3f}" if 0.9 < value < 1.1 else number(value)
+
+
+def ends(estimate: Estimate, write: Callable[[float], str] = number) -> str:
+    """Write what the ends of an estimate are, `95 % interval 1.20 to 1.31`."""
+    if estimate.spread is Spread.SINGLE:
+        return "one run a side"
+    what = "95 % interval" if estimate.spread is Spread.INTERVAL else "range"
+    return f"{what} {write(estimate.low)} to {write(estimate.high)}"
 
 
 def count(amount: int, noun: str, plural: str = "") -> str:

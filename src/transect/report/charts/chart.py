@@ -111,11 +111,12 @@ class Series:
 def line_chart(
     series: Sequence[Series], rows: Sequence[T], columns: Sequence[Column[T]], *, title: str,
     x: str, y: str, name: str, alt: str, most: int, notes: Iterable[str] = (), height: int = 260,
-    bound: Mapping[float, float] | None = None, bound_name: str = "",
+    bound: Mapping[float, float] | None = None, bound_name: str = "", y_log: bool | None = None,
 ) -> Chart:  # fmt: skip
     """Draw medians over a number that doubles; all `rows` are listed, the first series drawn.
 
-    `x` and `y` are the axes' titles; `bound` holds what no series can pass, by x.
+    `x` and `y` are the axes' titles; `bound` holds what no series can pass, by x. `y_log`: None
+    leaves it to the values.
     """
     shown = series[:most]
     lines = [line for member in shown for line in member.lines()]
@@ -129,7 +130,8 @@ def line_chart(
         line_plot(
             lines, x_title=x, y_title=y, x_log=len(ticks) > 1, height=height,
             ticks=ticks[:: len(ticks) // (_MOST_TICKS + 1) + 1],
-            y_log=log_is_better([value for line in lines for _, value in line.points]),
+            y_log=log_is_better([value for line in lines for _, value in line.points])
+            if y_log is None else y_log,
         ),
         rows, columns, title=title, name=name, alt=alt, legend=legend(names),
         notes=(*notes, f"{count(cut, 'series', 'series')} more in the numbers." if cut else ""),

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from transect.report.charts.theme import INK, MUTED, PAPER, RULE, WIDTH, Style
+from transect.report.charts.ticks import log_ticks
 
 __all__ = [
     "Bar", "Dot", "Line", "bar_plot", "dot_plot", "line_plot", "log_is_better",
-    "log_ticks",
 ]  # fmt: skip
 
 _ROW = 36
@@ -158,7 +158,8 @@ def line_plot(
     """Series over a quantitative axis. On a log axis values of zero or less are left out."""
     axis: dict[str, Any] = {"title": x_title, "grid": False, "domain": True, "tickCount": 6}
     if ticks:
-        axis |= {"values": list(ticks), "format": "d"}
+        whole = all(float(tick).is_integer() for tick in ticks)
+        axis |= {"values": list(ticks), **({"format": "d"} if whole else {"labelExpr": _LABEL})}
     x_scale: dict[str, Any] = {"type": "log", "base": 2} if x_log else {"zero": False}
     y_scale: dict[str, Any] = {"type": "log"} if y_log else {"zero": True}
     x_kept: dict[str, Any] = {
@@ -277,16 +278,6 @@ def _x(values: list[float], title: str, log: bool, *, same: bool = False) -> dic
 def _y(rows: int) -> dict[str, Any]:
     height = rows * _ROW + 4
     return {"axis": None, "scale": {"domain": [0, height], "range": [0, height]}}
-
-
-def log_ticks(low: float, high: float) -> list[float]:
-    """Powers of ten from `low` to `high`, with 2 and 5 between them where they are few."""
-    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
-    span = math.log10(high / low)
-    steps = (1.0, 2.0, 5.0) if span < 2.2 else (1.0,)
-    every = 1 if span < 7 else 2
-    ticks = [step * 10.0**power for power in range(first, last + 1, every) for step in steps]
-    return [tick for tick in ticks if low <= tick <= high]
 
 
 def _data(rows: list[dict[str, Any]]) -> dict[str, Any]:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from transect.analysis.comparisons import Sureness
 from transect.analysis.groups import Group, group_labels
+from transect.analysis.serving import InferGroup, comparable, identity_size
 from transect.report.context import Context
 from transect.report.findings.finding import Finding, joined, machine_differences, names, race
 from transect.report.findings.models import judge_export
 from transect.report.text import count, number, quantity
 
-__all__ = ["by_provider", "faithful_groups", "serving_findings"]
+__all__ = ["faithful_groups", "serving_findings"]
 
 
-def faithful_groups(context: Context, workload: str) -> list[Group]:
-    """Return infer groups with a right result, from exports that are not known to be unfaithful."""
+def faithful_groups(context: Context, workload: str) -> list[InferGroup]:
+    """Return infer groups with a right result, from exports that are not known to be unfaithful.
+
+    In another precision than the framework's a class may turn: its tolerance decides.
+    """
     unfaithful = {
         record.cell.get("exporter")
         for group in context.of("export", workload)
@@ -29,33 +33,31 @@ def faithful_groups(context: Context, workload: str) -> list[Group]:
         if group.ok
         and not group.wrong
         and group.cell.get("exporter") not in unfaithful
-        and min(group.values("top1_agreement"), default=1.0) >= 1
+        and (
+            group.cell.precision != "fp32" or min(group.values("top1_agreement"), default=1.0) >= 1
+        )
+        and not max(group.values("nonfinite_outputs"), default=0.0)
     ]
 
 
-def by_provider(groups: Iterable[Group]) -> dict[str, list[Group]]:
-    """Part infer groups by the execution provider they ask for, sorted by its name."""
-    parts: dict[str, list[Group]] = defaultdict(list)
-    for group in groups:
-        parts[group.cell.get("provider") or "cpu"].append(group)
-    return dict(sorted(parts.items()))
-
-
 def serving_findings(context: Context) -> list[Finding]:
-    """Per workload and provider: the lowest latency, and the highest throughput."""
+    """Per workload, provider and precision: the lowest latency, and the highest throughput."""
     findings: list[Finding] = []
     for workload in context.workloads("infer"):
-        for provider, groups in by_provider(faithful_groups(context, workload)).items():
-            smallest = min(group.cell.get("batch") or 1 for group in groups)
-            first = [group for group in groups if (group.cell.get("batch") or 1) == smallest]
-            where = f"on {provider}"
+        if identity_size(workload) is not None:
+            # What a call costs is a finding of its own.
+            continue
+        for words, groups in comparable(faithful_groups(context, workload)).items():
+            smallest = min(group.cell.batch for group in groups)
+            first = [group for group in groups if group.cell.batch == smallest]
+            where = f"on {words}"
             findings += _best(context, workload, first, "latency", f"{where}, batch {smallest}")
             findings += _best(context, workload, groups, "throughput", where)
     return findings
 
 
 def _best(
-    context: Context, workload: str, groups: list[Group], name: str, scope: str
+    context: Context, workload: str, groups: Sequence[Group], name: str, scope: str
 ) -> list[Finding]:
     """Compare the best group of each runtime with those of the other runtimes."""
     labels = group_labels(groups)

@@ -1,5 +1,8 @@
-"""What a report says of inference: which runtime answers first, and which serves most."""
+"""What a report says of inference: who answers first, what a call costs, were conditions equal."""
 
+from transect.report.findings.conditions import condition_findings
+from transect.report.findings.overhead import overhead_findings
+from transect.report.findings.runtimes import runtime_findings
 from transect.report.findings.serving import serving_findings
 from transect.report.parts import FindingMaker, Section
 from transect.report.sections.runtimes import runtimes_body
@@ -8,4 +11,9 @@ __all__ = ["FINDINGS", "SECTIONS"]
 
 SECTIONS = (Section(key="runtimes", title="Runtimes", order=600, make=runtimes_body),)
 
-FINDINGS = (FindingMaker(order=700, make=serving_findings),)
+FINDINGS = (
+    FindingMaker(order=700, make=serving_findings),
+    FindingMaker(order=710, make=runtime_findings),
+    FindingMaker(order=720, make=overhead_findings),
+    FindingMaker(order=730, make=condition_findings),
+)

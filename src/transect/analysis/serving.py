@@ -1,0 +1,179 @@
+"""Which inference cells stand beside each other, and how their times compare."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from transect.analysis.comparisons import Comparison, compare
+from transect.analysis.estimates import Estimate, difference_of, ratio_of
+from transect.analysis.groups import Floors, Group, grouped
+from transect.analysis.statistics import NoiseFloor
+from transect.runtimes.options import EQUAL
+from transect.stages.infer.cell import InferCell
+
+__all__ = [
+    "REFERENCE", "WHOLE", "Beyond", "InferGroup", "Versus", "base_point",
+    "beyond", "changed_settings", "comparable", "identity_size", "point", "run_includes",
+    "takes_onnx", "told", "versions", "versus",
+]  # fmt: skip
+
+InferGroup = Group[InferCell]
+
+# Whose latency others are measured in.
+REFERENCE = "cpp"
+
+# Bind, Run and copy together.
+WHOLE = "end_to_end_time"
+_IDENTITY = re.compile(r"identity-(\d+)([km]?)")
+_FACTORS = {"": 1, "k": 1000, "m": 1_000_000}
+
+
+def takes_onnx(group: InferGroup) -> bool:
+    """Whether it executes an exported model; a baseline takes the framework's own."""
+    return group.cell.exporter is not None
+
+
+def identity_size(workload: str) -> int | None:
+    """Return how many numbers a model that computes nothing hands on, or None for other models.
+
+    >>> [identity_size(name) for name in ("identity-1", "identity-1k", "identity-1m", "iris")]
+    [1, 1000, 1000000, None]
+    """
+    found = _IDENTITY.fullmatch(workload)
+    return int(found[1]) * _FACTORS[found[2]] if found else None
+
+
+def comparable(groups: Iterable[InferGroup]) -> dict[str, list[InferGroup]]:
+    """Part groups without offered load by what keeps them from being compared, sorted by its words.
+
+    Provider and precision always do. Of several sets of session options `equal` alone is compared
+    between runtimes; without it each set stands for itself.
+    """
+    closed = [group for group in groups if group.cell.load is None and group.cell.sessions == 1]
+    equal = [group for group in closed if group.cell.options == EQUAL]
+
+    def words(group: InferGroup) -> str:
+        # Options and precision make a kind; the usual ones go without saying.
+        return ", ".join(filter(None, (group.cell.provider, group.kind.words)))
+
+    return dict(sorted(grouped(equal or closed, words).items()))
+
+
+def base_point(groups: Iterable[InferGroup], *, most_threads: bool = False) -> list[InferGroup]:
+    """Return the groups at the smallest batch, and there with the fewest or the most threads."""
+    groups = list(groups)
+    batch = min((group.cell.batch for group in groups), default=0)
+    first = [group for group in groups if group.cell.batch == batch]
+    pick = max if most_threads else min
+    threads = pick((group.cell.threads for group in first), default=0)
+    return [group for group in first if group.cell.threads == threads]
+
+
+def point(group: InferGroup) -> InferCell:
+    """Return the cell without its runtime: groups that share it differ in nothing else."""
+    return group.cell.changed(runtime="")
+
+
+def told(group: InferGroup, key: str) -> list[Any]:
+    """Return what the usable records' details have under a key."""
+    return [record.details[key] for record in group.ok if record.details.get(key) is not None]
+
+
+def versions(groups: Iterable[InferGroup]) -> list[str]:
+    """Return the versions of the runtime that these groups ran, sorted."""
+    return sorted({str(one) for group in groups for one in told(group, "runtime_version")})
+
+
+def changed_settings(group: InferGroup, base: InferGroup) -> dict[str, Any] | None:
+    """Return the session options in which a group differs from its base; one not set is None.
+
+    None when either does not tell what it set.
+    """
+    own, usual = (told(one, "session_options")[:1] for one in (group, base))
+    if not own or not usual or not isinstance(own[0], dict) or not isinstance(usual[0], dict):
+        return None
+    keys = sorted(own[0].keys() | usual[0].keys())
+    return {key: own[0].get(key) for key in keys if own[0].get(key) != usual[0].get(key)}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Versus:
+    """A group's time over another's, and whether the two can be told apart.
+
+    `comparison` is seen from the group; `crosses` holds the versions of runtimes of ONNX models
+    where the two differ in them. `measure` is the metric that was compared and `floor` its noise floor.
+    """
+
+    group: InferGroup
+    other: InferGroup
+    ratio: Estimate
+    comparison: Comparison
+    crosses: tuple[str, ...]
+    measure: str
+    floor: NoiseFloor | None
+
+
+def run_includes(group: Group) -> list[str]:
+    """Return the parts that a language does inside of Run, whose time holds them there."""
+    held = (record.details.get("run_includes") for record in group.ok)
+    return sorted({str(part) for parts in held if isinstance(parts, list) for part in parts})
+
+
+def versus(group: InferGroup, other: InferGroup, floors: Floors) -> Versus | None:
+    """Set a group's latency beside another's; None when either has none.
+
+    Where only one of the two binds or copies inside of Run, the times end to end are compared.
+    """
+    name = "latency"
+    both = (group, other)
+    if run_includes(group) != run_includes(other) and all(g.values(WHOLE) for g in both):
+        name = WHOLE
+    own, base = group.values(name), other.values(name)
+    floor = floors.get(group.cell.stage, group.cell.workload, name)
+    ratio, comparison = ratio_of(own, base), compare(own, base, floor=floor)
+    if ratio is None or comparison is None:
+        return None
+    ran = versions([group, other])
+    crosses = tuple(ran) if len(ran) > 1 and takes_onnx(group) and takes_onnx(other) else ()
+    return Versus(
+        group=group, other=other, ratio=ratio, comparison=comparison, crosses=crosses,
+        measure=name, floor=floor,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Beyond:
+    """What a language's call takes beyond that of C, in s; both fields None for C itself."""
+
+    group: InferGroup
+    excess: Estimate | None
+    comparison: Comparison | None
+
+
+def beyond(
+    groups: Sequence[InferGroup], floor: NoiseFloor | None, *, base: str = "c",
+    name: str = "latency",
+) -> list[Beyond]:  # fmt: skip
+    """Rank runtimes of one point by their time, beside that of `base`; empty without that one."""
+    own = next((g for g in groups if g.cell.runtime == base and g.values(name)), None)
+    if own is None:
+        return []
+    rows = []
+    for group in groups:
+        summary = group.summary(name)
+        if summary is None or not takes_onnx(group):
+            continue
+        values, least = group.values(name), own.values(name)
+        alone = group is own
+        rows.append((
+            summary.median,
+            Beyond(
+                group=group, excess=None if alone else difference_of(values, least),
+                comparison=None if alone else compare(values, least, floor=floor),
+            ),
+        ))  # fmt: skip
+    rows.sort(key=lambda pair: (pair[0], pair[1].group.cell.id))
+    return [row for _, row in rows]

@@ -1,0 +1,136 @@
+"""Findings on what runtimes ran with: equal conditions, one version, the framework's outputs."""
+
+from __future__ import annotations
+
+from transect.analysis.comparisons import Sureness
+from transect.analysis.conditions import Conditions, conditions
+from transect.analysis.groups import Group, group_labels, grouped
+from transect.analysis.serving import InferGroup, takes_onnx, versions
+from transect.domain.record import Cause
+from transect.report.context import Context
+from transect.report.findings.finding import Finding, joined, names
+from transect.report.text import clipped, count, number
+
+__all__ = ["condition_findings", "gives_wrong_output", "worst"]
+
+_SHOWN = 4
+_CLIP = 160
+
+
+def condition_findings(context: Context) -> list[Finding]:
+    """Say whether conditions were equal, whether versions differ, and which outputs are wrong."""
+    groups = context.of("infer")
+    return [*_conditions(conditions(groups), groups), *_versions(groups), *_outputs(groups)]
+
+
+def _conditions(told: Conditions, groups: list[InferGroup]) -> list[Finding]:
+    if not told.seen and told.equal:
+        return []
+    points = f"at {count(told.points, 'point')} with {count(len(told.runtimes), 'runtime')}"
+    not_set = _not_set(groups)
+    if told.differences:
+        listed = [f"{one.runtime} {one.what} (at {one.points} of {count(told.points, 'point')})"
+                  for one in told.differences]  # fmt: skip
+        claim = f"conditions were not equal: {names(listed, _SHOWN)}"
+        sureness = Sureness.FIRM
+    else:
+        kernels = "the same kernels"
+        if len(told.kernels) == 1:
+            kernels = f"the same {count(told.kernels[0], 'kernel')}"
+        claim = (
+            "conditions were equal: ONNX Runtime itself names the same session options and "
+            f"{kernels} in all runtimes"
+        )
+        sureness = Sureness.FIRM
+        if told.silent:
+            claim += f" that tell; {names(told.silent, 9)} tell nothing"
+            sureness = Sureness.TENTATIVE
+    evidence = joined(
+        f"its log and its profile of a session with the options `equal`, {points}",
+        f"could not set: {names(not_set, 9)}" if not_set else "",
+        f"silent: {names(told.silent, 9)}" if told.silent and told.differences else "",
+    )
+    return [Finding(subject="study", claim=claim + ".", evidence=evidence, sureness=sureness,
+                    kind="conditions")]  # fmt: skip
+
+
+def _not_set(groups: list[InferGroup]) -> list[str]:
+    """Name what languages could not set, as they say themselves."""
+    said = {
+        f"{group.cell.runtime} {option}"
+        for group in groups for record in group.ok
+        for option in record.details.get("options_not_set") or ()
+    }  # fmt: skip
+    return sorted(said)
+
+
+def _versions(groups: list[InferGroup]) -> list[Finding]:
+    able = [group for group in groups if group.ok and takes_onnx(group)]
+    of_runtime = grouped(able, lambda group: group.cell.runtime)
+    ran = {name: versions(own) for name, own in sorted(of_runtime.items())}
+    if len({version for own in ran.values() for version in own}) < 2:
+        return []
+    by_version: dict[str, list[str]] = {}
+    for name, own in ran.items():
+        if own:
+            by_version.setdefault(" and ".join(own), []).append(name)
+    listed = [f"{names(own, 9)} ran {version}" for version, own in sorted(by_version.items())]
+    claim = f"the comparison of runtimes crosses versions: {names(listed, 9)}."
+    evidence = "a ratio between them is one of versions as much as of languages"
+    return [Finding(subject="study", claim=claim, evidence=evidence, sureness=Sureness.FIRM,
+                    kind="versions")]  # fmt: skip
+
+
+def worst(group: Group, name: str) -> float | None:
+    """Return the largest value of a metric over all records, wrong ones included."""
+    values = [value for record in group.records if (value := record.value(name)) is not None]
+    return max(values, default=None)
+
+
+def gives_wrong_output(group: Group) -> bool:
+    """Whether an output is known to differ: by its verdict, a class, or a number that is none."""
+    agreement = min((v for r in group.records if (v := r.value("top1_agreement")) is not None),
+                    default=1.0)  # fmt: skip
+    wrong = any(record.cause is Cause.WRONG_RESULT for record in group.records)
+    turned = agreement < 1 and group.cell.precision == "fp32"
+    return wrong or turned or (worst(group, "nonfinite_outputs") or 0) > 0
+
+
+def _outputs(groups: list[InferGroup]) -> list[Finding]:
+    """Name the cells whose output is wrong, or say how far all outputs are from the framework's."""
+    compared = [
+        group for group in groups
+        if worst(group, "max_abs_difference") is not None or gives_wrong_output(group)
+    ]  # fmt: skip
+    if not compared:
+        return []
+    bad = [group for group in compared if gives_wrong_output(group)]
+    labels = group_labels(compared, always=("workload", "batch", "threads"))
+    apart = max(worst(group, "max_abs_difference") or 0.0 for group in compared)
+    if not bad:
+        claim = f"all {len(compared)} cells of runtimes give the framework's outputs"
+        evidence = f"largest absolute difference {number(apart)}, each within its tolerance"
+    else:
+        listed = names([labels[group.cell] for group in bad], _SHOWN)
+        claim = (
+            f"{len(bad)} of {count(len(compared), 'cell')} of runtimes "
+            f"{'gives' if len(bad) == 1 else 'give'} a wrong output, and no latency in any chart: "
+            f"{listed}"
+        )
+        evidence = joined(*(_why(group) for group in bad[:_SHOWN]))
+    return [Finding(subject="study", claim=claim + ".", evidence=evidence,
+                    sureness=Sureness.FIRM, kind="outputs")]  # fmt: skip
+
+
+def _why(group: Group) -> str:
+    parts = []
+    message = next((r.message for r in group.records if r.cause is Cause.WRONG_RESULT), "")
+    difference = worst(group, "max_abs_difference")
+    if message:
+        parts.append(clipped(message, _CLIP))
+    elif difference is not None:
+        parts.append(f"differs by up to {number(difference)}")
+    strange = worst(group, "nonfinite_outputs")
+    if strange:
+        parts.append(f"{number(strange)} NaN or infinite")
+    return f"{group.cell.id}: {', '.join(parts) or 'another class'}"

@@ -1,0 +1,235 @@
+"""Findings on what a call costs per language, and on the published overhead of Rust's calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from transect.analysis.comparisons import Sureness, Verdict
+from transect.analysis.groups import Floors, grouped
+from transect.analysis.serving import (
+    REFERENCE,
+    Beyond,
+    InferGroup,
+    Versus,
+    base_point,
+    beyond,
+    changed_settings,
+    comparable,
+    identity_size,
+    point,
+    run_includes,
+    versus,
+)
+from transect.analysis.statistics import NoiseFloor, Spread
+from transect.report.context import Context
+from transect.report.findings.finding import Finding, floor_text, joined, median, names
+from transect.report.findings.runtimes import (
+    RULE,
+    Nearness,
+    cells_of,
+    nearness,
+    sureness_of,
+    times_text,
+    what_crosses,
+    what_includes,
+)
+from transect.report.findings.serving import faithful_groups
+from transect.report.text import count, ends, in_unit, number, quantity
+from transect.runtimes.options import EQUAL, LANGUAGE_DEFAULTS
+
+__all__ = ["overhead_findings", "setting_words"]
+
+_RUST = "rust"
+# What stands for a language's settings in the thesis: C++ and JavaScript had their defaults.
+_THESIS = {_RUST: (f"thesis-{_RUST}",), REFERENCE: (f"thesis-{REFERENCE}", LANGUAGE_DEFAULTS)}
+_SETTINGS = 4
+
+
+def overhead_findings(context: Context) -> list[Finding]:
+    """Rank the languages by their call, and settle what made Rust slow in the thesis."""
+    sizes = {
+        name: size for name in context.workloads("infer")
+        if (size := identity_size(name)) is not None
+    }  # fmt: skip
+    calls = [
+        finding for name in sorted(sizes, key=lambda name: sizes[name])
+        for finding in _calls(context, name, sizes[name])
+    ]  # fmt: skip
+    others = [name for name in context.workloads("infer") if name not in sizes]
+    points = [own for name in others for own in _points(context, name)]
+    thesis = [own for own in points if _thesis(own, context.floors) is not None]
+    return [*calls, *(_verdict(own, context.floors) for own in thesis or points)]
+
+
+def _calls(context: Context, workload: str, size: int) -> Iterator[Finding]:
+    """Say what each language's call takes beyond that of C, in the order of their times."""
+    floor = context.floors.get("infer", workload, "latency")
+    for where, groups in comparable(faithful_groups(context, workload)).items():
+        for own in grouped(base_point(groups), lambda group: group.cell.exporter).values():
+            rows = beyond(own, floor)
+            others = [row for row in rows if row.comparison is not None]
+            if not others:
+                continue
+            base = next(row.group for row in rows if row.comparison is None)
+            apart = [row for row in others if _differs(row)]
+            alike = [row.group.cell.runtime for row in others if not _differs(row)]
+            parts = [f"{row.group.cell.runtime} {_excess(row)}" for row in apart]
+            numbers = "1 number" if size == 1 else f"{number(size)} numbers"
+            claim = f"a call on {numbers} takes {quantity(median(base, 'latency'), 's')} in C"
+            claim += f"; beyond that take {names(parts, 99)}" if parts else ""
+            claim += f"; not distinguishable from C: {names(alike, 99)}" if alike else ""
+            cell = base.cell
+            yield Finding(
+                subject=workload, scope=f"on {where}, {count(cell.threads, 'thread')}",
+                kind="call", claim=claim + ".", evidence=_call_evidence(rows, floor),
+                sureness=_call_sureness(apart, floor),
+            )  # fmt: skip
+
+
+def _differs(row: Beyond) -> bool:
+    return row.comparison is not None and row.comparison.verdict is not Verdict.SAME
+
+
+def _excess(row: Beyond) -> str:
+    assert row.excess is not None
+    write = in_unit("s")
+    return f"{write(row.excess.value)} ({ends(row.excess, write)})"
+
+
+def _call_evidence(rows: Sequence[Beyond], floor: NoiseFloor | None) -> str:
+    groups = [row.group for row in rows]
+    whole = [
+        f"{group.cell.runtime} {quantity(time, 's')}" for group in groups
+        if (time := median(group, "end_to_end_time")) is not None
+    ]  # fmt: skip
+    inside = [
+        f"{group.cell.runtime}'s Run includes {names(held, 9)}"
+        for group in groups if (held := run_includes(group))
+    ]  # fmt: skip
+    return joined(
+        "a model that computes nothing; median of all differences of one side's runs to C's",
+        f"end to end: {names(whole, 99)}" if whole else "", names(inside, 9), floor_text(floor),
+        f"cells {names([group.cell.id for group in groups], 3)}",
+    )  # fmt: skip
+
+
+def _call_sureness(apart: Sequence[Beyond], floor: NoiseFloor | None) -> Sureness:
+    if not apart:
+        return Sureness.OPEN
+    whole = all(row.excess and row.excess.spread is Spread.INTERVAL for row in apart)
+    quiet = not any(row.group.disturbed for row in apart)
+    return Sureness.FIRM if whole and quiet and floor is not None else Sureness.TENTATIVE
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Setting:
+    """One session option of the slower side, changed alone: what it does to its latency."""
+
+    words: str
+    pair: Versus
+
+
+def _points(context: Context, workload: str) -> Iterator[list[InferGroup]]:
+    """Yield the groups of each point at which Rust and C++ ran with equal settings.
+
+    Points where both ran with the thesis's come before others; with most threads, where the
+    number of threads of a session shows.
+    """
+    groups = [
+        group for group in faithful_groups(context, workload)
+        if group.cell.load is None and group.cell.sessions == 1
+    ]  # fmt: skip
+    of_point = grouped(groups, lambda group: point(group).changed(options=""))
+    able = [own for own in of_point.values() if _pair(own, EQUAL, EQUAL, context.floors)]
+    thesis = [own for own in able if _thesis(own, context.floors) is not None]
+    for first in base_point((own[0] for own in thesis or able), most_threads=True):
+        yield of_point[point(first).changed(options="")]
+
+
+def _pair(groups: Sequence[InferGroup], mine: str, theirs: str, floors: Floors) -> Versus | None:
+    """Return Rust with one set of options beside C++ with another, or None."""
+    of = {(group.cell.runtime, group.cell.options): group for group in groups}
+    rust, reference = of.get((_RUST, mine)), of.get((REFERENCE, theirs))
+    return versus(rust, reference, floors) if rust and reference else None
+
+
+def _thesis(groups: Sequence[InferGroup], floors: Floors) -> Versus | None:
+    pairs = (_pair(groups, *sets, floors) for sets in product(_THESIS[_RUST], _THESIS[REFERENCE]))
+    return next(filter(None, pairs), None)
+
+
+def _verdict(groups: Sequence[InferGroup], floors: Floors) -> Finding:
+    equal, thesis = _pair(groups, EQUAL, EQUAL, floors), _thesis(groups, floors)
+    assert equal is not None
+    near = nearness(equal)
+    claim = (
+        f"the latency of {_RUST} is {times_text(equal)} that of {REFERENCE} under equal settings"
+    )
+    single = _single(groups, floors)
+    if thesis is None:
+        claim += f": {near.value}; the thesis's settings were not run"
+    else:
+        claim = (
+            f"the latency of {_RUST} is {times_text(thesis)} that of {REFERENCE} under the thesis's "
+            f"settings and {times_text(equal)} under equal ones: {_conclusion(thesis, near)}"
+        )
+    real = [one for one in single if one.pair.comparison.verdict is not Verdict.SAME]
+    none = [one.words for one in single if one not in real]
+    if real:
+        told = [f"{one.words} {times_text(one.pair)}" for one in real[:_SETTINGS]]
+        claim += f". Against its latency under equal settings, changed alone: {names(told, 9)}"
+    if none:
+        claim += f". No difference can be told with {names(none, _SETTINGS)}, changed alone"
+    pairs = [pair for pair in (thesis, equal) if pair is not None]
+    sure = {sureness_of(pair) for pair in pairs}
+    undecided = near is Nearness.UNKNOWN or (
+        thesis is not None and thesis.comparison.verdict is Verdict.SAME
+    )
+    cell = equal.group.cell
+    return Finding(
+        subject=cell.workload, kind="FFI overhead", claim=claim + ".",
+        scope=f"on {cell.provider}, batch {cell.batch}, {count(cell.threads, 'thread')}, "
+        f"from {cell.exporter}",
+        sureness=Sureness.OPEN if undecided else
+        Sureness.TENTATIVE if Sureness.TENTATIVE in sure or thesis is None else Sureness.FIRM,
+        evidence=joined(
+            RULE, floor_text(equal.floor), "" if single else "no setting was changed alone",
+            what_includes(pairs), what_crosses(pairs), cells_of(pairs),
+        ),
+    )  # fmt: skip
+
+
+def _conclusion(thesis: Versus, near: Nearness) -> str:
+    """Say what the two ratios together mean for the published overhead of calls."""
+    if thesis.comparison.verdict is Verdict.SAME or near is Nearness.UNKNOWN:
+        return "what the settings do cannot be told from these runs"
+    slower = thesis.comparison.verdict is Verdict.WORSE
+    if near is Nearness.SLOWER:
+        return "a difference is left that no setting makes"
+    if slower:
+        return "the settings made it slower, and not calls through its foreign function interface"
+    return "it is slower under neither"
+
+
+def _single(groups: Sequence[InferGroup], floors: Floors) -> list[_Setting]:
+    """Return Rust's sets of options that differ from the equal one in a single option, worst first."""
+    rust = [group for group in groups if group.cell.runtime == _RUST]
+    equal = next((group for group in rust if group.cell.options == EQUAL), None)
+    found = []
+    for group in rust if equal is not None else []:
+        changed = changed_settings(group, equal) if equal is not None else None
+        pair = versus(group, equal, floors) if changed and len(changed) == 1 and equal else None
+        if pair is not None and changed is not None:
+            found.append(_Setting(words=setting_words(changed), pair=pair))
+    return sorted(found, key=lambda one: (-one.pair.ratio.value, one.words))
+
+
+def setting_words(changed: dict[str, object]) -> str:
+    """Write changed session options, `graph_optimization_level=basic`; those not set come last."""
+    given = [f"{key}={value}" for key, value in changed.items() if value is not None]
+    unset = [key for key, value in changed.items() if value is None]
+    if len(unset) > _SETTINGS:
+        return ", ".join([*given, f"{len(unset)} others not set" if given else "nothing set"])
+    return ", ".join([*given, *(f"{key} not set" for key in unset)])

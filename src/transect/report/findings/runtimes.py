@@ -1,0 +1,287 @@
+"""Findings on one runtime beside another: is JavaScript near C++, and ten times PyTorch?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from transect.analysis.comparisons import Sureness, Verdict
+from transect.analysis.groups import grouped
+from transect.analysis.serving import (
+    REFERENCE,
+    WHOLE,
+    InferGroup,
+    Versus,
+    base_point,
+    comparable,
+    identity_size,
+    run_includes,
+    takes_onnx,
+    versus,
+)
+from transect.analysis.statistics import Spread
+from transect.domain.record import Status
+from transect.report.context import Context
+from transect.report.findings.finding import Finding, floor_text, joined, names
+from transect.report.findings.serving import faithful_groups
+from transect.report.text import clipped, count, ends, factor
+
+__all__ = [
+    "RULE", "Nearness", "cells_of", "nearness", "runtime_findings", "sureness_of", "times_text",
+    "what_crosses", "what_includes",
+]  # fmt: skip
+
+# Two runtimes are near each other when neither takes a tenth more than the other.
+NEAR = 0.10
+# "10x over PyTorch on GPU": the published factor, and how a ratio stands to it.
+_PUBLISHED = 10.0
+_REACHED, _MISSED, _UNKNOWN = (
+    "10 times or more", "less than 10 times", "10 times or less, which these runs cannot tell",
+)  # fmt: skip
+_FRAMEWORK, _RUNTIME = "torch-eager", "python"
+# Workloads with a sentence each; more share one that counts them.
+_FEW = 4
+_REASON = 120
+
+RULE = "median of all ratios of one side's runs to the other's"
+
+
+class Nearness(StrEnum):
+    """How a time stands to the reference's, in the words that go before the ratio."""
+
+    NEAR = "near it, within 10 %"
+    SLOWER = "more than 10 % slower"
+    FASTER = "more than 10 % faster"
+    UNKNOWN = "within 10 % or beyond, which these runs cannot tell"
+
+
+def nearness(pair: Versus) -> Nearness:
+    """Judge a ratio by its whole interval, or range; one run a side by twice the noise floor.
+
+    With more noise than the tenth that is asked for, nothing is near.
+    """
+    low, high, floor = pair.ratio.low, pair.ratio.high, pair.floor
+    if pair.ratio.spread is Spread.SINGLE:
+        if floor is None:
+            return Nearness.UNKNOWN
+        low, high = low / (1 + 2 * floor.relative), high * (1 + 2 * floor.relative)
+    if low > 1 + NEAR or high < 1 / (1 + NEAR):
+        if pair.comparison.verdict is Verdict.SAME:
+            return Nearness.UNKNOWN
+        return Nearness.SLOWER if low > 1 else Nearness.FASTER
+    inside = low >= 1 / (1 + NEAR) and high <= 1 + NEAR
+    quiet = floor is None or floor.relative <= NEAR
+    return Nearness.NEAR if inside and quiet else Nearness.UNKNOWN
+
+
+def times_text(pair: Versus, more: str = "") -> str:
+    """Write a ratio with its interval, `1.06 times (95 % interval 1.04 to 1.08)`."""
+    whole = "end to end, " if pair.measure == WHOLE else ""
+    rest = f", {more}" if more else ""
+    return f"{factor(pair.ratio.value)} times ({whole}{ends(pair.ratio, factor)}{rest})"
+
+
+def cells_of(pairs: Sequence[Versus]) -> str:
+    """Name the cells behind ratios."""
+    return "cells " + names([f"{p.group.cell.id} / {p.other.cell.id}" for p in pairs], 3)
+
+
+def what_includes(pairs: Sequence[Versus]) -> str:
+    """Say which runtime does more inside of Run than others, so that whole calls are compared."""
+    groups = {group.cell.runtime: group for p in pairs for group in (p.group, p.other)}
+    told = [f"{name}'s Run includes {names(held, 9)}" for name, group in sorted(groups.items())
+            if (held := run_includes(group))]  # fmt: skip
+    return names(told, 9)
+
+
+def what_crosses(pairs: Sequence[Versus]) -> str:
+    """Say that a ratio is one between versions too; empty when it is not."""
+    ran = sorted({version for pair in pairs for version in pair.crosses})
+    return f"the comparison crosses versions: {names(ran, 9)}" if ran else ""
+
+
+def sureness_of(pair: Versus) -> Sureness:
+    """Return how sure a claim on a ratio is, whichever way it goes.
+
+    Firm: an interval, a known noise floor, one version, quiet machines and outputs that were compared.
+    """
+    sides = (pair.group, pair.other)
+    sound = not pair.crosses and not any(group.disturbed for group in sides)
+    checked = any(group.values("max_abs_difference") or group.values("top1_agreement")
+                  for group in sides)  # fmt: skip
+    whole = pair.ratio.spread is Spread.INTERVAL and pair.floor is not None
+    return Sureness.FIRM if whole and sound and checked else Sureness.TENTATIVE
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Case:
+    """One pair of runtimes at one point of a workload."""
+
+    workload: str
+    where: str
+    pair: Versus
+
+    @property
+    def exporter(self) -> str:
+        return self.pair.group.cell.exporter or self.pair.other.cell.exporter or ""
+
+
+def runtime_findings(context: Context) -> list[Finding]:
+    """Judge two published claims where both sides ran: JavaScript near C++, 10 times PyTorch."""
+    near = _cases(context, _is_javascript, lambda group: _name(group) == REFERENCE)
+    fast = _cases(
+        context,
+        lambda group: _name(group) == _FRAMEWORK,
+        lambda group: _name(group) == _RUNTIME,
+    )
+    return [*_near_findings(list(near)), *_framework_findings(context, list(fast))]
+
+
+def _name(group: InferGroup) -> str:
+    return group.cell.runtime
+
+
+def _is_javascript(group: InferGroup) -> bool:
+    return _name(group).startswith("javascript")
+
+
+def _cases(
+    context: Context, wanted: Callable[[InferGroup], bool], base: Callable[[InferGroup], bool]
+) -> Iterator[_Case]:
+    """Yield pairs that differ in their runtime alone, at the smallest batch and fewest threads.
+
+    A side without an exporter is paired with each exporter of the other. Models that compute
+    nothing are another question.
+    """
+    for workload in context.workloads("infer"):
+        if identity_size(workload) is not None:
+            continue
+        for where, groups in comparable(faithful_groups(context, workload)).items():
+            able = [group for group in groups if wanted(group) or base(group)]
+            for group in base_point(filter(wanted, able)):
+                for other in filter(base, able):
+                    same = (group.cell.batch, group.cell.threads) == (
+                        other.cell.batch, other.cell.threads,
+                    )  # fmt: skip
+                    both = takes_onnx(group) and takes_onnx(other)
+                    alike = not both or group.cell.exporter == other.cell.exporter
+                    pair = versus(group, other, context.floors) if same and alike else None
+                    if pair is not None:
+                        yield _Case(workload=workload, where=where, pair=pair)
+
+
+def _near_findings(cases: Sequence[_Case]) -> Iterator[Finding]:
+    for runtime, own in grouped(cases, lambda case: _name(case.pair.group)).items():
+        of_workload = grouped(own, lambda case: (case.workload, case.where))
+        if len({case.workload for case in own}) > _FEW:
+            yield _near_counted(runtime, own)
+            continue
+        for (workload, where), alike in of_workload.items():
+            verdicts = grouped(alike, lambda case: nearness(case.pair))
+            parts = [f"{_times(same)} that of {REFERENCE}: {verdict.value}"
+                     for verdict, same in verdicts.items()]  # fmt: skip
+            yield Finding(
+                subject=workload, scope=f"on {where}, {_point(alike)}", kind="language",
+                claim=f"the latency of {runtime} is {'; and '.join(parts)}.",
+                evidence=_evidence(alike), sureness=_least(alike, verdicts),
+            )  # fmt: skip
+
+
+def _point(cases: Sequence[_Case]) -> str:
+    cell = cases[0].pair.group.cell
+    return f"batch {cell.batch}, {count(cell.threads, 'thread')}"
+
+
+def _times(cases: Sequence[_Case]) -> str:
+    return names([times_text(case.pair, f"from {case.exporter}") for case in cases], 9)
+
+
+def _near_counted(runtime: str, cases: Sequence[_Case]) -> Finding:
+    """Join the verdicts on many workloads: how many of each, and the ends."""
+    verdicts = grouped(cases, lambda case: nearness(case.pair))
+    told = [f"{verdict.value} in {len(verdicts[verdict])}" for verdict in Nearness
+            if verdict in verdicts]  # fmt: skip
+    claim = f"{runtime} beside {REFERENCE} in {_models(cases)}: {names(told, 9)}; {_span(cases)}."
+    return Finding(subject="study", claim=claim, evidence=_evidence(cases), kind="language",
+                   sureness=_least(cases, verdicts), named=True)  # fmt: skip
+
+
+def _models(cases: Sequence[_Case]) -> str:
+    exports = {(case.workload, case.exporter, case.where) for case in cases}
+    return count(len(exports), "model")
+
+
+def _span(cases: Sequence[_Case]) -> str:
+    ordered = sorted(cases, key=lambda case: case.pair.ratio.value)
+    ends = (f"{times_text(case.pair)} for {case.workload}" for case in (ordered[0], ordered[-1]))
+    return "from {} to {}".format(*ends)
+
+
+def _least(cases: Sequence[_Case], verdicts: dict[Nearness, list[_Case]]) -> Sureness:
+    if list(verdicts) == [Nearness.UNKNOWN]:
+        return Sureness.OPEN
+    every = {sureness_of(case.pair) for case in cases}
+    mixed = Nearness.UNKNOWN in verdicts or Sureness.TENTATIVE in every
+    return Sureness.TENTATIVE if mixed else Sureness.FIRM
+
+
+def _evidence(cases: Sequence[_Case]) -> str:
+    pairs = [case.pair for case in cases]
+    floors = {floor_text(pair.floor) for pair in pairs}
+    return joined(
+        RULE, names(sorted(floors), 3), what_includes(pairs), what_crosses(pairs), cells_of(pairs)
+    )
+
+
+def _framework_findings(context: Context, cases: Sequence[_Case]) -> Iterator[Finding]:
+    """Hold PyTorch beside ONNX Runtime against the published factor, per workload."""
+    of_workload = grouped(cases, lambda case: case.workload)
+    few = len(of_workload) <= _FEW
+    for workload, own in of_workload.items() if few else [("study", list(cases))]:
+        verdicts = grouped(own, _factor)
+        if few:
+            told = "; ".join(_ratios(same, verdict) for verdict, same in verdicts.items())
+            claim = f"the latency of {_FRAMEWORK} is {told}"
+        else:
+            told = names([f"{verdict} in {len(same)}" for verdict, same in verdicts.items()], 9)
+            claim = f"{_FRAMEWORK} beside {_RUNTIME} in {_models(own)}: {told}; {_span(own)}"
+        sure = {sureness_of(case.pair) for case in own}
+        sureness = Sureness.TENTATIVE if Sureness.TENTATIVE in sure else Sureness.FIRM
+        yield Finding(
+            subject=workload, scope=f"at {_point(own)}" if few else "", kind="framework",
+            named=not few,
+            claim=f"{claim}. The published factor is of a GPU{_on_cuda(context, own)}.",
+            evidence=_evidence(own),
+            sureness=Sureness.OPEN if list(verdicts) == [_UNKNOWN] else sureness,
+        )  # fmt: skip
+
+
+def _factor(case: _Case) -> str:
+    """Judge whether the published factor is reached, by the whole interval."""
+    ratio = case.pair.ratio
+    if case.pair.comparison.verdict is Verdict.SAME or ratio.low < _PUBLISHED <= ratio.high:
+        return _UNKNOWN
+    return _REACHED if ratio.low >= _PUBLISHED else _MISSED
+
+
+def _ratios(cases: Sequence[_Case], verdict: str) -> str:
+    parts = [f"{_times(alike)} on {where}"
+             for where, alike in grouped(cases, lambda case: case.where).items()]  # fmt: skip
+    return f"{names(parts, 9)} that of {_RUNTIME}: {verdict}"
+
+
+def _on_cuda(context: Context, cases: Sequence[_Case]) -> str:
+    """Say so where this study has no time on the device that the published factor is of."""
+    if any(case.pair.group.cell.provider == "cuda" for case in cases):
+        return ""
+    workloads = dict.fromkeys(case.workload for case in cases)
+    tried = [
+        record for workload in workloads for group in context.of("infer", workload)
+        if group.cell.provider == "cuda" and _name(group) in (_FRAMEWORK, _RUNTIME)
+        for record in group.records
+    ]  # fmt: skip
+    reason = next((r.message for r in tried if r.status is not Status.OK and r.message), "")
+    if reason:
+        return f", and on cuda nothing was measured here: {clipped(reason, _REASON)}"
+    return ", and this study asks for no pair on cuda"

@@ -1,0 +1,198 @@
+"""What the runtimes ran with, as they say and as ONNX Runtime says; what their outputs are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from transect.analysis.conditions import conditions, kernels_of, seen_options
+from transect.analysis.groups import grouped
+from transect.analysis.serving import InferGroup, takes_onnx, told
+from transect.report.blocks import Chip, Column, Part, digits, note, table, words
+from transect.report.context import Context
+from transect.report.findings.conditions import gives_wrong_output, worst
+from transect.report.text import clean, quantity, tenths
+
+__all__ = ["condition_blocks"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Runtime:
+    """All groups of one runtime, and what its conditions differ in from the others'."""
+
+    name: str
+    groups: list[InferGroup]
+    differing: list[str]
+    silent: bool
+
+    def told(self, key: str) -> list[object]:
+        """Return what the usable records' details have under a key."""
+        return [value for group in self.groups for value in told(group, key)]
+
+    def text(self, key: str) -> str:
+        """Write the values that occur."""
+        return clean(", ".join(sorted({str(value) for value in self.told(key)}))) or "–"
+
+    def value(self, name: str) -> float | None:
+        """Return the largest value of a metric, wrong runs included."""
+        values = [value for group in self.groups if (value := worst(group, name)) is not None]
+        return max(values, default=None)
+
+
+def condition_blocks(context: Context) -> Iterator[Part]:
+    """A table of conditions, and one of outputs: a row per runtime in each."""
+    groups = context.of("infer")
+    found = conditions(groups)
+    rows = [
+        _Runtime(
+            name=name, groups=own, silent=name in found.silent,
+            differing=[one.what for one in found.differences if one.runtime == name],
+        )
+        for name, own in sorted(grouped(groups, lambda group: group.cell.runtime).items())
+    ]  # fmt: skip
+    ran = [row for row in rows if any(group.ok for group in row.groups)]
+    if ran:
+        yield table(ran, _conditions(ran, found.seen),
+                    caption="What the runtimes ran with, threads aside")  # fmt: skip
+        yield from _common(ran)
+    compared = [row for row in rows if row.value("max_abs_difference") is not None
+                or any(map(gives_wrong_output, row.groups)) or row in ran]  # fmt: skip
+    if compared:
+        yield table(compared, _outputs(compared), caption="Outputs beside the framework's")
+
+
+def _conditions(rows: Sequence[_Runtime], seen: bool) -> list[Column[_Runtime]]:
+    set_by_all, had_by_all = _shared(rows, _options), _shared(rows, _seen)
+    columns = [
+        words("Could not be set", _not_set),
+        words("Set beside what all set", lambda row: _listed(_options(row) - set_by_all)),
+        words("Had beside what all had", lambda row: _listed(_seen(row) - had_by_all)),
+        digits("Kernels", _kernels),
+        words("Version", lambda row: row.text("runtime_version")),
+        words("Language", lambda row: row.text("language_version")),
+        words("Library", _library),
+        words("Provider used", lambda row: row.text("provider_used")),
+        words("Cores", lambda row: row.text("cpus_allowed")),
+        words("Stopped by", _stopped),
+    ]
+    told_by_any = [c for c in columns if any(c.entry(row) not in ("–", "", None) for row in rows)]
+    beside = [words("Beside the others", _beside)] if seen else []
+    return [words("Runtime", lambda row: row.name), *beside, *told_by_any]
+
+
+def _library(row: _Runtime) -> str:
+    sizes = {size for size in row.told("library_size") if isinstance(size, (int, float))}
+    size = f", {quantity(max(sizes), 'B')}" if sizes else ""
+    name = row.text("library")
+    return name if name == "–" else name + size
+
+
+def _said(options: dict[str, object]) -> set[str]:
+    # Threads are an axis of the cell.
+    return {
+        f"{key}={str(value).lower() if isinstance(value, bool) else value}"
+        for key, value in options.items()
+        if "num_threads" not in key and value not in ("", None)
+    }
+
+
+def _listed(options: set[str]) -> str:
+    return clean(", ".join(sorted(options))) or "–"
+
+
+def _shared(rows: Sequence[_Runtime], told: Callable[[_Runtime], set[str]]) -> set[str]:
+    """Return the options that all runtimes tell which tell any, and take ONNX models."""
+    every = [options for row in rows if any(map(takes_onnx, row.groups)) and (options := told(row))]
+    return set.intersection(*every) if every else set()
+
+
+def _common(rows: Sequence[_Runtime]) -> Iterator[Part]:
+    """Name once what all runtimes set, and what ONNX Runtime says that all had."""
+    for what, options in (("All set", _options), ("ONNX Runtime itself says that all had", _seen)):
+        shared = _shared(rows, options)
+        if shared:
+            yield note(f"{what}: {_listed(shared)}.")
+
+
+def _options(row: _Runtime) -> set[str]:
+    """Write what cells with the equal set have set: other sets are told of apart."""
+    given = [
+        options for group in _equal(row) for options in told(group, "session_options")
+        if isinstance(options, dict)
+    ]  # fmt: skip
+    return set().union(*map(_said, given))
+
+
+def _seen(row: _Runtime) -> set[str]:
+    given = [seen for group in _equal(row) if (seen := seen_options(group)) is not None]
+    return set().union(*map(_said, given))
+
+
+def _equal(row: _Runtime) -> list[InferGroup]:
+    return [group for group in row.groups if group.cell.options == "equal"]
+
+
+def _not_set(row: _Runtime) -> str:
+    given = {str(option) for options in row.told("options_not_set") if isinstance(options, list)
+             for option in options}  # fmt: skip
+    return clean(", ".join(sorted(given))) or "–"
+
+
+def _kernels(row: _Runtime) -> str:
+    counts = sorted({
+        ran["count"] for group in _equal(row) if (ran := kernels_of(group)) is not None
+        and isinstance(ran.get("count"), int)
+    })  # fmt: skip
+    if not counts:
+        return "–"
+    return str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+
+
+def _beside(row: _Runtime) -> Chip:
+    if not any(map(takes_onnx, row.groups)):
+        return Chip("no ONNX Runtime")
+    if row.differing:
+        return Chip("differs", "bad", title=clean("; ".join(row.differing)))
+    return Chip("not told", "warn") if row.silent else Chip("the same", "good")
+
+
+def _stopped(row: _Runtime) -> str:
+    closed = [g for g in row.groups if g.cell.load is None]
+    reasons = Counter(str(reason) for group in closed for reason in told(group, "stop_reason"))
+    records = sum(len(group.ok) for group in closed)
+    if reasons.total() < records:
+        reasons["unknown"] += records - reasons.total()
+    return clean(", ".join(f"{why}: {amount}" for why, amount in sorted(reasons.items()))) or "–"
+
+
+def _outputs(rows: Sequence[_Runtime]) -> list[Column[_Runtime]]:
+    def agreement(row: _Runtime) -> float | None:
+        records = (record for group in row.groups for record in group.records)
+        values = (record.value("top1_agreement") for record in records)
+        return min((value for value in values if value is not None), default=None)
+
+    def compared(row: _Runtime) -> int:
+        return sum(worst(group, "max_abs_difference") is not None for group in row.groups)
+
+    def wrong(row: _Runtime) -> int:
+        return sum(map(gives_wrong_output, row.groups))
+
+    def verdict(row: _Runtime) -> Chip:
+        if amount := wrong(row):
+            return Chip(f"wrong in {amount}", "bad")
+        return (
+            Chip("right", "good")
+            if compared(row) or agreement(row)
+            else Chip("not compared", "warn")
+        )
+
+    return [
+        words("Runtime", lambda row: row.name),
+        digits("Points compared", compared),
+        digits("Largest absolute difference", lambda row: row.value("max_abs_difference")),
+        digits("Largest relative difference", lambda row: row.value("max_rel_difference")),
+        digits("Least agreement", agreement, tenths),
+        digits("NaN and Inf", lambda row: row.value("nonfinite_outputs")),
+        words("Output", verdict),
+    ]

@@ -1,0 +1,230 @@
+"""Latency of one call after another: its distribution per batch, its tail, the throughput."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from transect.analysis.bounds import run_bound
+from transect.analysis.groups import grouped
+from transect.analysis.serving import InferGroup, base_point
+from transect.analysis.statistics import quantile
+from transect.report.blocks import Part, digits
+from transect.report.charts.chart import (
+    MOST_DRAWN,
+    MOST_PANELS,
+    Point,
+    Series,
+    dot_chart,
+    drawn,
+    line_chart,
+)
+from transect.report.charts.plots import Dot, Line, line_plot, log_is_better
+from transect.report.charts.theme import legend
+from transect.report.charts.ticks import log_ticks
+from transect.report.columns import labelled, metric_columns, ranked
+from transect.report.context import Context
+from transect.report.findings.finding import median
+from transect.report.sections.runtime_series import RuntimeSeries
+from transect.report.text import count, scale_for
+
+__all__ = ["latency_charts"]
+
+# A tail percentile needs samples in the tail: twenty beyond it.
+_BEYOND = 20
+_TAIL_SAMPLES = 400
+_DECADE = 10.0
+# Lines of a tail chart, and places along each.
+_MOST_LINES, _PLACES = 8, 60
+
+
+def latency_charts(context: Context, name: str, groups: list[InferGroup]) -> Iterator[Part]:
+    """Draw a chart of latencies per batch, the tail at the smallest, and the throughput."""
+    of_batch = grouped(groups, lambda group: group.cell.batch)
+    for batch, same in sorted(of_batch.items())[:MOST_PANELS]:
+        yield _latency(context, f"{name}-{batch}", batch, same)
+    yield _tail(context, name, base_point(groups))
+    for axis in ("batch", "threads"):
+        yield _throughput(context, name, groups, axis)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Latency:
+    """A group with all its latency samples, where they are kept."""
+
+    group: InferGroup
+    samples: list[float]
+
+    @cached_property
+    def middle(self) -> tuple[float, float] | None:
+        """Ends of the middle half of the samples."""
+        if not self.samples:
+            return None
+        return quantile(self.samples, 0.25), quantile(self.samples, 0.75)
+
+    @cached_property
+    def tail(self) -> float | None:
+        """95th percentile, or None when too few samples support one."""
+        return quantile(self.samples, 0.95) if len(self.samples) >= _TAIL_SAMPLES else None
+
+    @property
+    def ends(self) -> tuple[float, float, float]:
+        """The median of the runs' medians, and what is drawn to its left and right."""
+        summary = self.group.summary("latency")
+        if summary is None:
+            raise ValueError(f"{self.group.cell.id}: ranked by a latency that it lacks")
+        far = [end for end in (self.tail, self.middle and self.middle[1], summary.high)
+               if end is not None]  # fmt: skip
+        return summary.median, min(self.samples, default=summary.low), far[0]
+
+
+def _with_samples(context: Context, groups: list[InferGroup]) -> list[_Latency]:
+    """Read the samples of what is drawn again from the records, and of nothing else."""
+    return [
+        _Latency(
+            group=group,
+            samples=[
+                value for record in group.ok if place < MOST_DRAWN
+                for value in context.originals.samples(record, "latency")
+            ],
+        )
+        for place, group in enumerate(groups)
+    ]  # fmt: skip
+
+
+def _latency(context: Context, name: str, batch: int, groups: list[InferGroup]) -> Part:
+    first = ranked(groups, "latency")
+    label = labelled(first, "Point", always=("threads",))
+    scale = scale_for([median(group, "latency") for group in first], "s")
+    rows = _with_samples(context, first)
+
+    def dot(row: _Latency) -> Dot:
+        value, low, high = row.ends
+        return Dot(
+            label=str(label.entry(row)), value=value / scale.factor,
+            low=low / scale.factor, high=high / scale.factor,
+            inner=(row.middle[0] / scale.factor, row.middle[1] / scale.factor)
+            if row.middle else None,
+            style=context.style(row.group), right=f"{scale.text(value)} {scale.unit}",
+        )  # fmt: skip
+
+    def bound(row: _Latency) -> float | None:
+        limit = run_bound(row.group, context.rates)
+        return limit.time_s if limit else None
+
+    every = [end for row in rows[:MOST_DRAWN] for end in row.ends]
+    log = log_is_better(every, _DECADE)
+    return dot_chart(
+        rows, dot,
+        [
+            label, *metric_columns("latency", scale),
+            digits("Samples", lambda row: len(row.samples) or None),
+            digits(f"95th percentile ({scale.unit})", lambda row: row.tail, scale.text),
+            digits(f"Bound ({scale.unit})", bound, scale.text),
+        ],
+        title=f"Latency at batch {batch}", name=f"latency-{name}", first="Lowest",
+        unit=scale.unit, log=log,
+        axis=f"latency of one Run ({scale.unit}{', log scale' if log else ''}), less is better",
+    )  # fmt: skip
+
+
+def _tail(context: Context, name: str, groups: list[InferGroup]) -> Part:
+    """Draw which share of the calls took longer, as far as samples lie beyond."""
+    lines = RuntimeSeries(context, groups)
+    able = [
+        row for row in _with_samples(context, ranked(groups, "latency"))
+        if len(row.samples) > 2 * _BEYOND
+    ]  # fmt: skip
+    if not able:
+        return None
+    shown = able[:_MOST_LINES]
+    scale = scale_for([row.ends[0] for row in shown], "s")
+    curves = [
+        [(value / scale.factor, share) for value, share in _beyond(row.samples)] for row in shown
+    ]
+    ends = [value for curve in curves for value, _ in (curve[0], curve[-1])]
+    drawing = line_plot(
+        [
+            Line(points=curve, style=lines.style(row.group), symbols=False)
+            for row, curve in zip(shown, curves, strict=True)
+        ],
+        x_title=f"latency of one Run ({scale.unit}, log scale)", y_title="share of calls above it",
+        x_log=True, y_log=True, ticks=log_ticks(min(ends) / 1.5, max(ends) * 1.5),
+    )  # fmt: skip
+    cell = shown[0].group.cell
+    point = f"batch {cell.batch}, {count(cell.threads, 'thread')}"
+    return drawn(
+        drawing, able,
+        [
+            labelled([row.group for row in able], "Point"),
+            digits("Samples", lambda row: len(row.samples)),
+            *(digits(f"{title} ({scale.unit})", lambda row, share=share: _quantile(row, share),
+                     scale.text)
+              for title, share in (("Median", 0.5), ("90th", 0.9), ("95th", 0.95), ("99th", 0.99))),
+        ],
+        title=f"Tail of the latency at {point}", name=f"tail-{name}",
+        alt=f"Share of calls that take longer than a latency, at {point}, a line per runtime.",
+        legend=legend(
+            ((lines.name(row.group), lines.style(row.group)) for row in shown), symbol=False
+        ),
+        notes=(
+            f"A line ends, and a percentile is given, where {_BEYOND} samples lie beyond it.",
+            f"{len(able) - len(shown)} slower in the numbers." if len(able) > len(shown) else "",
+        ),
+    )  # fmt: skip
+
+
+def _quantile(row: _Latency, share: float) -> float | None:
+    """Return a percentile that has enough samples beyond it, or None."""
+    enough = len(row.samples) * (1 - share) >= _BEYOND - 1e-9
+    return quantile(row.samples, share) if enough else None
+
+
+def _beyond(samples: list[float]) -> list[tuple[float, float]]:
+    """Return latencies and the share of samples above each, evenly in the share's logarithm."""
+    ordered, amount = sorted(samples), len(samples)
+    last = amount - _BEYOND
+    ratio = _BEYOND / amount
+    places = {round(amount * (1 - ratio ** (i / _PLACES))) for i in range(_PLACES + 1)}
+    return [(ordered[place], 1 - place / amount) for place in sorted(places) if place <= last]
+
+
+def _throughput(context: Context, name: str, groups: list[InferGroup], axis: str) -> Part:
+    """One chart over batch or threads, the other held at the value most points have."""
+
+    def at(group: InferGroup, along: str) -> int:
+        return group.cell.batch if along == "batch" else group.cell.threads
+
+    other = "threads" if axis == "batch" else "batch"
+    points = {(at(group, other), at(group, axis)) for group in groups}
+    amounts = Counter(value for value, _ in points)
+    held = max(amounts, key=lambda key: (amounts[key], -key if other == "threads" else key))
+    if amounts[held] < 2:
+        return None
+    shown = [g for g in groups if at(g, other) == held and g.values("throughput")]
+    shown.sort(key=lambda group: at(group, axis))
+    lines = RuntimeSeries(context, shown)
+    alike = grouped(shown, lambda group: (group.cell.runtime, group.cell.exporter or ""))
+    series = [
+        Series(
+            name=lines.name(members[0]), style=lines.style(members[0]),
+            points=[Point(x=at(group, axis), repeats=group.values("throughput"))
+                    for group in members],
+        )
+        for _, members in sorted(alike.items())
+    ]  # fmt: skip
+    rows = [group for _, members in sorted(alike.items()) for group in members]
+    fixed = count(held, "thread") if other == "threads" else f"batch {held}"
+    return line_chart(
+        series, rows,
+        [
+            labelled(rows, "Point", always=(axis,)),
+            digits(axis.capitalize(), lambda group: at(group, axis)),
+            *metric_columns("throughput", scale_for([], "1"), unit="samples/s"),
+        ],
+        title=f"Throughput over {axis}, {fixed}", x=axis, y="samples/s",
+        name=f"throughput-{axis}-{name}", most=len(series), height=230,
+        alt=f"Samples per second over {axis} at {fixed}, a line per runtime.",
+    )  # fmt: skip

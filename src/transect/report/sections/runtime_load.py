@@ -1,0 +1,148 @@
+"""Latency under an offered load: requests come when they come, and waiting counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from transect.analysis.groups import grouped
+from transect.analysis.serving import InferGroup
+from transect.report.blocks import Chip, Column, Heading, Part, digits, note, table, words
+from transect.report.charts.chart import MOST_PANELS, Point, Series, line_chart
+from transect.report.charts.theme import Style, palette
+from transect.report.columns import labelled, medians
+from transect.report.context import Context
+from transect.report.findings.finding import median
+from transect.report.findings.serving import faithful_groups
+from transect.report.sections.runtime_series import RuntimeSeries
+from transect.report.text import Scale, clean, count, in_unit, percent, scale_for
+
+__all__ = ["is_saturated", "load_blocks"]
+
+# Below this share of requests served, or of their rate, the queue grows as long as one waits.
+_SERVED = 0.99
+_RATE = 0.95
+_MOST_LINES = 9
+_MEASURES = {
+    "median": ("load_latency", ()), "95th percentile": ("load_latency_p95", (6, 3)),
+    "99th percentile": ("load_latency_p99", (2, 2)),
+}  # fmt: skip
+
+
+def is_saturated(group: InferGroup) -> bool:
+    """Whether requests came faster than they were served: its latency grows with the run."""
+    share, rate, load = median(group, "served_share"), median(group, "served_rate"), group.cell.load
+    if share is not None and share < _SERVED:
+        return True
+    return rate is not None and load is not None and rate < _RATE * load
+
+
+def load_blocks(context: Context) -> Iterator[Part]:
+    """Draw latency over offered load, a chart per runtime; nothing without cells under load."""
+    every = {
+        name: groups for name in context.workloads("infer")
+        if (groups := [g for g in faithful_groups(context, name) if g.cell.load is not None])
+    }  # fmt: skip
+    if every:
+        yield Heading("Under load")
+        yield note(
+            "An open loop: latency is the result's time minus the request's arrival, so waiting "
+            "counts. A hollow symbol stands where fewer than 99 % of the requests, or 95 % of their "
+            "rate, were served: the queue grows, and its latency is that of the run's length. A "
+            "95th percentile needs 400 served requests, a 99th 2,000."
+        )
+    for workload, groups in every.items():
+        groups.sort(key=lambda g: (g.cell.runtime, g.cell.sessions, g.cell.load or 0.0, g.cell.id))
+        scale = scale_for([median(group, "load_latency") for group in groups], "s")
+        panels = list(grouped(groups, _panel).items())
+        yield _runtimes(context, workload, groups)
+        for place, (names, own) in enumerate(panels[:MOST_PANELS]):
+            yield _chart(f"{workload}-{place}", " · ".join(names), own)
+        write = scale.text
+        yield table(
+            groups,
+            [
+                labelled(groups, "Runtime", always=("sessions", "load")),
+                digits("Offered (1/s)", lambda group: group.cell.load),
+                medians("Served (1/s)", "served_rate"),
+                medians("Share served", "served_share", lambda share: percent(share, 1)),
+                medians(f"Median ({scale.unit})", "load_latency", write),
+                medians(f"95th ({scale.unit})", "load_latency_p95", write),
+                medians(f"99th ({scale.unit})", "load_latency_p99", write),
+                medians("Session", "session_time", in_unit("s")),
+                digits("Runs", lambda group: len(group.values("load_latency"))),
+                words("", lambda group: Chip("saturated", "warn") if is_saturated(group) else None),
+            ],
+            caption=f"{workload} under load", fold_title=f"{workload} under load",
+        )  # fmt: skip
+
+
+def _runtimes(context: Context, workload: str, groups: Sequence[InferGroup]) -> Part:
+    """Draw the medians of all runtimes with the fewest sessions; None for one runtime."""
+    least = min(group.cell.sessions for group in groups)
+    shown = [g for g in groups if g.cell.sessions == least and g.values("load_latency")]
+    alike = grouped(shown, lambda group: _panel(group))
+    if len(alike) < 2:
+        return None
+    scale = scale_for([median(group, "load_latency") for group in shown], "s")
+    lines = RuntimeSeries(context, shown)
+    series = [
+        Series(name=lines.name(own[0]), style=lines.style(own[0]),
+               points=[_place(group, "load_latency", scale) for group in own])
+        for own in alike.values()
+    ]  # fmt: skip
+    return line_chart(
+        series, shown, _columns(shown, scale),
+        title=f"All runtimes with {count(least, 'session')}, median",
+        x="offered requests per second", y=f"{scale.unit}, log scale", y_log=True,
+        name=f"load-{workload}", most=_MOST_LINES,
+        alt=f"Median latency from arrival to result over the offered load, {workload}, a line per "
+        "runtime.",
+    )  # fmt: skip
+
+
+def _place(group: InferGroup, metric: str, scale: Scale) -> Point:
+    values = [value / scale.factor for value in group.values(metric)]
+    return Point(x=group.cell.load or 0.0, repeats=values, hollow=is_saturated(group))
+
+
+def _columns(groups: Sequence[InferGroup], scale: Scale) -> list[Column[InferGroup]]:
+    return [
+        labelled(groups, "Runtime", always=("sessions", "load")),
+        *(medians(f"{measure.capitalize()} ({scale.unit})", metric, scale.text)
+          for measure, (metric, _) in _MEASURES.items()),
+        medians("Share served", "served_share", lambda share: percent(share, 1)),
+    ]  # fmt: skip
+
+
+def _panel(group: InferGroup) -> tuple[str, ...]:
+    """Name what a chart has in common: all but the load and the sessions."""
+    cell = group.cell
+    options = f"options {cell.options}" if cell.options != "equal" else ""
+    parts = (cell.runtime, cell.exporter or "", cell.provider, options,
+             cell.precision if cell.precision != "fp32" else "",
+             f"batch {cell.batch}, {count(cell.threads, 'thread')}")  # fmt: skip
+    return tuple(clean(part) for part in parts if part)
+
+
+def _chart(name: str, title: str, groups: Sequence[InferGroup]) -> Part:
+    scale = scale_for([median(group, "load_latency") for group in groups], "s")
+    of_sessions = grouped(groups, lambda group: group.cell.sessions)
+    colors = palette(len(of_sessions))
+    series = []
+    for place, (sessions, own) in enumerate(sorted(of_sessions.items())):
+        for measure, (metric, dash) in _MEASURES.items():
+            points = [_place(group, metric, scale) for group in own if group.values(metric)]
+            if points:
+                style = Style(colors[place].color, colors[place].shape, dash)
+                series.append(Series(
+                    name=f"{count(sessions, 'session')}, {measure}", points=points, style=style
+                ))  # fmt: skip
+    if not series:
+        return None
+    return line_chart(
+        series, groups, _columns(groups, scale),
+        title=title, x="offered requests per second", y=f"{scale.unit}, log scale",
+        name=f"load-{name}", most=_MOST_LINES, y_log=True,
+        alt=f"Latency from arrival to result over the offered load of {title}, a line per number "
+        "of sessions and percentile.",
+    )  # fmt: skip

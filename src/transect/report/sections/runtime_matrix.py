@@ -1,0 +1,161 @@
+"""Which model runs under which runtime, and how its latency stands to that of C++."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from transect.analysis.comparisons import Verdict
+from transect.analysis.groups import grouped
+from transect.analysis.serving import REFERENCE, InferGroup, base_point, takes_onnx, versus
+from transect.domain.record import Status
+from transect.report.blocks import Chip, Column, Part, note, table, words
+from transect.report.columns import labelled
+from transect.report.context import Context
+from transect.report.findings.conditions import gives_wrong_output
+from transect.report.findings.finding import median
+from transect.report.findings.serving import faithful_groups
+from transect.report.text import clean, clipped, count, factor, quantity
+from transect.runtimes.options import EQUAL
+
+__all__ = ["matrix_blocks"]
+
+_REASON = 140
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Row:
+    """One model: the runs of one exporter's file under each runtime, at the base point."""
+
+    workload: str
+    exporter: str
+    precision: str
+    runs: dict[str, InferGroup]
+    reference: InferGroup | None
+
+
+def matrix_blocks(context: Context) -> Iterator[Part]:
+    """A table per provider, models by runtimes; then every model and runtime that has no time."""
+    asked = [
+        group for group in context.of("infer")
+        if group.cell.options == EQUAL and group.cell.load is None and group.cell.sessions == 1
+    ]  # fmt: skip
+    right = {
+        id(group) for name in context.workloads("infer") for group in faithful_groups(context, name)
+    }
+    for provider, groups in sorted(grouped(asked, lambda group: group.cell.provider).items()):
+        rows = [row for own in _points(groups) for row in _rows(own, right)]
+        names = sorted(
+            {name for row in rows for name in row.runs}, key=lambda n: (n != REFERENCE, n)
+        )
+        if len(names) > 1:
+            yield table(rows, _columns(context, rows, names, right),
+                        caption=f"Models by runtimes, on {provider}{_shared(rows)}")  # fmt: skip
+            shown = [group for row in rows for group in row.runs.values()]
+            yield _without_time(list(dict.fromkeys(shown)), right)
+    if asked:
+        yield note(
+            "✓ passes: the output is the framework's. The number is the latency over that of C++, "
+            "which has its own, with equal session options, at the smallest batch and with the "
+            "fewest threads; ≈ where the two cannot be told apart. What gives a wrong output has "
+            "no number."
+        )
+
+
+def _points(groups: Sequence[InferGroup]) -> Iterator[list[InferGroup]]:
+    """Yield the groups of each workload and precision at the smallest batch and fewest threads."""
+    alike = grouped(groups, lambda group: (group.cell.workload, group.cell.precision))
+    for _, own in sorted(alike.items()):
+        yield base_point(own)
+
+
+def _rows(groups: Sequence[InferGroup], right: set[int]) -> Iterator[_Row]:
+    """Yield a row per exporter; what takes no export stands in each of them."""
+    own = {group.cell.runtime: group for group in groups if not takes_onnx(group)}
+    exported = grouped(filter(takes_onnx, groups), lambda group: group.cell.exporter or "")
+    for exporter, members in sorted(exported.items()) or [("", [])]:
+        runs = {group.cell.runtime: group for group in members} | own
+        reference = runs.get(REFERENCE)
+        yield _Row(
+            workload=groups[0].cell.workload, exporter=exporter, runs=runs,
+            precision=groups[0].cell.precision,
+            reference=reference if reference is not None and id(reference) in right else None,
+        )  # fmt: skip
+
+
+def _columns(
+    context: Context, rows: Sequence[_Row], names: Sequence[str], right: set[int]
+) -> list[Column[_Row]]:
+    columns: list[Column[_Row]] = [
+        words("Model", lambda row: row.workload),
+        words("From", lambda row: row.exporter or "–"),
+    ]
+    if len({row.precision for row in rows}) > 1:
+        columns.append(words("Precision", lambda row: row.precision))
+    if len(set(map(_point, rows))) > 1:
+        columns.append(words("At", _point))
+    columns += [
+        words(name, lambda row, name=name: _verdict(context, row, name, right), missing="–")
+        for name in names
+    ]
+    return columns
+
+
+def _shared(rows: Sequence[_Row]) -> str:
+    """Say at which point all rows are, where it is one."""
+    points = set(map(_point, rows))
+    return f", at {points.pop()}" if len(points) == 1 else ""
+
+
+def _point(row: _Row) -> str:
+    cell = next(iter(row.runs.values())).cell
+    return f"batch {cell.batch}, {count(cell.threads, 'thread')}"
+
+
+def _verdict(context: Context, row: _Row, name: str, right: set[int]) -> Chip | None:
+    """Return pass with the ratio to C++, or in a word why there is none."""
+    group = row.runs.get(name)
+    if group is None:
+        return None
+    if id(group) not in right:
+        return _outcome(group)
+    ended, every = len(group.ok), len(group.records)
+    passed = "✓" if ended == every else f"✓ {ended} of {every}:"
+    tone = "good" if ended == every else "warn"
+    time = median(group, "latency")
+    if group is row.reference:
+        return Chip(f"{passed} {quantity(time, 's')}", tone)
+    pair = versus(group, row.reference, context.floors) if row.reference is not None else None
+    if pair is None:
+        return Chip(passed, tone, title=f"{quantity(time, 's')}, C++ has no time")
+    sign = "≈ " if pair.comparison.verdict is Verdict.SAME else ""
+    return Chip(f"{passed} {sign}{factor(pair.ratio.value)}", tone, title=quantity(time, "s"))
+
+
+def _outcome(group: InferGroup) -> Chip:
+    if gives_wrong_output(group):
+        return Chip("wrong output", "bad", title=_reason(group))
+    if group.ok:
+        return Chip("export differs", "bad", title=_reason(group))
+    record = group.records[0]
+    tone = "warn" if record.status is Status.SKIPPED else "bad"
+    return Chip(record.cause.value if record.cause else "failed", tone, title=_reason(group))
+
+
+def _reason(group: InferGroup) -> str:
+    told = next((record.message for record in group.records if record.message), "")
+    if told:
+        return clipped(told, _REASON)
+    if group.ok and not gives_wrong_output(group):
+        return "the export itself does not compute what the framework computes"
+    return "no reason given"
+
+
+def _without_time(groups: Sequence[InferGroup], right: set[int]) -> Part:
+    bad = [group for group in groups if id(group) not in right]
+    columns: list[Column[InferGroup]] = [
+        labelled(bad, "Model and runtime", always=("workload",)),
+        words("Outcome", _outcome), words("Reason", lambda group: clean(_reason(group))),
+    ]  # fmt: skip
+    return table(bad, columns, folded=f"Why {count(len(bad), 'run')} of the matrix "
+                 f"{'has' if len(bad) == 1 else 'have'} no time") if bad else None  # fmt: skip

@@ -1,0 +1,328 @@
+"""The section on runtimes: what stands in it, what does not, and how it looks."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from make_runtime_records import infer_record, load_record, runs, seen, write_runtime_study
+
+from transect.analysis.load import Loaded, load_records
+from transect.domain.record import Cause, Record, Status, read_record, write_record
+from transect.report.blocks import Chart, Charts, Chip, Table
+from transect.report.build import build_report
+from transect.report.context import Context
+from transect.report.making import all_parts, make_section
+from transect.report.sections.runtime_load import is_saturated
+
+WRONG = {"status": Status.FAILED, "cause": Cause.WRONG_RESULT, "message": "3 elements are NaN"}
+SKIPPED = {"status": Status.SKIPPED, "cause": Cause.UNSUPPORTED, "message": "no CUDA device"}
+CRASH = {"status": Status.FAILED, "cause": Cause.CRASH, "message": "signal 11 in the session"}
+
+
+class Made:
+    """The section that records make."""
+
+    def __init__(self, *records: Record) -> None:
+        self.context = Context(Loaded(study="s", records=list(records)), title="t")
+        [section] = [one for one in all_parts().sections if one.key == "runtimes"]
+        made = make_section(section, self.context)
+        assert made is not None and not self.context.problems, self.context.problems
+        self.blocks = made.body.blocks
+        self.charts = [
+            chart for block in self.blocks if isinstance(block, Charts) for chart in block.items
+        ]
+        self.tables = [block for block in self.blocks if isinstance(block, Table)]
+
+    @property
+    def text(self) -> str:
+        """All that is said outside of charts and tables."""
+        texts = (getattr(block, "text", "") for block in self.blocks)
+        return "\n".join(text for text in texts if isinstance(text, str))
+
+    def table(self, title: str) -> list[dict[str, str]]:
+        """Return the rows of the table whose caption or title begins so, by their heads."""
+        [found] = [one for one in self.tables if (one.caption or one.folded).startswith(title)]
+        return rows(found)
+
+    def chart(self, title: str) -> Chart:
+        """Return the chart whose title begins so."""
+        [found] = [one for one in self.charts if one.title.startswith(title)]
+        return found
+
+
+def rows(table: Table) -> list[dict[str, str]]:
+    heads = [column.title for column in table.columns]
+    plain = [[v.text if isinstance(v, Chip) else str(v) for v in row] for row in table.rows]
+    return [dict(zip(heads, row, strict=True)) for row in plain]
+
+
+def many(*records: list[Record]) -> list[Record]:
+    return [record for part in records for record in part]
+
+
+def test_the_matrix_has_models_by_runtimes_with_ratios_and_reasons() -> None:
+    made = Made(
+        *runs("cpp", 1e-4), *runs("rust", 1.0003e-4), *runs("python", 2e-4),
+        *runs("torch-eager", 5e-4), infer_record("go", 1.0, fields=CRASH),
+        infer_record("java", 1e-9, fields=WRONG),
+        *runs("cpp", 3e-4, exporter="torchscript"),
+        infer_record("python", 1.0, provider="cuda", fields=SKIPPED),
+        infer_record("cpp", 1.0, provider="cuda", fields=SKIPPED),
+    )  # fmt: skip
+    first, second = made.table("Models by runtimes, on cpu, at batch 1, 1 thread")
+    assert first["From"] == "torch-dynamo" and first["cpp"] == "✓ 100 µs"
+    assert (first["rust"], first["python"]) == ("✓ ≈ 1.000", "✓ 2")
+    assert (first["go"], first["java"], first["torch-eager"]) == ("crash", "wrong output", "✓ 5")
+    assert (second["cpp"], second["python"], second["torch-eager"]) == (
+        "✓ 301 µs",
+        "–",
+        "✓ 1.67",
+    )
+    assert made.table("Models by runtimes, on cuda")[0]["cpp"] == "unsupported"
+    why = [
+        rows(one) for one in made.tables if one.folded.startswith("Why 2 runs of the matrix")
+    ]  # fmt: skip
+    reasons = [row["Reason"] for own in why for row in own]
+    assert reasons == ["signal 11 in the session", "3 elements are NaN", *["no CUDA device"] * 2]
+    assert "tickets: 1 point left out: the output is not right; 1 failed; 2 skipped." in made.text
+
+
+def test_a_run_that_failed_once_says_in_how_many_it_passed() -> None:
+    lost = infer_record("rust", 1.0, 6, fields=CRASH)
+    [row] = Made(*runs("cpp", 1e-4), *runs("rust", 2e-4), lost).table("Models by runtimes")
+    assert row["rust"] == "✓ 6 of 7: 2"
+
+
+def test_without_cpp_there_is_a_pass_and_no_ratio() -> None:
+    made = Made(*runs("rust", 1e-4), *runs("python", 2e-4))
+    [row] = made.table("Models by runtimes")
+    assert (row["rust"], row["python"]) == ("✓", "✓")
+    assert not [chart for chart in made.charts if chart.title.startswith("Latency over that")]
+
+
+def test_what_is_wrong_has_no_time_in_any_chart() -> None:
+    made = Made(
+        *runs("cpp", 1e-4), *runs("c", 1.1e-4), infer_record("java", 1e-9, fields=WRONG),
+        *runs("rust", 1e-9, metrics={"nonfinite_outputs": 2}),
+    )  # fmt: skip
+    for chart in made.charts:
+        assert "java" not in chart.svg + repr(chart.table), chart.title
+        assert "rust" not in chart.svg + repr(chart.table), chart.title
+    outputs = {row["Runtime"]: row for row in made.table("Outputs beside")}
+    assert outputs["rust"]["Output"] == "wrong in 1" and outputs["rust"]["NaN and Inf"] == "2"
+    assert (outputs["cpp"]["Output"], outputs["java"]["Output"]) == ("right", "wrong in 1")
+
+
+@pytest.mark.parametrize(("slow", "log"), [(5e-4, False), (3e-3, True)])
+def test_latencies_more_than_a_decade_apart_stand_on_a_log_axis(slow: float, log: bool) -> None:
+    chart = Made(*runs("cpp", 1e-4), *runs("python", slow)).chart("Latency at batch 1")
+    assert ("log scale" in chart.svg) is log
+
+
+def test_a_tail_ends_where_twenty_samples_lie_beyond() -> None:
+    def sampled(amount: int) -> list[Record]:
+        values = [1e-4 * (1 + n / amount) for n in range(amount)]
+        return [infer_record("cpp", 1.5e-4, samples=values), *runs("c", 1e-4)]
+
+    [row] = rows(Made(*sampled(300)).chart("Tail").table)
+    assert (row["90th (µs)"], row["95th (µs)"], row["99th (µs)"]) == ("190", "–", "–")
+    [row] = rows(Made(*sampled(400)).chart("Tail").table)
+    assert (row["95th (µs)"], row["99th (µs)"]) == ("195", "–")
+    assert rows(Made(*sampled(2000)).chart("Tail").table)[0]["99th (µs)"] == "199"
+    assert not [chart for chart in Made(*sampled(30)).charts if chart.title.startswith("Tail")]
+
+
+def test_ratios_have_their_interval_or_range_or_neither() -> None:
+    def ratio(amount: int) -> dict[str, str]:
+        chart = Made(*runs("cpp", 1e-4, amount), *runs("rust", 2e-4, amount)).chart("Latency over")
+        [row] = rows(chart.table)
+        return row
+
+    assert ratio(6)["Range or interval"] == "1.99 – 2.01" and ratio(6)["Runs"] == "6, 6"
+    assert ratio(1)["Range or interval"] == "–" and ratio(1)["Ratio"] == "2"
+    old = runs("rust", 2e-4, details={"runtime_version": "1.20.0"})
+    [row] = rows(Made(*runs("cpp", 1e-4), *old).chart("Latency over").table)
+    assert "crosses versions" in row.values()
+
+
+def test_the_breakdown_goes_from_the_start_to_the_program_s_size() -> None:
+    inside = {"run_includes": ["copy"]}
+    made = Made(*runs("cpp", 1e-4, 3), *runs("javascript", 2e-4, 3, details=inside))
+    first, second = made.table("What serving takes, at batch 1, 1 thread")
+    assert first == {
+        "Runtime": "cpp · from torch-dynamo", "Start to first result": "80 ms", "Session": "12 ms",
+        "Bind": "5 µs", "Run": "100 µs", "Copy": "2.5 µs", "End to end": "108 µs",
+        "Peak memory": "85.8 MiB", "Program and libraries": "22.9 MiB", "Run includes": "",
+    }  # fmt: skip
+    assert second["Run includes"] == "copy"
+    assert "Where a language binds" in made.chart("Parts of one inference").note
+
+
+def under_load(**changes: Any) -> list[Record]:
+    loads = (100.0, 4000.0, 8000.0, 16000.0)
+    return [load_record(name, load, 1, capacity, **changes)
+            for name, capacity in (("cpp", 9000.0), ("python", 5000.0)) for load in loads]  # fmt: skip
+
+
+def test_saturated_loads_are_marked_and_percentiles_need_requests() -> None:
+    made = Made(*runs("cpp", 1e-4), *under_load())
+    listed = {(row["Runtime"].split(" · ")[0], row["Offered (1/s)"]): row
+              for row in made.table("tickets under load")}  # fmt: skip
+    marked = {key for key, row in listed.items() if "saturated" in row.values()}
+    assert marked == {("cpp", "16\u202f000"), ("python", "8\u202f000"), ("python", "16\u202f000")}
+    few, enough = listed["cpp", "100"], listed["cpp", "4\u202f000"]
+    tails = [head for head in few if head.startswith(("95th", "99th"))]
+    assert [few[head] == "–" for head in tails] == [False, True]
+    assert [enough[head] == "–" for head in tails] == [False, False]
+    titles = [chart.title for chart in made.charts]
+    assert "All runtimes with 1 session, median" in titles
+    assert "python · torch-dynamo · cpu · batch 1, 1 thread" in titles
+    assert made.charts[titles.index("All runtimes with 1 session, median")].svg.count("<path") > 8
+
+
+def test_saturation_is_by_share_or_by_rate() -> None:
+    context = Context(Loaded(study="s", records=under_load()), title="t")
+    groups = {(g.cell.runtime, g.cell.load): g for g in context.of("infer")}
+    assert not is_saturated(groups["cpp", 8000.0]) and is_saturated(groups["cpp", 16000.0])
+    [record] = [r for r in under_load() if (r.cell.runtime, r.cell.load) == ("cpp", 4000.0)]
+    late = [m.model_copy(update={"value": 3000.0}) if m.name == "served_rate" else m
+            for m in record.metrics]  # fmt: skip
+    context = Context(
+        Loaded(study="s", records=[record.model_copy(update={"metrics": late})]), title="t"
+    )
+    assert is_saturated(context.of("infer")[0])
+
+
+def test_calls_stand_beside_those_of_c_by_size() -> None:
+    sizes = [
+        runs(name, latency * (1 + size / 100), workload=f"identity-{word}", exporter="onnx")
+        for word, size in (("1", 1), ("1k", 1000))
+        for name, latency in (("c", 1e-6), ("python", 5e-6), ("rust", 1.001e-6))
+    ]
+    made = Made(*many(*sizes))
+    listed = made.table("Calls beside those of C, on cpu")
+    small = [row for row in listed if row["Runtime"].startswith("identity-1 ")]
+    assert [row["Runtime"].split(" · ")[1] for row in small] == ["c", "rust", "python"]
+    assert small[0]["Beyond C"] == "–" and small[2]["Beyond C"].startswith("4.0")
+    assert "within noise" in small[1].values()
+    assert "numbers (float32)" in made.chart("A call over the numbers").svg
+    assert "identity-1 on cpu" not in made.text, "its charts are those of calls"
+    alone = Made(*many(*[part for part in sizes if part[0].cell.runtime != "c"]))
+    assert "C was not measured on cpu" in alone.text
+
+
+def test_other_options_stand_beside_the_same_runtime_s_equal_ones() -> None:
+    basic = runs("rust", 2e-4, options="basic",
+                 details={"session_options": {"graph_optimization_level": "basic"}})  # fmt: skip
+    unset = runs("cpp", 1.1e-4, options="language-defaults", details={"session_options": {}})
+    made = Made(*runs("cpp", 1e-4), *runs("rust", 1e-4), *basic, *unset)
+    first, second = made.table("tickets: other session options")
+    assert first["Changed"] == "nothing set" and second["Times equal"] == "2"
+    assert second["Changed"].startswith("graph_optimization_level=basic, 7 others not set")
+
+
+def test_what_all_runtimes_set_and_had_stands_once_and_the_rest_with_its_runtime() -> None:
+    other = {"session_options_seen": seen(enable_mem_pattern=False),
+             "options_not_set": ["enable_mem_pattern"]}  # fmt: skip
+    made = Made(*runs("cpp", 1e-4), *runs("c", 1e-4), *runs("java", 1e-4, details=other),
+                *runs("go", 1e-4, told=False), *runs("torch-eager", 1e-3))  # fmt: skip
+    listed = {row["Runtime"]: row for row in made.table("What the runtimes ran with")}
+    assert {name: row["Beside the others"] for name, row in listed.items()} == {
+        "c": "the same", "cpp": "the same", "java": "differs", "go": "not told",
+        "torch-eager": "no ONNX Runtime",
+    }  # fmt: skip
+    assert listed["java"]["Had beside what all had"] == "enable_mem_pattern=false"
+    assert listed["java"]["Could not be set"] == "enable_mem_pattern"
+    assert listed["cpp"]["Kernels"] == "2"
+    assert (
+        "ONNX Runtime itself says that all had: enable_cpu_mem_arena=true, execution" in made.text
+    )
+
+
+def test_precisions_and_batches_stand_apart() -> None:
+    made = Made(*runs("cpp", 1e-4), *runs("c", 1e-4), *runs("cpp", 5e-5, precision="fp16"),
+                *runs("cpp", 4e-4, batch=8), *runs("c", 4e-4, batch=8))  # fmt: skip
+    titles = [chart.title for chart in made.charts]
+    assert titles.count("Latency at batch 1") == 2 and "Throughput over batch, 1 thread" in titles
+    assert "tickets on cpu, fp16" in made.text
+    assert len({chart.svg for chart in made.charts}) == len(made.charts)
+
+
+# Whole reports.
+
+
+def _strip(study: Path) -> None:
+    """Turn all records into such as were written before cells had options, sessions and loads."""
+    for path in study.glob("infer/*/record.json"):
+        raw = json.loads(path.read_text(encoding="utf-8"))
+        raw["checksum"] = ""
+        raw["cell"] |= {"options": [], "strategy": None, "reduce": "mean", "benchmark": None}
+        for axis in ("sessions", "load"):
+            raw["cell"].pop(axis, None)
+        path.write_text(json.dumps(raw), encoding="utf-8")
+
+
+def test_records_from_before_options_and_loads_still_make_a_report(tmp_path: Path) -> None:
+    study = tmp_path / "old"
+    for record in many(runs("cpp", 1e-4, 2, told=False), runs("python", 2e-4, 2, told=False)):
+        write_record(study / "infer" / record.cell_id / "record.json", record)
+    _strip(study)
+    assert read_record(next(study.glob("infer/*/record.json"))).cell.get("options") == "equal"
+    loaded = load_records(study)
+    assert not loaded.problems and len(loaded.records) == 4
+    summary = build_report(study, tmp_path / "report.html", title="t", questions=[])
+    assert summary["problems"] == []
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "Under load" not in page and "Beside the others" not in page
+    assert "Latency at batch 1" in page and "✓ 2" in page
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of a study with everything that the section knows."""
+    folder = tmp_path_factory.mktemp("runtimes")
+    output = folder / "report.html"
+    summary = build_report(write_runtime_study(folder, repeats=2), output, title="t", questions=[])
+    assert summary["problems"] == []
+    return output
+
+
+def test_the_whole_section_is_drawn_inert_with_ids_of_its_own(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    found = re.search(r'<section id="runtimes">.*?</section>', text, re.S)
+    assert found is not None
+    section = found.group()
+    assert "could not be made" not in section
+    ids = re.findall(r' id="([^"]+)"', text)
+    assert len(ids) == len(set(ids))
+    for heading in ("tickets on cpu", "What a call costs", "Other session options", "Under load",
+                    "Conditions and outputs"):  # fmt: skip
+        assert f"<h3>{heading}</h3>" in section
+    assert "<img" not in section and "<script" not in section
+    assert 'title="output &#39;output&#39; has 3 NaN' in section, "a reason is text in its tag"
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [375, 1280])
+def test_the_page_never_scrolls_sideways_and_stays_legible(
+    browser: Any, page: Path, width: int
+) -> None:
+    opened = browser.new_page(viewport={"width": width, "height": 900})
+    opened.goto(page.as_uri())
+    opened.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true })")
+    assert opened.evaluate("document.documentElement.scrollWidth") <= width
+    smallest = opened.evaluate(
+        "Math.min(...[...document.querySelectorAll('#runtimes svg.plot text')].map((text) => "
+        "parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a))"
+    )
+    assert smallest >= 9
+    missing = opened.evaluate(
+        "[...document.querySelectorAll('#runtimes figure')].filter((figure) => "
+        "!figure.nextElementSibling?.querySelector('tbody tr')).map((f) => f.innerText)"
+    )
+    opened.close()
+    assert missing == []
