@@ -20,6 +20,8 @@ from transect.domain.cell import Cell
 from transect.runtimes import RUNTIMES
 from transect.runtimes.options import session_options
 
+# Runtimes that do not run on `cpu`.
+PROVIDERS = {"python-openvino": "openvino"}
 ONNX = [name for name in RUNTIMES if RUNTIMES.get(name).uses_exporter]
 
 
@@ -38,6 +40,7 @@ class Case:
             name: str(self.folder / path) for name, path in zip(names, paths, strict=True)
         }
         self.arguments |= {"warmup": "1", "min-runs": "10", "max-seconds": "0"}
+        self.arguments["provider"] = PROVIDERS.get(self.runtime, "cpu")
         self.more: list[str] = []
 
     def header(self, **changes: Any) -> None:
@@ -78,7 +81,8 @@ def exported(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Pat
 @pytest.fixture(scope="module", params=ONNX)
 def runner(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
     runtime = RUNTIMES.get(request.param)
-    cell = Cell.of(stage="infer", workload="digits-cnn", runtime=request.param, provider="cpu",
+    cell = Cell.of(stage="infer", workload="digits-cnn", runtime=request.param,
+                   provider=PROVIDERS.get(request.param, "cpu"),
                    batch=1)  # fmt: skip
     if reason := runtime.supports(cell):
         pytest.skip(reason)
