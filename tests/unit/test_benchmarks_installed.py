@@ -18,6 +18,7 @@ from transect.hpc.benchmarks.base import BENCHMARKS
 
 INSTALLED = (
     "hpcc", "hpl", "hpcg", "stream", "ior", "mdtest", "osu", "minibude", "nccl-tests",
+    "onnxruntime-perf-test",
 )  # fmt: skip
 
 
@@ -129,6 +130,9 @@ COMMANDS = [
     (cell("ior", {"folder": "/lustre/me", "api": "MPIIO", "block": "1g", "files": "shared"}, nodes=2),
      ["P", "-a", "MPIIO", "-w", "-r", "-e", "-C", "-b", "1g", "-t", "1m", "-o",
       f"/lustre/me/transect-ior-{PLACE}"]),
+    (cell("onnxruntime-perf-test", {"model": "/m.onnx", "runs": 50, "dimensions": "N:16"}, threads=2),
+     ["P", "-m", "times", "-r", "50", "-x", "2", "-y", "1", "-o", "99", "-e", "cpu", "-I", "-S", "1",
+      "-s", "-f", "N:16", "/m.onnx"]),
     (cell("mdtest", {"items": 30, "depth": 2, "branch": 3, "folder": "/f"}),
      ["P", "-n", "30", "-i", "3", "-z", "2", "-b", "3", "-d",
       f"/f/transect-mdtest-{PLACE}"]),
@@ -194,6 +198,14 @@ REFUSED = [
     ("osu", {"test": "../rm"}, {"nodes": 2}, "option test: expected the name of a test"),
     ("minibude", {"deck": "data/bm1"}, {}, "option deck: expected an absolute path"),
     ("minibude", {"ppwi": "1;2"}, {}, "option ppwi: expected e.g. 4"),
+    ("onnxruntime-perf-test", {}, {}, "option model: expected the absolute path of an ONNX file"),
+    ("onnxruntime-perf-test", {"model": "/m.onnx"}, {"nodes": 2}, "2 ranks were asked for"),
+    (
+        "onnxruntime-perf-test",
+        {"model": "/m.onnx", "dimensions": "N=1"},
+        {},
+        "expected e.g. batch:16",
+    ),
     ("nccl-tests", {}, {"nodes": 2}, "runs on GPUs, device 'cuda', not on 'cpu'"),
     ("nccl-tests", {"min_bytes": "1g"}, {"nodes": 2, "device": "cuda"}, "no more than max_bytes"),
     ("nccl-tests", {"test": "rm"}, {"nodes": 2, "device": "cuda"}, "option test"),
