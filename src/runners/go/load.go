@@ -25,7 +25,7 @@ type queue struct {
 	// Nanoseconds from the start.
 	arrivals []int64
 	next     atomic.Int64
-	// What is not begun then stays unserved.
+	// What is not taken then stays unserved.
 	limit int64
 	zero  int64
 }
@@ -141,21 +141,20 @@ func (q *queue) serveAll(engines []*engine, batches [][]tensor) ([]served, error
 // serve takes requests until there is none, or the time is up.
 func (q *queue) serve(engine *engine, batches [][]tensor) ([]served, error) {
 	found := make([]served, 0, len(q.arrivals))
-	for {
+	// What is taken is served, so that those served are the first ones, without a gap.
+	for now()-q.zero <= q.limit {
 		request := int(q.next.Add(1)) - 1
 		if request >= len(q.arrivals) {
-			return found, nil
+			break
 		}
 		begin := waitUntil(q.zero + q.arrivals[request])
-		if begin-q.zero > q.limit {
-			return found, nil
-		}
 		if _, err := engine.step(batches[request%len(batches)]); err != nil {
 			q.next.Store(int64(len(q.arrivals)))
 			return nil, err
 		}
 		found = append(found, served{request, begin - q.zero, now() - q.zero})
 	}
+	return found, nil
 }
 
 // waitUntil sleeps, and yields for the last part; it returns the time of its end. The thread

@@ -32,7 +32,7 @@ struct Queue<'a> {
     /// Nanoseconds from the start.
     arrivals: &'a [u64],
     next: AtomicUsize,
-    /// What is not begun then stays unserved.
+    /// What is not taken then stays unserved.
     limit: Duration,
     zero: OnceLock<Instant>,
 }
@@ -152,15 +152,13 @@ impl Queue<'_> {
     fn serve(&self, engine: &mut Engine, batches: &[Feed]) -> Outcome<Vec<Served>> {
         let zero = *self.zero.wait();
         let mut served = Vec::with_capacity(self.arrivals.len());
-        loop {
+        // What is taken is served, so that those served are the first ones, without a gap.
+        while zero.elapsed() <= self.limit {
             let request = self.next.fetch_add(1, Ordering::Relaxed);
             let Some(arrival) = self.arrivals.get(request) else {
-                return Ok(served);
+                break;
             };
             let begin = wait_until(zero + Duration::from_nanos(*arrival));
-            if begin - zero > self.limit {
-                return Ok(served);
-            }
             if let Err(failure) = engine.step(&batches[request % batches.len()]) {
                 self.next.store(self.arrivals.len(), Ordering::Relaxed);
                 return Err(failure);
@@ -171,6 +169,7 @@ impl Queue<'_> {
                 end: nanoseconds(zero, Instant::now()),
             });
         }
+        Ok(served)
     }
 }
 
