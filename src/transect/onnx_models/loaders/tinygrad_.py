@@ -1,0 +1,35 @@
+"""Into tinygrad."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from transect.onnx_models.loaders import LOADERS, Compute
+
+__all__ = ["Tinygrad"]
+
+
+@LOADERS.register("tinygrad")
+class Tinygrad:
+    """`tinygrad.nn.onnx.OnnxRunner`, its kernels run by its interpreter in Python."""
+
+    environment = "import-others"
+    rows: int | None = 2
+
+    def load(self, path: Path) -> Compute:
+        """Build its tensors. Its other devices need a compiler, or a GPU; this one is slow."""
+        os.environ["DEV"] = "PYTHON"
+        from tinygrad import Tensor
+        from tinygrad.nn.onnx import OnnxRunner
+
+        runner = OnnxRunner(str(path))
+
+        def compute(inputs: Mapping[str, np.ndarray]) -> Sequence[np.ndarray]:
+            found = runner({name: Tensor(array) for name, array in inputs.items()})
+            return [one.numpy() for one in found.values()]
+
+        return compute
