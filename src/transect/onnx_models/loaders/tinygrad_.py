@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from transect.domain.cell import Cell
 from transect.onnx_models.loaders import LOADERS, Compute
 
 __all__ = ["Tinygrad"]
@@ -19,6 +20,12 @@ class Tinygrad:
 
     environment = "import-others"
     rows: int | None = 2
+
+    def supports(self, cell: Cell) -> str | None:
+        """Small models: its interpreter does about 100,000 operations in a second."""
+        if str(cell.workload).startswith("resnet"):
+            return f"tinygrad's interpreter would take more than ten minutes for {cell.workload}"
+        return None
 
     def load(self, path: Path) -> Compute:
         """Build its tensors. Its other devices need a compiler, or a GPU; this one is slow."""
