@@ -103,7 +103,9 @@ def _libraries() -> dict[str, str]:
 def _refused(error: BaseException) -> dict[str, Any]:
     traceback.print_exception(error, file=sys.stderr)
     failed = fault(error)
-    if failed["cause"] in (Cause.CRASH.value, Cause.BAD_INPUT.value):
+    # A translator that has a module for each operator lacks one of its own, not a package.
+    own = isinstance(error, ModuleNotFoundError) and "." in (error.name or "")
+    if own or failed["cause"] in (Cause.CRASH.value, Cause.BAD_INPUT.value):
         failed["cause"] = Cause.UNSUPPORTED.value
     message = " ".join(failed["message"].split())[:_MOST_WORDS]
     return failed | {"message": message, "libraries": _libraries()}
