@@ -26,6 +26,7 @@ from transect.hpc.benchmarks.base import BENCHMARKS
 from transect.launch import LAUNCHERS
 from transect.launch.rendezvous import RENDEZVOUS
 from transect.onnx_models.exporters import EXPORTERS
+from transect.onnx_models.loaders import LOADERS
 from transect.onnx_models.models import MODELS
 from transect.planning.stage import STAGES, ordered_stages
 from transect.planning.study import study_model
@@ -46,8 +47,8 @@ _START = "<!-- generated keys: start -->"
 _END = "<!-- generated keys: end -->"
 
 _REGISTRIES: tuple[Registry[Any], ...] = (
-    FRAMEWORKS, STRATEGIES, WORKLOADS, DATASETS, MODELS, EXPORTERS, RUNTIMES, PARSERS, BENCHMARKS,
-    LAUNCHERS, RENDEZVOUS, STAGES,
+    FRAMEWORKS, STRATEGIES, WORKLOADS, DATASETS, MODELS, EXPORTERS, LOADERS, RUNTIMES, PARSERS,
+    BENCHMARKS, LAUNCHERS, RENDEZVOUS, STAGES,
 )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import prod
 from typing import Any
 
@@ -67,8 +67,8 @@ def _terms(node: Any, shapes: dict[str, list[int]]) -> int:
 
 
 def made_tolerances(
-    outputs: dict[str, np.ndarray | NoTensor],
-    exact: dict[str, np.ndarray] | None,
+    outputs: Mapping[str, np.ndarray | NoTensor],
+    exact: Mapping[str, np.ndarray] | None,
     longest: int,
     *,
     computes: bool,

@@ -183,7 +183,8 @@ def _numpy(dtype: str, bits: bool) -> np.dtype[Any]:
         import ml_dtypes
     except ImportError:
         raise MissingDependency("bfloat16 tensors are read with ml_dtypes") from None
-    return np.dtype(ml_dtypes.bfloat16)
+    found: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+    return found
 
 
 def _texts(file: Path, shape: tuple[int, ...]) -> np.ndarray:

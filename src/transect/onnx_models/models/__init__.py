@@ -19,7 +19,7 @@ from transect.onnx_models.tensors import NoTensor
 __all__ = ["MODELS", "Arrays", "Built", "MadeModel", "Outputs", "drawing", "no_form"]
 
 Arrays = dict[str, np.ndarray]
-Outputs = dict[str, np.ndarray | NoTensor]
+Outputs = Mapping[str, np.ndarray | NoTensor]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -34,7 +34,13 @@ class LayeredMade:
     sample: ClassVar[Shape]
     rows: ClassVar[int] = 128
 
-    frameworks = ("torch", "tensorflow", "keras-tensorflow", "keras-torch", "mxnet")
+    frameworks: tuple[str, ...] = (
+        "torch",
+        "tensorflow",
+        "keras-tensorflow",
+        "keras-torch",
+        "mxnet",
+    )
 
     def supports(self, cell: Cell) -> str | None:
         """Whoever has all layers."""

@@ -21,7 +21,7 @@ class ControlFlow:
     `torch.jit.script` or `torch.while_loop` and `torch.cond`; `tf.while_loop` and `tf.cond`.
     """
 
-    frameworks = ("torch", "tensorflow")
+    frameworks: tuple[str, ...] = ("torch", "tensorflow")
 
     def supports(self, cell: Cell) -> str | None:
         """Those that have operations for it."""

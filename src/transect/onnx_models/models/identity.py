@@ -21,7 +21,7 @@ class _Identity:
 
     numbers: ClassVar[int]
 
-    frameworks = ("onnx",)
+    frameworks: tuple[str, ...] = ("onnx",)
 
     def supports(self, cell: Cell) -> str | None:
         """Written as it is, by no framework."""

@@ -25,7 +25,7 @@ _SHAPES: dict[str, tuple[int, ...]] = {
 class Lstm:
     """32 units over 12 steps of 8 numbers, then 5 outputs: 5,541 parameters."""
 
-    frameworks = ("torch", "keras-tensorflow", "keras-torch", "mxnet")
+    frameworks: tuple[str, ...] = ("torch", "keras-tensorflow", "keras-torch", "mxnet")
 
     def supports(self, cell: Cell) -> str | None:
         """Those that have a layer for it."""

@@ -19,7 +19,7 @@ _ENDS = ("scores", "best")
 class SeveralEnds:
     """int64 and float32 in, float32 scores and the int64 number of the best out: 892 parameters."""
 
-    frameworks = ("torch", "keras-tensorflow", "keras-torch", "tensorflow")
+    frameworks: tuple[str, ...] = ("torch", "keras-tensorflow", "keras-torch", "tensorflow")
 
     def supports(self, cell: Cell) -> str | None:
         """Those that look up rows of a table."""
@@ -37,7 +37,7 @@ class SeveralEnds:
             name: generator.uniform(-1, 1, shape).astype(np.float32)
             for name, shape in shapes.items()
         }
-        given = [
+        given: list[Arrays] = [
             {
                 "entry": generator.integers(_ENTRIES, size=_ROWS),
                 "features": generator.standard_normal((_ROWS, _FEATURES)).astype(np.float32),

@@ -13,7 +13,7 @@ __all__ = ["Strings"]
 class Strings:
     """Text and numbers in, a text and its probabilities out: one-hot codes and a logistic regression."""
 
-    frameworks = ("sklearn",)
+    frameworks: tuple[str, ...] = ("sklearn",)
 
     def supports(self, cell: Cell) -> str | None:
         """scikit-learn alone takes texts."""

@@ -13,7 +13,7 @@ __all__ = ["StringsZipmap"]
 class StringsZipmap:
     """The same with the converter's own default: probabilities are a sequence of maps, no tensor."""
 
-    frameworks = ("sklearn",)
+    frameworks: tuple[str, ...] = ("sklearn",)
 
     def supports(self, cell: Cell) -> str | None:
         """scikit-learn alone takes texts."""

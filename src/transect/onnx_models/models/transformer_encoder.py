@@ -29,7 +29,7 @@ _SHAPES: dict[str, tuple[int, ...]] = {
 class TransformerEncoder:
     """Two layers of width 32 with 4 heads on 16 vectors, normalised after each sum: 17,024 parameters."""
 
-    frameworks = ("torch", "keras-tensorflow", "keras-torch")
+    frameworks: tuple[str, ...] = ("torch", "keras-tensorflow", "keras-torch")
 
     def supports(self, cell: Cell) -> str | None:
         """Those that have layers for attention."""

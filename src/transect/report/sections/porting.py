@@ -30,8 +30,14 @@ def verdict(record: AnyRecord) -> Chip:
 def matrix(
     records: Sequence[AnyRecord], title: str, row: Name, column: Name, caption: str
 ) -> Table:
-    """Return a verdict for each row and column; an empty place was not asked for."""
+    """Return a verdict for each row and column; an empty place was not asked for.
+
+    Rows that nobody offers are counted in the caption.
+    """
     verdicts = {(row(record), column(record)): verdict(record) for record in records}
+    offered = {at for (at, _), chip in verdicts.items() if chip.text != "not offered"}
+    left_out = len({at for at, _ in verdicts} - offered)
+    more = f"; {left_out} more rows are offered by nobody" if left_out else ""
 
     def of_column(name: str) -> Column[str]:
         def place(at: str) -> Value:
@@ -40,7 +46,7 @@ def matrix(
         return words(name, place)
 
     columns = [words(title, clean), *map(of_column, sorted({name for _, name in verdicts}))]
-    return table(sorted({name for name, _ in verdicts}), columns, caption=caption)
+    return table(sorted(offered), columns, caption=f"{caption}{more}")
 
 
 def reasons(records: Sequence[AnyRecord], name: Name) -> Table | None:

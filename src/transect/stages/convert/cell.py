@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, get_args
 
 from transect.domain.cell import Axis, Cell
 
-__all__ = ["PRECISIONS", "ConvertCell"]
+__all__ = ["PRECISIONS", "ConvertCell", "Lower"]
 
 # To which an exported model can be converted.
-PRECISIONS = ("fp16", "int8-dynamic", "int8-static")
+Lower = Literal["fp16", "int8-dynamic", "int8-static"]
+PRECISIONS: tuple[Lower, ...] = get_args(Lower)
 
 
 class ConvertCell(Cell):

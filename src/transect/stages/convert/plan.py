@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field
 
@@ -15,7 +15,7 @@ from transect.onnx_models.exporters import EXPORTERS
 from transect.onnx_models.models import MODELS
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, Stage
-from transect.stages.convert.cell import PRECISIONS, ConvertCell
+from transect.stages.convert.cell import PRECISIONS, ConvertCell, Lower
 from transect.stages.data.cell import data_of
 from transect.stages.data.plan import workload_plugins
 from transect.stages.export.cell import ExportCell
@@ -37,9 +37,7 @@ class ConvertSection(Section):
     exporters: list[str] = Field(
         default=[], description="whose files; names from [plugins.md](plugins.md#exporter)"
     )
-    precisions: list[Literal["fp16", "int8-dynamic", "int8-static"]] = Field(
-        default=[*PRECISIONS], description=", ".join(PRECISIONS)
-    )
+    precisions: list[Lower] = Field(default=[*PRECISIONS], description=", ".join(PRECISIONS))
 
 
 def exported_model(workload: str, exporter: str, context: Context) -> ModelCell | ExportCell:

@@ -44,9 +44,10 @@ def conversions(context: Context) -> Iterator[Part]:
     if not records:
         return
     good = [record for record in records if record.status is Status.OK]
+    tried = [record for record in records if record.status is not Status.SKIPPED]
     scored = [record for record in good if record.value("accuracy") is not None]
     yield Lead(
-        f"{len(good)} of {len(records)} conversions run in ONNX Runtime. {len(scored)} are of "
+        f"{len(good)} of {len(tried)} conversions that are offered run in ONNX Runtime. {len(scored)} are of "
         "trained models and scored on their test sets; the others have drawn weights, and say "
         "whether a conversion runs and how far its outputs move, not what it costs in accuracy."
     )

@@ -1,0 +1,30 @@
+"""Loaders: other frameworks that take an ONNX file for a model of their own. One file each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from transect.domain.registry import Registry
+
+__all__ = ["LOADERS", "Compute", "Loader"]
+
+# From inputs by name, in the file's order, to outputs in the file's order.
+Compute = Callable[[Mapping[str, np.ndarray]], Sequence[Any]]
+
+
+class Loader(Protocol):
+    """`environment`: the folder in `envs/`. `rows`: how many rows it is given, None: all."""
+
+    environment: str
+    rows: int | None
+
+    def load(self, path: Path) -> Compute:
+        """Make the framework's own model of a file. Raises whatever the framework raises."""
+        ...
+
+
+LOADERS: Registry[Loader] = Registry("loader", "transect.onnx_models.loaders")

@@ -1,0 +1,25 @@
+"""Into JAX."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from transect.onnx_models.loaders import LOADERS, Compute
+
+__all__ = ["JaxOnnxRuntime"]
+
+
+@LOADERS.register("jaxonnxruntime")
+class JaxOnnxRuntime:
+    """`jaxonnxruntime`: a function of JAX, jitted."""
+
+    environment = "import-others"
+    rows: int | None = None
+
+    def load(self, path: Path) -> Compute:
+        """Translate the graph into a function of JAX."""
+        import onnx
+        from jaxonnxruntime.backend import Backend
+
+        prepared = Backend.prepare(onnx.load(str(path)))
+        return lambda inputs: prepared.run(dict(inputs))

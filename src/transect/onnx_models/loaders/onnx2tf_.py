@@ -1,0 +1,47 @@
+"""Into TensorFlow, which has no importer of its own."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from transect.onnx_models.loaders import LOADERS, Compute
+
+__all__ = ["Onnx2Tf"]
+
+
+@LOADERS.register("onnx2tf")
+class Onnx2Tf:
+    """`onnx2tf.convert`: a Keras 2 model, channels last inside."""
+
+    environment = "import-tensorflow"
+    rows: int | None = None
+
+    def load(self, path: Path) -> Compute:
+        """Translate the graph, with inputs in the file's own order of axes."""
+        import onnx
+        import onnx2tf
+        import tensorflow as tf
+
+        graph = onnx.load(str(path)).graph
+        weights = {one.name for one in graph.initializer}
+        with tempfile.TemporaryDirectory() as folder:
+            model = onnx2tf.convert(
+                input_onnx_file_path=str(path),
+                output_folder_path=folder,
+                keep_shape_absolutely_input_names=[
+                    one.name for one in graph.input if one.name not in weights
+                ],
+                non_verbose=True,
+            )
+
+        def compute(inputs: Mapping[str, np.ndarray]) -> Sequence[np.ndarray]:
+            given = [tf.constant(array) for array in inputs.values()]
+            found = model(given if len(given) > 1 else given[0])
+            listed = found if isinstance(found, (list, tuple)) else [found]
+            return [one.numpy() for one in listed]
+
+        return compute

@@ -1,0 +1,131 @@
+"""One round trip: another framework loads an exported file, and computes what the first one did.
+
+`python -m transect.stages.roundtrip.worker --spec … --model DIR --out …`, in the loader's environment.
+`--model` is the folder of a model cell. Writes `result.json` into `--out`. Exit code 0 when the verdict
+stands there: a framework that cannot load the file is one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import json
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from transect.domain.cell import Cell
+from transect.domain.errors import FAULTS, BadInput
+from transect.domain.record import Cause, Status
+from transect.domain.terminal import say
+from transect.onnx_models.comparison import differences
+from transect.onnx_models.loaders import LOADERS, Loader
+from transect.onnx_models.models import Outputs
+from transect.onnx_models.results import RESULT, fault, result, write_fault, write_result
+from transect.onnx_models.tensors import NoTensor, read_tensors
+
+__all__ = ["main", "roundtrip_cell"]
+
+_LIBRARIES = (
+    "onnx", "onnx2torch", "torch", "jax", "jaxonnxruntime", "opencv-python-headless", "openvino",
+    "tinygrad", "numpy",
+)  # fmt: skip
+_MOST_WORDS = 400
+
+
+def _cut(tensors: Outputs, rows: int | None) -> dict[str, Any]:
+    return {
+        n: x if rows is None or isinstance(x, NoTensor) else x[:rows] for n, x in tensors.items()
+    }
+
+
+def _computed(loader: Loader, path: Path, inputs: dict[str, Any], expected: Outputs) -> Outputs:
+    """Return what the framework computes, by the names of the outputs that it should have."""
+    # A copy: onnx2tf writes its simplified graph over the file that it was given.
+    with tempfile.TemporaryDirectory() as folder:
+        found = loader.load(Path(shutil.copy(path, folder)))(inputs)
+    if len(found) != len(expected):
+        raise BadInput(f"it gives {len(found)} outputs, expected {list(expected)}")
+    return {
+        name: wanted if isinstance(wanted, NoTensor) else np.asarray(one)
+        for (name, wanted), one in zip(expected.items(), found, strict=True)
+    }
+
+
+def roundtrip_cell(cell: Cell, model: Path) -> dict[str, Any]:
+    """Load the file of a model cell; return the result."""
+    loader = LOADERS.get(cell.get("loader"))
+    details = json.loads((model / RESULT).read_text())["details"]
+    rows = loader.rows if details["batched"] else None
+    inputs = _cut(read_tensors(model / "inputs"), rows)
+    expected = _cut(read_tensors(model / "expected"), rows)
+    # Where native code crashes, the tail of the log says what was under way.
+    say(f"{cell.get('loader')} loads the file")
+    begin = time.perf_counter()
+    try:
+        apart = differences(_computed(loader, model / "model.onnx", inputs, expected), expected)
+    except FAULTS as error:
+        return _refused(error)
+    tolerance = details["tolerance"]
+    good = all(apart[name] <= tolerance[name] for name in apart)
+    worst = max(apart.values(), default=0.0)
+    return result(
+        status=Status.OK if good else Status.FAILED,
+        cause=None if good else Cause.WRONG_RESULT,
+        message="" if good else f"it differs by {apart}, the tolerance is {tolerance}",
+        metrics=[{"name": "max_abs_difference", "value": worst}] if np.isfinite(worst) else [],
+        details={
+            "differences": {n: d if np.isfinite(d) else str(d) for n, d in apart.items()},
+            "tolerance": tolerance,
+            "rows_compared": rows,
+            "seconds": round(time.perf_counter() - begin, 3),
+        },
+        libraries=_libraries(),
+    )
+
+
+def _libraries() -> dict[str, str]:
+    found = {}
+    for name in _LIBRARIES:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _refused(error: BaseException) -> dict[str, Any]:
+    traceback.print_exception(error, file=sys.stderr)
+    failed = fault(error)
+    # A translator that has a module for each operator lacks one of its own, not a package.
+    own = isinstance(error, ModuleNotFoundError) and "." in (error.name or "")
+    if own or failed["cause"] in (Cause.CRASH.value, Cause.BAD_INPUT.value):
+        failed["cause"] = Cause.UNSUPPORTED.value
+    message = " ".join(failed["message"].split())[:_MOST_WORDS]
+    return failed | {"message": message, "libraries": _libraries()}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one round trip."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--spec", type=Path, required=True)
+    parser.add_argument("--model", type=Path, required=True, help="folder of a model cell")
+    parser.add_argument("--out", type=Path, required=True)
+    given = parser.parse_args(arguments)
+    try:
+        given.out.mkdir(parents=True, exist_ok=True)
+        cell = Cell.of(**json.loads(given.spec.read_text())["cell"])
+        write_result(given.out, roundtrip_cell(cell, given.model))
+    except FAULTS as error:
+        return write_fault(given.out, error)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
