@@ -57,6 +57,16 @@ def test_three_runs_make_it_tentative_and_one_without_a_floor_open() -> None:
     assert alone.sureness == "open"
 
 
+def test_an_edge_within_the_noise_decides_nothing() -> None:
+    # Repeats of Python differ by 8 %: 1.05 and 1.15 are as far from the tenth as that.
+    loud = [infer_record("python", 1e-4 * t, n) for n, t in enumerate((1.0, 1.08, 1.0, 1.08))]
+    for latency in (1.05e-4, 1.15e-4):
+        found = only("language", *runs("cpp", 1e-4), *runs("javascript", latency), *loud)
+        assert "cannot tell" in found.claim and found.sureness == "open"
+    clear = only("language", *runs("cpp", 1e-4), *runs("javascript", 1.3e-4), *loud)
+    assert "more than 10 % slower" in clear.claim
+
+
 def test_an_interval_across_the_tenth_decides_nothing() -> None:
     spread = [infer_record("javascript", 1e-4 * t, n) for n, t in enumerate((1.0, 1.05, 1.1, 1.15,
                                                                              1.2, 1.25))]  # fmt: skip
@@ -153,6 +163,14 @@ def test_a_factor_on_a_gpu_is_judged_there() -> None:
     assert "on cuda that of python: 10 times or more" in claim
     assert "on cpu that of python: less than 10 times" in claim
     assert claim.endswith("The published factor is of a GPU.")
+
+
+def test_a_factor_that_noise_could_bring_to_ten_is_open() -> None:
+    loud = [infer_record("rust", 1e-4 * t, n) for n, t in enumerate((1.0, 1.6, 1.2, 1.9, 1.1, 1.5))]
+    pair = [*runs("torch-eager", 7e-4), *runs("python", 1e-4)]
+    assert "less than 10 times" in only("framework", *pair).claim
+    found = only("framework", *pair, *loud)
+    assert "cannot tell" in found.claim and found.sureness == "open"
 
 
 def test_a_factor_of_one_run_without_a_floor_is_open() -> None:

@@ -252,6 +252,14 @@ def test_precisions_and_batches_stand_apart() -> None:
     assert len({chart.svg for chart in made.charts}) == len(made.charts)
 
 
+def test_of_many_models_the_first_are_drawn_and_the_others_named() -> None:
+    made = Made(*many(*(runs(name, 1e-4, 1, workload=f"model-{n:02}")
+                        for n in range(14) for name in ("cpp", "c"))))  # fmt: skip
+    assert len(made.table("Models by runtimes")) == 14
+    assert "model-11 on cpu" in made.text and "model-12 on cpu" not in made.text
+    assert "Not drawn: model-12 and model-13." in made.text
+
+
 # Whole reports.
 
 
