@@ -100,8 +100,14 @@ def test_a_run_that_failed_once_says_in_how_many_it_passed() -> None:
 def test_without_cpp_there_is_a_pass_and_no_ratio() -> None:
     made = Made(*runs("rust", 1e-4), *runs("python", 2e-4))
     [row] = made.table("Models by runtimes")
-    assert (row["rust"], row["python"]) == ("✓", "✓")
+    assert (row["rust"], row["python"]) == ("✓ 100 µs", "✓ 201 µs")
     assert not [chart for chart in made.charts if chart.title.startswith("Latency over that")]
+
+
+def test_a_provider_of_one_runtime_has_a_matrix_too() -> None:
+    alone = runs("python-openvino", 1e-4, provider="openvino")
+    [row] = Made(*runs("cpp", 1e-4), *alone).table("Models by runtimes, on openvino")
+    assert row["python-openvino"] == "✓ 100 µs"
 
 
 def test_what_is_wrong_has_no_time_in_any_chart() -> None:
