@@ -54,7 +54,7 @@ def matrix_blocks(context: Context) -> Iterator[Part]:
                         caption=f"Models by runtimes, on {provider}{_shared(rows)}")  # fmt: skip
             shown = [group for row in rows for group in row.runs.values()]
             yield _without_time(list(dict.fromkeys(shown)), right)
-    if asked:
+    if several:
         yield note(
             "✓ passes: the output is the framework's. The number is the latency over that of C++, or "
             "itself a time where C++ has none, with equal session options, at the smallest batch and with the "
