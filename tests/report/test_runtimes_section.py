@@ -100,8 +100,14 @@ def test_a_run_that_failed_once_says_in_how_many_it_passed() -> None:
 def test_without_cpp_there_is_a_pass_and_no_ratio() -> None:
     made = Made(*runs("rust", 1e-4), *runs("python", 2e-4))
     [row] = made.table("Models by runtimes")
-    assert (row["rust"], row["python"]) == ("✓", "✓")
+    assert (row["rust"], row["python"]) == ("✓ 100 µs", "✓ 200 µs")
     assert not [chart for chart in made.charts if chart.title.startswith("Latency over that")]
+
+
+def test_a_provider_of_one_runtime_has_a_matrix_too() -> None:
+    alone = runs("python-openvino", 1e-4, provider="openvino")
+    [row] = Made(*runs("cpp", 1e-4), *alone).table("Models by runtimes, on openvino")
+    assert row["python-openvino"] == "✓ 100 µs"
 
 
 def test_what_is_wrong_has_no_time_in_any_chart() -> None:
@@ -250,6 +256,14 @@ def test_precisions_and_batches_stand_apart() -> None:
     assert titles.count("Latency at batch 1") == 2 and "Throughput over batch, 1 thread" in titles
     assert "tickets on cpu, fp16" in made.text
     assert len({chart.svg for chart in made.charts}) == len(made.charts)
+
+
+def test_of_many_models_the_first_are_drawn_and_the_others_named() -> None:
+    made = Made(*many(*(runs(name, 1e-4, 1, workload=f"model-{n:02}")
+                        for n in range(14) for name in ("cpp", "c"))))  # fmt: skip
+    assert len(made.table("Models by runtimes")) == 14
+    assert "model-11 on cpu" in made.text and "model-12 on cpu" not in made.text
+    assert "Not drawn: model-12 and model-13." in made.text
 
 
 # Whole reports.

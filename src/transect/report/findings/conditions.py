@@ -58,7 +58,7 @@ def _not_set(groups: list[InferGroup]) -> list[str]:
     """Name what languages could not set, as they say themselves."""
     said = {
         f"{group.cell.runtime} {option}"
-        for group in groups for record in group.ok
+        for group in groups if takes_onnx(group) for record in group.ok
         for option in record.details.get("options_not_set") or ()
     }  # fmt: skip
     return sorted(said)

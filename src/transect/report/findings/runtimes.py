@@ -59,20 +59,27 @@ class Nearness(StrEnum):
 def nearness(pair: Versus) -> Nearness:
     """Judge a ratio by its whole interval, or range; one run a side by twice the noise floor.
 
-    With more noise than the tenth that is asked for, nothing is near.
+    Where the edge of the tenth lies within the noise, neither side of it is claimed.
     """
     low, high, floor = pair.ratio.low, pair.ratio.high, pair.floor
     if pair.ratio.spread is Spread.SINGLE:
         if floor is None:
             return Nearness.UNKNOWN
         low, high = low / (1 + 2 * floor.relative), high * (1 + 2 * floor.relative)
-    if low > 1 + NEAR or high < 1 / (1 + NEAR):
+    edges = 1 / (1 + NEAR), 1 + NEAR
+    if not all(_is_clear(pair, edge) for edge in edges):
+        return Nearness.UNKNOWN
+    if low > edges[1] or high < edges[0]:
         if pair.comparison.verdict is Verdict.SAME:
             return Nearness.UNKNOWN
         return Nearness.SLOWER if low > 1 else Nearness.FASTER
-    inside = low >= 1 / (1 + NEAR) and high <= 1 + NEAR
-    quiet = floor is None or floor.relative <= NEAR
-    return Nearness.NEAR if inside and quiet else Nearness.UNKNOWN
+    return Nearness.NEAR if low >= edges[0] and high <= edges[1] else Nearness.UNKNOWN
+
+
+def _is_clear(pair: Versus, edge: float) -> bool:
+    """Whether a ratio is farther from an edge than the noise floor; without a floor nobody knows."""
+    apart = max(pair.ratio.value / edge, edge / pair.ratio.value) - 1
+    return pair.floor is None or apart > pair.floor.relative
 
 
 def times_text(pair: Versus, more: str = "") -> str:
@@ -260,7 +267,9 @@ def _framework_findings(context: Context, cases: Sequence[_Case]) -> Iterator[Fi
 def _factor(case: _Case) -> str:
     """Judge whether the published factor is reached, by the whole interval."""
     ratio = case.pair.ratio
-    if case.pair.comparison.verdict is Verdict.SAME or ratio.low < _PUBLISHED <= ratio.high:
+    across = ratio.low < _PUBLISHED <= ratio.high
+    same = case.pair.comparison.verdict is Verdict.SAME
+    if same or across or not _is_clear(case.pair, _PUBLISHED):
         return _UNKNOWN
     return _REACHED if ratio.low >= _PUBLISHED else _MISSED
 

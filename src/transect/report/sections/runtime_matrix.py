@@ -43,20 +43,21 @@ def matrix_blocks(context: Context) -> Iterator[Part]:
     right = {
         id(group) for name in context.workloads("infer") for group in faithful_groups(context, name)
     }
+    several = len({group.cell.runtime for group in asked}) > 1
     for provider, groups in sorted(grouped(asked, lambda group: group.cell.provider).items()):
         rows = [row for own in _points(groups) for row in _rows(own, right)]
         names = sorted(
             {name for row in rows for name in row.runs}, key=lambda n: (n != REFERENCE, n)
         )
-        if len(names) > 1:
+        if several:
             yield table(rows, _columns(context, rows, names, right),
                         caption=f"Models by runtimes, on {provider}{_shared(rows)}")  # fmt: skip
             shown = [group for row in rows for group in row.runs.values()]
             yield _without_time(list(dict.fromkeys(shown)), right)
-    if asked:
+    if several:
         yield note(
-            "✓ passes: the output is the framework's. The number is the latency over that of C++, "
-            "which has its own, with equal session options, at the smallest batch and with the "
+            "✓ passes: the output is the framework's. The number is the latency over that of C++, or "
+            "itself a time where C++ has none, with equal session options, at the smallest batch and with the "
             "fewest threads; ≈ where the two cannot be told apart. What gives a wrong output has "
             "no number."
         )
@@ -127,7 +128,7 @@ def _verdict(context: Context, row: _Row, name: str, right: set[int]) -> Chip | 
         return Chip(f"{passed} {quantity(time, 's')}", tone)
     pair = versus(group, row.reference, context.floors) if row.reference is not None else None
     if pair is None:
-        return Chip(passed, tone, title=f"{quantity(time, 's')}, C++ has no time")
+        return Chip(f"{passed} {quantity(time, 's')}", tone, title="C++ has no time")
     sign = "≈ " if pair.comparison.verdict is Verdict.SAME else ""
     return Chip(f"{passed} {sign}{factor(pair.ratio.value)}", tone, title=quantity(time, "s"))
 

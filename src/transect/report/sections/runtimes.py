@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from transect.analysis.serving import InferGroup, comparable, identity_size
 from transect.domain.record import Status
 from transect.report.blocks import Heading, Lead, Part, note
+from transect.report.charts.chart import MOST_PANELS
 from transect.report.context import Context
+from transect.report.findings.finding import names
 from transect.report.findings.serving import faithful_groups
 from transect.report.sections.runtime_breakdown import breakdown_chart, breakdown_table
 from transect.report.sections.runtime_calls import call_blocks
@@ -42,10 +44,15 @@ def runtimes_body(context: Context) -> Iterator[Part]:
     of_workload = {name: faithful_groups(context, name) for name in context.workloads("infer")}
     if any(of_workload.values()):
         yield note(_READING)
+    real = [name for name in of_workload if identity_size(name) is None]
     for workload, groups in of_workload.items():
-        if identity_size(workload) is None:
+        if workload in real[:MOST_PANELS]:
             yield from _workload(context, workload, groups)
         yield _left_out(context, workload, groups)
+    rest = real[MOST_PANELS:]
+    if rest:
+        yield note(f"Not drawn: {names(rest, 20)}. The matrix has their ratios, and "
+                   "records.parquet all numbers.")  # fmt: skip
     yield from call_blocks(context)
     every = [group for groups in of_workload.values() for group in groups]
     options = list(option_table(context, every))
