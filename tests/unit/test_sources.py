@@ -38,6 +38,17 @@ CELLS = {
         "stage": "infer", "workload": "iris-mlp-ce", "runtime": "python",
         "exporter": "torchscript", "provider": "cpu", "batch": 1,
     },
+    "model": {
+        "stage": "model", "workload": "mlp", "framework": "torch", "exporter": "torchscript",
+    },
+    "convert": {
+        "stage": "convert", "workload": "mlp", "exporter": "torchscript", "precision": "fp16",
+    },
+    "roundtrip": {
+        "stage": "roundtrip", "workload": "mlp", "exporter": "torchscript", "loader": "onnx2torch",
+    },
+    "nodetests": {"stage": "nodetests"},
+    "conformance": {"stage": "conformance", "runtime": "python", "provider": "cpu"},
     "bench": {"stage": "bench", "benchmark": "memory-bandwidth-probe"},
     "ingest": {"stage": "ingest", "source": "logs"},
 }  # fmt: skip
@@ -116,9 +127,9 @@ OF_STAGES = {
     "stages/ingest/result.py": {"ingest", "bench"},
     "training/costs.py": {"train", "infer"},
     # An export's graph is counted by the same rules.
-    "training/operations.py": {"train", "export", "infer"},
+    "training/operations.py": {"train", "export", "infer", "model"},
     "training/divergence.py": {"train"},
-    "onnx_models/comparison.py": {"export", "infer"},
+    "onnx_models/comparison.py": {"export", "infer", "model", "convert", "roundtrip"},
     "runtimes/infer.py": {"infer"},
     "measure/intervals.py": {"train"},
     # These start payloads.

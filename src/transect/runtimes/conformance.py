@@ -30,8 +30,7 @@ from transect.onnx_models.results import result
 from transect.runtimes import RUNTIMES
 from transect.runtimes._case_runs import CaseEnd, CaseRun, RunnerFault
 from transect.runtimes._messages import said
-from transect.runtimes.infer import thread_variables
-from transect.runtimes.options import EQUAL, session_options
+from transect.runtimes.options import EQUAL, session_options, thread_variables
 from transect.stages.conformance.cell import ConformanceCell
 
 __all__ = [

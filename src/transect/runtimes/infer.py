@@ -26,6 +26,7 @@ from transect.onnx_models.results import result, write_fault, write_result
 from transect.onnx_models.tensors import read_tensors
 from transect.runtimes import RUNTIMES
 from transect.runtimes.conditions import kernels_of, options_seen, profiled_runs
+from transect.runtimes.options import thread_variables
 from transect.runtimes.outputs import judge
 from transect.runtimes.prepare import RECORD, expected_outputs, facts_of_model, prepare_run
 from transect.runtimes.times import load_samples, load_values, run_samples, run_values
@@ -33,25 +34,14 @@ from transect.stages.infer.cell import InferCell
 from transect.training.costs import run_costs
 from transect.training.workloads import WORKLOADS
 
-__all__ = ["conclude", "infer_cell", "main", "thread_variables"]
+__all__ = ["conclude", "infer_cell", "main"]
 
-_THREAD_VARIABLES = (
-    "OMP_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "NUMEXPR_NUM_THREADS",
-)
 # Told as they are; some runners have more to say than others.
 _TOLD = (
     "session_options", "options_not_set", "runtime_version", "provider_used", "stop_reason",
     "run_includes", "language_version", "language_options", "cpus_allowed", "input_residency",
     "clock_resolution_ns", "build_info", "memory_of",
 )  # fmt: skip
-
-
-def thread_variables(threads: int) -> dict[str, str]:
-    """Return the variables that hold libraries to a number of threads."""
-    return dict.fromkeys(_THREAD_VARIABLES, str(threads))
 
 
 def _read_record(path: Path, code: int) -> dict[str, Any]:

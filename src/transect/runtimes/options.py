@@ -7,7 +7,7 @@ from typing import Any
 
 from transect.domain.errors import BadInput, unknown_name
 
-__all__ = ["EQUAL", "LANGUAGE_DEFAULTS", "check_options", "session_options"]
+__all__ = ["EQUAL", "LANGUAGE_DEFAULTS", "check_options", "session_options", "thread_variables"]
 
 # Names of the two sets that every study has.
 EQUAL, LANGUAGE_DEFAULTS = "equal", "language-defaults"
@@ -23,6 +23,9 @@ _EQUAL: dict[str, Any] = {
     "session.intra_op.allow_spinning": "1",
     "session.inter_op.allow_spinning": "1",
 }
+_THREAD_VARIABLES = (
+    "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS",
+)  # fmt: skip
 _CHOICES = {
     "execution_mode": ("sequential", "parallel"),
     "graph_optimization_level": ("disabled", "basic", "extended", "all"),
@@ -49,6 +52,11 @@ def session_options(
     if name not in sets:
         raise unknown_name("set of session options", name, [EQUAL, LANGUAGE_DEFAULTS, *sets])
     return options | dict(sets[name])
+
+
+def thread_variables(threads: int) -> dict[str, str]:
+    """Return the variables that hold libraries to a number of threads."""
+    return dict.fromkeys(_THREAD_VARIABLES, str(threads))
 
 
 def check_options(sets: Mapping[str, Mapping[str, Any]], where: str) -> None:
