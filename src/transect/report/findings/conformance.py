@@ -8,7 +8,7 @@ from typing import Any
 
 from transect.analysis.comparisons import Sureness
 from transect.analysis.entries import AnyRecord
-from transect.analysis.groups import group_labels
+from transect.analysis.groups import group_labels, grouped
 from transect.domain.record import Status
 from transect.report.context import Context
 from transect.report.findings.finding import Finding, joined, names
@@ -83,20 +83,19 @@ def conformance_findings(context: Context) -> list[Finding]:
 
 def _finding(provider: str, runtimes: list[Tested], context: Context) -> Finding:
     differing = differing_tests(runtimes)
-    passed = sorted({one.passed for one in runtimes})
+    passed = runtimes[0].passed
     every = max(one.tests for one in runtimes)
     if len(runtimes) == 1:
-        claim = f"{clean(runtimes[0].label)} passes {passed[0]} of {every} operator tests."
+        claim = f"{clean(runtimes[0].label)} passes {passed} of {every} operator tests."
     elif not differing:
         claim = (
-            f"all {len(runtimes)} runtimes pass the same {passed[0]} of {every} operator tests, and "
+            f"all {len(runtimes)} runtimes pass the same {passed} of {every} operator tests, and "
             "the same comes of the others."
         )
     else:
-        amount = " to ".join(str(one) for one in dict.fromkeys((passed[0], passed[-1])))
         claim = (
-            f"{len(runtimes)} runtimes pass {amount} of {every} operator tests; "
-            f"they differ in {count(len(differing), 'test')}: {names(differing, _NAMED)}."
+            f"of {every} operator tests {_counts(runtimes)}; they differ in "
+            f"{count(len(differing), 'test')}: {names(differing, _NAMED)}."
         )
     # What was never run is no agreement.
     missing = [
@@ -114,3 +113,14 @@ def _finding(provider: str, runtimes: list[Tested], context: Context) -> Finding
             "" if same else "not all ran the same tests",
         ),
     )  # fmt: skip
+
+
+def _counts(runtimes: list[Tested]) -> str:
+    """Write who passes how many, the most first: `c and rust pass 9 and go 7`."""
+    by_number = grouped(runtimes, lambda one: one.passed)
+    said = []
+    for number in sorted(by_number, reverse=True):
+        who = [clean(one.label) for one in by_number[number]]
+        verb = "" if said else " pass" if len(who) > 1 else " passes"
+        said.append(f"{names(who, len(who))}{verb} {number}")
+    return names(said, len(said))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from transect.analysis.groups import grouped
 from transect.report.blocks import Chip, Heading, Lead, Part, digits, note, table, words
 from transect.report.context import Context
 from transect.report.findings.conformance import Tested, differing_tests, tested
@@ -104,28 +105,26 @@ def _differences(runtimes: list[Tested]) -> Iterator[Part]:
 
 
 def _differing(runtimes: list[Tested]) -> Part:
+    """Show the tests in which runtimes differ, those together of which the same came everywhere."""
     names = differing_tests(runtimes)
     if not names:
         return note("Nowhere: the same came of every test.")
+    alike = grouped(names, lambda name: tuple(one.outcome(name) for one in runtimes))
+
+    def outcome(place: int) -> Callable[[tuple[str, ...]], Chip]:
+        return lambda key: _chip(key[place])
+
     columns = [
-        words("Test", clean),
-        *(words(clean(one.label), _chip(one)) for one in runtimes),
-        words("Why", lambda name: _why(runtimes, name)),
+        *(words(clean(one.label), outcome(place)) for place, one in enumerate(runtimes)),
+        digits("Tests", lambda key: len(alike[key])),
+        words("Which", lambda key: clean(", ".join(alike[key]))),
     ]
-    return table(names, columns, fold_title=f"{count(len(names), 'test')} in which they differ")
+    rows = sorted(alike, key=lambda key: (-len(alike[key]), key))
+    return table(rows, columns, caption=f"{count(len(names), 'test')} in which they differ")
 
 
-def _chip(runtime: Tested) -> Callable[[str], Chip]:
-    def chip(name: str) -> Chip:
-        outcome = runtime.outcome(name)
-        return Chip(clean(outcome), _TONES.get(outcome, "bad"))
-
-    return chip
-
-
-def _why(runtimes: list[Tested], name: str) -> str:
-    reasons = dict.fromkeys(one.outcomes[name][1] for one in runtimes if name in one.outcomes)
-    return "; ".join(clipped(reason, _WIDTH) for reason in reasons)
+def _chip(outcome: str) -> Chip:
+    return Chip(clean(outcome), _TONES.get(outcome, "bad"))
 
 
 @dataclass(kw_only=True, slots=True)
@@ -170,7 +169,7 @@ def _reasons(runtimes: list[Tested]) -> Part:
     return table(
         rows,
         [
-            words("", lambda row: Chip(clean(row.outcome), _TONES.get(row.outcome, "bad"))),
+            words("", lambda row: _chip(row.outcome)),
             digits("Tests", lambda row: len(row.tests)),
             words("Reason", lambda row: clipped(row.words, _WIDTH)),
             words("Such as", such_as), words("Under", who),
