@@ -15,7 +15,7 @@ trap 'rm -rf "$work"' EXIT
 tar -xzf "$work"/yyjson-*.tar.gz -C "$work" --strip-components=2 --wildcards '*/yyjson/yyjson.[ch]'
 
 choose_compiler c "$folder"
-"${compiler[@]}" -std=c11 -D_DEFAULT_SOURCE -O2 -Wall -Wextra -Wpedantic \
+"${compiler[@]}" -std=c11 -D_DEFAULT_SOURCE -O2 -s -Wall -Wextra -Wpedantic \
     -isystem "$headers/include" -isystem "$work" \
     "$here"/../../src/runners/c/*.c "$work/yyjson.c" \
     -o "$folder/bin/transect-runner-c" -ldl -lm -pthread

@@ -9,7 +9,7 @@ headers=${TRANSECT_NEEDS_ONNXRUNTIME_HEADERS:?environment onnxruntime-headers mu
 json=$(echo "$folder"/lib/python*/site-packages/nlohmann_json/include)
 
 choose_compiler c++ "$folder"
-"${compiler[@]}" -std=c++17 -O2 -Wall -Wextra -Wpedantic \
+"${compiler[@]}" -std=c++17 -O2 -s -Wall -Wextra -Wpedantic \
     -isystem "$headers/include" -isystem "$json" \
     "$here"/../../src/runners/cpp/*.cpp \
     -o "$folder/bin/transect-runner-cpp" -ldl -pthread
