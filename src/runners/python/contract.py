@@ -40,7 +40,7 @@ class Skip(Exception):
 
 
 class Unsupported(Exception):
-    """A value that this language cannot give or take; a case's verdict."""
+    """A value that this language cannot give or take: a case's verdict, else bad input."""
 
 
 class Engine(Protocol):
@@ -251,7 +251,7 @@ def run_program(name: str, open_engine: OpenEngine, modes: tuple[str, ...] = ("l
 
 
 def _cause(error: Exception) -> tuple[str, int]:
-    if isinstance(error, BadInput):
+    if isinstance(error, (BadInput, Unsupported)):
         return "bad-input", BAD_INPUT
     if isinstance(error, ImportError):
         return "missing-dependency", CRASH

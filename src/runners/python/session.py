@@ -155,6 +155,8 @@ class Session:
         import onnxruntime
 
         make = onnxruntime.OrtValue
+        if texts := sorted(name for name, array in feed.items() if array.dtype.kind in "OUS"):
+            raise Unsupported(f"Python's OrtValue cannot hold texts, as of {', '.join(texts)}")
         bits = {v.name for v in self.session.get_inputs() if v.type == "tensor(bfloat16)"}
         return {
             name: make.ortvalue_from_numpy_with_onnx_type(array, _BFLOAT16)
