@@ -96,6 +96,8 @@ static bool complete(const struct arguments *given, struct failure *failure)
     if (!needs(given, "record", given->record, failure) ||
         !needs(given, "library", given->library, failure))
         return false;
+    if (!is_file(given->library))
+        return fail(failure, CAUSE_BAD_INPUT, "--library %s: no such file", given->library);
     if (given->mode == MODE_CASES)
         return needs(given, "cases", given->cases, failure);
     if (!needs(given, "model", given->model, failure) ||

@@ -116,7 +116,7 @@ bool run_cases(const struct runtime *runtime, const struct arguments *given,
     bool ok = document != NULL && read_cases(given->cases, list, &cases, failure) &&
               make_parent(given->record, failure);
     if (ok && (record = fopen(given->record, "a")) == NULL)
-        ok = fail(failure, CAUSE_BAD_INPUT, "--record %s: cannot be written: %s", given->record,
+        ok = fail(failure, CAUSE_CRASH, "--record %s: cannot be written: %s", given->record,
                   strerror(errno));
     for (size_t i = given->skip; ok && i < yyjson_arr_size(list); i++)
         ok = run_and_say(runtime, given, options, &cases[i], record, failure);

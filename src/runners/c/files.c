@@ -20,8 +20,7 @@ static bool make_one(const char *path, struct failure *failure)
     int error = errno;
     if (error == EEXIST && stat(path, &facts) == 0 && S_ISDIR(facts.st_mode))
         return true;
-    return fail(failure, CAUSE_BAD_INPUT, "%s: cannot make this folder: %s", path,
-                strerror(error));
+    return fail(failure, CAUSE_CRASH, "%s: cannot make this folder: %s", path, strerror(error));
 }
 
 /* Makes the first `length` bytes of a path, folder by folder. */

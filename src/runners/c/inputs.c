@@ -43,37 +43,45 @@ static bool read_shape(const char *header, yyjson_val *entry, struct tensor *ten
     return true;
 }
 
-static bool read_texts(const char *path, size_t size, struct tensor *tensor,
-                       struct failure *failure)
+/* Each text after its length, and nothing else. */
+static bool cut_texts(const char *path, size_t size, struct tensor *tensor,
+                      struct failure *failure)
 {
-    const char *wrong = "%s: expected %zu strings of tensor '%s', each after its length";
-    if (tensor->elements > size / sizeof(uint32_t))
-        return fail(failure, CAUSE_BAD_INPUT, wrong, path, tensor->elements, tensor->name);
-    tensor->data = read_file(path, size, failure);
-    tensor->texts = tensor->data ? reserve(tensor->elements, sizeof(struct text), failure) : NULL;
-    if (tensor->texts == NULL)
-        return false;
     size_t place = 0;
     for (size_t i = 0; i < tensor->elements; i++) {
         struct text *text = &tensor->texts[i];
-        if (size - place < sizeof text->size)
-            return fail(failure, CAUSE_BAD_INPUT, wrong, path, tensor->elements, tensor->name);
-        memcpy(&text->size, tensor->data + place, sizeof text->size);
-        place += sizeof text->size;
-        if (size - place < text->size)
-            return fail(failure, CAUSE_BAD_INPUT, wrong, path, tensor->elements, tensor->name);
+        size_t left = size - place;
+        if (left >= sizeof text->size) {
+            memcpy(&text->size, tensor->data + place, sizeof text->size);
+            place += sizeof text->size;
+        }
+        if (left < sizeof text->size || size - place < text->size)
+            return fail(failure, CAUSE_BAD_INPUT, "%s: tensor '%s': the file ends within string %zu",
+                        path, tensor->name, i);
         text->bytes = tensor->data + place;
+        place += text->size;
         for (size_t byte = 0, step; byte < text->size; byte += step) {
             step = utf8_character(text->bytes + byte, text->size - byte);
             if (step == 0)
-                return fail(failure, CAUSE_BAD_INPUT, "%s: string %zu of tensor '%s' is no UTF-8",
-                            path, i, tensor->name);
+                return fail(failure, CAUSE_BAD_INPUT, "%s: tensor '%s': string %zu is no UTF-8",
+                            path, tensor->name, i);
         }
-        place += text->size;
     }
-    if (place != size)
-        return fail(failure, CAUSE_BAD_INPUT, wrong, path, tensor->elements, tensor->name);
-    return true;
+    if (place == size)
+        return true;
+    return fail(failure, CAUSE_BAD_INPUT, "%s: tensor '%s': %zu bytes are left after %zu strings",
+                path, tensor->name, size - place, tensor->elements);
+}
+
+static bool read_texts(const char *path, size_t size, struct tensor *tensor,
+                       struct failure *failure)
+{
+    if (tensor->elements > size / sizeof(uint32_t))
+        return fail(failure, CAUSE_BAD_INPUT, "%s: holds %zu bytes, tensor '%s' takes >= %zu x %zu",
+                    path, size, tensor->name, tensor->elements, sizeof(uint32_t));
+    tensor->data = read_file(path, size, failure);
+    tensor->texts = tensor->data ? reserve(tensor->elements, sizeof(struct text), failure) : NULL;
+    return tensor->texts != NULL && cut_texts(path, size, tensor, failure);
 }
 
 static bool read_data(const char *path, struct tensor *tensor, struct failure *failure)
@@ -88,7 +96,15 @@ static bool read_data(const char *path, struct tensor *tensor, struct failure *f
                     "%s: holds %zu bytes, expected %zu elements of %s for tensor '%s'", path, size,
                     tensor->elements, tensor->dtype->name, tensor->name);
     tensor->data = read_file(path, size, failure);
-    return tensor->data != NULL;
+    if (tensor->data == NULL)
+        return false;
+    bool binary = tensor->dtype->type == ONNX_TENSOR_ELEMENT_DATA_TYPE_BOOL;
+    for (size_t i = 0; binary && i < size; i++) {
+        if (tensor->data[i] > 1)
+            return fail(failure, CAUSE_BAD_INPUT, "%s: tensor '%s': expected bytes of 0 and 1, got %d",
+                        path, tensor->name, tensor->data[i]);
+    }
+    return true;
 }
 
 static bool read_tensor(const char *folder, const char *header, yyjson_val *entry,

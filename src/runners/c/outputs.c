@@ -25,7 +25,7 @@ static bool open_file(const char *folder, size_t index, const struct output *out
         return false;
     written->file = fopen(path, "wb");
     if (written->file == NULL)
-        fail(failure, CAUSE_BAD_INPUT, "%s: cannot be written: %s", path, strerror(errno));
+        fail(failure, CAUSE_CRASH, "%s: cannot be written: %s", path, strerror(errno));
     free(path);
     written->dtype = output->dtype;
     written->rank = output->rank;
@@ -47,6 +47,18 @@ static bool write_strings(const struct output *output, FILE *file)
     return true;
 }
 
+static bool bad_shape(const struct output *output, size_t rows, struct failure *failure)
+{
+    char shape[256] = "";
+    size_t length = 0;
+    for (size_t axis = 0; axis < output->rank && length < sizeof shape; axis++)
+        length += (size_t)snprintf(shape + length, sizeof shape - length, "%s%lld",
+                                   axis > 0 ? "," : "", (long long)output->shape[axis]);
+    return fail(failure, CAUSE_BAD_INPUT,
+                "output '%s' has shape [%s], expected a first axis of %zu and otherwise one shape "
+                "and type for every batch", output->name, shape, rows);
+}
+
 /* `rows`: how many entries the first axis must have, 0 for any. */
 static bool append(const struct output *output, size_t rows, struct written *written,
                    struct failure *failure)
@@ -56,11 +68,7 @@ static bool append(const struct output *output, size_t rows, struct written *wri
     for (size_t axis = 1; fits && axis < output->rank; axis++)
         fits = output->shape[axis] == written->shape[axis];
     if (!fits)
-        return fail(failure, CAUSE_BAD_INPUT,
-                    "output '%s': expected a first axis of %zu and otherwise one shape and type "
-                    "for every batch, got %zu axes and a first one of %lld",
-                    output->name, rows, output->rank,
-                    output->rank > 0 ? (long long)output->shape[0] : 1LL);
+        return bad_shape(output, rows, failure);
     if (output->rank > 0)
         written->shape[0] += output->shape[0];
     bool ok = output->dtype->size == 0

@@ -134,9 +134,9 @@ bool record_write(struct record *record, const char *path, struct failure *failu
     yyjson_write_err error = {.msg = ""};
     bool ok = yyjson_mut_write_file(temporary, record->document, YYJSON_WRITE_NOFLAG, NULL, &error);
     if (!ok)
-        fail(failure, CAUSE_BAD_INPUT, "--record %s: cannot be written: %s", path, error.msg);
+        fail(failure, CAUSE_CRASH, "--record %s: cannot be written: %s", path, error.msg);
     else if (rename(temporary, path) != 0)
-        ok = fail(failure, CAUSE_BAD_INPUT, "--record %s: cannot be written: %s", path,
+        ok = fail(failure, CAUSE_CRASH, "--record %s: cannot be written: %s", path,
                   strerror(errno));
     if (!ok)
         unlink(temporary);

@@ -1,6 +1,5 @@
 #include "session.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -163,52 +162,6 @@ void session_close(struct session *session)
     api->ReleaseMemoryInfo(session->output_memory);
     api->ReleaseSession(session->session);
     *session = (struct session){0};
-}
-
-typedef OrtStatus *(*count_function)(const OrtSession *, size_t *);
-typedef OrtStatus *(*name_function)(const OrtSession *, size_t, OrtAllocator *, char **);
-
-/* Looks for a name among the inputs, or the overridable initializers. Those before it, or all, are
-   appended to `names`, for a message. */
-static bool look_for(const struct session *session, count_function get_count,
-                     name_function get_name, const char *wanted, char *names, size_t size,
-                     bool *found, struct failure *failure)
-{
-    const struct runtime *runtime = session->runtime;
-    size_t count;
-    if (!succeeded(runtime, get_count(session->session, &count), failure))
-        return false;
-    for (size_t i = 0; i < count && !*found; i++) {
-        char *name;
-        if (!succeeded(runtime, get_name(session->session, i, runtime->allocator, &name), failure))
-            return false;
-        *found = strcmp(name, wanted) == 0;
-        size_t length = strlen(names);
-        snprintf(names + length, size - length, "%s%s", length > 0 ? ", " : "", name);
-        runtime->allocator->Free(runtime->allocator, name);
-    }
-    return true;
-}
-
-bool session_takes(const struct session *session, const struct inputs *inputs,
-                   struct failure *failure)
-{
-    const OrtApi *api = session->runtime->api;
-    for (size_t i = 0; i < inputs->count; i++) {
-        const char *wanted = inputs->tensors[i].name;
-        char names[1024] = "";
-        bool found = false;
-        if (!look_for(session, api->SessionGetInputCount, api->SessionGetInputName, wanted, names,
-                      sizeof names, &found, failure) ||
-            !look_for(session, api->SessionGetOverridableInitializerCount,
-                      api->SessionGetOverridableInitializerName, wanted, names, sizeof names,
-                      &found, failure))
-            return false;
-        if (!found)
-            return fail(failure, CAUSE_BAD_INPUT, "the model has no input '%s', it takes: %s",
-                        wanted, names);
-    }
-    return true;
 }
 
 char *session_end_profile(struct session *session, struct failure *failure)

@@ -43,8 +43,9 @@ bool session_open(const struct runtime *runtime, const char *model, enum provide
                   struct failure *failure);
 void session_close(struct session *session);
 
-/* Whether each tensor is an input of the model, or an initializer that one may override. Types and
-   shapes are compared by ONNX Runtime itself when it runs. */
+/* Whether each tensor is an input of the model, or an initializer that one may override, and each
+   input that needs one has one: with I/O binding ONNX Runtime runs without. Types and shapes are
+   compared by it when it runs. */
 bool session_takes(const struct session *session, const struct inputs *inputs,
                    struct failure *failure);
 

@@ -91,6 +91,9 @@ void require_complete(const Arguments& given) {
     };
     needs("--record", given.record);
     needs("--library", given.library);
+    if (!std::filesystem::is_regular_file(given.library)) {
+        throw BadInput("--library " + given.library.string() + ": no such file");
+    }
     if (given.mode == Mode::cases) return needs("--cases", given.cases);
     needs("--model", given.model);
     needs("--inputs", given.inputs);

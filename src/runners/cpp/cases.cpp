@@ -60,7 +60,9 @@ void run_cases(Runtime& runtime, const Arguments& given, const Options& options)
     const auto say = [&](Record line, const Record& more) {
         line.update(more);
         file << line_of(line) << '\n' << std::flush;
-        if (!file) throw BadInput("--record " + given.record.string() + ": cannot be written");
+        if (!file) {
+            throw Failure(Cause::crash, "--record " + given.record.string() + ": cannot be written");
+        }
     };
     for (std::size_t i = given.skip; i < cases.size(); ++i) {
         const Record line{{"case", i}, {"name", cases[i].name}};

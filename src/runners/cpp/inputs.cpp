@@ -63,26 +63,37 @@ std::vector<char> read_file(const path& file, std::size_t size) {
 }
 
 void read_texts(const path& file, std::size_t size, Tensor& tensor) {
-    const std::string wrong = file.string() + ": expected " + std::to_string(tensor.elements) +
-                              " strings of tensor '" + tensor.name + "', each after its length";
+    const auto bad = [&](const std::string& why) {
+        return BadInput(file.string() + ": tensor '" + tensor.name + "': " + why);
+    };
     std::uint32_t length = 0;
-    if (tensor.elements > size / sizeof length) throw BadInput(wrong);
+    if (tensor.elements > size / sizeof length) {
+        throw bad("the file holds " + std::to_string(size) + " bytes, it takes >= " +
+                  std::to_string(tensor.elements) + " x " + std::to_string(sizeof length));
+    }
     tensor.data = read_file(file, size);
     tensor.texts.reserve(tensor.elements);
     std::string_view left(tensor.data.data(), tensor.data.size());
-    for (std::size_t i = 0; i < tensor.elements; ++i) {
-        if (left.size() < sizeof length) throw BadInput(wrong);
-        std::memcpy(&length, left.data(), sizeof length);
-        left.remove_prefix(sizeof length);
-        if (left.size() < length) throw BadInput(wrong);
-        tensor.texts.push_back(left.substr(0, length));
-        left.remove_prefix(length);
-        if (!is_utf8(tensor.texts.back())) {
-            throw BadInput(file.string() + ": string " + std::to_string(i) + " of tensor '" +
-                           tensor.name + "' is no UTF-8");
+    const auto take = [&](std::size_t count) {
+        if (left.size() < count) {
+            throw bad("the file ends within string " + std::to_string(tensor.texts.size()));
         }
+        const auto taken = left.substr(0, count);
+        left.remove_prefix(count);
+        return taken;
+    };
+    while (tensor.texts.size() < tensor.elements) {
+        std::memcpy(&length, take(sizeof length).data(), sizeof length);
+        const auto text = take(length);
+        if (!is_utf8(text)) {
+            throw bad("string " + std::to_string(tensor.texts.size()) + " is no UTF-8");
+        }
+        tensor.texts.push_back(text);
     }
-    if (!left.empty()) throw BadInput(wrong);
+    if (!left.empty()) {
+        throw bad(std::to_string(left.size()) + " bytes are left after " +
+                  std::to_string(tensor.elements) + " strings");
+    }
 }
 
 void read_data(const path& file, Tensor& tensor) {
@@ -97,6 +108,12 @@ void read_data(const path& file, Tensor& tensor) {
                        std::string(tensor.dtype->name) + " for tensor '" + tensor.name + "'");
     }
     tensor.data = read_file(file, size);
+    const bool binary = tensor.dtype->type == ONNX_TENSOR_ELEMENT_DATA_TYPE_BOOL;
+    if (binary && std::any_of(tensor.data.begin(), tensor.data.end(),
+                              [](char byte) { return byte != 0 && byte != 1; })) {
+        throw BadInput(file.string() + ": tensor '" + tensor.name +
+                       "': expected bytes of 0 and 1");
+    }
 }
 
 Tensor read_tensor(const path& header, const Json& entry) {

@@ -18,7 +18,7 @@ public:
         : name_(std::move(name)), path_(folder / name_), dtype_(first.dtype), shape_(first.shape) {
         if (!shape_.empty()) shape_[0] = 0;
         stream_.open(path_, std::ios::binary);
-        if (!stream_) throw BadInput(path_.string() + ": cannot be written");
+        if (!stream_) throw Failure(Cause::crash, path_.string() + ": cannot be written");
     }
 
     // `rows`: how many entries the first axis must have, 0 for any.
@@ -71,7 +71,8 @@ void make_folder(const std::filesystem::path& folder) {
     std::error_code error;
     std::filesystem::create_directories(folder, error);
     if (!std::filesystem::is_directory(folder)) {
-        throw BadInput(folder.string() + ": cannot make this folder: " + error.message());
+        throw Failure(Cause::crash,
+                      folder.string() + ": cannot make this folder: " + error.message());
     }
 }
 

@@ -12,7 +12,7 @@ namespace transect {
 // along their first axis. The folder is made.
 void write_outputs(Session& session, const Inputs& inputs, const std::filesystem::path& folder);
 
-// Raises BadInput when it is not there and cannot be made.
+// Raises Failure when it is not there and cannot be made.
 void make_folder(const std::filesystem::path& folder);
 
 }  // namespace transect

@@ -88,7 +88,7 @@ void write_record(const Record& record, const std::filesystem::path& path) {
     if (file) std::filesystem::rename(temporary, path, error);
     if (!file || error) {
         std::filesystem::remove(temporary, error);
-        throw BadInput("--record " + path.string() + ": cannot be written");
+        throw Failure(Cause::crash, "--record " + path.string() + ": cannot be written");
     }
 }
 

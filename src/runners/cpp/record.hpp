@@ -20,7 +20,7 @@ Record conditions(const Runtime& runtime, const Options& options, const Argument
 // Where the outputs are, and how much memory the process has taken up to now.
 Record outputs_and_memory(const std::filesystem::path& folder, const Inputs& inputs);
 
-// Writes to a temporary name and renames; makes the folder. Raises BadInput.
+// Writes to a temporary name and renames; makes the folder. Raises Failure.
 void write_record(const Record& record, const std::filesystem::path& path);
 
 }  // namespace transect

@@ -25,7 +25,7 @@ Runtime::Runtime(const std::filesystem::path& library) {
                    std::to_string(ORT_API_VERSION));
     }
     Ort::InitApi(api);
-    environment_ = Ort::Env(ORT_LOGGING_LEVEL_ERROR, "transect");
+    environment_.emplace(ORT_LOGGING_LEVEL_ERROR, "transect");
 }
 
 }  // namespace transect

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "ort.hpp"
@@ -14,7 +15,7 @@ public:
     // Raises Failure, missing-dependency, when the library cannot be used.
     explicit Runtime(const std::filesystem::path& library);
 
-    Ort::Env& environment() noexcept { return environment_; }
+    Ort::Env& environment() noexcept { return *environment_; }
     const std::string& version() const noexcept { return version_; }
     // Where the library lies in memory: tells its file.
     const void* address() const noexcept { return address_; }
@@ -22,7 +23,8 @@ public:
 private:
     const void* address_ = nullptr;
     std::string version_;
-    Ort::Env environment_{nullptr};
+    // Even an empty Env asks the library to release it.
+    std::optional<Ort::Env> environment_;
 };
 
 }  // namespace transect

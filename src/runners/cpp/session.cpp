@@ -74,13 +74,24 @@ Session::Session(Ort::Env& environment, const std::filesystem::path& model, Prov
 }
 
 void Session::require_inputs(const Inputs& inputs) const {
-    auto names = session_.GetInputNames();
+    const auto& tensors = inputs.tensors();
+    const auto is_given = [&](const std::string& name) {
+        return std::any_of(tensors.begin(), tensors.end(),
+                           [&](const Tensor& tensor) { return tensor.name == name; });
+    };
+    const auto needed = session_.GetInputNames();
+    auto names = needed;
     for (auto& name : session_.GetOverridableInitializerNames()) names.push_back(std::move(name));
-    for (const auto& tensor : inputs.tensors()) {
+    for (const auto& tensor : tensors) {
         if (std::find(names.begin(), names.end(), tensor.name) != names.end()) continue;
         std::string takes;
-        for (const auto& name : names) takes += (takes.empty() ? "" : ", ") + name;
+        for (const auto& name : names) takes += (takes.empty() ? "'" : ", '") + name + "'";
         throw BadInput("the model has no input '" + tensor.name + "', it takes: " + takes);
+    }
+    for (std::size_t i = 0; i < needed.size(); ++i) {
+        const bool optional = session_.GetInputTypeInfo(i).GetONNXType() == ONNX_TYPE_OPTIONAL;
+        if (is_given(needed[i]) || optional) continue;
+        throw BadInput("the model needs '" + needed[i] + "', the header has no such tensor");
     }
 }
 

@@ -46,7 +46,8 @@ public:
     Nanoseconds created() const noexcept { return created_; }
 
     // Raises BadInput unless each tensor is an input of the model, or an initializer that one may
-    // override. Types and shapes are compared by ONNX Runtime itself when it runs.
+    // override, and each input that needs one has one: with I/O binding ONNX Runtime runs without.
+    // Types and shapes are compared by it when it runs.
     void require_inputs(const Inputs& inputs) const;
 
     // Binds, runs, and copies the results into `outputs`.

@@ -1,6 +1,6 @@
-"""Writes the models of test_runner_rust_go.py: run by the environment of torch, which has onnx.
+"""Writes the models of test_runner_native.py: run by the environment of torch, which has onnx.
 
-`python rust_go_models.py FOLDER DTYPE...`, the types that tensors may have.
+`python native_models.py FOLDER DTYPE...`, the types that tensors may have.
 """
 
 import sys
@@ -58,6 +58,8 @@ def _models(dtypes):
     of_map = helper.make_map_type_proto(TensorProto.INT64, helper.make_tensor_type_proto(1, None))
     kind = helper.make_sequence_type_proto(of_map)
     yield "classes", [classes], [x], [helper.make_value_info("y", kind)], {}
+    cast = node("Cast", ["x"], ["y"], to=TensorProto.FLOAT8E4M3FN)
+    yield "float8", [cast], [x], [_end("y", "float8e4m3fn")], {}
     tensor = helper.make_tensor_type_proto(TensorProto.FLOAT, ["n"])
     absent = helper.make_value_info("o", helper.make_optional_type_proto(tensor))
     nodes = [node("Optional", [], ["o"], type=tensor), node("Relu", ["x"], ["y"])]
@@ -66,7 +68,7 @@ def _models(dtypes):
 
 def main(folder: Path, dtypes: list[str]) -> None:
     """Write them all."""
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
+    opsets = [helper.make_opsetid("", 19), helper.make_opsetid("ai.onnx.ml", 3)]
     for name, nodes, inputs, outputs, weights in _models(dtypes):
         stored = [numpy_helper.from_array(value, key) for key, value in weights.items()]
         graph = helper.make_graph(nodes, name, inputs, outputs, stored)
