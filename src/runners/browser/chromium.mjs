@@ -2,7 +2,7 @@
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { accessSync, constants, mkdirSync, mkdtempSync, readdirSync } from 'node:fs';
+import { accessSync, constants, mkdtempSync, readdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -13,6 +13,8 @@ import { statusLine } from '../javascript/driver/process_facts.mjs';
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome'];
 const KEEPER = fileURLToPath(new URL('keeper.mjs', import.meta.url));
 const TAIL = 2000;
+// Of 107 bytes, less `/transect-XXXXXX/org.chromium.Chromium.XXXXXX/SingletonSocket`.
+const LONGEST_SCRATCH = 44;
 
 const FLAGS = [
   '--headless=new', '--no-first-run', '--no-default-browser-check', '--mute-audio',
@@ -67,14 +69,12 @@ export class Chromium {
    * @param {'none' | 'software' | 'any'} gpu
    */
   constructor(program, url, gpu) {
-    const profile = mkdtempSync(join(tmpdir(), 'transect-chromium-'));
-    const own = join(profile, 'own');
-    mkdirSync(own);
+    const profile = mkdtempSync(join(scratch(), 'transect-'));
     const gpuFlags = { none: ['--disable-gpu'], software: SOFTWARE_FLAGS, any: GPU_FLAGS }[gpu];
     // Root has no sandbox in Chromium.
     const root = process.getuid?.() === 0 ? ['--no-sandbox'] : [];
     const command = [program, `--user-data-dir=${profile}`, ...FLAGS, ...gpuFlags, ...root, url];
-    const places = { TMPDIR: own, XDG_CONFIG_HOME: own, XDG_CACHE_HOME: own };
+    const places = { TMPDIR: profile, XDG_CONFIG_HOME: profile, XDG_CACHE_HOME: profile };
     this.#keeper = spawn(process.execPath, [KEEPER, profile, ...command], {
       stdio: ['pipe', 'ignore', 'pipe'],
       env: { ...process.env, ...places },
@@ -101,6 +101,11 @@ export class Chromium {
     this.#keeper.stdin.end();
     if (this.#keeper.exitCode === null) await once(this.#keeper, 'exit');
   }
+}
+
+/** Return where the profile goes: Chromium makes a socket below it, and a socket's path is short. */
+function scratch() {
+  return tmpdir().length <= LONGEST_SCRATCH ? tmpdir() : '/tmp';
 }
 
 /** @param {number} root */

@@ -38,15 +38,16 @@ function ask(worker, message) {
 async function load(job) {
   const { sessions, arrivals, limitNs } = job;
   const queue = { control: new SharedArrayBuffer(8), arrivals: Float64Array.from(arrivals), limitNs };
+  const epoch = performance.timeOrigin;
   const workers = [];
   /** @type {Ready[]} */
   const ready = [];
   for (let index = 0; index < sessions; index++) {
     const worker = newWorker();
     workers.push(worker);
-    ready.push(await ask(worker, { job, queue, isFirst: index === 0 }));
+    ready.push(await ask(worker, { job, queue, isFirst: index === 0, epoch }));
   }
-  const zero = (performance.timeOrigin + performance.now()) * 1e6;
+  const zero = performance.now() * 1e6;
   const served = await Promise.all(workers.map((worker) => ask(worker, { zero })));
   await told.measured();
   const { facts, sessionNs } = ready[0];

@@ -20,7 +20,6 @@ import { WebHost } from './web_host.mjs';
 
 /** @type {(zero: number) => Promise<Served>} */
 let serveFrom;
-const clock = () => (performance.timeOrigin + performance.now()) * 1e6;
 
 /** @param {Job} job */
 function feedOf({ inputs }) {
@@ -66,26 +65,30 @@ async function oneCase(job) {
  * @param {Job} job
  * @param {Queue} queue
  * @param {boolean} isFirst
+ * @param {number} epoch the page's time origin, in milliseconds
  * @returns {Promise<Ready>}
  */
-async function makeReady(job, queue, isFirst) {
+async function makeReady(job, queue, isFirst, epoch) {
   const host = await WebHost.make(job);
   const feed = await feedOf(job);
   const engine = new Engine(await host.open(false));
   const { batch, limits } = job;
   const outputs = await prepare(engine, feed, batch, limits.warmup, isFirst ? told.firstResult : null);
   if (outputs) await told.outputs(outputs);
+  // The page's clock. Apart from its origin: since 1970 it is too many nanoseconds for a number.
+  const ahead = performance.timeOrigin - epoch;
+  const clock = () => (ahead + performance.now()) * 1e6;
   serveFrom = (zero) => serve(engine, fullBatches(feed, batch), queue, clock, zero);
   return { facts: { ...engine.facts, ...(await host.facts()) }, sessionNs: engine.sessionNs };
 }
 
 /**
- * @param {{job?: Job, queue?: Queue, isFirst?: boolean, zero?: number}} message
+ * @param {{job?: Job, queue?: Queue, isFirst?: boolean, epoch?: number, zero?: number}} message
  * @returns {Promise<unknown>}
  */
-function work({ job, queue, isFirst = false, zero = 0 }) {
+function work({ job, queue, isFirst = false, epoch = 0, zero = 0 }) {
   if (!job) return serveFrom(zero);
-  if (queue) return makeReady(job, queue, isFirst);
+  if (queue) return makeReady(job, queue, isFirst, epoch);
   return job.mode === 'case' ? oneCase(job) : latency(job);
 }
 

@@ -56,13 +56,13 @@ export class Engine {
     const takes = this.#session.inputNames;
     const given = feed.map((input) => input.name);
     const names = `the session takes [${takes}], --inputs gives [${given}]`;
-    // What has a default is no input to this binding, which would leave it out without a word.
-    if (given.some((name) => !takes.includes(name))) throw new Unsupported(names);
     for (const wanted of this.#session.inputMetadata) {
       const input = feed.find(({ name }) => name === wanted.name);
       if (!input) throw new BadInput(names);
       checkInput(wanted, input, batch);
     }
+    // What has a default is no input to this binding, which would leave it out without a word.
+    if (given.some((name) => !takes.includes(name))) throw new Unsupported(names);
   }
 
   /**

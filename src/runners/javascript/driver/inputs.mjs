@@ -3,7 +3,7 @@
 import { openSync, closeSync, readSync, statSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 
-import { BadInput, wordsOf } from '../common/faults.mjs';
+import { BadInput, Unsupported, wordsOf } from '../common/faults.mjs';
 import { DTYPES, countOf, decode, elementBytes } from '../common/tensors.mjs';
 import { isObject, readJson } from './json.mjs';
 
@@ -54,7 +54,10 @@ function checkBatch(header, entries, batch) {
  * @returns {Entry}
  */
 function readEntry(header, folder, entry) {
-  const { name, dtype, shape, file } = isObject(entry) ? entry : {};
+  const { name, dtype, shape, file, kind } = isObject(entry) ? entry : {};
+  if (typeof kind === 'string') {
+    throw new Unsupported(`${header}: input '${name}' is ${kind}, and JavaScript's ONNX Runtime takes tensors only`);
+  }
   if (typeof name !== 'string' || typeof file !== 'string' || file.includes('\0')) {
     throw new BadInput(`${header}: expected tensors with name, dtype, shape, file, got ${JSON.stringify(entry).slice(0, 200)}`);
   }

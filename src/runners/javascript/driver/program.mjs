@@ -54,7 +54,7 @@ export async function runProgram(name, runner, words) {
 async function work(given, runner) {
   const options = readOptions(given.options);
   if (given.mode === 'cases') {
-    await runCases(given, () => runner.start(given, options), runner.runCase);
+    await runCases(given, () => runner.start(given, options), (model, header) => runner.runCase(model, header));
     return null;
   }
   const header = readHeader(given.inputs);

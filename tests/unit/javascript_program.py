@@ -1,0 +1,93 @@
+"""Starts a runner in JavaScript and reads what it left."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from transect.domain.cell import Cell
+from transect.onnx_models.tensors import NoTensor, read_tensors, write_tensors
+from transect.runtimes import RUNTIMES
+
+QUICK = ("--warmup", "2", "--min-runs", "20", "--max-seconds", "0")
+
+
+def cell(runtime: str, **axes: Any) -> Any:
+    """Return an inference cell of a runtime."""
+    axes = {"workload": "iris-mlp", "provider": "cpu", "batch": 1} | axes
+    return Cell.of(stage="infer", runtime=runtime, **axes)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What one run of the program left."""
+
+    code: int
+    stderr: str
+    folder: Path
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The record; of `cases` use `lines`."""
+        return dict(json.loads((self.folder / "record.json").read_text()))
+
+    def lines(self) -> list[dict[str, Any]]:
+        """The record of mode `cases`."""
+        text = (self.folder / "record.json").read_text()
+        return [json.loads(line) for line in text.splitlines()]
+
+    def outputs(self) -> dict[str, np.ndarray | NoTensor]:
+        """What was written."""
+        return read_tensors(self.folder / "outputs")
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A runner in its environment, and a folder of models."""
+
+    runtime: str
+    python: str
+    models: Path
+
+    def command(self, folder: Path, *arguments: str | Path) -> list[str]:
+        """Return its argument list, with `--record FOLDER/record.json`."""
+        given = [*map(str, arguments), "--record", str(folder / "record.json")]
+        return RUNTIMES.get(self.runtime).command(self.python, given)
+
+    def start(self, folder: Path, *arguments: str | Path, **variables: str) -> Run:
+        """Run it to its end."""
+        done = subprocess.run(
+            self.command(folder, *arguments), env=os.environ | variables,
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        return Run(done.returncode, done.stderr, folder)
+
+    def paths(self, folder: Path, model: str) -> list[str | Path]:
+        """Return the arguments of files; the inputs are in `FOLDER/inputs`."""
+        return [
+            "--model", self.models / f"{model}.onnx", "--inputs", folder / "inputs",
+            "--outputs", folder / "outputs",
+        ]  # fmt: skip
+
+    def latency(
+        self,
+        folder: Path,
+        model: str,
+        tensors: Mapping[str, np.ndarray],
+        *more: str | Path,
+        options: dict[str, Any] | None = None,
+        **header: Any,
+    ) -> Run:
+        """Run a model in mode `latency`, on tensors that are written first."""
+        write_tensors(folder / "inputs", tensors, **header)
+        if options is not None:
+            (folder / "options.json").write_text(json.dumps(options))
+            more = ("--options", folder / "options.json", *more)
+        return self.start(folder, *self.paths(folder, model), *QUICK, *more)
