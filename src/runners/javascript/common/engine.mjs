@@ -146,11 +146,12 @@ function batchShapes([rows, ...rest], batch) {
 }
 
 /**
- * @param {readonly (number | string)[]} wanted names and negative sizes stand for any size
+ * Names and negative sizes stand for any size; WebAssembly gives a negative one as 32 bits without a sign.
+ * @param {readonly (number | string)[]} wanted
  * @param {number[]} given
  */
 function fits(wanted, given) {
-  const free = (/** @type {number | string} */ size) => typeof size === 'string' || size < 0;
+  const free = (/** @type {number | string} */ size) => typeof size === 'string' || size < 0 || size >= 2 ** 31;
   return (
     wanted.length === given.length &&
     wanted.every((size, axis) => free(size) || size === given[axis])
