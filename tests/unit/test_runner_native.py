@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import importlib
 import json
 import re
@@ -367,6 +369,31 @@ def test_cuda_without_a_device_is_skipped(
     assert (code, record["status"], record["reason"]) == (3, "skipped", "no CUDA device")
     assert "no CUDA device" in stderr
     assert "run_ns" not in record
+
+
+def test_device_without_cudas_libraries_is_skipped_and_not_run_on_the_cpu(
+    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if shutil.which("cc") is None:
+        pytest.skip("cc is not on PATH: it compiles a driver that shows a device")
+    with contextlib.suppress(OSError):
+        ctypes.CDLL("libcublasLt.so.13")
+        pytest.skip("this machine has CUDA's libraries")
+    (tmp_path / "driver.c").write_text(
+        "int cuInit(unsigned f) { return f; }\n"
+        "int cuDeviceGetCount(int *n) { *n = 1; return 0; }\n"
+        "int cuMemcpyDtoH_v2(void *to, void *from, long size) { return !to + !from + !size; }\n"
+    )
+    command = ["cc", "-shared", "-fPIC", "driver.c", "-o", "libcuda.so.1"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
+    options = {"provider_options": {"device_id": "0", "use_tf32": "0"}}
+    (tmp_path / "options.json").write_text(json.dumps(options))
+    given = ("--provider", "cuda", "--options", tmp_path / "options.json")
+    code, record, stderr = program.latency(tmp_path, "relu", {"x": X}, *given)
+    assert (code, record["status"]) == (3, "skipped"), stderr
+    assert "libcublasLt" in record["reason"]
+    assert "provider_used" not in record
 
 
 def test_library_that_is_none_is_a_missing_dependency(program: Program, tmp_path: Path) -> None:

@@ -37,23 +37,26 @@ static bool update_cuda(const struct runtime *runtime, yyjson_val *values,
     return ok;
 }
 
-/* Adds CUDA's provider. Its library not being there is CAUSE_NO_PROVIDER: where it was added and
-   the session could be made, the session has it. */
+/* Adds CUDA's provider: where that goes well and the session can be made, the session has it. The
+   first of these calls loads its library, setting options if there are any; what is then wrong is
+   an option or the provider. */
 static bool append_cuda(const struct runtime *runtime, yyjson_val *values, OrtSessionOptions *to,
                         struct failure *failure)
 {
     const OrtApi *api = runtime->api;
     OrtCUDAProviderOptionsV2 *cuda = NULL;
-    struct failure absent;
-    if (!succeeded(runtime, api->CreateCUDAProviderOptions(&cuda), &absent))
-        return fail(failure, CAUSE_NO_PROVIDER, "no CUDA provider: %.3000s", absent.message);
-    bool ok = update_cuda(runtime, values, cuda, failure);
-    if (ok && !succeeded(runtime, api->SessionOptionsAppendExecutionProvider_CUDA_V2(to, cuda),
-                         &absent))
-        ok = fail(failure, CAUSE_NO_PROVIDER, "the CUDA provider did not load: %.3000s",
-                  absent.message);
-    api->ReleaseCUDAProviderOptions(cuda);
-    return ok;
+    struct failure said;
+    enum cause cause = CAUSE_NO_PROVIDER;
+    bool ok = succeeded(runtime, api->CreateCUDAProviderOptions(&cuda), &said);
+    if (ok && !update_cuda(runtime, values, cuda, &said)) {
+        ok = false;
+        cause = strstr(said.message, "Failed to load") ? CAUSE_NO_PROVIDER : CAUSE_BAD_INPUT;
+    }
+    ok = ok && succeeded(runtime, api->SessionOptionsAppendExecutionProvider_CUDA_V2(to, cuda),
+                         &said);
+    if (cuda != NULL)
+        api->ReleaseCUDAProviderOptions(cuda);
+    return ok || fail(failure, cause, "the CUDA provider: %.3000s", said.message);
 }
 
 /* The memory in which the provider leaves outputs. */

@@ -8,20 +8,23 @@ namespace transect {
 
 namespace {
 
-// Adds CUDA's provider. Where that goes well and the session can be made, the session has it.
+// Adds CUDA's provider: where that goes well and the session can be made, the session has it.
 void append_cuda(Ort::SessionOptions& to,
                  const std::unordered_map<std::string, std::string>& values) {
-    const auto or_absent = [](auto&& call) {
-        try {
-            return call();
-        } catch (const Ort::Exception& error) {
-            throw Failure(Cause::no_provider,
-                          std::string("the CUDA provider did not load: ") + error.what());
-        }
-    };
-    auto cuda = or_absent([] { return Ort::CUDAProviderOptions(); });
-    cuda.Update(values);
-    or_absent([&] { to.AppendExecutionProvider_CUDA_V2(*cuda); });
+    // The first of these calls loads the provider's library, setting options if there are any.
+    bool setting_options = false;
+    try {
+        Ort::CUDAProviderOptions cuda;
+        setting_options = true;
+        cuda.Update(values);
+        setting_options = false;
+        to.AppendExecutionProvider_CUDA_V2(*cuda);
+    } catch (const Ort::Exception& error) {
+        const std::string message = error.what();
+        const bool loaded = message.find("Failed to load") == std::string::npos;
+        throw Failure(setting_options && loaded ? Cause::bad_input : Cause::no_provider,
+                      "the CUDA provider: " + message);
+    }
 }
 
 Ort::SessionOptions make_options(const Options& options,
