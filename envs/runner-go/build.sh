@@ -18,5 +18,6 @@ trap 'chmod -R u+w "$work" && rm -rf "$work"' EXIT
 cd "$here/../../src/runners/go"
 # The C that Go compiles is kept in a cache by the compiler's name alone: a cache of this build's own.
 CC="${compiler[*]}" CGO_ENABLED=1 GOCACHE=$work GOTOOLCHAIN=local GOFLAGS= \
-    go build -p 1 -trimpath -buildvcs=false -mod=readonly -o "$folder/bin/transect-runner-go" .
+    go build -p 1 -trimpath -buildvcs=false -mod=readonly -ldflags='-s -w' \
+    -o "$folder/bin/transect-runner-go" .
 tell_compiler "$folder"

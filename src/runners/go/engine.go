@@ -74,10 +74,10 @@ func open(path string, feed []tensor, opts *options, provider, profile string) (
 	begin := now()
 	session, err := ort.NewDynamicAdvancedSession(path, given, wanted, made)
 	if err != nil && isOutOfMemory(err) {
-		return nil, crash(err)
+		return nil, crash(innermost(err))
 	}
 	if err != nil {
-		return nil, bad("%s: %v", path, err)
+		return nil, bad("%s: %v", path, innermost(err))
 	}
 	return &engine{
 		session: session, model: ends, provider: provider, sessionNs: now() - begin,
@@ -139,7 +139,7 @@ func (e *engine) run() (err error) {
 		return unsupported("onnxruntime_go cannot take an output: %v", err)
 	}
 	if err != nil {
-		return crash(err)
+		return crash(innermost(err))
 	}
 	return nil
 }

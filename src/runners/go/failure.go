@@ -53,6 +53,14 @@ func crash(err error) error {
 	return &failure{code: failed, cause: cause, message: err.Error()}
 }
 
+// innermost returns ONNX Runtime's own words, without the binding's around them.
+func innermost(err error) error {
+	for errors.Unwrap(err) != nil {
+		err = errors.Unwrap(err)
+	}
+	return err
+}
+
 func isOutOfMemory(err error) bool {
 	for _, words := range []string{"bad_alloc", "Failed to allocate memory", "out of memory"} {
 		if strings.Contains(err.Error(), words) {

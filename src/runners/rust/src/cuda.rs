@@ -1,10 +1,12 @@
 //! Sessions on a CUDA device, with inputs and outputs bound to it.
 
+use std::ffi::CString;
 use std::time::Instant;
 
 use libloading::{Library, Symbol};
+use ort::AsPointer;
 use ort::memory::{AllocationDevice, Allocator, AllocatorType, MemoryInfo, MemoryType};
-use ort::session::{IoBinding, Session};
+use ort::session::{IoBinding, Session, SessionInputValue};
 use ort::value::{DynTensorValueType, DynValue};
 
 use crate::engine::{Times, nanoseconds};
@@ -57,6 +59,19 @@ impl Device {
         })
     }
 
+    /// Binds an input that outlives the run.
+    ///
+    /// By ONNX Runtime's own function: the crate's copies what is over borrowed memory, for which
+    /// it waits for a lock that it holds itself (2.0.0-rc.15).
+    fn bind(&mut self, name: &str, value: &SessionInputValue) -> ort::Result<()> {
+        let name = CString::new(name)?;
+        // SAFETY: binding and value are alive, and `step` keeps the value until it is unbound.
+        unsafe {
+            let bind = ort::api().BindInput;
+            ort::Error::result_from_status(bind(self.binding.ptr_mut(), name.as_ptr(), value.ptr()))
+        }
+    }
+
     /// Copies to the device, runs until it has finished, copies back.
     pub fn step(
         &mut self,
@@ -65,11 +80,11 @@ impl Device {
         outputs: &mut [Output],
     ) -> Outcome<Times> {
         let t0 = Instant::now();
+        let mut inputs = Vec::with_capacity(feed.len());
         for piece in feed {
             let value = values::bind(piece)?;
-            self.binding
-                .bind_input(piece.name, &value)
-                .map_err(Failure::of_run)?;
+            self.bind(piece.name, &value).map_err(Failure::of_run)?;
+            inputs.push(value);
         }
         for name in &self.names {
             self.binding
@@ -94,6 +109,7 @@ impl Device {
         let t3 = Instant::now();
         drop(found);
         self.binding.clear();
+        drop(inputs);
         Ok(Times {
             bind: nanoseconds(t0, t1),
             run: nanoseconds(t1, t2),
@@ -116,14 +132,13 @@ fn on_host(value: DynValue) -> Outcome<DynValue> {
     if !value.is_tensor() {
         return Ok(value);
     }
-    let tensor = value
-        .downcast::<DynTensorValueType>()
-        .map_err(Failure::of_run)?;
+    let beyond = |error: ort::Error| {
+        Failure::Unsupported(format!("the ort crate cannot copy it to the host: {error}"))
+    };
+    let tensor = value.downcast::<DynTensorValueType>().map_err(beyond)?;
     if tensor.memory_info().is_cpu_accessible() {
         return Ok(tensor.into_dyn());
     }
-    let copied = tensor
-        .to(AllocationDevice::CPU, 0)
-        .map_err(Failure::of_run)?;
+    let copied = tensor.to(AllocationDevice::CPU, 0).map_err(beyond)?;
     Ok(copied.into_dyn())
 }
