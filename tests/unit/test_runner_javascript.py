@@ -286,7 +286,9 @@ def test_options_are_those_that_onnx_runtime_says_it_has(program: Program, tmp_p
     assert len(record["profile_run_ns"]) == 10
     events = json.loads(Path(record["profile_file"]).read_text())
     assert sum(event["name"] == "model_run" for event in events) == 10
-    others = [event["args"]["thread_scheduling_stats"] for event in events if event["cat"] == "Node"]
+    others = [
+        event["args"]["thread_scheduling_stats"] for event in events if event["cat"] == "Node"
+    ]
     assert others
     assert all(len(one["sub_threads"]) == 1 for one in others)
 
@@ -409,9 +411,7 @@ def test_outputs_that_cannot_be_written_are_named(program: Program, tmp_path: Pa
 
 
 @pytest.mark.parametrize("content", [None, b"no library"])
-def test_library_that_is_none_is_named(
-    models: Path, tmp_path: Path, content: bytes | None
-) -> None:
+def test_library_that_is_none_is_named(models: Path, tmp_path: Path, content: bytes | None) -> None:
     python = _python("javascript", tmp_path)
     library = tmp_path / "libother.so"
     if content is not None:
