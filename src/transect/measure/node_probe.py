@@ -44,10 +44,14 @@ def _writes(folder: str) -> str:
     return ""
 
 
+# An environment of a compiled runner has no numpy; where there is one, it has to load.
+_LOADS = "import importlib.util as i; i.find_spec('numpy') and __import__('numpy')"
+
+
 def _runs(python: str) -> bool:
     """Tell whether an environment's interpreter starts here and imports numpy."""
     try:
-        done = subprocess.run([python, "-c", "import numpy"], capture_output=True, timeout=300)
+        done = subprocess.run([python, "-c", _LOADS], capture_output=True, timeout=300)
     except (OSError, subprocess.TimeoutExpired):
         return False
     return done.returncode == 0

@@ -123,9 +123,12 @@ class _SaysOnly:
     def supports(self, cell: Cell) -> str | None:
         return None
 
-    def command(self, cell: Cell, python: str, model: Path, arguments: list[str]) -> list[str]:
+    def command(self, python: str, arguments: list[str]) -> list[str]:
         record = arguments[arguments.index("--record") + 1]
         return [python, "-c", f"open({record!r}, 'w').write({self.said!r})"]
+
+    def files(self, python: str) -> list[Path]:
+        return []
 
     def code_files(self) -> list[Path]:
         return []
