@@ -97,3 +97,79 @@ def test_a_framework_that_nothing_exports_is_named_with_its_key(tmp_path, framew
         plan(tmp_path, "[torch-eager]", f"export: {{framework: {framework}}}\n")
     assert "served.yaml" in str(told.value)
     assert framework in str(told.value)
+
+
+MADE = "models: {models: [cnn, strings], exporters: [torchscript, sklearn]}\n"
+NAMED = "export: {workloads: [iris-mlp-ce], exporters: [dynamo]}\n"
+WRONG_GRIDS = {
+    "workloads: [iris-mlp-ce], runtimes: [python], exporters: [sklearn]": "'python' runs none",
+    "workloads: [cnn], runtimes: [python], exporters: [torchscript, sklearn]": "'sklearn' makes a file",
+    "workloads: [cnn, strings], runtimes: [torch-eager]": "only runtimes of ONNX",
+    "workloads: [cnn], runtimes: [python, torch-eager]": "'torch-eager' runs none",
+    "workloads: [cnn], runtimes: [python], providers: [cdua]": "'cdua'",
+    "workloads: [cnn], runtimes: [python], precisions: [int7]": "'int7'",
+    "workloads: [cnn], runtimes: [python], options: [fast]": "'fast'",
+    "workloads: [cnn], runtimes: [python], options: [one], threads: [1, 2]": "would all run with 1",
+    "workloads: [cnn], runtimes: [python], sessions: [1, 2]": "expected `loads`",
+    "workloads: [cnn], runtimes: [python], loads: [0]": "greater than 0",
+    "workloads: [iris-mlp], runtimes: [python]": "not among export.workloads",
+    "workloads: [nothing], runtimes: [python]": "'nothing'",
+}
+
+
+@pytest.mark.parametrize("grid", WRONG_GRIDS)
+def test_a_grid_that_asks_for_nothing_is_named(tmp_path, grid):
+    file = tmp_path / "served.yaml"
+    sets = "" if "options" not in grid else "options: {one: {intra_op_num_threads: 1}}, "
+    sets = sets if "[one]" in grid else ""
+    file.write_text(f"{STUDY}{NAMED}{MADE}infer: {{{sets}grids: [{{{grid}}}]}}\n")
+    with pytest.raises(BadInput) as told:
+        make_plan(file, find_system("laptop"), tmp_path / "results")
+    assert WRONG_GRIDS[grid] in str(told.value)
+
+
+WRONG_SECTIONS = {
+    "infer: {options: {one: {intra_op_num_threads: 1}}, grids: []}": "one",
+    "infer: {options: {equal: {}}, grids: []}": "the same in every study",
+    "infer: {options: {one: {threads: 1}}, grids: []}": "threads",
+    "infer: {options: {one: {execution_mode: fast}}, grids: []}": "sequential, parallel",
+    "infer: {measure: {cnn: {warmup: 3}}, grids: []}": "cnn",
+    "roundtrip: {models: [cnn], exporters: [torchscript]}": "without `loaders`",
+    "models: {models: [cnn]}": "without `exporters`",
+    "conformance: {only: 'test_a*'}": "without `runtimes`",
+    "conformance: {runtimes: [python], providers: [cpuu]}": "cpuu",
+}
+
+
+@pytest.mark.parametrize("section", WRONG_SECTIONS)
+def test_a_section_that_asks_for_nothing_is_named(tmp_path, section):
+    file = tmp_path / "served.yaml"
+    file.write_text(f"{STUDY}{section}\n")
+    with pytest.raises(BadInput) as told:
+        make_plan(file, find_system("laptop"), tmp_path / "results")
+    assert WRONG_SECTIONS[section] in str(told.value)
+
+
+def test_made_models_are_run_by_the_exporters_that_can(tmp_path):
+    file = tmp_path / "served.yaml"
+    grid = "{workloads: [iris-mlp-ce, cnn, strings], runtimes: [python], precisions: [fp32, fp16]}"
+    file.write_text(f"{STUDY}{NAMED}{MADE}infer: {{grids: [{grid}]}}\n")
+    made = make_plan(file, find_system("laptop"), tmp_path / "results")
+    cells = [planned.cell for planned in made.stage("infer").values()]
+    pairs = {(cell.workload, cell.exporter) for cell in cells}
+    assert pairs == {("iris-mlp-ce", "dynamo"), ("cnn", "torchscript"), ("strings", "sklearn")}
+    for planned in made.stage("infer").values():
+        stage, _ = planned.inputs["export"]
+        of = {"fp16": "convert"}.get(planned.cell.precision)
+        assert stage == (of or ("export" if planned.cell.workload == "iris-mlp-ce" else "model"))
+
+
+def test_arrivals_are_the_same_for_all_and_keep_the_rate():
+    from transect.runtimes.prepare import arrival_times
+
+    times = arrival_times(150.0, 3.0)
+    assert len(times) == 450
+    assert (times == arrival_times(150.0, 3.0)).all()
+    assert times[-1] == pytest.approx(3e9)
+    assert (times[1:] >= times[:-1]).all()
+    assert times[0] > 0

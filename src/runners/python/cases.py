@@ -7,8 +7,9 @@ import json
 from pathlib import Path
 from typing import Any, TextIO
 
-from contract import BadInput, OpenEngine, Unsupported
-from tensors import read_header, write_outputs
+from contract import BadInput, OpenEngine, Skip, Unsupported
+from outputs import Outputs
+from tensors import read_header, read_json
 
 __all__ = ["run_cases"]
 
@@ -16,10 +17,7 @@ _KEYS = ("name", "model", "inputs", "outputs")
 
 
 def _read(path: Path) -> list[dict[str, str]]:
-    try:
-        cases = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise BadInput(f"{path}: expected a JSON file: {type(error).__name__}: {error}") from error
+    cases = read_json(path)
     if not isinstance(cases, list):
         raise BadInput(f"{path}: expected a list of cases, got {cases!r:.100}")
     for case in cases:
@@ -33,7 +31,9 @@ def _run(case: dict[str, str], given: argparse.Namespace, open_engine: OpenEngin
     tensors, _, _ = read_header(Path(case["inputs"]))
     engine = open_engine(own, None)
     engine.step(tensors)
-    write_outputs(Path(case["outputs"]), engine.output_names, [engine.results], engine.output_types)
+    outputs = Outputs(Path(case["outputs"]), engine.output_names, engine.output_types)
+    outputs.append(engine.results, None)
+    outputs.close()
 
 
 def _say(file: TextIO, line: dict[str, Any]) -> None:
@@ -52,6 +52,8 @@ def run_cases(given: argparse.Namespace, open_engine: OpenEngine) -> None:
             try:
                 _run(case, given, open_engine)
                 told |= {"status": "ok"}
+            except Skip:
+                raise
             except Unsupported as error:
                 told |= {"status": "unsupported", "message": str(error)}
             except Exception as error:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
 import numpy as np
-from tensors import BadInput
+from tensors import BadInput, read_json
 
 __all__ = ["ON_GPU", "BadInput", "Engine", "Skip", "cuda_devices", "read_options", "run_program"]
 
@@ -85,10 +85,7 @@ def read_options(path: Path | None) -> dict[str, Any]:
     """Return the session options that are set. Raises BadInput for an unknown key or value."""
     if path is None:
         return {}
-    try:
-        given = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise BadInput(f"{path}: expected a JSON file: {type(error).__name__}: {error}") from error
+    given = read_json(path)
     if not isinstance(given, dict):
         raise BadInput(f"{path}: expected a JSON object, got {given!r:.100}")
     options = {key: value for key, value in given.items() if value is not None}
@@ -138,7 +135,7 @@ def _arguments(arguments: list[str], modes: tuple[str, ...]) -> argparse.Namespa
     parser.add_argument("--max-seconds", type=_seconds, default=1.0)
     parser.add_argument("--sessions", type=_whole(1), default=1)
     parser.add_argument("--skip", type=_whole(0), default=0)
-    parser.add_argument("--record", type=Path, required=True)
+    parser.add_argument("--record", type=_file, required=True)
     _once(arguments)
     given = parser.parse_args(arguments)
     needed = {
@@ -154,6 +151,12 @@ def _arguments(arguments: list[str], modes: tuple[str, ...]) -> argparse.Namespa
     if given.model is not None and not given.model.is_file():
         raise BadInput(f"{given.model}: no such model file")
     return given
+
+
+def _file(text: str) -> Path:
+    if not text:
+        raise argparse.ArgumentTypeError("expected the name of a file, got ''")
+    return Path(text)
 
 
 def _whole(least: int) -> Callable[[str], int]:
@@ -198,8 +201,12 @@ def environment_facts() -> dict[str, Any]:
 def _write(path: Path, record: dict[str, Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(json.dumps(record) + "\n")
-    temporary.replace(path)
+    try:
+        temporary.write_text(json.dumps(record) + "\n")
+        temporary.replace(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 def _named(arguments: list[str], name: str) -> str | None:
@@ -245,16 +252,22 @@ def run_program(name: str, open_engine: OpenEngine, modes: tuple[str, ...] = ("l
         record = head | {"status": "failed", "cause": cause, "message": message}
     # Of cases the record is what came of each: a fault is told by the exit code and the message.
     if record_file and record.get("mode") != "cases":
-        _write(Path(record_file), record)
+        try:
+            _write(Path(record_file), record)
+        except OSError as error:
+            print(f"{name}: {record_file}: the record cannot be written: {error}", file=sys.stderr)
+            code = code or CRASH
     sys.stdout.flush()
     return code
 
 
 def _cause(error: Exception) -> tuple[str, int]:
-    if isinstance(error, (BadInput, Unsupported)):
+    # ONNX Runtime's exceptions are internal classes: told apart by name.
+    if isinstance(error, (BadInput, Unsupported)) or type(error).__name__ == "InvalidArgument":
         return "bad-input", BAD_INPUT
     if isinstance(error, ImportError):
         return "missing-dependency", CRASH
-    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+    full = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
+    if full or any(words in str(error) for words in ("bad_alloc", "Failed to allocate")):
         return "out-of-memory", CRASH
     return "crash", CRASH

@@ -5,16 +5,17 @@ from __future__ import annotations
 import argparse
 import gc
 import math
-import resource
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from contract import Engine, OpenEngine
-from tensors import full_batches, read_header, rows_of, write_outputs
+from outputs import Outputs
+from tensors import full_batches, read_header, rows_of
 
-__all__ = ["all_rows", "interval_is_narrow", "measure", "run_latency"]
+__all__ = ["all_rows", "interval_is_narrow", "measure", "peak_memory_bytes", "run_latency"]
 
 INTERVAL_WIDTH = 0.02
 _Z95 = 1.959964
@@ -74,16 +75,33 @@ def measure(
     return {"bind_ns": bind, "run_ns": run, "copy_ns": copy, "stop_reason": stop}
 
 
-def all_rows(engine: Engine, tensors: dict[str, np.ndarray], batch: int | None) -> list[list[Any]]:
-    """Run every row once, the last batch perhaps partial; return the outputs of each run."""
-    if batch is None:
+def all_rows(
+    engine: Engine, tensors: dict[str, np.ndarray], batch: int | None, folder: Path
+) -> dict[str, Any]:
+    """Run every row once, the last batch perhaps partial, and write the outputs; return where."""
+    outputs = Outputs(folder, engine.output_names, engine.output_types)
+    rows = None if batch is None else rows_of(tensors)
+    if batch is None or rows is None:
         engine.step(tensors)
-        return [list(engine.results)]
-    parts = []
-    for start in range(0, rows_of(tensors), batch):
-        engine.step({name: tensor[start : start + batch] for name, tensor in tensors.items()})
-        parts.append(list(engine.results))
-    return parts
+        outputs.append(engine.results, None)
+    else:
+        for start in range(0, rows, batch):
+            end = min(start + batch, rows)
+            engine.step({name: tensor[start:end] for name, tensor in tensors.items()})
+            outputs.append(engine.results, end - start)
+    outputs.close()
+    return {"header": str(folder / "header.json"), "rows": rows}
+
+
+def peak_memory_bytes() -> int | None:
+    """Return the most that this program held; None where the system does not tell.
+
+    Not `ru_maxrss`: that begins with what the process held before it became this program.
+    """
+    status = Path("/proc/self/status")
+    lines = status.read_text().splitlines() if status.exists() else []
+    told = next((line.split()[1] for line in lines if line.startswith("VmHWM:")), None)
+    return None if told is None else int(told) * 1024
 
 
 def run_latency(given: argparse.Namespace, open_engine: OpenEngine) -> dict[str, Any]:
@@ -94,8 +112,7 @@ def run_latency(given: argparse.Namespace, open_engine: OpenEngine) -> dict[str,
     batches = full_batches(tensors, batch)
     engine.step(batches[0])
     first_result_ns = time.monotonic_ns()
-    parts = all_rows(engine, tensors, batch)
-    write_outputs(given.outputs, engine.output_names, parts, engine.output_types)
+    outputs = all_rows(engine, tensors, batch, given.outputs)
     series = measure(
         engine.step,
         batches,
@@ -108,11 +125,8 @@ def run_latency(given: argparse.Namespace, open_engine: OpenEngine) -> dict[str,
         **series,
         "session_ns": engine.session_ns,
         "first_result_ns": first_result_ns,
-        "outputs": {
-            "header": str(given.outputs / "header.json"),
-            "rows": None if batch is None else rows_of(tensors),
-        },
-        "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "outputs": outputs,
+        "peak_memory_bytes": peak_memory_bytes(),
     }
     if given.profile:
         profiled = open_engine(given, given.profile)

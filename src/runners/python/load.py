@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import itertools
-import resource
 import threading
 import time
 from pathlib import Path
@@ -12,11 +12,13 @@ from typing import Any
 
 import numpy as np
 from contract import Engine, OpenEngine
-from latency import all_rows
-from tensors import BadInput, full_batches, read_header, rows_of, write_outputs
+from latency import all_rows, peak_memory_bytes
+from tensors import BadInput, full_batches, read_header
 
 __all__ = ["run_load"]
 
+# Twice this is still a number of nanoseconds in 64 bits.
+_LATEST_NS = 2**60
 # A sleep may end late by this much; the rest of the time is waited through.
 _SLEEP_MARGIN_NS = 200_000
 
@@ -29,8 +31,8 @@ def _arrivals(path: Path) -> np.ndarray:
     if len(raw) % 8 or not raw:
         raise BadInput(f"{path}: expected int64 arrival times, got {len(raw)} bytes")
     arrivals = np.frombuffer(raw, dtype="<i8")
-    if arrivals[0] < 0 or (np.diff(arrivals) < 0).any():
-        raise BadInput(f"{path}: expected arrival times >= 0 that do not fall")
+    if arrivals[0] < 0 or (arrivals[1:] < arrivals[:-1]).any() or arrivals[-1] > _LATEST_NS:
+        raise BadInput(f"{path}: expected arrival times from 0 to 2^60 ns that do not fall")
     return arrivals
 
 
@@ -45,12 +47,17 @@ class _Queue:
         self._lock = threading.Lock()
         self._limit = 2 * self.arrivals[-1] + int(max_seconds * 1e9)
         self.zero = 0
+        self.failed: list[BaseException] = []
+
+    def start_now(self) -> None:
+        """Let the time of the arrivals begin: all workers are there."""
+        self.zero = time.monotonic_ns()
 
     def serve(self, engine: Engine, batches: list[Any]) -> None:
         """Take requests until there is none, or the time is up."""
         clock = time.monotonic_ns
         # What is taken is served, so that those served are the first ones, without a gap.
-        while clock() - self.zero <= self._limit:
+        while clock() - self.zero <= self._limit and not self.failed:
             with self._lock:
                 index = next(self._next)
             if index >= len(self.arrivals):
@@ -72,28 +79,30 @@ def run_load(given: argparse.Namespace, open_engine: OpenEngine) -> dict[str, An
     batches = full_batches(tensors, batch)
     engines[0].step(batches[0])
     first_result_ns = time.monotonic_ns()
-    parts = all_rows(engines[0], tensors, batch)
-    write_outputs(given.outputs, engines[0].output_names, parts, engines[0].output_types)
+    outputs = all_rows(engines[0], tensors, batch, given.outputs)
     for engine in engines:
         for index in range(given.warmup):
             engine.step(batches[index % len(batches)])
     queue = _Queue(arrivals, given.max_seconds)
-    faults: list[BaseException] = []
+    ready = threading.Barrier(len(engines), action=queue.start_now)
 
     def work(engine: Engine) -> None:
         try:
+            ready.wait()
             queue.serve(engine, batches)
         except BaseException as error:
-            faults.append(error)
+            queue.failed.append(error)
 
     workers = [threading.Thread(target=work, args=(engine,)) for engine in engines]
-    queue.zero = time.monotonic_ns()
+    gc.collect()
+    gc.disable()
     for worker in workers:
         worker.start()
     for worker in workers:
         worker.join()
-    if faults:
-        raise faults[0]
+    gc.enable()
+    if queue.failed:
+        raise queue.failed[0]
     served = queue.end >= 0
     return {
         **engines[0].facts,
@@ -104,9 +113,6 @@ def run_load(given: argparse.Namespace, open_engine: OpenEngine) -> dict[str, An
         "start_ns": queue.start[served].tolist(),
         "end_ns": queue.end[served].tolist(),
         "stop_reason": "all-served" if served.all() else "time-limit",
-        "outputs": {
-            "header": str(given.outputs / "header.json"),
-            "rows": None if batch is None else rows_of(tensors),
-        },
-        "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "outputs": outputs,
+        "peak_memory_bytes": peak_memory_bytes(),
     }

@@ -93,6 +93,10 @@ class Session:
             raise Skip(f"this build of ONNX Runtime has no {provider}")
         options, told = _session_options(given, profile)
         for_provider = _provider_options(given)
+        not_set = []
+        if for_provider and given.provider == "cpu":
+            for_provider, not_set = {}, ["provider_options"]
+            told.pop("provider_options", None)
         if for_provider:
             told["provider_options"] = for_provider
         wanted: list[Any] = [(provider, for_provider)]
@@ -111,8 +115,11 @@ class Session:
                 raise BadInput(f"{given.model}: {error}") from error
             raise
         self.session_ns = time.monotonic_ns() - begin
+        # Without this `run` answers a provider that fails by a session on another one.
+        session.disable_fallback()
         if provider not in session.get_providers():
             raise Skip(f"{provider} did not load; ONNX Runtime fell back to the CPU")
+        self._bits = {v.name for v in session.get_inputs() if v.type == "tensor(bfloat16)"}
         self.session, self.provider = session, given.provider
         self.on_gpu = given.provider in ON_GPU
         self.output_names = [value.name for value in session.get_outputs()]
@@ -122,16 +129,19 @@ class Session:
             "build_info": onnxruntime.get_build_info(),
             "provider_used": given.provider,
             "session_options": told,
-            "options_not_set": [],
+            "options_not_set": not_set,
             "run_includes": [],
         }
 
     def check(self, tensors: dict[str, np.ndarray], dtypes: dict[str, str]) -> None:
         """Raise BadInput unless these are inputs of the model, in its types and shapes."""
-        takes = {value.name: value for value in self.session.get_inputs()}
-        if takes.keys() != tensors.keys():
+        needed = {value.name: value for value in self.session.get_inputs()}
+        # Initializers that are inputs too have a default.
+        takes = needed | {v.name: v for v in self.session.get_overridable_initializers()}
+        if not needed.keys() <= tensors.keys() <= takes.keys():
             raise BadInput(f"the model takes {sorted(takes)}, --inputs gives {sorted(tensors)}")
-        for name, value in takes.items():
+        for name in tensors:
+            value = takes[name]
             kind = f"tensor({_ORT_NAMES.get(dtypes[name], dtypes[name])})"
             if value.type != kind:
                 raise BadInput(f"input '{name}' is {dtypes[name]}, the model takes {value.type}")
@@ -157,10 +167,9 @@ class Session:
         make = onnxruntime.OrtValue
         if texts := sorted(name for name, array in feed.items() if array.dtype.kind in "OUS"):
             raise Unsupported(f"Python's OrtValue cannot hold texts, as of {', '.join(texts)}")
-        bits = {v.name for v in self.session.get_inputs() if v.type == "tensor(bfloat16)"}
         return {
             name: make.ortvalue_from_numpy_with_onnx_type(array, _BFLOAT16)
-            if name in bits
+            if name in self._bits
             else make.ortvalue_from_numpy(array)
             for name, array in feed.items()
         }

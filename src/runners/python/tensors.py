@@ -10,21 +10,22 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["BadInput", "full_batches", "read_header", "rows_of", "write_outputs"]
+__all__ = ["NAMES", "BadInput", "full_batches", "read_header", "read_json", "rows_of"]
 
 # bfloat16 travels as its bits: numpy has no such type.
 _DTYPES = {
     **{f"{kind}{bits}": f"<{kind[0]}{bits // 8}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
     "float16": "<f2", "float32": "<f4", "float64": "<f8", "bfloat16": "<u2", "bool": "?",
 }  # fmt: skip
-_NAMES = {np.dtype(code): name for name, code in _DTYPES.items() if name != "bfloat16"}
+NAMES = {np.dtype(code): name for name, code in _DTYPES.items() if name != "bfloat16"}
 
 
 class BadInput(ValueError):
     """What was given cannot be used; exit code 2."""
 
 
-def _load(path: Path) -> Any:
+def read_json(path: Path) -> Any:
+    """Read a JSON file. Raises BadInput naming it."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
@@ -37,7 +38,7 @@ def read_header(folder: Path) -> tuple[dict[str, np.ndarray], dict[str, str], in
     Strings come as arrays of objects, bfloat16 as uint16. Raises BadInput naming file and entry.
     """
     header = folder / "header.json"
-    described = _load(header)
+    described = read_json(header)
     entries = described.get("tensors") if isinstance(described, dict) else None
     if not isinstance(entries, list):
         raise BadInput(f'{header}: expected {{"tensors": [...]}}')
@@ -89,9 +90,12 @@ def _read(path: Path, name: str, dtype: str, shape: list[int]) -> np.ndarray:
                 f"{path}: holds {size} bytes, tensor '{name}' of shape {shape} in {dtype} "
                 f"takes {wanted}"
             )
-        return np.fromfile(path, dtype=_DTYPES[dtype]).reshape(shape)
+        tensor = np.fromfile(path, dtype=_DTYPES[dtype]).reshape(shape)
     except OSError as error:
         raise BadInput(f"{path}: tensor '{name}' cannot be read: {error}") from error
+    if dtype == "bool" and tensor.size and tensor.view(np.uint8).max() > 1:
+        raise BadInput(f"{path}: tensor '{name}' is bool and holds a byte other than 0 and 1")
+    return tensor
 
 
 def _read_strings(path: Path, name: str, count: int) -> np.ndarray:
@@ -126,38 +130,3 @@ def full_batches(tensors: dict[str, np.ndarray], batch: int | None) -> list[dict
         {name: tensor[start : start + batch] for name, tensor in tensors.items()}
         for start in range(0, rows_of(tensors) - batch + 1, batch)
     ]
-
-
-def write_outputs(
-    folder: Path, names: list[str], parts: list[list[Any]], types: dict[str, str] | None = None
-) -> None:
-    """Write each output, its parts joined along their first axis, and `header.json`.
-
-    `types` holds what ONNX Runtime says of an output, such as `tensor(bfloat16)`.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    entries = []
-    for index, (name, pieces) in enumerate(zip(names, zip(*parts, strict=True), strict=True)):
-        kind = (types or {}).get(name, "")
-        if not all(isinstance(piece, np.ndarray) for piece in pieces):
-            entries.append({"name": name, "kind": kind or type(pieces[0]).__name__})
-            continue
-        # A scalar and the only part of a run have no axis to be joined along.
-        whole = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
-        dtype, raw = _bytes(whole, kind)
-        (folder / f"output-{index}.bin").write_bytes(raw)
-        shape = list(whole.shape)
-        entries.append(
-            {"name": name, "dtype": dtype, "shape": shape, "file": f"output-{index}.bin"}
-        )
-    (folder / "header.json").write_text(json.dumps({"tensors": entries}) + "\n", encoding="utf-8")
-
-
-def _bytes(array: np.ndarray, kind: str) -> tuple[str, bytes]:
-    if array.dtype.kind in "OUS":
-        texts = [str(text).encode("utf-8") for text in array.reshape(-1)]
-        return "string", b"".join(struct.pack("<I", len(text)) + text for text in texts)
-    if array.dtype.name == "bfloat16" or kind == "tensor(bfloat16)":
-        return "bfloat16", np.ascontiguousarray(array).view("<u2").tobytes()
-    native = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
-    return _NAMES[native.dtype], native.tobytes()

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from transect.domain.errors import BadInput
 
-__all__ = ["Count", "Counts", "Limits", "Names", "Section", "Study"]
+__all__ = ["Count", "Counts", "Limits", "Names", "Section", "Study", "check_together"]
 
 Count = Annotated[int, Field(ge=1)]
 Names = Annotated[list[str], Field(min_length=1)]
@@ -30,6 +30,14 @@ class Section(BaseModel):
         for name, key in cls.model_fields.items():
             if not key.description:
                 raise BadInput(f"{cls.__module__}.{cls.__name__}: key '{name}' has no description")
+
+
+def check_together(section: Section, where: str, *keys: str) -> None:
+    """Raise BadInput when some of these lists are empty and others are not: that gives no cell."""
+    given = [key for key in keys if getattr(section, key)]
+    missing = [key for key in keys if key not in given]
+    if given and missing:
+        raise BadInput(f"{where}.{given[0]}: gives no cell without `{missing[0]}`")
 
 
 class Limits(Section):

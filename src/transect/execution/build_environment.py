@@ -124,8 +124,11 @@ def _install(name: str, folder: Path, log: Path) -> dict[str, Any]:
     return facts
 
 
-def _made(folder: Path) -> dict[str, Any] | None:
-    """Return the facts of an environment that is complete and has its interpreter, or None."""
+def _made(folder: Path, name: str) -> dict[str, Any] | None:
+    """Return the facts of an environment that is complete, with all that it needs, or None."""
+    for other in needed_environments(name):
+        if _made(environments_folder() / f"{other}-{lock_hash(other)}", other) is None:
+            return None
     try:
         facts = json.loads((folder / _COMPLETE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -182,7 +185,7 @@ def build(name: str, log: Path, planned: str | None = None) -> dict[str, Any]:
         "message": "",
     }
     # Before the lock: a cache that others keep may be readable only.
-    made = _made(folder)
+    made = _made(folder, name)
     if made is not None:
         return facts | made
     if wanted != now:
@@ -191,7 +194,7 @@ def build(name: str, log: Path, planned: str | None = None) -> dict[str, Any]:
     try:
         log.unlink(missing_ok=True)
         with _locked(folder):
-            return facts | (_made(folder) or _make(name, folder, log))
+            return facts | (_made(folder, name) or _make(name, folder, log))
     except (OSError, ValueError) as error:
         lines = log.read_text(errors="replace").splitlines() if log.exists() else []
         hint = "" if isinstance(error, ValueError) else "; TRANSECT_ENVS names another folder"

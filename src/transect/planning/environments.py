@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -24,6 +25,7 @@ __all__ = [
     "lock_hash",
     "lock_hash_now",
     "needed_environments",
+    "program_version",
     "shared_files",
     "source_files",
 ]
@@ -140,10 +142,14 @@ def _needed(name: str, above: tuple[str, ...]) -> list[str]:
 
 
 @cache
-def _version(program: str, flag: str) -> str:
+def program_version(program: str, flag: str = "--version") -> str:
+    """Return the first line that a program says of its version, or `absent`.
+
+    It may be given by several words, as CC often is: `ccache gcc`.
+    """
     try:
-        done = subprocess.run([program, flag], capture_output=True, text=True)
-    except OSError:
+        done = subprocess.run([*shlex.split(program), flag], capture_output=True, text=True)
+    except (OSError, ValueError):
         return "absent"
     return (done.stdout or done.stderr).strip().partition("\n")[0]
 
@@ -152,7 +158,7 @@ def _compilers(scripts: Iterable[Path]) -> list[str]:
     """Return name and version of each compiler that build scripts call."""
     text = b"\n".join(script.read_bytes() for script in scripts if script.is_file())
     return [
-        f"{program} {_version(os.environ.get(variable) or program, flag)}"
+        f"{program} {program_version(os.environ.get(variable) or program, flag)}"
         for sign, variable, program, flag in _COMPILERS
         if re.search(sign, text)
     ]

@@ -5,18 +5,26 @@ All runners keep one contract: docs/runner-contract.md.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol
 
 from transect.domain.cell import GPU_PROVIDERS
+from transect.domain.errors import unknown_name
 from transect.domain.registry import Registry
 from transect.runtimes._cuda import no_cuda_reason
 from transect.stages.infer.cell import InferCell
 
-__all__ = ["ONNX_PRECISIONS", "RUNNERS", "RUNTIMES", "Runtime", "unsupported_run"]
+__all__ = [
+    "ONNX_PRECISIONS", "PROVIDERS", "RUNNERS", "RUNTIMES", "Runtime", "check_providers",
+    "unsupported_run",
+]  # fmt: skip
 
 # Of ONNX files: what an exporter or a conversion makes.
 ONNX_PRECISIONS = ("fp32", "fp16", "int8-dynamic", "int8-static")
+
+# Execution providers that some runtime knows; a plug-in's `providers` join them.
+PROVIDERS = ("cpu", "cuda", "tensorrt", "openvino", "webgpu")
 
 # Folder of the runner programs, one subfolder per runtime.
 RUNNERS = Path(__file__).resolve().parents[2] / "runners"
@@ -52,12 +60,25 @@ class Runtime(Protocol):
         """
         ...
 
+    def tools(self) -> list[str]:
+        """Return programs of the machine that the cell runs: their versions are part of its spec."""
+        return []
+
     def code_files(self) -> list[Path]:
         """Return source files that the cell runs and its environment does not hold."""
         ...
 
 
 RUNTIMES: Registry[Runtime] = Registry("runtime", "transect.runtimes")
+
+
+def check_providers(names: Iterable[str], where: str) -> None:
+    """Raise BadInput for an execution provider that no runtime knows; `where` is file and key."""
+    own = (getattr(RUNTIMES.get(name), "providers", ()) for name in RUNTIMES)
+    known = dict.fromkeys([*PROVIDERS, *(name for names in own for name in names)])
+    for name in names:
+        if name not in known:
+            raise unknown_name("execution provider", name, known, where)
 
 
 def unsupported_run(

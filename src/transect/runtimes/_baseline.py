@@ -6,6 +6,7 @@ from pathlib import Path
 
 from transect.runtimes import RUNNERS, unsupported_run
 from transect.runtimes._programs import CONTRACT, packages
+from transect.runtimes.options import EQUAL
 from transect.stages.infer.cell import InferCell
 from transect.training import layers
 from transect.training.workloads import WORKLOADS
@@ -30,6 +31,8 @@ class Baseline:
         """Float32 models of the registered workloads, one call after another."""
         if cell.workload not in WORKLOADS:
             return f"workload '{cell.workload}' has no layers to build"
+        if cell.options != EQUAL:
+            return "a baseline has no session options"
         if cell.load is not None:
             return "a baseline is called once after another, without an offered load"
         return unsupported_run(cell, providers=self.providers, precisions=("fp32",))
@@ -41,6 +44,10 @@ class Baseline:
     def files(self, python: str) -> list[Path]:
         """Return the packages that it imports."""
         return packages(python, self.package, "numpy", "numpy.libs")
+
+    def tools(self) -> list[str]:
+        """Return nothing of the machine's own."""
+        return []
 
     def shared_files(self, *modules: str) -> list[Path]:
         """Return the contract, the layers, and modules of `training/frameworks/` by name."""

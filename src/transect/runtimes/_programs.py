@@ -21,7 +21,7 @@ __all__ = [
 # What all runners in Python are made of.
 CONTRACT = [
     Path(__file__).resolve().parents[2] / "runners" / "python" / f"{name}.py"
-    for name in ("contract", "tensors", "latency", "load", "cases")
+    for name in ("contract", "tensors", "outputs", "latency", "load", "cases")
 ]
 
 
@@ -79,6 +79,10 @@ class CompiledRuntime:
     def files(self, python: str) -> list[Path]:
         """Return the program and the library."""
         return [Path(python).parent / self.program, library_file(python)]
+
+    def tools(self) -> list[str]:
+        """Return nothing: compilers count in the environment's hash."""
+        return []
 
     def code_files(self) -> list[Path]:
         """Return nothing: the environment's hash holds the sources."""

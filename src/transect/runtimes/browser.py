@@ -35,6 +35,11 @@ class BrowserRuntime(CompiledRuntime):
         missing = None if chosen else missing_tool(*_CHROMIUM, how=how)
         return unsupported_run(cell, providers=("cpu", "webgpu")) or missing
 
+    def tools(self) -> list[str]:
+        """Chromium runs the page, and its version is part of what is measured."""
+        found = next((name for name in _CHROMIUM if shutil.which(name)), _CHROMIUM[0])
+        return [os.environ.get(_CHOICE) or found]
+
     def command(self, python: str, arguments: list[str]) -> list[str]:
         """Run the program; the package brings its own build of ONNX Runtime."""
         return [str(Path(python).parent / self.program), *arguments]

@@ -37,6 +37,10 @@ class PythonRuntime:
         """Return the packages that it imports."""
         return packages(python, "onnxruntime", "numpy", "numpy.libs")
 
+    def tools(self) -> list[str]:
+        """Return nothing of the machine's own."""
+        return []
+
     def code_files(self) -> list[Path]:
         """Return the program and the contract."""
         return [RUNNERS / "python" / "run.py", RUNNERS / "python" / "session.py", *CONTRACT]

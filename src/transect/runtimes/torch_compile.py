@@ -34,6 +34,10 @@ class TorchCompileRuntime(TorchEagerRuntime):
 
     program = RUNNERS / "torch-eager" / "run_compile.py"
 
+    def tools(self) -> list[str]:
+        """The compiler makes the kernels while the cell runs."""
+        return [os.environ.get("CXX") or "g++"]
+
     def supports(self, cell: InferCell) -> str | None:
         """Where there is a C++ compiler."""
         return super().supports(cell) or _no_compiler()

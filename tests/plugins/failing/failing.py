@@ -130,6 +130,9 @@ class _SaysOnly:
     def files(self, python: str) -> list[Path]:
         return []
 
+    def tools(self) -> list[str]:
+        return []
+
     def code_files(self) -> list[Path]:
         return []
 

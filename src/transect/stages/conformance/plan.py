@@ -8,12 +8,13 @@ from typing import Any
 
 from pydantic import Field
 
-from transect.domain.cell import Cell
+from transect.domain.cell import GPU_PROVIDERS, Cell
+from transect.domain.errors import BadInput
 from transect.domain.registry import Registry
 from transect.domain.study import Section
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, Stage
-from transect.runtimes import RUNTIMES
+from transect.runtimes import PROVIDERS, RUNTIMES, check_providers
 from transect.runtimes.conformance import check_runtime
 from transect.stages.conformance.cell import ConformanceCell
 from transect.stages.nodetests.cell import NodeTestsCell
@@ -28,7 +29,9 @@ class ConformanceSection(Section):
         default=[], description="names from [plugins.md](plugins.md#runtime) that take ONNX models"
     )
     providers: list[str] = Field(
-        default=["cpu"], min_length=1, description="`cpu` or `cuda`, each with every runtime"
+        default=["cpu"],
+        min_length=1,
+        description=f"{', '.join(PROVIDERS)}; each with every runtime",
     )
     only: str = Field(
         default="*", description="tests whose name matches this pattern, e.g. `test_conv_*`"
@@ -47,6 +50,9 @@ class Conformance(Stage):
         """Runtimes are there, and take ONNX models."""
         for name in section.runtimes:
             check_runtime(name, context.where("conformance.runtimes"))
+        check_providers(section.providers, context.where("conformance.providers"))
+        if section.only != "*" and not section.runtimes:
+            raise BadInput(f"{context.where('conformance.only')}: gives no cell without `runtimes`")
 
     def cells(self, section: ConformanceSection, context: Context) -> Iterable[Cell]:
         """Every runtime on every provider."""
@@ -71,4 +77,4 @@ class Conformance(Stage):
 
     def gpus(self, cell: ConformanceCell) -> int:
         """One for the provider."""
-        return 1 if cell.provider == "cuda" else 0
+        return 1 if cell.provider in GPU_PROVIDERS else 0

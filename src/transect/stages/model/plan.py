@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import Field
 
 from transect.domain.cell import Cell
+from transect.domain.errors import BadInput
 from transect.domain.registry import Registry
 from transect.domain.study import Section
 from transect.onnx_models.exporters import EXPORTERS
@@ -47,6 +48,8 @@ class MadeModels(Stage):
             MODELS.get(name, context.where("models.models"))
         for name in section.exporters:
             EXPORTERS.get(name, context.where("models.exporters"))
+        if section.models and not section.exporters:
+            raise BadInput(f"{context.where('models.models')}: give no cell without `exporters`")
 
     def size(self, section: ModelsSection) -> int:
         """Count the cross product."""

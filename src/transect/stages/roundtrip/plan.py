@@ -9,7 +9,7 @@ from pydantic import Field
 
 from transect.domain.cell import Cell
 from transect.domain.registry import Registry
-from transect.domain.study import Section
+from transect.domain.study import Section, check_together
 from transect.onnx_models.exporters import EXPORTERS
 from transect.onnx_models.loaders import LOADERS
 from transect.onnx_models.models import MODELS
@@ -44,6 +44,7 @@ class Roundtrip(Stage):
         for registry, key in ((MODELS, "models"), (EXPORTERS, "exporters"), (LOADERS, "loaders")):
             for name in getattr(section, key):
                 registry.get(name, context.where(f"roundtrip.{key}"))
+        check_together(section, context.where("roundtrip"), "models", "exporters", "loaders")
 
     def size(self, section: RoundtripSection) -> int:
         """Count the cross product."""
