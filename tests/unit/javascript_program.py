@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
+from checkouts import environment_python
 from transect.domain.cell import Cell
 from transect.onnx_models.tensors import NoTensor, read_tensors, write_tensors
 from transect.runtimes import RUNTIMES
@@ -23,6 +25,20 @@ def cell(runtime: str, **axes: Any) -> Any:
     """Return an inference cell of a runtime."""
     axes = {"workload": "iris-mlp", "provider": "cpu", "batch": 1} | axes
     return Cell.of(stage="infer", runtime=runtime, **axes)
+
+
+def python_of(runtime: str, folder: Path) -> str:
+    """Return the interpreter of a runtime's environment; skip where it cannot be."""
+    if reason := RUNTIMES.get(runtime).supports(cell(runtime)):
+        pytest.skip(reason)
+    return environment_python(RUNTIMES.get(runtime).environment, folder)
+
+
+def make_models(torch_python: str, folder: Path) -> Path:
+    """Make the models of javascript_models.py; return the folder."""
+    helper = Path(__file__).with_name("javascript_models.py")
+    subprocess.run([torch_python, str(helper), str(folder)], check=True)
+    return folder
 
 
 @dataclass(frozen=True, slots=True)

@@ -242,7 +242,9 @@ def test_a_message_is_told_without_what_languages_put_around_it():
         "ModelProto&&, const std::unordered_map<std::string, int (*)(int)>&) "
     )
     loading = "Load model from /tmp/test_abs/model.onnx failed:"
-    for before in ("", "Fail: [ONNXRuntimeError] : 1 : FAIL : ", "…/test_abs/model.onnx: "):
+    web = "Can't create a session. ERROR_CODE: 1, ERROR_MESSAGE: "
+    native = "Fail: [ONNXRuntimeError] : 1 : FAIL : "
+    for before in ("", native, web, "…/test_abs/model.onnx: "):
         assert said(f"{before}{loading}{place}{sentence}\n") == sentence
         assert said(f"{before}{sentence}") == sentence
     assert said("no kernel") == "no kernel"

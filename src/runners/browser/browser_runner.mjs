@@ -56,7 +56,10 @@ export class BrowserRunner {
    */
   async latency(header, write) {
     const prefix = this.#given.profile;
-    const job = { ...this.#job('latency', this.#given.model, header), profile: prefix !== undefined };
+    const job = {
+      ...this.#job('latency', this.#given.model, header),
+      profile: prefix !== undefined,
+    };
     const { record, profile } = await this.#run(job, header, write);
     if (prefix === undefined) return record;
     return { ...record, profile_file: writeProfile(prefix, profile ?? '') };
@@ -103,7 +106,18 @@ export class BrowserRunner {
     const externals = externalFiles(model);
     const options = this.#options;
     const load = { sessions: 1, arrivals: [], limitNs: 0 };
-    return { mode, model, provider, options, inputs, batch, limits, profile: false, externals, ...load };
+    return {
+      mode,
+      model,
+      provider,
+      options,
+      inputs,
+      batch,
+      limits,
+      profile: false,
+      externals,
+      ...load,
+    };
   }
 
   /**
@@ -120,7 +134,9 @@ export class BrowserRunner {
     const files = new Map([
       ['model', job.model],
       ...entries.map(({ path }, index) => /** @type {const} */ ([`input-${index}`, path])),
-      ...job.externals.map((name, index) => /** @type {const} */ ([`external-${index}`, join(folder, name)])),
+      ...job.externals.map(
+        (name, index) => /** @type {const} */ ([`external-${index}`, join(folder, name)]),
+      ),
     ]);
     const noted = { first_result_ns: 0, peak_memory_bytes: 0 };
     const done = this.#exchange.run({
@@ -130,10 +146,16 @@ export class BrowserRunner {
       outputs: write,
       measured: () => (noted.peak_memory_bytes = chromium.peakMemory()),
     });
-    const { record, profile } = await Promise.race([done, this.#server.gone, chromium.ended, this.#late]);
+    const { record, profile } = await Promise.race([
+      done,
+      this.#server.gone,
+      chromium.ended,
+      this.#late,
+    ]);
     const facts = {
       ...noted,
-      peak_memory_of: "the sum of VmHWM over Chromium's processes: pages that they share count in each",
+      peak_memory_of:
+        "the sum of VmHWM over Chromium's processes: pages that they share count in each",
       library_file: [...this.#server.wasm].join(', '),
     };
     return { record: { ...record, ...facts }, profile };

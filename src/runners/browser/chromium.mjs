@@ -17,13 +17,22 @@ const TAIL = 2000;
 const LONGEST_SCRATCH = 44;
 
 const FLAGS = [
-  '--headless=new', '--no-first-run', '--no-default-browser-check', '--mute-audio',
-  '--password-store=basic', '--js-flags=--expose-gc',
+  '--headless=new',
+  '--no-first-run',
+  '--no-default-browser-check',
+  '--mute-audio',
+  '--password-store=basic',
+  '--js-flags=--expose-gc',
   // Nothing but the page: no updates, no reports, no start-up traffic.
-  '--disable-background-networking', '--disable-component-update', '--disable-sync',
-  '--disable-default-apps', '--disable-extensions', '--disable-breakpad',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+  '--disable-default-apps',
+  '--disable-extensions',
+  '--disable-breakpad',
   // A page that nobody looks at is not slowed down.
-  '--disable-background-timer-throttling', '--disable-renderer-backgrounding',
+  '--disable-background-timer-throttling',
+  '--disable-renderer-backgrounding',
   '--disable-backgrounding-occluded-windows',
   // Containers have a small /dev/shm.
   '--disable-dev-shm-usage',
@@ -43,7 +52,9 @@ export function findChromium() {
   const paths = NAMES.flatMap((name) => folders.map((folder) => join(folder, name)));
   const found = paths.find(isProgram);
   if (found) return found;
-  throw new Skip(`${NAMES.join(' or ')} is not on PATH: install Chromium, or set TRANSECT_CHROMIUM`);
+  throw new Skip(
+    `${NAMES.join(' or ')} is not on PATH: install Chromium, or set TRANSECT_CHROMIUM`,
+  );
 }
 
 /** @param {string} path */
@@ -103,7 +114,7 @@ export class Chromium {
   }
 }
 
-/** Return where the profile goes: Chromium makes a socket below it, and a socket's path is short. */
+/** Return where the profile goes; Chromium makes a socket below it, whose path is short. */
 function scratch() {
   return tmpdir().length <= LONGEST_SCRATCH ? tmpdir() : '/tmp';
 }

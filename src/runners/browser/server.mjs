@@ -100,10 +100,13 @@ export class PageServer {
       response.end(JSON.stringify(await this.#exchange.nextJob()));
     } else if (kind === 'alive') {
       // Never answered: it ends when the page does, whatever ends that.
-      response.on('close', () => this.#end(new Crash('the page ended: Chromium gave it no more memory, or it crashed')));
+      response.on('close', () =>
+        this.#end(new Crash('the page ended: Chromium gave it no more memory, or it crashed')),
+      );
       response.writeHead(200).flushHeaders();
     } else {
-      const file = kind === 'file' ? this.#exchange.file(name) : join(this.#root, normalize(`/${path}`));
+      const file =
+        kind === 'file' ? this.#exchange.file(name) : join(this.#root, normalize(`/${path}`));
       await this.#sendFile(file, response);
     }
   }

@@ -43,7 +43,9 @@ export async function loadBinding() {
   const { default: ort } = await import('onnxruntime-node');
   const files = mappedFiles(MARK);
   if (files.length !== 1) {
-    throw new BadInput(`--library: the binding did not take it, ONNX Runtime is loaded from ${files.join(' and ')}`);
+    throw new BadInput(
+      `--library: the binding did not take it, ONNX Runtime is loaded from ${files.join(' and ')}`,
+    );
   }
   return { ort, libraryFile: files[0] };
 }

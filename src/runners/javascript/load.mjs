@@ -12,7 +12,8 @@ import { gather } from './common/serve.mjs';
 /** @import { Write } from './driver/program.mjs' */
 
 /**
- * @typedef {{facts: Facts, sessionNs: number, firstResultNs: number, outputs: Output[] | null}} Ready
+ * @typedef {{facts: Facts, sessionNs: number}} Session
+ * @typedef {Session & {firstResultNs: number, outputs: Output[] | null}} Ready
  * @typedef {{fault: {kind: string, message: string}}} Fault
  */
 

@@ -66,7 +66,8 @@ export class NodeRunner {
     const { model, limits } = this.#given;
     const prefix = this.#given.profile;
     const before = prefix === undefined ? [] : profileFiles(prefix);
-    const open = (/** @type {boolean} */ profiled) => this.#open(model, profiled ? (prefix ?? '') : null);
+    const open = (/** @type {boolean} */ profiled) =>
+      this.#open(model, profiled ? (prefix ?? '') : null);
     const job = { feed: readTensors(entries), batch, limits, profile: prefix !== undefined };
     const noted = { first_result_ns: 0, peak_memory_bytes: 0 };
     const told = {
@@ -102,7 +103,9 @@ export class NodeRunner {
     const engine = new Engine(await this.#open(model, null));
     try {
       if (engine.notTensors.length) {
-        throw new Unsupported(`outputs [${engine.notTensors}] are no tensors, and onnxruntime-node gives no other values`);
+        throw new Unsupported(
+          `outputs [${engine.notTensors}] are no tensors, and onnxruntime-node gives no other values`,
+        );
       }
       engine.check(feed, batch);
       return await engine.allRows(feed, batch);

@@ -16,6 +16,9 @@ const reachesAll = () => true;
  * @param {Ort} ort
  */
 export async function makeEnvironment(ort) {
+  // Newer versions of Node.js have it, and the binding takes one for empty; without it the package
+  // gives float16 as its bits.
+  Reflect.deleteProperty(globalThis, 'Float16Array');
   ort.env.logLevel = 'error';
   const session = await ort.InferenceSession.create(TINY_MODEL, { logSeverityLevel: 3 });
   await session.release();
@@ -31,10 +34,14 @@ export async function makeEnvironment(ort) {
  */
 export async function openSession(ort, model, provider, given, profile) {
   const { options, told, notSet } = sessionOptions(given, reachesAll, profile !== null);
-  const { executionProvider, providerTold, providerNotSet } = providerOf(provider, given.provider_options);
+  const { executionProvider, providerTold, providerNotSet } = providerOf(
+    provider,
+    given.provider_options,
+  );
   options.executionProviders = [executionProvider];
   if (given.provider_options) told.provider_options = providerTold;
-  if (profile !== null) Object.assign(options, { enableProfiling: true, profileFilePrefix: profile });
+  if (profile !== null)
+    Object.assign(options, { enableProfiling: true, profileFilePrefix: profile });
   const begin = performance.now();
   const session = await create(ort, model, provider, options);
   const sessionNs = Math.round((performance.now() - begin) * 1e6);
@@ -44,11 +51,18 @@ export async function openSession(ort, model, provider, given, profile) {
     provider_used: provider,
     session_options: told,
     options_not_set: [...notSet, ...providerNotSet],
-    // The outputs are copied into JavaScript's memory inside of run, and on a device the inputs too.
+    // The outputs are copied into JavaScript's memory inside of run; with a device the inputs too.
     run_includes: provider === 'cpu' ? ['copy'] : ['bind', 'copy'],
   };
   const endProfile = () => session.endProfiling();
-  return { session, sessionNs, facts, bindsInRun: provider !== 'cpu', TensorClass: ort.Tensor, endProfile };
+  return {
+    session,
+    sessionNs,
+    facts,
+    bindsInRun: provider !== 'cpu',
+    TensorClass: ort.Tensor,
+    endProfile,
+  };
 }
 
 /**

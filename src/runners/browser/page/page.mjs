@@ -37,7 +37,11 @@ function ask(worker, message) {
  */
 async function load(job) {
   const { sessions, arrivals, limitNs } = job;
-  const queue = { control: new SharedArrayBuffer(8), arrivals: Float64Array.from(arrivals), limitNs };
+  const queue = {
+    control: new SharedArrayBuffer(8),
+    arrivals: Float64Array.from(arrivals),
+    limitNs,
+  };
   const epoch = performance.timeOrigin;
   const workers = [];
   /** @type {Ready[]} */

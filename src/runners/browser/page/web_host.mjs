@@ -16,7 +16,9 @@ import { adapterFacts, useAdapter, webgpuOptions } from './webgpu.mjs';
 // Nothing is per session: the one pool of WebAssembly has the threads of `env.wasm.numThreads`, one
 // between nodes, and its own way to wait.
 const PER_PROCESS = [
-  'inter_op_num_threads', 'session.intra_op.allow_spinning', 'session.inter_op.allow_spinning',
+  'inter_op_num_threads',
+  'session.intra_op.allow_spinning',
+  'session.inter_op.allow_spinning',
 ];
 
 /** @type {Promise<Ort> | null} */
@@ -54,8 +56,15 @@ export class WebHost {
    */
   async open(profile) {
     const { provider, options: given, model } = this.#job;
-    const { options, told, notSet } = sessionOptions(given, (key) => reaches(key, provider), profile);
-    const { executionProvider, providerTold, providerNotSet } = providerOf(provider, given.provider_options);
+    const { options, told, notSet } = sessionOptions(
+      given,
+      (key) => reaches(key, provider),
+      profile,
+    );
+    const { executionProvider, providerTold, providerNotSet } = providerOf(
+      provider,
+      given.provider_options,
+    );
     options.executionProviders = [executionProvider];
     // One of the process, which `load` has set.
     delete options.intraOpNumThreads;
@@ -147,10 +156,15 @@ async function load({ provider, options }) {
   if (threads) ort.env.wasm.numThreads = threads;
   if (provider === 'webgpu') await useAdapter(ort, options.provider_options);
   const executionProviders = [provider === 'webgpu' ? 'webgpu' : 'wasm'];
-  const session = await ort.InferenceSession.create(TINY_MODEL, { executionProviders, logSeverityLevel: 3 });
+  const session = await ort.InferenceSession.create(TINY_MODEL, {
+    executionProviders,
+    logSeverityLevel: 3,
+  });
   await session.release();
   if (threads && ort.env.wasm.numThreads !== threads) {
-    throw new Crash(`onnxruntime-web took ${ort.env.wasm.numThreads} threads, asked for ${threads}`);
+    throw new Crash(
+      `onnxruntime-web took ${ort.env.wasm.numThreads} threads, asked for ${threads}`,
+    );
   }
   return ort;
 }
@@ -158,7 +172,7 @@ async function load({ provider, options }) {
 /** Return the step of `performance.now()` as it is seen, in nanoseconds. */
 function clockStep() {
   let least = Infinity;
-  for (let seen = 0, last = performance.now(); seen < 20; ) {
+  for (let seen = 0, last = performance.now(); seen < 20;) {
     const now = performance.now();
     if (now === last) continue;
     least = Math.min(least, now - last);

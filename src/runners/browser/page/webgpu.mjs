@@ -8,15 +8,20 @@ import { Skip } from '../../javascript/common/faults.mjs';
 // How the adapter is chosen, and what the provider itself takes.
 const ADAPTER_OPTIONS = ['powerPreference', 'forceFallbackAdapter'];
 const SESSION_OPTIONS = [
-  'preferredLayout', 'validationMode', 'forceCpuNodeNames', 'storageBufferCacheMode',
-  'uniformBufferCacheMode', 'queryResolveBufferCacheMode', 'defaultBufferCacheMode',
+  'preferredLayout',
+  'validationMode',
+  'forceCpuNodeNames',
+  'storageBufferCacheMode',
+  'uniformBufferCacheMode',
+  'queryResolveBufferCacheMode',
+  'defaultBufferCacheMode',
 ];
 
 /** @type {object | null} */
 let used = null;
 
 /**
- * Choose the adapter. Raises Skip when there is none, or none of hardware and software was not asked for.
+ * Choose the adapter. Raises Skip when there is none, or one in software that was not asked for.
  * @param {Ort} ort
  * @param {Record<string, string>} [given]
  */
@@ -26,7 +31,8 @@ export async function useAdapter(ort, given = {}) {
   const adapter = await navigator.gpu?.requestAdapter({ forceFallbackAdapter, powerPreference });
   if (!adapter) throw new Skip('this Chromium has no WebGPU adapter');
   if (adapter.info.isFallbackAdapter && !forceFallbackAdapter) {
-    throw new Skip(`this Chromium has a WebGPU adapter in software only (${adapter.info.description || adapter.info.architecture})`);
+    const { description, architecture } = adapter.info;
+    throw new Skip(`this Chromium has WebGPU in software only: ${description || architecture}`);
   }
   ort.env.webgpu.adapter = adapter;
   const { vendor, architecture, device, description } = adapter.info;
@@ -46,8 +52,13 @@ export function webgpuOptions(given) {
   const entries = Object.entries(given);
   const known = [...ADAPTER_OPTIONS, ...SESSION_OPTIONS];
   const told = Object.fromEntries(entries.filter(([key]) => known.includes(key)));
-  const providerNotSet = entries.filter(([key]) => !known.includes(key)).map(([key]) => `provider_options.${key}`);
+  const providerNotSet = entries
+    .filter(([key]) => !known.includes(key))
+    .map(([key]) => `provider_options.${key}`);
   const own = Object.fromEntries(entries.filter(([key]) => SESSION_OPTIONS.includes(key)));
-  const executionProvider = /** @type {InferenceSession.ExecutionProviderConfig} */ ({ name: 'webgpu', ...own });
+  const executionProvider = /** @type {InferenceSession.ExecutionProviderConfig} */ ({
+    name: 'webgpu',
+    ...own,
+  });
   return { executionProvider, providerTold: told, providerNotSet };
 }

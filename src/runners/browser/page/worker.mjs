@@ -23,10 +23,12 @@ let serveFrom;
 
 /** @param {Job} job */
 function feedOf({ inputs }) {
-  return Promise.all(inputs.map(async (tensor, index) => {
-    const name = `input-${index}`;
-    return { ...tensor, data: decode(tensor, await bytesOf(name), name) };
-  }));
+  return Promise.all(
+    inputs.map(async (tensor, index) => {
+      const name = `input-${index}`;
+      return { ...tensor, data: decode(tensor, await bytesOf(name), name) };
+    }),
+  );
 }
 
 /**
@@ -49,7 +51,9 @@ async function oneCase(job) {
   const engine = new Engine(await host.open(false));
   try {
     if (engine.notTensors.length) {
-      throw new Unsupported(`outputs [${engine.notTensors}] are no tensors, and onnxruntime-web gives no other values`);
+      throw new Unsupported(
+        `outputs [${engine.notTensors}] are no tensors, and onnxruntime-web gives no other values`,
+      );
     }
     const feed = await feedOf(job);
     engine.check(feed, job.batch);
@@ -73,7 +77,13 @@ async function makeReady(job, queue, isFirst, epoch) {
   const feed = await feedOf(job);
   const engine = new Engine(await host.open(false));
   const { batch, limits } = job;
-  const outputs = await prepare(engine, feed, batch, limits.warmup, isFirst ? told.firstResult : null);
+  const outputs = await prepare(
+    engine,
+    feed,
+    batch,
+    limits.warmup,
+    isFirst ? told.firstResult : null,
+  );
   if (outputs) await told.outputs(outputs);
   // The page's clock. Apart from its origin: since 1970 it is too many nanoseconds for a number.
   const ahead = performance.timeOrigin - epoch;

@@ -24,7 +24,9 @@ export function rows(feed, start, count) {
 function rowsOf(input, start, end) {
   const size = countOf(input.shape.slice(1));
   const [from, to] = [start * size, end * size];
-  const data = Array.isArray(input.data) ? input.data.slice(from, to) : input.data.subarray(from, to);
+  const data = Array.isArray(input.data)
+    ? input.data.slice(from, to)
+    : input.data.subarray(from, to);
   return { ...input, shape: [end - start, ...input.shape.slice(1)], data };
 }
 
@@ -47,6 +49,7 @@ export function fullBatches(feed, batch) {
 export function allBatches(feed, batch) {
   if (batch === null) return [feed];
   const found = [];
-  for (let start = 0; start < feed[0].shape[0]; start += batch) found.push(rows(feed, start, batch));
+  for (let start = 0; start < feed[0].shape[0]; start += batch)
+    found.push(rows(feed, start, batch));
   return found;
 }

@@ -31,14 +31,20 @@ export class Engine {
     this.#bindsInRun = bindsInRun;
     for (const value of session.outputMetadata) {
       if (value.isTensor && /int4$/.test(value.type)) {
-        throw new Unsupported(`output '${value.name}' is ${value.type}, which JavaScript's ONNX Runtime does not give`);
+        throw new Unsupported(
+          `output '${value.name}' is ${value.type}, which JavaScript's ONNX Runtime does not give`,
+        );
       }
     }
-    this.#fetches = session.outputMetadata.filter((value) => value.isTensor).map((value) => value.name);
+    this.#fetches = session.outputMetadata
+      .filter((value) => value.isTensor)
+      .map((value) => value.name);
     const all = this.#fetches.length === session.outputNames.length;
     this.#run = all ? (given) => session.run(given) : (given) => session.run(given, this.#fetches);
     if (this.#fetches.length === 0) {
-      throw new Unsupported(`no output of [${session.outputNames}] is a tensor, and JavaScript's ONNX Runtime gives no other values`);
+      throw new Unsupported(
+        `no output of [${session.outputNames}] is a tensor, and JavaScript's ONNX Runtime gives no other values`,
+      );
     }
   }
 
@@ -75,7 +81,11 @@ export class Engine {
     /** @type {Record<string, Tensor>} */
     const tensors = {};
     for (const { name, dtype, data, shape } of feed) {
-      tensors[name] = new this.#Tensor(/** @type {any} */ (dtype), /** @type {any} */ (data), shape);
+      tensors[name] = new this.#Tensor(
+        /** @type {any} */ (dtype),
+        /** @type {any} */ (data),
+        shape,
+      );
     }
     const t1 = this.#bindsInRun ? t0 : performance.now();
     try {
@@ -102,7 +112,10 @@ export class Engine {
     }
     return this.#session.outputNames.map((name) =>
       this.#fetches.includes(name)
-        ? join(name, parts.map((part) => /** @type {Tensor} */ (part[name])))
+        ? join(
+            name,
+            parts.map((part) => /** @type {Tensor} */ (part[name])),
+          )
         : { name, kind: 'not a tensor: JavaScript gives tensors only' },
     );
   }
@@ -120,7 +133,9 @@ export class Engine {
  */
 function checkInput(wanted, { name, dtype, shape }, batch) {
   if (!wanted.isTensor) {
-    throw new Unsupported(`input '${name}' is not a tensor, and JavaScript's ONNX Runtime takes no other values`);
+    throw new Unsupported(
+      `input '${name}' is not a tensor, and JavaScript's ONNX Runtime takes no other values`,
+    );
   }
   if (wanted.type !== dtype) {
     throw new BadInput(`input '${name}' is ${dtype}, the model takes ${wanted.type}`);
@@ -130,7 +145,9 @@ function checkInput(wanted, { name, dtype, shape }, batch) {
   const runs = batch === null ? [shape] : batchShapes(shape, batch);
   for (const run of runs) {
     if (!fits(wanted.shape, run)) {
-      throw new BadInput(`input '${name}' has shape [${run}] in a run, the model takes [${wanted.shape}]`);
+      throw new BadInput(
+        `input '${name}' has shape [${run}] in a run, the model takes [${wanted.shape}]`,
+      );
     }
   }
 }

@@ -53,7 +53,8 @@ export async function measure(step, batches, { warmup, minRuns, maxSeconds }, re
     const series = { bind_ns: bind, run_ns: run, copy_ns: copy };
     if (run.length >= nextCheck) {
       nextCheck = Math.ceil(run.length * GROWTH);
-      if (intervalIsNarrow(run, resolutionNs)) return { ...series, stop_reason: 'interval-reached' };
+      if (intervalIsNarrow(run, resolutionNs))
+        return { ...series, stop_reason: 'interval-reached' };
     }
     if (performance.now() >= deadline) return { ...series, stop_reason: 'time-limit' };
   }

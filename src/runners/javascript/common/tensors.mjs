@@ -7,9 +7,18 @@ import { BadInput, Unsupported } from './faults.mjs';
 
 // bfloat16 has no array in JavaScript, float16 travels as its bits.
 const ARRAYS = {
-  float32: Float32Array, float64: Float64Array, float16: Uint16Array, bool: Uint8Array,
-  int8: Int8Array, int16: Int16Array, int32: Int32Array, int64: BigInt64Array,
-  uint8: Uint8Array, uint16: Uint16Array, uint32: Uint32Array, uint64: BigUint64Array,
+  float32: Float32Array,
+  float64: Float64Array,
+  float16: Uint16Array,
+  bool: Uint8Array,
+  int8: Int8Array,
+  int16: Int16Array,
+  int32: Int32Array,
+  int64: BigInt64Array,
+  uint8: Uint8Array,
+  uint16: Uint16Array,
+  uint32: Uint32Array,
+  uint64: BigUint64Array,
 };
 
 /** All element types of the contract. */
@@ -31,7 +40,7 @@ export function countOf(shape) {
 
 /**
  * Return the values of a tensor over its bytes, which must begin at a multiple of 8.
- * Raises BadInput for strings that are not as said, Unsupported for what JavaScript has no array of.
+ * Raises BadInput for strings that are not as said, Unsupported for what JavaScript cannot hold.
  * @param {Omit<Input, 'data'>} tensor
  * @param {Uint8Array<ArrayBuffer>} bytes
  * @param {string} where
@@ -40,7 +49,7 @@ export function countOf(shape) {
 export function decode({ name, dtype, shape }, bytes, where) {
   if (dtype === 'string') return decodeStrings(name, countOf(shape), bytes, where);
   if (dtype === 'bfloat16') {
-    throw new Unsupported(`tensor '${name}' is bfloat16, which ONNX Runtime does not take from JavaScript`);
+    throw new Unsupported(`ONNX Runtime takes no bfloat16 from JavaScript: tensor '${name}'`);
   }
   const Numbers = ARRAYS[dtype];
   return new Numbers(bytes.buffer, bytes.byteOffset, bytes.byteLength / Numbers.BYTES_PER_ELEMENT);
@@ -55,7 +64,9 @@ export function decode({ name, dtype, shape }, bytes, where) {
 function decodeStrings(name, count, bytes, where) {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
-  const wrong = new BadInput(`${where}: expected ${count} strings of tensor '${name}', each after its length`);
+  const wrong = new BadInput(
+    `${where}: expected ${count} strings of tensor '${name}', each after its length`,
+  );
   const texts = [];
   let place = 0;
   while (place < bytes.length) {
@@ -78,7 +89,9 @@ function decodeStrings(name, count, bytes, where) {
 function decodeText(utf8, bytes, name, where) {
   if (bytes.includes(0)) {
     // Both bindings hand strings on as C's, which end there.
-    throw new Unsupported(`${where}: a string of tensor '${name}' holds a zero byte, which JavaScript's ONNX Runtime cuts`);
+    throw new Unsupported(
+      `${where}: a string of tensor '${name}' holds a zero byte, which JavaScript's ONNX Runtime cuts`,
+    );
   }
   try {
     return utf8.decode(bytes);
@@ -101,10 +114,16 @@ export function join(name, parts) {
   const rest = String(first.dims.slice(1));
   if (parts.some((part) => part.dims.length === 0 || String(part.dims.slice(1)) !== rest)) {
     const shapes = parts.map((part) => `[${part.dims}]`);
-    throw new BadInput(`output '${name}' cannot be joined along its first axis: its batches have the shapes ${[...new Set(shapes)].join(' and ')}`);
+    const found = [...new Set(shapes)].join(' and ');
+    throw new BadInput(`output '${name}': its batches have the shapes ${found}, which do not join`);
   }
   const rows = parts.reduce((sum, part) => sum + part.dims[0], 0);
-  return { name, dtype: first.type, shape: [rows, ...first.dims.slice(1)], bytes: concatenate(parts.map(bytesOf)) };
+  return {
+    name,
+    dtype: first.type,
+    shape: [rows, ...first.dims.slice(1)],
+    bytes: concatenate(parts.map(bytesOf)),
+  };
 }
 
 /** @param {Tensor} tensor */
@@ -112,12 +131,14 @@ function bytesOf(tensor) {
   const data = tensor.data;
   if (!Array.isArray(data)) return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
   const encoder = new TextEncoder();
-  return concatenate(data.flatMap((text) => {
-    const bytes = encoder.encode(text);
-    const length = new Uint8Array(4);
-    new DataView(length.buffer).setUint32(0, bytes.length, true);
-    return [length, bytes];
-  }));
+  return concatenate(
+    data.flatMap((text) => {
+      const bytes = encoder.encode(text);
+      const length = new Uint8Array(4);
+      new DataView(length.buffer).setUint32(0, bytes.length, true);
+      return [length, bytes];
+    }),
+  );
 }
 
 /** @param {Uint8Array[]} pieces */

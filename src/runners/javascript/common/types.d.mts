@@ -2,12 +2,32 @@ import type { InferenceSession, Tensor } from 'onnxruntime-common';
 
 /** The contract's name of an element type. */
 export type Dtype =
-  | 'float32' | 'float64' | 'float16' | 'bfloat16' | 'bool' | 'string'
-  | 'int8' | 'int16' | 'int32' | 'int64' | 'uint8' | 'uint16' | 'uint32' | 'uint64';
+  | 'float32'
+  | 'float64'
+  | 'float16'
+  | 'bfloat16'
+  | 'bool'
+  | 'string'
+  | 'int8'
+  | 'int16'
+  | 'int32'
+  | 'int64'
+  | 'uint8'
+  | 'uint16'
+  | 'uint32'
+  | 'uint64';
 
 export type Numbers =
-  | Float32Array | Float64Array | Int8Array | Int16Array | Int32Array | BigInt64Array
-  | Uint8Array | Uint16Array | Uint32Array | BigUint64Array;
+  | Float32Array
+  | Float64Array
+  | Int8Array
+  | Int16Array
+  | Int32Array
+  | BigInt64Array
+  | Uint8Array
+  | Uint16Array
+  | Uint32Array
+  | BigUint64Array;
 
 /** One input: numbers row-major, strings one by one. */
 export interface Input {

@@ -28,8 +28,22 @@ import { BadInput } from '../common/faults.mjs';
  */
 
 const NAMES = [
-  'mode', 'model', 'inputs', 'outputs', 'provider', 'options', 'library', 'record', 'warmup',
-  'min-runs', 'max-seconds', 'profile', 'sessions', 'arrivals', 'cases', 'skip',
+  'mode',
+  'model',
+  'inputs',
+  'outputs',
+  'provider',
+  'options',
+  'library',
+  'record',
+  'warmup',
+  'min-runs',
+  'max-seconds',
+  'profile',
+  'sessions',
+  'arrivals',
+  'cases',
+  'skip',
 ];
 /** @type {Record<Mode, string[]>} */
 const NEEDED = {
@@ -69,7 +83,10 @@ export function parseArguments(words) {
   }
   const profile = mode === 'latency' ? texts.get('profile') : undefined;
   // ONNX Runtime would end without one, and without a word.
-  if (profile !== undefined && !statSync(dirname(profile), { throwIfNoEntry: false })?.isDirectory()) {
+  if (
+    profile !== undefined &&
+    !statSync(dirname(profile), { throwIfNoEntry: false })?.isDirectory()
+  ) {
     throw new BadInput(`--profile ${profile}: there is no folder ${dirname(profile)}`);
   }
   return {

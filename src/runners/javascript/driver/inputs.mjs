@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path';
 
 import { BadInput, Unsupported, wordsOf } from '../common/faults.mjs';
 import { DTYPES, countOf, decode, elementBytes } from '../common/tensors.mjs';
-import { isObject, readJson } from './json.mjs';
+import { isObject, readJson, short } from './json.mjs';
 
 /** @import { Dtype, Feed } from '../common/types.mjs' */
 
@@ -42,9 +42,13 @@ export function readHeader(folder) {
  */
 function checkBatch(header, entries, batch) {
   const rows = [...new Set(entries.map(({ shape }) => shape[0] ?? 0))];
-  const good = Number.isInteger(batch) && rows.length === 1 && 1 <= Number(batch) && Number(batch) <= rows[0];
+  const good =
+    Number.isInteger(batch) && rows.length === 1 && 1 <= Number(batch) && Number(batch) <= rows[0];
   if (good) return;
-  throw new BadInput(`${header}: needs N >= batch >= 1 rows, the same N in every tensor; got batch ${JSON.stringify(batch)} and [${rows}] rows`);
+  throw new BadInput(
+    `${header}: needs N >= batch >= 1 rows, the same N in every tensor; ` +
+      `got batch ${JSON.stringify(batch)} and [${rows}] rows`,
+  );
 }
 
 /**
@@ -56,17 +60,26 @@ function checkBatch(header, entries, batch) {
 function readEntry(header, folder, entry) {
   const { name, dtype, shape, file, kind } = isObject(entry) ? entry : {};
   if (typeof kind === 'string') {
-    throw new Unsupported(`${header}: input '${name}' is ${kind}, and JavaScript's ONNX Runtime takes tensors only`);
+    throw new Unsupported(
+      `${header}: input '${name}' is ${kind}, and JavaScript's ONNX Runtime takes tensors only`,
+    );
   }
   if (typeof name !== 'string' || typeof file !== 'string' || file.includes('\0')) {
-    throw new BadInput(`${header}: expected tensors with name, dtype, shape, file, got ${JSON.stringify(entry).slice(0, 200)}`);
+    throw new BadInput(
+      `${header}: expected tensors with name, dtype, shape, file, got ${short(entry)}`,
+    );
   }
   if (typeof dtype !== 'string' || !DTYPES.includes(dtype)) {
-    throw new BadInput(`${header}: tensor '${name}' is ${JSON.stringify(dtype)}, expected one of ${DTYPES.join(', ')}`);
+    throw new BadInput(
+      `${header}: tensor '${name}' is ${short(dtype)}, expected one of ${DTYPES.join(', ')}`,
+    );
   }
-  const good = Array.isArray(shape) && shape.every((size) => Number.isSafeInteger(size) && size >= 0);
+  const good =
+    Array.isArray(shape) && shape.every((size) => Number.isSafeInteger(size) && size >= 0);
   if (!good) {
-    throw new BadInput(`${header}: tensor '${name}' has shape ${JSON.stringify(shape)?.slice(0, 200)}, expected sizes >= 0`);
+    throw new BadInput(
+      `${header}: tensor '${name}' has shape ${short(shape)}, expected sizes >= 0`,
+    );
   }
   const path = resolve(folder, file);
   const bytes = checkSize(path, name, /** @type {Dtype} */ (dtype), shape);
@@ -81,13 +94,17 @@ function readEntry(header, folder, entry) {
  */
 function checkSize(path, name, dtype, shape) {
   const facts = statSync(path, { throwIfNoEntry: false });
-  if (!facts?.isFile()) throw new BadInput(`${path}: tensor '${name}' cannot be read: no such file`);
+  if (!facts?.isFile())
+    throw new BadInput(`${path}: tensor '${name}' cannot be read: no such file`);
   const size = elementBytes(dtype);
   // A string takes four bytes or more, and how many only its file tells.
   const wanted = countOf(shape) * (size ?? 4);
   if (size === null ? facts.size < wanted : facts.size !== wanted) {
     const least = size === null ? 'at least ' : '';
-    throw new BadInput(`${path}: holds ${facts.size} bytes, tensor '${name}' of shape [${shape}] in ${dtype} takes ${least}${wanted}`);
+    throw new BadInput(
+      `${path}: holds ${facts.size} bytes, ` +
+        `tensor '${name}' of shape [${shape}] in ${dtype} takes ${least}${wanted}`,
+    );
   }
   return facts.size;
 }
@@ -150,7 +167,9 @@ export function readArrivals(path) {
   for (let index = 0; index < times.length; index++) {
     times[index] = Number(raw.readBigInt64LE(8 * index));
     if (times[index] < (index ? times[index - 1] : 0)) {
-      throw new BadInput(`${path}: expected arrival times >= 0 that do not fall, got ${times[index]} at ${index}`);
+      throw new BadInput(
+        `${path}: expected arrival times >= 0 that do not fall, got ${times[index]} at ${index}`,
+      );
     }
   }
   return times;

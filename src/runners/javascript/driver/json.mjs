@@ -24,3 +24,11 @@ export function readJson(path) {
 export function isObject(value) {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
+
+/**
+ * Return how a value is written, cut.
+ * @param {unknown} value
+ */
+export function short(value) {
+  return String(JSON.stringify(value)).slice(0, 200);
+}

@@ -20,7 +20,7 @@ import { writeOutputs } from './write_outputs.mjs';
  * @typedef {(outputs: Output[]) => void} Write writes the outputs of all rows
  *
  * @typedef {object} Runner what one runtime does; latency and load return the record's fields
- * @property {(given: Given, options: Options) => void | Promise<void>} start raises Skip without the provider
+ * @property {(given: Given, options: Options) => void | Promise<void>} start may raise Skip
  * @property {(header: Header, write: Write) => Promise<object>} latency
  * @property {(header: Header, arrivals: Float64Array, write: Write) => Promise<object>} load
  * @property {RunCase} runCase
@@ -54,7 +54,11 @@ export async function runProgram(name, runner, words) {
 async function work(given, runner) {
   const options = readOptions(given.options);
   if (given.mode === 'cases') {
-    await runCases(given, () => runner.start(given, options), (model, header) => runner.runCase(model, header));
+    await runCases(
+      given,
+      () => runner.start(given, options),
+      (model, header) => runner.runCase(model, header),
+    );
     return null;
   }
   const header = readHeader(given.inputs);
@@ -65,7 +69,9 @@ async function work(given, runner) {
   const write = (/** @type {Output[]} */ outputs) => {
     written = { outputs: { header: writeOutputs(given.outputs, outputs), rows } };
   };
-  const record = await (arrivals ? runner.load(header, arrivals, write) : runner.latency(header, write));
+  const record = await (arrivals
+    ? runner.load(header, arrivals, write)
+    : runner.latency(header, write));
   return { ...record, ...written, cpus_allowed: cpusAllowed(), input_residency: 'host' };
 }
 

@@ -1,7 +1,7 @@
 /** Reads the session options of `--options`. */
 
 import { BadInput } from '../common/faults.mjs';
-import { isObject, readJson } from './json.mjs';
+import { isObject, readJson, short } from './json.mjs';
 
 /** @import { Options } from '../common/types.mjs' */
 
@@ -15,7 +15,10 @@ const KEYS = {
   enable_mem_pattern: { good: isFlag, wanted: 'true or false' },
   provider_options: { good: isTexts, wanted: 'an object of texts' },
 };
-const TEXT = { good: (/** @type {unknown} */ value) => typeof value === 'string', wanted: 'a text' };
+const TEXT = {
+  good: (/** @type {unknown} */ value) => typeof value === 'string',
+  wanted: 'a text',
+};
 
 /**
  * Return the options that are set. Raises BadInput for an unknown key or value.
@@ -31,7 +34,9 @@ export function readOptions(path) {
     const rule = Object.hasOwn(KEYS, key) ? KEYS[key] : key.includes('.') ? TEXT : null;
     if (rule === null) {
       const known = Object.keys(KEYS).join(', ');
-      throw new BadInput(`${path}: option '${key}' is unknown: expected ${known}, or a name with a dot`);
+      throw new BadInput(
+        `${path}: option '${key}' is unknown: expected ${known}, or a name with a dot`,
+      );
     }
     if (!rule.good(value)) {
       throw new BadInput(`${path}: option '${key}' is ${short(value)}, expected ${rule.wanted}`);
@@ -60,9 +65,4 @@ function isFlag(value) {
 /** @param {unknown} value */
 function isTexts(value) {
   return isObject(value) && Object.values(value).every((text) => typeof text === 'string');
-}
-
-/** @param {unknown} value */
-function short(value) {
-  return JSON.stringify(value).slice(0, 100);
 }
