@@ -50,6 +50,8 @@ def main(folder: Path) -> None:
     save(folder / "types.onnx", same, (every, outs))
     any_x, any_y = value("x", T.FLOAT, None), value("y", T.FLOAT, None)
     save(folder / "identity.onnx", [node("Identity", ["x"], ["y"])], ([any_x], [any_y]))
+    free = [value(name, T.FLOAT, [None, None]) for name in ("x", "y")]
+    save(folder / "free.onnx", [node("Identity", ["x"], ["y"])], (free[:1], free[1:]))
     halves = [value(name, T.FLOAT16, ["N", 2]) for name in ("x", "y")]
     save(folder / "halves.onnx", [node("Identity", ["x"], ["y"])], (halves[:1], halves[1:]))
     bits = [value(name, T.BFLOAT16, ["N", 2]) for name in ("x", "y")]

@@ -131,6 +131,12 @@ def test_scalars_and_empty_tensors_keep_their_shape(
     assert np.array_equal(found, given)
 
 
+def test_axes_without_a_name_take_any_size(program: Program, tmp_path: Path) -> None:
+    run = program.latency(tmp_path, "free", {"x": X}, batch=3)
+    assert run.code == 0, run.stderr
+    assert np.array_equal(run.outputs()["y"], X)
+
+
 def test_what_is_no_tensor_has_a_kind(program: Program, tmp_path: Path) -> None:
     run = program.latency(tmp_path, "sequence", {"x": X}, batch=3)
     assert run.code == 0, run.stderr

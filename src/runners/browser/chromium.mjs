@@ -110,7 +110,8 @@ export class Chromium {
   /** End it; wait until nothing is left of it. */
   async close() {
     this.#keeper.stdin.end();
-    if (this.#keeper.exitCode === null) await once(this.#keeper, 'exit');
+    if (this.#keeper.exitCode === null && this.#keeper.signalCode === null)
+      await once(this.#keeper, 'exit');
   }
 }
 

@@ -51,6 +51,8 @@ export class PageServer {
   constructor(root, exchange) {
     this.#root = root;
     this.#exchange = exchange;
+    // The page keeps its connections: one that is closed while it asks would be a lost message.
+    this.#server.keepAliveTimeout = 0;
     this.gone.catch(() => {});
   }
 
@@ -101,7 +103,7 @@ export class PageServer {
     } else if (kind === 'alive') {
       // Never answered: it ends when the page does, whatever ends that.
       response.on('close', () =>
-        this.#end(new Crash('the page ended: Chromium gave it no more memory, or it crashed')),
+        this.#end(new Crash('the page ended: it crashed, had no memory or lost the driver')),
       );
       response.writeHead(200).flushHeaders();
     } else {

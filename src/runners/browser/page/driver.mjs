@@ -55,7 +55,9 @@ export const told = {
   fault: (thrown) => tell('done', JSON.stringify(/** @type {Fault} */ ({ fault: pack(thrown) }))),
 };
 
-/** Tell the driver that this page is there: the answer never comes, and nothing waits for it. */
+/** Tell the driver that this page is there, by a question whose answer never comes. */
 export function holdLine() {
-  void fetch(new URL('alive', BASE)).catch(() => {});
+  const line = new AbortController();
+  void fetch(new URL('alive', BASE), { signal: line.signal }).catch(() => {});
+  return line;
 }

@@ -163,12 +163,13 @@ function batchShapes([rows, ...rest], batch) {
 }
 
 /**
- * Names and negative sizes stand for any size; WebAssembly gives a negative one as 32 bits without a sign.
+ * Names and negative sizes stand for any size; WebAssembly gives those as 32 bits without a sign.
  * @param {readonly (number | string)[]} wanted
  * @param {number[]} given
  */
 function fits(wanted, given) {
-  const free = (/** @type {number | string} */ size) => typeof size === 'string' || size < 0 || size >= 2 ** 31;
+  const free = (/** @type {number | string} */ size) =>
+    typeof size === 'string' || size < 0 || size >= 2 ** 31;
   return (
     wanted.length === given.length &&
     wanted.every((size, axis) => free(size) || size === given[axis])
