@@ -6,30 +6,12 @@ from typing import Any
 
 import pytest
 from make_runtime_records import EQUAL, KERNELS, infer_record, load_record, runs, seen
+from runtime_reports import findings, only
 
-from transect.analysis.load import Loaded
 from transect.domain.record import Cause, Record, Status
-from transect.report.context import Context
-from transect.report.findings.finding import Finding
-from transect.report.making import all_parts, make_findings
 
 WRONG = {"status": Status.FAILED, "cause": Cause.WRONG_RESULT, "message": "3 elements are NaN"}
 SKIPPED = {"status": Status.SKIPPED, "cause": Cause.UNSUPPORTED, "message": "no CUDA device here"}
-
-
-def findings(*records: Record) -> dict[str, list[Finding]]:
-    """Return the findings by kind."""
-    context = Context(Loaded(study="s", records=list(records)), title="t")
-    found: dict[str, list[Finding]] = {}
-    for one in make_findings(context, all_parts().findings):
-        found.setdefault(one.kind, []).append(one)
-    assert not context.problems
-    return found
-
-
-def only(kind: str, *records: Record) -> Finding:
-    [found] = findings(*records)[kind]
-    return found
 
 
 # JavaScript near C++.

@@ -10,6 +10,7 @@ from transect.analysis.comparisons import Sureness, Verdict
 from transect.analysis.groups import Floors, grouped
 from transect.analysis.serving import (
     REFERENCE,
+    WHOLE,
     Beyond,
     InferGroup,
     Versus,
@@ -19,12 +20,11 @@ from transect.analysis.serving import (
     comparable,
     identity_size,
     point,
-    run_includes,
     versus,
 )
 from transect.analysis.statistics import NoiseFloor, Spread
 from transect.report.context import Context
-from transect.report.findings.finding import Finding, floor_text, joined, median, names
+from transect.report.findings.finding import Finding, floor_text, inside_run, joined, median, names
 from transect.report.findings.runtimes import (
     RULE,
     Nearness,
@@ -65,19 +65,21 @@ def overhead_findings(context: Context) -> list[Finding]:
 
 def _calls(context: Context, workload: str, size: int) -> Iterator[Finding]:
     """Say what each language's call takes beyond that of C, in the order of their times."""
-    floor = context.floors.get("infer", workload, "latency")
     for where, groups in comparable(faithful_groups(context, workload)).items():
         for own in grouped(base_point(groups), lambda group: group.cell.exporter).values():
-            rows = beyond(own, floor)
+            rows = beyond(own, context.floors)
             others = [row for row in rows if row.comparison is not None]
             if not others:
                 continue
             base = next(row.group for row in rows if row.comparison is None)
+            measure = others[0].measure
+            floor = context.floors.get("infer", workload, measure)
+            whole = " end to end" if measure == WHOLE else ""
             apart = [row for row in others if _differs(row)]
             alike = [row.group.cell.runtime for row in others if not _differs(row)]
             parts = [f"{row.group.cell.runtime} {_excess(row)}" for row in apart]
             numbers = "1 number" if size == 1 else f"{number(size)} numbers"
-            claim = f"a call on {numbers} takes {quantity(median(base, 'latency'), 's')} in C"
+            claim = f"a call on {numbers} takes {quantity(median(base, measure), 's')} in C{whole}"
             claim += f"; beyond that take {names(parts, 99)}" if parts else ""
             claim += f"; not distinguishable from C: {names(alike, 99)}" if alike else ""
             cell = base.cell
@@ -104,13 +106,9 @@ def _call_evidence(rows: Sequence[Beyond], floor: NoiseFloor | None) -> str:
         f"{group.cell.runtime} {quantity(time, 's')}" for group in groups
         if (time := median(group, "end_to_end_time")) is not None
     ]  # fmt: skip
-    inside = [
-        f"{group.cell.runtime}'s Run includes {names(held, 9)}"
-        for group in groups if (held := run_includes(group))
-    ]  # fmt: skip
     return joined(
         "a model that computes nothing; median of all differences of one side's runs to C's",
-        f"end to end: {names(whole, 99)}" if whole else "", names(inside, 9), floor_text(floor),
+        f"end to end: {names(whole, 99)}" if whole else "", inside_run(groups), floor_text(floor),
         f"cells {names([group.cell.id for group in groups], 3)}",
     )  # fmt: skip
 
