@@ -21,6 +21,13 @@ def _inside(runtime: str, latency: float, parts: list[str], **more: Any) -> list
     return made
 
 
+def _without(records: list[Record], *names: str) -> list[Record]:
+    return [
+        record.model_copy(update={"metrics": [m for m in record.metrics if m.name not in names]})
+        for record in records
+    ]
+
+
 def test_whole_calls_race_where_one_language_copies_inside_of_run() -> None:
     # Run alone: cpp 100 us and go 110 us; whole calls: cpp 120 us and go 110 us.
     cpp = [infer_record("cpp", 1e-4 * t, n, metrics={"end_to_end_time": 1.2e-4 * t})
@@ -47,9 +54,7 @@ def test_run_alone_races_where_all_languages_do_the_same_inside_of_it() -> None:
 
 
 def test_without_whole_calls_run_alone_is_said_to_hold_more() -> None:
-    old = [record.model_copy(update={"metrics": [m for m in record.metrics
-                                                 if m.name != "end_to_end_time"]})
-           for record in runs("cpp", 1e-4)]  # fmt: skip
+    old = _without(runs("cpp", 1e-4), "end_to_end_time")
     first = findings(*old, *_inside("go", 2e-4, ["copy"]))["runtime"][0]
     assert "100 µs, 2 times" in first.claim and "go's Run includes copy" in first.evidence
 
@@ -68,3 +73,13 @@ def test_calls_beyond_those_of_c_are_whole_calls_where_run_holds_more_elsewhere(
     assert {row["Compared by"] for row in listed} == {"end to end"}
     alone = Made(*c, *rust).table("Calls beside those of C")
     assert {row["Compared by"] for row in alone} == {"Run"}
+
+
+def test_an_output_that_is_no_table_of_classes_was_compared_too() -> None:
+    records = [*runs("cpp", 1e-4), *runs("c", 2e-4)]
+    boxes = findings(*_without(records, "top1_agreement"))["runtime"][0]
+    assert boxes.sureness == "firm" and "outputs checked" in boxes.evidence
+    nobody = _without(records, "top1_agreement", "max_abs_difference", "max_rel_difference")
+    blind = findings(*nobody)["runtime"][0]
+    assert blind.sureness == "tentative"
+    assert "outputs not compared with the framework's" in blind.evidence

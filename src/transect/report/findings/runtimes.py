@@ -18,6 +18,7 @@ from transect.analysis.serving import (
     identity_size,
     takes_onnx,
     versus,
+    was_compared,
 )
 from transect.analysis.statistics import Spread
 from transect.domain.record import Status
@@ -111,8 +112,7 @@ def sureness_of(pair: Versus) -> Sureness:
     """
     sides = (pair.group, pair.other)
     sound = not pair.crosses and not any(group.disturbed for group in sides)
-    checked = any(group.values("max_abs_difference") or group.values("top1_agreement")
-                  for group in sides)  # fmt: skip
+    checked = any(map(was_compared, sides))
     whole = pair.ratio.spread is Spread.INTERVAL and pair.floor is not None
     return Sureness.FIRM if whole and sound and checked else Sureness.TENTATIVE
 

@@ -15,6 +15,7 @@ from transect.analysis.serving import (
     comparable,
     identity_size,
     measure_of,
+    was_compared,
 )
 from transect.report.context import Context
 from transect.report.findings.finding import (
@@ -120,7 +121,7 @@ def _best(
         )
         sureness = result.comparison.sureness
     checked = "outputs checked"
-    if not result.best.values("top1_agreement"):
+    if not was_compared(result.best):
         checked = "outputs not compared with the framework's"
         sureness = Sureness.TENTATIVE if sureness is Sureness.FIRM else sureness
     differing = machine_differences(result.best, result.runner_up) if result.runner_up else []
