@@ -299,7 +299,7 @@ def test_a_nan_has_no_latency_and_is_named(fields: dict[str, Any]) -> None:
 
 def test_right_outputs_are_said_to_be_right_with_their_distance() -> None:
     found = only("outputs", *runs("cpp", 1e-4), *runs("rust", 1e-4))
-    assert "all 2 cells of runtimes give the framework's outputs" in found.claim
+    assert "all 2 cells of runtimes in fp32 give the framework's outputs." in found.claim
     assert "3e-7" in found.evidence
 
 
@@ -308,7 +308,30 @@ def test_a_turned_class_of_another_precision_is_its_tolerance_s_matter() -> None
     found = findings(*runs("cpp", 1e-4, precision="int8-dynamic", metrics=turned),
                      *runs("c", 1.2e-4, precision="int8-dynamic", metrics=turned))  # fmt: skip
     assert "on cpu, int8-dynamic, batch 1" in found["runtime"][0].scope
-    assert "all 2 cells" in found["outputs"][0].claim
+    assert "all 2 cells of runtimes in other precisions" in found["outputs"][0].claim
+    assert "of the converted file" in found["outputs"][0].claim
+    assert "framework" not in found["outputs"][0].claim
+
+
+def test_each_precision_is_held_beside_what_it_was_compared_with() -> None:
+    far = runs("cpp", 1e-4, precision="fp16", metrics={"max_abs_difference": 2e-3})
+    found = only("outputs", *runs("cpp", 1e-4), *runs("rust", 1e-4), *far)
+    assert "all 2 cells of runtimes in fp32 give the framework's" in found.claim
+    assert "; all 1 cells" not in found.claim and "; the 1 cell of runtimes in oth" in found.claim
+    assert "difference 3e-7, each" in found.evidence
+    assert "difference 0.002 of the converted file" in found.evidence
+
+
+def test_outputs_that_nobody_compared_are_counted() -> None:
+    partly = {"outputs_compared": 1, "outputs_expected": 2}
+    none = [record.model_copy(update={"metrics": [m for m in record.metrics if m.name == "latency"]})
+            for record in runs("go", 1e-4)]  # fmt: skip
+    whole = {"outputs_compared": 2, "outputs_expected": 2}
+    found = only("outputs", *runs("cpp", 1e-4, details=whole),
+                 *runs("rust", 1e-4, details=partly), *none)  # fmt: skip
+    assert "all 2 cells" in found.claim and "1 cell not compared" in found.evidence
+    assert "compared by nobody: tickets · rust" in found.claim
+    assert found.claim.endswith("1 of 2 outputs.") and "2 of 2" not in found.claim
 
 
 # What is compared with what.

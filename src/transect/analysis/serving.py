@@ -17,8 +17,8 @@ from transect.stages.infer.cell import InferCell
 
 __all__ = [
     "REFERENCE", "RUN", "WHOLE", "Beyond", "InferGroup", "Versus", "base_point",
-    "beyond", "changed_settings", "comparable", "identity_size", "measure_of", "point",
-    "run_includes", "takes_onnx", "told", "versions", "versus",
+    "beyond", "changed_settings", "comparable", "identity_size", "measure_of",
+    "partly_compared", "point", "run_includes", "takes_onnx", "told", "versions", "versus",
     "was_compared",
 ]  # fmt: skip
 
@@ -105,6 +105,17 @@ def changed_settings(group: InferGroup, base: InferGroup) -> dict[str, Any] | No
 def was_compared(group: Group) -> bool:
     """Whether any output was held beside the expected one: classes are those of few models."""
     return any(group.values(name) for name in ("max_abs_difference", "top1_agreement"))
+
+
+def partly_compared(group: Group) -> str:
+    """Say how many outputs were compared where others are no tensor, `1 of 2 outputs`, or nothing."""
+    told = [
+        (compared, every) for record in group.ok
+        if isinstance(compared := record.details.get("outputs_compared"), int)
+        and isinstance(every := record.details.get("outputs_expected"), int)
+    ]  # fmt: skip
+    compared, every = min(told, default=(0, 0))
+    return f"{compared} of {every} outputs" if compared < every else ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from transect.analysis.conditions import conditions, kernels_of, seen_options
 from transect.analysis.groups import grouped
-from transect.analysis.serving import InferGroup, takes_onnx, told
+from transect.analysis.serving import InferGroup, partly_compared, takes_onnx, told
 from transect.report.blocks import Chip, Column, Part, digits, note, table, words
 from transect.report.context import Context
 from transect.report.findings.conditions import gives_wrong_output, worst
+from transect.report.findings.finding import names
 from transect.report.text import clean, quantity, tenths
 
 __all__ = ["condition_blocks"]
+
+# Models named in one place of a table.
+_MODELS = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +29,11 @@ class _Runtime:
     groups: list[InferGroup]
     differing: list[str]
     silent: bool
+
+    def of(self, *, whole: bool) -> _Runtime:
+        """Return it with its groups in fp32, or those of converted files, alone."""
+        own = [group for group in self.groups if (group.cell.precision == "fp32") is whole]
+        return replace(self, groups=own)
 
     def told(self, key: str) -> list[object]:
         """Return what the usable records' details have under a key."""
@@ -56,10 +65,11 @@ def condition_blocks(context: Context) -> Iterator[Part]:
         yield table(ran, _conditions(ran, found.seen),
                     caption="What the runtimes ran with, threads aside")  # fmt: skip
         yield from _common(ran)
-    compared = [row for row in rows if row.value("max_abs_difference") is not None
-                or any(map(gives_wrong_output, row.groups)) or row in ran]  # fmt: skip
-    if compared:
-        yield table(compared, _outputs(compared), caption="Outputs beside the framework's")
+    for whole, caption in (
+        (True, "Outputs beside the framework's"),
+        (False, "Outputs of converted files beside ONNX Runtime's own of the same file"),
+    ):
+        yield _outputs_table([row.of(whole=whole) for row in rows], caption)
 
 
 def _conditions(rows: Sequence[_Runtime], seen: bool) -> list[Column[_Runtime]]:
@@ -166,7 +176,14 @@ def _stopped(row: _Runtime) -> str:
     return clean(", ".join(f"{why}: {amount}" for why, amount in sorted(reasons.items()))) or "–"
 
 
-def _outputs(rows: Sequence[_Runtime]) -> list[Column[_Runtime]]:
+def _outputs_table(rows: Sequence[_Runtime], caption: str) -> Part:
+    compared = [row for row in rows if row.value("max_abs_difference") is not None
+                or any(map(gives_wrong_output, row.groups))
+                or any(group.ok for group in row.groups)]  # fmt: skip
+    return table(compared, _outputs(), caption=caption) if compared else None
+
+
+def _outputs() -> list[Column[_Runtime]]:
     def agreement(row: _Runtime) -> float | None:
         records = (record for group in row.groups for record in group.records)
         values = (record.value("top1_agreement") for record in records)
@@ -181,6 +198,8 @@ def _outputs(rows: Sequence[_Runtime]) -> list[Column[_Runtime]]:
     def verdict(row: _Runtime) -> Chip:
         if amount := wrong(row):
             return Chip(f"wrong in {amount}", "bad")
+        if partly := _partly(row):
+            return Chip(partly, "warn", title="what is no tensor is compared by nobody")
         return (
             Chip("right", "good")
             if compared(row) or agreement(row)
@@ -196,3 +215,10 @@ def _outputs(rows: Sequence[_Runtime]) -> list[Column[_Runtime]]:
         digits("NaN and Inf", lambda row: row.value("nonfinite_outputs")),
         words("Output", verdict),
     ]
+
+
+def _partly(row: _Runtime) -> str:
+    """Name the models of which not all outputs were compared."""
+    told = {f"{said} of {group.cell.workload}" for group in row.groups
+            if (said := partly_compared(group))}  # fmt: skip
+    return names(sorted(told), _MODELS)

@@ -7,7 +7,15 @@ from dataclasses import dataclass
 
 from transect.analysis.comparisons import Verdict
 from transect.analysis.groups import grouped
-from transect.analysis.serving import REFERENCE, InferGroup, base_point, takes_onnx, versus
+from transect.analysis.serving import (
+    REFERENCE,
+    InferGroup,
+    base_point,
+    partly_compared,
+    takes_onnx,
+    versus,
+    was_compared,
+)
 from transect.domain.record import Status
 from transect.report.blocks import Chip, Column, Part, note, table, words
 from transect.report.columns import labelled
@@ -56,7 +64,9 @@ def matrix_blocks(context: Context) -> Iterator[Part]:
             yield _without_time(list(dict.fromkeys(shown)), right)
     if several:
         yield note(
-            "✓ passes: the output is the framework's. The number is the latency over that of C++, or "
+            "✓ passes: the output is the framework's; of a file in another precision than fp32 it "
+            "is what ONNX Runtime itself computes of the converted file. An output that is no "
+            "tensor is compared by nobody. The number is the latency over that of C++, or "
             "itself a time where C++ has none, with equal session options, at the smallest batch and with the "
             "fewest threads; ≈ where the two cannot be told apart. What gives a wrong output has "
             "no number."
@@ -120,9 +130,7 @@ def _verdict(context: Context, row: _Row, name: str, right: set[int]) -> Chip | 
         return None
     if id(group) not in right:
         return _outcome(group)
-    ended, every = len(group.ok), len(group.records)
-    passed = "✓" if ended == every else f"✓ {ended} of {every}:"
-    tone = "good" if ended == every else "warn"
+    passed, tone = _passed(group)
     time = median(group, "latency")
     if group is row.reference:
         return Chip(f"{passed} {quantity(time, 's')}", tone)
@@ -131,6 +139,17 @@ def _verdict(context: Context, row: _Row, name: str, right: set[int]) -> Chip | 
         return Chip(f"{passed} {quantity(time, 's')}", tone, title="C++ has no time")
     sign = "≈ " if pair.comparison.verdict is Verdict.SAME else ""
     return Chip(f"{passed} {sign}{factor(pair.ratio.value)}", tone, title=quantity(time, "s"))
+
+
+def _passed(group: InferGroup) -> tuple[str, str]:
+    """Return the words before a number, and their tone: a pass is one of outputs compared."""
+    ended, every = len(group.ok), len(group.records)
+    partly = partly_compared(group)
+    sign = "✓" if was_compared(group) else "not compared"
+    parts = [sign, f"{ended} of {every}" if ended < every else "", f"({partly})" if partly else ""]
+    said = " ".join(filter(None, parts))
+    whole = sign == "✓" and ended == every and not partly
+    return (said, "good") if whole else (f"{said}:", "warn")
 
 
 def _outcome(group: InferGroup) -> Chip:
