@@ -25,3 +25,33 @@ def test_outputs_of_converted_files_stand_in_a_table_of_their_own() -> None:
     [other] = made.table("Outputs of converted files beside ONNX Runtime's own")
     assert (other["Runtime"], other["Largest absolute difference"]) == ("cpp", "0.002")
     assert "what ONNX Runtime itself computes of the converted file" in made.text
+
+
+def test_a_runtime_that_ran_other_batches_alone_has_a_row_at_its_own_point() -> None:
+    made = Made(
+        *runs("cpp", 1e-4), *runs("rust", 2e-4), *runs("cpp", 4e-4, batch=8),
+        *runs("rust", 4e-4, batch=8), *runs("java", 8e-4, batch=8),
+    )  # fmt: skip
+    first, second = made.table("Models by runtimes, on cpu")
+    assert (first["At"], first["java"]) == ("batch 1, 1 thread", "–")
+    assert (second["At"], second["cpp"]) == ("batch 8, 1 thread", "✓ 401 µs")
+    assert (second["java"], second["rust"]) == ("✓ 2", "–"), "rust stands at its own point"
+
+
+def test_a_point_without_cpp_has_times_and_a_baseline_stands_beside_each_export() -> None:
+    made = Made(*runs("cpp", 1e-4), *runs("java", 8e-4, threads=2))
+    assert [row["java"] for row in made.table("Models by runtimes")] == ["–", "✓ 802 µs"]
+    made = Made(
+        *runs("cpp", 1e-4), *runs("cpp", 4e-4, batch=8), *runs("torch-eager", 2e-3, batch=8)
+    )
+    _, second = made.table("Models by runtimes")
+    assert (second["torch-eager"], second["From"]) == ("✓ 5", "torch-dynamo")
+
+
+def test_an_exporter_s_model_that_ran_elsewhere_is_not_left_out() -> None:
+    made = Made(*runs("cpp", 1e-4), *runs("rust", 1e-4),
+                *runs("rust", 5e-4, exporter="torchscript", batch=4))  # fmt: skip
+    rows = made.table("Models by runtimes")
+    assert [(row["From"], row["At"][:7]) for row in rows] == [
+        ("torch-dynamo", "batch 1"), ("torchscript", "batch 4"),
+    ]  # fmt: skip

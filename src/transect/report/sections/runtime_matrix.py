@@ -68,16 +68,39 @@ def matrix_blocks(context: Context) -> Iterator[Part]:
             "is what ONNX Runtime itself computes of the converted file. An output that is no "
             "tensor is compared by nobody. The number is the latency over that of C++, or "
             "itself a time where C++ has none, with equal session options, at the smallest batch and with the "
-            "fewest threads; ≈ where the two cannot be told apart. What gives a wrong output has "
+            "fewest threads that the runtime ran with; ≈ where the two cannot be told apart. What gives a wrong output has "
             "no number."
         )
 
 
 def _points(groups: Sequence[InferGroup]) -> Iterator[list[InferGroup]]:
-    """Yield the groups of each workload and precision at the smallest batch and fewest threads."""
+    """Yield the groups of each workload and precision at the smallest batch and fewest threads.
+
+    What did not run there follows at its own such point, beside C++.
+    """
     alike = grouped(groups, lambda group: (group.cell.workload, group.cell.precision))
     for _, own in sorted(alike.items()):
-        yield base_point(own)
+        rest = own
+        while first := base_point(rest):
+            shown = set(map(_who, first))
+            yield first + [group for group in own if _is_base_of(group, first)]
+            rest = [group for group in rest if _who(group) not in shown]
+
+
+def _who(group: InferGroup) -> tuple[str, str | None]:
+    return group.cell.runtime, group.cell.exporter
+
+
+def _is_base_of(group: InferGroup, others: Sequence[InferGroup]) -> bool:
+    """Whether it is C++ at the point of others that do not hold it, with the model of one."""
+    cell = group.cell
+    exporters = {other.cell.exporter for other in others}
+    return (
+        cell.runtime == REFERENCE
+        and (cell.batch, cell.threads) == (others[0].cell.batch, others[0].cell.threads)
+        and (cell.exporter in exporters or None in exporters)
+        and group not in others
+    )
 
 
 def _rows(groups: Sequence[InferGroup], right: set[int]) -> Iterator[_Row]:
