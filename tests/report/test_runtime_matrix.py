@@ -55,3 +55,16 @@ def test_an_exporter_s_model_that_ran_elsewhere_is_not_left_out() -> None:
     assert [(row["From"], row["At"][:7]) for row in rows] == [
         ("torch-dynamo", "batch 1"), ("torchscript", "batch 4"),
     ]  # fmt: skip
+
+
+def test_a_ratio_by_a_clock_of_long_steps_is_marked() -> None:
+    # A step of 5 us is a twentieth of 100 us, and a hundredth of 500 us.
+    steps = {"clock_resolution_ns": 5000}
+    fast = Made(*runs("cpp", 1e-4), *runs("rust", 1e-4), *runs("browser", 2e-4, details=steps))
+    [row] = fast.table("Models by runtimes")
+    assert (row["cpp"], row["rust"], row["browser"]) == ("✓ 100 µs", "✓ ≈ 1.000", "✓ 2†")
+    assert "† A clock of the two ticks in steps of more than 2 %" in fast.text
+    slow = Made(*runs("cpp", 1e-4), *runs("browser", 5e-4, details=steps))
+    assert slow.table("Models by runtimes")[0]["browser"] == "✓ 5" and "†" not in slow.text
+    alone = Made(*runs("rust", 1e-4), *runs("browser", 2e-4, details=steps))
+    assert alone.table("Models by runtimes")[0]["browser"] == "✓ 200 µs†"

@@ -17,7 +17,7 @@ from transect.stages.infer.cell import InferCell
 
 __all__ = [
     "REFERENCE", "RUN", "WHOLE", "Beyond", "InferGroup", "Versus", "base_point",
-    "beyond", "changed_settings", "comparable", "identity_size", "measure_of",
+    "beyond", "changed_settings", "comparable", "identity_size", "is_coarse", "measure_of",
     "partly_compared", "point", "run_includes", "takes_onnx", "told", "versions", "versus",
     "was_compared",
 ]  # fmt: skip
@@ -30,6 +30,8 @@ REFERENCE = "cpp"
 # Run alone; bind, Run and copy together.
 RUN = "latency"
 WHOLE = "end_to_end_time"
+# A clock's step over the time that it measures, beyond which the time is coarse.
+_COARSE = 0.02
 _IDENTITY = re.compile(r"identity-(\d+)([km]?)")
 _FACTORS = {"": 1, "k": 1000, "m": 1_000_000}
 
@@ -100,6 +102,14 @@ def changed_settings(group: InferGroup, base: InferGroup) -> dict[str, Any] | No
         return None
     keys = sorted(own[0].keys() | usual[0].keys())
     return {key: own[0].get(key) for key in keys if own[0].get(key) != usual[0].get(key)}
+
+
+def is_coarse(group: Group) -> bool:
+    """Whether its clock ticks in steps of more than 2 % of its latency, as a browser's may."""
+    steps_ns = (record.details.get("clock_resolution_ns") for record in group.ok)
+    step_s = max((ns * 1e-9 for ns in steps_ns if isinstance(ns, (int, float))), default=0.0)
+    summary = group.summary(RUN)
+    return summary is not None and step_s > _COARSE * summary.median
 
 
 def was_compared(group: Group) -> bool:

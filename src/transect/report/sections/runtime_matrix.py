@@ -11,6 +11,7 @@ from transect.analysis.serving import (
     REFERENCE,
     InferGroup,
     base_point,
+    is_coarse,
     partly_compared,
     takes_onnx,
     versus,
@@ -29,6 +30,8 @@ from transect.runtimes.options import EQUAL
 __all__ = ["matrix_blocks"]
 
 _REASON = 140
+# Stands after a number that a clock's steps make coarse.
+_COARSE = "†"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +54,7 @@ def matrix_blocks(context: Context) -> Iterator[Part]:
     right = {
         id(group) for name in context.workloads("infer") for group in faithful_groups(context, name)
     }
-    several = len({group.cell.runtime for group in asked}) > 1
+    several, coarse = len({group.cell.runtime for group in asked}) > 1, False
     for provider, groups in sorted(grouped(asked, lambda group: group.cell.provider).items()):
         rows = [row for own in _points(groups) for row in _rows(own, right)]
         names = sorted(
@@ -60,8 +63,9 @@ def matrix_blocks(context: Context) -> Iterator[Part]:
         if several:
             yield table(rows, _columns(context, rows, names, right),
                         caption=f"Models by runtimes, on {provider}{_shared(rows)}")  # fmt: skip
-            shown = [group for row in rows for group in row.runs.values()]
-            yield _without_time(list(dict.fromkeys(shown)), right)
+            shown = list(dict.fromkeys(group for row in rows for group in row.runs.values()))
+            coarse = coarse or any(is_coarse(group) for group in shown if id(group) in right)
+            yield _without_time(shown, right)
     if several:
         yield note(
             "✓ passes: the output is the framework's; of a file in another precision than fp32 it "
@@ -71,6 +75,11 @@ def matrix_blocks(context: Context) -> Iterator[Part]:
             "fewest threads that the runtime ran with; ≈ where the two cannot be told apart. What gives a wrong output has "
             "no number."
         )
+        if coarse:
+            yield note(
+                f"{_COARSE} A clock of the two ticks in steps of more than 2 % of the latency that "
+                "it measures, as a browser's does: the number is coarse."
+            )
 
 
 def _points(groups: Sequence[InferGroup]) -> Iterator[list[InferGroup]]:
@@ -155,13 +164,15 @@ def _verdict(context: Context, row: _Row, name: str, right: set[int]) -> Chip | 
         return _outcome(group)
     passed, tone = _passed(group)
     time = median(group, "latency")
+    coarse = any(is_coarse(one) for one in (group, row.reference) if one is not None)
+    mark = _COARSE if coarse else ""
     if group is row.reference:
-        return Chip(f"{passed} {quantity(time, 's')}", tone)
+        return Chip(f"{passed} {quantity(time, 's')}{mark}", tone)
     pair = versus(group, row.reference, context.floors) if row.reference is not None else None
     if pair is None:
-        return Chip(f"{passed} {quantity(time, 's')}", tone, title="C++ has no time")
+        return Chip(f"{passed} {quantity(time, 's')}{mark}", tone, title="C++ has no time")
     sign = "≈ " if pair.comparison.verdict is Verdict.SAME else ""
-    return Chip(f"{passed} {sign}{factor(pair.ratio.value)}", tone, title=quantity(time, "s"))
+    return Chip(f"{passed} {sign}{factor(pair.ratio.value)}{mark}", tone, title=quantity(time, "s"))
 
 
 def _passed(group: InferGroup) -> tuple[str, str]:
