@@ -211,6 +211,22 @@ def test_what_all_runtimes_set_and_had_stands_once_and_the_rest_with_its_runtime
     )
 
 
+def test_a_language_s_own_times_stand_over_those_of_onnx_runtime_s_profiler() -> None:
+    def ratio(runtime: str, *values: float, workload: str = "tickets") -> list[Record]:
+        return [infer_record(runtime, 1e-4, n, workload=workload,
+                             details={"run_over_profiler": value})
+                for n, value in enumerate(values)]  # fmt: skip
+
+    head = "Run over ONNX Runtime's profiler"
+    made = Made(*ratio("cpp", 1.01, 1.02, 1.9), *ratio("go", 1.5), *runs("c", 1e-4, 1),
+                *ratio("go", 1.25, 1.25, workload="images"))  # fmt: skip
+    listed = {row["Runtime"]: row[head] for row in made.table("What the runtimes ran with")}
+    assert listed == {"c": "–", "cpp": "1.020", "go": "1.25 – 1.5"}
+    assert "over those that ONNX Runtime measured" in made.text
+    without = Made(*runs("cpp", 1e-4), *runs("c", 1e-4))
+    assert head not in without.table("What the runtimes ran with")[0] and head not in without.text
+
+
 def test_precisions_and_batches_stand_apart() -> None:
     made = Made(*runs("cpp", 1e-4), *runs("c", 1e-4), *runs("cpp", 5e-5, precision="fp16"),
                 *runs("cpp", 4e-4, batch=8), *runs("c", 4e-4, batch=8))  # fmt: skip

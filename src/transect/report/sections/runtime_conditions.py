@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +14,7 @@ from transect.report.blocks import Chip, Column, Part, digits, note, table, word
 from transect.report.context import Context
 from transect.report.findings.conditions import gives_wrong_output, worst
 from transect.report.findings.finding import names
-from transect.report.text import clean, quantity, tenths
+from transect.report.text import clean, factor, quantity, tenths
 
 __all__ = ["condition_blocks"]
 
@@ -65,6 +66,12 @@ def condition_blocks(context: Context) -> Iterator[Part]:
         yield table(ran, _conditions(ran, found.seen),
                     caption="What the runtimes ran with, threads aside")  # fmt: skip
         yield from _common(ran)
+        if any(row.told("run_over_profiler") for row in ran):
+            yield note(
+                "Run over ONNX Runtime's profiler: the language's own times of the profiled runs, "
+                "over those that ONNX Runtime measured of the same runs, least to most over the "
+                "models. Near 1, its clock and ONNX Runtime's agree and the language adds little."
+            )
     for whole, caption in (
         (True, "Outputs beside the framework's"),
         (False, "Outputs of converted files beside ONNX Runtime's own of the same file"),
@@ -85,6 +92,7 @@ def _conditions(rows: Sequence[_Runtime], seen: bool) -> list[Column[_Runtime]]:
         words("Provider used", lambda row: row.text("provider_used")),
         words("Cores", lambda row: row.text("cpus_allowed")),
         words("Stopped by", _stopped),
+        digits("Run over ONNX Runtime's profiler", _over_profiler),
     ]
     told_by_any = [c for c in columns if any(c.entry(row) not in ("–", "", None) for row in rows)]
     beside = [words("Beside the others", _beside)] if seen else []
@@ -157,6 +165,17 @@ def _kernels(row: _Runtime) -> str:
     if not counts:
         return "–"
     return str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+
+
+def _over_profiler(row: _Runtime) -> str:
+    """Write the least and the most of the groups' medians."""
+    of_groups = [
+        [ratio for ratio in told(group, "run_over_profiler") if isinstance(ratio, (int, float))]
+        for group in _equal(row)
+    ]
+    ratios = sorted(statistics.median(own) for own in of_groups if own)
+    ends = dict.fromkeys(factor(ratio) for ratio in (ratios[:1] + ratios[-1:]))
+    return " – ".join(ends) or "–"
 
 
 def _beside(row: _Runtime) -> Chip:
