@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from itertools import product
 
 from transect.analysis.comparisons import Sureness, Verdict
@@ -36,7 +37,7 @@ from transect.report.findings.runtimes import (
     what_includes,
 )
 from transect.report.findings.serving import faithful_groups
-from transect.report.text import count, ends, in_unit, number, quantity
+from transect.report.text import count, ends, factor, in_unit, number, quantity
 from transect.runtimes.options import EQUAL, LANGUAGE_DEFAULTS
 
 __all__ = ["overhead_findings", "setting_words"]
@@ -171,7 +172,7 @@ def _verdict(groups: Sequence[InferGroup], floors: Floors) -> Finding:
     else:
         claim = (
             f"the latency of {_RUST} is {times_text(thesis)} that of {REFERENCE} under the thesis's "
-            f"settings and {times_text(equal)} under equal ones: {_conclusion(thesis, near)}"
+            f"settings and {times_text(equal)} under equal ones: {_conclusion(thesis, equal)}"
         )
     real = [one for one in single if one.pair.comparison.verdict is not Verdict.SAME]
     none = [one.words for one in single if one not in real]
@@ -182,9 +183,10 @@ def _verdict(groups: Sequence[InferGroup], floors: Floors) -> Finding:
         claim += f". No difference can be told with {names(none, _SETTINGS)}, changed alone"
     pairs = [pair for pair in (thesis, equal) if pair is not None]
     sure = {sureness_of(pair) for pair in pairs}
-    undecided = near is Nearness.UNKNOWN or (
-        thesis is not None and thesis.comparison.verdict is Verdict.SAME
-    )
+    undecided = (
+        near is Nearness.UNKNOWN if thesis is None
+        else _effect(thesis, equal) is _Effect.UNKNOWN
+    )  # fmt: skip
     cell = equal.group.cell
     return Finding(
         subject=cell.workload, kind="FFI overhead", claim=claim + ".",
@@ -199,16 +201,44 @@ def _verdict(groups: Sequence[InferGroup], floors: Floors) -> Finding:
     )  # fmt: skip
 
 
-def _conclusion(thesis: Versus, near: Nearness) -> str:
+class _Effect(StrEnum):
+    """What the thesis's settings do to the ratio under equal ones."""
+
+    SLOWER = "the settings made it slower"
+    NOT = "the settings did not make it slower"
+    UNKNOWN = "what the settings do cannot be told from these runs"
+
+
+def _effect(thesis: Versus, equal: Versus) -> _Effect:
+    """Judge by the whole intervals of the two ratios, which have to be apart by more than noise."""
+    if thesis.measure != equal.measure:
+        return _Effect.UNKNOWN
+    single = [pair for pair in (thesis, equal) if pair.ratio.spread is Spread.SINGLE]
+    if any(pair.floor is None for pair in single):
+        return _Effect.UNKNOWN
+    noise = max((pair.floor.relative for pair in (thesis, equal) if pair.floor), default=0.0)
+    apart = max(thesis.ratio.value / equal.ratio.value, equal.ratio.value / thesis.ratio.value)
+    # Each ratio of one run a side may be off by the noise.
+    if apart <= 1 + noise * (1 + len(single)):
+        return _Effect.UNKNOWN
+    if thesis.ratio.low > equal.ratio.high:
+        return _Effect.SLOWER
+    return _Effect.NOT if thesis.ratio.high < equal.ratio.low else _Effect.UNKNOWN
+
+
+def _conclusion(thesis: Versus, equal: Versus) -> str:
     """Say what the two ratios together mean for the published overhead of calls."""
-    if thesis.comparison.verdict is Verdict.SAME or near is Nearness.UNKNOWN:
-        return "what the settings do cannot be told from these runs"
-    slower = thesis.comparison.verdict is Verdict.WORSE
-    if near is Nearness.SLOWER:
-        return "a difference is left that no setting makes"
-    if slower:
-        return "the settings made it slower, and not calls through its foreign function interface"
-    return "it is slower under neither"
+    effect = _effect(thesis, equal)
+    verdict = equal.comparison.verdict
+    if verdict is Verdict.WORSE:
+        rest = f"; a difference of {factor(equal.ratio.value)} times is left that no setting makes"
+    elif verdict is Verdict.SAME and nearness(equal) is Nearness.UNKNOWN:
+        rest = "; whether a difference is left under equal ones cannot be told"
+    elif effect is _Effect.SLOWER and thesis.comparison.verdict is Verdict.WORSE:
+        rest = ", and not calls through its foreign function interface"
+    else:
+        rest = "; under equal ones it is not slower"
+    return effect.value + rest
 
 
 def _single(groups: Sequence[InferGroup], floors: Floors) -> list[_Setting]:
