@@ -6,30 +6,12 @@ from typing import Any
 
 import pytest
 from make_runtime_records import EQUAL, KERNELS, infer_record, load_record, runs, seen
+from runtime_reports import findings, only
 
-from transect.analysis.load import Loaded
 from transect.domain.record import Cause, Record, Status
-from transect.report.context import Context
-from transect.report.findings.finding import Finding
-from transect.report.making import all_parts, make_findings
 
 WRONG = {"status": Status.FAILED, "cause": Cause.WRONG_RESULT, "message": "3 elements are NaN"}
 SKIPPED = {"status": Status.SKIPPED, "cause": Cause.UNSUPPORTED, "message": "no CUDA device here"}
-
-
-def findings(*records: Record) -> dict[str, list[Finding]]:
-    """Return the findings by kind."""
-    context = Context(Loaded(study="s", records=list(records)), title="t")
-    found: dict[str, list[Finding]] = {}
-    for one in make_findings(context, all_parts().findings):
-        found.setdefault(one.kind, []).append(one)
-    assert not context.problems
-    return found
-
-
-def only(kind: str, *records: Record) -> Finding:
-    [found] = findings(*records)[kind]
-    return found
 
 
 # JavaScript near C++.
@@ -188,11 +170,11 @@ def _with(name: str, latency: float, options: str, **changed: Any) -> list[Recor
     return runs(name, latency, options=options, threads=2, details=given)
 
 
-def _thesis(equal: float = 1.01e-4) -> list[Record]:
+def _thesis(equal: float = 1.01e-4, thesis: float = 2.1e-4) -> list[Record]:
     return [
         *_with("cpp", 1e-4, "equal"), *_with("rust", equal, "equal"),
         *_with("cpp", 1.02e-4, "language-defaults"),
-        *_with("rust", 2.1e-4, "thesis-rust", intra_op_num_threads=1,
+        *_with("rust", thesis, "thesis-rust", intra_op_num_threads=1,
                graph_optimization_level="basic"),
         *_with("rust", 1.9e-4, "one-thread", intra_op_num_threads=1),
         *_with("rust", 1.0102e-4, "basic", graph_optimization_level="basic"),
@@ -203,7 +185,7 @@ def test_the_thesis_s_settings_and_equal_ones_stand_in_one_sentence() -> None:
     found = only("FFI overhead", *_thesis())
     assert "is 2.06 times (95 % interval" in found.claim
     assert "under the thesis's settings and 1.010 times (95 % interval" in found.claim
-    assert "the settings made it slower, and not calls" in found.claim
+    assert "made it slower; a difference of 1.010 times is left that no setting" in found.claim
     assert "changed alone: intra_op_num_threads=1 1.88 times (95 % interval" in found.claim
     assert "No difference can be told with graph_optimization_level=basic, changed" in found.claim
     assert (found.sureness, found.scope) == (
@@ -213,9 +195,39 @@ def test_the_thesis_s_settings_and_equal_ones_stand_in_one_sentence() -> None:
     assert "thesis-rust" in found.evidence and "language-defaults" in found.evidence
 
 
-def test_what_equal_settings_leave_is_no_matter_of_settings() -> None:
-    found = only("FFI overhead", *_thesis(equal=1.4e-4))
-    assert "a difference is left that no setting makes" in found.claim
+def test_without_a_difference_under_equal_settings_calls_are_not_the_cause() -> None:
+    found = only("FFI overhead", *_thesis(equal=1.0001e-4))
+    assert ": the settings made it slower, and not calls through its foreign" in found.claim
+    assert "is left" not in found.claim and found.sureness == "firm"
+
+
+@pytest.mark.parametrize(
+    ("equal", "thesis", "said"),
+    [
+        (1.08, 1.05, "the settings did not make it slower; a difference of 1.080 times is left"),
+        (1.09, 1.11, "the settings made it slower; a difference of 1.090 times is left"),
+        (1.09, 0.9, "the settings did not make it slower; a difference of 1.090 times is left"),
+        (1.02, 2.3, "the settings made it slower; a difference of 1.020 times is left"),
+        (1.0, 0.9, "the settings did not make it slower; under equal ones it is not slower"),
+        (0.8, 0.9, "the settings made it slower; under equal ones it is not slower"),
+        (1.4, 2.3, "the settings made it slower; a difference of 1.4 times is left that no"),
+    ],
+)  # fmt: skip
+def test_what_the_settings_do_is_told_by_both_ratios(
+    equal: float, thesis: float, said: str
+) -> None:
+    # C++ takes 102 us with its language's defaults.
+    found = only("FFI overhead", *_thesis(equal=equal * 1e-4, thesis=thesis * 1.02e-4))
+    assert said in found.claim and found.sureness == "firm"
+
+
+def test_ratios_that_are_not_apart_leave_it_open_what_the_settings_do() -> None:
+    same = only("FFI overhead", *_thesis(equal=1.08e-4, thesis=1.08 * 1.02e-4))
+    assert "what the settings do cannot be told from these runs; a diff" in same.claim
+    assert same.sureness == "open"
+    once = [record for record in _thesis() if record.cell.repeat == 0]
+    alone = only("FFI overhead", *once)
+    assert "what the settings do cannot be told" in alone.claim and alone.sureness == "open"
 
 
 def test_without_the_thesis_s_settings_only_equal_ones_are_judged() -> None:
@@ -317,7 +329,7 @@ def test_a_nan_has_no_latency_and_is_named(fields: dict[str, Any]) -> None:
 
 def test_right_outputs_are_said_to_be_right_with_their_distance() -> None:
     found = only("outputs", *runs("cpp", 1e-4), *runs("rust", 1e-4))
-    assert "all 2 cells of runtimes give the framework's outputs" in found.claim
+    assert "all 2 cells of runtimes in fp32 give the framework's outputs." in found.claim
     assert "3e-7" in found.evidence
 
 
@@ -326,7 +338,30 @@ def test_a_turned_class_of_another_precision_is_its_tolerance_s_matter() -> None
     found = findings(*runs("cpp", 1e-4, precision="int8-dynamic", metrics=turned),
                      *runs("c", 1.2e-4, precision="int8-dynamic", metrics=turned))  # fmt: skip
     assert "on cpu, int8-dynamic, batch 1" in found["runtime"][0].scope
-    assert "all 2 cells" in found["outputs"][0].claim
+    assert "all 2 cells of runtimes in other precisions" in found["outputs"][0].claim
+    assert "of the converted file" in found["outputs"][0].claim
+    assert "framework" not in found["outputs"][0].claim
+
+
+def test_each_precision_is_held_beside_what_it_was_compared_with() -> None:
+    far = runs("cpp", 1e-4, precision="fp16", metrics={"max_abs_difference": 2e-3})
+    found = only("outputs", *runs("cpp", 1e-4), *runs("rust", 1e-4), *far)
+    assert "all 2 cells of runtimes in fp32 give the framework's" in found.claim
+    assert "; all 1 cells" not in found.claim and "; the 1 cell of runtimes in oth" in found.claim
+    assert "difference 3e-7, each" in found.evidence
+    assert "difference 0.002 of the converted file" in found.evidence
+
+
+def test_outputs_that_nobody_compared_are_counted() -> None:
+    partly = {"outputs_compared": 1, "outputs_expected": 2}
+    none = [record.model_copy(update={"metrics": [m for m in record.metrics if m.name == "latency"]})
+            for record in runs("go", 1e-4)]  # fmt: skip
+    whole = {"outputs_compared": 2, "outputs_expected": 2}
+    found = only("outputs", *runs("cpp", 1e-4, details=whole),
+                 *runs("rust", 1e-4, details=partly), *none)  # fmt: skip
+    assert "all 2 cells" in found.claim and "1 cell not compared" in found.evidence
+    assert "compared by nobody: tickets · rust" in found.claim
+    assert found.claim.endswith("1 of 2 outputs.") and "2 of 2" not in found.claim
 
 
 # What is compared with what.

@@ -9,55 +9,17 @@ from typing import Any
 
 import pytest
 from make_runtime_records import infer_record, load_record, runs, seen, write_runtime_study
+from runtime_reports import Made, rows
 
 from transect.analysis.load import Loaded, load_records
 from transect.domain.record import Cause, Record, Status, read_record, write_record
-from transect.report.blocks import Chart, Charts, Chip, Table
 from transect.report.build import build_report
 from transect.report.context import Context
-from transect.report.making import all_parts, make_section
 from transect.report.sections.runtime_load import is_saturated
 
 WRONG = {"status": Status.FAILED, "cause": Cause.WRONG_RESULT, "message": "3 elements are NaN"}
 SKIPPED = {"status": Status.SKIPPED, "cause": Cause.UNSUPPORTED, "message": "no CUDA device"}
 CRASH = {"status": Status.FAILED, "cause": Cause.CRASH, "message": "signal 11 in the session"}
-
-
-class Made:
-    """The section that records make."""
-
-    def __init__(self, *records: Record) -> None:
-        self.context = Context(Loaded(study="s", records=list(records)), title="t")
-        [section] = [one for one in all_parts().sections if one.key == "runtimes"]
-        made = make_section(section, self.context)
-        assert made is not None and not self.context.problems, self.context.problems
-        self.blocks = made.body.blocks
-        self.charts = [
-            chart for block in self.blocks if isinstance(block, Charts) for chart in block.items
-        ]
-        self.tables = [block for block in self.blocks if isinstance(block, Table)]
-
-    @property
-    def text(self) -> str:
-        """All that is said outside of charts and tables."""
-        texts = (getattr(block, "text", "") for block in self.blocks)
-        return "\n".join(text for text in texts if isinstance(text, str))
-
-    def table(self, title: str) -> list[dict[str, str]]:
-        """Return the rows of the table whose caption or title begins so, by their heads."""
-        [found] = [one for one in self.tables if (one.caption or one.folded).startswith(title)]
-        return rows(found)
-
-    def chart(self, title: str) -> Chart:
-        """Return the chart whose title begins so."""
-        [found] = [one for one in self.charts if one.title.startswith(title)]
-        return found
-
-
-def rows(table: Table) -> list[dict[str, str]]:
-    heads = [column.title for column in table.columns]
-    plain = [[v.text if isinstance(v, Chip) else str(v) for v in row] for row in table.rows]
-    return [dict(zip(heads, row, strict=True)) for row in plain]
 
 
 def many(*records: list[Record]) -> list[Record]:
@@ -247,6 +209,22 @@ def test_what_all_runtimes_set_and_had_stands_once_and_the_rest_with_its_runtime
     assert (
         "ONNX Runtime itself says that all had: enable_cpu_mem_arena=true, execution" in made.text
     )
+
+
+def test_a_language_s_own_times_stand_over_those_of_onnx_runtime_s_profiler() -> None:
+    def ratio(runtime: str, *values: float, workload: str = "tickets") -> list[Record]:
+        return [infer_record(runtime, 1e-4, n, workload=workload,
+                             details={"run_over_profiler": value})
+                for n, value in enumerate(values)]  # fmt: skip
+
+    head = "Run over ONNX Runtime's profiler"
+    made = Made(*ratio("cpp", 1.01, 1.02, 1.9), *ratio("go", 1.5), *runs("c", 1e-4, 1),
+                *ratio("go", 1.25, 1.25, workload="images"))  # fmt: skip
+    listed = {row["Runtime"]: row[head] for row in made.table("What the runtimes ran with")}
+    assert listed == {"c": "–", "cpp": "1.020", "go": "1.25 – 1.5"}
+    assert "over those that ONNX Runtime measured" in made.text
+    without = Made(*runs("cpp", 1e-4), *runs("c", 1e-4))
+    assert head not in without.table("What the runtimes ran with")[0] and head not in without.text
 
 
 def test_precisions_and_batches_stand_apart() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,9 +16,10 @@ from transect.runtimes.options import EQUAL
 from transect.stages.infer.cell import InferCell
 
 __all__ = [
-    "REFERENCE", "WHOLE", "Beyond", "InferGroup", "Versus", "base_point",
-    "beyond", "changed_settings", "comparable", "identity_size", "point", "run_includes",
-    "takes_onnx", "told", "versions", "versus",
+    "REFERENCE", "RUN", "WHOLE", "Beyond", "InferGroup", "Versus", "base_point",
+    "beyond", "changed_settings", "comparable", "identity_size", "is_coarse", "measure_of",
+    "partly_compared", "point", "run_includes", "takes_onnx", "told", "versions", "versus",
+    "was_compared",
 ]  # fmt: skip
 
 InferGroup = Group[InferCell]
@@ -25,8 +27,11 @@ InferGroup = Group[InferCell]
 # Whose latency others are measured in.
 REFERENCE = "cpp"
 
-# Bind, Run and copy together.
+# Run alone; bind, Run and copy together.
+RUN = "latency"
 WHOLE = "end_to_end_time"
+# A clock's step over the time that it measures, beyond which the time is coarse.
+_COARSE = 0.02
 _IDENTITY = re.compile(r"identity-(\d+)([km]?)")
 _FACTORS = {"": 1, "k": 1000, "m": 1_000_000}
 
@@ -99,6 +104,30 @@ def changed_settings(group: InferGroup, base: InferGroup) -> dict[str, Any] | No
     return {key: own[0].get(key) for key in keys if own[0].get(key) != usual[0].get(key)}
 
 
+def is_coarse(group: Group) -> bool:
+    """Whether its clock ticks in steps of more than 2 % of its latency, as a browser's may."""
+    steps_ns = (record.details.get("clock_resolution_ns") for record in group.ok)
+    step_s = max((ns * 1e-9 for ns in steps_ns if isinstance(ns, (int, float))), default=0.0)
+    summary = group.summary(RUN)
+    return summary is not None and step_s > _COARSE * summary.median
+
+
+def was_compared(group: Group) -> bool:
+    """Whether any output was held beside the expected one: classes are those of few models."""
+    return any(group.values(name) for name in ("max_abs_difference", "top1_agreement"))
+
+
+def partly_compared(group: Group) -> str:
+    """Say how many outputs were compared where others are no tensor, `1 of 2 outputs`, or nothing."""
+    told = [
+        (compared, every) for record in group.ok
+        if isinstance(compared := record.details.get("outputs_compared"), int)
+        and isinstance(every := record.details.get("outputs_expected"), int)
+    ]  # fmt: skip
+    compared, every = min(told, default=(0, 0))
+    return f"{compared} of {every} outputs" if compared < every else ""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Versus:
     """A group's time over another's, and whether the two can be told apart.
@@ -122,15 +151,23 @@ def run_includes(group: Group) -> list[str]:
     return sorted({str(part) for parts in held if isinstance(parts, list) for part in parts})
 
 
+def measure_of(groups: Iterable[Group]) -> str:
+    """Return the metric by which groups are compared: their Run alone, or whole calls.
+
+    Where languages do different parts inside of Run, Run alone is different work; then it is the
+    time end to end, if all of them tell it.
+    """
+    groups = list(groups)
+    differ = len({tuple(run_includes(group)) for group in groups}) > 1
+    return WHOLE if differ and all(group.values(WHOLE) for group in groups) else RUN
+
+
 def versus(group: InferGroup, other: InferGroup, floors: Floors) -> Versus | None:
     """Set a group's latency beside another's; None when either has none.
 
     Where only one of the two binds or copies inside of Run, the times end to end are compared.
     """
-    name = "latency"
-    both = (group, other)
-    if run_includes(group) != run_includes(other) and all(g.values(WHOLE) for g in both):
-        name = WHOLE
+    name = measure_of((group, other))
     own, base = group.values(name), other.values(name)
     floor = floors.get(group.cell.stage, group.cell.workload, name)
     ratio, comparison = ratio_of(own, base), compare(own, base, floor=floor)
@@ -146,34 +183,33 @@ def versus(group: InferGroup, other: InferGroup, floors: Floors) -> Versus | Non
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Beyond:
-    """What a language's call takes beyond that of C, in s; both fields None for C itself."""
+    """What a language's call takes beyond that of C, in s; None twice for C itself.
+
+    `measure` is the metric that was compared, the same in all rows.
+    """
 
     group: InferGroup
+    measure: str
     excess: Estimate | None
     comparison: Comparison | None
 
 
-def beyond(
-    groups: Sequence[InferGroup], floor: NoiseFloor | None, *, base: str = "c",
-    name: str = "latency",
-) -> list[Beyond]:  # fmt: skip
+def beyond(groups: Sequence[InferGroup], floors: Floors, *, base: str = "c") -> list[Beyond]:
     """Rank runtimes of one point by their time, beside that of `base`; empty without that one."""
-    own = next((g for g in groups if g.cell.runtime == base and g.values(name)), None)
+    able = [group for group in groups if takes_onnx(group) and group.values(RUN)]
+    own = next((group for group in able if group.cell.runtime == base), None)
     if own is None:
         return []
+    name = measure_of(able)
+    least, floor = own.values(name), floors.get(own.cell.stage, own.cell.workload, name)
     rows = []
-    for group in groups:
-        summary = group.summary(name)
-        if summary is None or not takes_onnx(group):
-            continue
-        values, least = group.values(name), own.values(name)
+    for group in able:
+        values = group.values(name)
         alone = group is own
-        rows.append((
-            summary.median,
-            Beyond(
-                group=group, excess=None if alone else difference_of(values, least),
-                comparison=None if alone else compare(values, least, floor=floor),
-            ),
-        ))  # fmt: skip
+        row = Beyond(
+            group=group, measure=name, excess=None if alone else difference_of(values, least),
+            comparison=None if alone else compare(values, least, floor=floor),
+        )  # fmt: skip
+        rows.append((statistics.median(values), row))
     rows.sort(key=lambda pair: (pair[0], pair[1].group.cell.id))
     return [row for _, row in rows]

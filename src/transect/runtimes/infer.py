@@ -131,6 +131,7 @@ def _judge(
     verdict = judge(read_tensors(out / "outputs"), expected, facts["tolerance"])
     details = _conditions(record, out, log) | _costs(cell, facts)
     details |= {"tolerance": facts["tolerance"], "outputs_compared": verdict.compared}
+    details["outputs_expected"] = len(expected)
     rows = [len(value) for value in expected.values() if getattr(value, "ndim", 0)]
     details["rows_compared"] = max(rows, default=0)
     metrics, samples = verdict.metrics(), {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from transect.analysis.comparisons import Sureness
 from transect.analysis.conditions import Conditions, conditions
 from transect.analysis.groups import Group, group_labels, grouped
-from transect.analysis.serving import InferGroup, takes_onnx, versions
+from transect.analysis.serving import InferGroup, partly_compared, takes_onnx, versions
 from transect.domain.record import Cause
 from transect.report.context import Context
 from transect.report.findings.finding import Finding, joined, names
@@ -97,7 +97,7 @@ def gives_wrong_output(group: Group) -> bool:
 
 
 def _outputs(groups: list[InferGroup]) -> list[Finding]:
-    """Name the cells whose output is wrong, or say how far all outputs are from the framework's."""
+    """Name the cells whose output is wrong, or say how far all are from what was expected."""
     compared = [
         group for group in groups
         if worst(group, "max_abs_difference") is not None or gives_wrong_output(group)
@@ -106,10 +106,8 @@ def _outputs(groups: list[InferGroup]) -> list[Finding]:
         return []
     bad = [group for group in compared if gives_wrong_output(group)]
     labels = group_labels(compared, always=("workload", "batch", "threads"))
-    apart = max(worst(group, "max_abs_difference") or 0.0 for group in compared)
     if not bad:
-        claim = f"all {len(compared)} cells of runtimes give the framework's outputs"
-        evidence = f"largest absolute difference {number(apart)}, each within its tolerance"
+        claim, evidence = _all_right(compared)
     else:
         listed = names([labels[group.cell] for group in bad], _SHOWN)
         claim = (
@@ -118,8 +116,47 @@ def _outputs(groups: list[InferGroup]) -> list[Finding]:
             f"{listed}"
         )
         evidence = joined(*(_why(group) for group in bad[:_SHOWN]))
+    partly = [f"{labels[group.cell]} {said}" for group in compared
+              if (said := partly_compared(group))]  # fmt: skip
+    if partly:
+        claim += f"; what is no tensor was compared by nobody: {names(partly, _SHOWN)}"
+    blind = sum(bool(group.ok) for group in groups if group not in compared)
+    evidence = joined(evidence, f"{count(blind, 'cell')} not compared" if blind else "")
     return [Finding(subject="study", claim=claim + ".", evidence=evidence,
                     sureness=Sureness.FIRM, kind="outputs")]  # fmt: skip
+
+
+def _all_right(groups: list[InferGroup]) -> tuple[str, str]:
+    """Return what is said of right outputs, and how far they are from what they are held beside.
+
+    That is the framework's in fp32, and ONNX Runtime's own output of a file converted from it.
+    """
+    whole, converted = ([g for g in groups if (g.cell.precision == "fp32") is same]
+                        for same in (True, False))  # fmt: skip
+    claims, evidence = [], []
+    if whole:
+        claims.append(f"{_all(whole)} in fp32 {_give(whole)} the framework's outputs")
+        evidence.append(f"{_apart(whole)}, each within its tolerance")
+    if converted:
+        claims.append(
+            f"{_all(converted)} in other precisions {_give(converted)} the outputs that ONNX "
+            "Runtime itself computes of the converted file"
+        )
+        evidence.append(f"{_apart(converted)} of the converted file")
+    return "; ".join(claims), joined(*evidence)
+
+
+def _all(groups: list[InferGroup]) -> str:
+    return f"all {len(groups)} cells of runtimes" if len(groups) > 1 else "the 1 cell of runtimes"
+
+
+def _give(groups: list[InferGroup]) -> str:
+    return "give" if len(groups) > 1 else "gives"
+
+
+def _apart(groups: list[InferGroup]) -> str:
+    apart = max(worst(group, "max_abs_difference") or 0.0 for group in groups)
+    return f"largest absolute difference {number(apart)}"
 
 
 def _why(group: Group) -> str:

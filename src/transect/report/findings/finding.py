@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from transect.analysis.comparisons import (
@@ -14,6 +14,7 @@ from transect.analysis.comparisons import (
     compare_paired,
 )
 from transect.analysis.groups import Group
+from transect.analysis.serving import run_includes
 from transect.analysis.statistics import NoiseFloor
 from transect.domain.metrics import Direction, metric
 from transect.report.text import percent
@@ -23,6 +24,7 @@ __all__ = [
     "Finding",
     "Race",
     "floor_text",
+    "inside_run",
     "joined",
     "machine_differences",
     "median",
@@ -89,6 +91,13 @@ def floor_text(floor: NoiseFloor | None) -> str:
     return f"noise floor {percent(floor.relative, 1)}" if floor else "no noise floor known"
 
 
+def inside_run(groups: Iterable[Group]) -> str:
+    """Say which runtime does more inside of Run than the call; empty where none does."""
+    held = {str(group.cell.get("runtime")): run_includes(group) for group in groups}
+    return names([f"{name}'s Run includes {names(parts, 9)}"
+                  for name, parts in sorted(held.items()) if parts], 9)  # fmt: skip
+
+
 def no_firmer(sureness: Sureness, *groups: Group | None) -> Sureness:
     """Return the sureness of a claim on these groups: none is firm whose check goes blind."""
     blind = any(group is not None and group.blind is not None for group in groups)
@@ -110,19 +119,21 @@ class Race:
 
 
 def race(
-    groups: Sequence[Group], name: str, floor: NoiseFloor | None, *, paired: bool = False
-) -> Race | None:
+    groups: Sequence[Group], name: str, floor: NoiseFloor | None, *, paired: bool = False,
+    of: Callable[[Group], list[float]] | None = None,
+) -> Race | None:  # fmt: skip
     """Rank by median; nothing wins over a group that it cannot be told apart from.
 
     `paired`: by the repeats that all groups have, and compared seed by seed; the floor is then
     that of `Floors.paired`. Groups without a common repeat are compared as they are, without it.
+    `of` gives values that stand for the metric, and are not paired.
 
     `runner_up` is the nearest group that is really worse, or the nearest tied one.
     None when no group has the metric.
     """
     direction = metric(name).direction
     sign = -1 if direction is Direction.HIGHER else 1
-    having = [group for group in groups if group.values(name)]
+    having = [group for group in groups if (of(group) if of else group.values(name))]
     common = set.intersection(*(set(g.by_repeat(name)) for g in having)) if having else set()
     if paired and not common:
         # Their seeds differ, and the floor knows nothing of that.
@@ -131,7 +142,7 @@ def race(
     def values(group: Group) -> list[float]:
         if paired:
             return [value for n, value in group.by_repeat(name).items() if n in common]
-        return group.values(name)
+        return of(group) if of else group.values(name)
 
     def order(group: Group) -> tuple[float, str]:
         return sign * statistics.median(values(group)), group.cell.id

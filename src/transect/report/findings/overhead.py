@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from itertools import product
 
 from transect.analysis.comparisons import Sureness, Verdict
 from transect.analysis.groups import Floors, grouped
 from transect.analysis.serving import (
     REFERENCE,
+    WHOLE,
     Beyond,
     InferGroup,
     Versus,
@@ -19,12 +21,11 @@ from transect.analysis.serving import (
     comparable,
     identity_size,
     point,
-    run_includes,
     versus,
 )
 from transect.analysis.statistics import NoiseFloor, Spread
 from transect.report.context import Context
-from transect.report.findings.finding import Finding, floor_text, joined, median, names
+from transect.report.findings.finding import Finding, floor_text, inside_run, joined, median, names
 from transect.report.findings.runtimes import (
     RULE,
     Nearness,
@@ -36,7 +37,7 @@ from transect.report.findings.runtimes import (
     what_includes,
 )
 from transect.report.findings.serving import faithful_groups
-from transect.report.text import count, ends, in_unit, number, quantity
+from transect.report.text import count, ends, factor, in_unit, number, quantity
 from transect.runtimes.options import EQUAL, LANGUAGE_DEFAULTS
 
 __all__ = ["overhead_findings", "setting_words"]
@@ -65,19 +66,21 @@ def overhead_findings(context: Context) -> list[Finding]:
 
 def _calls(context: Context, workload: str, size: int) -> Iterator[Finding]:
     """Say what each language's call takes beyond that of C, in the order of their times."""
-    floor = context.floors.get("infer", workload, "latency")
     for where, groups in comparable(faithful_groups(context, workload)).items():
         for own in grouped(base_point(groups), lambda group: group.cell.exporter).values():
-            rows = beyond(own, floor)
+            rows = beyond(own, context.floors)
             others = [row for row in rows if row.comparison is not None]
             if not others:
                 continue
             base = next(row.group for row in rows if row.comparison is None)
+            measure = others[0].measure
+            floor = context.floors.get("infer", workload, measure)
+            whole = " end to end" if measure == WHOLE else ""
             apart = [row for row in others if _differs(row)]
             alike = [row.group.cell.runtime for row in others if not _differs(row)]
             parts = [f"{row.group.cell.runtime} {_excess(row)}" for row in apart]
             numbers = "1 number" if size == 1 else f"{number(size)} numbers"
-            claim = f"a call on {numbers} takes {quantity(median(base, 'latency'), 's')} in C"
+            claim = f"a call on {numbers} takes {quantity(median(base, measure), 's')} in C{whole}"
             claim += f"; beyond that take {names(parts, 99)}" if parts else ""
             claim += f"; not distinguishable from C: {names(alike, 99)}" if alike else ""
             cell = base.cell
@@ -104,13 +107,9 @@ def _call_evidence(rows: Sequence[Beyond], floor: NoiseFloor | None) -> str:
         f"{group.cell.runtime} {quantity(time, 's')}" for group in groups
         if (time := median(group, "end_to_end_time")) is not None
     ]  # fmt: skip
-    inside = [
-        f"{group.cell.runtime}'s Run includes {names(held, 9)}"
-        for group in groups if (held := run_includes(group))
-    ]  # fmt: skip
     return joined(
         "a model that computes nothing; median of all differences of one side's runs to C's",
-        f"end to end: {names(whole, 99)}" if whole else "", names(inside, 9), floor_text(floor),
+        f"end to end: {names(whole, 99)}" if whole else "", inside_run(groups), floor_text(floor),
         f"cells {names([group.cell.id for group in groups], 3)}",
     )  # fmt: skip
 
@@ -173,7 +172,7 @@ def _verdict(groups: Sequence[InferGroup], floors: Floors) -> Finding:
     else:
         claim = (
             f"the latency of {_RUST} is {times_text(thesis)} that of {REFERENCE} under the thesis's "
-            f"settings and {times_text(equal)} under equal ones: {_conclusion(thesis, near)}"
+            f"settings and {times_text(equal)} under equal ones: {_conclusion(thesis, equal)}"
         )
     real = [one for one in single if one.pair.comparison.verdict is not Verdict.SAME]
     none = [one.words for one in single if one not in real]
@@ -184,9 +183,10 @@ def _verdict(groups: Sequence[InferGroup], floors: Floors) -> Finding:
         claim += f". No difference can be told with {names(none, _SETTINGS)}, changed alone"
     pairs = [pair for pair in (thesis, equal) if pair is not None]
     sure = {sureness_of(pair) for pair in pairs}
-    undecided = near is Nearness.UNKNOWN or (
-        thesis is not None and thesis.comparison.verdict is Verdict.SAME
-    )
+    undecided = (
+        near is Nearness.UNKNOWN if thesis is None
+        else _effect(thesis, equal) is _Effect.UNKNOWN
+    )  # fmt: skip
     cell = equal.group.cell
     return Finding(
         subject=cell.workload, kind="FFI overhead", claim=claim + ".",
@@ -201,16 +201,44 @@ def _verdict(groups: Sequence[InferGroup], floors: Floors) -> Finding:
     )  # fmt: skip
 
 
-def _conclusion(thesis: Versus, near: Nearness) -> str:
+class _Effect(StrEnum):
+    """What the thesis's settings do to the ratio under equal ones."""
+
+    SLOWER = "the settings made it slower"
+    NOT = "the settings did not make it slower"
+    UNKNOWN = "what the settings do cannot be told from these runs"
+
+
+def _effect(thesis: Versus, equal: Versus) -> _Effect:
+    """Judge by the whole intervals of the two ratios, which have to be apart by more than noise."""
+    if thesis.measure != equal.measure:
+        return _Effect.UNKNOWN
+    single = [pair for pair in (thesis, equal) if pair.ratio.spread is Spread.SINGLE]
+    if any(pair.floor is None for pair in single):
+        return _Effect.UNKNOWN
+    noise = max((pair.floor.relative for pair in (thesis, equal) if pair.floor), default=0.0)
+    apart = max(thesis.ratio.value / equal.ratio.value, equal.ratio.value / thesis.ratio.value)
+    # Each ratio of one run a side may be off by the noise.
+    if apart <= 1 + noise * (1 + len(single)):
+        return _Effect.UNKNOWN
+    if thesis.ratio.low > equal.ratio.high:
+        return _Effect.SLOWER
+    return _Effect.NOT if thesis.ratio.high < equal.ratio.low else _Effect.UNKNOWN
+
+
+def _conclusion(thesis: Versus, equal: Versus) -> str:
     """Say what the two ratios together mean for the published overhead of calls."""
-    if thesis.comparison.verdict is Verdict.SAME or near is Nearness.UNKNOWN:
-        return "what the settings do cannot be told from these runs"
-    slower = thesis.comparison.verdict is Verdict.WORSE
-    if near is Nearness.SLOWER:
-        return "a difference is left that no setting makes"
-    if slower:
-        return "the settings made it slower, and not calls through its foreign function interface"
-    return "it is slower under neither"
+    effect = _effect(thesis, equal)
+    verdict = equal.comparison.verdict
+    if verdict is Verdict.WORSE:
+        rest = f"; a difference of {factor(equal.ratio.value)} times is left that no setting makes"
+    elif verdict is Verdict.SAME and nearness(equal) is Nearness.UNKNOWN:
+        rest = "; whether a difference is left under equal ones cannot be told"
+    elif effect is _Effect.SLOWER and thesis.comparison.verdict is Verdict.WORSE:
+        rest = ", and not calls through its foreign function interface"
+    else:
+        rest = "; under equal ones it is not slower"
+    return effect.value + rest
 
 
 def _single(groups: Sequence[InferGroup], floors: Floors) -> list[_Setting]:

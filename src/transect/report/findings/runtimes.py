@@ -16,14 +16,14 @@ from transect.analysis.serving import (
     base_point,
     comparable,
     identity_size,
-    run_includes,
     takes_onnx,
     versus,
+    was_compared,
 )
 from transect.analysis.statistics import Spread
 from transect.domain.record import Status
 from transect.report.context import Context
-from transect.report.findings.finding import Finding, floor_text, joined, names
+from transect.report.findings.finding import Finding, floor_text, inside_run, joined, names
 from transect.report.findings.serving import faithful_groups
 from transect.report.text import clipped, count, ends, factor
 
@@ -96,10 +96,7 @@ def cells_of(pairs: Sequence[Versus]) -> str:
 
 def what_includes(pairs: Sequence[Versus]) -> str:
     """Say which runtime does more inside of Run than others, so that whole calls are compared."""
-    groups = {group.cell.runtime: group for p in pairs for group in (p.group, p.other)}
-    told = [f"{name}'s Run includes {names(held, 9)}" for name, group in sorted(groups.items())
-            if (held := run_includes(group))]  # fmt: skip
-    return names(told, 9)
+    return inside_run(group for pair in pairs for group in (pair.group, pair.other))
 
 
 def what_crosses(pairs: Sequence[Versus]) -> str:
@@ -115,8 +112,7 @@ def sureness_of(pair: Versus) -> Sureness:
     """
     sides = (pair.group, pair.other)
     sound = not pair.crosses and not any(group.disturbed for group in sides)
-    checked = any(group.values("max_abs_difference") or group.values("top1_agreement")
-                  for group in sides)  # fmt: skip
+    checked = any(map(was_compared, sides))
     whole = pair.ratio.spread is Spread.INTERVAL and pair.floor is not None
     return Sureness.FIRM if whole and sound and checked else Sureness.TENTATIVE
 

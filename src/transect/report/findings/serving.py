@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+import statistics
 from collections import defaultdict
 from collections.abc import Sequence
 
 from transect.analysis.comparisons import Sureness
 from transect.analysis.groups import Group, group_labels
-from transect.analysis.serving import InferGroup, comparable, identity_size
+from transect.analysis.serving import (
+    RUN,
+    WHOLE,
+    InferGroup,
+    comparable,
+    identity_size,
+    measure_of,
+    was_compared,
+)
 from transect.report.context import Context
-from transect.report.findings.finding import Finding, joined, machine_differences, names, race
+from transect.report.findings.finding import (
+    Finding,
+    inside_run,
+    joined,
+    machine_differences,
+    names,
+    race,
+)
 from transect.report.findings.models import judge_export
 from transect.report.text import count, number, quantity
 
@@ -51,7 +67,7 @@ def serving_findings(context: Context) -> list[Finding]:
             smallest = min(group.cell.batch for group in groups)
             first = [group for group in groups if group.cell.batch == smallest]
             where = f"on {words}"
-            findings += _best(context, workload, first, "latency", f"{where}, batch {smallest}")
+            findings += _best(context, workload, first, RUN, f"{where}, batch {smallest}")
             findings += _best(context, workload, groups, "throughput", where)
     return findings
 
@@ -59,21 +75,37 @@ def serving_findings(context: Context) -> list[Finding]:
 def _best(
     context: Context, workload: str, groups: Sequence[Group], name: str, scope: str
 ) -> list[Finding]:
-    """Compare the best group of each runtime with those of the other runtimes."""
+    """Compare the best group of each runtime with those of the other runtimes.
+
+    Where their Runs hold different parts, by whole calls: `name` is then that of what they give.
+    """
+    measure = measure_of(group for group in groups if group.values(RUN))
+    whole = measure == WHOLE
+
+    def values(group: Group) -> list[float]:
+        if not whole:
+            return group.values(name)
+        times = group.values(WHOLE)
+        if name == RUN:
+            return times
+        return [(group.cell.get("batch") or 1) / time for time in times if time > 0]
+
     labels = group_labels(groups)
     of_runtime: dict[str, list[Group]] = defaultdict(list)
     for group in groups:
         of_runtime[group.cell.get("runtime") or ""].append(group)
-    heats = [race(members, name, None) for _, members in sorted(of_runtime.items())]
+    heats = [race(members, name, None, of=values) for _, members in sorted(of_runtime.items())]
     best_of = [heat.best for heat in heats if heat is not None]
-    result = race(best_of, name, context.floors.get("infer", workload, name))
-    summary = result.best.summary(name) if result is not None else None
-    if result is None or summary is None:
+    floor = context.floors.get("infer", workload, WHOLE if whole else name)
+    result = race(best_of, name, floor, of=values)
+    if result is None:
         return []
-    if name == "latency":
-        does, do, value = "answers first", "answer first", quantity(summary.median, "s")
+    middle = statistics.median(result.values)
+    if name == RUN:
+        does, do, value = "answers first", "answer first", quantity(middle, "s")
     else:
-        does, do, value = "serves most", "serve most", f"{number(summary.median)} samples/s"
+        does, do, value = "serves most", "serve most", f"{number(middle)} samples/s"
+    value += " end to end" if whole else ""
     label = labels[result.best.cell]
     if result.runner_up is None or result.comparison is None:
         claim = f"{label} {does}, {value}; no other runtime was measured."
@@ -89,7 +121,7 @@ def _best(
         )
         sureness = result.comparison.sureness
     checked = "outputs checked"
-    if not result.best.values("top1_agreement"):
+    if not was_compared(result.best):
         checked = "outputs not compared with the framework's"
         sureness = Sureness.TENTATIVE if sureness is Sureness.FIRM else sureness
     differing = machine_differences(result.best, result.runner_up) if result.runner_up else []
@@ -97,7 +129,8 @@ def _best(
         Finding(
             subject=workload, scope=scope, claim=claim, sureness=sureness, kind="runtime",
             evidence=joined(
-                f"median of {count(summary.count, 'run')} {value}", checked,
+                f"median of {count(len(result.values), 'run')} {value}", checked,
+                inside_run(groups),
                 result.comparison.reason if result.comparison else "",
                 f"the two differ in {names(differing, 9)} as well" if differing else "",
             ),

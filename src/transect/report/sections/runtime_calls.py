@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from transect.analysis.comparisons import Verdict
 from transect.analysis.groups import grouped
 from transect.analysis.serving import (
+    WHOLE,
     Beyond,
     InferGroup,
     base_point,
@@ -40,7 +41,8 @@ def call_blocks(context: Context) -> Iterator[Part]:
         yield note(
             "A model that hands its input on computes nothing: what is left is the call, and the "
             "copies that come with it. Beyond C is the median of all differences of one side's "
-            "runs to those of C."
+            "runs to those of C; of whole calls, end to end, where languages bind or copy inside of "
+            "Run."
         )
     for where, groups in parts.items():
         yield _chart(context, where, groups)
@@ -86,13 +88,14 @@ def _chart(context: Context, where: str, groups: Sequence[InferGroup]) -> Part:
 def _table(context: Context, where: str, groups: Sequence[InferGroup]) -> Iterator[Part]:
     rows = [
         row
-        for workload, own in grouped(groups, lambda group: group.cell.workload).items()
+        for own in grouped(groups, lambda group: group.cell.workload).values()
         for alike in grouped(own, lambda group: group.cell.exporter).values()
-        for row in beyond(alike, context.floors.get("infer", workload, "latency"))
+        for row in beyond(alike, context.floors)
     ]
     write = in_unit("s")
     columns = [
         labelled(rows, "Runtime", always=("workload",)), medians("Latency", "latency", write),
+        words("Compared by", lambda row: "end to end" if row.measure == WHOLE else "Run"),
         digits("Beyond C", lambda row: row.excess and row.excess.value, write),
         digits("From – to", _ends), medians("End to end", "end_to_end_time", write),
         digits("Runs", lambda row: len(row.group.values("latency"))),

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import statistics
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from transect.analysis.conditions import conditions, kernels_of, seen_options
 from transect.analysis.groups import grouped
-from transect.analysis.serving import InferGroup, takes_onnx, told
+from transect.analysis.serving import InferGroup, partly_compared, takes_onnx, told
 from transect.report.blocks import Chip, Column, Part, digits, note, table, words
 from transect.report.context import Context
 from transect.report.findings.conditions import gives_wrong_output, worst
-from transect.report.text import clean, quantity, tenths
+from transect.report.findings.finding import names
+from transect.report.text import clean, factor, quantity, tenths
 
 __all__ = ["condition_blocks"]
+
+# Models named in one place of a table.
+_MODELS = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +30,11 @@ class _Runtime:
     groups: list[InferGroup]
     differing: list[str]
     silent: bool
+
+    def of(self, *, whole: bool) -> _Runtime:
+        """Return it with its groups in fp32, or those of converted files, alone."""
+        own = [group for group in self.groups if (group.cell.precision == "fp32") is whole]
+        return replace(self, groups=own)
 
     def told(self, key: str) -> list[object]:
         """Return what the usable records' details have under a key."""
@@ -56,10 +66,17 @@ def condition_blocks(context: Context) -> Iterator[Part]:
         yield table(ran, _conditions(ran, found.seen),
                     caption="What the runtimes ran with, threads aside")  # fmt: skip
         yield from _common(ran)
-    compared = [row for row in rows if row.value("max_abs_difference") is not None
-                or any(map(gives_wrong_output, row.groups)) or row in ran]  # fmt: skip
-    if compared:
-        yield table(compared, _outputs(compared), caption="Outputs beside the framework's")
+        if any(row.told("run_over_profiler") for row in ran):
+            yield note(
+                "Run over ONNX Runtime's profiler: the language's own times of the profiled runs, "
+                "over those that ONNX Runtime measured of the same runs, least to most over the "
+                "models. Near 1, its clock and ONNX Runtime's agree and the language adds little."
+            )
+    for whole, caption in (
+        (True, "Outputs beside the framework's"),
+        (False, "Outputs of converted files beside ONNX Runtime's own of the same file"),
+    ):
+        yield _outputs_table([row.of(whole=whole) for row in rows], caption)
 
 
 def _conditions(rows: Sequence[_Runtime], seen: bool) -> list[Column[_Runtime]]:
@@ -75,6 +92,7 @@ def _conditions(rows: Sequence[_Runtime], seen: bool) -> list[Column[_Runtime]]:
         words("Provider used", lambda row: row.text("provider_used")),
         words("Cores", lambda row: row.text("cpus_allowed")),
         words("Stopped by", _stopped),
+        digits("Run over ONNX Runtime's profiler", _over_profiler),
     ]
     told_by_any = [c for c in columns if any(c.entry(row) not in ("–", "", None) for row in rows)]
     beside = [words("Beside the others", _beside)] if seen else []
@@ -149,6 +167,17 @@ def _kernels(row: _Runtime) -> str:
     return str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
 
 
+def _over_profiler(row: _Runtime) -> str:
+    """Write the least and the most of the groups' medians."""
+    of_groups = [
+        [ratio for ratio in told(group, "run_over_profiler") if isinstance(ratio, (int, float))]
+        for group in _equal(row)
+    ]
+    ratios = sorted(statistics.median(own) for own in of_groups if own)
+    ends = dict.fromkeys(factor(ratio) for ratio in (ratios[:1] + ratios[-1:]))
+    return " – ".join(ends) or "–"
+
+
 def _beside(row: _Runtime) -> Chip:
     if not any(map(takes_onnx, row.groups)):
         return Chip("no ONNX Runtime")
@@ -166,7 +195,14 @@ def _stopped(row: _Runtime) -> str:
     return clean(", ".join(f"{why}: {amount}" for why, amount in sorted(reasons.items()))) or "–"
 
 
-def _outputs(rows: Sequence[_Runtime]) -> list[Column[_Runtime]]:
+def _outputs_table(rows: Sequence[_Runtime], caption: str) -> Part:
+    compared = [row for row in rows if row.value("max_abs_difference") is not None
+                or any(map(gives_wrong_output, row.groups))
+                or any(group.ok for group in row.groups)]  # fmt: skip
+    return table(compared, _outputs(), caption=caption) if compared else None
+
+
+def _outputs() -> list[Column[_Runtime]]:
     def agreement(row: _Runtime) -> float | None:
         records = (record for group in row.groups for record in group.records)
         values = (record.value("top1_agreement") for record in records)
@@ -181,6 +217,8 @@ def _outputs(rows: Sequence[_Runtime]) -> list[Column[_Runtime]]:
     def verdict(row: _Runtime) -> Chip:
         if amount := wrong(row):
             return Chip(f"wrong in {amount}", "bad")
+        if partly := _partly(row):
+            return Chip(partly, "warn", title="what is no tensor is compared by nobody")
         return (
             Chip("right", "good")
             if compared(row) or agreement(row)
@@ -196,3 +234,10 @@ def _outputs(rows: Sequence[_Runtime]) -> list[Column[_Runtime]]:
         digits("NaN and Inf", lambda row: row.value("nonfinite_outputs")),
         words("Output", verdict),
     ]
+
+
+def _partly(row: _Runtime) -> str:
+    """Name the models of which not all outputs were compared."""
+    told = {f"{said} of {group.cell.workload}" for group in row.groups
+            if (said := partly_compared(group))}  # fmt: skip
+    return names(sorted(told), _MODELS)

@@ -7,7 +7,16 @@ from dataclasses import dataclass
 
 from transect.analysis.comparisons import Verdict
 from transect.analysis.groups import grouped
-from transect.analysis.serving import REFERENCE, InferGroup, base_point, takes_onnx, versus
+from transect.analysis.serving import (
+    REFERENCE,
+    InferGroup,
+    base_point,
+    is_coarse,
+    partly_compared,
+    takes_onnx,
+    versus,
+    was_compared,
+)
 from transect.domain.record import Status
 from transect.report.blocks import Chip, Column, Part, note, table, words
 from transect.report.columns import labelled
@@ -21,6 +30,8 @@ from transect.runtimes.options import EQUAL
 __all__ = ["matrix_blocks"]
 
 _REASON = 140
+# Stands after a number that a clock's steps make coarse.
+_COARSE = "†"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +54,7 @@ def matrix_blocks(context: Context) -> Iterator[Part]:
     right = {
         id(group) for name in context.workloads("infer") for group in faithful_groups(context, name)
     }
-    several = len({group.cell.runtime for group in asked}) > 1
+    several, coarse = len({group.cell.runtime for group in asked}) > 1, False
     for provider, groups in sorted(grouped(asked, lambda group: group.cell.provider).items()):
         rows = [row for own in _points(groups) for row in _rows(own, right)]
         names = sorted(
@@ -52,22 +63,53 @@ def matrix_blocks(context: Context) -> Iterator[Part]:
         if several:
             yield table(rows, _columns(context, rows, names, right),
                         caption=f"Models by runtimes, on {provider}{_shared(rows)}")  # fmt: skip
-            shown = [group for row in rows for group in row.runs.values()]
-            yield _without_time(list(dict.fromkeys(shown)), right)
+            shown = list(dict.fromkeys(group for row in rows for group in row.runs.values()))
+            coarse = coarse or any(is_coarse(group) for group in shown if id(group) in right)
+            yield _without_time(shown, right)
     if several:
         yield note(
-            "✓ passes: the output is the framework's. The number is the latency over that of C++, or "
+            "✓ passes: the output is the framework's; of a file in another precision than fp32 it "
+            "is what ONNX Runtime itself computes of the converted file. An output that is no "
+            "tensor is compared by nobody. The number is the latency over that of C++, or "
             "itself a time where C++ has none, with equal session options, at the smallest batch and with the "
-            "fewest threads; ≈ where the two cannot be told apart. What gives a wrong output has "
+            "fewest threads that the runtime ran with; ≈ where the two cannot be told apart. What gives a wrong output has "
             "no number."
         )
+        if coarse:
+            yield note(
+                f"{_COARSE} A clock of the two ticks in steps of more than 2 % of the latency that "
+                "it measures, as a browser's does: the number is coarse."
+            )
 
 
 def _points(groups: Sequence[InferGroup]) -> Iterator[list[InferGroup]]:
-    """Yield the groups of each workload and precision at the smallest batch and fewest threads."""
+    """Yield the groups of each workload and precision at the smallest batch and fewest threads.
+
+    What did not run there follows at its own such point, beside C++.
+    """
     alike = grouped(groups, lambda group: (group.cell.workload, group.cell.precision))
     for _, own in sorted(alike.items()):
-        yield base_point(own)
+        rest = own
+        while first := base_point(rest):
+            shown = set(map(_who, first))
+            yield first + [group for group in own if _is_base_of(group, first)]
+            rest = [group for group in rest if _who(group) not in shown]
+
+
+def _who(group: InferGroup) -> tuple[str, str | None]:
+    return group.cell.runtime, group.cell.exporter
+
+
+def _is_base_of(group: InferGroup, others: Sequence[InferGroup]) -> bool:
+    """Whether it is C++ at the point of others that do not hold it, with the model of one."""
+    cell = group.cell
+    exporters = {other.cell.exporter for other in others}
+    return (
+        cell.runtime == REFERENCE
+        and (cell.batch, cell.threads) == (others[0].cell.batch, others[0].cell.threads)
+        and (cell.exporter in exporters or None in exporters)
+        and group not in others
+    )
 
 
 def _rows(groups: Sequence[InferGroup], right: set[int]) -> Iterator[_Row]:
@@ -120,17 +162,28 @@ def _verdict(context: Context, row: _Row, name: str, right: set[int]) -> Chip | 
         return None
     if id(group) not in right:
         return _outcome(group)
-    ended, every = len(group.ok), len(group.records)
-    passed = "✓" if ended == every else f"✓ {ended} of {every}:"
-    tone = "good" if ended == every else "warn"
+    passed, tone = _passed(group)
     time = median(group, "latency")
+    coarse = any(is_coarse(one) for one in (group, row.reference) if one is not None)
+    mark = _COARSE if coarse else ""
     if group is row.reference:
-        return Chip(f"{passed} {quantity(time, 's')}", tone)
+        return Chip(f"{passed} {quantity(time, 's')}{mark}", tone)
     pair = versus(group, row.reference, context.floors) if row.reference is not None else None
     if pair is None:
-        return Chip(f"{passed} {quantity(time, 's')}", tone, title="C++ has no time")
+        return Chip(f"{passed} {quantity(time, 's')}{mark}", tone, title="C++ has no time")
     sign = "≈ " if pair.comparison.verdict is Verdict.SAME else ""
-    return Chip(f"{passed} {sign}{factor(pair.ratio.value)}", tone, title=quantity(time, "s"))
+    return Chip(f"{passed} {sign}{factor(pair.ratio.value)}{mark}", tone, title=quantity(time, "s"))
+
+
+def _passed(group: InferGroup) -> tuple[str, str]:
+    """Return the words before a number, and their tone: a pass is one of outputs compared."""
+    ended, every = len(group.ok), len(group.records)
+    partly = partly_compared(group)
+    sign = "✓" if was_compared(group) else "not compared"
+    parts = [sign, f"{ended} of {every}" if ended < every else "", f"({partly})" if partly else ""]
+    said = " ".join(filter(None, parts))
+    whole = sign == "✓" and ended == every and not partly
+    return (said, "good") if whole else (f"{said}:", "warn")
 
 
 def _outcome(group: InferGroup) -> Chip:
