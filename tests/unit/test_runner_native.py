@@ -104,6 +104,15 @@ def test_rows_are_run_in_batches_the_partial_one_included(program: Program, tmp_
     assert Path(record["library_file"]) == library.resolve()
 
 
+def test_peak_memory_is_the_runners_and_not_that_of_who_started_it(
+    program: Program, tmp_path: Path
+) -> None:
+    launcher = np.ones(512 << 20, np.uint8)
+    code, record, stderr = program.latency(tmp_path, "relu", {"x": X})
+    assert code == 0, stderr
+    assert 1 << 20 < record["peak_memory_bytes"] < launcher.nbytes
+
+
 def test_measurement_ends_as_the_contract_says(
     program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

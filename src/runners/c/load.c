@@ -148,8 +148,10 @@ static bool run_sessions(struct queue *queue, struct worker *workers,
     for (size_t i = 0; ok && i < given->sessions; i++)
         ok = warm_up(&workers[i].session, queue->inputs, given->warmup, failure);
     ok = ok && serve_all(queue, workers, given->sessions, failure);
-    if (ok)
+    if (ok) {
+        record_peak_memory(record);
         record_served(record, queue, given->sessions);
+    }
     return ok && record_outputs(record, given->outputs, queue->inputs, failure);
 }
 

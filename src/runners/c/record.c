@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "facts.h"
@@ -75,6 +74,15 @@ void record_series(struct record *record, const char *name, const struct series 
                            yyjson_mut_arr_with_sint64(record->document, values, series->count));
 }
 
+void record_peak_memory(struct record *record)
+{
+    int64_t bytes;
+    if (facts_peak_memory(&bytes))
+        record_number(record, "peak_memory_bytes", bytes);
+    else
+        yyjson_mut_obj_add_null(record->document, record->root, "peak_memory_bytes");
+}
+
 void record_conditions(struct record *record, const struct runtime *runtime,
                        const struct options *options, const struct arguments *given)
 {
@@ -104,7 +112,6 @@ void record_conditions(struct record *record, const struct runtime *runtime,
 bool record_outputs(struct record *record, const char *folder, const struct inputs *inputs,
                     struct failure *failure)
 {
-    struct rusage usage;
     char *header = join_path(folder, "header.json", failure);
     if (header == NULL)
         return false;
@@ -115,8 +122,6 @@ bool record_outputs(struct record *record, const char *folder, const struct inpu
     else
         yyjson_mut_obj_add_null(record->document, outputs, "rows");
     free(header);
-    getrusage(RUSAGE_SELF, &usage);
-    record_number(record, "peak_memory_bytes", (int64_t)usage.ru_maxrss * 1024);
     return true;
 }
 

@@ -138,12 +138,13 @@ Record run_load(Runtime& runtime, const Arguments& given, const Options& options
     for (auto& session : sessions) warm_up(session, inputs, given.warmup);
     queue.serve(sessions, inputs);
     Record record{
+        {"peak_memory_bytes", peak_memory()},
         {"session_ns", first.created().count()},
         {"first_result_ns", first_result.count()},
         {"sessions", given.sessions},
     };
     record.update(queue.served());
-    record.update(outputs_and_memory(given.outputs, inputs));
+    record.update(outputs_in(given.outputs, inputs));
     return record;
 }
 

@@ -49,7 +49,6 @@ func runLatency(args *arguments, opts *options) (fields, error) {
 	}
 	record["session_ns"] = engine.sessionNs
 	record["run_includes"] = runIncludes(args.provider, engine.copies())
-	record["peak_memory_bytes"] = peakMemory()
 	if args.profile == "" {
 		return record, nil
 	}
@@ -188,6 +187,7 @@ func (e *engine) measure(batches [][]tensor, args *arguments, record fields) err
 				stop = "time-limit"
 			}
 		}
+		record["peak_memory_bytes"] = peakMemory()
 		return nil
 	})
 	record["bind_ns"], record["run_ns"], record["copy_ns"] = bind, run, copied
