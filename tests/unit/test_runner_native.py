@@ -257,6 +257,19 @@ def test_profile_is_of_ten_runs_and_the_log_tells_the_options(
     assert sum(event["name"] == "model_run" for event in events) == 10
 
 
+@pytest.mark.parametrize("given", [{"device_id": "0"}, {}])
+def test_options_of_a_provider_that_has_none_are_not_set(
+    program: Program, tmp_path: Path, given: dict[str, str]
+) -> None:
+    options = {"intra_op_num_threads": 1, "provider_options": given}
+    (tmp_path / "options.json").write_text(json.dumps(options))
+    more = ("--options", tmp_path / "options.json")
+    code, record, stderr = program.latency(tmp_path, "relu", {"x": X}, *more)
+    assert code == 0, stderr
+    assert record["session_options"] == {"intra_op_num_threads": 1}
+    assert record["options_not_set"] == (["provider_options"] if given else [])
+
+
 def _load(program: Program, folder: Path, arrivals: np.ndarray, *more: Any) -> dict[str, Any]:
     write_tensors(folder / "inputs", {"x": X}, batch=2)
     arrivals.astype("<i8").tofile(folder / "arrivals.bin")

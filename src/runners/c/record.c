@@ -83,25 +83,35 @@ void record_peak_memory(struct record *record)
         yyjson_mut_obj_add_null(record->document, record->root, "peak_memory_bytes");
 }
 
+/* Which options are set, and which are not: the provider `cpu` has no options of its own. */
+static void record_options(struct record *record, const struct options *options,
+                           enum provider provider)
+{
+    size_t index, count;
+    yyjson_val *key, *value;
+    yyjson_mut_doc *document = record->document;
+    yyjson_val *left_out = provider == PROVIDER_CPU ? options_of_provider(options) : NULL;
+    yyjson_mut_val *set = yyjson_mut_obj_add_obj(document, record->root, "session_options");
+    yyjson_obj_foreach(options->values, index, count, key, value) {
+        if (!yyjson_is_null(value) && value != left_out)
+            yyjson_mut_obj_add(set, yyjson_val_mut_copy(document, key),
+                               yyjson_val_mut_copy(document, value));
+    }
+    yyjson_mut_val *not_set = yyjson_mut_obj_add_arr(document, record->root, "options_not_set");
+    if (yyjson_obj_size(left_out) > 0)
+        yyjson_mut_arr_add_str(document, not_set, "provider_options");
+}
+
 void record_conditions(struct record *record, const struct runtime *runtime,
                        const struct options *options, const struct arguments *given)
 {
     char text[4096];
-    size_t index, count;
-    yyjson_val *key, *value;
-    yyjson_mut_doc *document = record->document;
     record_text(record, "runtime_version", runtime->version);
     record_text(record, "build_info", runtime->api->GetBuildInfoString());
     record_text(record, "language_version", "C11, " COMPILER);
     record_text(record, "provider_used", given->provider_name);
-    yyjson_mut_val *set = yyjson_mut_obj_add_obj(document, record->root, "session_options");
-    yyjson_obj_foreach(options->values, index, count, key, value) {
-        if (!yyjson_is_null(value))
-            yyjson_mut_obj_add(set, yyjson_val_mut_copy(document, key),
-                               yyjson_val_mut_copy(document, value));
-    }
-    yyjson_mut_obj_add_arr(document, record->root, "options_not_set");
-    yyjson_mut_obj_add_arr(document, record->root, "run_includes");
+    record_options(record, options, given->provider);
+    yyjson_mut_obj_add_arr(record->document, record->root, "run_includes");
     record_text(record, "input_residency", "host");
     if (facts_allowed_cpus(text, sizeof text))
         record_text(record, "cpus_allowed", text);

@@ -74,10 +74,11 @@ func work(words []string, record fields) (err error) {
 	if err != nil {
 		return err
 	}
+	set, notSet := opts.told(args.provider)
 	maps.Copy(record, found)
 	maps.Copy(record, fields{
-		"status": "ok", "provider_used": args.provider, "session_options": opts.given,
-		"options_not_set": []string{}, "input_residency": "host",
+		"status": "ok", "provider_used": args.provider, "session_options": set,
+		"options_not_set": notSet, "input_residency": "host",
 		"runtime_version": ort.GetVersion(), "cpus_allowed": status("Cpus_allowed_list"),
 		"language_version": strings.Replace(runtime.Version(), "go", "Go ", 1),
 		"library_file":     libraryFile(),

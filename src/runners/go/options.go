@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"sort"
 	"strconv"
@@ -50,6 +51,19 @@ func readOptions(file string) (*options, error) {
 		}
 	}
 	return read, nil
+}
+
+// told returns what was set, and the names of what was not, for the record: the provider cpu has no
+// options of its own.
+func (o *options) told(provider string) (map[string]any, []string) {
+	set, notSet := maps.Clone(o.given), []string{}
+	if provider == "cpu" {
+		if texts, _ := textsOf(set["provider_options"]); len(texts) > 0 {
+			notSet = append(notSet, "provider_options")
+		}
+		delete(set, "provider_options")
+	}
+	return set, notSet
 }
 
 func (o *options) keys() []string {

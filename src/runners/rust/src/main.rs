@@ -75,12 +75,13 @@ fn run(words: &[OsString], record: &mut Fields) -> Outcome<()> {
             return cases::run(&arguments, (file, *skip), &options);
         }
     };
+    let (set, not_set) = options.told(provider);
     record.extend(fields);
     record.extend([
         ("status".to_owned(), json!("ok")),
         ("provider_used".to_owned(), json!(provider.name())),
-        ("session_options".to_owned(), options.told()),
-        ("options_not_set".to_owned(), json!([])),
+        ("session_options".to_owned(), set),
+        ("options_not_set".to_owned(), json!(not_set)),
         ("input_residency".to_owned(), json!("host")),
         ("build_info".to_owned(), json!(ort::info())),
         ("cpus_allowed".to_owned(), json!(process::cpus_allowed())),

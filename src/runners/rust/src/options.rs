@@ -48,9 +48,19 @@ impl Options {
         })
     }
 
-    /// What was set, for the record.
-    pub fn told(&self) -> Value {
-        Value::Object(self.given.clone())
+    /// What was set, and the names of what was not, for the record: the provider `cpu` has no
+    /// options of its own.
+    pub fn told(&self, provider: Provider) -> (Value, Vec<&'static str>) {
+        const OF_PROVIDER: &str = "provider_options";
+        let mut set = self.given.clone();
+        let mut not_set = Vec::new();
+        if provider == Provider::Cpu
+            && let Some(Value::Object(texts)) = set.remove(OF_PROVIDER)
+            && !texts.is_empty()
+        {
+            not_set.push(OF_PROVIDER);
+        }
+        (Value::Object(set), not_set)
     }
 
     /// Sets all of them; with `profile` ONNX Runtime's profiler too, and its log says what it has.
