@@ -373,6 +373,13 @@ def test_elements_that_are_none_are_bad_input(
     assert "x.bin" in done.stderr
 
 
+@pytest.mark.parametrize("batch", [2**63, 2**64 - 1, 2**64])
+def test_batch_beyond_64_bits_is_bad_input(program: Program, tmp_path: Path, batch: int) -> None:
+    code, record, stderr = program.latency(tmp_path, "relu", {"x": X}, batch=batch)
+    assert (code, record["cause"]) == (2, "bad-input"), stderr
+    assert "header.json" in record["message"]
+
+
 def test_outputs_without_the_rows_cannot_be_joined(program: Program, tmp_path: Path) -> None:
     code, record, _ = program.latency(tmp_path, "total", {"x": X}, batch=3)
     assert (code, record["cause"]) == (2, "bad-input")
