@@ -451,6 +451,18 @@ def test_outputs_that_cannot_be_written_are_said(program: Program, tmp_path: Pat
     assert stderr.count("\n") == 1
 
 
+def test_record_that_cannot_be_written_leaves_no_other_file(
+    program: Program, tmp_path: Path
+) -> None:
+    write_tensors(tmp_path / "inputs", {"x": X})
+    # A file cannot take a folder's name.
+    (tmp_path / "record.json").mkdir()
+    done = program.start(tmp_path, *program.paths(tmp_path, "relu"))
+    assert done.returncode == 1
+    assert "record.json" in done.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {"record.json", "inputs", "outputs"}
+
+
 @pytest.mark.parametrize(("tool", "arguments"), [
     ("cargo", ["fmt", "--check", "--manifest-path", str(RUNNERS / "rust" / "Cargo.toml")]),
     ("gofmt", ["-l", str(RUNNERS / "go")]),

@@ -100,7 +100,8 @@ func report(failure *failure, record fields) int {
 	return failure.code
 }
 
-// writeRecord writes under a temporary name in the same folder, and renames.
+// writeRecord writes under a temporary name in the same folder, and renames; it leaves nothing where
+// that fails.
 func writeRecord(file string, record fields) error {
 	text, err := json.Marshal(record)
 	if err != nil {
@@ -111,8 +112,11 @@ func writeRecord(file string, record fields) error {
 		return err
 	}
 	temporary := filepath.Join(folder, fmt.Sprintf(".%s.%d", name, os.Getpid()))
-	if err := os.WriteFile(temporary, append(text, '\n'), 0o666); err != nil {
-		return err
+	if err = os.WriteFile(temporary, append(text, '\n'), 0o666); err == nil {
+		err = os.Rename(temporary, file)
 	}
-	return os.Rename(temporary, file)
+	if err != nil {
+		os.Remove(temporary)
+	}
+	return err
 }

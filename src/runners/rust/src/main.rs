@@ -115,7 +115,7 @@ fn report(failure: &Failure, record: &mut Fields) -> u8 {
     code
 }
 
-/// Writes under a temporary name in the same folder, and renames.
+/// Writes under a temporary name in the same folder, and renames; leaves nothing where that fails.
 fn write(file: &Path, record: &Fields) -> io::Result<()> {
     let folder = file.parent().unwrap_or(Path::new(""));
     if !folder.as_os_str().is_empty() {
@@ -125,6 +125,10 @@ fn write(file: &Path, record: &Fields) -> io::Result<()> {
     name.push(file.file_name().unwrap_or_default());
     name.push(format!(".{}", std::process::id()));
     let temporary = folder.join(name);
-    fs::write(&temporary, format!("{}\n", Value::Object(record.clone())))?;
-    fs::rename(&temporary, file)
+    fs::write(&temporary, format!("{}\n", Value::Object(record.clone())))
+        .and_then(|()| fs::rename(&temporary, file))
+        .inspect_err(|_| {
+            // What could not be made is not there to be removed.
+            let _ = fs::remove_file(&temporary);
+        })
 }
