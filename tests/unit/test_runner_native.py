@@ -299,6 +299,15 @@ def test_load_leaves_what_comes_too_late(program: Program, tmp_path: Path) -> No
     assert len(record["start_ns"]) == len(record["end_ns"]) < record["arrivals"] == 100_000
 
 
+def test_arrival_beyond_36_years_is_bad_input(program: Program, tmp_path: Path) -> None:
+    write_tensors(tmp_path / "inputs", {"x": X}, batch=2)
+    np.array([0, 2**61], "<i8").tofile(tmp_path / "arrivals.bin")
+    done = program.start(tmp_path, *program.paths(tmp_path, "relu"), "--mode", "load",
+                         "--arrivals", tmp_path / "arrivals.bin")  # fmt: skip
+    assert done.returncode == 2, done.stderr
+    assert "arrivals.bin" in done.stderr
+
+
 def _case(folder: Path, name: str, model: Path, tensors: dict[str, np.ndarray]) -> dict[str, str]:
     write_tensors(folder / name, tensors)
     return {"name": name, "model": str(model), "inputs": str(folder / name),

@@ -12,6 +12,9 @@
 /* A sleep may end late by about this much; the rest of the time is yielded away. */
 enum { SLEEP_MARGIN_NS = 200000 };
 
+/* In nanoseconds, 36 years: sums of times stay within 64 bits. */
+static const int64_t LAST_ARRIVAL = INT64_C(1) << 60;
+
 /* Requests and who takes them; `next` and `failure` are under the lock. */
 struct queue {
     const struct inputs *inputs;
@@ -46,9 +49,10 @@ static bool read_arrivals(const char *path, struct queue *queue, struct failure 
         return false;
     for (size_t i = 0; i < queue->count; i++) {
         int64_t before = i == 0 ? 0 : queue->arrivals[i - 1];
-        if (queue->arrivals[i] < before || queue->arrivals[i] > INT64_MAX / 8)
+        if (queue->arrivals[i] < before || queue->arrivals[i] > LAST_ARRIVAL)
             return fail(failure, CAUSE_BAD_INPUT,
-                        "%s: expected times >= 0 that do not fall, entry %zu is %lld after %lld",
+                        "%s: expected times from 0 to 2^60 ns that do not fall, entry %zu is %lld "
+                        "after %lld",
                         path, i, (long long)queue->arrivals[i], (long long)before);
     }
     return true;

@@ -14,6 +14,9 @@ import (
 // A sleep may end late by this much; the rest of the time is waited through.
 const sleepMarginNs = 200_000
 
+// In nanoseconds, 36 years: sums of times stay within 64 bits.
+const lastArrival = 1 << 60
+
 // served is a request that was, in nanoseconds from the start.
 type served struct {
 	request    int
@@ -97,8 +100,8 @@ func readArrivals(path string) ([]int64, error) {
 	for i := range arrivals {
 		arrivals[i] = int64(binary.LittleEndian.Uint64(raw[8*i:]))
 	}
-	if arrivals[0] < 0 || !slices.IsSorted(arrivals) {
-		return nil, bad("%s: expected arrival times >= 0 that do not fall", path)
+	if arrivals[0] < 0 || arrivals[len(arrivals)-1] > lastArrival || !slices.IsSorted(arrivals) {
+		return nil, bad("%s: expected arrival times from 0 to 2^60 ns that do not fall", path)
 	}
 	return arrivals, nil
 }

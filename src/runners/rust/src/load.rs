@@ -20,6 +20,9 @@ use crate::process;
 /// A sleep may end late by this much; the rest of the time is waited through.
 const SLEEP_MARGIN: Duration = Duration::from_micros(200);
 
+/// In nanoseconds, 36 years: sums of times stay within 64 bits.
+const LAST_ARRIVAL: u64 = 1 << 60;
+
 /// A request that was served, in nanoseconds from the start.
 struct Served {
     request: usize,
@@ -97,9 +100,9 @@ fn read(path: &Path) -> Outcome<Vec<u64>> {
         .map(|number| u64::try_from(i64::from_le_bytes(*number)).ok())
         .collect();
     match arrivals {
-        Some(arrivals) if arrivals.is_sorted() => Ok(arrivals),
+        Some(arrivals) if arrivals.is_sorted() && arrivals[arrivals.len() - 1] <= LAST_ARRIVAL => Ok(arrivals),
         _ => Err(bad_input!(
-            "{at}: expected arrival times >= 0 that do not fall"
+            "{at}: expected arrival times from 0 to 2^60 ns that do not fall"
         )),
     }
 }
