@@ -1,3 +1,4 @@
+#include <condition_variable>
 #include <deque>
 #include <exception>
 #include <fstream>
@@ -62,7 +63,7 @@ public:
     // All sessions at once, a thread each. Raises what the first one that failed has raised.
     void serve(std::deque<Session>& sessions, const Inputs& inputs) {
         std::vector<std::thread> threads;
-        zero_ = Clock::now();
+        threads.reserve(sessions.size());
         try {
             for (auto& session : sessions) {
                 threads.emplace_back([&] { serve(session, inputs); });
@@ -70,6 +71,7 @@ public:
         } catch (const std::system_error&) {
             stop_with(std::current_exception());
         }
+        open(threads.size());
         for (auto& thread : threads) thread.join();
         if (error_) std::rethrow_exception(error_);
     }
@@ -87,6 +89,23 @@ public:
     }
 
 private:
+    // Waits until all workers are there: starting them takes no time of the requests.
+    void wait_for_opening() {
+        std::unique_lock lock(mutex_);
+        ++waiting_;
+        changed_.notify_all();
+        changed_.wait(lock, [&] { return opened_; });
+    }
+
+    // Lets so many workers go when all of them wait: this is the time zero of arrivals.
+    void open(std::size_t workers) {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [&] { return waiting_ == workers; });
+        opened_ = true;
+        zero_ = Clock::now();
+        changed_.notify_all();
+    }
+
     std::optional<std::size_t> take() {
         const std::lock_guard lock(mutex_);
         if (next_ == arrivals_.size() || error_ || Clock::now() - zero_ > last_begin_) {
@@ -96,6 +115,7 @@ private:
     }
 
     void serve(Session& session, const Inputs& inputs) {
+        wait_for_opening();
         try {
             while (const auto request = take()) {
                 wait_until(zero_ + Nanoseconds(arrivals_[*request]));
@@ -119,7 +139,10 @@ private:
     std::vector<Nanoseconds::rep> start_, end_;
     const Nanoseconds last_begin_;
     Clock::time_point zero_;
-    std::mutex mutex_;  // of the two below
+    std::mutex mutex_;  // of all below
+    std::condition_variable changed_;
+    std::size_t waiting_ = 0;
+    bool opened_ = false;
     std::size_t next_ = 0;
     std::exception_ptr error_;
 };
