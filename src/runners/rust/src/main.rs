@@ -59,8 +59,8 @@ fn run(words: &[OsString], record: &mut Fields) -> Outcome<()> {
     let provider = arguments.provider;
     record.insert("provider_requested".to_owned(), json!(provider.name()));
     let options = Options::read(arguments.options.as_deref())?;
-    if provider == Provider::Cuda && cuda::devices() == 0 {
-        return Err(Failure::Skipped("no CUDA device".to_owned()));
+    if provider == Provider::Cuda {
+        cuda::Driver::load().ok_or_else(cuda::no_device)?;
     }
     let fields = match &arguments.mode {
         Mode::Latency { job, profile } => {
