@@ -389,6 +389,16 @@ def test_batch_beyond_64_bits_is_bad_input(program: Program, tmp_path: Path, bat
     assert "header.json" in record["message"]
 
 
+@pytest.mark.parametrize(("model", "batch"), [("pairs", 2), ("sequence", 7)])
+def test_inputs_that_the_model_refuses_are_bad_input(
+    program: Program, tmp_path: Path, model: str, batch: int
+) -> None:
+    # Of seven rows the last pair is one; a tensor is no sequence.
+    code, record, stderr = program.latency(tmp_path, model, {"x": X}, batch=batch)
+    assert (code, record["cause"]) == (2, "bad-input"), stderr
+    assert re.search(r"\bx\b", record["message"]), stderr
+
+
 def test_outputs_without_the_rows_cannot_be_joined(program: Program, tmp_path: Path) -> None:
     code, record, _ = program.latency(tmp_path, "total", {"x": X}, batch=3)
     assert (code, record["cause"]) == (2, "bad-input")

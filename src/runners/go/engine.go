@@ -139,6 +139,9 @@ func (e *engine) run() (err error) {
 	if err != nil && strings.HasPrefix(err.Error(), "Error creating tensor from ort") {
 		return unsupported("onnxruntime_go cannot take an output: %v", err)
 	}
+	if err != nil && isRefusal(err) {
+		return bad("%v", innermost(err))
+	}
 	if err != nil {
 		return crash(innermost(err))
 	}

@@ -82,6 +82,10 @@ func profile(args *arguments, opts *options, feed []tensor, alike []likeness, re
 // what the outputs of a full batch are like: of all the same, or they could not be joined.
 func (e *engine) allRows(in *inputs, folder string) (fields, []likeness, error) {
 	batches, _ := in.batches()
+	// The last one may be partial, which a model of a fixed batch does not take.
+	if err := e.model.check(batches[len(batches)-1]); err != nil {
+		return nil, nil, err
+	}
 	if err := e.first(batches[0]); err != nil {
 		return nil, nil, err
 	}
