@@ -67,11 +67,11 @@ fn append_to(record: &Path) -> Outcome<File> {
 
 /// The crate panics on values that it does not know, such as an optional that is absent.
 fn verdict(runtime: &Runtime, case: &Case, options: &Options, provider: Provider) -> Outcome<()> {
-    panic::catch_unwind(AssertUnwindSafe(|| one(runtime, case, options, provider)))
-        .unwrap_or_else(|panic| {
-            let said = failure::words(&*panic);
-            Err(Failure::Unsupported(format!("the ort crate panicked: {said}")))
-        })
+    let ended = panic::catch_unwind(AssertUnwindSafe(|| one(runtime, case, options, provider)));
+    ended.unwrap_or_else(|panic| {
+        let said = format!("the ort crate panicked: {}", failure::words(&*panic));
+        Err(Failure::Unsupported(said))
+    })
 }
 
 fn one(runtime: &Runtime, case: &Case, options: &Options, provider: Provider) -> Outcome<()> {

@@ -36,7 +36,10 @@ fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
     let mut record = Fields::from_iter([("runner".to_owned(), json!(NAME))]);
     let ended = panic::catch_unwind(panic::AssertUnwindSafe(|| run(&words, &mut record)))
-        .unwrap_or_else(|panic| Err(Failure::crash(format!("panic: {}", failure::words(&*panic)))));
+        .unwrap_or_else(|panic| {
+            let said = format!("panic: {}", failure::words(&*panic));
+            Err(Failure::crash(said))
+        });
     let code = match &ended {
         Ok(()) => 0,
         Err(failure) => report(failure, &mut record),
