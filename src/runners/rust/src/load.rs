@@ -99,8 +99,11 @@ fn read(path: &Path) -> Outcome<Vec<u64>> {
         .iter()
         .map(|number| u64::try_from(i64::from_le_bytes(*number)).ok())
         .collect();
+    let good = |arrivals: &Vec<u64>| {
+        arrivals.is_sorted() && arrivals.iter().all(|arrival| *arrival <= LAST_ARRIVAL)
+    };
     match arrivals {
-        Some(arrivals) if arrivals.is_sorted() && arrivals[arrivals.len() - 1] <= LAST_ARRIVAL => Ok(arrivals),
+        Some(arrivals) if good(&arrivals) => Ok(arrivals),
         _ => Err(bad_input!(
             "{at}: expected arrival times from 0 to 2^60 ns that do not fall"
         )),
