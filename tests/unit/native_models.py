@@ -60,6 +60,10 @@ def _models(dtypes):
     yield "classes", [classes], [x], [helper.make_value_info("y", kind)], {}
     cast = node("Cast", ["x"], ["y"], to=TensorProto.FLOAT8E4M3FN)
     yield "float8", [cast], [x], [_end("y", "float8e4m3fn")], {}
+    yield "pairs", [node("Relu", ["x"], ["y"])], [_end("x", shape=(2, 4))], [y], {}
+    kind = helper.make_sequence_type_proto(helper.make_tensor_type_proto(1, None))
+    taken = node("SequenceAt", ["x", "at"], ["y"])
+    yield "sequence", [taken], [helper.make_value_info("x", kind)], [y], {"at": np.array(0)}
     tensor = helper.make_tensor_type_proto(TensorProto.FLOAT, ["n"])
     absent = helper.make_value_info("o", helper.make_optional_type_proto(tensor))
     nodes = [node("Optional", [], ["o"], type=tensor), node("Relu", ["x"], ["y"])]

@@ -104,6 +104,15 @@ def test_rows_are_run_in_batches_the_partial_one_included(program: Program, tmp_
     assert Path(record["library_file"]) == library.resolve()
 
 
+def test_peak_memory_is_the_runners_and_not_that_of_who_started_it(
+    program: Program, tmp_path: Path
+) -> None:
+    launcher = np.ones(512 << 20, np.uint8)
+    code, record, stderr = program.latency(tmp_path, "relu", {"x": X})
+    assert code == 0, stderr
+    assert 1 << 20 < record["peak_memory_bytes"] < launcher.nbytes
+
+
 def test_measurement_ends_as_the_contract_says(
     program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -248,6 +257,19 @@ def test_profile_is_of_ten_runs_and_the_log_tells_the_options(
     assert sum(event["name"] == "model_run" for event in events) == 10
 
 
+@pytest.mark.parametrize("given", [{"device_id": "0"}, {}])
+def test_options_of_a_provider_that_has_none_are_not_set(
+    program: Program, tmp_path: Path, given: dict[str, str]
+) -> None:
+    options = {"intra_op_num_threads": 1, "provider_options": given}
+    (tmp_path / "options.json").write_text(json.dumps(options))
+    more = ("--options", tmp_path / "options.json")
+    code, record, stderr = program.latency(tmp_path, "relu", {"x": X}, *more)
+    assert code == 0, stderr
+    assert record["session_options"] == {"intra_op_num_threads": 1}
+    assert record["options_not_set"] == (["provider_options"] if given else [])
+
+
 def _load(program: Program, folder: Path, arrivals: np.ndarray, *more: Any) -> dict[str, Any]:
     write_tensors(folder / "inputs", {"x": X}, batch=2)
     arrivals.astype("<i8").tofile(folder / "arrivals.bin")
@@ -275,6 +297,15 @@ def test_load_leaves_what_comes_too_late(program: Program, tmp_path: Path) -> No
     record = _load(program, tmp_path, np.zeros(100_000), "--sessions", 2)
     assert record["stop_reason"] == "time-limit"
     assert len(record["start_ns"]) == len(record["end_ns"]) < record["arrivals"] == 100_000
+
+
+def test_arrival_beyond_36_years_is_bad_input(program: Program, tmp_path: Path) -> None:
+    write_tensors(tmp_path / "inputs", {"x": X}, batch=2)
+    np.array([0, 2**61], "<i8").tofile(tmp_path / "arrivals.bin")
+    done = program.start(tmp_path, *program.paths(tmp_path, "relu"), "--mode", "load",
+                         "--arrivals", tmp_path / "arrivals.bin")  # fmt: skip
+    assert done.returncode == 2, done.stderr
+    assert "arrivals.bin" in done.stderr
 
 
 def _case(folder: Path, name: str, model: Path, tensors: dict[str, np.ndarray]) -> dict[str, str]:
@@ -351,6 +382,23 @@ def test_elements_that_are_none_are_bad_input(
     assert "x.bin" in done.stderr
 
 
+@pytest.mark.parametrize("batch", [2**63, 2**64 - 1, 2**64])
+def test_batch_beyond_64_bits_is_bad_input(program: Program, tmp_path: Path, batch: int) -> None:
+    code, record, stderr = program.latency(tmp_path, "relu", {"x": X}, batch=batch)
+    assert (code, record["cause"]) == (2, "bad-input"), stderr
+    assert "header.json" in record["message"]
+
+
+@pytest.mark.parametrize(("model", "batch"), [("pairs", 2), ("sequence", 7)])
+def test_inputs_that_the_model_refuses_are_bad_input(
+    program: Program, tmp_path: Path, model: str, batch: int
+) -> None:
+    # Of seven rows the last pair is one; a tensor is no sequence.
+    code, record, stderr = program.latency(tmp_path, model, {"x": X}, batch=batch)
+    assert (code, record["cause"]) == (2, "bad-input"), stderr
+    assert re.search(r"\bx\b", record["message"]), stderr
+
+
 def test_outputs_without_the_rows_cannot_be_joined(program: Program, tmp_path: Path) -> None:
     code, record, _ = program.latency(tmp_path, "total", {"x": X}, batch=3)
     assert (code, record["cause"]) == (2, "bad-input")
@@ -420,6 +468,18 @@ def test_outputs_that_cannot_be_written_are_said(program: Program, tmp_path: Pat
     assert str(tmp_path / "outputs") in record["message"]
     assert stderr.startswith(f"{program.name}: ")
     assert stderr.count("\n") == 1
+
+
+def test_record_that_cannot_be_written_leaves_no_other_file(
+    program: Program, tmp_path: Path
+) -> None:
+    write_tensors(tmp_path / "inputs", {"x": X})
+    # A file cannot take a folder's name.
+    (tmp_path / "record.json").mkdir()
+    done = program.start(tmp_path, *program.paths(tmp_path, "relu"))
+    assert done.returncode == 1
+    assert "record.json" in done.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {"record.json", "inputs", "outputs"}
 
 
 @pytest.mark.parametrize(("tool", "arguments"), [

@@ -9,23 +9,39 @@ static void strip_line_end(char *text)
     text[strcspn(text, "\n")] = '\0';
 }
 
-bool facts_allowed_cpus(char *text, size_t size)
+/* What /proc/self/status has under a name; false where there is nothing. */
+static bool status_value(const char *name, char *text, size_t size)
 {
-    static const char name[] = "Cpus_allowed_list:";
+    size_t length = strlen(name);
     FILE *file = fopen("/proc/self/status", "r");
     bool found = false;
     char line[4096];
     while (file != NULL && !found && fgets(line, sizeof line, file) != NULL) {
-        found = strncmp(line, name, sizeof name - 1) == 0;
+        found = strncmp(line, name, length) == 0 && line[length] == ':';
         if (found) {
             strip_line_end(line);
-            const char *value = line + sizeof name - 1;
+            const char *value = line + length + 1;
             snprintf(text, size, "%s", value + strspn(value, " \t"));
         }
     }
     if (file != NULL)
         fclose(file);
     return found;
+}
+
+bool facts_allowed_cpus(char *text, size_t size)
+{
+    return status_value("Cpus_allowed_list", text, size);
+}
+
+bool facts_peak_memory(int64_t *bytes)
+{
+    char text[64];
+    int64_t kilobytes;
+    if (!status_value("VmHWM", text, sizeof text) || sscanf(text, "%" SCNd64 " kB", &kilobytes) != 1)
+        return false;
+    *bytes = kilobytes * 1024;
+    return true;
 }
 
 bool facts_mapped_file(const void *address, char *text, size_t size)

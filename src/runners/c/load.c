@@ -12,7 +12,10 @@
 /* A sleep may end late by about this much; the rest of the time is yielded away. */
 enum { SLEEP_MARGIN_NS = 200000 };
 
-/* Requests and who takes them; `next` and `failure` are under the lock. */
+/* In nanoseconds, 36 years: sums of times stay within 64 bits. */
+static const int64_t LAST_ARRIVAL = INT64_C(1) << 60;
+
+/* Requests and who takes them; what stands after the lock is under it. */
 struct queue {
     const struct inputs *inputs;
     size_t count;
@@ -20,6 +23,9 @@ struct queue {
     int64_t *start, *end;
     int64_t zero_ns, last_begin_ns;
     pthread_mutex_t lock;
+    pthread_cond_t changed; /* the next two are */
+    size_t waiting;
+    bool opened;
     size_t next;
     struct failure failure;
 };
@@ -46,12 +52,36 @@ static bool read_arrivals(const char *path, struct queue *queue, struct failure 
         return false;
     for (size_t i = 0; i < queue->count; i++) {
         int64_t before = i == 0 ? 0 : queue->arrivals[i - 1];
-        if (queue->arrivals[i] < before || queue->arrivals[i] > INT64_MAX / 8)
+        if (queue->arrivals[i] < before || queue->arrivals[i] > LAST_ARRIVAL)
             return fail(failure, CAUSE_BAD_INPUT,
-                        "%s: expected times >= 0 that do not fall, entry %zu is %lld after %lld",
+                        "%s: expected times from 0 to 2^60 ns that do not fall, entry %zu is %lld "
+                        "after %lld",
                         path, i, (long long)queue->arrivals[i], (long long)before);
     }
     return true;
+}
+
+/* Waits until all workers are there: starting them takes no time of the requests. */
+static void wait_for_opening(struct queue *queue)
+{
+    pthread_mutex_lock(&queue->lock);
+    queue->waiting++;
+    pthread_cond_broadcast(&queue->changed);
+    while (!queue->opened)
+        pthread_cond_wait(&queue->changed, &queue->lock);
+    pthread_mutex_unlock(&queue->lock);
+}
+
+/* Lets so many workers go when all of them wait: this is the time zero of arrivals. */
+static void open_queue(struct queue *queue, size_t workers)
+{
+    pthread_mutex_lock(&queue->lock);
+    while (queue->waiting < workers)
+        pthread_cond_wait(&queue->changed, &queue->lock);
+    queue->opened = true;
+    queue->zero_ns = now_ns();
+    pthread_cond_broadcast(&queue->changed);
+    pthread_mutex_unlock(&queue->lock);
 }
 
 /* The next request in order; false when there is none, or none is to be begun any more. */
@@ -83,6 +113,7 @@ static void *serve(void *argument)
     struct worker *worker = argument;
     struct queue *queue = worker->queue;
     size_t request;
+    wait_for_opening(queue);
     while (take(queue, &request)) {
         struct times times;
         struct failure failure;
@@ -104,7 +135,6 @@ static bool serve_all(struct queue *queue, struct worker *workers, size_t count,
                       struct failure *failure)
 {
     size_t started = 0;
-    queue->zero_ns = now_ns();
     while (started < count &&
            pthread_create(&workers[started].thread, NULL, serve, &workers[started]) == 0)
         started++;
@@ -114,6 +144,7 @@ static bool serve_all(struct queue *queue, struct worker *workers, size_t count,
              count);
         pthread_mutex_unlock(&queue->lock);
     }
+    open_queue(queue, started);
     for (size_t i = 0; i < started; i++)
         pthread_join(workers[i].thread, NULL);
     if (queue->failure.cause != CAUSE_NONE)
@@ -148,8 +179,10 @@ static bool run_sessions(struct queue *queue, struct worker *workers,
     for (size_t i = 0; ok && i < given->sessions; i++)
         ok = warm_up(&workers[i].session, queue->inputs, given->warmup, failure);
     ok = ok && serve_all(queue, workers, given->sessions, failure);
-    if (ok)
+    if (ok) {
+        record_peak_memory(record);
         record_served(record, queue, given->sessions);
+    }
     return ok && record_outputs(record, given->outputs, queue->inputs, failure);
 }
 
@@ -157,7 +190,8 @@ bool run_load(const struct runtime *runtime, const struct arguments *given,
               const struct options *options, const struct inputs *inputs, struct record *record,
               struct failure *failure)
 {
-    struct queue queue = {.inputs = inputs, .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct queue queue = {.inputs = inputs, .lock = PTHREAD_MUTEX_INITIALIZER,
+                          .changed = PTHREAD_COND_INITIALIZER};
     struct worker *workers = NULL;
     size_t opened = 0;
     bool ok = read_arrivals(given->arrivals, &queue, failure);

@@ -81,6 +81,7 @@ bool measure(struct session *session, const struct inputs *inputs, const struct 
     static const char *const names[] = {"bind_ns", "run_ns", "copy_ns"};
     struct series parts[3] = {0};
     const char *stop = iterate(session, inputs, given, parts, failure);
+    record_peak_memory(record);
     for (int i = 0; i < 3; i++) {
         if (stop != NULL)
             record_series(record, names[i], &parts[i]);

@@ -11,7 +11,8 @@
 bool warm_up(struct session *session, const struct inputs *inputs, uint64_t iterations,
              struct failure *failure);
 
-/* Times iterations, and puts their parts and why it stopped into the record. */
+/* Times iterations; puts their parts, why it stopped and the memory taken until then into the
+   record. */
 bool measure(struct session *session, const struct inputs *inputs, const struct arguments *given,
              struct record *record, struct failure *failure);
 

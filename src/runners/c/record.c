@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "facts.h"
@@ -75,25 +74,44 @@ void record_series(struct record *record, const char *name, const struct series 
                            yyjson_mut_arr_with_sint64(record->document, values, series->count));
 }
 
+void record_peak_memory(struct record *record)
+{
+    int64_t bytes;
+    if (facts_peak_memory(&bytes))
+        record_number(record, "peak_memory_bytes", bytes);
+    else
+        yyjson_mut_obj_add_null(record->document, record->root, "peak_memory_bytes");
+}
+
+/* Which options are set, and which are not: the provider `cpu` has no options of its own. */
+static void record_options(struct record *record, const struct options *options,
+                           enum provider provider)
+{
+    size_t index, count;
+    yyjson_val *key, *value;
+    yyjson_mut_doc *document = record->document;
+    yyjson_val *left_out = provider == PROVIDER_CPU ? options_of_provider(options) : NULL;
+    yyjson_mut_val *set = yyjson_mut_obj_add_obj(document, record->root, "session_options");
+    yyjson_obj_foreach(options->values, index, count, key, value) {
+        if (!yyjson_is_null(value) && value != left_out)
+            yyjson_mut_obj_add(set, yyjson_val_mut_copy(document, key),
+                               yyjson_val_mut_copy(document, value));
+    }
+    yyjson_mut_val *not_set = yyjson_mut_obj_add_arr(document, record->root, "options_not_set");
+    if (yyjson_obj_size(left_out) > 0)
+        yyjson_mut_arr_add_str(document, not_set, "provider_options");
+}
+
 void record_conditions(struct record *record, const struct runtime *runtime,
                        const struct options *options, const struct arguments *given)
 {
     char text[4096];
-    size_t index, count;
-    yyjson_val *key, *value;
-    yyjson_mut_doc *document = record->document;
     record_text(record, "runtime_version", runtime->version);
     record_text(record, "build_info", runtime->api->GetBuildInfoString());
     record_text(record, "language_version", "C11, " COMPILER);
     record_text(record, "provider_used", given->provider_name);
-    yyjson_mut_val *set = yyjson_mut_obj_add_obj(document, record->root, "session_options");
-    yyjson_obj_foreach(options->values, index, count, key, value) {
-        if (!yyjson_is_null(value))
-            yyjson_mut_obj_add(set, yyjson_val_mut_copy(document, key),
-                               yyjson_val_mut_copy(document, value));
-    }
-    yyjson_mut_obj_add_arr(document, record->root, "options_not_set");
-    yyjson_mut_obj_add_arr(document, record->root, "run_includes");
+    record_options(record, options, given->provider);
+    yyjson_mut_obj_add_arr(record->document, record->root, "run_includes");
     record_text(record, "input_residency", "host");
     if (facts_allowed_cpus(text, sizeof text))
         record_text(record, "cpus_allowed", text);
@@ -104,7 +122,6 @@ void record_conditions(struct record *record, const struct runtime *runtime,
 bool record_outputs(struct record *record, const char *folder, const struct inputs *inputs,
                     struct failure *failure)
 {
-    struct rusage usage;
     char *header = join_path(folder, "header.json", failure);
     if (header == NULL)
         return false;
@@ -115,8 +132,6 @@ bool record_outputs(struct record *record, const char *folder, const struct inpu
     else
         yyjson_mut_obj_add_null(record->document, outputs, "rows");
     free(header);
-    getrusage(RUSAGE_SELF, &usage);
-    record_number(record, "peak_memory_bytes", (int64_t)usage.ru_maxrss * 1024);
     return true;
 }
 

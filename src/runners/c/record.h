@@ -36,7 +36,10 @@ void record_series(struct record *record, const char *name, const struct series 
 void record_conditions(struct record *record, const struct runtime *runtime,
                        const struct options *options, const struct arguments *given);
 
-/* Where the outputs are, and how much memory the process has taken up to now. */
+/* How much memory the process has taken up to now, before series are copied into the record. */
+void record_peak_memory(struct record *record);
+
+/* Where the outputs are. */
 bool record_outputs(struct record *record, const char *folder, const struct inputs *inputs,
                     struct failure *failure);
 

@@ -132,8 +132,6 @@ bool session_open(const struct runtime *runtime, const char *model, enum provide
     yyjson_val *provider_options = options_of_provider(options);
     if (!is_file(model))
         return fail(failure, CAUSE_BAD_INPUT, "%s: no such model file", model);
-    if (provider == PROVIDER_CPU && yyjson_obj_size(provider_options) > 0)
-        return fail(failure, CAUSE_BAD_INPUT, "option 'provider_options': provider 'cpu' has none");
     OrtSessionOptions *session_options = NULL;
     bool ok = succeeded(runtime, runtime->api->CreateSessionOptions(&session_options), failure) &&
               options_apply(options, runtime, session_options, failure) &&

@@ -31,7 +31,7 @@ Record run_session(Runtime& runtime, const Arguments& given, const Options& opti
         {"first_result_ns", first_result.count()},
     };
     record.update(measure(session, inputs, given));
-    record.update(outputs_and_memory(given.outputs, inputs));
+    record.update(outputs_in(given.outputs, inputs));
     return record;
 }
 

@@ -1,3 +1,4 @@
+#include <condition_variable>
 #include <deque>
 #include <exception>
 #include <fstream>
@@ -17,6 +18,9 @@ namespace {
 // A sleep may end late by about this much; the rest of the time is yielded away.
 constexpr Nanoseconds sleep_margin = std::chrono::microseconds(200);
 
+// In nanoseconds, 36 years: sums of times stay within 64 bits.
+constexpr std::int64_t last_arrival = std::int64_t{1} << 60;
+
 std::vector<std::int64_t> read_arrivals(const std::filesystem::path& path) {
     const auto bad = [&](const std::string& why) { return BadInput(path.string() + ": " + why); };
     std::error_code error;
@@ -31,9 +35,10 @@ std::vector<std::int64_t> read_arrivals(const std::filesystem::path& path) {
     if (!file) throw bad("cannot be read");
     std::int64_t before = 0;
     for (std::size_t i = 0; i < arrivals.size(); ++i) {
-        if (arrivals[i] < before || arrivals[i] > std::numeric_limits<std::int64_t>::max() / 8) {
-            throw bad("expected times >= 0 that do not fall, entry " + std::to_string(i) + " is " +
-                      std::to_string(arrivals[i]) + " after " + std::to_string(before));
+        if (arrivals[i] < before || arrivals[i] > last_arrival) {
+            throw bad("expected times from 0 to 2^60 ns that do not fall, entry " +
+                      std::to_string(i) + " is " + std::to_string(arrivals[i]) + " after " +
+                      std::to_string(before));
         }
         before = arrivals[i];
     }
@@ -58,7 +63,7 @@ public:
     // All sessions at once, a thread each. Raises what the first one that failed has raised.
     void serve(std::deque<Session>& sessions, const Inputs& inputs) {
         std::vector<std::thread> threads;
-        zero_ = Clock::now();
+        threads.reserve(sessions.size());
         try {
             for (auto& session : sessions) {
                 threads.emplace_back([&] { serve(session, inputs); });
@@ -66,6 +71,7 @@ public:
         } catch (const std::system_error&) {
             stop_with(std::current_exception());
         }
+        open(threads.size());
         for (auto& thread : threads) thread.join();
         if (error_) std::rethrow_exception(error_);
     }
@@ -83,6 +89,23 @@ public:
     }
 
 private:
+    // Waits until all workers are there: starting them takes no time of the requests.
+    void wait_for_opening() {
+        std::unique_lock lock(mutex_);
+        ++waiting_;
+        changed_.notify_all();
+        changed_.wait(lock, [&] { return opened_; });
+    }
+
+    // Lets so many workers go when all of them wait: this is the time zero of arrivals.
+    void open(std::size_t workers) {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [&] { return waiting_ == workers; });
+        opened_ = true;
+        zero_ = Clock::now();
+        changed_.notify_all();
+    }
+
     std::optional<std::size_t> take() {
         const std::lock_guard lock(mutex_);
         if (next_ == arrivals_.size() || error_ || Clock::now() - zero_ > last_begin_) {
@@ -92,6 +115,7 @@ private:
     }
 
     void serve(Session& session, const Inputs& inputs) {
+        wait_for_opening();
         try {
             while (const auto request = take()) {
                 wait_until(zero_ + Nanoseconds(arrivals_[*request]));
@@ -115,7 +139,10 @@ private:
     std::vector<Nanoseconds::rep> start_, end_;
     const Nanoseconds last_begin_;
     Clock::time_point zero_;
-    std::mutex mutex_;  // of the two below
+    std::mutex mutex_;  // of all below
+    std::condition_variable changed_;
+    std::size_t waiting_ = 0;
+    bool opened_ = false;
     std::size_t next_ = 0;
     std::exception_ptr error_;
 };
@@ -138,12 +165,13 @@ Record run_load(Runtime& runtime, const Arguments& given, const Options& options
     for (auto& session : sessions) warm_up(session, inputs, given.warmup);
     queue.serve(sessions, inputs);
     Record record{
+        {"peak_memory_bytes", peak_memory()},
         {"session_ns", first.created().count()},
         {"first_result_ns", first_result.count()},
         {"sessions", given.sessions},
     };
     record.update(queue.served());
-    record.update(outputs_and_memory(given.outputs, inputs));
+    record.update(outputs_in(given.outputs, inputs));
     return record;
 }
 

@@ -54,7 +54,8 @@ Record measure(Session& session, const Inputs& inputs, const Arguments& given) {
         }
         if (!stop && Clock::now() >= deadline) stop = "time-limit";
     }
-    return {{"bind_ns", bind}, {"run_ns", run}, {"copy_ns", copy}, {"stop_reason", stop}};
+    Record memory = peak_memory();
+    return {{"peak_memory_bytes", memory}, {"bind_ns", bind}, {"run_ns", run}, {"copy_ns", copy}, {"stop_reason", stop}};
 }
 
 }  // namespace transect

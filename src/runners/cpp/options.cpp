@@ -125,6 +125,18 @@ void Options::apply(Ort::SessionOptions& to) const {
     }
 }
 
+Json Options::set(Provider provider) const {
+    auto told = set_;
+    if (provider == Provider::cpu) told.erase("provider_options");
+    return told;
+}
+
+Json Options::not_set(Provider provider) const {
+    auto names = Json::array();
+    if (provider == Provider::cpu && !of_provider().empty()) names.push_back("provider_options");
+    return names;
+}
+
 std::unordered_map<std::string, std::string> Options::of_provider() const {
     const auto found = set_.find("provider_options");
     if (found == set_.end()) return {};

@@ -7,6 +7,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "arguments.hpp"
 #include "json.hpp"
 #include "ort.hpp"
 
@@ -24,7 +25,10 @@ public:
     std::unordered_map<std::string, std::string> of_provider() const;
 
     // What is set, by the contract's names and in the file's order.
-    const Json& set() const noexcept { return set_; }
+    Json set(Provider provider) const;
+
+    // Names of what is given and not set: the provider `cpu` has no options of its own.
+    Json not_set(Provider provider) const;
 
 private:
     Json set_ = Json::object();

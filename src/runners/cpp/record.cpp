@@ -1,10 +1,10 @@
 #include "record.hpp"
 
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdint>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <string>
 
@@ -22,16 +22,22 @@ constexpr const char* language_version = "C++17, " __VERSION__;
 constexpr const char* language_version = "C++17, GCC " __VERSION__;
 #endif
 
-// Null where the system does not tell.
-Record allowed_cpus() {
-    const std::string name = "Cpus_allowed_list:";
+// What /proc/self/status has under a name; nothing where the system does not tell.
+std::optional<std::string> status_value(const std::string& key) {
+    const std::string name = key + ":";
     std::ifstream file("/proc/self/status");
     for (std::string line; std::getline(file, line);) {
         if (line.compare(0, name.size(), name) != 0) continue;
         const auto begin = line.find_first_not_of(" \t", name.size());
         return begin == std::string::npos ? "" : line.substr(begin);
     }
-    return nullptr;
+    return std::nullopt;
+}
+
+// Null where the system does not tell.
+Record allowed_cpus() {
+    const auto text = status_value("Cpus_allowed_list");
+    return text ? Record(*text) : Record(nullptr);
 }
 
 // The file that is mapped at an address; null where the system does not tell.
@@ -59,8 +65,8 @@ Record conditions(const Runtime& runtime, const Options& options, const Argument
         {"build_info", Ort::GetBuildInfoString()},
         {"language_version", language_version},
         {"provider_used", given.provider_name},
-        {"session_options", options.set()},
-        {"options_not_set", Record::array()},
+        {"session_options", options.set(given.provider)},
+        {"options_not_set", options.not_set(given.provider)},
         {"run_includes", Record::array()},
         {"input_residency", "host"},
         {"cpus_allowed", allowed_cpus()},
@@ -68,13 +74,17 @@ Record conditions(const Runtime& runtime, const Options& options, const Argument
     };
 }
 
-Record outputs_and_memory(const std::filesystem::path& folder, const Inputs& inputs) {
-    rusage usage{};
-    getrusage(RUSAGE_SELF, &usage);
+Record peak_memory() {
+    std::istringstream words(status_value("VmHWM").value_or(""));
+    std::int64_t kilobytes = 0;
+    std::string unit;
+    return words >> kilobytes >> unit && unit == "kB" ? Record(kilobytes * 1024) : Record(nullptr);
+}
+
+Record outputs_in(const std::filesystem::path& folder, const Inputs& inputs) {
     const Record rows = inputs.has_batch() ? Record(inputs.rows()) : Record(nullptr);
     return {
         {"outputs", {{"header", (folder / "header.json").string()}, {"rows", rows}}},
-        {"peak_memory_bytes", static_cast<std::int64_t>(usage.ru_maxrss) * 1024},
     };
 }
 

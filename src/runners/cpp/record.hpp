@@ -17,8 +17,13 @@ using Record = Json;
 // What the runtime, the session options and the process are.
 Record conditions(const Runtime& runtime, const Options& options, const Arguments& given);
 
-// Where the outputs are, and how much memory the process has taken up to now.
-Record outputs_and_memory(const std::filesystem::path& folder, const Inputs& inputs);
+// The most memory that this program had resident up to now, in bytes; null where the system does not
+// tell. Unlike getrusage's, it does not begin with the peak of the process that started the program.
+// To be asked before series are copied into a record.
+Record peak_memory();
+
+// Where the outputs are.
+Record outputs_in(const std::filesystem::path& folder, const Inputs& inputs);
 
 // Writes to a temporary name and renames; makes the folder. Raises Failure.
 void write_record(const Record& record, const std::filesystem::path& path);

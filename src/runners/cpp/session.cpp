@@ -56,9 +56,6 @@ Session::Session(Ort::Env& environment, const std::filesystem::path& model, Prov
     if (!std::filesystem::is_regular_file(model)) {
         throw BadInput(model.string() + ": no such model file");
     }
-    if (provider == Provider::cpu && !options.of_provider().empty()) {
-        throw BadInput("option 'provider_options': provider 'cpu' has none");
-    }
     auto made = make_options(options, profile);
     // What loads with it in other languages, the provider's library, is within the time.
     const auto begin = Clock::now();

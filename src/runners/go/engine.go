@@ -53,11 +53,6 @@ func open(path string, feed []tensor, opts *options, provider, profile string) (
 	if len(feed) == 0 {
 		return nil, unsupported("onnxruntime_go cannot run a model without inputs")
 	}
-	made, err := opts.session(provider, profile)
-	if err != nil {
-		return nil, err
-	}
-	defer made.Destroy()
 	given := make([]string, len(feed))
 	for i := range feed {
 		given[i] = feed[i].name
@@ -71,7 +66,13 @@ func open(path string, feed []tensor, opts *options, provider, profile string) (
 		}
 		wanted[i] = output.name
 	}
+	// The options load the provider's library, which is part of making a session.
 	begin := now()
+	made, err := opts.session(provider, profile)
+	if err != nil {
+		return nil, err
+	}
+	defer made.Destroy()
 	session, err := ort.NewDynamicAdvancedSession(path, given, wanted, made)
 	if err != nil && isOutOfMemory(err) {
 		return nil, crash(innermost(err))
@@ -137,6 +138,9 @@ func (e *engine) run() (err error) {
 	err = e.session.Run(e.inputs, e.outputs)
 	if err != nil && strings.HasPrefix(err.Error(), "Error creating tensor from ort") {
 		return unsupported("onnxruntime_go cannot take an output: %v", err)
+	}
+	if err != nil && isRefusal(err) {
+		return bad("%v", innermost(err))
 	}
 	if err != nil {
 		return crash(innermost(err))

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -62,12 +63,20 @@ func innermost(err error) error {
 }
 
 func isOutOfMemory(err error) bool {
-	for _, words := range []string{"bad_alloc", "Failed to allocate memory", "out of memory"} {
-		if strings.Contains(err.Error(), words) {
-			return true
-		}
-	}
-	return false
+	return says(err, "bad_alloc", "Failed to allocate memory", "out of memory")
+}
+
+// isRefusal tells whether a run ended because ONNX Runtime does not take an input. The binding does
+// not hand on its codes: these are its words where it looks at the inputs, before any node runs.
+func isRefusal(err error) bool {
+	return says(err, "Got invalid dimensions for", "Invalid rank for", "Invalid input name",
+		"Unexpected input data type", "expected to be of type", "Missing Input:")
+}
+
+func says(err error, words ...string) bool {
+	return slices.ContainsFunc(words, func(word string) bool {
+		return strings.Contains(err.Error(), word)
+	})
 }
 
 func asFailure(err error) *failure {

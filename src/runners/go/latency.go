@@ -49,7 +49,6 @@ func runLatency(args *arguments, opts *options) (fields, error) {
 	}
 	record["session_ns"] = engine.sessionNs
 	record["run_includes"] = runIncludes(args.provider, engine.copies())
-	record["peak_memory_bytes"] = peakMemory()
 	if args.profile == "" {
 		return record, nil
 	}
@@ -83,6 +82,10 @@ func profile(args *arguments, opts *options, feed []tensor, alike []likeness, re
 // what the outputs of a full batch are like: of all the same, or they could not be joined.
 func (e *engine) allRows(in *inputs, folder string) (fields, []likeness, error) {
 	batches, _ := in.batches()
+	// The last one may be partial, which a model of a fixed batch does not take.
+	if err := e.model.check(batches[len(batches)-1]); err != nil {
+		return nil, nil, err
+	}
 	if err := e.first(batches[0]); err != nil {
 		return nil, nil, err
 	}
@@ -188,6 +191,7 @@ func (e *engine) measure(batches [][]tensor, args *arguments, record fields) err
 				stop = "time-limit"
 			}
 		}
+		record["peak_memory_bytes"] = peakMemory()
 		return nil
 	})
 	record["bind_ns"], record["run_ns"], record["copy_ns"] = bind, run, copied

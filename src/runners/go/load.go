@@ -14,6 +14,9 @@ import (
 // A sleep may end late by this much; the rest of the time is waited through.
 const sleepMarginNs = 200_000
 
+// In nanoseconds, 36 years: sums of times stay within 64 bits.
+const lastArrival = 1 << 60
+
 // served is a request that was, in nanoseconds from the start.
 type served struct {
 	request    int
@@ -60,14 +63,16 @@ func runLoad(args *arguments, opts *options) (fields, error) {
 		}
 	}
 	requests := newQueue(arrivals, args.maxSeconds)
-	var found []served
+	var parts [][]served
 	err = withoutCollector(func() error {
-		found, err = requests.serveAll(engines, batches[:full])
+		parts, err = requests.serveAll(engines, batches[:full])
+		record["peak_memory_bytes"] = peakMemory()
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
+	found := inOrder(parts)
 	begins, ends := make([]int64, len(found)), make([]int64, len(found))
 	for i, one := range found {
 		begins[i], ends[i] = one.start, one.end
@@ -80,7 +85,6 @@ func runLoad(args *arguments, opts *options) (fields, error) {
 	record["run_includes"] = runIncludes(args.provider, engines[0].copies())
 	record["sessions"], record["arrivals"] = args.sessions, len(arrivals)
 	record["start_ns"], record["end_ns"] = begins, ends
-	record["peak_memory_bytes"] = peakMemory()
 	return record, nil
 }
 
@@ -96,8 +100,8 @@ func readArrivals(path string) ([]int64, error) {
 	for i := range arrivals {
 		arrivals[i] = int64(binary.LittleEndian.Uint64(raw[8*i:]))
 	}
-	if arrivals[0] < 0 || !slices.IsSorted(arrivals) {
-		return nil, bad("%s: expected arrival times >= 0 that do not fall", path)
+	if arrivals[0] < 0 || arrivals[len(arrivals)-1] > lastArrival || !slices.IsSorted(arrivals) {
+		return nil, bad("%s: expected arrival times from 0 to 2^60 ns that do not fall", path)
 	}
 	return arrivals, nil
 }
@@ -107,8 +111,8 @@ func newQueue(arrivals []int64, maxSeconds float64) *queue {
 	return &queue{arrivals: arrivals, limit: int64(math.Min(limit, math.MaxInt64/2))}
 }
 
-// serveAll returns the served requests in the order of their arrival, the first ones of all.
-func (q *queue) serveAll(engines []*engine, batches [][]tensor) ([]served, error) {
+// serveAll returns the served requests of each worker.
+func (q *queue) serveAll(engines []*engine, batches [][]tensor) ([][]served, error) {
 	parts, errs := make([][]served, len(engines)), make([]error, len(engines))
 	var ready, done sync.WaitGroup
 	begin := make(chan struct{})
@@ -133,9 +137,14 @@ func (q *queue) serveAll(engines []*engine, batches [][]tensor) ([]served, error
 			return nil, err
 		}
 	}
+	return parts, nil
+}
+
+// inOrder returns the served requests in the order of their arrival, the first ones of all.
+func inOrder(parts [][]served) []served {
 	all := slices.Concat(parts...)
 	slices.SortFunc(all, func(a, b served) int { return a.request - b.request })
-	return all, nil
+	return all
 }
 
 // serve takes requests until there is none, or the time is up.

@@ -74,10 +74,11 @@ func work(words []string, record fields) (err error) {
 	if err != nil {
 		return err
 	}
+	set, notSet := opts.told(args.provider)
 	maps.Copy(record, found)
 	maps.Copy(record, fields{
-		"status": "ok", "provider_used": args.provider, "session_options": opts.given,
-		"options_not_set": []string{}, "input_residency": "host",
+		"status": "ok", "provider_used": args.provider, "session_options": set,
+		"options_not_set": notSet, "input_residency": "host",
 		"runtime_version": ort.GetVersion(), "cpus_allowed": status("Cpus_allowed_list"),
 		"language_version": strings.Replace(runtime.Version(), "go", "Go ", 1),
 		"library_file":     libraryFile(),
@@ -99,7 +100,8 @@ func report(failure *failure, record fields) int {
 	return failure.code
 }
 
-// writeRecord writes under a temporary name in the same folder, and renames.
+// writeRecord writes under a temporary name in the same folder, and renames; it leaves nothing where
+// that fails.
 func writeRecord(file string, record fields) error {
 	text, err := json.Marshal(record)
 	if err != nil {
@@ -110,8 +112,11 @@ func writeRecord(file string, record fields) error {
 		return err
 	}
 	temporary := filepath.Join(folder, fmt.Sprintf(".%s.%d", name, os.Getpid()))
-	if err := os.WriteFile(temporary, append(text, '\n'), 0o666); err != nil {
-		return err
+	if err = os.WriteFile(temporary, append(text, '\n'), 0o666); err == nil {
+		err = os.Rename(temporary, file)
 	}
-	return os.Rename(temporary, file)
+	if err != nil {
+		os.Remove(temporary)
+	}
+	return err
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"sort"
 	"strconv"
@@ -50,6 +51,19 @@ func readOptions(file string) (*options, error) {
 		}
 	}
 	return read, nil
+}
+
+// told returns what was set, and the names of what was not, for the record: the provider cpu has no
+// options of its own.
+func (o *options) told(provider string) (map[string]any, []string) {
+	set, notSet := maps.Clone(o.given), []string{}
+	if provider == "cpu" {
+		if texts, _ := textsOf(set["provider_options"]); len(texts) > 0 {
+			notSet = append(notSet, "provider_options")
+		}
+		delete(set, "provider_options")
+	}
+	return set, notSet
 }
 
 func (o *options) keys() []string {
@@ -131,7 +145,7 @@ func (o *options) session(provider, profile string) (*ort.SessionOptions, error)
 	}
 	if provider == "cuda" {
 		if err := o.appendCUDA(made); err != nil {
-			return nil, skip("the CUDA provider did not load: %v", err)
+			return nil, err
 		}
 	}
 	severity := ort.LoggingLevel(ort.LoggingLevelError)
@@ -173,17 +187,27 @@ func set(made *ort.SessionOptions, key string, value any) error {
 	return made.AddSessionConfigEntry(key, text)
 }
 
+// appendCUDA adds the provider. The first call that needs its library loads it, which is setting
+// options if there are any: what is then wrong is an option, or the library.
 func (o *options) appendCUDA(made *ort.SessionOptions) error {
+	const absent = "the CUDA provider did not load: %v"
 	cuda, err := ort.NewCUDAProviderOptions()
 	if err != nil {
-		return err
+		return skip(absent, err)
 	}
 	defer cuda.Destroy()
 	texts, _ := textsOf(o.given["provider_options"])
-	if err := cuda.Update(texts); err != nil {
-		return err
+	err = cuda.Update(texts)
+	if err != nil && !strings.Contains(err.Error(), "Failed to load") {
+		return bad("%s: option 'provider_options': %v", o.file, err)
 	}
-	return made.AppendExecutionProviderCUDA(cuda)
+	if err == nil {
+		err = made.AppendExecutionProviderCUDA(cuda)
+	}
+	if err != nil {
+		return skip(absent, err)
+	}
+	return nil
 }
 
 // runIncludes names the parts of an iteration that happen inside of Run.

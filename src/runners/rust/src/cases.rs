@@ -1,6 +1,5 @@
 //! Mode `cases`: many small models, each run once, without times.
 
-use std::any::Any;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::panic::{self, AssertUnwindSafe};
@@ -11,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::arguments::{Arguments, Provider};
 use crate::engine::Runtime;
-use crate::failure::{Failure, Outcome, bad_input};
+use crate::failure::{self, Failure, Outcome, bad_input};
 use crate::inputs::Inputs;
 use crate::options::Options;
 use crate::writer::{Writer, unwritable};
@@ -68,8 +67,11 @@ fn append_to(record: &Path) -> Outcome<File> {
 
 /// The crate panics on values that it does not know, such as an optional that is absent.
 fn verdict(runtime: &Runtime, case: &Case, options: &Options, provider: Provider) -> Outcome<()> {
-    panic::catch_unwind(AssertUnwindSafe(|| one(runtime, case, options, provider)))
-        .unwrap_or_else(|panic| Err(Failure::Unsupported(words(&*panic))))
+    let ended = panic::catch_unwind(AssertUnwindSafe(|| one(runtime, case, options, provider)));
+    ended.unwrap_or_else(|panic| {
+        let said = format!("the ort crate panicked: {}", failure::words(&*panic));
+        Err(Failure::Unsupported(said))
+    })
 }
 
 fn one(runtime: &Runtime, case: &Case, options: &Options, provider: Provider) -> Outcome<()> {
@@ -85,16 +87,4 @@ fn one(runtime: &Runtime, case: &Case, options: &Options, provider: Provider) ->
         )?;
     }
     writer.finish()
-}
-
-/// What a panic said.
-pub fn words(panic: &(dyn Any + Send)) -> String {
-    let text = panic
-        .downcast_ref::<String>()
-        .map(String::as_str)
-        .or_else(|| panic.downcast_ref::<&str>().copied());
-    format!(
-        "the ort crate panicked: {}",
-        text.unwrap_or("without words")
-    )
 }

@@ -1,42 +1,81 @@
 //! Sessions on a CUDA device, with inputs and outputs bound to it.
 
-use std::ffi::CString;
+use std::ffi::{CString, c_void};
 use std::time::Instant;
 
 use libloading::{Library, Symbol};
 use ort::AsPointer;
 use ort::memory::{AllocationDevice, Allocator, AllocatorType, MemoryInfo, MemoryType};
 use ort::session::{IoBinding, Session, SessionInputValue};
-use ort::value::{DynTensorValueType, DynValue};
+use ort::value::{DynTensor, DynTensorValueType, DynValue};
 
+use crate::dtype::Dtype;
 use crate::engine::{Times, nanoseconds};
 use crate::failure::{Failure, Outcome};
 use crate::inputs::Piece;
 use crate::values::{self, Output};
 
-/// Counts the CUDA devices that the driver shows; 0 without a driver.
-pub fn devices() -> i32 {
-    // SAFETY: the two functions of the driver's C API, in its own signatures.
-    unsafe {
-        let Ok(driver) = Library::new("libcuda.so.1") else {
-            return 0;
-        };
-        let init: Result<Symbol<unsafe extern "C" fn(u32) -> i32>, _> = driver.get("cuInit");
-        let count: Result<Symbol<unsafe extern "C" fn(*mut i32) -> i32>, _> =
-            driver.get("cuDeviceGetCount");
-        let (Ok(init), Ok(count)) = (init, count) else {
-            return 0;
-        };
-        let mut found = 0;
-        if init(0) != 0 || count(&mut found) != 0 {
-            return 0;
+type CopyToHost = unsafe extern "C" fn(to: *mut c_void, from: u64, bytes: usize) -> i32;
+
+/// NVIDIA's driver, without CUDA's toolkit.
+pub struct Driver {
+    copy: CopyToHost,
+    /// Holds the function above.
+    _library: Library,
+}
+
+impl Driver {
+    /// Loads the driver; None without one that shows a device.
+    pub fn load() -> Option<Self> {
+        // SAFETY: functions of the driver's C API, in its own signatures.
+        unsafe {
+            let library = Library::new("libcuda.so.1").ok()?;
+            let init: Symbol<unsafe extern "C" fn(u32) -> i32> = library.get("cuInit").ok()?;
+            let count: Symbol<unsafe extern "C" fn(*mut i32) -> i32> =
+                library.get("cuDeviceGetCount").ok()?;
+            let copy = *library.get::<CopyToHost>("cuMemcpyDtoH_v2").ok()?;
+            let mut found = 0;
+            let there = init(0) == 0 && count(&mut found) == 0 && found > 0;
+            there.then_some(Driver {
+                copy,
+                _library: library,
+            })
         }
-        found
     }
+
+    /// Copies a tensor from the device. The thread must have run a session there: that makes the
+    /// device current.
+    fn copy(&self, tensor: &DynTensor, output: &mut Output) -> Outcome<()> {
+        let ty = *tensor.data_type();
+        let dtype = Dtype::of(ty)
+            .ok_or_else(|| Failure::Unsupported(format!("an output is of type {ty}")))?;
+        let bytes = tensor.shape().num_elements() * dtype.size();
+        output.dtype = Some(dtype);
+        output.shape.clear();
+        output.shape.extend_from_slice(tensor.shape());
+        output.bytes.resize(bytes, 0);
+        if bytes == 0 {
+            return Ok(());
+        }
+        let from = tensor.data_ptr() as u64;
+        // SAFETY: the tensor has so many bytes on the device, and the output as many here.
+        match unsafe { (self.copy)(output.bytes.as_mut_ptr().cast(), from, bytes) } {
+            0 => Ok(()),
+            error => Err(Failure::crash(format!(
+                "CUDA: cuMemcpyDtoH returned {error} for {bytes} bytes"
+            ))),
+        }
+    }
+}
+
+/// What is said where there is none.
+pub fn no_device() -> Failure {
+    Failure::Skipped("no CUDA device".to_owned())
 }
 
 /// A session's binding to its device.
 pub struct Device {
+    driver: Driver,
     binding: IoBinding,
     memory: MemoryInfo<'static>,
     names: Vec<String>,
@@ -48,7 +87,9 @@ impl Device {
         let crash = |error: ort::Error| Failure::crash(error.to_string());
         let absent = |error| Failure::Skipped(format!("the session has no CUDA provider: {error}"));
         Allocator::new(session, memory(id).map_err(crash)?).map_err(absent)?;
+        let driver = Driver::load().ok_or_else(no_device)?;
         Ok(Device {
+            driver,
             binding: session.create_binding().map_err(crash)?,
             memory: memory(id).map_err(crash)?,
             names: session
@@ -104,7 +145,7 @@ impl Device {
             let value = found
                 .remove(name)
                 .ok_or_else(|| Failure::crash(format!("the run gave no output '{name}'")))?;
-            values::copy(&on_host(value)?, output)?;
+            copy(&self.driver, value, output)?;
         }
         let t3 = Instant::now();
         drop(found);
@@ -127,18 +168,16 @@ fn memory(id: i32) -> ort::Result<MemoryInfo<'static>> {
     )
 }
 
-/// What is no tensor is on the host anyway.
-fn on_host(value: DynValue) -> Outcome<DynValue> {
+/// Copies an output, from the device when it is a tensor there: what is no tensor never is.
+fn copy(driver: &Driver, value: DynValue, output: &mut Output) -> Outcome<()> {
     if !value.is_tensor() {
-        return Ok(value);
+        return values::copy(&value, output);
     }
-    let beyond = |error: ort::Error| {
-        Failure::Unsupported(format!("the ort crate cannot copy it to the host: {error}"))
-    };
-    let tensor = value.downcast::<DynTensorValueType>().map_err(beyond)?;
+    let tensor = value
+        .downcast::<DynTensorValueType>()
+        .map_err(|error| Failure::crash(error.to_string()))?;
     if tensor.memory_info().is_cpu_accessible() {
-        return Ok(tensor.into_dyn());
+        return values::copy(&tensor.into_dyn(), output);
     }
-    let copied = tensor.to(AllocationDevice::CPU, 0).map_err(beyond)?;
-    Ok(copied.into_dyn())
+    driver.copy(&tensor, output)
 }

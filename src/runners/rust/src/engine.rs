@@ -52,8 +52,9 @@ impl Runtime {
     ) -> Outcome<Engine> {
         let builder = Session::builder(&self.environment)
             .map_err(|error| Failure::crash(error.to_string()))?;
-        let mut builder = options.apply(builder, provider, profile)?;
+        // The options load the provider's library, which is part of making a session.
         let begin = Instant::now();
+        let mut builder = options.apply(builder, provider, profile)?;
         let session = builder
             .commit_from_file(model)
             .map_err(|error| Failure::of_model(error, &model.display().to_string()))?;

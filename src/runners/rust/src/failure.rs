@@ -1,5 +1,7 @@
 //! What can go wrong, by the exit code and cause that the contract gives it.
 
+use std::any::Any;
+
 use ort::ErrorCode;
 
 /// Why there is no result.
@@ -62,6 +64,15 @@ impl Failure {
             Failure::Failed { message, .. } => message,
         }
     }
+}
+
+/// What a panic said.
+pub fn words(panic: &(dyn Any + Send)) -> &str {
+    panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("without words")
 }
 
 /// ONNX Runtime has no code of its own for it.

@@ -101,7 +101,7 @@ impl Inputs {
             .collect();
         let same = rows.windows(2).all(|pair| pair[0] == pair[1]);
         match rows.first() {
-            Some(&first) if same && batch >= 1 && batch as i64 <= first => Ok(()),
+            Some(&first) if same && batch >= 1 && batch as u64 <= first as u64 => Ok(()),
             _ => Err(bad_input!(
                 "{}: needs N >= batch >= 1 rows, the same N in every tensor; \
                  got batch {batch} and {rows:?} rows",

@@ -40,7 +40,6 @@ pub fn run(
     fields.insert("session_ns".into(), json!(engine.session_ns));
     fields.insert("runtime_version".into(), json!(runtime.version));
     fields.insert("run_includes".into(), json!([]));
-    fields.insert("peak_memory_bytes".into(), json!(process::peak_memory()));
     if let Some(prefix) = profile {
         let mut profiled = runtime.open(&job.model, options, arguments.provider, Some(prefix))?;
         let times: Vec<u64> = (0..PROFILED_RUNS)
@@ -107,12 +106,15 @@ fn measure(engine: &mut Engine, batches: &[Feed], arguments: &Arguments) -> Outc
             break "time-limit";
         }
     };
+    // Before the series are there once more.
+    let peak_memory = process::peak_memory();
     let series = |part: fn(&Times) -> u64| json!(times.iter().map(part).collect::<Vec<_>>());
     Ok(Fields::from_iter([
         ("bind_ns".to_owned(), series(|times| times.bind)),
         ("run_ns".to_owned(), series(|times| times.run)),
         ("copy_ns".to_owned(), series(|times| times.copy)),
         ("stop_reason".to_owned(), json!(stop_reason)),
+        ("peak_memory_bytes".to_owned(), json!(peak_memory)),
     ]))
 }
 

@@ -20,6 +20,9 @@ use crate::process;
 /// A sleep may end late by this much; the rest of the time is waited through.
 const SLEEP_MARGIN: Duration = Duration::from_micros(200);
 
+/// In nanoseconds, 36 years: sums of times stay within 64 bits.
+const LAST_ARRIVAL: u64 = 1 << 60;
+
 /// A request that was served, in nanoseconds from the start.
 struct Served {
     request: usize,
@@ -60,7 +63,9 @@ pub fn run(
         .saturating_add(
             Duration::try_from_secs_f64(arguments.max_seconds).unwrap_or(Duration::MAX),
         );
-    let served = serve_all(&arrivals, limit, &mut engines, full)?;
+    let parts = serve_all(&arrivals, limit, &mut engines, full)?;
+    let peak_memory = process::peak_memory();
+    let served = in_order(parts);
     let all = served.len() == arrivals.len();
     let series = |part: fn(&Served) -> u64| json!(served.iter().map(part).collect::<Vec<_>>());
     fields.extend([
@@ -75,10 +80,7 @@ pub fn run(
             "stop_reason".to_owned(),
             json!(if all { "all-served" } else { "time-limit" }),
         ),
-        (
-            "peak_memory_bytes".to_owned(),
-            json!(process::peak_memory()),
-        ),
+        ("peak_memory_bytes".to_owned(), json!(peak_memory)),
     ]);
     Ok(fields)
 }
@@ -97,21 +99,24 @@ fn read(path: &Path) -> Outcome<Vec<u64>> {
         .iter()
         .map(|number| u64::try_from(i64::from_le_bytes(*number)).ok())
         .collect();
+    let good = |arrivals: &Vec<u64>| {
+        arrivals.is_sorted() && arrivals.iter().all(|arrival| *arrival <= LAST_ARRIVAL)
+    };
     match arrivals {
-        Some(arrivals) if arrivals.is_sorted() => Ok(arrivals),
+        Some(arrivals) if good(&arrivals) => Ok(arrivals),
         _ => Err(bad_input!(
-            "{at}: expected arrival times >= 0 that do not fall"
+            "{at}: expected arrival times from 0 to 2^60 ns that do not fall"
         )),
     }
 }
 
-/// Returns the served requests in the order of their arrival; they are the first ones of all.
+/// Returns the served requests of each worker.
 fn serve_all(
     arrivals: &[u64],
     limit: Duration,
     engines: &mut [Engine],
     batches: &[Feed],
-) -> Outcome<Vec<Served>> {
+) -> Outcome<Vec<Vec<Served>>> {
     let queue = Queue {
         arrivals,
         next: AtomicUsize::new(0),
@@ -119,7 +124,7 @@ fn serve_all(
         zero: OnceLock::new(),
     };
     let ready = Barrier::new(engines.len() + 1);
-    let parts: Vec<Outcome<Vec<Served>>> = thread::scope(|scope| {
+    thread::scope(|scope| {
         let (queue, ready) = (&queue, &ready);
         let workers: Vec<_> = engines
             .iter_mut()
@@ -138,13 +143,14 @@ fn serve_all(
                 part.unwrap_or_else(|_| Err(Failure::crash("a worker panicked".to_owned())))
             })
             .collect()
-    });
-    let mut served = Vec::with_capacity(arrivals.len());
-    for part in parts {
-        served.append(&mut part?);
-    }
+    })
+}
+
+/// Returns the served requests in the order of their arrival; they are the first ones of all.
+fn in_order(parts: Vec<Vec<Served>>) -> Vec<Served> {
+    let mut served: Vec<Served> = parts.into_iter().flatten().collect();
     served.sort_unstable_by_key(|one| one.request);
-    Ok(served)
+    served
 }
 
 impl Queue<'_> {

@@ -36,7 +36,10 @@ fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
     let mut record = Fields::from_iter([("runner".to_owned(), json!(NAME))]);
     let ended = panic::catch_unwind(panic::AssertUnwindSafe(|| run(&words, &mut record)))
-        .unwrap_or_else(|panic| Err(Failure::crash(cases::words(&*panic))));
+        .unwrap_or_else(|panic| {
+            let said = format!("panic: {}", failure::words(&*panic));
+            Err(Failure::crash(said))
+        });
     let code = match &ended {
         Ok(()) => 0,
         Err(failure) => report(failure, &mut record),
@@ -59,8 +62,8 @@ fn run(words: &[OsString], record: &mut Fields) -> Outcome<()> {
     let provider = arguments.provider;
     record.insert("provider_requested".to_owned(), json!(provider.name()));
     let options = Options::read(arguments.options.as_deref())?;
-    if provider == Provider::Cuda && cuda::devices() == 0 {
-        return Err(Failure::Skipped("no CUDA device".to_owned()));
+    if provider == Provider::Cuda {
+        cuda::Driver::load().ok_or_else(cuda::no_device)?;
     }
     let fields = match &arguments.mode {
         Mode::Latency { job, profile } => {
@@ -75,12 +78,13 @@ fn run(words: &[OsString], record: &mut Fields) -> Outcome<()> {
             return cases::run(&arguments, (file, *skip), &options);
         }
     };
+    let (set, not_set) = options.told(provider);
     record.extend(fields);
     record.extend([
         ("status".to_owned(), json!("ok")),
         ("provider_used".to_owned(), json!(provider.name())),
-        ("session_options".to_owned(), options.told()),
-        ("options_not_set".to_owned(), json!([])),
+        ("session_options".to_owned(), set),
+        ("options_not_set".to_owned(), json!(not_set)),
         ("input_residency".to_owned(), json!("host")),
         ("build_info".to_owned(), json!(ort::info())),
         ("cpus_allowed".to_owned(), json!(process::cpus_allowed())),
@@ -114,7 +118,7 @@ fn report(failure: &Failure, record: &mut Fields) -> u8 {
     code
 }
 
-/// Writes under a temporary name in the same folder, and renames.
+/// Writes under a temporary name in the same folder, and renames; leaves nothing where that fails.
 fn write(file: &Path, record: &Fields) -> io::Result<()> {
     let folder = file.parent().unwrap_or(Path::new(""));
     if !folder.as_os_str().is_empty() {
@@ -124,6 +128,10 @@ fn write(file: &Path, record: &Fields) -> io::Result<()> {
     name.push(file.file_name().unwrap_or_default());
     name.push(format!(".{}", std::process::id()));
     let temporary = folder.join(name);
-    fs::write(&temporary, format!("{}\n", Value::Object(record.clone())))?;
-    fs::rename(&temporary, file)
+    fs::write(&temporary, format!("{}\n", Value::Object(record.clone())))
+        .and_then(|()| fs::rename(&temporary, file))
+        .inspect_err(|_| {
+            // What could not be made is not there to be removed.
+            let _ = fs::remove_file(&temporary);
+        })
 }

@@ -48,9 +48,19 @@ impl Options {
         })
     }
 
-    /// What was set, for the record.
-    pub fn told(&self) -> Value {
-        Value::Object(self.given.clone())
+    /// What was set, and the names of what was not, for the record: the provider `cpu` has no
+    /// options of its own.
+    pub fn told(&self, provider: Provider) -> (Value, Vec<&'static str>) {
+        const OF_PROVIDER: &str = "provider_options";
+        let mut set = self.given.clone();
+        let mut not_set = Vec::new();
+        if provider == Provider::Cpu
+            && let Some(Value::Object(texts)) = set.remove(OF_PROVIDER)
+            && !texts.is_empty()
+        {
+            not_set.push(OF_PROVIDER);
+        }
+        (Value::Object(set), not_set)
     }
 
     /// Sets all of them; with `profile` ONNX Runtime's profiler too, and its log says what it has.
@@ -71,9 +81,9 @@ impl Options {
         let crash = |error: ort::Error| Failure::crash(error.to_string());
         builder = match provider {
             Provider::Cpu => on_cpu(builder).map_err(crash)?,
-            Provider::Cuda => self.on_cuda(builder).map_err(|error| {
-                Failure::Skipped(format!("the CUDA provider did not load: {error}"))
-            })?,
+            Provider::Cuda => self
+                .on_cuda(builder)
+                .map_err(|error| self.without_cuda(error.message()))?,
         };
         logged(builder, profile).map_err(crash)
     }
@@ -84,6 +94,16 @@ impl Options {
             .get("provider_options")
             .and_then(|texts| texts["device_id"].as_str()?.parse().ok())
             .unwrap_or(0)
+    }
+
+    /// Tells a wrong option from a provider that is not there: ONNX Runtime gives both one code, and
+    /// says of an option that it is "unknown" or that it "failed to parse" it.
+    fn without_cuda(&self, said: &str) -> Failure {
+        if said.to_lowercase().contains("provider option") && !said.contains("Failed to load") {
+            let at = self.file.display();
+            return bad_input!("{at}: option 'provider_options': {said}");
+        }
+        Failure::Skipped(format!("the CUDA provider did not load: {said}"))
     }
 
     fn on_cuda(&self, builder: SessionBuilder) -> ort::Result<SessionBuilder> {
