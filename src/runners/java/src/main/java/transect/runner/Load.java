@@ -21,6 +21,9 @@ final class Load {
   /** A sleep may end late by this much; the rest of the time is waited through. */
   private static final long SLEEP_MARGIN_NS = 200_000;
 
+  /** The latest arrival: twice this and the most seconds of `--max-seconds` fit into `long`. */
+  private static final long LATEST_NS = 1L << 60;
+
   private final long[] arrivals;
   private final List<Map<String, Value>> batches;
   private final long limitNs;
@@ -91,9 +94,9 @@ final class Load {
     numbers.get(arrivals);
     long before = 0;
     for (long arrival : arrivals) {
-      if (arrival < before) {
-        throw new BadInput(path + ": expected arrival times >= 0 that do not fall, got " + arrival
-            + " after " + before);
+      if (arrival < before || arrival > LATEST_NS) {
+        throw new BadInput(path + ": expected arrival times of 0 to 2^60 ns that do not fall, got "
+            + arrival + " after " + before);
       }
       before = arrival;
     }
