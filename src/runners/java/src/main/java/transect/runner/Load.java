@@ -30,6 +30,7 @@ final class Load {
   private final long[] start;
   private final long[] end;
   private final AtomicInteger next = new AtomicInteger();
+  private final AtomicReference<Throwable> fault = new AtomicReference<>();
   private long zero;
 
   private Load(long[] arrivals, List<Map<String, Value>> batches, long maxNanoseconds) {
@@ -105,7 +106,6 @@ final class Load {
 
   /** Serve with a thread per session; return how many requests were served. */
   private int serve(List<Engine> engines) throws OrtException, InterruptedException {
-    AtomicReference<Throwable> fault = new AtomicReference<>();
     List<Thread> workers = new ArrayList<>();
     for (Engine engine : engines) {
       workers.add(new Thread(() -> {
@@ -131,9 +131,9 @@ final class Load {
     return Math.min(next.get(), arrivals.length);
   }
 
-  /** Take requests until there is none, or the time is up. What is taken is served. */
+  /** Take requests until there is none, the time is up or a worker failed; serve what is taken. */
   private void work(Engine engine) throws OrtException {
-    while (System.nanoTime() - zero < limitNs) {
+    while (fault.get() == null && System.nanoTime() - zero < limitNs) {
       int index = next.getAndIncrement();
       if (index >= arrivals.length) {
         return;
