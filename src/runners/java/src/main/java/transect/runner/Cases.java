@@ -70,9 +70,9 @@ final class Cases {
       try (Engine engine =
           new Engine(environment, Path.of(given.get("model")), provider, options, null)) {
         OutputWriter writer = new OutputWriter(Path.of(given.get("outputs")));
-        for (Map<String, Value> feed : inputs.batches) {
-          engine.step(feed);
-          writer.append(engine.outputNames, engine.results);
+        for (int index = 0; index < inputs.batches.size(); index++) {
+          engine.step(inputs.batches.get(index));
+          writer.append(engine.outputNames, engine.results, inputs.rowsOf(index));
         }
         writer.finish();
       }
