@@ -44,6 +44,13 @@ def main(folder: Path) -> None:
         [value("y", T.FLOAT, ["N", 3])],
         (numpy_helper.from_array(weight, "w"),),
     )
+    # The rows come out as the second axis.
+    _save(
+        folder / "transposed.onnx",
+        [helper.make_node("Transpose", ["x"], ["y"])],
+        [value("x", T.FLOAT, ["N", "M"])],
+        [value("y", T.FLOAT, ["M", "N"])],
+    )
     casts = {"u16": T.UINT16, "u32": T.UINT32, "u64": T.UINT64, "i32": T.INT32, "f64": T.DOUBLE}
     _save(
         folder / "mixed.onnx",

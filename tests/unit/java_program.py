@@ -11,13 +11,25 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
+from checkouts import environment_python
 from transect.domain.cell import Cell
 from transect.onnx_models.tensors import NoTensor, read_tensors, write_tensors
 from transect.runtimes import RUNTIMES
 
 CELL = Cell.of(stage="infer", workload="iris-mlp", runtime="java", provider="cpu", batch=1)
 QUICK = ("--warmup", "2", "--min-runs", "20", "--max-seconds", "0")
+
+
+def build(torch_python: str, folder: Path) -> Program:
+    """Return the program with its models, made below a folder; skip where it cannot be."""
+    if reason := RUNTIMES.get("java").supports(CELL):
+        pytest.skip(reason)
+    python = environment_python("runner-java", folder)
+    helper = Path(__file__).with_name("java_models.py")
+    subprocess.run([torch_python, str(helper), str(folder)], check=True)
+    return Program(python, folder)
 
 
 @dataclass(frozen=True, slots=True)

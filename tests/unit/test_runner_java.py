@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from java_program import CELL, Program
+from java_program import CELL, Program, build
 
-from checkouts import environment_python
 from transect.onnx_models.tensors import NoTensor, write_tensors
 from transect.runtimes import RUNNERS, RUNTIMES
 from transect.runtimes import java as java_runtime
@@ -25,13 +24,7 @@ X = np.arange(28, dtype=np.float32).reshape(7, 4) - 9
 
 @pytest.fixture(scope="module")
 def program(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Program:
-    if reason := RUNTIMES.get("java").supports(CELL):
-        pytest.skip(reason)
-    python = environment_python("runner-java", tmp_path_factory.mktemp("environment"))
-    models = tmp_path_factory.mktemp("models")
-    helper = Path(__file__).with_name("java_models.py")
-    subprocess.run([torch_python, str(helper), str(models)], check=True)
-    return Program(python, models)
+    return build(torch_python, tmp_path_factory.mktemp("java"))
 
 
 def test_rows_are_run_in_batches_the_partial_one_included(program: Program, tmp_path: Path) -> None:

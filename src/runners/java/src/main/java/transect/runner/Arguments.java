@@ -19,6 +19,9 @@ final class Arguments {
           "load", List.of("model", "inputs", "outputs", "arrivals"),
           "cases", List.of("cases"));
 
+  /** More than anybody waits for; in nanoseconds it is far from the end of `long`. */
+  private static final double MOST_SECONDS = 1e9;
+
   private final Map<String, String> given = new HashMap<>();
 
   /** Throws BadInput naming the argument that cannot be used. */
@@ -108,7 +111,7 @@ final class Arguments {
     try {
       double seconds = Double.parseDouble(text);
       if (seconds >= 0 && seconds < Double.POSITIVE_INFINITY) {
-        return (long) (seconds * 1e9);
+        return (long) (Math.min(seconds, MOST_SECONDS) * 1e9);
       }
     } catch (NumberFormatException error) {
       // Said below, like a number that is none of seconds.

@@ -23,6 +23,8 @@ final class Inputs {
   /** N, or null without a batch. */
   final Long rows;
 
+  private final Long batch;
+
   /** Read `folder/header.json` and its files. Throws BadInput naming file and tensor. */
   Inputs(Path folder) {
     Path header = folder.resolve("header.json");
@@ -40,14 +42,19 @@ final class Inputs {
       }
     }
     files.values().forEach(TensorFile::checkSize);
-    Long batch = batch(header, ((JsonObject) described).get("batch"), files);
+    batch = batch(header, ((JsonObject) described).get("batch"), files);
     rows = batch == null ? null : files.values().iterator().next().rows();
     try {
-      read(files, batch);
+      read(files);
     } catch (IOException error) {
       throw new BadInput(header + ": a tensor cannot be read: " + error, error);
     }
     fullBatches = batch == null ? batches : batches.subList(0, Math.toIntExact(rows / batch));
+  }
+
+  /** Return how many rows that batch has, or null without a batch. */
+  Long rowsOf(int index) {
+    return batch == null ? null : Math.min(batch, rows - index * batch);
   }
 
   private static Long batch(Path header, JsonElement given, Map<String, TensorFile> files) {
@@ -68,7 +75,7 @@ final class Inputs {
     return given.getAsLong();
   }
 
-  private void read(Map<String, TensorFile> files, Long batch) throws IOException {
+  private void read(Map<String, TensorFile> files) throws IOException {
     long step = batch == null ? 1 : batch;
     long end = batch == null ? 1 : rows;
     List<TensorFile.Reader> readers = new ArrayList<>();

@@ -63,9 +63,9 @@ final class Latency {
     // CLOCK_MONOTONIC, in HotSpot on Linux.
     record.put("first_result_ns", System.nanoTime());
     OutputWriter writer = new OutputWriter(folder);
-    for (Map<String, Value> feed : inputs.batches) {
-      engine.step(feed);
-      writer.append(engine.outputNames, engine.results);
+    for (int index = 0; index < inputs.batches.size(); index++) {
+      engine.step(inputs.batches.get(index));
+      writer.append(engine.outputNames, engine.results, inputs.rowsOf(index));
     }
     Map<String, Object> outputs = new LinkedHashMap<>();
     outputs.put("header", writer.finish().toString());

@@ -21,12 +21,16 @@ final class Load {
   /** A sleep may end late by this much; the rest of the time is waited through. */
   private static final long SLEEP_MARGIN_NS = 200_000;
 
+  /** The latest arrival: twice this and the most seconds of `--max-seconds` fit into `long`. */
+  private static final long LATEST_NS = 1L << 60;
+
   private final long[] arrivals;
   private final List<Map<String, Value>> batches;
   private final long limitNs;
   private final long[] start;
   private final long[] end;
   private final AtomicInteger next = new AtomicInteger();
+  private final AtomicReference<Throwable> fault = new AtomicReference<>();
   private long zero;
 
   private Load(long[] arrivals, List<Map<String, Value>> batches, long maxNanoseconds) {
@@ -91,9 +95,9 @@ final class Load {
     numbers.get(arrivals);
     long before = 0;
     for (long arrival : arrivals) {
-      if (arrival < before) {
-        throw new BadInput(path + ": expected arrival times >= 0 that do not fall, got " + arrival
-            + " after " + before);
+      if (arrival < before || arrival > LATEST_NS) {
+        throw new BadInput(path + ": expected arrival times of 0 to 2^60 ns that do not fall, got "
+            + arrival + " after " + before);
       }
       before = arrival;
     }
@@ -102,7 +106,6 @@ final class Load {
 
   /** Serve with a thread per session; return how many requests were served. */
   private int serve(List<Engine> engines) throws OrtException, InterruptedException {
-    AtomicReference<Throwable> fault = new AtomicReference<>();
     List<Thread> workers = new ArrayList<>();
     for (Engine engine : engines) {
       workers.add(new Thread(() -> {
@@ -128,9 +131,9 @@ final class Load {
     return Math.min(next.get(), arrivals.length);
   }
 
-  /** Take requests until there is none, or the time is up. What is taken is served. */
+  /** Take requests until there is none, the time is up or a worker failed; serve what is taken. */
   private void work(Engine engine) throws OrtException {
-    while (System.nanoTime() - zero < limitNs) {
+    while (fault.get() == null && System.nanoTime() - zero < limitNs) {
       int index = next.getAndIncrement();
       if (index >= arrivals.length) {
         return;

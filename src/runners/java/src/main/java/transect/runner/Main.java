@@ -36,7 +36,8 @@ public final class Main {
       }
     } catch (IOException | BadInput error) {
       say("--record cannot be written: " + error);
-      code = BAD_INPUT;
+      // What went wrong before says more.
+      code = code == 0 ? CRASH : code;
     }
     System.exit(code);
   }
@@ -104,7 +105,11 @@ public final class Main {
     Files.createDirectories(file.getParent());
     Path temporary =
         file.resolveSibling("." + file.getFileName() + "." + ProcessHandle.current().pid());
-    Files.writeString(temporary, Json.text(record) + "\n");
-    Files.move(temporary, file, StandardCopyOption.ATOMIC_MOVE);
+    try {
+      Files.writeString(temporary, Json.text(record) + "\n");
+      Files.move(temporary, file, StandardCopyOption.ATOMIC_MOVE);
+    } finally {
+      Files.deleteIfExists(temporary);
+    }
   }
 }

@@ -24,13 +24,16 @@ final class OutputWriter {
     Files.createDirectories(folder);
   }
 
-  /** Append what one run gave; of a batch, the parts are joined along their first axis. */
-  void append(List<String> names, List<Value> values) throws IOException {
+  /**
+   * Append what one run gave. `rows`: how many the batch had, along which the parts are joined, or
+   * null without a batch. Throws BadInput for an output that has other rows.
+   */
+  void append(List<String> names, List<Value> values, Long rows) throws IOException {
     for (int index = 0; index < values.size(); index++) {
       if (index == outputs.size()) {
         outputs.add(new Joined(names.get(index), "output-" + index + ".bin"));
       }
-      outputs.get(index).append(values.get(index));
+      outputs.get(index).append(values.get(index), rows);
     }
   }
 
@@ -59,15 +62,18 @@ final class OutputWriter {
       this.file = file;
     }
 
-    void append(Value value) throws IOException {
+    void append(Value value, Long rows) throws IOException {
+      if (value instanceof Value.Opaque ? stream != null : kind != null) {
+        throw new BadInput("output '" + name + "' is a tensor for some batches only");
+      }
       if (value instanceof Value.Opaque opaque) {
         kind = opaque.kind();
       } else if (value instanceof Value.Numbers numbers) {
-        grow(numbers.dtype(), numbers.shape());
+        grow(numbers.dtype(), numbers.shape(), rows);
         ByteBuffer bytes = numbers.bytes();
         stream.write(bytes.array(), bytes.arrayOffset(), bytes.limit());
       } else if (value instanceof Value.Texts texts) {
-        grow(Dtype.STRING, texts.shape());
+        grow(Dtype.STRING, texts.shape(), rows);
         for (String text : texts.texts()) {
           byte[] raw = text.getBytes(StandardCharsets.UTF_8);
           ByteBuffer head = ByteBuffer.allocate(Integer.BYTES).order(ByteOrder.LITTLE_ENDIAN);
@@ -77,7 +83,11 @@ final class OutputWriter {
       }
     }
 
-    private void grow(Dtype found, long[] sizes) throws IOException {
+    private void grow(Dtype found, long[] sizes, Long rows) throws IOException {
+      if (rows != null && (sizes.length == 0 || sizes[0] != rows)) {
+        throw new BadInput("output '" + name + "' has shape " + Arrays.toString(sizes)
+            + ", expected a first axis of the batch's " + rows + " rows");
+      }
       if (stream == null) {
         stream = new BufferedOutputStream(Files.newOutputStream(folder.resolve(file)));
         dtype = found;
@@ -87,7 +97,6 @@ final class OutputWriter {
       boolean joins =
           dtype == found
               && sizes.length == shape.length
-              && sizes.length > 0
               && Arrays.equals(sizes, 1, sizes.length, shape, 1, shape.length);
       if (!joins) {
         throw new BadInput("output '" + name + "' is " + found.label + Arrays.toString(sizes)

@@ -130,7 +130,21 @@ record TensorFile(String name, Dtype dtype, long[] shape, Path path) {
           throw new EOFException(file.path.toString());
         }
       }
+      if (file.dtype == Dtype.BOOL) {
+        checkFlags(bytes);
+      }
       return new Value.Numbers(file.dtype, sizes, bytes.rewind());
+    }
+
+    /** Throws BadInput for a byte that is no bool: what a model makes of it is not defined. */
+    private void checkFlags(ByteBuffer bytes) {
+      for (int index = 0; index < bytes.limit(); index++) {
+        int flag = Byte.toUnsignedInt(bytes.get(index));
+        if (flag > 1) {
+          throw new BadInput(file.path + ": tensor '" + file.name
+              + "' is bool: expected bytes of 0 and 1, got " + flag);
+        }
+      }
     }
 
     private String text() throws IOException {
