@@ -98,6 +98,9 @@ def test_conversions_of_what_is_not_offered_are_skipped_with_the_reason():
 
     assert reason(workload="mlp", exporter="mxnet", precision="fp16") is None
     assert "none in onnx" in str(reason(workload="mlp", exporter="onnx", precision="fp16"))
+    trained = reason(workload="digits-cnn", exporter="keras", precision="fp16")
+    assert "trained models are exported from torch" in str(trained)
+    assert reason(workload="digits-cnn", exporter="dynamo", precision="fp16") is None
     assert "not to bf16" in str(reason(workload="mlp", exporter="dynamo", precision="bf16"))
 
 

@@ -33,6 +33,11 @@ DTYPES = {
     "bool": 1, "string": None,
 }  # fmt: skip
 
+# What an output can be that is no tensor, in the words that runtimes have for it.
+_KINDS = {
+    "sequence": ("sequence", "list"), "map": ("map", "dict"), "optional": ("optional", "absent"),
+}  # fmt: skip
+
 _LENGTH = struct.Struct("<I")
 
 
@@ -41,6 +46,24 @@ class NoTensor:
     """An output that is a sequence, a map or an absent optional; `kind` is for people."""
 
     kind: str
+
+    def is_like(self, other: NoTensor) -> bool:
+        """Whether both are sequences, maps or optionals, whatever is inside.
+
+        What names none of them, as where a language gives tensors only, is like all of them.
+        """
+        own, others = _outermost(self.kind), _outermost(other.kind)
+        return own is None or others is None or own == others
+
+
+def _outermost(kind: str) -> str | None:
+    """Return which of `_KINDS` the words of a kind name first, or None."""
+    places = {
+        name: min((kind.lower().find(word) for word in words if word in kind.lower()), default=-1)
+        for name, words in _KINDS.items()
+    }
+    named = {name: place for name, place in places.items() if place >= 0}
+    return min(named, key=named.__getitem__) if named else None
 
 
 def describe(

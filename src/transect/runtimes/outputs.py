@@ -30,7 +30,12 @@ class Verdict:
     compared: int = 0
 
     def metrics(self) -> list[dict[str, Any]]:
-        """Return the entries of a result's `metrics`; what is not finite is no metric."""
+        """Return the entries of a result's `metrics`: none where no tensor was compared.
+
+        What is not finite is no metric.
+        """
+        if not self.compared:
+            return []
         values = {
             "max_abs_difference": self.max_abs_difference,
             "max_rel_difference": self.max_rel_difference,
@@ -51,8 +56,8 @@ def judge(found: Tensors, expected: Tensors, tolerance: float | Mapping[str, flo
     """Compare each expected output by its name; `tolerance` is one number, or one per output.
 
     Of floating-point outputs it is the largest absolute difference. Of others, texts included, it is
-    the share of elements that may differ: 0 but for what a lower precision decides. An output that is
-    no tensor is compared by nobody and is not wrong.
+    the share of elements that may differ: 0 but for what a lower precision decides. Of an output that
+    is no tensor only the kind is compared: a sequence where a map is expected is wrong, as is a tensor.
     """
     verdict = Verdict()
     for name, wanted in expected.items():
@@ -60,18 +65,23 @@ def judge(found: Tensors, expected: Tensors, tolerance: float | Mapping[str, flo
         if got is None:
             verdict.wrong.append(f"output '{name}' is missing")
         elif isinstance(wanted, NoTensor) or isinstance(got, NoTensor):
-            if not isinstance(wanted, NoTensor):
-                verdict.wrong.append(f"output '{name}' is {getattr(got, 'kind', got)}, no tensor")
+            if not _alike(got, wanted):
+                verdict.wrong.append(f"output '{name}' is {_words(got)}, expected {_words(wanted)}")
         elif got.shape != wanted.shape or _kind(got) != _kind(wanted):
-            verdict.wrong.append(
-                f"output '{name}' is {got.dtype} {list(got.shape)}, expected {wanted.dtype} "
-                f"{list(wanted.shape)}"
-            )
+            verdict.wrong.append(f"output '{name}' is {_words(got)}, expected {_words(wanted)}")
         else:
             verdict.compared += 1
             limit = tolerance if isinstance(tolerance, (int, float)) else tolerance.get(name, 0.0)
             _compare(verdict, name, got, wanted, float(limit))
     return verdict
+
+
+def _alike(one: np.ndarray | NoTensor, other: np.ndarray | NoTensor) -> bool:
+    return isinstance(one, NoTensor) and isinstance(other, NoTensor) and one.is_like(other)
+
+
+def _words(value: np.ndarray | NoTensor) -> str:
+    return value.kind if isinstance(value, NoTensor) else f"{value.dtype} {list(value.shape)}"
 
 
 def _kind(array: np.ndarray) -> str:

@@ -97,11 +97,14 @@ class Convert(Stage):
         """Whatever can be exported, in the precisions that there are."""
         if cell.precision not in PRECISIONS:
             return f"models are converted to {', '.join(PRECISIONS)}, not to {cell.precision}"
-        if cell.workload not in MODELS:
-            return None
-        made = model_of(cell.workload, cell.exporter)
-        return MODELS.get(cell.workload).supports(made) or EXPORTERS.get(cell.exporter).supports(
-            made
+        exporter = EXPORTERS.get(cell.exporter)
+        if cell.workload in MODELS:
+            made = model_of(cell.workload, cell.exporter)
+            return MODELS.get(cell.workload).supports(made) or exporter.supports(made)
+        # Which framework trained it is the study's; whether the exporter takes trained ones is not.
+        framework = exporter.framework
+        return exporter.supports(
+            ExportCell(workload=cell.workload, framework=framework, exporter=cell.exporter)
         )
 
     def environment(self, cell: ConvertCell) -> str:

@@ -1,0 +1,48 @@
+"""What is said of a runner's outputs: by name, shape, type and kind. Needs numpy only."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from transect.onnx_models.tensors import NoTensor
+from transect.runtimes.outputs import judge
+
+ZIPMAP = NoTensor("sequence(map(string,float32))")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["sequence(map(int64,float32))", "SequenceInfo(length=2,type=MAP)", "list",
+     "not a tensor: JavaScript gives tensors only"],
+)  # fmt: skip
+def test_a_sequence_is_one_in_the_words_of_every_language(kind: str) -> None:
+    assert judge({"p": NoTensor(kind)}, {"p": ZIPMAP}, {}).wrong == []
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (NoTensor("map(string,float32)"), "map(string,float32)"),
+        (NoTensor("optional(sequence(float32))"), "optional(sequence(float32))"),
+        (np.zeros((2, 3), np.float32), r"float32 [2, 3]"),
+    ],
+)
+def test_another_kind_or_a_tensor_in_place_of_a_sequence_is_wrong(
+    found: np.ndarray | NoTensor, words: str
+) -> None:
+    (wrong,) = judge({"p": found}, {"p": ZIPMAP}, {}).wrong
+    assert wrong == f"output 'p' is {words}, expected {ZIPMAP.kind}"
+
+
+def test_a_sequence_in_place_of_a_tensor_is_wrong() -> None:
+    verdict = judge({"p": ZIPMAP}, {"p": np.zeros((2, 3), np.float32)}, {})
+    assert verdict.wrong == [f"output 'p' is {ZIPMAP.kind}, expected float32 [2, 3]"]
+
+
+def test_differences_are_told_only_where_a_tensor_was_compared() -> None:
+    tensor = np.ones((2, 3), np.float32)
+    assert judge({"p": ZIPMAP}, {"p": ZIPMAP}, {}).metrics() == []
+    assert judge({"y": tensor[:1]}, {"y": tensor}, {}).metrics() == []
+    told = {one["name"]: one["value"] for one in judge({"y": tensor}, {"y": tensor}, {}).metrics()}
+    assert told["max_abs_difference"] == 0.0 and told["top1_agreement"] == 1.0
