@@ -11,11 +11,9 @@ import pytest
 from make_runtime_records import infer_record, load_record, runs, seen, write_runtime_study
 from runtime_reports import Made, rows
 
-from transect.analysis.load import Loaded, load_records
+from transect.analysis.load import load_records
 from transect.domain.record import Cause, Record, Status, read_record, write_record
 from transect.report.build import build_report
-from transect.report.context import Context
-from transect.report.sections.runtime_load import is_saturated
 
 WRONG = {"status": Status.FAILED, "cause": Cause.WRONG_RESULT, "message": "3 elements are NaN"}
 SKIPPED = {"status": Status.SKIPPED, "cause": Cause.UNSUPPORTED, "message": "no CUDA device"}
@@ -150,19 +148,6 @@ def test_saturated_loads_are_marked_and_percentiles_need_requests() -> None:
     assert "All runtimes with 1 session, median" in titles
     assert "python · torch-dynamo · cpu · batch 1, 1 thread" in titles
     assert made.charts[titles.index("All runtimes with 1 session, median")].svg.count("<path") > 8
-
-
-def test_saturation_is_by_share_or_by_rate() -> None:
-    context = Context(Loaded(study="s", records=under_load()), title="t")
-    groups = {(g.cell.runtime, g.cell.load): g for g in context.of("infer")}
-    assert not is_saturated(groups["cpp", 8000.0]) and is_saturated(groups["cpp", 16000.0])
-    [record] = [r for r in under_load() if (r.cell.runtime, r.cell.load) == ("cpp", 4000.0)]
-    late = [m.model_copy(update={"value": 3000.0}) if m.name == "served_rate" else m
-            for m in record.metrics]  # fmt: skip
-    context = Context(
-        Loaded(study="s", records=[record.model_copy(update={"metrics": late})]), title="t"
-    )
-    assert is_saturated(context.of("infer")[0])
 
 
 def test_calls_stand_beside_those_of_c_by_size() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from transect.analysis.groups import grouped
+from transect.analysis.offered_load import is_saturated
 from transect.analysis.serving import InferGroup
 from transect.report.blocks import Chip, Column, Heading, Part, digits, note, table, words
 from transect.report.charts.chart import MOST_PANELS, Point, Series, line_chart
@@ -16,24 +17,13 @@ from transect.report.findings.serving import faithful_groups
 from transect.report.sections.runtime_series import RuntimeSeries
 from transect.report.text import Scale, clean, count, in_unit, percent, scale_for
 
-__all__ = ["is_saturated", "load_blocks"]
+__all__ = ["load_blocks"]
 
-# Below this share of requests served, or of their rate, the queue grows as long as one waits.
-_SERVED = 0.99
-_RATE = 0.95
 _MOST_LINES = 9
 _MEASURES = {
     "median": ("load_latency", ()), "95th percentile": ("load_latency_p95", (6, 3)),
     "99th percentile": ("load_latency_p99", (2, 2)),
 }  # fmt: skip
-
-
-def is_saturated(group: InferGroup) -> bool:
-    """Whether requests came faster than they were served: its latency grows with the run."""
-    share, rate, load = median(group, "served_share"), median(group, "served_rate"), group.cell.load
-    if share is not None and share < _SERVED:
-        return True
-    return rate is not None and load is not None and rate < _RATE * load
 
 
 def load_blocks(context: Context) -> Iterator[Part]:
@@ -46,9 +36,12 @@ def load_blocks(context: Context) -> Iterator[Part]:
         yield Heading("Under load")
         yield note(
             "An open loop: latency is the result's time minus the request's arrival, so waiting "
-            "counts. A hollow symbol stands where fewer than 99 % of the requests, or 95 % of their "
-            "rate, were served: the queue grows, and its latency is that of the run's length. A "
-            "95th percentile needs 400 served requests, a 99th 2,000."
+            "counts. Requests arrive at random, the last one when as many are due at the offered "
+            "rate. A hollow symbol stands where a runtime is saturated: in half of the runs or "
+            "more, fewer than 99 % of the requests were served, or the last result came, a median "
+            "latency aside, more than 2.5 % of the run's time after the last arrival (with n "
+            "requests, fewer than 400, more than 0.5/√n of it: bursts weigh more). There the queue "
+            "grows, and latency is that of the run's length. A 95th percentile needs 400 served requests, a 99th 2,000."
         )
     for workload, groups in every.items():
         groups.sort(key=lambda g: (g.cell.runtime, g.cell.sessions, g.cell.load or 0.0, g.cell.id))
