@@ -69,7 +69,11 @@ def roundtrip_cell(cell: Cell, model: Path) -> dict[str, Any]:
     say(f"{cell.get('loader')} loads the file")
     begin = time.perf_counter()
     try:
-        apart = differences(_computed(loader, model / "model.onnx", inputs, expected), expected)
+        apart = differences(
+            _computed(loader, model / "model.onnx", inputs, expected),
+            expected,
+            stand_ins=loader.stand_ins,
+        )
     except FAULTS as error:
         return _refused(error)
     tolerance = details["tolerance"]
