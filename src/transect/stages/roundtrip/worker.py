@@ -2,7 +2,7 @@
 
 `python -m transect.stages.roundtrip.worker --spec … --model DIR --out …`, in the loader's environment.
 `--model` is the folder of a model cell. Writes `result.json` into `--out`. Exit code 0 when the verdict
-stands there: a framework that cannot load the file is one.
+stands there: a framework that cannot load the file is one, one that gives other outputs another.
 """
 
 from __future__ import annotations
@@ -45,16 +45,24 @@ def _cut(tensors: Outputs, rows: int | None) -> dict[str, Any]:
     }
 
 
-def _computed(loader: Loader, path: Path, inputs: dict[str, Any], expected: Outputs) -> Outputs:
-    """Return what the framework computes, by the names of the outputs that it should have."""
+def _computed(loader: Loader, path: Path, inputs: dict[str, Any]) -> list[Any]:
+    """Return what the framework computes, in the file's order; tensors as arrays of numpy."""
     # A copy: onnx2tf writes its simplified graph over the file that it was given.
     with tempfile.TemporaryDirectory() as folder:
         found = loader.load(Path(shutil.copy(path, folder)))(inputs)
+    return [one if isinstance(one, (list, tuple, dict)) else np.asarray(one) for one in found]
+
+
+def _named(found: list[Any], expected: Outputs) -> Outputs:
+    """Return outputs by the names that they should have. Raises BadInput for another number of them.
+
+    What is no tensor is called what Python calls it: it has no form that libraries share.
+    """
     if len(found) != len(expected):
         raise BadInput(f"it gives {len(found)} outputs, expected {list(expected)}")
     return {
-        name: wanted if isinstance(wanted, NoTensor) else np.asarray(one)
-        for (name, wanted), one in zip(expected.items(), found, strict=True)
+        name: one if isinstance(one, np.ndarray) else NoTensor(type(one).__name__)
+        for name, one in zip(expected, found, strict=True)
     }
 
 
@@ -69,13 +77,14 @@ def roundtrip_cell(cell: Cell, model: Path) -> dict[str, Any]:
     say(f"{cell.get('loader')} loads the file")
     begin = time.perf_counter()
     try:
-        apart = differences(
-            _computed(loader, model / "model.onnx", inputs, expected),
-            expected,
-            stand_ins=loader.stand_ins,
-        )
+        computed = _computed(loader, model / "model.onnx", inputs)
     except FAULTS as error:
         return _refused(error)
+    seconds = round(time.perf_counter() - begin, 3)
+    try:
+        apart = differences(_named(computed, expected), expected, stand_ins=loader.stand_ins)
+    except BadInput as error:
+        return _wrong(error)
     tolerance = details["tolerance"]
     good = all(apart[name] <= tolerance[name] for name in apart)
     worst = max(apart.values(), default=0.0)
@@ -88,7 +97,7 @@ def roundtrip_cell(cell: Cell, model: Path) -> dict[str, Any]:
             "differences": {n: d if np.isfinite(d) else str(d) for n, d in apart.items()},
             "tolerance": tolerance,
             "rows_compared": rows,
-            "seconds": round(time.perf_counter() - begin, 3),
+            "seconds": seconds,
         },
         libraries=_libraries(),
     )
@@ -102,6 +111,16 @@ def _libraries() -> dict[str, str]:
         except importlib.metadata.PackageNotFoundError:
             continue
     return found
+
+
+def _wrong(error: BadInput) -> dict[str, Any]:
+    """Return the result of a framework that loads the file, and gives other outputs than it has."""
+    return result(
+        status=Status.FAILED,
+        cause=Cause.WRONG_RESULT,
+        message=str(error),
+        libraries=_libraries(),
+    )
 
 
 def _refused(error: BaseException) -> dict[str, Any]:
