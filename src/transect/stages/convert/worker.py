@@ -26,6 +26,8 @@ from transect.domain.errors import FAULTS, BadInput
 from transect.domain.record import Cause, Status
 from transect.domain.terminal import say
 from transect.onnx_models.comparison import differences
+from transect.onnx_models.exporters import INPUT
+from transect.onnx_models.facts import facts_of_model, write_facts
 from transect.onnx_models.lowering import (
     LOWERED_RULE,
     ROUNDOFF,
@@ -34,7 +36,7 @@ from transect.onnx_models.lowering import (
     lower,
 )
 from transect.onnx_models.models import Arrays, Outputs
-from transect.onnx_models.results import RESULT, fault, result, write_fault, write_result
+from transect.onnx_models.results import fault, result, write_fault, write_result
 from transect.onnx_models.running import open_session, run_session
 from transect.onnx_models.tensors import NoTensor, read_tensors, write_tensors
 from transect.training.inputs import load_arrays
@@ -60,18 +62,16 @@ class _Samples:
     labels: np.ndarray | None = None
 
 
-def _samples(model: Path, data: Path | None, details: dict[str, Any]) -> _Samples:
+def _samples(model: Path, data: Path | None, *, batched: bool) -> _Samples:
     if data is None:
         parts = {name: read_tensors(model / name) for name in ("inputs", "calibration")}
-        batched = bool(details["batched"])
         return _Samples(batched=batched, **parts)  # type: ignore[arg-type]
-    name = details["input"][0]["name"]
     arrays = load_arrays(data, np.float32)
     x = arrays["x_test"]
     rows = min(_COMPARED_ROWS, max(2, _COMPARED_NUMBERS // prod(x.shape[1:])))
     return _Samples(
-        inputs={name: np.ascontiguousarray(x[:rows], np.float32)},
-        calibration={name: calibration_rows(arrays["x_train"])},
+        inputs={INPUT: np.ascontiguousarray(x[:rows], np.float32)},
+        calibration={INPUT: calibration_rows(arrays["x_train"])},
         batched=True,
         test=x,
         labels=arrays["y_test"],
@@ -144,8 +144,8 @@ def _facts(path: Path, precision: str, costs: dict[str, Any] | None) -> dict[str
 
 def convert_cell(cell: Cell, model: Path, data: Path | None, out: Path) -> dict[str, Any]:
     """Convert one cell's file into `out`; return its result."""
-    told = json.loads((model / RESULT).read_text())["details"]
-    samples = _samples(model, data, told)
+    told = facts_of_model(model)
+    samples = _samples(model, data, batched=told["batched"])
     path, precision = out / MODEL, cell.precision
     batched = samples.batched
     try:
@@ -180,6 +180,7 @@ def convert_cell(cell: Cell, model: Path, data: Path | None, out: Path) -> dict[
         "batched": batched,
         "model_bytes_before": (model / MODEL).stat().st_size,
     }  # fmt: skip
+    write_facts(out, tolerance=details["tolerance"], batched=batched, costs=details["costs"])
     if batched:
         details["rows_compared"] = len(next(iter(samples.inputs.values())))
     if samples.labels is not None:

@@ -2,8 +2,8 @@
 
 `python -m transect.stages.model.worker --spec … --out …`, in the exporter's environment. The spec
 holds `cell` and `seed`. Writes `model.onnx`, the folders `inputs`, `expected` (what the framework
-computes) and `calibration` (other inputs), and `result.json` into `--out`. Exit code 0 when the
-verdict stands there: an exporter that cannot do the model is one.
+computes) and `calibration` (other inputs), `facts.json` and `result.json` into `--out`. Exit code 0
+when the verdict stands there: an exporter that cannot do the model is one.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from transect.onnx_models.accumulation import (
 )
 from transect.onnx_models.comparison import differences
 from transect.onnx_models.exporters import EXPORTERS, Exporter, Source
+from transect.onnx_models.facts import write_facts
 from transect.onnx_models.inspection import inspect_model
 from transect.onnx_models.models import MODELS, Arrays, Built, Outputs
 from transect.onnx_models.results import fault, result, write_fault, write_result
@@ -148,6 +149,8 @@ def model_cell(cell: Cell, seed: int, out: Path) -> dict[str, Any]:
     exact = None if built.exact is None else _named(facts["output"], built.exact, "outputs")
     longest = _longest(path)
     tolerances = made_tolerances(expected, exact, longest, computes=_computes(facts["costs"]))
+    batched = built.batched and facts["dynamic_batch"]
+    write_facts(out, tolerance=tolerances, batched=batched, costs=facts["costs"])
     imprecise = imprecise_outputs(expected, exact, longest)
     wrong = _what_is_wrong(exporter.framework, imprecise, apart, tolerances)
     return result(
@@ -160,7 +163,7 @@ def model_cell(cell: Cell, seed: int, out: Path) -> dict[str, Any]:
             "tolerance": tolerances,
             "tolerance_rule": MADE_TOLERANCE_RULE,
             "differences": {n: d if np.isfinite(d) else str(d) for n, d in apart.items()},
-            "batched": built.batched and facts["dynamic_batch"],
+            "batched": batched,
         },
         libraries=_libraries(),
     )  # fmt: skip

@@ -25,9 +25,10 @@ from transect.domain.errors import FAULTS, BadInput
 from transect.domain.record import Cause, Status
 from transect.domain.terminal import say
 from transect.onnx_models.comparison import differences
+from transect.onnx_models.facts import facts_of_model
 from transect.onnx_models.loaders import LOADERS, Loader
 from transect.onnx_models.models import Outputs
-from transect.onnx_models.results import RESULT, fault, result, write_fault, write_result
+from transect.onnx_models.results import fault, result, write_fault, write_result
 from transect.onnx_models.tensors import NoTensor, read_tensors
 
 __all__ = ["main", "roundtrip_cell"]
@@ -69,8 +70,8 @@ def _named(found: list[Any], expected: Outputs) -> Outputs:
 def roundtrip_cell(cell: Cell, model: Path) -> dict[str, Any]:
     """Load the file of a model cell; return the result."""
     loader = LOADERS.get(cell.get("loader"))
-    details = json.loads((model / RESULT).read_text())["details"]
-    rows = loader.rows if details["batched"] else None
+    facts = facts_of_model(model)
+    rows = loader.rows if facts["batched"] else None
     inputs = _cut(read_tensors(model / "inputs"), rows)
     expected = _cut(read_tensors(model / "expected"), rows)
     # Where native code crashes, the tail of the log says what was under way.
@@ -85,7 +86,7 @@ def roundtrip_cell(cell: Cell, model: Path) -> dict[str, Any]:
         apart = differences(_named(computed, expected), expected, stand_ins=loader.stand_ins)
     except BadInput as error:
         return _wrong(error)
-    tolerance = details["tolerance"]
+    tolerance = facts["tolerance"]
     good = all(apart[name] <= tolerance[name] for name in apart)
     worst = max(apart.values(), default=0.0)
     return result(
