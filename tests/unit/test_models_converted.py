@@ -14,8 +14,11 @@ from test_models_planning import plan
 
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
+from transect.onnx_models.facts import facts_of_model
 from transect.onnx_models.tensors import read_tensors
 from transect.planning.expand import reason_to_skip
+from transect.runtimes.outputs import judge
+from transect.stages.convert.cell import PRECISIONS
 
 TRAIN = "train: {grids: [{workloads: [digits-cnn], frameworks: [torch], strategies: [single]}]}\n"
 
@@ -47,11 +50,37 @@ def test_a_converted_model_is_smaller_and_near(
     apart = np.abs(expected - before).max()
     assert 0 < apart <= most * np.abs(before).max()
     assert apart <= values["max_abs_difference"] + 1e-5
-    assert details["tolerance"]["output"] >= 4 * values["max_abs_difference"]
+    tolerance, source = details["tolerance"]["output"], details["tolerance_from"]["output"]
+    assert tolerance > 0 and details["spread"]["output"] <= tolerance
+    # Far from the float32 file's outputs, or the record says why not.
+    assert (tolerance <= 0.45 * details["distance"]["output"]) == (
+        source != "executions that differ like float32"
+    )
+    facts = facts_of_model(out)
+    assert facts == {key: details[key] for key in ("tolerance", "batched", "costs")}
     assert "accuracy" not in values and details["batched"] is True
     # The float32 file's own tolerance tells the two apart: it is no check that all would pass.
     told = json.loads((tmp_path / "model" / "result.json").read_text())["details"]
     assert values["max_abs_difference"] > told["tolerance"]["output"]
+
+
+def test_outputs_of_another_precision_s_file_are_a_wrong_result(torch_python, tmp_path):
+    """Except where executions of the one file reach as far, which the record then says."""
+    assert make(tmp_path / "fp32", "mlp", "torchscript")[0] == 0
+    outputs, details = {"fp32": read_tensors(tmp_path / "fp32" / "expected")}, {}
+    for precision in PRECISIONS:
+        out = tmp_path / precision
+        code, result, stderr = convert(torch_python, tmp_path / "fp32", out, precision)
+        assert code == 0, stderr
+        outputs[precision], details[precision] = read_tensors(out / "expected"), result["details"]
+    for precision, told in details.items():
+        assert judge(outputs[precision], outputs[precision], told["tolerance"]).wrong == []
+        if told["tolerance_from"]["output"] == "executions that differ like float32":
+            assert told["spread"]["output"] > 0.45 * told["distance"]["output"]
+            assert precision != "fp16"
+            continue
+        for other in outputs.keys() - {precision}:
+            assert judge(outputs[other], outputs[precision], told["tolerance"]).wrong, other
 
 
 def test_a_trained_model_is_scored_before_and_after(torch_python, tmp_path):

@@ -11,6 +11,7 @@ import pytest
 from onnx_cells import metrics, run_module
 
 from checkouts import environment_python
+from transect.domain.errors import BadInput
 from transect.onnx_models.comparison import differences
 from transect.onnx_models.exporters import EXPORTERS
 from transect.onnx_models.models import MODELS
@@ -99,3 +100,14 @@ def test_differences_are_told_by_output_and_by_kind():
     for bad in ({"a": found["a"]}, found | {"a": np.zeros(3)}, found | {"m": np.zeros(1)}):
         with pytest.raises(ValueError, match=r"output '[abm]' is"):
             differences(bad, wanted)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"), [("float32", "float64"), ("int32", "int64"), ("int8", "uint8")]
+)
+def test_another_type_passes_only_where_it_is_named_as_a_stand_in(given, expected):
+    found, wanted = {"y": np.ones(3, given)}, {"y": np.ones(3, expected)}
+    for stand_ins in ({}, {given: expected}, {expected: "float16"}):
+        with pytest.raises(BadInput, match=rf"'y' is {given} \[3\], expected {expected} \[3\]"):
+            differences(found, wanted, stand_ins=stand_ins)
+    assert differences(found, wanted, stand_ins={expected: given}) == {"y": 0.0}

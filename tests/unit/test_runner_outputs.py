@@ -13,7 +13,7 @@ ZIPMAP = NoTensor("sequence(map(string,float32))")
 
 @pytest.mark.parametrize(
     "kind",
-    ["sequence(map(int64,float32))", "SequenceInfo(length=2,type=MAP)", "list",
+    ["sequence(map(int64,float32))", "seq(map(string,tensor(float)))", "SequenceInfo(length=2,type=MAP)", "list",
      "not a tensor: JavaScript gives tensors only"],
 )  # fmt: skip
 def test_a_sequence_is_one_in_the_words_of_every_language(kind: str) -> None:

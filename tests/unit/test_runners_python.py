@@ -100,10 +100,10 @@ def test_damaged_model_is_named(
 
 
 def test_folder_that_is_no_export_is_named(torch_python: str, cell_folder: Path) -> None:
-    (cell_folder / "torchscript" / "result.json").unlink()
+    (cell_folder / "torchscript" / "facts.json").unlink()
     code, result, _ = infer(torch_python, cell_folder, "torchscript")
     assert (code, result["cause"]) == (1, "bad-input")
-    assert "finished export cell" in result["message"]
+    assert "finished export, model or convert cell" in result["message"]
 
 
 def test_environment_without_the_runtime_is_a_missing_dependency(

@@ -59,9 +59,15 @@ def compare(outputs: np.ndarray, reference: np.ndarray) -> Comparison:
 
 
 def differences(
-    found: Mapping[str, np.ndarray | NoTensor], wanted: Mapping[str, np.ndarray | NoTensor]
+    found: Mapping[str, np.ndarray | NoTensor],
+    wanted: Mapping[str, np.ndarray | NoTensor],
+    *,
+    stand_ins: Mapping[str, str] | None = None,
 ) -> dict[str, float]:
     """Return how far each tensor of `wanted` lies from the one of its name in `found`.
+
+    `stand_ins` names, by the type that is expected, the one that a library without it gives: int32
+    for int64. No other type passes for another one.
 
     Of floating-point numbers the largest absolute difference, infinite where one of the two is not
     finite; of integers and texts the share of elements that differ. Raises BadInput naming an
@@ -73,18 +79,20 @@ def differences(
             raise BadInput(f"output '{name}' is missing: there are {', '.join(found)}")
         given = found[name]
         if isinstance(expected, NoTensor) or isinstance(given, NoTensor):
-            if type(expected) is not type(given):
+            both = isinstance(expected, NoTensor) and isinstance(given, NoTensor)
+            if not both or not expected.is_like(given):
                 raise BadInput(f"output '{name}' is {_kind(given)}, expected {_kind(expected)}")
             continue
-        if given.shape != expected.shape or _sort(given) != _sort(expected):
+        types = {_type(expected), (stand_ins or {}).get(_type(expected))}
+        if given.shape != expected.shape or _type(given) not in types:
             raise BadInput(f"output '{name}' is {_kind(given)}, expected {_kind(expected)}")
         apart[name] = _apart(given, expected)
     return apart
 
 
-def _sort(array: np.ndarray) -> str:
-    """Return numpy's letter of the sort of numbers; texts are of one sort, however they are kept."""
-    return "O" if array.dtype.kind in "OUS" else array.dtype.kind
+def _type(array: np.ndarray) -> str:
+    """Return the name of an array's type; texts are of one type, however they are kept."""
+    return "string" if array.dtype.kind in "OUS" else array.dtype.name
 
 
 def _kind(value: np.ndarray | NoTensor) -> str:

@@ -8,18 +8,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["LOWERED_RULE", "ROUNDOFF", "calibration_rows", "is_lowered", "lower"]
-
-# Of the coarsest number that a value passes through: float16 has 11 bits, an integer 8.
-ROUNDOFF = {"fp16": 2.0**-11, "int8-dynamic": 2.0**-8, "int8-static": 2.0**-8}
-
-LOWERED_RULE = (
-    "of floating-point outputs 4 * max(conversion_error, u * output_scale); conversion_error is the "
-    "largest distance of ONNX Runtime's outputs of the converted file to those of the float32 one; u "
-    "= 2^-11 of float16, 2^-8 of int8: a runtime may round elsewhere, not worse than the conversion. "
-    "Of integers and texts: the share of elements that may differ, 4 times the conversion's own and "
-    "at least 0.02"
-)
+__all__ = ["calibration_rows", "is_lowered", "lower"]
 
 _CALIBRATION_ROWS, _CALIBRATION_BATCH, _CALIBRATION_NUMBERS = 128, 16, 2**21
 

@@ -1,4 +1,4 @@
-"""Runs an ONNX file with ONNX Runtime's Python package, one thread, on the CPU."""
+"""Runs an ONNX file with ONNX Runtime's Python package on the CPU."""
 
 from __future__ import annotations
 
@@ -13,12 +13,21 @@ from transect.onnx_models.tensors import NoTensor
 __all__ = ["open_session", "run_session"]
 
 
-def open_session(path: Path) -> Any:
-    """Return a session without warnings: files of old exporters cause many."""
+def open_session(path: Path, *, optimisation: str = "all", threads: int = 1) -> Any:
+    """Return a session without warnings: files of old exporters cause many.
+
+    `optimisation` of the graph: `all`, `basic` or `off`.
+    """
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    levels = onnxruntime.GraphOptimizationLevel
+    options.graph_optimization_level = {
+        "all": levels.ORT_ENABLE_ALL,
+        "basic": levels.ORT_ENABLE_BASIC,
+        "off": levels.ORT_DISABLE_ALL,
+    }[optimisation]
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     options.log_severity_level = 3
     return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 

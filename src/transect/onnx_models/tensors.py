@@ -35,7 +35,7 @@ DTYPES = {
 
 # What an output can be that is no tensor, in the words that runtimes have for it.
 _KINDS = {
-    "sequence": ("sequence", "list"), "map": ("map", "dict"), "optional": ("optional", "absent"),
+    "sequence": ("seq", "list"), "map": ("map", "dict"), "optional": ("optional", "absent"),
 }  # fmt: skip
 
 _LENGTH = struct.Struct("<I")

@@ -2,7 +2,7 @@
 
 `python -m transect.runtimes.infer --spec … --export DIR --weights … --out … --python …`. The spec
 holds `cell`, `options` (those of the session) and optionally `limits`. `--export` is the folder of
-a cell that makes models: model, inputs, expected outputs and tolerance.
+a cell that makes models: model, inputs, expected outputs, and `facts.json` with the tolerance.
 Exit code 0 when the verdict stands in `result.json` (`skipped` and `wrong-result` included),
 1 when the runner failed or something was raised.
 """
@@ -22,13 +22,14 @@ from typing import Any
 from transect.domain.cell import Cell
 from transect.domain.errors import FAULTS, BadInput, Unsupported
 from transect.domain.record import Cause, Status
+from transect.onnx_models.facts import facts_of_model
 from transect.onnx_models.results import result, write_fault, write_result
 from transect.onnx_models.tensors import read_tensors
 from transect.runtimes import RUNTIMES
 from transect.runtimes.conditions import kernels_of, options_seen, profiled_runs
 from transect.runtimes.options import thread_variables
 from transect.runtimes.outputs import judge
-from transect.runtimes.prepare import RECORD, expected_outputs, facts_of_model, prepare_run
+from transect.runtimes.prepare import RECORD, expected_outputs, prepare_run
 from transect.runtimes.times import load_samples, load_values, run_samples, run_values
 from transect.stages.infer.cell import InferCell
 from transect.training.costs import run_costs

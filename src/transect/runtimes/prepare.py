@@ -11,12 +11,12 @@ import numpy as np
 
 from transect.domain.errors import BadInput, Unsupported
 from transect.domain.files import digest, write_atomic
-from transect.onnx_models.results import RESULT
+from transect.onnx_models.facts import facts_of_model
 from transect.onnx_models.tensors import NoTensor, read_tensors, write_tensors
 from transect.runtimes import RUNTIMES
 from transect.stages.infer.cell import InferCell
 
-__all__ = ["LIMITS", "RECORD", "expected_outputs", "facts_of_model", "prepare_run"]
+__all__ = ["LIMITS", "RECORD", "expected_outputs", "prepare_run"]
 
 # What the runner writes about itself.
 RECORD = "runner.json"
@@ -27,27 +27,6 @@ LIMITS: dict[str, float] = {
 }  # fmt: skip
 
 Tensors = Mapping[str, np.ndarray | NoTensor]
-
-
-def facts_of_model(model: Path) -> dict[str, Any]:
-    """Return the details of a model's folder: `tolerance`, `batched` and what it costs.
-
-    Raises BadInput when it is not the folder of a finished cell that makes models.
-    """
-    path = model / RESULT
-    try:
-        facts: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))["details"]
-        tolerance = facts["tolerance"]
-    except (OSError, KeyError, TypeError, ValueError) as error:
-        raise BadInput(
-            f"{path}: holds no tolerance ({type(error).__name__}: {error}); "
-            "--export must be the folder of a finished export cell"
-        ) from None
-    if not isinstance(tolerance, (int, float, dict)):
-        raise BadInput(
-            f"{path}: tolerance is {tolerance!r:.100}, expected a number or one per output"
-        )
-    return facts
 
 
 def _repeated(tensors: Tensors, batch: int) -> Tensors:
@@ -63,7 +42,7 @@ def _repeated(tensors: Tensors, batch: int) -> Tensors:
 def expected_outputs(model: Path, cell: InferCell, facts: Mapping[str, Any]) -> Tensors:
     """Return what the framework computed for the rows that the runner gets."""
     expected = read_tensors(model / "expected")
-    return _repeated(expected, cell.batch) if facts.get("batched", True) else expected
+    return _repeated(expected, cell.batch) if facts["batched"] else expected
 
 
 def _write_inputs(model: Path, folder: Path, cell: InferCell, facts: Mapping[str, Any]) -> None:
@@ -71,7 +50,7 @@ def _write_inputs(model: Path, folder: Path, cell: InferCell, facts: Mapping[str
     tensors = read_tensors(model / "inputs")
     if any(isinstance(value, NoTensor) for value in tensors.values()):
         raise BadInput(f"{model / 'inputs'}: holds an input that is no tensor")
-    if not facts.get("batched", True):
+    if not facts["batched"]:
         if cell.batch != 1:
             raise Unsupported(f"{cell.workload} has no rows to make batches of {cell.batch} from")
         _point_at(model, folder, {})

@@ -17,10 +17,15 @@ Compute = Callable[[Mapping[str, np.ndarray]], Sequence[Any]]
 
 
 class Loader(Protocol):
-    """`environment`: the folder in `envs/`. `rows`: how many rows it is given, None: all."""
+    """`environment`: the folder in `envs/`. `rows`: how many rows it is given, None: all.
+
+    `stand_ins`: for types that its library does not have, or not by default, those that it gives in
+    their place; empty where it has all.
+    """
 
     environment: str
     rows: int | None
+    stand_ins: Mapping[str, str]
 
     def load(self, path: Path) -> Compute:
         """Make the framework's own model of a file. Raises whatever the framework raises."""

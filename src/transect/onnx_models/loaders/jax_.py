@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from transect.onnx_models.loaders import LOADERS, Compute
@@ -15,6 +16,8 @@ class JaxOnnxRuntime:
 
     environment = "import-others"
     rows: int | None = None
+    # JAX is made with 64-bit types switched off.
+    stand_ins: Mapping[str, str] = {"int64": "int32", "float64": "float32"}
 
     def load(self, path: Path) -> Compute:
         """Translate the graph into a function of JAX."""

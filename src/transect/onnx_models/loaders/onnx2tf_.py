@@ -19,6 +19,7 @@ class Onnx2Tf:
 
     environment = "import-tensorflow"
     rows: int | None = None
+    stand_ins: Mapping[str, str] = {}
 
     def load(self, path: Path) -> Compute:
         """Translate the graph, with inputs in the file's own order of axes."""

@@ -18,6 +18,7 @@ class Onnx2Torch:
 
     environment = "import-torch"
     rows: int | None = None
+    stand_ins: Mapping[str, str] = {}
 
     def load(self, path: Path) -> Compute:
         """Translate the graph into a module of torch."""

@@ -18,6 +18,7 @@ class OpenCv:
 
     environment = "import-others"
     rows: int | None = None
+    stand_ins: Mapping[str, str] = {}
 
     def load(self, path: Path) -> Compute:
         """Read the file into a network of OpenCV."""

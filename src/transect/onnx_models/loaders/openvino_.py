@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from transect.onnx_models.loaders import LOADERS, Compute
@@ -15,6 +16,7 @@ class OpenVino:
 
     environment = "import-others"
     rows: int | None = None
+    stand_ins: Mapping[str, str] = {}
 
     def load(self, path: Path) -> Compute:
         """Compile the file; without the hint it computes in bfloat16 where the processor has it."""

@@ -20,6 +20,7 @@ class Tinygrad:
 
     environment = "import-others"
     rows: int | None = 2
+    stand_ins: Mapping[str, str] = {}
 
     def supports(self, cell: Cell) -> str | None:
         """Small models: its interpreter does about 100,000 operations in a second."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from transect.execution.job import Job
 from transect.execution.stage import RUNNERS
 from transect.execution.stage_helpers import OneProcess, checksums_below, data_checksums, need
+from transect.onnx_models.facts import FACTS
 
 __all__ = ["Convert"]
 
@@ -20,7 +21,7 @@ class Convert(OneProcess):
         return job.module("transect.stages.convert.worker", *arguments, "--out", job.folder)
 
     def inputs(self, job: Job) -> list[str]:
-        """The file, what was drawn with it, and the data."""
+        """The file, its costs, what was drawn with it, and the data."""
         data = data_checksums(job) if "data" in job.spec["inputs"] else []
         drawn = () if data else ("inputs", "calibration")
-        return [*checksums_below(job.input("model"), "model.onnx", *drawn), *data]
+        return [*checksums_below(job.input("model"), "model.onnx", FACTS, *drawn), *data]

@@ -2,8 +2,8 @@
 
 `python -m transect.stages.convert.worker --spec … --model DIR [--data DIR] --out …`. `--model` is the
 folder of an export or model cell, `--data` that of the data stage, for a trained workload. Writes
-`model.onnx`, the folders `inputs` and `expected` (what ONNX Runtime computes of the converted file)
-and `result.json` into `--out`. Exit code 0 when the verdict stands there.
+`model.onnx`, the folders `inputs` and `expected` (what ONNX Runtime computes of the converted file),
+`facts.json` and `result.json` into `--out`. Exit code 0 when the verdict stands there.
 """
 
 from __future__ import annotations
@@ -26,15 +26,12 @@ from transect.domain.errors import FAULTS, BadInput
 from transect.domain.record import Cause, Status
 from transect.domain.terminal import say
 from transect.onnx_models.comparison import differences
-from transect.onnx_models.lowering import (
-    LOWERED_RULE,
-    ROUNDOFF,
-    calibration_rows,
-    is_lowered,
-    lower,
-)
+from transect.onnx_models.exporters import INPUT
+from transect.onnx_models.facts import facts_of_model, write_facts
+from transect.onnx_models.lowered_tolerance import LOWERED_RULE, lowered_tolerance
+from transect.onnx_models.lowering import calibration_rows, is_lowered, lower
 from transect.onnx_models.models import Arrays, Outputs
-from transect.onnx_models.results import RESULT, fault, result, write_fault, write_result
+from transect.onnx_models.results import fault, result, write_fault, write_result
 from transect.onnx_models.running import open_session, run_session
 from transect.onnx_models.tensors import NoTensor, read_tensors, write_tensors
 from transect.training.inputs import load_arrays
@@ -45,7 +42,9 @@ MODEL = "model.onnx"
 # As the export stage compares: test sets of images are larger.
 _COMPARED_ROWS, _COMPARED_NUMBERS = 512, 2**22
 _BATCH = 32
-_BATCHES = (1, 7)
+_BATCHES = (1, 7, 16, 32)
+# Executions of the converted file that do not depend on the batch: optimisation and threads.
+_OTHERS = (("off", 1), ("basic", 1), ("all", 2))
 _LIBRARIES = ("onnx", "onnxruntime-gpu", "numpy")
 
 
@@ -60,18 +59,16 @@ class _Samples:
     labels: np.ndarray | None = None
 
 
-def _samples(model: Path, data: Path | None, details: dict[str, Any]) -> _Samples:
+def _samples(model: Path, data: Path | None, *, batched: bool) -> _Samples:
     if data is None:
         parts = {name: read_tensors(model / name) for name in ("inputs", "calibration")}
-        batched = bool(details["batched"])
         return _Samples(batched=batched, **parts)  # type: ignore[arg-type]
-    name = details["input"][0]["name"]
     arrays = load_arrays(data, np.float32)
     x = arrays["x_test"]
     rows = min(_COMPARED_ROWS, max(2, _COMPARED_NUMBERS // prod(x.shape[1:])))
     return _Samples(
-        inputs={name: np.ascontiguousarray(x[:rows], np.float32)},
-        calibration={name: calibration_rows(arrays["x_train"])},
+        inputs={INPUT: np.ascontiguousarray(x[:rows], np.float32)},
+        calibration={INPUT: calibration_rows(arrays["x_train"])},
         batched=True,
         test=x,
         labels=arrays["y_test"],
@@ -100,26 +97,44 @@ def _agreement(found: Outputs, wanted: Outputs) -> float | None:
     return None
 
 
-def _apart(session: Any, samples: _Samples, wanted: Outputs) -> dict[str, float]:
-    """Return the largest differences: ranges that are found at run time depend on the batch."""
+def _batches(session: Any, samples: _Samples) -> list[Outputs]:
+    """Run in parts: ranges that are found at run time depend on the batch."""
+    batches = _BATCHES if samples.batched else ()
+    return [run_session(session, samples.inputs, batch) for batch in batches]
+
+
+def _others(path: Path, samples: _Samples) -> list[Outputs]:
+    sessions = (open_session(path, optimisation=level, threads=n) for level, n in _OTHERS)
+    return [run_session(session, samples.inputs) for session in sessions]
+
+
+def _worst(runs: list[Outputs], wanted: Outputs) -> dict[str, float]:
+    """Return the largest difference of each output. Raises BadInput where one is not finite."""
     worst: dict[str, float] = {}
-    for batch in (None, *(_BATCHES if samples.batched else ())):
-        for name, apart in differences(run_session(session, samples.inputs, batch), wanted).items():
+    for run in runs:
+        for name, apart in differences(run, wanted).items():
             worst[name] = max(worst.get(name, 0.0), apart)
+    if not all(np.isfinite(list(worst.values()))):
+        raise BadInput("its outputs are not finite")
     return worst
 
 
-def _tolerances(found: Outputs, apart: dict[str, float], precision: str) -> dict[str, float]:
-    tolerances = {}
-    for name, distance in apart.items():
-        one = found[name]
-        assert isinstance(one, np.ndarray)
-        if one.dtype.kind == "f":
-            scale = float(np.abs(one).max()) if one.size else 0.0
-            tolerances[name] = 4 * max(distance, ROUNDOFF[precision] * scale)
-        else:
-            tolerances[name] = min(1.0, max(4 * distance, 0.02))
-    return tolerances
+def _tolerances(
+    found: Outputs, spread: dict[str, float], wanted: Outputs, precision: str
+) -> dict[str, Any]:
+    """Return the entries of `details` on how far another execution may lie from `found`."""
+    distance = differences(found, wanted)
+    rules = {
+        name: lowered_tolerance(np.asarray(found[name]), spread[name], distance[name], precision)
+        for name in spread
+    }
+    return {
+        "tolerance": {name: rule.tolerance for name, rule in rules.items()},
+        "tolerance_from": {name: rule.source for name, rule in rules.items()},
+        "tolerance_rule": LOWERED_RULE,
+        "spread": spread,
+        "distance": distance,
+    }
 
 
 def _facts(path: Path, precision: str, costs: dict[str, Any] | None) -> dict[str, Any]:
@@ -137,15 +152,14 @@ def _facts(path: Path, precision: str, costs: dict[str, Any] | None) -> dict[str
         "opset_by_domain": domains,
         "ir_version": model.ir_version,
         "costs": None if costs is None else costs | {"weight_bytes": weights},
-        "tolerance_rule": LOWERED_RULE,
         "precision": precision,
     }
 
 
 def convert_cell(cell: Cell, model: Path, data: Path | None, out: Path) -> dict[str, Any]:
     """Convert one cell's file into `out`; return its result."""
-    told = json.loads((model / RESULT).read_text())["details"]
-    samples = _samples(model, data, told)
+    told = facts_of_model(model)
+    samples = _samples(model, data, batched=told["batched"])
     path, precision = out / MODEL, cell.precision
     batched = samples.batched
     try:
@@ -162,9 +176,9 @@ def convert_cell(cell: Cell, model: Path, data: Path | None, out: Path) -> dict[
     try:
         after = open_session(path)
         found = run_session(after, samples.inputs)
-        apart = _apart(after, samples, wanted)
-        if not all(np.isfinite(list(apart.values()))):
-            raise BadInput("its outputs are not finite")
+        parts = _batches(after, samples)
+        apart = _worst([found, *parts], wanted)
+        spread = _worst([*parts, *_others(path, samples)], found)
     except FAULTS as error:
         return _refused("ONNX Runtime does not run the converted file", error)
     write_tensors(out / "inputs", samples.inputs)
@@ -174,12 +188,13 @@ def convert_cell(cell: Cell, model: Path, data: Path | None, out: Path) -> dict[
         "max_abs_difference": max(apart.values()),
         "top1_agreement": _agreement(found, wanted),
     }
-    details = _facts(path, precision, told["costs"]) | how | {
-        "tolerance": _tolerances(found, apart, precision),
+    rules = _tolerances(found, spread, wanted, precision)
+    details = _facts(path, precision, told["costs"]) | how | rules | {
         "differences": apart,
         "batched": batched,
         "model_bytes_before": (model / MODEL).stat().st_size,
     }  # fmt: skip
+    write_facts(out, tolerance=details["tolerance"], batched=batched, costs=details["costs"])
     if batched:
         details["rows_compared"] = len(next(iter(samples.inputs.values())))
     if samples.labels is not None:

@@ -1,7 +1,7 @@
 """One export cell: export, check, and compare ONNX Runtime with the framework.
 
 `python -m transect.stages.export.worker --spec … --weights … --data … --out …`, in the exporter's
-environment. Writes `model.onnx`, `inputs/`, `expected/` (what the framework computes) and
+environment. Writes `model.onnx`, `inputs/`, `expected/` (what the framework computes), `facts.json` and
 `result.json` into `--out`. Exit code 0 when the verdict stands in `result.json`
 (`wrong-result` included), 1 when something was raised.
 """
@@ -26,6 +26,7 @@ from transect.domain.errors import FAULTS, BadInput
 from transect.domain.record import Cause, Status
 from transect.onnx_models.comparison import Comparison, compare
 from transect.onnx_models.exporters import EXPORTERS, INPUT, OUTPUT, Source
+from transect.onnx_models.facts import write_facts
 from transect.onnx_models.inspection import inspect_model
 from transect.onnx_models.results import result, write_fault, write_result
 from transect.onnx_models.tensors import write_tensors
@@ -129,6 +130,7 @@ def export_cell(
         "operators": sum(facts["operators_by_type"].values()),
         "export_time": export_time_s,
     }
+    write_facts(out, tolerance=tolerance.tolerance, batched=True, costs=facts["costs"])
     good = worst.within(tolerance.tolerance)
     return result(
         status=Status.OK if good else Status.FAILED,

@@ -7,6 +7,7 @@ from transect.execution.stage import RUNNERS
 from transect.execution.stage_helpers import checksums, checksums_below, need
 from transect.launch import Request
 from transect.launch.processes import Outcome
+from transect.onnx_models.facts import FACTS
 from transect.runtimes.infer import conclude
 from transect.runtimes.prepare import prepare_run
 
@@ -35,8 +36,8 @@ class Infer:
         )
 
     def inputs(self, job: Job) -> list[str]:
-        """The model, its inputs and its expected outputs."""
-        taken = checksums_below(job.input("export"), "model.onnx", "inputs", "expected")
+        """The model, its inputs and its expected outputs, with their tolerance."""
+        taken = checksums_below(job.input("export"), "model.onnx", "inputs", "expected", FACTS)
         if "weights" in job.spec["inputs"]:
             taken += checksums(job.input("weights") / "weights.npz")
         return taken

@@ -2,8 +2,8 @@
 
 `python -m transect.stages.model.worker --spec … --out …`, in the exporter's environment. The spec
 holds `cell` and `seed`. Writes `model.onnx`, the folders `inputs`, `expected` (what the framework
-computes) and `calibration` (other inputs), and `result.json` into `--out`. Exit code 0 when the
-verdict stands there: an exporter that cannot do the model is one.
+computes) and `calibration` (other inputs), `facts.json` and `result.json` into `--out`. Exit code 0
+when the verdict stands there: an exporter that cannot do the model is one.
 """
 
 from __future__ import annotations
@@ -26,12 +26,15 @@ from transect.domain.cell import Cell
 from transect.domain.errors import FAULTS, BadInput
 from transect.domain.record import Cause, Status
 from transect.onnx_models.accumulation import (
+    IMPRECISE,
     MADE_TOLERANCE_RULE,
+    imprecise_outputs,
     longest_accumulation,
     made_tolerances,
 )
 from transect.onnx_models.comparison import differences
 from transect.onnx_models.exporters import EXPORTERS, Exporter, Source
+from transect.onnx_models.facts import write_facts
 from transect.onnx_models.inspection import inspect_model
 from transect.onnx_models.models import MODELS, Arrays, Built, Outputs
 from transect.onnx_models.results import fault, result, write_fault, write_result
@@ -89,11 +92,17 @@ def _named(ends: list[dict[str, Any]], given: Mapping[str, Any], what: str) -> d
     return dict(zip(names, given.values(), strict=True))
 
 
-def _differences(path: Path, inputs: Arrays, expected: Outputs, batched: bool) -> dict[str, float]:
-    """Return the largest difference of each output, over all sizes of batch."""
-    session, worst = open_session(path), dict[str, float]()
-    for batch in (None, *(_BATCHES if batched else ())):
-        for name, apart in differences(run_session(session, inputs, batch), expected).items():
+def _runs(path: Path, inputs: Arrays, batched: bool) -> list[Outputs]:
+    """Return what ONNX Runtime computes, in every size of batch."""
+    session = open_session(path)
+    return [run_session(session, inputs, batch) for batch in (None, *(_BATCHES if batched else ()))]
+
+
+def _differences(runs: list[Outputs], expected: Outputs) -> dict[str, float]:
+    """Return the largest difference of each output. Raises BadInput when one is another tensor."""
+    worst: dict[str, float] = {}
+    for run in runs:
+        for name, apart in differences(run, expected).items():
             worst[name] = max(worst.get(name, 0.0), apart)
     return worst
 
@@ -127,42 +136,74 @@ def model_cell(cell: Cell, seed: int, out: Path) -> dict[str, Any]:
     except FAULTS as error:
         return _refused("the exporter gives no valid file of this model", error)
     try:
-        apart = _differences(path, inputs, expected, built.batched)
+        runs = _runs(path, inputs, built.batched)
     except FAULTS as error:
         return _refused("ONNX Runtime does not run the file", error)
+    try:
+        apart = _differences(runs, expected)
+    except BadInput as error:
+        return _wrong(f"ONNX Runtime's outputs are not those of {exporter.framework}: {error}")
     write_tensors(out / "inputs", inputs)
     write_tensors(out / "expected", expected)
     write_tensors(out / "calibration", _named(facts["input"], built.calibration, "inputs"))
     exact = None if built.exact is None else _named(facts["output"], built.exact, "outputs")
-    tolerances = _tolerances(path, facts, expected, exact)
-    good = all(apart[name] <= tolerance for name, tolerance in tolerances.items())
+    longest = _longest(path)
+    tolerances = made_tolerances(expected, exact, longest, computes=_computes(facts["costs"]))
+    batched = built.batched and facts["dynamic_batch"]
+    write_facts(out, tolerance=tolerances, batched=batched, costs=facts["costs"])
+    imprecise = imprecise_outputs(expected, exact, longest)
+    wrong = _what_is_wrong(exporter.framework, imprecise, apart, tolerances)
     return result(
-        status=Status.OK if good else Status.FAILED,
-        cause=None if good else Cause.WRONG_RESULT,
-        message="" if good else f"ONNX Runtime differs from {exporter.framework}: "
-        f"{_pairs(apart)}, the tolerance is {_pairs(tolerances)}",
+        status=Status.FAILED if wrong else Status.OK,
+        cause=Cause.WRONG_RESULT if wrong else None,
+        message=wrong,
         metrics=_metrics(path, facts, export_time_s, apart),
         details=facts
         | {
             "tolerance": tolerances,
             "tolerance_rule": MADE_TOLERANCE_RULE,
             "differences": {n: d if np.isfinite(d) else str(d) for n, d in apart.items()},
-            "batched": built.batched and facts["dynamic_batch"],
+            "batched": batched,
         },
         libraries=_libraries(),
     )  # fmt: skip
 
 
-def _tolerances(
-    path: Path, facts: dict[str, Any], expected: Outputs, exact: Arrays | None
-) -> dict[str, float]:
+def _what_is_wrong(
+    framework: str,
+    imprecise: dict[str, float],
+    apart: dict[str, float],
+    tolerances: dict[str, float],
+) -> str:
+    if imprecise:
+        return (
+            f"{framework} does not compute in float32: its distance to float64 is, in sqrt(K+1) u * "
+            f"output_scale, {_pairs(imprecise)}, and rounding gives at most {IMPRECISE}"
+        )
+    if all(apart[name] <= tolerance for name, tolerance in tolerances.items()):
+        return ""
+    given, most = _pairs(apart), _pairs(tolerances)
+    return f"ONNX Runtime differs from {framework}: {given}, the tolerance is {most}"
+
+
+def _wrong(message: str) -> dict[str, Any]:
+    return result(
+        status=Status.FAILED,
+        cause=Cause.WRONG_RESULT,
+        message=message,
+        libraries=_libraries(),
+    )
+
+
+def _longest(path: Path) -> int:
     import onnx
 
-    model = onnx.shape_inference.infer_shapes(onnx.load(str(path)))
-    costs = facts["costs"]
-    computes = costs is None or costs["flops_per_sample"] or costs["operators_without_rule"]
-    longest = longest_accumulation(model.graph)
-    return made_tolerances(expected, exact, longest, computes=bool(computes))
+    return longest_accumulation(onnx.shape_inference.infer_shapes(onnx.load(str(path))).graph)
+
+
+def _computes(costs: dict[str, Any] | None) -> bool:
+    """Whether the file does more than pass on its inputs, as far as is known."""
+    return costs is None or bool(costs["flops_per_sample"] or costs["operators_without_rule"])
 
 
 def _pairs(numbers: dict[str, float]) -> str:

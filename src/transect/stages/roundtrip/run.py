@@ -5,6 +5,7 @@ from __future__ import annotations
 from transect.execution.job import Job
 from transect.execution.stage import RUNNERS
 from transect.execution.stage_helpers import OneProcess, checksums_below, need
+from transect.onnx_models.facts import FACTS
 
 __all__ = ["Roundtrip"]
 
@@ -19,5 +20,5 @@ class Roundtrip(OneProcess):
         return job.module("transect.stages.roundtrip.worker", *arguments)
 
     def inputs(self, job: Job) -> list[str]:
-        """The file, what was drawn with it, and what the first framework computed."""
-        return checksums_below(job.input("model"), "model.onnx", "inputs", "expected")
+        """The file, what was drawn with it, and what the first framework computed, to which tolerance."""
+        return checksums_below(job.input("model"), "model.onnx", "inputs", "expected", FACTS)

@@ -2,7 +2,7 @@
 
 `python -m transect.stages.roundtrip.worker --spec … --model DIR --out …`, in the loader's environment.
 `--model` is the folder of a model cell. Writes `result.json` into `--out`. Exit code 0 when the verdict
-stands there: a framework that cannot load the file is one.
+stands there: a framework that cannot load the file is one, one that gives other outputs another.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ from transect.domain.errors import FAULTS, BadInput
 from transect.domain.record import Cause, Status
 from transect.domain.terminal import say
 from transect.onnx_models.comparison import differences
+from transect.onnx_models.facts import facts_of_model
 from transect.onnx_models.loaders import LOADERS, Loader
 from transect.onnx_models.models import Outputs
-from transect.onnx_models.results import RESULT, fault, result, write_fault, write_result
+from transect.onnx_models.results import fault, result, write_fault, write_result
 from transect.onnx_models.tensors import NoTensor, read_tensors
 
 __all__ = ["main", "roundtrip_cell"]
@@ -45,34 +46,47 @@ def _cut(tensors: Outputs, rows: int | None) -> dict[str, Any]:
     }
 
 
-def _computed(loader: Loader, path: Path, inputs: dict[str, Any], expected: Outputs) -> Outputs:
-    """Return what the framework computes, by the names of the outputs that it should have."""
+def _computed(loader: Loader, path: Path, inputs: dict[str, Any]) -> list[Any]:
+    """Return what the framework computes, in the file's order; tensors as arrays of numpy."""
     # A copy: onnx2tf writes its simplified graph over the file that it was given.
     with tempfile.TemporaryDirectory() as folder:
         found = loader.load(Path(shutil.copy(path, folder)))(inputs)
+    return [one if isinstance(one, (list, tuple, dict)) else np.asarray(one) for one in found]
+
+
+def _named(found: list[Any], expected: Outputs) -> Outputs:
+    """Return outputs by the names that they should have. Raises BadInput for another number of them.
+
+    What is no tensor is called what Python calls it: it has no form that libraries share.
+    """
     if len(found) != len(expected):
         raise BadInput(f"it gives {len(found)} outputs, expected {list(expected)}")
     return {
-        name: wanted if isinstance(wanted, NoTensor) else np.asarray(one)
-        for (name, wanted), one in zip(expected.items(), found, strict=True)
+        name: one if isinstance(one, np.ndarray) else NoTensor(type(one).__name__)
+        for name, one in zip(expected, found, strict=True)
     }
 
 
 def roundtrip_cell(cell: Cell, model: Path) -> dict[str, Any]:
     """Load the file of a model cell; return the result."""
     loader = LOADERS.get(cell.get("loader"))
-    details = json.loads((model / RESULT).read_text())["details"]
-    rows = loader.rows if details["batched"] else None
+    facts = facts_of_model(model)
+    rows = loader.rows if facts["batched"] else None
     inputs = _cut(read_tensors(model / "inputs"), rows)
     expected = _cut(read_tensors(model / "expected"), rows)
     # Where native code crashes, the tail of the log says what was under way.
     say(f"{cell.get('loader')} loads the file")
     begin = time.perf_counter()
     try:
-        apart = differences(_computed(loader, model / "model.onnx", inputs, expected), expected)
+        computed = _computed(loader, model / "model.onnx", inputs)
     except FAULTS as error:
         return _refused(error)
-    tolerance = details["tolerance"]
+    seconds = round(time.perf_counter() - begin, 3)
+    try:
+        apart = differences(_named(computed, expected), expected, stand_ins=loader.stand_ins)
+    except BadInput as error:
+        return _wrong(error)
+    tolerance = facts["tolerance"]
     good = all(apart[name] <= tolerance[name] for name in apart)
     worst = max(apart.values(), default=0.0)
     return result(
@@ -84,7 +98,7 @@ def roundtrip_cell(cell: Cell, model: Path) -> dict[str, Any]:
             "differences": {n: d if np.isfinite(d) else str(d) for n, d in apart.items()},
             "tolerance": tolerance,
             "rows_compared": rows,
-            "seconds": round(time.perf_counter() - begin, 3),
+            "seconds": seconds,
         },
         libraries=_libraries(),
     )
@@ -98,6 +112,16 @@ def _libraries() -> dict[str, str]:
         except importlib.metadata.PackageNotFoundError:
             continue
     return found
+
+
+def _wrong(error: BadInput) -> dict[str, Any]:
+    """Return the result of a framework that loads the file, and gives other outputs than it has."""
+    return result(
+        status=Status.FAILED,
+        cause=Cause.WRONG_RESULT,
+        message=str(error),
+        libraries=_libraries(),
+    )
 
 
 def _refused(error: BaseException) -> dict[str, Any]:

@@ -1,0 +1,146 @@
+"""What cells take from a model's folder: `facts.json`, and that it is in their fingerprints."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from transect.domain.cell import Cell
+from transect.domain.errors import BadInput
+from transect.domain.paths import StudyPaths
+from transect.execution import stage_helpers
+from transect.execution.job import Job
+from transect.execution.stage import RUNNERS
+from transect.onnx_models.facts import facts_of_model, write_facts
+from transect.onnx_models.loaders import LOADERS
+from transect.onnx_models.tensors import write_tensors
+from transect.stages.roundtrip.worker import roundtrip_cell
+
+X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3)
+
+
+def folder_of_model(folder: Path) -> Path:
+    """Make the folder of a model cell: twice its input, and the number of the largest."""
+    write_tensors(folder / "inputs", {"x": X})
+    write_tensors(folder / "expected", {"y": 2 * X, "best": X.argmax(1)})
+    (folder / "model.onnx").write_bytes(b"a file")
+    write_facts(folder, tolerance={"y": 1e-6, "best": 0.0}, batched=True, costs=None)
+    return folder
+
+
+class Fake:
+    """Gives what it was made with."""
+
+    environment = "import-others"
+    rows: int | None = 2
+    stand_ins: Mapping[str, str] = {}
+
+    def __init__(self, *outputs: Any) -> None:
+        self.outputs = outputs
+
+    def load(self, path: Path) -> Any:
+        """Load nothing."""
+        return self.compute
+
+    def compute(self, inputs: Mapping[str, np.ndarray]) -> Sequence[Any]:
+        """Raise what it was made with, or give it."""
+        for one in self.outputs:
+            if isinstance(one, Exception):
+                raise one
+        return self.outputs
+
+
+@pytest.mark.parametrize(
+    ("outputs", "cause", "words"),
+    [
+        ((2 * X[:2], X[:2].argmax(1)), None, ""),
+        ((2 * X[:2] + 1e-3, X[:2].argmax(1)), "wrong-result", "differs by"),
+        ((2 * X[:2],), "wrong-result", "1 outputs, expected"),
+        (
+            (2 * X[:1], X[:2].argmax(1)),
+            "wrong-result",
+            "'y' is float32 [1, 3], expected float32 [2, 3]",
+        ),
+        ((2.0 * X[:2].astype(float), X[:2].argmax(1)), "wrong-result", "'y' is float64"),
+        ((2 * X[:2], [{0: 1}]), "wrong-result", "'best' is list, expected int64 [2]"),
+        ((RuntimeError("no operator Twice"),), "unsupported", "no operator Twice"),
+        ((BadInput("no such opset"),), "unsupported", "no such opset"),
+    ],
+)
+def test_a_loader_that_gives_other_outputs_is_wrong_and_one_that_raises_does_not_support(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, outputs: tuple[Any, ...], cause: str | None,
+    words: str,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(LOADERS, "get", lambda name, *_: Fake(*outputs))
+    cell = Cell.of(stage="roundtrip", workload="mlp", exporter="dynamo", loader="opencv")
+    result = roundtrip_cell(cell, folder_of_model(tmp_path))
+    assert result["cause"] == cause and words in result["message"]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "finished export, model or convert cell"),
+        ("{", "finished export, model or convert cell"),
+        ('{"tolerance": 1.0, "batched": true}', "costs"),
+        ('{"tolerance": null, "batched": true, "costs": null}', "tolerance is None"),
+        ('{"tolerance": 1.0, "batched": 1, "costs": null}', "batched is 1"),
+    ],
+)
+def test_facts_that_are_none_are_named(tmp_path: Path, content: str | None, words: str) -> None:
+    if content is not None:
+        (tmp_path / "facts.json").write_text(content)
+    with pytest.raises(BadInput, match=words):
+        facts_of_model(tmp_path)
+
+
+def test_facts_are_the_same_bytes_whenever_they_are_written(tmp_path: Path) -> None:
+    for name, tolerance in (("a", {"y": 1.0, "z": 0.5}), ("b", {"z": 0.5, "y": 1.0})):
+        (tmp_path / name).mkdir()
+        write_facts(tmp_path / name, tolerance=tolerance, batched=False, costs={"flops": 1})
+    one, other = (tmp_path / name / "facts.json" for name in "ab")
+    assert one.read_bytes() == other.read_bytes()
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_facts(tmp_path, tolerance=float("nan"), batched=False, costs=None)
+
+
+@pytest.mark.parametrize(
+    ("role", "axes"),
+    [
+        (
+            "export",
+            {
+                "stage": "infer",
+                "runtime": "python",
+                "provider": "cpu",
+                "batch": 1,
+                "exporter": "dynamo",
+            },
+        ),
+        ("model", {"stage": "roundtrip", "exporter": "dynamo", "loader": "opencv"}),
+        ("model", {"stage": "convert", "exporter": "dynamo", "precision": "fp16"}),
+    ],
+)
+def test_an_edited_tolerance_changes_the_inputs_of_whatever_reads_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, role: str, axes: dict[str, Any]
+) -> None:
+    cell = Cell.of(workload="mlp", **axes)
+    inputs = {role: ["model", "one"]}
+    job = Job(spec={"inputs": inputs}, cell=cell, paths=StudyPaths(results=tmp_path, study="s"),
+              python=sys.executable, bin=None, environment={})  # fmt: skip
+
+    def taken(facts: str) -> list[str]:
+        files = {"model.onnx": "1", "inputs/header.json": "2", "facts.json": facts}
+        record = type("Record", (), {"files": files})
+        monkeypatch.setattr(stage_helpers, "record_of", lambda path: record)
+        found: list[str] = RUNNERS.get(axes["stage"]).inputs(job)
+        return found
+
+    before, after = taken("3"), taken("4")
+    assert set(before) - set(after) == {"facts.json 3"}
+    assert set(after) - set(before) == {"facts.json 4"}
