@@ -76,7 +76,7 @@ def condition_blocks(context: Context) -> Iterator[Part]:
         (True, "Outputs beside the framework's"),
         (False, "Outputs of converted files beside ONNX Runtime's own of the same file"),
     ):
-        yield _outputs_table([row.of(whole=whole) for row in rows], caption)
+        yield from _outputs_table([row.of(whole=whole) for row in rows], caption)
 
 
 def _conditions(rows: Sequence[_Runtime], seen: bool) -> list[Column[_Runtime]]:
@@ -195,11 +195,12 @@ def _stopped(row: _Runtime) -> str:
     return clean(", ".join(f"{why}: {amount}" for why, amount in sorted(reasons.items()))) or "–"
 
 
-def _outputs_table(rows: Sequence[_Runtime], caption: str) -> Part:
+def _outputs_table(rows: Sequence[_Runtime], caption: str) -> Iterator[Part]:
     compared = [row for row in rows if row.value("max_abs_difference") is not None
                 or any(map(gives_wrong_output, row.groups))
                 or any(group.ok for group in row.groups)]  # fmt: skip
-    return table(compared, _outputs(), caption=caption) if compared else None
+    if compared:
+        yield table(compared, _outputs(), caption=caption)
 
 
 def _outputs() -> list[Column[_Runtime]]:
