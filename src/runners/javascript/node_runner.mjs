@@ -5,6 +5,7 @@ import { BadInput, Skip, Unsupported } from './common/faults.mjs';
 import { runLatency } from './common/latency.mjs';
 import { cudaDevices } from './cuda.mjs';
 import { readTensors } from './driver/inputs.mjs';
+import { statusLine } from './driver/process_facts.mjs';
 import { loadBinding, preload } from './library.mjs';
 import { runLoad } from './load.mjs';
 import { profileFiles } from './profile.mjs';
@@ -124,6 +125,7 @@ export class NodeRunner {
   }
 }
 
+/** In bytes. Not by getrusage, where the peak of what started this program counts too. */
 function peakMemory() {
-  return process.resourceUsage().maxRSS * 1024;
+  return 1024 * parseInt(statusLine('VmHWM') ?? '', 10);
 }
