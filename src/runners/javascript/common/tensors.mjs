@@ -40,7 +40,7 @@ export function countOf(shape) {
 
 /**
  * Return the values of a tensor over its bytes, which must begin at a multiple of 8.
- * Raises BadInput for strings that are not as said, Unsupported for what JavaScript cannot hold.
+ * Raises BadInput for strings and bools that are none, Unsupported for what JavaScript cannot hold.
  * @param {Omit<Input, 'data'>} tensor
  * @param {Uint8Array<ArrayBuffer>} bytes
  * @param {string} where
@@ -51,8 +51,22 @@ export function decode({ name, dtype, shape }, bytes, where) {
   if (dtype === 'bfloat16') {
     throw new Unsupported(`ONNX Runtime takes no bfloat16 from JavaScript: tensor '${name}'`);
   }
+  if (dtype === 'bool') checkFlags(name, bytes, where);
   const Numbers = ARRAYS[dtype];
   return new Numbers(bytes.buffer, bytes.byteOffset, bytes.byteLength / Numbers.BYTES_PER_ELEMENT);
+}
+
+/**
+ * @param {string} name
+ * @param {Uint8Array} bytes
+ * @param {string} where
+ */
+function checkFlags(name, bytes, where) {
+  for (const flag of bytes) {
+    if (flag > 1) {
+      throw new BadInput(`${where}: tensor '${name}' is bool: expected bytes of 0 and 1, got ${flag}`);
+    }
+  }
 }
 
 /**
