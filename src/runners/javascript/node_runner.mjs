@@ -98,8 +98,9 @@ export class NodeRunner {
   /**
    * @param {string} model
    * @param {Header} header
+   * @param {Write} write
    */
-  async runCase(model, { entries, batch }) {
+  async runCase(model, { entries, batch }, write) {
     const feed = readTensors(entries);
     const engine = new Engine(await this.#open(model, null));
     try {
@@ -109,7 +110,7 @@ export class NodeRunner {
         );
       }
       engine.check(feed, batch);
-      return await engine.allRows(feed, batch);
+      await engine.allRows(feed, batch, write);
     } finally {
       await engine.close();
     }

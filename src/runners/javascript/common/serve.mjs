@@ -1,9 +1,8 @@
 /** Mode `load` of the runner contract, one worker's part of it: an open loop. */
 
-/** @import { Feed, Output, Queue, Served } from './types.mjs' */
+/** @import { Feed, Queue, Served } from './types.mjs' */
 
 import { Engine } from './engine.mjs';
-import { fullBatches } from './batches.mjs';
 
 // A sleep may end late by this much.
 const SLEEP_MARGIN_NS = 200_000;
@@ -11,26 +10,13 @@ export const NEXT = 0;
 export const FAULT = 1;
 
 /**
- * Make ready: all rows on the first session, warm-up on each.
  * @param {Engine} engine
- * @param {Feed} feed
- * @param {number | null} batch
- * @param {number} warmup
- * @param {(() => unknown) | null} firstResult given for the first session alone
- * @returns {Promise<Output[] | null>}
+ * @param {Feed[]} batches
+ * @param {number} iterations
  */
-export async function prepare(engine, feed, batch, warmup, firstResult) {
-  engine.check(feed, batch);
-  const batches = fullBatches(feed, batch);
-  let outputs = null;
-  if (firstResult) {
-    await engine.step(batches[0]);
-    await firstResult();
-    outputs = await engine.allRows(feed, batch);
-  }
-  for (let index = 0; index < warmup; index++) await engine.step(batches[index % batches.length]);
+export async function warmUp(engine, batches, iterations) {
+  for (let index = 0; index < iterations; index++) await engine.step(batches[index % batches.length]);
   globalThis.gc?.();
-  return outputs;
 }
 
 /**

@@ -115,29 +115,13 @@ function decodeText(utf8, bytes, name, where) {
 }
 
 /**
- * Return one output of all runs, joined along the first axis.
+ * Return one output of a run in the form of its file.
  * @param {string} name
- * @param {Tensor[]} parts
+ * @param {Tensor} tensor
  * @returns {Output}
  */
-export function join(name, parts) {
-  const first = parts[0];
-  if (parts.length === 1) {
-    return { name, dtype: first.type, shape: [...first.dims], bytes: bytesOf(first) };
-  }
-  const rest = String(first.dims.slice(1));
-  if (parts.some((part) => part.dims.length === 0 || String(part.dims.slice(1)) !== rest)) {
-    const shapes = parts.map((part) => `[${part.dims}]`);
-    const found = [...new Set(shapes)].join(' and ');
-    throw new BadInput(`output '${name}': its batches have the shapes ${found}, which do not join`);
-  }
-  const rows = parts.reduce((sum, part) => sum + part.dims[0], 0);
-  return {
-    name,
-    dtype: first.type,
-    shape: [rows, ...first.dims.slice(1)],
-    bytes: concatenate(parts.map(bytesOf)),
-  };
+export function outputOf(name, tensor) {
+  return { name, dtype: tensor.type, shape: [...tensor.dims], bytes: bytesOf(tensor) };
 }
 
 /** @param {Tensor} tensor */

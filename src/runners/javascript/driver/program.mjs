@@ -9,7 +9,7 @@ import { runCases } from './cases.mjs';
 import { readArrivals, readHeader } from './inputs.mjs';
 import { cpusAllowed } from './process_facts.mjs';
 import { readOptions } from './read_options.mjs';
-import { writeOutputs } from './write_outputs.mjs';
+import { OutputWriter } from './write_outputs.mjs';
 
 /** @import { Options, Output } from '../common/types.mjs' */
 /** @import { Given } from './arguments.mjs' */
@@ -17,7 +17,7 @@ import { writeOutputs } from './write_outputs.mjs';
 /** @import { Header } from './inputs.mjs' */
 
 /**
- * @typedef {(outputs: Output[]) => void} Write writes the outputs of all rows
+ * @typedef {(outputs: Output[]) => void} Write writes those of each batch as they come
  *
  * @typedef {object} Runner what one runtime does; latency and load return the record's fields
  * @property {(given: Given, options: Options) => void | Promise<void>} start may raise Skip
@@ -71,22 +71,20 @@ async function work(given, runner) {
     await runCases(
       given,
       () => runner.start(given, options),
-      (model, header) => runner.runCase(model, header),
+      (model, header, write) => runner.runCase(model, header, write),
     );
     return null;
   }
   const header = readHeader(given.inputs);
   const arrivals = given.mode === 'load' ? readArrivals(given.arrivals) : null;
   await runner.start(given, options);
-  const rows = header.batch === null ? null : header.entries[0].shape[0];
-  let written = {};
-  const write = (/** @type {Output[]} */ outputs) => {
-    written = { outputs: { header: writeOutputs(given.outputs, outputs), rows } };
-  };
+  const writer = new OutputWriter(given.outputs, header);
+  const write = (/** @type {Output[]} */ outputs) => writer.append(outputs);
   const record = await (arrivals
     ? runner.load(header, arrivals, write)
     : runner.latency(header, write));
-  return { ...record, ...written, cpus_allowed: cpusAllowed(), input_residency: 'host' };
+  const conditions = { cpus_allowed: cpusAllowed(), input_residency: 'host' };
+  return { ...record, outputs: writer.facts, ...conditions };
 }
 
 /**
