@@ -2,6 +2,7 @@
 
 import { parentPort, workerData } from 'node:worker_threads';
 
+import koffi from 'koffi';
 import ort from 'onnxruntime-node';
 
 import { monotonicNs } from './clock.mjs';
@@ -30,6 +31,8 @@ import { makeEnvironment, openSession } from './session.mjs';
 
 const job = /** @type {Job} */ (workerData);
 const port = /** @type {MessagePort} */ (parentPort);
+/** @type {() => number} */
+const schedYield = koffi.load('libc.so.6').func('int sched_yield()');
 const batches = fullBatches(job.feed, job.batch);
 /** @type {Engine} */
 let engine;
@@ -64,7 +67,7 @@ function work(order) {
     case 'warm up':
       return warmUp(engine, batches, job.warmup);
     case 'serve':
-      return serve(engine, batches, job.queue, monotonicNs, order.zero);
+      return serve(engine, batches, job.queue, monotonicNs, order.zero, schedYield);
   }
 }
 

@@ -26,9 +26,11 @@ export async function warmUp(engine, batches, iterations) {
  * @param {Queue} queue
  * @param {() => number} clock nanoseconds, the same in all workers
  * @param {number} zero the start, on that clock
+ * @param {() => unknown} [yieldCore] lets others have the core; a page has nothing that does
  * @returns {Promise<Served>}
  */
-export async function serve(engine, batches, { control, arrivals, limitNs }, clock, zero) {
+export async function serve(engine, batches, queue, clock, zero, yieldCore = () => {}) {
+  const { control, arrivals, limitNs } = queue;
   const shared = new Int32Array(control);
   /** @type {Served} */
   const served = { request: [], start: [], end: [] };
@@ -36,7 +38,7 @@ export async function serve(engine, batches, { control, arrivals, limitNs }, clo
   while (clock() - zero <= limitNs && Atomics.load(shared, FAULT) === 0) {
     const request = Atomics.add(shared, NEXT, 1);
     if (request >= arrivals.length) break;
-    sleepUntil(zero + arrivals[request], clock);
+    waitUntil(zero + arrivals[request], clock, yieldCore);
     const start = clock() - zero;
     await engine.step(batches[request % batches.length]);
     served.request.push(request);
@@ -49,14 +51,15 @@ export async function serve(engine, batches, { control, arrivals, limitNs }, clo
 const nobodyWakes = new Int32Array(new SharedArrayBuffer(4));
 
 /**
- * Sleep until shortly before, then look at the clock: JavaScript cannot yield its core.
+ * Sleep until shortly before, then yield. A sleep of no time at all would yield nothing.
  * @param {number} due
  * @param {() => number} clock
+ * @param {() => unknown} yieldCore
  */
-function sleepUntil(due, clock) {
+function waitUntil(due, clock, yieldCore) {
   const left = due - clock();
   if (left > SLEEP_MARGIN_NS) Atomics.wait(nobodyWakes, 0, 0, (left - SLEEP_MARGIN_NS) / 1e6);
-  while (clock() < due);
+  while (clock() < due) yieldCore();
 }
 
 /**
