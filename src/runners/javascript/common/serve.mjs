@@ -15,7 +15,9 @@ export const FAULT = 1;
  * @param {number} iterations
  */
 export async function warmUp(engine, batches, iterations) {
-  for (let index = 0; index < iterations; index++) await engine.step(batches[index % batches.length]);
+  for (let index = 0; index < iterations; index++) {
+    await engine.step(batches[index % batches.length]);
+  }
   globalThis.gc?.();
 }
 

@@ -64,7 +64,9 @@ export function decode({ name, dtype, shape }, bytes, where) {
 function checkFlags(name, bytes, where) {
   for (const flag of bytes) {
     if (flag > 1) {
-      throw new BadInput(`${where}: tensor '${name}' is bool: expected bytes of 0 and 1, got ${flag}`);
+      throw new BadInput(
+        `${where}: tensor '${name}' is bool: expected bytes of 0 and 1, got ${flag}`,
+      );
     }
   }
 }
