@@ -56,6 +56,9 @@ def main(folder: Path) -> None:
     save(folder / "halves.onnx", [node("Identity", ["x"], ["y"])], (halves[:1], halves[1:]))
     bits = [value(name, T.BFLOAT16, ["N", 2]) for name in ("x", "y")]
     save(folder / "bfloat16.onnx", [node("Identity", ["x"], ["y"])], (bits[:1], bits[1:]))
+    # The rows come out as the second axis.
+    turned = [value("x", T.FLOAT, ["N", "M"]), value("y", T.FLOAT, ["M", "N"])]
+    save(folder / "transposed.onnx", [node("Transpose", ["x"], ["y"])], (turned[:1], turned[1:]))
     both = [node("Relu", ["x"], ["y"]), node("SequenceConstruct", ["x", "y"], ["s"])]
     sequence = helper.make_tensor_sequence_value_info("s", T.FLOAT, None)
     save(folder / "sequence.onnx", both, ([x], [value("y", T.FLOAT, ["N", 4]), sequence]))

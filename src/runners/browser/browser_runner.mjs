@@ -11,7 +11,7 @@ import { Exchange } from './exchange.mjs';
 import { externalFiles } from './external_data.mjs';
 import { PageServer } from './server.mjs';
 
-/** @import { Options, Output } from '../javascript/common/types.mjs' */
+/** @import { Options } from '../javascript/common/types.mjs' */
 /** @import { Given } from '../javascript/driver/arguments.mjs' */
 /** @import { Header } from '../javascript/driver/inputs.mjs' */
 /** @import { Runner, Write } from '../javascript/driver/program.mjs' */
@@ -80,12 +80,10 @@ export class BrowserRunner {
   /**
    * @param {string} model
    * @param {Header} header
+   * @param {Write} write
    */
-  async runCase(model, header) {
-    /** @type {Output[]} */
-    let found = [];
-    await this.#run(this.#job('case', model, header), header, (outputs) => (found = outputs));
-    return found;
+  async runCase(model, header, write) {
+    await this.#run(this.#job('case', model, header), header, write);
   }
 
   /** End the browser, if it was started. */

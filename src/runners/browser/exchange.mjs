@@ -69,7 +69,8 @@ export class Exchange {
   told(what, body) {
     if (what === 'log') process.stderr.write(body);
     const order = this.#order;
-    if (!order) return;
+    // What is told before a job is handed out is of the one before, which was given up here.
+    if (!order || !this.#wasHandedOut) return;
     try {
       if (what === 'first') order.first();
       else if (what === 'outputs') order.outputs(unpackOutputs(body));

@@ -1,6 +1,6 @@
 /** Mode `load` of the runner contract in Node: worker threads, each with its own session. */
 
-import { once } from 'node:events';
+import { on } from 'node:events';
 import { Worker } from 'node:worker_threads';
 
 import { monotonicNs } from './clock.mjs';
@@ -10,11 +10,12 @@ import { gather } from './common/serve.mjs';
 /** @import { Facts, Feed, Options, Output, Queue, Served } from './common/types.mjs' */
 /** @import { Given } from './driver/arguments.mjs' */
 /** @import { Write } from './driver/program.mjs' */
+/** @import { Order } from './load_worker.mjs' */
 
 /**
- * @typedef {{facts: Facts, sessionNs: number}} Session
- * @typedef {Session & {firstResultNs: number, outputs: Output[] | null}} Ready
+ * @typedef {{outputs: Output[]}} Part
  * @typedef {{fault: {kind: string, message: string}}} Fault
+ * @typedef {{facts: Facts, sessionNs: number}} Session what 'open' says at its end
  */
 
 /**
@@ -38,26 +39,26 @@ export async function runLoad(given, options, feed, batch, arrivals, write) {
   /** @type {Worker[]} */
   const workers = [];
   try {
-    // One after another, as the contract orders it: all rows on the first session, before the next.
-    /** @type {Ready[]} */
-    const ready = [];
+    // One after another, as the contract orders it: each step on all sessions before the next one.
+    /** @type {Session[]} */
+    const opened = [];
     for (let index = 0; index < sessions; index++) {
-      const workerData = { ...job, isFirst: index === 0 };
-      const worker = new Worker(new URL('./load_worker.mjs', import.meta.url), { workerData });
+      const worker = new Worker(new URL('./load_worker.mjs', import.meta.url), { workerData: job });
       workers.push(worker);
-      ready.push(/** @type {Ready} */ (await answer(worker)));
+      opened.push(await ask(worker, { step: 'open' }, write));
     }
-    const [first] = ready;
-    write(first.outputs ?? []);
-    const zero = monotonicNs();
-    for (const worker of workers) worker.postMessage({ zero });
-    const served = /** @type {Served[]} */ (await Promise.all(workers.map(answer)));
+    /** @type {number} */
+    const firstResultNs = await ask(workers[0], { step: 'all rows' }, write);
+    for (const worker of workers) await ask(worker, { step: 'warm up' }, write);
+    /** @type {Order} */
+    const serve = { step: 'serve', zero: monotonicNs() };
+    const served = await Promise.all(workers.map((worker) => ask(worker, serve, write)));
     return {
-      ...first.facts,
-      session_ns: first.sessionNs,
-      first_result_ns: first.firstResultNs,
+      ...opened[0].facts,
+      session_ns: opened[0].sessionNs,
+      first_result_ns: firstResultNs,
       sessions,
-      ...gather(served, arrivals.length),
+      ...gather(/** @type {Served[]} */ (served), arrivals.length),
     };
   } finally {
     await Promise.all(workers.map((worker) => worker.terminate()));
@@ -65,12 +66,20 @@ export async function runLoad(given, options, feed, batch, arrivals, write) {
 }
 
 /**
- * Return what a worker says next. Raises its fault.
+ * Have a worker do a step; return what it says at its end. Raises its fault.
  * @param {Worker} worker
- * @returns {Promise<Ready | Served>}
+ * @param {Order} order
+ * @param {Write} write
+ * @returns {Promise<any>}
  */
-async function answer(worker) {
-  const [message] = /** @type {[Ready | Served | Fault]} */ (await once(worker, 'message'));
-  if ('fault' in message) throw unpack(message.fault);
-  return message;
+async function ask(worker, order, write) {
+  const said = on(worker, 'message');
+  worker.postMessage(order);
+  for await (const [message] of said) {
+    const told = /** @type {Part | Fault | {value: unknown}} */ (message);
+    if ('fault' in told) throw unpack(told.fault);
+    if ('value' in told) return told.value;
+    write(told.outputs);
+  }
+  return undefined;
 }

@@ -5,6 +5,7 @@ import { BadInput, Skip, Unsupported } from './common/faults.mjs';
 import { runLatency } from './common/latency.mjs';
 import { cudaDevices } from './cuda.mjs';
 import { readTensors } from './driver/inputs.mjs';
+import { statusLine } from './driver/process_facts.mjs';
 import { loadBinding, preload } from './library.mjs';
 import { runLoad } from './load.mjs';
 import { profileFiles } from './profile.mjs';
@@ -97,8 +98,9 @@ export class NodeRunner {
   /**
    * @param {string} model
    * @param {Header} header
+   * @param {Write} write
    */
-  async runCase(model, { entries, batch }) {
+  async runCase(model, { entries, batch }, write) {
     const feed = readTensors(entries);
     const engine = new Engine(await this.#open(model, null));
     try {
@@ -108,7 +110,7 @@ export class NodeRunner {
         );
       }
       engine.check(feed, batch);
-      return await engine.allRows(feed, batch);
+      await engine.allRows(feed, batch, write);
     } finally {
       await engine.close();
     }
@@ -124,6 +126,7 @@ export class NodeRunner {
   }
 }
 
+/** In bytes. Not by getrusage, where the peak of what started this program counts too. */
 function peakMemory() {
-  return process.resourceUsage().maxRSS * 1024;
+  return 1024 * parseInt(statusLine('VmHWM') ?? '', 10);
 }

@@ -1,7 +1,7 @@
 /** Sessions of onnxruntime-node, by the options of the runner contract. */
 
 import { refusalOf, Skip, wordsOf } from './common/faults.mjs';
-import { sessionOptions } from './common/options.mjs';
+import { cpuNotSet, sessionOptions } from './common/options.mjs';
 import { TINY_MODEL } from './common/tiny_model.mjs';
 
 /** @import { Facts, Opened, Options } from './common/types.mjs' */
@@ -39,7 +39,7 @@ export async function openSession(ort, model, provider, given, profile) {
     given.provider_options,
   );
   options.executionProviders = [executionProvider];
-  if (given.provider_options) told.provider_options = providerTold;
+  if (given.provider_options && provider !== 'cpu') told.provider_options = providerTold;
   if (profile !== null)
     Object.assign(options, { enableProfiling: true, profileFilePrefix: profile });
   const begin = performance.now();
@@ -88,6 +88,9 @@ async function create(ort, model, provider, options) {
  * @param {Record<string, string>} given
  */
 function providerOf(provider, given = {}) {
+  if (provider === 'cpu') {
+    return { executionProvider: provider, providerTold: {}, providerNotSet: cpuNotSet(given) };
+  }
   const reaches = (/** @type {string} */ key) => provider === 'cuda' && key === 'device_id';
   const entries = Object.entries(given);
   const told = Object.fromEntries(entries.filter(([key]) => reaches(key)));

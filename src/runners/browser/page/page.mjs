@@ -49,10 +49,13 @@ async function load(job) {
   for (let index = 0; index < sessions; index++) {
     const worker = newWorker();
     workers.push(worker);
-    ready.push(await ask(worker, { job, queue, isFirst: index === 0, epoch }));
+    ready.push(await ask(worker, { job, queue, epoch }));
   }
-  const zero = performance.now() * 1e6;
-  const served = await Promise.all(workers.map((worker) => ask(worker, { zero })));
+  // Each step on all sessions before the next one.
+  await ask(workers[0], { step: 'all rows' });
+  for (const worker of workers) await ask(worker, { step: 'warm up' });
+  const serve = { step: 'serve', zero: performance.now() * 1e6 };
+  const served = await Promise.all(workers.map((worker) => ask(worker, serve)));
   await told.measured();
   const { facts, sessionNs } = ready[0];
   const counted = gather(/** @type {Served[]} */ (served), arrivals.length);

@@ -1,7 +1,7 @@
 /** Sessions of onnxruntime-web, by the options of the runner contract. */
 
 import { Crash, refusalOf } from '../../javascript/common/faults.mjs';
-import { sessionOptions } from '../../javascript/common/options.mjs';
+import { cpuNotSet, sessionOptions } from '../../javascript/common/options.mjs';
 import { TINY_MODEL } from '../../javascript/common/tiny_model.mjs';
 import { ORT, address, bytesOf } from './driver.mjs';
 import { printedBy } from './console.mjs';
@@ -68,7 +68,7 @@ export class WebHost {
     options.executionProviders = [executionProvider];
     // One of the process, which `load` has set.
     delete options.intraOpNumThreads;
-    if (given.provider_options) told.provider_options = providerTold;
+    if (given.provider_options && provider !== 'cpu') told.provider_options = providerTold;
     options.enableProfiling = profile;
     const begin = performance.now();
     const session = await this.#create(model, options);
@@ -137,8 +137,7 @@ function reaches(key, provider) {
  */
 function providerOf(provider, given = {}) {
   if (provider === 'webgpu') return webgpuOptions(given);
-  const providerNotSet = Object.keys(given).map((key) => `provider_options.${key}`);
-  return { executionProvider: 'wasm', providerTold: {}, providerNotSet };
+  return { executionProvider: 'wasm', providerTold: {}, providerNotSet: cpuNotSet(given) };
 }
 
 /**

@@ -3,14 +3,14 @@
 import { fullBatches } from '../../javascript/common/batches.mjs';
 import { Engine } from '../../javascript/common/engine.mjs';
 import { Unsupported, pack } from '../../javascript/common/faults.mjs';
-import { runLatency } from '../../javascript/common/latency.mjs';
-import { FAULT, prepare, serve } from '../../javascript/common/serve.mjs';
+import { firstResults, runLatency } from '../../javascript/common/latency.mjs';
+import { FAULT, serve, warmUp } from '../../javascript/common/serve.mjs';
 import { decode } from '../../javascript/common/tensors.mjs';
 import { listen, tellLog } from './console.mjs';
 import { bytesOf, told } from './driver.mjs';
 import { WebHost } from './web_host.mjs';
 
-/** @import { Facts, Queue, Served } from '../../javascript/common/types.mjs' */
+/** @import { Facts, Queue } from '../../javascript/common/types.mjs' */
 /** @import { Done, Job } from '../wire.mjs' */
 
 /**
@@ -18,8 +18,8 @@ import { WebHost } from './web_host.mjs';
  * @typedef {{value: unknown} | {fault: {kind: string, message: string}}} Answer
  */
 
-/** @type {(zero: number) => Promise<Served>} */
-let serveFrom;
+/** @type {Record<string, (zero: number) => Promise<unknown>>} */
+let steps = {};
 
 /** @param {Job} job */
 function feedOf({ inputs }) {
@@ -57,7 +57,7 @@ async function oneCase(job) {
     }
     const feed = await feedOf(job);
     engine.check(feed, job.batch);
-    await told.outputs(await engine.allRows(feed, job.batch));
+    await engine.allRows(feed, job.batch, told.outputs);
   } finally {
     await engine.close();
   }
@@ -65,40 +65,37 @@ async function oneCase(job) {
 }
 
 /**
- * Make ready for mode `load`.
+ * Mode `load`: open a session; the steps that follow are asked for one by one.
  * @param {Job} job
  * @param {Queue} queue
- * @param {boolean} isFirst
  * @param {number} epoch the page's time origin, in milliseconds
  * @returns {Promise<Ready>}
  */
-async function makeReady(job, queue, isFirst, epoch) {
+async function open(job, queue, epoch) {
   const host = await WebHost.make(job);
   const feed = await feedOf(job);
   const engine = new Engine(await host.open(false));
   const { batch, limits } = job;
-  const outputs = await prepare(
-    engine,
-    feed,
-    batch,
-    limits.warmup,
-    isFirst ? told.firstResult : null,
-  );
-  if (outputs) await told.outputs(outputs);
+  engine.check(feed, batch);
+  const batches = fullBatches(feed, batch);
   // The page's clock. Apart from its origin: since 1970 it is too many nanoseconds for a number.
   const ahead = performance.timeOrigin - epoch;
   const clock = () => (ahead + performance.now()) * 1e6;
-  serveFrom = (zero) => serve(engine, fullBatches(feed, batch), queue, clock, zero);
+  steps = {
+    'all rows': () => firstResults(engine, feed, batch, told),
+    'warm up': () => warmUp(engine, batches, limits.warmup),
+    serve: (zero) => serve(engine, batches, queue, clock, zero),
+  };
   return { facts: { ...engine.facts, ...(await host.facts()) }, sessionNs: engine.sessionNs };
 }
 
 /**
- * @param {{job?: Job, queue?: Queue, isFirst?: boolean, epoch?: number, zero?: number}} message
+ * @param {{job?: Job, queue?: Queue, epoch?: number, step?: string, zero?: number}} message
  * @returns {Promise<unknown>}
  */
-function work({ job, queue, isFirst = false, epoch = 0, zero = 0 }) {
-  if (!job) return serveFrom(zero);
-  if (queue) return makeReady(job, queue, isFirst, epoch);
+function work({ job, queue, epoch = 0, step = '', zero = 0 }) {
+  if (!job) return steps[step](zero);
+  if (queue) return open(job, queue, epoch);
   return job.mode === 'case' ? oneCase(job) : latency(job);
 }
 

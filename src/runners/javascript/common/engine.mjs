@@ -5,7 +5,7 @@
 
 import { BadInput, Crash, Unsupported, isTrap, wordsOf } from './faults.mjs';
 import { allBatches } from './batches.mjs';
-import { join } from './tensors.mjs';
+import { outputOf } from './tensors.mjs';
 
 export class Engine {
   #session;
@@ -98,26 +98,23 @@ export class Engine {
   }
 
   /**
-   * Run every row once, the last batch perhaps partial; return the outputs in the model's order.
+   * Run every row once, the last batch perhaps partial; hand on the outputs of each batch as they
+   * come, in the model's order.
    * @param {Feed} feed
    * @param {number | null} batch
-   * @returns {Promise<Output[]>}
+   * @param {(outputs: Output[]) => unknown} take
    */
-  async allRows(feed, batch) {
-    /** @type {Record<string, OnnxValue>[]} */
-    const parts = [];
+  async allRows(feed, batch, take) {
     for (const part of allBatches(feed, batch)) {
       await this.step(part);
-      parts.push(this.results);
+      await take(
+        this.#session.outputNames.map((name) =>
+          this.#fetches.includes(name)
+            ? outputOf(name, /** @type {Tensor} */ (this.results[name]))
+            : { name, kind: 'not a tensor: JavaScript gives tensors only' },
+        ),
+      );
     }
-    return this.#session.outputNames.map((name) =>
-      this.#fetches.includes(name)
-        ? join(
-            name,
-            parts.map((part) => /** @type {Tensor} */ (part[name])),
-          )
-        : { name, kind: 'not a tensor: JavaScript gives tensors only' },
-    );
   }
 
   /** Give its memory back: sessions are not collected. */

@@ -9,10 +9,11 @@ import { measure } from './interval.mjs';
 const PROFILED_RUNS = 10;
 
 /**
- * @typedef {object} Told what happens on the way and only its host can note
+ * @typedef {object} First what happens in the first runs and only their host can note
  * @property {() => unknown} firstResult the outputs of the first batch lie in the program's memory
- * @property {(outputs: Output[]) => unknown} outputs those of all rows
- * @property {() => unknown} measured the time to note the peak of memory
+ * @property {(outputs: Output[]) => unknown} outputs those of each batch as they come
+ *
+ * @typedef {First & {measured: () => unknown}} Told and when to note the peak of memory
  *
  * @typedef {object} Job
  * @property {Feed} feed
@@ -22,6 +23,19 @@ const PROFILED_RUNS = 10;
  *
  * @typedef {Facts & Series & {session_ns: number, profile_run_ns?: number[]}} Record
  */
+
+/**
+ * Run the first batch alone, then all rows.
+ * @param {Engine} engine
+ * @param {Feed} feed
+ * @param {number | null} batch
+ * @param {First} told
+ */
+export async function firstResults(engine, feed, batch, told) {
+  await engine.step(fullBatches(feed, batch)[0]);
+  await told.firstResult();
+  await engine.allRows(feed, batch, told.outputs);
+}
 
 /**
  * Run all rows, then measure; return the record's fields.
@@ -34,9 +48,7 @@ export async function runLatency(host, { feed, batch, limits, profile }, told) {
   const engine = new Engine(await host.open(false));
   engine.check(feed, batch);
   const batches = fullBatches(feed, batch);
-  await engine.step(batches[0]);
-  await told.firstResult();
-  await told.outputs(await engine.allRows(feed, batch));
+  await firstResults(engine, feed, batch, told);
   const series = await measure((part) => engine.step(part), batches, limits, host.resolutionNs);
   await told.measured();
   const record = { ...engine.facts, ...series, session_ns: engine.sessionNs };

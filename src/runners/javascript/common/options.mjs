@@ -43,3 +43,11 @@ export function sessionOptions(given, reaches, profile) {
   options.extra = extra;
   return { options: /** @type {InferenceSession.SessionOptions} */ (options), told, notSet };
 }
+
+/**
+ * Return what of the provider's options is not set on the CPU, which takes none in any language.
+ * @param {Record<string, string>} given
+ */
+export function cpuNotSet(given) {
+  return Object.keys(given).length ? ['provider_options'] : [];
+}

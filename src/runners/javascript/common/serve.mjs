@@ -1,9 +1,8 @@
 /** Mode `load` of the runner contract, one worker's part of it: an open loop. */
 
-/** @import { Feed, Output, Queue, Served } from './types.mjs' */
+/** @import { Feed, Queue, Served } from './types.mjs' */
 
 import { Engine } from './engine.mjs';
-import { fullBatches } from './batches.mjs';
 
 // A sleep may end late by this much.
 const SLEEP_MARGIN_NS = 200_000;
@@ -11,26 +10,15 @@ export const NEXT = 0;
 export const FAULT = 1;
 
 /**
- * Make ready: all rows on the first session, warm-up on each.
  * @param {Engine} engine
- * @param {Feed} feed
- * @param {number | null} batch
- * @param {number} warmup
- * @param {(() => unknown) | null} firstResult given for the first session alone
- * @returns {Promise<Output[] | null>}
+ * @param {Feed[]} batches
+ * @param {number} iterations
  */
-export async function prepare(engine, feed, batch, warmup, firstResult) {
-  engine.check(feed, batch);
-  const batches = fullBatches(feed, batch);
-  let outputs = null;
-  if (firstResult) {
-    await engine.step(batches[0]);
-    await firstResult();
-    outputs = await engine.allRows(feed, batch);
+export async function warmUp(engine, batches, iterations) {
+  for (let index = 0; index < iterations; index++) {
+    await engine.step(batches[index % batches.length]);
   }
-  for (let index = 0; index < warmup; index++) await engine.step(batches[index % batches.length]);
   globalThis.gc?.();
-  return outputs;
 }
 
 /**
@@ -40,9 +28,11 @@ export async function prepare(engine, feed, batch, warmup, firstResult) {
  * @param {Queue} queue
  * @param {() => number} clock nanoseconds, the same in all workers
  * @param {number} zero the start, on that clock
+ * @param {() => unknown} [yieldCore] lets others have the core; a page has nothing that does
  * @returns {Promise<Served>}
  */
-export async function serve(engine, batches, { control, arrivals, limitNs }, clock, zero) {
+export async function serve(engine, batches, queue, clock, zero, yieldCore = () => {}) {
+  const { control, arrivals, limitNs } = queue;
   const shared = new Int32Array(control);
   /** @type {Served} */
   const served = { request: [], start: [], end: [] };
@@ -50,7 +40,7 @@ export async function serve(engine, batches, { control, arrivals, limitNs }, clo
   while (clock() - zero <= limitNs && Atomics.load(shared, FAULT) === 0) {
     const request = Atomics.add(shared, NEXT, 1);
     if (request >= arrivals.length) break;
-    sleepUntil(zero + arrivals[request], clock);
+    waitUntil(zero + arrivals[request], clock, yieldCore);
     const start = clock() - zero;
     await engine.step(batches[request % batches.length]);
     served.request.push(request);
@@ -63,14 +53,15 @@ export async function serve(engine, batches, { control, arrivals, limitNs }, clo
 const nobodyWakes = new Int32Array(new SharedArrayBuffer(4));
 
 /**
- * Sleep until shortly before, then look at the clock: JavaScript cannot yield its core.
+ * Sleep until shortly before, then yield. A sleep of no time at all would yield nothing.
  * @param {number} due
  * @param {() => number} clock
+ * @param {() => unknown} yieldCore
  */
-function sleepUntil(due, clock) {
+function waitUntil(due, clock, yieldCore) {
   const left = due - clock();
   if (left > SLEEP_MARGIN_NS) Atomics.wait(nobodyWakes, 0, 0, (left - SLEEP_MARGIN_NS) / 1e6);
-  while (clock() < due);
+  while (clock() < due) yieldCore();
 }
 
 /**

@@ -40,7 +40,7 @@ export function countOf(shape) {
 
 /**
  * Return the values of a tensor over its bytes, which must begin at a multiple of 8.
- * Raises BadInput for strings that are not as said, Unsupported for what JavaScript cannot hold.
+ * Raises BadInput for strings and bools that are none, Unsupported for what JavaScript cannot hold.
  * @param {Omit<Input, 'data'>} tensor
  * @param {Uint8Array<ArrayBuffer>} bytes
  * @param {string} where
@@ -51,8 +51,24 @@ export function decode({ name, dtype, shape }, bytes, where) {
   if (dtype === 'bfloat16') {
     throw new Unsupported(`ONNX Runtime takes no bfloat16 from JavaScript: tensor '${name}'`);
   }
+  if (dtype === 'bool') checkFlags(name, bytes, where);
   const Numbers = ARRAYS[dtype];
   return new Numbers(bytes.buffer, bytes.byteOffset, bytes.byteLength / Numbers.BYTES_PER_ELEMENT);
+}
+
+/**
+ * @param {string} name
+ * @param {Uint8Array} bytes
+ * @param {string} where
+ */
+function checkFlags(name, bytes, where) {
+  for (const flag of bytes) {
+    if (flag > 1) {
+      throw new BadInput(
+        `${where}: tensor '${name}' is bool: expected bytes of 0 and 1, got ${flag}`,
+      );
+    }
+  }
 }
 
 /**
@@ -101,29 +117,13 @@ function decodeText(utf8, bytes, name, where) {
 }
 
 /**
- * Return one output of all runs, joined along the first axis.
+ * Return one output of a run in the form of its file.
  * @param {string} name
- * @param {Tensor[]} parts
+ * @param {Tensor} tensor
  * @returns {Output}
  */
-export function join(name, parts) {
-  const first = parts[0];
-  if (parts.length === 1) {
-    return { name, dtype: first.type, shape: [...first.dims], bytes: bytesOf(first) };
-  }
-  const rest = String(first.dims.slice(1));
-  if (parts.some((part) => part.dims.length === 0 || String(part.dims.slice(1)) !== rest)) {
-    const shapes = parts.map((part) => `[${part.dims}]`);
-    const found = [...new Set(shapes)].join(' and ');
-    throw new BadInput(`output '${name}': its batches have the shapes ${found}, which do not join`);
-  }
-  const rows = parts.reduce((sum, part) => sum + part.dims[0], 0);
-  return {
-    name,
-    dtype: first.type,
-    shape: [rows, ...first.dims.slice(1)],
-    bytes: concatenate(parts.map(bytesOf)),
-  };
+export function outputOf(name, tensor) {
+  return { name, dtype: tensor.type, shape: [...tensor.dims], bytes: bytesOf(tensor) };
 }
 
 /** @param {Tensor} tensor */

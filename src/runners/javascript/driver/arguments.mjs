@@ -45,6 +45,8 @@ const NAMES = [
   'cases',
   'skip',
 ];
+// More than anybody waits for, and the same in all languages.
+const MOST_SECONDS = 1e9;
 /** @type {Record<Mode, string[]>} */
 const NEEDED = {
   latency: ['model', 'inputs', 'outputs'],
@@ -158,6 +160,6 @@ function seconds(texts, name, otherwise) {
   const text = texts.get(name);
   if (text === undefined) return otherwise;
   const value = text.trim() === '' ? NaN : Number(text);
-  if (Number.isFinite(value) && value >= 0) return value;
+  if (Number.isFinite(value) && value >= 0) return Math.min(value, MOST_SECONDS);
   throw new BadInput(`--${name} ${text}: expected seconds >= 0`);
 }

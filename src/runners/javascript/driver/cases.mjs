@@ -6,15 +6,15 @@ import { dirname } from 'node:path';
 import { BadInput, Crash, Skip, Unsupported, wordsOf } from '../common/faults.mjs';
 import { readHeader } from './inputs.mjs';
 import { isObject, readJson } from './json.mjs';
-import { writeOutputs } from './write_outputs.mjs';
+import { OutputWriter } from './write_outputs.mjs';
 
-/** @import { Output } from '../common/types.mjs' */
 /** @import { Given } from './arguments.mjs' */
 /** @import { Header } from './inputs.mjs' */
+/** @import { Write } from './program.mjs' */
 
 /**
  * @typedef {{name: string, model: string, inputs: string, outputs: string}} Case
- * @typedef {(model: string, header: Header) => Promise<Output[]>} RunCase
+ * @typedef {(model: string, header: Header, write: Write) => Promise<unknown>} RunCase
  */
 
 const KEYS = ['name', 'model', 'inputs', 'outputs'];
@@ -45,7 +45,9 @@ export async function runCases(given, start, runCase) {
  */
 async function outcome(one, runCase) {
   try {
-    writeOutputs(one.outputs, await runCase(one.model, readHeader(one.inputs)));
+    const header = readHeader(one.inputs);
+    const writer = new OutputWriter(one.outputs, header);
+    await runCase(one.model, header, (outputs) => writer.append(outputs));
     return { status: 'ok' };
   } catch (thrown) {
     if (thrown instanceof Crash || thrown instanceof Skip) throw thrown;

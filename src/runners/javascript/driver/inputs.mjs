@@ -14,6 +14,9 @@ import { isObject, readJson, short } from './json.mjs';
  * @typedef {{entries: Entry[], batch: number | null}} Header
  */
 
+// The same in all languages: twice this and the most seconds fit into 64 bits.
+const LATEST_NS = 2n ** 60n;
+
 /**
  * Return what `folder/header.json` names, after a look at each file's size.
  * Raises BadInput naming file and entry.
@@ -165,10 +168,11 @@ export function readArrivals(path) {
   }
   const times = new Float64Array(raw.length / 8);
   for (let index = 0; index < times.length; index++) {
-    times[index] = Number(raw.readBigInt64LE(8 * index));
-    if (times[index] < (index ? times[index - 1] : 0)) {
+    const time = raw.readBigInt64LE(8 * index);
+    times[index] = Number(time);
+    if (times[index] < (index ? times[index - 1] : 0) || time > LATEST_NS) {
       throw new BadInput(
-        `${path}: expected arrival times >= 0 that do not fall, got ${times[index]} at ${index}`,
+        `${path}: expected arrival times of 0 to 2^60 ns that do not fall, got ${time} at ${index}`,
       );
     }
   }

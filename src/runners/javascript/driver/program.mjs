@@ -1,6 +1,6 @@
 /** The runner contract around the work: arguments, record, exit code. */
 
-import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
+import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 
 import { verdict, wordsOf } from '../common/faults.mjs';
@@ -9,7 +9,7 @@ import { runCases } from './cases.mjs';
 import { readArrivals, readHeader } from './inputs.mjs';
 import { cpusAllowed } from './process_facts.mjs';
 import { readOptions } from './read_options.mjs';
-import { writeOutputs } from './write_outputs.mjs';
+import { OutputWriter } from './write_outputs.mjs';
 
 /** @import { Options, Output } from '../common/types.mjs' */
 /** @import { Given } from './arguments.mjs' */
@@ -17,7 +17,7 @@ import { writeOutputs } from './write_outputs.mjs';
 /** @import { Header } from './inputs.mjs' */
 
 /**
- * @typedef {(outputs: Output[]) => void} Write writes the outputs of all rows
+ * @typedef {(outputs: Output[]) => void} Write writes those of each batch as they come
  *
  * @typedef {object} Runner what one runtime does; latency and load return the record's fields
  * @property {(given: Given, options: Options) => void | Promise<void>} start may raise Skip
@@ -35,15 +35,29 @@ import { writeOutputs } from './write_outputs.mjs';
 export async function runProgram(name, runner, words) {
   /** @type {Record<string, unknown>} */
   let head = { runner: name };
+  let code = 0;
+  let record;
   try {
     const given = parseArguments(words);
     head = { ...head, mode: given.mode, provider_requested: given.provider };
-    const record = await work(given, runner);
-    if (record) writeRecord(given.record, { ...head, status: 'ok', ...record });
-    return 0;
+    const fields = await work(given, runner);
+    record = fields && { ...head, status: 'ok', ...fields };
   } catch (thrown) {
-    return fail(name, head, named(words, 'record'), thrown);
+    const failed = fail(name, thrown);
+    code = failed.code;
+    // Of cases the record is what came of each: a fault is told by the exit code and the message.
+    record = head.mode === 'cases' ? null : { ...head, ...failed.said };
   }
+  const path = named(words, 'record');
+  if (path === undefined || record === null) return code;
+  try {
+    writeRecord(path, record);
+  } catch (thrown) {
+    process.stderr.write(`${name}: --record ${path}: cannot be written: ${wordsOf(thrown)}\n`);
+    // What went wrong before says more.
+    code ||= 1;
+  }
+  return code;
 }
 
 /**
@@ -57,44 +71,33 @@ async function work(given, runner) {
     await runCases(
       given,
       () => runner.start(given, options),
-      (model, header) => runner.runCase(model, header),
+      (model, header, write) => runner.runCase(model, header, write),
     );
     return null;
   }
   const header = readHeader(given.inputs);
   const arrivals = given.mode === 'load' ? readArrivals(given.arrivals) : null;
   await runner.start(given, options);
-  const rows = header.batch === null ? null : header.entries[0].shape[0];
-  let written = {};
-  const write = (/** @type {Output[]} */ outputs) => {
-    written = { outputs: { header: writeOutputs(given.outputs, outputs), rows } };
-  };
+  const writer = new OutputWriter(given.outputs, header);
+  const write = (/** @type {Output[]} */ outputs) => writer.append(outputs);
   const record = await (arrivals
     ? runner.load(header, arrivals, write)
     : runner.latency(header, write));
-  return { ...record, ...written, cpus_allowed: cpusAllowed(), input_residency: 'host' };
+  const conditions = { cpus_allowed: cpusAllowed(), input_residency: 'host' };
+  return { ...record, outputs: writer.facts, ...conditions };
 }
 
 /**
- * Say what went wrong, on one line and in the record; return the exit code.
+ * Say what went wrong, on one line; return the exit code, and what the record says of it.
  * @param {string} name
- * @param {Record<string, unknown>} head
- * @param {string | undefined} path of the record
  * @param {unknown} thrown
  */
-function fail(name, head, path, thrown) {
+function fail(name, thrown) {
   const { code, status, cause, message } = verdict(thrown);
   const line = `${status === 'skipped' ? 'skipped: ' : ''}${message}`.replace(/\s+/g, ' ').trim();
   process.stderr.write(`${name}: ${line}\n`);
-  const said = status === 'skipped' ? { reason: message } : { cause, message };
-  // Of cases the record is what came of each: a fault is told by the exit code and the message.
-  if (path === undefined || head.mode === 'cases') return code;
-  try {
-    writeRecord(path, { ...head, status, ...said });
-  } catch (error) {
-    process.stderr.write(`${name}: ${path}: the record cannot be written: ${wordsOf(error)}\n`);
-  }
-  return code;
+  const said = status === 'skipped' ? { status, reason: message } : { status, cause, message };
+  return { code, said };
 }
 
 /**
@@ -104,6 +107,10 @@ function fail(name, head, path, thrown) {
 function writeRecord(path, record) {
   mkdirSync(dirname(path), { recursive: true });
   const temporary = join(dirname(path), `.${basename(path)}.${process.pid}`);
-  writeFileSync(temporary, `${JSON.stringify(record)}\n`);
-  renameSync(temporary, path);
+  try {
+    writeFileSync(temporary, `${JSON.stringify(record)}\n`);
+    renameSync(temporary, path);
+  } finally {
+    rmSync(temporary, { force: true });
+  }
 }
