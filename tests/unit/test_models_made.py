@@ -94,10 +94,15 @@ def test_a_model_that_the_framework_does_not_make_is_skipped(tmp_path):
 
 def test_differences_are_told_by_output_and_by_kind():
     wanted = {"a": np.array([1.0, 2.0]), "b": np.array(["x", "y"], object), "m": NoTensor("map")}
-    found = {"a": np.array([1.0, 2.5]), "b": np.array(["x", "z"], object), "m": NoTensor("seq")}
+    found = {"a": np.array([1.0, 2.5]), "b": np.array(["x", "z"], object), "m": NoTensor("map(x)")}
     assert differences(found, wanted) == {"a": 0.5, "b": 0.5}
     assert differences(found | {"a": np.array([np.nan, 2.0])}, wanted)["a"] == np.inf
-    for bad in ({"a": found["a"]}, found | {"a": np.zeros(3)}, found | {"m": np.zeros(1)}):
+    for bad in (
+        {"a": found["a"]},
+        found | {"a": np.zeros(3)},
+        found | {"m": np.zeros(1)},
+        found | {"m": NoTensor("seq")},
+    ):
         with pytest.raises(ValueError, match=r"output '[abm]' is"):
             differences(bad, wanted)
 
