@@ -12,7 +12,7 @@ NO_CELLS_OWN = {
     "analysis/*": "the report depends on it, and is made again by its own hash",
     "stages/*/report.py": "a part of the report",
     "planning/*": "what it decides stands in the cell's spec, which is hashed",
-    "stages/*/plan.py": "what it decides stands in the cell's spec, which is hashed",
+    "stages/*/plan*.py": "what it decides stands in the cell's spec, which is hashed",
     "domain/study.py": "what it decides stands in the cell's spec, which is hashed",
     "domain/system.py": "what it decides stands in the cell's spec, which is hashed",
     "domain/strict_yaml.py": "what it decides stands in the cell's spec, which is hashed",
