@@ -123,7 +123,7 @@ def test_a_compiler_counts_where_it_is_called(lock_hash, tmp_path, monkeypatch):
     def compiler(version: str) -> None:
         write(tools, {"cc": f"#!/bin/sh\necho cc {version}\necho more\n"})
         (tools / "cc").chmod(0o755)
-        environments._version.cache_clear()
+        environments.program_version.cache_clear()
 
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
     monkeypatch.delenv("CC", raising=False)
@@ -131,10 +131,10 @@ def test_a_compiler_counts_where_it_is_called(lock_hash, tmp_path, monkeypatch):
     c, d = lock_hash("c"), lock_hash("d")
     compiler("13.1.0")
     assert lock_hash("c") != c and lock_hash("d") == d
-    environments._version.cache_clear()
+    environments.program_version.cache_clear()
     monkeypatch.setenv("CC", str(tmp_path / "absent"))
     assert lock_hash("c") not in (c, d)
-    environments._version.cache_clear()
+    environments.program_version.cache_clear()
 
 
 PROGRAM = """
