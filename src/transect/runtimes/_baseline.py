@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from pathlib import Path
 
 from transect.runtimes import RUNNERS, unsupported_run
@@ -14,7 +15,7 @@ from transect.training.workloads import WORKLOADS
 __all__ = ["Baseline"]
 
 
-class Baseline:
+class Baseline(ABC):
     """A program in Python that builds a workload's model from its layers and weights.
 
     A subclass sets `environment`, `package` (the framework's) and `program`, and names in
@@ -60,6 +61,6 @@ class Baseline:
             *(frameworks / f"{name}.py" for name in modules),
         ]
 
+    @abstractmethod
     def code_files(self) -> list[Path]:
         """Return source files that the cell runs and its environment does not hold."""
-        raise NotImplementedError

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import shutil
+from abc import ABC, abstractmethod
 from pathlib import Path
 
 from transect.stages.infer.cell import InferCell
@@ -57,7 +58,7 @@ def missing_library(*names: str, how: str) -> str | None:
     return None
 
 
-class CompiledRuntime:
+class CompiledRuntime(ABC):
     """A program at `bin/PROGRAM` of its environment that loads ONNX Runtime's shared library.
 
     A subclass sets `environment` and `program`, and says in `supports` what it cannot do.
@@ -67,9 +68,9 @@ class CompiledRuntime:
     program: str
     uses_exporter = True
 
+    @abstractmethod
     def supports(self, cell: InferCell) -> str | None:
         """Return None, or the reason why the cell cannot run."""
-        raise NotImplementedError
 
     def command(self, python: str, arguments: list[str]) -> list[str]:
         """Run the program; tell it where the library is."""
