@@ -17,7 +17,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "src" / "transect"
 # layer, and so is each role of a stage's files that is not part of a folder's: `worker`.
 LAYERS = (
     "cli", "execution", "report", "analysis", "planning", "worker", "hpc", "runtimes",
-    "onnx_models", "launch", "training", "measure", "domain",
+    "portable_step", "onnx_models", "launch", "training", "measure", "domain",
 )  # fmt: skip
 # `stages/NAME/FILE` by FILE: a stage is one folder, and its files lie in different layers.
 ROLES = {

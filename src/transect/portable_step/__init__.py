@@ -1,0 +1,1 @@
+"""A training step as one ordinary ONNX file: docs/portable-training-step.md."""
