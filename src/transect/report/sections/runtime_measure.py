@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from transect.analysis.serving import WHOLE, InferGroup, measure_of, run_includes
 from transect.report.blocks import Chip, Column, words
@@ -22,7 +23,7 @@ class Measure:
 
     name: str
     note: str
-    columns: tuple[Column[InferGroup], ...]
+    columns: tuple[Column[Any], ...]
 
     @property
     def call(self) -> str:
@@ -44,7 +45,7 @@ def measure_for(groups: Iterable[InferGroup]) -> Measure:
         note = f"Bind, Run and copy together, for all: {held}."
     elif held and any(not run_includes(group) for group in timed):
         note = f"Not alike: {held}, and not all runs tell the time of whole calls."
-    inside = words("Run includes", lambda row: _inside(getattr(row, "group", row)))
+    inside: Column[Any] = words("Run includes", lambda row: _inside(getattr(row, "group", row)))
     return Measure(name=name, note=note, columns=(inside,) if held else ())
 
 
