@@ -82,7 +82,7 @@ class Case:
 
     `build` makes it (float32, fresh weights), `x` are the model's inputs and `y` the target, of
     which `loss` says the scalar to lower. `rate` is that of the compared trajectory, null where
-    one step is enough.
+    one step is enough. `bound` is the largest relative error of a gradient in float64.
     """
 
     name: str
@@ -94,6 +94,7 @@ class Case:
     loss: Loss = field(default=cross_entropy)
     batch: int = 3
     rate: float | None = 0.05
+    bound: float = 1e-10
 
     def module(self) -> torch.nn.Module:
         """Return the module with weights that depend on the case's name alone."""
@@ -136,6 +137,7 @@ def case(
     loss: Loss = cross_entropy,
     batch: int = 3,
     rate: float | None = 0.05,
+    bound: float = 1e-10,
 ) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
     """Decorate a function that builds a module: its name and first line become a row."""
 
@@ -146,7 +148,7 @@ def case(
         what = (inspect.getdoc(build) or "").split("\n", 1)[0].rstrip(".")
         CASES[name] = Case(
             name=name, group=group, what=what, build=build, x=x, y=y or classes(), loss=loss,
-            batch=batch, rate=rate,
+            batch=batch, rate=rate, bound=bound,
         )  # fmt: skip
         return build
 

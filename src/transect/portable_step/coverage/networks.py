@@ -103,7 +103,7 @@ def mobile_net() -> Any:
         def __init__(self) -> None:
             super().__init__()
             self.gate = nn.Sequential(
-                nn.AdaptiveAvgPool2d(1), nn.Conv2d(12, 4, 1), nn.ReLU(), nn.Conv2d(4, 12, 1), nn.Hardsigmoid()
+                nn.AdaptiveAvgPool2d(1), nn.Conv2d(12, 4, 1), nn.ReLU(), nn.Conv2d(4, 12, 1), nn.Sigmoid()
             )
 
         def forward(self, x: Any) -> Any:

@@ -15,9 +15,42 @@ from transect.portable_step.decompositions import decomposes
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["convolution_backward"]
+__all__ = ["convolution", "convolution_backward"]
 
 Sizes = list[int]
+
+
+@decomposes("aten.convolution.default")
+def convolution(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Sizes,
+    padding: Sizes,
+    dilation: Sizes,
+    transposed: bool,
+    output_padding: Sizes,
+    groups: int,
+) -> Tensor:
+    """Return the convolution; left as it is unless its output padding is too long for ONNX."""
+    import torch
+
+    spatial = weight.dim() - 2
+    stride, padding, dilation, output_padding = (
+        _per_axis(one, spatial) for one in (stride, padding, dilation, output_padding)
+    )
+    if not transposed or all(o < s for o, s in zip(output_padding, stride, strict=True)):
+        return NotImplemented
+    # All that the windows reach; padding at the begin cuts off, output padding keeps or adds zeros.
+    none = [0] * spatial
+    full = torch.ops.aten.convolution.default(
+        x, weight, None, stride, none, dilation, True, none, groups
+    )
+    ends = []
+    for p, more in zip(reversed(padding), reversed(output_padding), strict=True):
+        ends += [-p, more - p]
+    full = torch.ops.aten.constant_pad_nd.default(full, ends, 0)
+    return full if bias is None else full + bias.reshape([-1, *[1] * spatial])
 
 
 @decomposes("aten.convolution_backward.default")
