@@ -6,12 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from transect.portable_step.cleaning import drop_unused
 from transect.portable_step.manifest import StateTensor
 from transect.portable_step.nodes import GraphWriter, value_info
 from transect.portable_step.optimisers import Optimiser
 from transect.portable_step.update import (
-    adamw, clip_by_norm, clip_by_value, mean_gradient, proximal, sgd,
+    adamw,
+    clip_by_norm,
+    clip_by_value,
+    mean_gradient,
+    proximal,
+    sgd,
 )  # fmt: skip
 
 if TYPE_CHECKING:
@@ -42,7 +46,6 @@ class Plan:
     state: tuple[StateTensor, ...]
     metrics: tuple[str, ...]
     hyper: tuple[str, ...]
-    order: tuple[str, ...]
 
 
 def step_model(plan: Plan) -> ModelProto:
@@ -117,30 +120,24 @@ def _final_gradients(
 
 
 def _zeros(writer: GraphWriter, tensor: StateTensor) -> str:
-    import numpy as np
-    from onnx import numpy_helper
-
-    shape = writer.constant(tensor.shape, "int64")
-    zero = numpy_helper.from_array(np.zeros(1, tensor.dtype))
-    return writer.node("ConstantOfShape", shape, value=zero)
+    zero = writer.constant(0, tensor.dtype)
+    return writer.node("Expand", zero, writer.constant(tensor.shape, "int64"))
 
 
 def _finish(
     model: ModelProto, writer: GraphWriter, plan: Plan, made: Mapping[str, str]
 ) -> ModelProto:
-    """Set the outputs, metrics first and then the next state, and put the inputs in order."""
+    """Set the outputs: metrics first, then the next state."""
     graph = model.graph
-    there = {value.name: value for value in graph.output}
+    declared = {value.name: value for value in graph.output}
     del graph.output[:]
-    graph.output.extend(there[name] for name in plan.metrics)
+    graph.output.extend(declared[name] for name in plan.metrics)
+    values = {}
     for tensor in plan.state:
         name = f"next.{tensor.name}"
         if tensor.name in made:
-            writer.output(made[tensor.name], name, tensor.dtype, tensor.shape)
-        elif tensor.next:
+            values[name] = made[tensor.name]
+        if tensor.name in made or (tensor.next and name in declared):
             graph.output.append(value_info(name, tensor.dtype, tensor.shape))
-    inputs = {value.name: value for value in graph.input}
-    del graph.input[:]
-    graph.input.extend(inputs[name] for name in plan.order if name in inputs)
-    drop_unused(graph)
+    writer.name_outputs(values)
     return model
