@@ -1,0 +1,191 @@
+//! State files: safetensors, as docs/portable-training-step.md has them.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::dtype::Dtype;
+use crate::failure::{Outcome, bad_input};
+use crate::train::manifest::{Manifest, State};
+
+/// Before the header stands its length.
+const PREFIX: u64 = size_of::<u64>() as u64;
+/// What safetensors allows a header.
+const LONGEST_HEADER: u64 = 100_000_000;
+
+const NAMES: [(&str, Dtype); 13] = [
+    ("F32", Dtype::Float32),
+    ("F64", Dtype::Float64),
+    ("F16", Dtype::Float16),
+    ("BF16", Dtype::Bfloat16),
+    ("I8", Dtype::Int8),
+    ("I16", Dtype::Int16),
+    ("I32", Dtype::Int32),
+    ("I64", Dtype::Int64),
+    ("U8", Dtype::Uint8),
+    ("U16", Dtype::Uint16),
+    ("U32", Dtype::Uint32),
+    ("U64", Dtype::Uint64),
+    ("BOOL", Dtype::Bool),
+];
+
+/// Returns safetensors' word for a type; strings have none.
+pub fn word(dtype: Dtype) -> Option<&'static str> {
+    NAMES
+        .iter()
+        .find_map(|(word, known)| (*known == dtype).then_some(*word))
+}
+
+#[derive(Deserialize)]
+struct Header {
+    #[serde(rename = "__metadata__", default)]
+    metadata: BTreeMap<String, String>,
+    #[serde(flatten)]
+    tensors: BTreeMap<String, Entry>,
+}
+
+#[derive(Deserialize)]
+struct Entry {
+    dtype: String,
+    shape: Vec<u64>,
+    /// From the first byte behind the header.
+    data_offsets: (u64, u64),
+}
+
+/// A state file of the manifest's step, whose tensors are still to be read.
+pub struct StateFile {
+    path: PathBuf,
+    file: File,
+    /// Where each tensor begins, in the manifest's order.
+    begins: Vec<u64>,
+    /// The number of updates done.
+    pub step: usize,
+}
+
+impl StateFile {
+    /// Opens it; complains unless it is a state of the manifest's step, whole and nothing else.
+    pub fn open(path: &Path, manifest: &Manifest) -> Outcome<Self> {
+        let at = path.display();
+        let unreadable = |error| bad_input!("{at}: cannot be read: {error}");
+        let file = File::open(path).map_err(unreadable)?;
+        let size = file.metadata().map_err(unreadable)?.len();
+        let header = header(&file, size)
+            .map_err(unreadable)?
+            .map_err(|why| bad_input!("{at}: is no safetensors file: {why}"))?;
+        check_layout(&header.0, size - header.1)
+            .map_err(|why| bad_input!("{at}: is no safetensors file: {why}"))?;
+        let begins = matched(&header.0, manifest).map_err(|why| bad_input!("{at}: {why}"))?;
+        let begins = begins.iter().map(|begin| header.1 + begin).collect();
+        let mut state = StateFile {
+            path: path.to_owned(),
+            file,
+            begins,
+            step: 0,
+        };
+        let mut counter = [0; 8];
+        let place = manifest.counter().map_err(|why| bad_input!("{why}"))?;
+        state.read(place, &mut counter)?;
+        let step = i64::from_le_bytes(counter);
+        state.step = usize::try_from(step)
+            .map_err(|_| bad_input!("{at}: has done {step} steps, expected >= 0"))?;
+        Ok(state)
+    }
+
+    /// Reads a tensor, by its place in the manifest.
+    pub fn read(&self, place: usize, bytes: &mut [u8]) -> Outcome<()> {
+        self.file
+            .read_exact_at(bytes, self.begins[place])
+            .map_err(|error| bad_input!("{}: cannot be read: {error}", self.path.display()))
+    }
+}
+
+/// Reads the header; returns it and where the tensors begin, or why there is none.
+fn header(mut file: &File, size: u64) -> io::Result<Result<(Header, u64), String>> {
+    if size < PREFIX {
+        return Ok(Err(format!("it has {size} bytes")));
+    }
+    let mut length = [0; 8];
+    file.read_exact(&mut length)?;
+    let length = u64::from_le_bytes(length);
+    if length > LONGEST_HEADER.min(size - PREFIX) {
+        return Ok(Err(format!(
+            "its header has {length} bytes, the file {size}"
+        )));
+    }
+    let mut text = vec![0; length as usize];
+    file.read_exact(&mut text)?;
+    Ok(serde_json::from_slice(&text)
+        .map(|header| (header, PREFIX + length))
+        .map_err(|error| format!("its header: {error}")))
+}
+
+/// Complains unless the tensors follow on each other, without a gap, to the end of the file.
+fn check_layout(header: &Header, room: u64) -> Result<(), String> {
+    let mut parts: Vec<_> = header.tensors.iter().collect();
+    parts.sort_by_key(|(_, entry)| entry.data_offsets);
+    let mut end = 0;
+    for (name, entry) in parts {
+        let (begin, next) = entry.data_offsets;
+        if begin != end || next < begin {
+            return Err(format!(
+                "tensor '{name}' is at bytes {begin} to {next}, expected it to begin at {end}"
+            ));
+        }
+        end = next;
+    }
+    if end != room {
+        return Err(format!("its tensors end at byte {end} of {room}"));
+    }
+    Ok(())
+}
+
+/// Returns where each tensor of the manifest begins, or what does not fit.
+fn matched(header: &Header, manifest: &Manifest) -> Result<Vec<u64>, String> {
+    match header.metadata.get("step_graph") {
+        Some(graph) if *graph == manifest.step_graph => (),
+        Some(graph) => {
+            return Err(format!(
+                "is a state of step {graph}, expected one of {}",
+                manifest.step_graph
+            ));
+        }
+        None => return Err("has no 'step_graph' in its metadata, expected a state".to_owned()),
+    }
+    let known: HashSet<_> = manifest.state.iter().map(|tensor| &tensor.name).collect();
+    if let Some(name) = header.tensors.keys().find(|name| !known.contains(name)) {
+        return Err(format!("has tensor '{name}', which the step does not have"));
+    }
+    let begins = manifest.state.iter().map(|tensor| {
+        let entry = header.tensors.get(&tensor.name);
+        let entry = entry.ok_or_else(|| format!("has no tensor '{}'", tensor.name))?;
+        entry.begin(tensor)
+    });
+    begins.collect()
+}
+
+impl Entry {
+    /// Returns where it begins, if it is what the manifest says.
+    fn begin(&self, tensor: &State) -> Result<u64, String> {
+        let wanted = word(tensor.dtype).unwrap_or_default();
+        let (begin, end) = self.data_offsets;
+        if self.dtype != wanted || self.shape != tensor.shape {
+            return Err(format!(
+                "tensor '{}' is {} of shape {:?}, expected {wanted} of shape {:?}",
+                tensor.name, self.dtype, self.shape, tensor.shape
+            ));
+        }
+        if end - begin != tensor.bytes() as u64 {
+            return Err(format!(
+                "tensor '{}' has {} bytes, expected {}",
+                tensor.name,
+                end - begin,
+                tensor.bytes()
+            ));
+        }
+        Ok(begin)
+    }
+}
