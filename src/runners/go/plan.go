@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"io"
 	"maps"
-	"math"
 	"os"
 	"slices"
 	"strings"
@@ -134,15 +133,4 @@ func readSchedule(file string, known []hyper, until int) ([]values, error) {
 		schedule[at] = *one
 	}
 	return schedule, nil
-}
-
-// finite returns JSON's null for what JSON has no number for.
-func finite(series []float64) []any {
-	told := make([]any, len(series))
-	for i, value := range series {
-		if !math.IsNaN(value) && !math.IsInf(value, 0) {
-			told[i] = value
-		}
-	}
-	return told
 }
