@@ -2,6 +2,7 @@ package main
 
 import (
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -31,7 +32,11 @@ func readRows(folder string, of *manifest, size int) ([]*tensor, int64, error) {
 	header := filepath.Join(folder, "header.json")
 	given := map[string]*tensor{}
 	for i := range in.tensors {
-		given[in.tensors[i].name] = &in.tensors[i]
+		name := in.tensors[i].name
+		if !slices.ContainsFunc(of.Data, func(d dataTensor) bool { return d.Name == name }) {
+			return nil, 0, bad("%s: tensor '%s' is no data of the step", header, name)
+		}
+		given[name] = &in.tensors[i]
 	}
 	var all []*tensor
 	for i := range of.Data {
@@ -48,10 +53,6 @@ func readRows(folder string, of *manifest, size int) ([]*tensor, int64, error) {
 			return nil, 0, bad("%s: tensor '%s' has %d rows, expected as many in each",
 				header, one.name, one.shape[0])
 		}
-		delete(given, wanted.Name)
-	}
-	for name := range given {
-		return nil, 0, bad("%s: tensor '%s' is no data of the step", header, name)
 	}
 	if len(all) == 0 {
 		return nil, 0, nil

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	ort "github.com/yalue/onnxruntime_go"
 )
@@ -27,7 +28,7 @@ type manifest struct {
 	// The first is the loss.
 	Metrics []named `json:"metrics"`
 	Graphs  struct {
-		Step       graph  `json:"step"`
+		Step       *graph `json:"step"`
 		Accumulate *graph `json:"accumulate"`
 	} `json:"graphs"`
 	// The place in State of the number of updates done.
@@ -105,12 +106,9 @@ func readManifest(folder string) (*manifest, error) {
 		return nil, bad("%s: %v", file, err)
 	}
 	read.StateFile = filepath.Join(folder, read.StateFile)
-	for _, one := range []*graph{&read.Graphs.Step, read.Graphs.Accumulate} {
-		if one == nil {
-			continue
-		}
-		if one.File = filepath.Join(folder, one.File); !isFile(one.File) {
-			return nil, bad("%s: no such model file", one.File)
+	for _, one := range []*graph{read.Graphs.Step, read.Graphs.Accumulate} {
+		if one != nil {
+			one.File = filepath.Join(folder, one.File)
 		}
 	}
 	return read, nil
@@ -153,6 +151,9 @@ func (m *manifest) check() error {
 			return fmt.Errorf("metric '%s' is no float32 or float64", one.Name)
 		}
 	}
+	if m.Graphs.Step == nil {
+		return fmt.Errorf("expected graphs with one of the step")
+	}
 	if len(m.Metrics) == 0 {
 		return fmt.Errorf("expected the loss as first metric")
 	}
@@ -182,12 +183,51 @@ func (s *stateTensor) check() error {
 
 // graphs returns those of a step of so many micro-batches: that of the last of them first.
 func (m *manifest) graphs(microBatches int) ([]*graph, error) {
-	if microBatches == 1 {
-		return []*graph{&m.Graphs.Step}, nil
+	graphs := []*graph{m.Graphs.Step}
+	if microBatches > 1 {
+		if m.Graphs.Accumulate == nil {
+			return nil, bad("--accumulate %d: the step has no graph 'accumulate', expected 1",
+				microBatches)
+		}
+		graphs = append(graphs, m.Graphs.Accumulate)
 	}
-	if m.Graphs.Accumulate == nil {
-		return nil, bad("--accumulate %d: the step has no graph 'accumulate', expected 1",
-			microBatches)
+	for _, one := range graphs {
+		if !isFile(one.File) {
+			return nil, bad("%s: no such model file", one.File)
+		}
+		for _, metric := range m.Metrics {
+			if !slices.Contains(one.Outputs, metric.Name) {
+				return nil, bad("%s: does not give metric '%s', expected all of them",
+					one.File, metric.Name)
+			}
+		}
 	}
-	return []*graph{&m.Graphs.Step, m.Graphs.Accumulate}, nil
+	return graphs, nil
+}
+
+// checkEnds complains unless the file takes and gives what the manifest says.
+func (g *graph) checkEnds() error {
+	ends, err := readModel(g.File)
+	if err != nil {
+		return err
+	}
+	if err := sameNames(ends.inputs, g.Inputs); err != nil {
+		return bad("%s: takes %v", g.File, err)
+	}
+	if err := sameNames(ends.outputs, g.Outputs); err != nil {
+		return bad("%s: gives %v", g.File, err)
+	}
+	return nil
+}
+
+func sameNames(ends []end, named []string) error {
+	found := make([]string, len(ends))
+	for i := range ends {
+		found[i] = ends[i].name
+	}
+	wanted := slices.Sorted(slices.Values(named))
+	if slices.Sort(found); !slices.Equal(found, wanted) {
+		return fmt.Errorf("%q, the manifest says %q", found, wanted)
+	}
+	return nil
 }

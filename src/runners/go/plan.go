@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"io"
 	"maps"
 	"os"
@@ -65,32 +66,6 @@ type values struct {
 	each   []float64
 }
 
-func (v *values) UnmarshalJSON(text []byte) error {
-	var each []*float64
-	if text[0] != '[' {
-		return number(text, &v.always)
-	}
-	if err := json.Unmarshal(text, &each); err != nil {
-		return err
-	}
-	v.each = make([]float64, len(each))
-	for i, value := range each {
-		if value == nil {
-			return bad("null is no number")
-		}
-		v.each[i] = *value
-	}
-	return nil
-}
-
-// number reads one; package json takes null for any.
-func number(text []byte, into *float64) error {
-	if string(text) == "null" {
-		return bad("null is no number")
-	}
-	return json.Unmarshal(text, into)
-}
-
 func (v *values) at(step int) float64 {
 	if v.each == nil {
 		return v.always
@@ -98,22 +73,47 @@ func (v *values) at(step int) float64 {
 	return v.each[step]
 }
 
+// parseValues reads a number or a list of at least so many.
+func parseValues(text json.RawMessage, until int) (values, error) {
+	wrong := fmt.Errorf("is %.100s, expected a number or a list of numbers", text)
+	// Package json takes null for any number, but not for one that is pointed to.
+	var each []*float64
+	if err := json.Unmarshal(text, &each); err != nil || each == nil {
+		var always *float64
+		if err := json.Unmarshal(text, &always); err != nil || always == nil {
+			return values{}, wrong
+		}
+		return values{always: *always}, nil
+	}
+	if len(each) < until {
+		return values{}, fmt.Errorf("has %d values, expected one for each of %d steps",
+			len(each), until)
+	}
+	found := values{each: make([]float64, len(each))}
+	for i, value := range each {
+		if value == nil {
+			return values{}, wrong
+		}
+		found.each[i] = *value
+	}
+	return found, nil
+}
+
 // readSchedule reads the file, if there is one; it returns values in the manifest's order.
 func readSchedule(file string, known []hyper, until int) ([]values, error) {
-	given := map[string]*values{}
-	if file != "" {
-		expected := "hyper-parameters, each a number or a list"
-		if err := readJSON(file, &given, expected); err != nil {
-			return nil, err
-		}
-		if given == nil {
-			return nil, bad("%s: expected %s, got null", file, expected)
-		}
-	}
 	schedule, names := make([]values, len(known)), make([]string, len(known))
 	for i, one := range known {
-		names[i] = one.Name
-		schedule[i].always = *one.Default
+		names[i], schedule[i].always = one.Name, *one.Default
+	}
+	if file == "" {
+		return schedule, nil
+	}
+	var given map[string]json.RawMessage
+	if err := readJSON(file, &given, "hyper-parameters by name"); err != nil {
+		return nil, err
+	}
+	if given == nil {
+		return nil, bad("%s: expected hyper-parameters by name, got null", file)
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		at := slices.Index(names, name)
@@ -121,16 +121,10 @@ func readSchedule(file string, known []hyper, until int) ([]values, error) {
 			return nil, bad("%s: hyper-parameter '%s', expected one of %s",
 				file, name, strings.Join(names, ", "))
 		}
-		one := given[name]
-		if one == nil {
-			return nil, bad("%s: hyper-parameter '%s' is null, expected a number or a list",
-				file, name)
+		var err error
+		if schedule[at], err = parseValues(given[name], until); err != nil {
+			return nil, bad("%s: hyper-parameter '%s' %v", file, name, err)
 		}
-		if one.each != nil && len(one.each) < until {
-			return nil, bad("%s: hyper-parameter '%s' has %d values, expected one for each of %d steps",
-				file, name, len(one.each), until)
-		}
-		schedule[at] = *one
 	}
 	return schedule, nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"unicode/utf8"
 )
 
 const (
@@ -33,75 +35,90 @@ type stateEntry struct {
 	Offsets []int64 `json:"data_offsets"`
 }
 
-// stateFile is an open state of the manifest's step, whose tensors are still to be read.
-type stateFile struct {
-	*os.File
-	path string
-	// Where each tensor begins, in the manifest's order.
-	begins []int64
+// savedState is a state of the manifest's step, its tensors in the manifest's order.
+type savedState struct {
+	memory [][]byte
 	// The number of updates done.
 	step int
 }
 
-// openState opens a state; it complains unless that is one of the manifest's step, whole and
-// nothing else.
-func openState(path string, of *manifest) (*stateFile, error) {
+// readState reads a state; it complains unless that is one of the manifest's step, whole and nothing
+// else, of finite numbers.
+func readState(path string, of *manifest) (*savedState, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, bad("%s: cannot be read: %v", path, err)
 	}
-	state := &stateFile{File: file, path: path}
-	if err := state.readHeader(of); err != nil {
-		file.Close()
+	defer file.Close()
+	begins, err := readHeader(file, of)
+	if err != nil {
 		return nil, bad("%s: %v", path, err)
 	}
+	state := &savedState{}
+	for i := range of.State {
+		memory := room(of.State[i].bytes)
+		if _, err := file.ReadAt(memory, begins[i]); err != nil {
+			return nil, bad("%s: cannot be read: %v", path, err)
+		}
+		if !areFinite(of.State[i].Dtype.name, memory) {
+			return nil, bad("%s: tensor '%s' has numbers that are not finite", path, of.State[i].Name)
+		}
+		state.memory = append(state.memory, memory)
+	}
+	step := int64(binary.LittleEndian.Uint64(state.memory[of.counter]))
+	if step < 0 {
+		return nil, bad("%s: has done %d steps, expected >= 0", path, step)
+	}
+	state.step = int(step)
 	return state, nil
 }
 
-func (s *stateFile) readHeader(of *manifest) error {
-	text, room, err := s.headerText()
+// readHeader returns where each tensor of the manifest begins in the file.
+func readHeader(file *os.File, of *manifest) ([]int64, error) {
+	text, room, err := headerText(file)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	metadata, entries, err := parseHeader(text)
 	if err == nil {
 		err = checkLayout(entries, room)
 	}
 	if err != nil {
-		return fmt.Errorf("is no safetensors file: %w", err)
+		return nil, fmt.Errorf("is no safetensors file: %w", err)
 	}
 	if graph, ok := metadata["step_graph"]; !ok {
-		return fmt.Errorf("has no 'step_graph' in its metadata, expected a state")
+		return nil, fmt.Errorf("has no 'step_graph' in its metadata, expected a state")
 	} else if graph != of.StepGraph {
-		return fmt.Errorf("is a state of step %s, expected one of %s", graph, of.StepGraph)
+		return nil, fmt.Errorf("is a state of step %s, expected one of %s", graph, of.StepGraph)
 	}
+	var begins []int64
 	for i := range of.State {
 		wanted := &of.State[i]
 		entry, ok := entries[wanted.Name]
 		if !ok {
-			return fmt.Errorf("has no tensor '%s'", wanted.Name)
+			return nil, fmt.Errorf("has no tensor '%s'", wanted.Name)
 		}
 		if err := entry.check(wanted); err != nil {
-			return err
+			return nil, err
 		}
-		s.begins = append(s.begins, headerPrefix+int64(len(text))+entry.Offsets[0])
+		begins = append(begins, headerPrefix+int64(len(text))+entry.Offsets[0])
 		delete(entries, wanted.Name)
 	}
 	for name := range entries {
-		return fmt.Errorf("has tensor '%s', which the step does not have", name)
+		return nil, fmt.Errorf("has tensor '%s', which the step does not have", name)
 	}
-	return s.readCounter(of.counter)
+	return begins, nil
 }
 
 // headerText returns the header, and how many bytes are behind it.
-func (s *stateFile) headerText() ([]byte, int64, error) {
-	facts, err := s.Stat()
+func headerText(file *os.File) ([]byte, int64, error) {
+	facts, err := file.Stat()
 	if err != nil {
 		return nil, 0, fmt.Errorf("cannot be read: %w", err)
 	}
 	size := facts.Size()
 	var prefix [headerPrefix]byte
-	if _, err := io.ReadFull(s, prefix[:]); err != nil {
+	if _, err := io.ReadFull(file, prefix[:]); err != nil {
 		return nil, 0, fmt.Errorf("is no safetensors file: it has %d bytes: %w", size, err)
 	}
 	length := binary.LittleEndian.Uint64(prefix[:])
@@ -110,36 +127,72 @@ func (s *stateFile) headerText() ([]byte, int64, error) {
 			length, size)
 	}
 	text := make([]byte, length)
-	if _, err := io.ReadFull(s, text); err != nil {
+	if _, err := io.ReadFull(file, text); err != nil {
 		return nil, 0, fmt.Errorf("cannot be read: %w", err)
 	}
 	return text, size - headerPrefix - int64(length), nil
 }
 
 func parseHeader(text []byte) (map[string]string, map[string]stateEntry, error) {
-	var parts map[string]json.RawMessage
-	if err := json.Unmarshal(text, &parts); err != nil {
+	parts, err := uniqueParts(text)
+	if err != nil {
 		return nil, nil, fmt.Errorf("its header: %w", err)
 	}
 	var metadata map[string]string
-	if told, ok := parts[metadataKey]; ok {
-		if err := json.Unmarshal(told, &metadata); err != nil {
-			return nil, nil, fmt.Errorf("its metadata: %w", err)
-		}
-		delete(parts, metadataKey)
-	}
 	entries := make(map[string]stateEntry, len(parts))
 	for name, part := range parts {
+		if name == metadataKey {
+			if err := json.Unmarshal(part, &metadata); err != nil {
+				return nil, nil, fmt.Errorf("'%s': %w", name, err)
+			}
+			continue
+		}
 		var entry stateEntry
 		if err := json.Unmarshal(part, &entry); err != nil {
-			return nil, nil, fmt.Errorf("tensor '%s': %w", name, err)
+			return nil, nil, fmt.Errorf("'%s': %w", name, err)
 		}
-		if entry.Shape == nil || len(entry.Offsets) != 2 {
-			return nil, nil, fmt.Errorf("tensor '%s' has no shape or no two offsets", name)
+		if entry.Shape == nil || len(entry.Offsets) != 2 || entry.Offsets[0] < 0 {
+			return nil, nil, fmt.Errorf("'%s' is %s, expected a shape and two offsets", name, part)
 		}
 		entries[name] = entry
 	}
 	return metadata, entries, nil
+}
+
+// uniqueParts reads a JSON object whose names are all different, which package json does not see to.
+func uniqueParts(text []byte) (map[string]json.RawMessage, error) {
+	if !utf8.Valid(text) {
+		return nil, fmt.Errorf("is no UTF-8")
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	if begin, err := decoder.Token(); err != nil {
+		return nil, err
+	} else if begin != json.Delim('{') {
+		return nil, fmt.Errorf("expected an object, got %v", begin)
+	}
+	parts := map[string]json.RawMessage{}
+	for decoder.More() {
+		var part json.RawMessage
+		key, err := decoder.Token()
+		if err == nil {
+			err = decoder.Decode(&part)
+		}
+		if err != nil {
+			return nil, err
+		}
+		name, _ := key.(string)
+		if _, twice := parts[name]; twice {
+			return nil, fmt.Errorf("'%s' is there twice", name)
+		}
+		parts[name] = part
+	}
+	if _, err := decoder.Token(); err != nil {
+		return nil, err
+	}
+	if _, err := decoder.Token(); err != io.EOF {
+		return nil, fmt.Errorf("expected an object and nothing after it")
+	}
+	return parts, nil
 }
 
 // checkLayout complains unless the tensors follow on each other, without a gap, to the end.
@@ -171,27 +224,6 @@ func (e *stateEntry) check(wanted *stateTensor) error {
 	}
 	if size := e.Offsets[1] - e.Offsets[0]; size != int64(wanted.bytes) {
 		return fmt.Errorf("tensor '%s' has %d bytes, expected %d", wanted.Name, size, wanted.bytes)
-	}
-	return nil
-}
-
-func (s *stateFile) readCounter(place int) error {
-	var raw [8]byte
-	if err := s.readTensor(place, raw[:]); err != nil {
-		return err
-	}
-	step := int64(binary.LittleEndian.Uint64(raw[:]))
-	if step < 0 {
-		return fmt.Errorf("has done %d steps, expected >= 0", step)
-	}
-	s.step = int(step)
-	return nil
-}
-
-// readTensor reads one by its place in the manifest.
-func (s *stateFile) readTensor(place int, memory []byte) error {
-	if _, err := s.ReadAt(memory, s.begins[place]); err != nil {
-		return bad("%s: cannot be read: %v", s.path, err)
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ type training struct {
 	schedule []values
 	order    *order
 	rows     []*tensor
-	state    *stateFile
+	state    *savedState
 	// What came of the steps: of each metric, the loss first, a value for each step.
 	metrics     [][]float64
 	parts       [parts][]int64
@@ -46,7 +46,6 @@ func runTrain(args *arguments, opts *options, record fields) error {
 	if err != nil {
 		return err
 	}
-	defer job.state.Close()
 	if err := loadRuntime(args.library); err != nil {
 		return err
 	}
@@ -102,11 +101,10 @@ func readTraining(args *arguments) (*training, error) {
 	if isThere(args.checkpoint) {
 		begin = args.checkpoint
 	}
-	if job.state, err = openState(begin, job.manifest); err != nil {
+	if job.state, err = readState(begin, job.manifest); err != nil {
 		return nil, err
 	}
 	if job.state.step > args.until {
-		job.state.Close()
 		return nil, bad("%s: has done %d steps, --until %d is less", begin, job.state.step, args.until)
 	}
 	job.metrics = make([][]float64, len(job.manifest.Metrics))
@@ -184,7 +182,13 @@ func (j *training) keep(on *trainer, keeps *checkpoint, done int) error {
 	begin := now()
 	state, ok := on.snapshot()
 	if !ok {
-		// The last step that was done made it so.
+		// The last step is not one of those that went well.
+		for i, series := range j.metrics {
+			j.metrics[i] = series[:max(0, len(series)-1)]
+		}
+		for i, series := range j.parts {
+			j.parts[i] = series[:max(0, len(series)-1)]
+		}
 		return diverged(max(0, done-1), "the state has numbers that are not finite")
 	}
 	if err := keeps.write(state); err != nil {

@@ -52,7 +52,7 @@ type binding struct {
 }
 
 // newTrainer makes the sessions and reads the state.
-func newTrainer(args *arguments, opts *options, of *manifest, from *stateFile, rows *batch) (*trainer, error) {
+func newTrainer(args *arguments, opts *options, of *manifest, from *savedState, rows *batch) (*trainer, error) {
 	graphs, err := of.graphs(args.accumulate)
 	if err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func newTrainer(args *arguments, opts *options, of *manifest, from *stateFile, r
 			return nil, crash(err)
 		}
 	}
-	if err := made.readState(of, graphs, from); err != nil {
+	if err := made.begin(of, graphs, from); err != nil {
 		return nil, err
 	}
 	for _, one := range graphs {
@@ -80,17 +80,13 @@ func newTrainer(args *arguments, opts *options, of *manifest, from *stateFile, r
 	return made, nil
 }
 
-// readState reads the state into the places that the next run reads.
-func (t *trainer) readState(of *manifest, graphs []*graph, from *stateFile) error {
+// begin lays the state where the first run reads it.
+func (t *trainer) begin(of *manifest, graphs []*graph, from *savedState) error {
 	t.state = make([]slot, len(of.State))
 	for i := range of.State {
 		one := &t.state[i]
 		one.stateTensor = &of.State[i]
-		memory := room(one.bytes)
-		if err := from.readTensor(i, memory); err != nil {
-			return err
-		}
-		first, err := one.Dtype.over(one.shape, memory)
+		first, err := one.Dtype.over(one.shape, from.memory[i])
 		if err != nil {
 			return asFailure(err)
 		}
@@ -124,6 +120,9 @@ func (s *slot) next(turns uint) ort.Value { return s.places[1-s.place(turns)] }
 // open makes the session of a graph; it complains of an input or output that is not in the
 // manifest.
 func (t *trainer) open(given *graph, of *manifest, opts *options) (*boundGraph, error) {
+	if err := given.checkEnds(); err != nil {
+		return nil, err
+	}
 	bound := &boundGraph{}
 	for _, name := range given.Inputs {
 		find := t.input(name, of)

@@ -8,27 +8,15 @@ use ort::value::DynTensor;
 
 use crate::cuda::{self, Driver};
 use crate::dtype::Dtype;
-use crate::failure::{Failure, Outcome, bad_input};
+use crate::failure::{Failure, Outcome};
 use crate::train::batch::Batch;
+use crate::train::ends::{self, Source, Target};
 use crate::train::manifest::{Graph, Manifest, State};
 use crate::train::state::StateFile;
 use crate::train::tensors;
 
 /// How the tensors of two graphs can lie, each in one of two places.
 const ARRANGEMENTS: usize = 4;
-
-/// What an input of a graph is, by its place in the manifest.
-enum Source {
-    Data(usize),
-    Hyper(usize),
-    Seed,
-    State(usize),
-}
-
-enum Target {
-    Metric(usize),
-    State(usize),
-}
 
 /// One graph of the step.
 struct Bound {
@@ -246,48 +234,14 @@ impl Slot {
 }
 
 impl Bound {
-    /// Complains of an input or output that is not in the manifest.
+    /// Complains of an input or output that is not in the manifest, or not of the session.
     fn new(session: Session, graph: &Graph, manifest: &Manifest) -> Outcome<Self> {
-        let unknown = |name: &str| {
-            bad_input!(
-                "{}: input or output '{name}' is not in the manifest",
-                graph.file.display()
-            )
-        };
-        let inputs = graph.inputs.iter().map(|name| {
-            let source = source(name, manifest).ok_or_else(|| unknown(name))?;
-            Ok((name.clone(), source))
-        });
-        let outputs = graph.outputs.iter().map(|name| {
-            let target = target(name, manifest).ok_or_else(|| unknown(name))?;
-            Ok((name.clone(), target))
-        });
+        let (inputs, outputs) = ends::find(&session, graph, manifest)?;
         Ok(Bound {
-            inputs: inputs.collect::<Outcome<_>>()?,
-            outputs: outputs.collect::<Outcome<_>>()?,
             session,
+            inputs,
+            outputs,
             bindings: Default::default(),
         })
     }
-}
-
-fn source(name: &str, manifest: &Manifest) -> Option<Source> {
-    let data = manifest.data.iter().position(|data| data.name == name);
-    let hyper = manifest.hyper.iter().position(|hyper| hyper.name == name);
-    let seed = manifest.seed.as_ref().filter(|seed| seed.name == name);
-    let state = manifest.state.iter().position(|tensor| tensor.name == name);
-    data.map(Source::Data)
-        .or(hyper.map(Source::Hyper))
-        .or(seed.map(|_| Source::Seed))
-        .or(state.map(Source::State))
-}
-
-fn target(name: &str, manifest: &Manifest) -> Option<Target> {
-    let is_next = |tensor: &State| tensor.next.as_deref() == Some(name);
-    let metric = manifest
-        .metrics
-        .iter()
-        .position(|metric| metric.name == name);
-    let state = manifest.state.iter().position(is_next);
-    metric.map(Target::Metric).or(state.map(Target::State))
 }

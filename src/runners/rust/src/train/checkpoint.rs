@@ -66,7 +66,8 @@ impl Checkpoint {
 fn header(manifest: &Manifest) -> Vec<u8> {
     let text = |text: &str| serde_json::Value::from(text).to_string();
     let mut json = format!(
-        "{{\"__metadata__\":{{\"step_graph\":{}}}",
+        "{{{}:{{\"step_graph\":{}}}",
+        text(state::METADATA),
         text(&manifest.step_graph)
     );
     let mut begin = 0;

@@ -105,13 +105,9 @@ impl Manifest {
         }
         manifest.check().map_err(|why| bad_input!("{at}: {why}"))?;
         manifest.state_file = folder.join(&manifest.state_file);
-        let graphs = &mut manifest.graphs;
-        for graph in [Some(&mut graphs.step), graphs.accumulate.as_mut()] {
-            let Some(graph) = graph else { continue };
-            graph.file = folder.join(&graph.file);
-            if !graph.file.is_file() {
-                return Err(bad_input!("{}: no such model file", graph.file.display()));
-            }
+        manifest.graphs.step.file = folder.join(&manifest.graphs.step.file);
+        if let Some(accumulate) = &mut manifest.graphs.accumulate {
+            accumulate.file = folder.join(&accumulate.file);
         }
         Ok(manifest)
     }
@@ -165,13 +161,34 @@ impl Manifest {
 
     /// The graphs of a step of so many micro-batches: the one of the last of them first.
     pub fn graphs(&self, micro_batches: usize) -> Outcome<Vec<&Graph>> {
-        let graphs = &self.graphs;
-        match (&graphs.accumulate, micro_batches) {
-            (_, 1) => Ok(vec![&graphs.step]),
-            (Some(accumulate), _) => Ok(vec![&graphs.step, accumulate]),
-            (None, _) => Err(bad_input!(
-                "--accumulate {micro_batches}: the step has no graph 'accumulate', expected 1"
-            )),
+        let graphs = match (&self.graphs, micro_batches) {
+            (Graphs { step, .. }, 1) => vec![step],
+            (
+                Graphs {
+                    step,
+                    accumulate: Some(accumulate),
+                },
+                _,
+            ) => vec![step, accumulate],
+            _ => {
+                return Err(bad_input!(
+                    "--accumulate {micro_batches}: the step has no graph 'accumulate', expected 1"
+                ));
+            }
+        };
+        for graph in &graphs {
+            let at = graph.file.display();
+            if !graph.file.is_file() {
+                return Err(bad_input!("{at}: no such model file"));
+            }
+            let gives = |metric: &&Scalar| graph.outputs.contains(&metric.name);
+            if let Some(metric) = self.metrics.iter().find(|metric| !gives(metric)) {
+                return Err(bad_input!(
+                    "{at}: does not give metric '{}', expected all of them",
+                    metric.name
+                ));
+            }
         }
+        Ok(graphs)
     }
 }

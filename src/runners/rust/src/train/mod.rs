@@ -3,6 +3,7 @@
 mod batch;
 mod bound;
 mod checkpoint;
+mod ends;
 mod manifest;
 mod plan;
 mod state;
@@ -137,7 +138,6 @@ impl Job<'_> {
         let checkpoint = Checkpoint::new(&training.checkpoint, &self.manifest);
         let mut batch = Batch::new(&self.rows, &self.manifest, training.batch)?;
         for step in self.state.step..training.until {
-            trainer.set_hyper(self.schedule.at(step));
             let (means, times) = self.step(step, trainer, &mut batch)?;
             if !means[0].is_finite() {
                 return Err(diverged(step, &format!("the loss is {}", means[0])));
@@ -148,13 +148,10 @@ impl Job<'_> {
             series.times.push(times);
             let done = step + 1;
             if training.every > 0 && done % training.every == 0 && done < training.until {
-                series.checkpoints.push(keep(trainer, &checkpoint, done)?);
+                series.keep(trainer, &checkpoint, done)?;
             }
         }
-        series
-            .checkpoints
-            .push(keep(trainer, &checkpoint, training.until)?);
-        Ok(())
+        series.keep(trainer, &checkpoint, training.until)
     }
 
     /// Does one step; returns the means of the metrics over its micro-batches.
@@ -173,6 +170,7 @@ impl Job<'_> {
             let t0 = Instant::now();
             batch.gather(self.order.batch(step * micro_batches + place));
             let t1 = Instant::now();
+            trainer.set_hyper(self.schedule.at(step));
             trainer.bind(graph, batch)?;
             let t2 = Instant::now();
             trainer.run(graph)?;
@@ -193,18 +191,6 @@ impl Job<'_> {
     }
 }
 
-/// Writes the state after so many steps; returns the record's entry of it.
-fn keep(trainer: &Trainer, checkpoint: &Checkpoint, done: usize) -> Outcome<Value> {
-    let begin = Instant::now();
-    let Some(state) = trainer.snapshot()? else {
-        // The last step that was done made it so.
-        let step = done.saturating_sub(1);
-        return Err(diverged(step, "the state has numbers that are not finite"));
-    };
-    checkpoint.write(&state)?;
-    Ok(json!({ "step": done, "ns": nanoseconds(begin, Instant::now()) }))
-}
-
 fn diverged(step: usize, why: &str) -> Failure {
     Failure::Failed {
         cause: "diverged",
@@ -213,6 +199,24 @@ fn diverged(step: usize, why: &str) -> Failure {
 }
 
 impl Series {
+    /// Writes the state after so many steps.
+    fn keep(&mut self, trainer: &Trainer, checkpoint: &Checkpoint, done: usize) -> Outcome<()> {
+        let begin = Instant::now();
+        let Some(state) = trainer.snapshot()? else {
+            // The last step is not one of those that went well.
+            self.times.pop();
+            for values in &mut self.metrics {
+                values.pop();
+            }
+            let step = done.saturating_sub(1);
+            return Err(diverged(step, "the state has numbers that are not finite"));
+        };
+        checkpoint.write(&state)?;
+        let took = nanoseconds(begin, Instant::now());
+        self.checkpoints.push(json!({ "step": done, "ns": took }));
+        Ok(())
+    }
+
     /// Fields of the record.
     fn told(self, job: &Job) -> Fields {
         let part = |part: fn(&Times) -> u64| json!(self.times.iter().map(part).collect::<Vec<_>>());

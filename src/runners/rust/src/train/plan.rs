@@ -1,11 +1,10 @@
 //! What each step is done with: rows and hyper-parameters.
 
-use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;
 
-use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use crate::arguments::Training;
 use crate::failure::{Outcome, bad_input};
@@ -70,52 +69,57 @@ impl Order {
     }
 }
 
-#[derive(Deserialize)]
-#[serde(untagged)]
 enum Values {
     Always(f64),
     /// One for each step from 0.
     Each(Vec<f64>),
 }
 
+impl Values {
+    /// Reads a number or a list of at least so many.
+    fn parse(value: &Value, until: usize) -> Result<Self, String> {
+        let wrong = || format!("is {value}, expected a number or a list of numbers");
+        let Value::Array(list) = value else {
+            return value.as_f64().map(Values::Always).ok_or_else(wrong);
+        };
+        if list.len() < until {
+            return Err(format!(
+                "has {} values, expected one for each of {until} steps",
+                list.len()
+            ));
+        }
+        let numbers: Option<_> = list.iter().map(Value::as_f64).collect();
+        numbers.map(Values::Each).ok_or_else(wrong)
+    }
+}
+
 /// The values of hyper-parameters, in the manifest's order.
 pub struct Schedule(Vec<Values>);
 
 impl Schedule {
-    /// Reads the file, if there is one; complains of an unknown name or a list that is too short.
+    /// Reads the file, if there is one; complains of an unknown name or a value that is none.
     pub fn read(file: Option<&Path>, hyper: &[Hyper], until: usize) -> Outcome<Self> {
-        let mut given: HashMap<String, Values> = HashMap::new();
-        let at = file.unwrap_or(Path::new("")).display();
-        if let Some(file) = file {
-            let text =
-                fs::read(file).map_err(|error| bad_input!("{at}: cannot be read: {error}"))?;
-            given = serde_json::from_slice(&text).map_err(|error| {
-                bad_input!("{at}: expected hyper-parameters, each a number or a list: {error}")
-            })?;
-        }
-        for (name, values) in &given {
-            if !hyper.iter().any(|one| one.name == *name) {
+        let defaults = hyper.iter().map(|one| Values::Always(one.default));
+        let mut schedule = Schedule(defaults.collect());
+        let Some(file) = file else {
+            return Ok(schedule);
+        };
+        let at = file.display();
+        let text = fs::read(file).map_err(|error| bad_input!("{at}: cannot be read: {error}"))?;
+        let given: Map<String, Value> = serde_json::from_slice(&text)
+            .map_err(|error| bad_input!("{at}: expected hyper-parameters by name: {error}"))?;
+        for (name, value) in &given {
+            let Some(place) = hyper.iter().position(|one| one.name == *name) else {
                 let names: Vec<_> = hyper.iter().map(|one| one.name.as_str()).collect();
                 return Err(bad_input!(
                     "{at}: hyper-parameter '{name}', expected one of {}",
                     names.join(", ")
                 ));
-            }
-            if let Values::Each(list) = values
-                && list.len() < until
-            {
-                return Err(bad_input!(
-                    "{at}: hyper-parameter '{name}' has {} values, expected one for each of \
-                     {until} steps",
-                    list.len()
-                ));
-            }
+            };
+            schedule.0[place] = Values::parse(value, until)
+                .map_err(|why| bad_input!("{at}: hyper-parameter '{name}' {why}"))?;
         }
-        let values = hyper.iter().map(|one| {
-            let values = given.remove(&one.name);
-            values.unwrap_or(Values::Always(one.default))
-        });
-        Ok(Schedule(values.collect()))
+        Ok(schedule)
     }
 
     /// The values of a step.

@@ -1,21 +1,26 @@
 //! State files: safetensors, as docs/portable-training-step.md has them.
 
 use std::collections::{BTreeMap, HashSet};
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::Value;
 
 use crate::dtype::Dtype;
 use crate::failure::{Outcome, bad_input};
 use crate::train::manifest::{Manifest, State};
+use crate::train::tensors;
 
 /// Before the header stands its length.
 const PREFIX: u64 = size_of::<u64>() as u64;
 /// What safetensors allows a header.
 const LONGEST_HEADER: u64 = 100_000_000;
+/// In the header not the name of a tensor.
+pub const METADATA: &str = "__metadata__";
 
 const NAMES: [(&str, Dtype); 13] = [
     ("F32", Dtype::Float32),
@@ -40,15 +45,15 @@ pub fn word(dtype: Dtype) -> Option<&'static str> {
         .find_map(|(word, known)| (*known == dtype).then_some(*word))
 }
 
-#[derive(Deserialize)]
+/// A state file's header.
 struct Header {
-    #[serde(rename = "__metadata__", default)]
     metadata: BTreeMap<String, String>,
-    #[serde(flatten)]
     tensors: BTreeMap<String, Entry>,
+    /// Where the tensors begin in the file.
+    end: u64,
 }
 
-#[derive(Deserialize)]
+#[derive(serde::Deserialize)]
 struct Entry {
     dtype: String,
     shape: Vec<u64>,
@@ -75,17 +80,17 @@ impl StateFile {
         let size = file.metadata().map_err(unreadable)?.len();
         let header = header(&file, size)
             .map_err(unreadable)?
+            .and_then(|header| check_layout(&header, size - header.end).map(|()| header))
             .map_err(|why| bad_input!("{at}: is no safetensors file: {why}"))?;
-        check_layout(&header.0, size - header.1)
-            .map_err(|why| bad_input!("{at}: is no safetensors file: {why}"))?;
-        let begins = matched(&header.0, manifest).map_err(|why| bad_input!("{at}: {why}"))?;
-        let begins = begins.iter().map(|begin| header.1 + begin).collect();
+        let begins = matched(&header, manifest).map_err(|why| bad_input!("{at}: {why}"))?;
+        let begins = begins.iter().map(|begin| header.end + begin).collect();
         let mut state = StateFile {
             path: path.to_owned(),
             file,
             begins,
             step: 0,
         };
+        state.check_finite(manifest)?;
         let mut counter = [0; 8];
         let place = manifest.counter().map_err(|why| bad_input!("{why}"))?;
         state.read(place, &mut counter)?;
@@ -93,6 +98,21 @@ impl StateFile {
         state.step = usize::try_from(step)
             .map_err(|_| bad_input!("{at}: has done {step} steps, expected >= 0"))?;
         Ok(state)
+    }
+
+    fn check_finite(&self, manifest: &Manifest) -> Outcome<()> {
+        for (place, tensor) in manifest.state.iter().enumerate() {
+            let mut bytes = vec![0; tensor.bytes()];
+            self.read(place, &mut bytes)?;
+            if !tensors::are_finite(tensor.dtype, &bytes) {
+                return Err(bad_input!(
+                    "{}: tensor '{}' has numbers that are not finite",
+                    self.path.display(),
+                    tensor.name
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// Reads a tensor, by its place in the manifest.
@@ -103,8 +123,8 @@ impl StateFile {
     }
 }
 
-/// Reads the header; returns it and where the tensors begin, or why there is none.
-fn header(mut file: &File, size: u64) -> io::Result<Result<(Header, u64), String>> {
+/// Reads the header, or says why there is none.
+fn header(mut file: &File, size: u64) -> io::Result<Result<Header, String>> {
     if size < PREFIX {
         return Ok(Err(format!("it has {size} bytes")));
     }
@@ -118,9 +138,57 @@ fn header(mut file: &File, size: u64) -> io::Result<Result<(Header, u64), String
     }
     let mut text = vec![0; length as usize];
     file.read_exact(&mut text)?;
-    Ok(serde_json::from_slice(&text)
-        .map(|header| (header, PREFIX + length))
-        .map_err(|error| format!("its header: {error}")))
+    Ok(Header::parse(&text, PREFIX + length))
+}
+
+impl Header {
+    fn parse(text: &[u8], end: u64) -> Result<Self, String> {
+        let Pairs(pairs) =
+            serde_json::from_slice(text).map_err(|error| format!("its header: {error}"))?;
+        let mut header = Header {
+            metadata: BTreeMap::new(),
+            tensors: BTreeMap::new(),
+            end,
+        };
+        for (name, value) in pairs {
+            let wrong = |error| format!("'{name}': {error}");
+            if name == METADATA {
+                header.metadata = serde_json::from_value(value).map_err(wrong)?;
+                continue;
+            }
+            let entry = serde_json::from_value(value).map_err(wrong)?;
+            header.tensors.insert(name, entry);
+        }
+        Ok(header)
+    }
+}
+
+/// An object in JSON, whose names are all different.
+struct Pairs(BTreeMap<String, Value>);
+
+impl<'de> Deserialize<'de> for Pairs {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Object;
+        impl<'de> Visitor<'de> for Object {
+            type Value = Pairs;
+
+            fn expecting(&self, to: &mut fmt::Formatter) -> fmt::Result {
+                to.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Pairs, A::Error> {
+                let mut pairs = BTreeMap::new();
+                while let Some((name, value)) = map.next_entry::<String, Value>()? {
+                    if pairs.contains_key(&name) {
+                        return Err(de::Error::custom(format!("'{name}' is there twice")));
+                    }
+                    pairs.insert(name, value);
+                }
+                Ok(Pairs(pairs))
+            }
+        }
+        from.deserialize_map(Object)
+    }
 }
 
 /// Complains unless the tensors follow on each other, without a gap, to the end of the file.
