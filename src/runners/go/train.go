@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -221,8 +222,8 @@ func (j *training) told() fields {
 	return record
 }
 
-// isThere tells whether a file of this name is there, of whatever kind.
+// isThere tells whether there is something of this name, also when it cannot be looked at.
 func isThere(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
+	_, err := os.Stat(path)
+	return !errors.Is(err, os.ErrNotExist)
 }

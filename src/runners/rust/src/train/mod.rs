@@ -9,6 +9,8 @@ mod plan;
 mod state;
 mod tensors;
 
+use std::io;
+use std::path::Path;
 use std::time::Instant;
 
 use serde_json::{Map, Value, json};
@@ -49,7 +51,7 @@ impl<'a> Job<'a> {
         let order = Order::read(training)?;
         let rows = Rows::read(training, &manifest)?;
         order.check(rows.count, &training.order)?;
-        let begin = if training.checkpoint.exists() {
+        let begin = if is_there(&training.checkpoint) {
             &training.checkpoint
         } else {
             training.state.as_ref().unwrap_or(&manifest.state_file)
@@ -72,6 +74,13 @@ impl<'a> Job<'a> {
             state,
         })
     }
+}
+
+/// Tells whether there is something of this name, also when it cannot be looked at.
+fn is_there(path: &Path) -> bool {
+    !path
+        .metadata()
+        .is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
 /// The parts of a step, in nanoseconds, over its micro-batches.
