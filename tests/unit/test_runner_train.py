@@ -22,6 +22,7 @@ from transect.runtimes import RUNTIMES
 TRAINERS = {
     "python": True,
     "python-iobinding": True,
+    "c": True,
     "rust": True,
     "go": True,
 }
