@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import torch
     from onnx import ModelProto
 
-__all__ = ["OPSET", "trace"]
+__all__ = ["OPSET", "make_graph", "trace"]
 
 OPSET = 20
 
@@ -42,11 +42,19 @@ def trace(
     arguments seed, step and micro-batch from which random masks follow. The function may take
     gradients: the trace is made below autograd, and holds no operator of it. Raises BadInput, with the place in `module`, for what cannot be traced.
     """
-    with _quiet(), following(module) as places:
+    with _quiet(), _plain_kernels(), following(module) as places:
         try:
             return _trace(function, arguments, axes, masks, places)
         except Exception as error:
             raise explained(error, places, module, lambda: function(arguments)) from error
+
+
+def make_graph(
+    module: torch.nn.Module, function: Function, arguments: Tensors, axes: Axes
+) -> tuple[torch.fx.GraphModule, list[str]]:
+    """Return the graph of ATen that `trace` exports, and the names of its outputs."""
+    with _quiet(), _plain_kernels(), following(module) as places:
+        return _make_graph(function, arguments, axes, None, places)
 
 
 def _trace(
@@ -135,6 +143,15 @@ def _fakes(arguments: Tensors, axes: Axes, mode: Any) -> tuple[list[torch.Tensor
         with mode:
             fakes.append(torch.empty(shape, dtype=tensor.dtype))
     return fakes, symbols
+
+
+@contextmanager
+def _plain_kernels() -> Iterator[None]:
+    """Keep torch from choosing kernels by the batch: a trace would hold for such a batch only."""
+    import torch
+
+    with torch.backends.nnpack.flags(enabled=False), torch.backends.mkldnn.flags(enabled=False):
+        yield
 
 
 @contextmanager

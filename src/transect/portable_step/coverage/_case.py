@@ -82,7 +82,8 @@ class Case:
 
     `build` makes it (float32, fresh weights), `x` are the model's inputs and `y` the target, of
     which `loss` says the scalar to lower. `rate` is that of the compared trajectory, null where
-    one step is enough. `bound` is the largest relative error of a gradient in float64.
+    one step is enough. `bound` is the largest relative error of a gradient in float64, `least_batch` the
+    shortest batch that the module takes in training.
     """
 
     name: str
@@ -95,6 +96,7 @@ class Case:
     batch: int = 3
     rate: float | None = 0.05
     bound: float = 1e-10
+    least_batch: int = 1
 
     def module(self) -> torch.nn.Module:
         """Return the module with weights that depend on the case's name alone."""
@@ -138,6 +140,7 @@ def case(
     batch: int = 3,
     rate: float | None = 0.05,
     bound: float = 1e-10,
+    least_batch: int = 1,
 ) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
     """Decorate a function that builds a module: its name and first line become a row."""
 
@@ -148,7 +151,7 @@ def case(
         what = (inspect.getdoc(build) or "").split("\n", 1)[0].rstrip(".")
         CASES[name] = Case(
             name=name, group=group, what=what, build=build, x=x, y=y or classes(), loss=loss,
-            batch=batch, rate=rate, bound=bound,
+            batch=batch, rate=rate, bound=bound, least_batch=least_batch,
         )  # fmt: skip
         return build
 

@@ -133,7 +133,7 @@ def conv3d() -> Any:
     )  # fmt: skip
 
 
-@case("Normalisation", normal(6), batch=4)
+@case("Normalisation", normal(6), batch=4, least_batch=2)
 def batch_norm1d() -> Any:
     """BatchNorm1d of features and of sequences."""
     from torch import nn

@@ -216,7 +216,7 @@ def _recurrent(layer: Any) -> Any:
     return _attention(forward, layer=layer)
 
 
-@case("Recurrent", normal(5, 4))
+@case("Recurrent", normal(3, 4))
 def lstm() -> Any:
     """LSTM of two layers, both directions."""
     from torch import nn
@@ -224,7 +224,7 @@ def lstm() -> Any:
     return _recurrent(nn.LSTM(4, 3, num_layers=2, bidirectional=True, batch_first=True))
 
 
-@case("Recurrent", normal(5, 4))
+@case("Recurrent", normal(3, 4))
 def lstm_projected() -> Any:
     """LSTM with a projection, without bias."""
     from torch import nn
@@ -232,7 +232,7 @@ def lstm_projected() -> Any:
     return _recurrent(nn.LSTM(4, 5, proj_size=3, bias=False, batch_first=True))
 
 
-@case("Recurrent", normal(5, 4))
+@case("Recurrent", normal(3, 4))
 def gru() -> Any:
     """GRU of two layers, both directions."""
     from torch import nn
@@ -240,7 +240,7 @@ def gru() -> Any:
     return _recurrent(nn.GRU(4, 3, num_layers=2, bidirectional=True, batch_first=True))
 
 
-@case("Recurrent", normal(5, 4))
+@case("Recurrent", normal(3, 4))
 def rnn() -> Any:
     """RNN with tanh, then with ReLU."""
     from torch import nn
@@ -257,7 +257,7 @@ def rnn() -> Any:
     return _recurrent(Both())
 
 
-@case("Recurrent", normal(5, 4))
+@case("Recurrent", normal(3, 4))
 def cells() -> Any:
     """LSTMCell and GRUCell in a loop of the module."""
     import torch

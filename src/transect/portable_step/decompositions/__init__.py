@@ -29,7 +29,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 DECOMPOSITIONS: dict[str, Callable[..., Any]] = {}
 
 # Operators that ONNX has as one node, and whose parts would be many.
-KEPT: set[str] = set()
+KEPT: set[str] = {"aten.prod.default", "aten.prod.dim_int"}
 
 
 def decomposes(*names: str) -> Callable[[F], F]:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-__all__ = ["empty_permuted", "prod", "weight_norm_backward"]
+__all__ = ["empty_permuted", "weight_norm_backward"]
 
 
 @decomposes("aten.empty_permuted.default")
@@ -21,12 +21,6 @@ def empty_permuted(
     import torch
 
     return torch.zeros(size, dtype=dtype)
-
-
-@decomposes("aten.prod.dim_int", "aten.prod.default")
-def prod(x: Tensor, *axes: Any, **more: Any) -> Tensor:
-    """Leave a product as it is."""
-    return NotImplemented
 
 
 @decomposes("aten._weight_norm_interface_backward.default")

@@ -1,0 +1,313 @@
+"""A case's gradients and path against PyTorch: in float64, and in float32 by a stock ONNX Runtime.
+
+Runs in an environment with torch, onnx and onnxruntime.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from transect.portable_step.coverage._case import Case
+from transect.portable_step.modules import ModuleStep
+from transect.portable_step.tracing import make_graph, trace
+
+if TYPE_CHECKING:
+    import torch
+    from onnx import ModelProto
+
+__all__ = ["Checked", "check", "check_onnx_float64", "export"]
+
+# A batch of one, and one longer than that traced with.
+BATCHES = (1, 7)
+STEPS = 100
+# How much farther from float64 than PyTorch's float32, or than rounding each result once, one may be.
+SLACK = 32.0
+UNIT = 2.0**-24
+
+Tensors = dict[str, "torch.Tensor"]
+Arrays = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checked:
+    """What was found of a case; all but `operators` are largest values over batches and tensors.
+
+    `float64`, `float32`: relative errors of gradients, loss and buffers. `framework`: that of
+    PyTorch's own float32. `excess`: errors in float32 in units of what is tolerated, and `path` those
+    of the losses of 100 steps (null without a rate): up to 1 is right.
+    """
+
+    name: str
+    operators: tuple[str, ...]
+    float64: float
+    float32: float
+    framework: float
+    excess: float
+    path: float | None
+
+
+def check(case: Case, onnx: ModelProto | None = None) -> Checked:
+    """Compare a case with PyTorch; `onnx` is its exported graph, made when not given."""
+    module = case.module()
+    exact = copy.deepcopy(module).double()
+    step = _step(case, exact)
+    graph, names = _traced(case, step)
+    model = onnx if onnx is not None else export(case, module)
+    session = _session(model)
+    errors = []
+    for seed, batch in enumerate(_batches(case), start=1):
+        given = _arguments(case, module, batch, seed, "float32")
+        # The same numbers in both: those of float32.
+        doubled = {k: v.double() if v.is_floating_point() else v for k, v in given.items()}
+        want = _eager(case, exact, doubled)
+        found = dict(zip(names, _numpy(graph(*doubled.values())), strict=True))
+        own = _eager(case, module, given)
+        noisy = list(_rounded(graph, names, doubled))
+        runtime = _run(session, given)
+        for key, value in want.items():
+            errors.append(_Error.of(key, value, found, runtime, own, noisy, _largest(want)))
+    return Checked(
+        name=case.name,
+        operators=tuple(sorted({node.op_type for node in model.graph.node})),
+        float64=max(one.float64 for one in errors),
+        float32=max(one.float32 for one in errors),
+        framework=max(one.framework for one in errors),
+        excess=max(one.excess for one in errors),
+        path=None if case.rate is None else _path(case, module, exact, session),
+    )
+
+
+def check_onnx_float64(case: Case) -> float:
+    """Return the largest relative error of the graph exported in float64.
+
+    Run by ONNX Runtime, or by ONNX's reference implementation where that has no kernel for float64.
+    """
+    import onnxruntime
+    from onnx.reference import ReferenceEvaluator
+
+    exact = case.module().double()
+    model = export(case, exact)
+    given = _arguments(case, exact, case.batch, 1, "float64")
+    want = _eager(case, exact, given)
+    fed = {value.name: given[value.name].numpy() for value in model.graph.input}
+    names = [value.name for value in model.graph.output]
+    try:
+        values = _session(model).run(None, fed)
+    except (
+        onnxruntime.capi.onnxruntime_pybind11_state.NotImplemented,
+        onnxruntime.capi.onnxruntime_pybind11_state.InvalidGraph,
+    ):
+        values = ReferenceEvaluator(model).run(None, fed)
+    found = dict(zip(names, values, strict=True))
+    largest = _largest(want)
+    return max(_relative(found[key], value, key, largest) for key, value in want.items())
+
+
+def export(case: Case, module: torch.nn.Module) -> ModelProto:
+    """Return the ONNX graph of loss, gradients and next buffers, of a module in its own dtype."""
+    step = _step(case, module)
+    dtype = str(next(module.parameters()).dtype).removeprefix("torch.")
+    given = _arguments(case, module, case.batch, 0, dtype)
+    return trace(module, step.gradients, given, _axes(step))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Error:
+    """One tensor's errors."""
+
+    float64: float
+    float32: float
+    framework: float
+    excess: float
+
+    @classmethod
+    def of(
+        cls, key: str, want: np.ndarray, found: Arrays, runtime: Arrays, own: Arrays,
+        noisy: list[Arrays], largest: float,
+    ) -> _Error:  # fmt: skip
+        if not want.size:
+            return cls(float64=0.0, float32=0.0, framework=0.0, excess=0.0)
+        rounding = [_distance(one[key], want) for one in (own, *noisy)]
+        tolerated = SLACK * max(*rounding, UNIT * float(np.abs(want).max()), 1e-38)
+        return cls(
+            float64=_relative(found[key], want, key, largest),
+            float32=_relative(runtime[key], want, key, largest),
+            framework=_relative(own[key], want, key, largest),
+            excess=_distance(runtime[key], want) / tolerated,
+        )
+
+
+def _distance(found: np.ndarray, want: np.ndarray) -> float:
+    """Return the largest difference, infinite for another shape or a NaN."""
+    if found.shape != want.shape:
+        return float("inf")
+    far = float(np.abs(found.astype(np.float64) - want.astype(np.float64)).max(initial=0.0))
+    return far if far == far else float("inf")
+
+
+def _largest(want: Mapping[str, np.ndarray]) -> float:
+    """Return the largest number of all gradients."""
+    return max(np.abs(v).max(initial=0.0) for k, v in want.items() if k.startswith("gradient."))
+
+
+def _relative(found: np.ndarray, want: np.ndarray, key: str, largest: float) -> float:
+    """Return the largest difference over the largest number of the tensor.
+
+    A bias before a norm has the gradient 0, up to rounding: no tensor counts as smaller than a
+    thousandth of the largest gradient.
+    """
+    scale = float(np.abs(want).max(initial=0.0))
+    if key.startswith("gradient."):
+        scale = max(scale, 1e-3 * largest)
+    far = _distance(found, want)
+    return far / scale if far else 0.0
+
+
+def _step(case: Case, module: torch.nn.Module) -> ModuleStep:
+    inputs = tuple(f"x{i}" for i in range(len(case.x)))
+    return ModuleStep(
+        module=module, loss=case.loss, metrics={}, data=(*inputs, "y"), outputs=None
+    )  # fmt: skip
+
+
+def _axes(step: ModuleStep) -> dict[str, dict[int, str]]:
+    return {name: {0: "batch"} for name in step.data}
+
+
+def _batches(case: Case) -> tuple[int, ...]:
+    return (case.batch, *(n for n in BATCHES if n >= case.least_batch)) if case.rate else (case.batch,)
+
+
+def _arguments(case: Case, module: torch.nn.Module, batch: int, seed: int, dtype: str) -> Tensors:
+    """Return state and data by name, in the dtype where they are no integers."""
+    import torch
+
+    step = _step(case, module)
+    data = zip(step.data, (*case.inputs(batch, seed), case.target(batch, seed)), strict=True)
+    kind = getattr(torch, dtype)
+    given = {name: v.to(kind) if v.is_floating_point() else v for name, v in data}
+    return {**step.parameters(), **step.buffers(), **given}
+
+
+def _traced(case: Case, step: ModuleStep) -> tuple[torch.fx.GraphModule, list[str]]:
+    given = _arguments(case, step.module, case.batch, 0, "float64")
+    return make_graph(step.module, step.gradients, given, _axes(step))
+
+
+def _eager(case: Case, module: torch.nn.Module, given: Tensors) -> Arrays:
+    """Return loss, gradients and next buffers as PyTorch itself computes them."""
+    fresh = copy.deepcopy(module)
+    step = _step(case, fresh)
+    loss = case.loss(fresh(*(given[name] for name in step.data[:-1])), given["y"])
+    loss.backward()
+    found = {"loss": loss.detach().numpy()}
+    found |= {f"gradient.model.{n}": p.grad.numpy() for n, p in fresh.named_parameters()}
+    return found | {f"next.model.{n}": b.detach().numpy() for n, b in fresh.named_buffers()}
+
+
+def _numpy(values: Any) -> list[np.ndarray]:
+    return [value.detach().numpy() for value in values]
+
+
+def _rounded(
+    graph: torch.fx.GraphModule, names: list[str], given: Tensors, count: int = 3
+) -> Iterator[Arrays]:
+    """Run the graph in float64 with each operator's results off by up to a rounding of float32.
+
+    How far the outputs move is what float32 may cost (stochastic arithmetic; Parker, UCLA 1997).
+    """
+    import torch
+
+    generator = torch.Generator().manual_seed(11)
+
+    class Rounding(torch.fx.Interpreter):  # type: ignore[misc]
+        def run_node(self, n: torch.fx.Node) -> Any:
+            return torch.utils._pytree.tree_map(off, super().run_node(n))
+
+    def off(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor) or not value.is_floating_point():
+            return value
+        noise = torch.rand(value.shape, generator=generator, dtype=value.dtype)
+        return value * (1 + UNIT * (2 * noise - 1))
+
+    for _ in range(count):
+        made = Rounding(graph).run(*given.values())
+        yield dict(zip(names, _numpy(made), strict=True))
+
+
+def _session(model: ModelProto) -> Any:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 4
+    return onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+
+
+def _run(session: Any, given: Tensors) -> Arrays:
+    fed = {value.name: given[value.name].numpy() for value in session.get_inputs()}
+    names = [value.name for value in session.get_outputs()]
+    return dict(zip(names, session.run(None, fed), strict=True))
+
+
+def _path(case: Case, module: torch.nn.Module, exact: torch.nn.Module, session: Any) -> float:
+    """Return how far the losses of 100 steps of SGD are from float64's, in units of what is tolerated."""
+    batches = [_arguments(case, module, case.batch, 100 + i, "float32") for i in range(4)]
+    data = [{k: b[k] for k in _step(case, module).data} for b in batches]
+    doubled = [
+        {k: v.double() if v.is_floating_point() else v for k, v in one.items()} for one in data
+    ]
+    wanted = _losses(case, exact, doubled)
+    own = _losses(case, module, data)
+    found = _runtime_losses(case, module, data, session)
+    off = np.maximum.accumulate(np.abs(own - wanted))
+    # Without any error of PyTorch's own: one rounding of the loss per step.
+    tolerated = SLACK * np.maximum(off, UNIT * np.abs(wanted).max() * np.arange(1, STEPS + 1))
+    worst = float((np.abs(found - wanted) / tolerated).max())
+    return worst if worst == worst else float("inf")
+
+
+def _losses(case: Case, module: torch.nn.Module, data: list[Tensors]) -> np.ndarray:
+    import torch
+
+    fresh = copy.deepcopy(module)
+    inputs = _step(case, fresh).data[:-1]
+    losses = []
+    for step in range(STEPS):
+        batch = data[step % len(data)]
+        loss = case.loss(fresh(*(batch[name] for name in inputs)), batch["y"])
+        fresh.zero_grad()
+        loss.backward()
+        with torch.no_grad():
+            for parameter in fresh.parameters():
+                parameter -= case.rate * parameter.grad
+        losses.append(loss.item())
+    return np.array(losses)
+
+
+def _runtime_losses(
+    case: Case, module: torch.nn.Module, data: list[Tensors], session: Any
+) -> np.ndarray:
+    step = _step(case, module)
+    state = {**step.parameters(), **step.buffers()}
+    values = {name: tensor.numpy().copy() for name, tensor in state.items()}
+    taken = {value.name for value in session.get_inputs()}
+    names = [value.name for value in session.get_outputs()]
+    losses = []
+    for number in range(STEPS):
+        fed = values | {k: v.numpy() for k, v in data[number % len(data)].items()}
+        made = session.run(None, {k: v for k, v in fed.items() if k in taken})
+        found = dict(zip(names, made, strict=True))
+        losses.append(float(found["loss"]))
+        for name in step.parameters():
+            values[name] = values[name] - np.float32(case.rate) * found[f"gradient.{name}"]
+        for name in step.buffers():
+            values[name] = found[f"next.{name}"]
+    return np.array(losses)
