@@ -1,0 +1,208 @@
+"""From a torch module, a loss and an optimiser to the folder of a portable training step."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from transect.domain.errors import BadInput
+from transect.portable_step.assembly import (
+    ACCUMULATED,
+    Options,
+    Plan,
+    accumulate_model,
+    step_model,
+)
+from transect.portable_step.cleaning import order_inputs
+from transect.portable_step.description import (
+    describe_data,
+    describe_hyper,
+    describe_outputs,
+    describe_state,
+    refuse_twice,
+)
+from transect.portable_step.folder import check_folder, write_folder
+from transect.portable_step.manifest import MANIFEST, Data, Graph, Manifest, Metric, Seed
+from transect.portable_step.modules import METRICS, ModuleStep, Scalar
+from transect.portable_step.optimisers import Optimiser, read_optimiser
+from transect.portable_step.state import state_bytes
+from transect.portable_step.tracing import trace
+
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
+    from onnx import ModelProto
+
+__all__ = ["Step", "export_step"]
+
+SEED, STATE = "seed", "state.safetensors"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """The arguments of `export_step`, as a factory of the command line returns them."""
+
+    module: torch.nn.Module
+    loss: Scalar
+    optimiser: torch.optim.Optimizer
+    example: Sequence[torch.Tensor]
+    metrics: Mapping[str, Scalar] | Sequence[str] = ()
+    accumulation: bool = False
+    clip: str | None = None
+    proximal: bool = False
+    defaults: Mapping[str, float] = field(default_factory=dict)
+    names: Sequence[str] | None = None
+    outputs: Sequence[str] | None = None
+    dynamic: Mapping[str, Mapping[int, str]] | None = None
+
+
+def export_step(
+    module: torch.nn.Module,
+    loss: Callable[[Any, Any], torch.Tensor],
+    optimiser: torch.optim.Optimizer,
+    example: Sequence[torch.Tensor],
+    folder: str | Path,
+    *,
+    metrics: Mapping[str, Scalar] | Sequence[str] = (),
+    accumulation: bool = False,
+    clip: str | None = None,
+    proximal: bool = False,
+    defaults: Mapping[str, float] | None = None,
+    names: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None,
+    dynamic: Mapping[str, Mapping[int, str]] | None = None,
+) -> Manifest:
+    """Write the step's folder and return its manifest.
+
+    `loss(outputs, y)` is a mean over the batch. `example` holds a batch of two rows or more: the
+    module's inputs and, last, the target. Of the optimiser (torch.optim.SGD or AdamW) come the
+    defaults of the hyper-parameters and, where it has stepped, the state to begin with. A
+    momentum or weight decay of 0 is left out of the graph.
+
+    `metrics`: names of METRICS, or functions like `loss` by name. `accumulation`: also write
+    `accumulate.onnx`. `clip`: `"norm"` or `"value"`, the bound is the hyper-parameter `clip`.
+    `proximal`: add mu (w - anchor) to the gradient, with `anchor` the parameters of now; the loss
+    that is told is without it. `defaults`: of any hyper-parameter. `names` of the data, `outputs` of
+    the module; `dynamic`: axes that may vary by name of a data tensor, default the first one of
+    each, `batch`.
+
+    Raises BadInput for what cannot be exported; the folder is written whole or not at all.
+    """
+    step = Step(
+        module=module, loss=loss, optimiser=optimiser, example=example, metrics=metrics,
+        accumulation=accumulation, clip=clip, proximal=proximal, defaults=defaults or {},
+        names=names, outputs=outputs, dynamic=dynamic,
+    )  # fmt: skip
+    folder = Path(folder)
+    check_folder(folder)
+    files, manifest = _make(step)
+    write_folder(folder, files)
+    return manifest
+
+
+def _make(step: Step) -> tuple[dict[str, bytes], Manifest]:
+    """Return the files of the folder by name, and the manifest."""
+    _check(step)
+    data = describe_data(step.example, step.names, step.dynamic)
+    model = ModuleStep(
+        module=step.module, loss=step.loss, metrics=_metrics(step.metrics),
+        data=tuple(one.name for one in data), outputs=step.outputs,
+    )  # fmt: skip
+    optimiser = _optimiser(step)
+    options = Options(accumulation=step.accumulation, clip=step.clip, proximal=step.proximal)
+    hyper = describe_hyper(optimiser, options, step.defaults)
+    names = (*model.data, *(one.name for one in hyper), SEED, "step", ACCUMULATED)
+    refuse_twice((*names, "loss", *model.metrics))
+    gradients, models = _trace(step, model, data)
+    tensors, values = describe_state(model, optimiser, options, gradients)
+    order = (*names[:-2], *(one.name for one in tensors))
+    outputs = describe_outputs(models["infer"])
+    refuse_twice((*order, "loss", *model.metrics, *(one.name for one in outputs)))
+    plan = Plan(
+        gradients=gradients, optimiser=optimiser, options=options, state=tensors,
+        metrics=("loss", *model.metrics), hyper=tuple(one.name for one in hyper),
+    )  # fmt: skip
+    models = {"step": step_model(plan)} | models
+    if options.accumulation:
+        models["accumulate"] = accumulate_model(plan)
+    for one in models.values():
+        order_inputs(one.graph, order)
+    return _files(models, values, Manifest(
+        step_graph="", state_file=STATE, data=data, hyper=hyper, seed=_seed(models["step"]),
+        state=tensors, outputs=outputs, graphs={k: _graph(k, one) for k, one in models.items()},
+        metrics=tuple(
+            Metric(name=one.name, dtype=one.dtype) for one in describe_outputs(models["eval"])
+        ),
+    ))  # fmt: skip
+
+
+def _check(step: Step) -> None:
+    if not step.module.training:
+        raise BadInput("module: in evaluation mode, expected training mode: module.train()")
+    if step.clip not in (None, "norm", "value"):
+        raise BadInput(f'clip: {step.clip!r}, expected None, "norm" or "value"')
+
+
+def _metrics(metrics: Mapping[str, Scalar] | Sequence[str]) -> dict[str, Scalar]:
+    if isinstance(metrics, Mapping):
+        return dict(metrics)
+    if strange := [name for name in metrics if name not in METRICS]:
+        raise BadInput(f"metrics: {strange[0]!r}, expected names of {sorted(METRICS)} or functions")
+    return {name: METRICS[name] for name in metrics}
+
+
+def _optimiser(step: Step) -> Optimiser:
+    trained = {f"model.{k}": p for k, p in step.module.named_parameters() if p.requires_grad}
+    if not trained:
+        raise BadInput("module: no parameter requires a gradient")
+    return read_optimiser(step.optimiser, trained)
+
+
+def _trace(
+    step: Step, model: ModuleStep, data: Sequence[Data]
+) -> tuple[ModelProto, dict[str, ModelProto]]:
+    """Return the graph of the gradients, and those of evaluation and inference."""
+    import torch
+
+    axes = {d.name: {i: a for i, a in enumerate(d.shape) if isinstance(a, str)} for d in data}
+    batch = dict(zip(model.data, step.example, strict=True))
+    inputs = {name: batch[name] for name in model.data[:-1]}
+    state = model.parameters() | model.buffers()
+    counters = [SEED, "step", *([ACCUMULATED] if step.accumulation else [])]
+    zeros = dict.fromkeys(counters, torch.zeros((), dtype=torch.int64))
+    gradients = trace(
+        step.module, model.gradients, state | batch | zeros, axes,
+        masks=(SEED, "step", ACCUMULATED if step.accumulation else None),
+    )  # fmt: skip
+    return gradients, {
+        "eval": trace(step.module, model.evaluate, state | batch, axes),
+        "infer": trace(step.module, model.infer, state | inputs, axes),
+    }
+
+
+def _seed(model: ModelProto) -> Seed | None:
+    there = any(value.name == SEED for value in model.graph.input)
+    return Seed(name=SEED, dtype="int64") if there else None
+
+
+def _graph(name: str, model: ModelProto) -> Graph:
+    inputs = tuple(value.name for value in model.graph.input)
+    outputs = tuple(value.name for value in model.graph.output)
+    return Graph(file=f"{name}.onnx", inputs=inputs, outputs=outputs)
+
+
+def _files(
+    models: Mapping[str, ModelProto], values: Mapping[str, np.ndarray], manifest: Manifest
+) -> tuple[dict[str, bytes], Manifest]:
+    """Serialise; the manifest and the state name the step by the hash of its bytes."""
+    files = {
+        f"{name}.onnx": one.SerializeToString(deterministic=True) for name, one in models.items()
+    }
+    digest = hashlib.sha256(files["step.onnx"]).hexdigest()
+    manifest = replace(manifest, step_graph=digest)
+    files[STATE] = state_bytes(values, manifest)
+    files[MANIFEST] = manifest.to_json().encode()
+    return files, manifest
