@@ -129,7 +129,7 @@ func headerText(file *os.File) ([]byte, int64, error) {
 func parseHeader(text []byte, of *manifest) (map[string]stateEntry, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	if begin, err := decoder.Token(); err != nil || begin != json.Delim('{') || !utf8.Valid(text) {
-		return nil, fmt.Errorf("has no JSON object as header: %v", err)
+		return nil, fmt.Errorf("expected a JSON object in UTF-8 as header")
 	}
 	entries, seen := map[string]stateEntry{}, map[string]bool{}
 	for decoder.More() && len(entries) <= len(of.State) {

@@ -49,6 +49,7 @@ pub fn word(dtype: Dtype) -> Option<&'static str> {
 type Entries = BTreeMap<String, Entry>;
 
 #[derive(serde::Deserialize)]
+#[serde(expecting = "dtype, shape and data_offsets")]
 struct Entry {
     dtype: String,
     shape: Vec<u64>,
