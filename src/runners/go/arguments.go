@@ -139,7 +139,9 @@ func (a *arguments) readNumbers(given map[string]string) error {
 	return nil
 }
 
-func wholeArgument(given map[string]string, name string, least, usual int64, bits int) (int64, error) {
+func wholeArgument(
+	given map[string]string, name string, least, usual int64, bits int,
+) (int64, error) {
 	text, ok := given[name]
 	if !ok {
 		return usual, nil

@@ -80,7 +80,9 @@ func open(path string, feed []tensor, opts *options, provider, profile string) (
 
 // open makes a session and says how long that took, in nanoseconds. Making the options loads the
 // provider's library, which is part of it.
-func (o *options) open(path string, inputs, outputs []string, provider, profile string) (*ort.DynamicAdvancedSession, int64, error) {
+func (o *options) open(
+	path string, inputs, outputs []string, provider, profile string,
+) (*ort.DynamicAdvancedSession, int64, error) {
 	begin := now()
 	made, err := o.session(provider, profile)
 	if err != nil {

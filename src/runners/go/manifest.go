@@ -56,8 +56,8 @@ type stateTensor struct {
 	named
 	Role  string   `json:"role"`
 	Sizes []*int64 `json:"shape"`
-	// The output that holds its next value; "" where a step leaves it alone.
-	Next string `json:"next"`
+	// The output that holds its next value; nil where a step leaves it alone.
+	Next *string `json:"next"`
 	// Of Sizes; its bytes fit into memory.
 	shape ort.Shape
 	bytes int
@@ -151,14 +151,34 @@ func (m *manifest) check() error {
 			return fmt.Errorf("metric '%s' is no float32 or float64", one.Name)
 		}
 	}
-	if m.Graphs.Step == nil {
-		return fmt.Errorf("expected graphs with one of the step")
-	}
 	if len(m.Metrics) == 0 {
 		return fmt.Errorf("expected the loss as first metric")
 	}
 	if m.Seed != nil && !m.Seed.is("int64") {
 		return fmt.Errorf("the seed is no int64")
+	}
+	return m.checkOutputs()
+}
+
+// checkOutputs complains unless each output is one thing, and the step gives every next value.
+func (m *manifest) checkOutputs() error {
+	if m.Graphs.Step == nil {
+		return fmt.Errorf("expected graphs with one of the step")
+	}
+	names := map[string]bool{"": true}
+	for _, metric := range m.Metrics {
+		names[metric.Name] = true
+	}
+	for _, tensor := range m.State {
+		if next := tensor.Next; next == nil {
+			continue
+		} else if names[*next] {
+			return fmt.Errorf("output '%s' stands for two things", *next)
+		} else if !slices.Contains(m.Graphs.Step.Outputs, *next) {
+			return fmt.Errorf("graph 'step' does not give '%s'", *next)
+		} else {
+			names[*next] = true
+		}
 	}
 	return nil
 }

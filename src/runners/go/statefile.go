@@ -79,17 +79,12 @@ func readHeader(file *os.File, of *manifest) ([]int64, error) {
 	if err != nil {
 		return nil, err
 	}
-	metadata, entries, err := parseHeader(text)
+	entries, err := parseHeader(text, of)
 	if err == nil {
 		err = checkLayout(entries, room)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("is no safetensors file: %w", err)
-	}
-	if graph, ok := metadata["step_graph"]; !ok {
-		return nil, fmt.Errorf("has no 'step_graph' in its metadata, expected a state")
-	} else if graph != of.StepGraph {
-		return nil, fmt.Errorf("is a state of step %s, expected one of %s", graph, of.StepGraph)
+		return nil, err
 	}
 	var begins []int64
 	for i := range of.State {
@@ -102,10 +97,6 @@ func readHeader(file *os.File, of *manifest) ([]int64, error) {
 			return nil, err
 		}
 		begins = append(begins, headerPrefix+int64(len(text))+entry.Offsets[0])
-		delete(entries, wanted.Name)
-	}
-	for name := range entries {
-		return nil, fmt.Errorf("has tensor '%s', which the step does not have", name)
 	}
 	return begins, nil
 }
@@ -119,11 +110,11 @@ func headerText(file *os.File) ([]byte, int64, error) {
 	size := facts.Size()
 	var prefix [headerPrefix]byte
 	if _, err := io.ReadFull(file, prefix[:]); err != nil {
-		return nil, 0, fmt.Errorf("is no safetensors file: it has %d bytes: %w", size, err)
+		return nil, 0, fmt.Errorf("is no state of the step: it has %d bytes: %w", size, err)
 	}
 	length := binary.LittleEndian.Uint64(prefix[:])
 	if length > uint64(min(longestHeader, size-headerPrefix)) {
-		return nil, 0, fmt.Errorf("is no safetensors file: its header has %d bytes, the file %d",
+		return nil, 0, fmt.Errorf("is no state of the step: its header has %d bytes, the file %d",
 			length, size)
 	}
 	text := make([]byte, length)
@@ -133,66 +124,77 @@ func headerText(file *os.File) ([]byte, int64, error) {
 	return text, size - headerPrefix - int64(length), nil
 }
 
-func parseHeader(text []byte) (map[string]string, map[string]stateEntry, error) {
-	parts, err := uniqueParts(text)
-	if err != nil {
-		return nil, nil, fmt.Errorf("its header: %w", err)
-	}
-	var metadata map[string]string
-	entries := make(map[string]stateEntry, len(parts))
-	for name, part := range parts {
-		if name == metadataKey {
-			if err := json.Unmarshal(part, &metadata); err != nil {
-				return nil, nil, fmt.Errorf("'%s': %w", name, err)
-			}
-			continue
-		}
-		var entry stateEntry
-		if err := json.Unmarshal(part, &entry); err != nil {
-			return nil, nil, fmt.Errorf("'%s': %w", name, err)
-		}
-		if entry.Shape == nil || len(entry.Offsets) != 2 || entry.Offsets[0] < 0 {
-			return nil, nil, fmt.Errorf("'%s' is %s, expected a shape and two offsets", name, part)
-		}
-		entries[name] = entry
-	}
-	return metadata, entries, nil
-}
-
-// uniqueParts reads a JSON object whose names are all different, which package json does not see to.
-func uniqueParts(text []byte) (map[string]json.RawMessage, error) {
-	if !utf8.Valid(text) {
-		return nil, fmt.Errorf("is no UTF-8")
-	}
+// parseHeader reads what is said of the tensors, no more than the manifest has, whose names are all
+// different. It complains of another step's state at once: that has other tensors too.
+func parseHeader(text []byte, of *manifest) (map[string]stateEntry, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
-	if begin, err := decoder.Token(); err != nil {
-		return nil, err
-	} else if begin != json.Delim('{') {
-		return nil, fmt.Errorf("expected an object, got %v", begin)
+	if begin, err := decoder.Token(); err != nil || begin != json.Delim('{') || !utf8.Valid(text) {
+		return nil, fmt.Errorf("expected a JSON object in UTF-8 as header")
 	}
-	parts := map[string]json.RawMessage{}
-	for decoder.More() {
-		var part json.RawMessage
+	entries, seen := map[string]stateEntry{}, map[string]bool{}
+	for decoder.More() && len(entries) <= len(of.State) {
 		key, err := decoder.Token()
-		if err == nil {
-			err = decoder.Decode(&part)
-		}
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("its header: %w", err)
 		}
 		name, _ := key.(string)
-		if _, twice := parts[name]; twice {
+		if seen[name] {
 			return nil, fmt.Errorf("'%s' is there twice", name)
 		}
-		parts[name] = part
+		if seen[name] = true; name == metadataKey {
+			err = checkMetadata(decoder, of)
+		} else {
+			entries[name], err = parseEntry(decoder)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("'%s': %w", name, err)
+		}
+	}
+	if len(entries) > len(of.State) {
+		return nil, fmt.Errorf("has tensor '%s', which the step does not have", strange(entries, of))
+	}
+	if !seen[metadataKey] {
+		return nil, fmt.Errorf("has no '%s', expected a state", metadataKey)
 	}
 	if _, err := decoder.Token(); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("its header: %w", err)
 	}
 	if _, err := decoder.Token(); err != io.EOF {
-		return nil, fmt.Errorf("expected an object and nothing after it")
+		return nil, fmt.Errorf("its header: expected nothing after the object")
 	}
-	return parts, nil
+	return entries, nil
+}
+
+// strange returns a tensor that the manifest does not have, of more than it has.
+func strange(entries map[string]stateEntry, of *manifest) string {
+	for i := range of.State {
+		delete(entries, of.State[i].Name)
+	}
+	return slices.Min(slices.Collect(maps.Keys(entries)))
+}
+
+// checkMetadata complains unless it names the manifest's step.
+func checkMetadata(decoder *json.Decoder, of *manifest) error {
+	var metadata map[string]string
+	if err := decoder.Decode(&metadata); err != nil {
+		return err
+	}
+	if metadata["step_graph"] != of.StepGraph {
+		return fmt.Errorf("is a state of step '%s', expected one of %s",
+			metadata["step_graph"], of.StepGraph)
+	}
+	return nil
+}
+
+func parseEntry(decoder *json.Decoder) (stateEntry, error) {
+	var entry stateEntry
+	if err := decoder.Decode(&entry); err != nil {
+		return entry, err
+	}
+	if entry.Shape == nil || len(entry.Offsets) != 2 || entry.Offsets[0] < 0 {
+		return entry, fmt.Errorf("is %+v, expected a shape and two offsets", entry)
+	}
+	return entry, nil
 }
 
 // checkLayout complains unless the tensors follow on each other, without a gap, to the end.

@@ -50,7 +50,12 @@ func runTrain(args *arguments, opts *options, record fields) error {
 	if err := loadRuntime(args.library); err != nil {
 		return err
 	}
-	rows, err := newBatch(job.rows, args.batch)
+	size := args.batch
+	if job.state.step == args.until {
+		// Where no step is left there is nothing that a batch was held to.
+		size = 0
+	}
+	rows, err := newBatch(job.rows, size)
 	if err != nil {
 		return err
 	}

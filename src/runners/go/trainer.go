@@ -51,8 +51,10 @@ type binding struct {
 	inputs []ort.Value
 }
 
-// newTrainer makes the sessions and reads the state.
-func newTrainer(args *arguments, opts *options, of *manifest, from *savedState, rows *batch) (*trainer, error) {
+// newTrainer makes the sessions and lays out the state.
+func newTrainer(
+	args *arguments, opts *options, of *manifest, from *savedState, rows *batch,
+) (*trainer, error) {
 	graphs, err := of.graphs(args.accumulate)
 	if err != nil {
 		return nil, err
@@ -92,7 +94,7 @@ func (t *trainer) begin(of *manifest, graphs []*graph, from *savedState) error {
 		}
 		one.places = []ort.Value{first}
 		for bit, given := range graphs {
-			if one.Next != "" && slices.Contains(given.Outputs, one.Next) {
+			if one.Next != nil && slices.Contains(given.Outputs, *one.Next) {
 				one.changed |= 1 << bit
 			}
 		}
@@ -261,7 +263,7 @@ func (t *trainer) output(name string, of *manifest) func(uint) ort.Value {
 		}
 	}
 	for i := range t.state {
-		if t.state[i].Next == name {
+		if next := t.state[i].Next; next != nil && *next == name {
 			return t.state[i].next
 		}
 	}

@@ -83,8 +83,8 @@ pub struct Graph {
 impl State {
     /// Its size; `check` found that it fits into memory.
     pub fn bytes(&self) -> usize {
-        let elements: u64 = self.shape.iter().product();
-        elements as usize * self.dtype.size()
+        let elements = inputs::elements(&self.shape, self.dtype);
+        elements.map_or(0, |(count, _)| count * self.dtype.size())
     }
 }
 
@@ -129,6 +129,7 @@ impl Manifest {
                 ));
             }
         }
+        self.check_outputs()?;
         let counter = &self.state[self.counter()?];
         if counter.dtype != Dtype::Int64 || !counter.shape.is_empty() {
             return Err(format!("counter '{}' is no int64 scalar", counter.name));
@@ -149,6 +150,20 @@ impl Manifest {
             _ if self.metrics.is_empty() => Err("expected the loss as first metric".to_owned()),
             _ => Ok(()),
         }
+    }
+
+    /// Complains unless each output is one thing, and the step gives every next value.
+    fn check_outputs(&self) -> Result<(), String> {
+        let mut names: HashSet<_> = self.metrics.iter().map(|metric| &metric.name).collect();
+        for next in self.state.iter().filter_map(|tensor| tensor.next.as_ref()) {
+            if !names.insert(next) {
+                return Err(format!("output '{next}' stands for two things"));
+            }
+            if !self.graphs.step.outputs.contains(next) {
+                return Err(format!("graph 'step' does not give '{next}'"));
+            }
+        }
+        Ok(())
     }
 
     /// The place in `state` of the number of updates done.

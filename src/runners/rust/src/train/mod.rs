@@ -145,7 +145,10 @@ impl Job<'_> {
     fn steps(&self, trainer: &mut Trainer, series: &mut Series) -> Outcome<()> {
         let training = self.training;
         let checkpoint = Checkpoint::new(&training.checkpoint, &self.manifest);
-        let mut batch = Batch::new(&self.rows, &self.manifest, training.batch)?;
+        // Where no step is left there is nothing that a batch was held to.
+        let is_done = self.state.step == training.until;
+        let size = if is_done { 0 } else { training.batch };
+        let mut batch = Batch::new(&self.rows, &self.manifest, size)?;
         for step in self.state.step..training.until {
             let (means, times) = self.step(step, trainer, &mut batch)?;
             if !means[0].is_finite() {

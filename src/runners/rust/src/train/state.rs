@@ -1,14 +1,14 @@
 //! State files: safetensors, as docs/portable-training-step.md has them.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
+use std::mem;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
-use serde_json::Value;
+use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, Visitor};
 
 use crate::dtype::Dtype;
 use crate::failure::{Outcome, bad_input};
@@ -45,15 +45,11 @@ pub fn word(dtype: Dtype) -> Option<&'static str> {
         .find_map(|(word, known)| (*known == dtype).then_some(*word))
 }
 
-/// A state file's header.
-struct Header {
-    metadata: BTreeMap<String, String>,
-    tensors: BTreeMap<String, Entry>,
-    /// Where the tensors begin in the file.
-    end: u64,
-}
+/// What the header says of the tensors.
+type Entries = BTreeMap<String, Entry>;
 
 #[derive(serde::Deserialize)]
+#[serde(expecting = "dtype, shape and data_offsets")]
 struct Entry {
     dtype: String,
     shape: Vec<u64>,
@@ -78,12 +74,13 @@ impl StateFile {
         let unreadable = |error| bad_input!("{at}: cannot be read: {error}");
         let file = File::open(path).map_err(unreadable)?;
         let size = file.metadata().map_err(unreadable)?.len();
-        let header = header(&file, size)
+        let (entries, end) = header(&file, size, manifest)
             .map_err(unreadable)?
-            .and_then(|header| check_layout(&header, size - header.end).map(|()| header))
-            .map_err(|why| bad_input!("{at}: is no safetensors file: {why}"))?;
-        let begins = matched(&header, manifest).map_err(|why| bad_input!("{at}: {why}"))?;
-        let begins = begins.iter().map(|begin| header.end + begin).collect();
+            .map_err(|why| bad_input!("{at}: is no state of the step: {why}"))?;
+        let begins = check_layout(&entries, size - end)
+            .and_then(|()| matched(&entries, manifest))
+            .map_err(|why| bad_input!("{at}: is no state of the step: {why}"))?;
+        let begins = begins.iter().map(|begin| end + begin).collect();
         let mut state = StateFile {
             path: path.to_owned(),
             file,
@@ -123,77 +120,96 @@ impl StateFile {
     }
 }
 
-/// Reads the header, or says why there is none.
-fn header(mut file: &File, size: u64) -> io::Result<Result<Header, String>> {
+/// Reads the header, and where the tensors begin in the file; or says why there is none.
+fn header(
+    mut file: &File,
+    size: u64,
+    manifest: &Manifest,
+) -> io::Result<Result<(Entries, u64), String>> {
     if size < PREFIX {
-        return Ok(Err(format!("it has {size} bytes")));
+        return Ok(Err(format!("has {size} bytes, expected a header")));
     }
     let mut length = [0; 8];
     file.read_exact(&mut length)?;
     let length = u64::from_le_bytes(length);
     if length > LONGEST_HEADER.min(size - PREFIX) {
         return Ok(Err(format!(
-            "its header has {length} bytes, the file {size}"
+            "has a header of {length} bytes, the file {size}"
         )));
     }
     let mut text = vec![0; length as usize];
     file.read_exact(&mut text)?;
-    Ok(Header::parse(&text, PREFIX + length))
+    let mut json = serde_json::Deserializer::from_slice(&text);
+    let entries = Header(manifest).deserialize(&mut json);
+    Ok(entries
+        .and_then(|entries| json.end().map(|()| (entries, PREFIX + length)))
+        .map_err(|error| error.to_string()))
 }
 
-impl Header {
-    fn parse(text: &[u8], end: u64) -> Result<Self, String> {
-        let Pairs(pairs) =
-            serde_json::from_slice(text).map_err(|error| format!("its header: {error}"))?;
-        let mut header = Header {
-            metadata: BTreeMap::new(),
-            tensors: BTreeMap::new(),
-            end,
-        };
-        for (name, value) in pairs {
-            let wrong = |error| format!("'{name}': {error}");
-            if name == METADATA {
-                header.metadata = serde_json::from_value(value).map_err(wrong)?;
-                continue;
-            }
-            let entry = serde_json::from_value(value).map_err(wrong)?;
-            header.tensors.insert(name, entry);
-        }
-        Ok(header)
+/// Reads the header of a state of this step: its tensors, no more than the manifest has, whose names
+/// are all different. It complains of another step's state at once: that has other tensors too.
+struct Header<'a>(&'a Manifest);
+
+impl<'de> DeserializeSeed<'de> for Header<'_> {
+    type Value = Entries;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Entries, D::Error> {
+        from.deserialize_map(self)
     }
 }
 
-/// An object in JSON, whose names are all different.
-struct Pairs(BTreeMap<String, Value>);
+impl<'de> Visitor<'de> for Header<'_> {
+    type Value = Entries;
 
-impl<'de> Deserialize<'de> for Pairs {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Object;
-        impl<'de> Visitor<'de> for Object {
-            type Value = Pairs;
+    fn expecting(&self, to: &mut fmt::Formatter) -> fmt::Result {
+        to.write_str("a header that is an object")
+    }
 
-            fn expecting(&self, to: &mut fmt::Formatter) -> fmt::Result {
-                to.write_str("an object")
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entries, A::Error> {
+        let mut entries = Entries::new();
+        let mut has_metadata = false;
+        while let Some(name) = map.next_key::<String>()? {
+            let wrong = |error: A::Error| de::Error::custom(format!("'{name}': {error}"));
+            let is_twice = if name == METADATA {
+                let metadata = map.next_value().map_err(wrong)?;
+                self.check(&metadata).map_err(de::Error::custom)?;
+                mem::replace(&mut has_metadata, true)
+            } else {
+                let entry = map.next_value().map_err(wrong)?;
+                entries.insert(name.clone(), entry).is_some()
+            };
+            if is_twice {
+                return Err(de::Error::custom(format!("'{name}' is there twice")));
             }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Pairs, A::Error> {
-                let mut pairs = BTreeMap::new();
-                while let Some((name, value)) = map.next_entry::<String, Value>()? {
-                    if pairs.contains_key(&name) {
-                        return Err(de::Error::custom(format!("'{name}' is there twice")));
-                    }
-                    pairs.insert(name, value);
-                }
-                Ok(Pairs(pairs))
+            if entries.len() > self.0.state.len() {
+                let known = |name: &&String| self.0.state.iter().any(|one| one.name == **name);
+                let strange = entries.keys().find(|name| !known(name));
+                let why = format!("tensor '{}'", strange.map_or("", String::as_str));
+                return Err(de::Error::custom(why + ", which the step does not have"));
             }
         }
-        from.deserialize_map(Object)
+        if !has_metadata {
+            return Err(de::Error::custom(format!("no '{METADATA}'")));
+        }
+        Ok(entries)
+    }
+}
+
+impl Header<'_> {
+    /// Complains unless the metadata name the manifest's step.
+    fn check(&self, metadata: &BTreeMap<String, String>) -> Result<(), String> {
+        let wanted = &self.0.step_graph;
+        match metadata.get("step_graph") {
+            Some(graph) if graph == wanted => Ok(()),
+            Some(graph) => Err(format!("a state of step {graph}, expected one of {wanted}")),
+            None => Err(format!("no 'step_graph' in its '{METADATA}'")),
+        }
     }
 }
 
 /// Complains unless the tensors follow on each other, without a gap, to the end of the file.
-fn check_layout(header: &Header, room: u64) -> Result<(), String> {
-    let mut parts: Vec<_> = header.tensors.iter().collect();
+fn check_layout(entries: &Entries, room: u64) -> Result<(), String> {
+    let mut parts: Vec<_> = entries.iter().collect();
     parts.sort_by_key(|(_, entry)| entry.data_offsets);
     let mut end = 0;
     for (name, entry) in parts {
@@ -211,25 +227,11 @@ fn check_layout(header: &Header, room: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns where each tensor of the manifest begins, or what does not fit.
-fn matched(header: &Header, manifest: &Manifest) -> Result<Vec<u64>, String> {
-    match header.metadata.get("step_graph") {
-        Some(graph) if *graph == manifest.step_graph => (),
-        Some(graph) => {
-            return Err(format!(
-                "is a state of step {graph}, expected one of {}",
-                manifest.step_graph
-            ));
-        }
-        None => return Err("has no 'step_graph' in its metadata, expected a state".to_owned()),
-    }
-    let known: HashSet<_> = manifest.state.iter().map(|tensor| &tensor.name).collect();
-    if let Some(name) = header.tensors.keys().find(|name| !known.contains(name)) {
-        return Err(format!("has tensor '{name}', which the step does not have"));
-    }
+/// Returns where each tensor of the manifest begins, or what does not fit. There are no more.
+fn matched(entries: &Entries, manifest: &Manifest) -> Result<Vec<u64>, String> {
     let begins = manifest.state.iter().map(|tensor| {
-        let entry = header.tensors.get(&tensor.name);
-        let entry = entry.ok_or_else(|| format!("has no tensor '{}'", tensor.name))?;
+        let entry = entries.get(&tensor.name);
+        let entry = entry.ok_or_else(|| format!("no tensor '{}'", tensor.name))?;
         entry.begin(tensor)
     });
     begins.collect()
