@@ -11,7 +11,12 @@ from transect.portable_step.manifest import StateTensor
 from transect.portable_step.nodes import GraphWriter, value_info
 from transect.portable_step.optimisers import Optimiser
 from transect.portable_step.update import (
-    adamw, clip_by_norm, clip_by_value, mean_gradient, proximal, sgd,
+    adamw,
+    clip_by_norm,
+    clip_by_value,
+    mean_gradient,
+    proximal,
+    sgd,
 )  # fmt: skip
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import hashlib
 import secrets
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +15,23 @@ import numpy as np
 from transect.domain.errors import BadInput
 from transect.domain.files import write_atomic
 from transect.portable_step.assembly import (
-    ACCUMULATED, Options, Plan, accumulate_model, step_model,
+    ACCUMULATED,
+    Options,
+    Plan,
+    accumulate_model,
+    step_model,
 )  # fmt: skip
 from transect.portable_step.cleaning import drop_unused, resolve
 from transect.portable_step.manifest import (
-    MANIFEST, Data, Graph, Hyper, Manifest, Metric, Output, StateTensor, read_manifest,
+    MANIFEST,
+    Data,
+    Graph,
+    Hyper,
+    Manifest,
+    Metric,
+    Output,
+    StateTensor,
+    read_manifest,
 )  # fmt: skip
 from transect.portable_step.modules import METRICS, ModuleStep, Scalar
 from transect.portable_step.optimisers import Optimiser, read_optimiser

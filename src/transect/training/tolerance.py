@@ -32,10 +32,14 @@ class Run(Protocol):
     """A run in float64: its loss per step, (steps,), and all weights at the end."""
 
     @property
-    def loss(self) -> np.ndarray: ...
+    def loss(self) -> np.ndarray:
+        """Of each step, (steps,)."""
+        ...
 
     @property
-    def weights(self) -> Mapping[str, np.ndarray]: ...
+    def weights(self) -> Mapping[str, np.ndarray]:
+        """All arrays at the end."""
+        ...
 
 
 def rule(precision: str, terms: int) -> str:
