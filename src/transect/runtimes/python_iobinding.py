@@ -14,8 +14,6 @@ __all__ = ["PythonIoBindingRuntime"]
 class PythonIoBindingRuntime(PythonRuntime):
     """The onnxruntime package, with I/O binding: copies stand apart from Run."""
 
-    trains = False
-
     def command(self, python: str, arguments: list[str]) -> list[str]:
         """Run the program with the environment's interpreter."""
         return [python, str(RUNNERS / "python" / "run_iobinding.py"), *arguments]

@@ -84,7 +84,7 @@ def follow(course: Course, unit: float = 0.0, noise: float = 0.0, seed: int = 0)
         with torch.no_grad():
             for parameter, before in zip(trainer.parameters, kept, strict=False):
                 parameter.copy_(before)
-                parameter.grad *= 1 + noise * torch.randn_like(parameter)
+                _perturb_gradient(parameter.grad, noise)
         if course.clip is not None:
             torch.nn.utils.clip_grad_norm_(trainer.parameters, course.clip)
         trainer.update(float(course.rates[step]))
@@ -102,6 +102,19 @@ def _perturb_weights(parameters: Sequence[Any], unit: float, noise: float) -> li
             kept.append(parameter.clone())
             parameter *= 1 + noise * torch.randn_like(parameter)
     return kept
+
+
+def _perturb_gradient(gradient: Any, noise: float) -> None:
+    """Let a gradient err relatively, and by a share of the largest of its array where it is not zero.
+
+    What is small because its terms cancel errs as its terms do. Most rules leave that small; AdamW
+    divides by it, so that the sign of such an element moves its weight by a whole learning rate.
+    """
+    import torch
+
+    there, largest = gradient != 0, gradient.abs().max()
+    gradient *= 1 + noise * torch.randn_like(gradient)
+    gradient += noise * largest * there * torch.randn_like(gradient)
 
 
 def _accumulate(trainer: Any, batches: Sequence[tuple[np.ndarray, np.ndarray]]) -> float:
