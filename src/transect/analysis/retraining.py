@@ -16,7 +16,7 @@ from transect.stages.retrain.cell import RetrainCell
 
 __all__ = [
     "FACTORS", "FRAMEWORK", "PEERS", "STEP_TIME", "Attribution", "Design", "Effect", "RetrainGroup", "StepRatio", "attribution",
-    "designs", "effects", "is_relay", "point", "points", "step_ratio",
+    "designs", "effects", "is_relay", "point", "points", "sorted_by_time", "step_ratio",
 ]  # fmt: skip
 
 RetrainGroup = Group[RetrainCell]
@@ -44,6 +44,13 @@ def points(groups: Iterable[RetrainGroup]) -> list[list[RetrainGroup]]:
     own = grouped((group for group in groups if not is_relay(group)), point)
     return sorted(own.values(), key=lambda one: (-len(one), -sum(len(g.records) for g in one),
                                                  point(one[0]).id))  # fmt: skip
+
+
+def sorted_by_time(groups: Iterable[RetrainGroup]) -> list[RetrainGroup]:
+    """Return the groups that have a step time, the shortest first."""
+    timed = [(group.values(STEP_TIME), group) for group in groups]
+    known = [(statistics.median(values), group) for values, group in timed if values]
+    return [group for _, group in sorted(known, key=lambda one: (one[0], one[1].cell.id))]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -105,7 +112,7 @@ def designs(groups: Iterable[RetrainGroup], metric: str) -> Iterator[Design]:
     )
     for members in same.values():
         levels = {factor: _levels(members, factor) for factor in FACTORS}
-        wanted = list(product(*levels.values()))
+        wanted = [(o, r, t) for o, r, t in product(*levels.values())]
         if sum(len(one) > 1 for one in levels.values()) < 2 or len(wanted) != len(members):
             continue
         by_levels = {_of(group.cell): group.by_repeat(metric) for group in members}

@@ -13,13 +13,14 @@ __all__ = ["RUNNERS", "StageRunner"]
 
 
 class StageRunner(Protocol):
-    """One stage of the pipeline."""
+    """One stage of the pipeline.
+
+    It may have `keeps`, names or patterns of files in the cell's folder with which a second attempt at
+    the same work goes on, such as a checkpoint; without it an interrupted cell begins again.
+    """
 
     # A disturbed measurement is repeated; a disturbed computation is not.
     measures: bool
-    # Files in the cell's folder, by name or pattern, with which a second attempt at the same work
-    # goes on; an interrupted cell of a stage that does not say begins again.
-    keeps: tuple[str, ...] = ()
 
     def prepare(self, job: Job) -> tuple[str, Request]:
         """Return the launcher's name and what it is to start. May raise TransectError."""

@@ -13,11 +13,11 @@ from transect.analysis.retraining import (
     StepRatio,
     is_relay,
     points,
+    sorted_by_time,
     step_ratio,
 )
 from transect.analysis.statistics import Spread
 from transect.domain.record import Cause, Status
-from transect.report.columns import ranked
 from transect.report.context import Context
 from transect.report.findings.finding import Finding, floor_text, joined, names, no_firmer
 from transect.report.text import clipped, count, ends, factor, percent, quantity
@@ -88,7 +88,7 @@ def _equality(groups: Sequence[RetrainGroup]) -> Finding:
 def _speed(context: Context, workload: str) -> Iterator[Finding]:
     """Set the fastest portable step beside the fastest of those that do without it."""
     groups = next(iter(points(context.of("retrain", workload))), [])
-    right = [group for group in ranked(groups, STEP_TIME) if not group.wrong]
+    right = [group for group in sorted_by_time(groups) if not group.wrong]
     portable = [group for group in right if group.cell.runtime not in PEERS]
     peers = [group for group in right if group.cell.runtime in PEERS]
     if not portable or not peers:

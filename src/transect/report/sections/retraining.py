@@ -12,13 +12,14 @@ from transect.analysis.retraining import (
     StepRatio,
     is_relay,
     points,
+    sorted_by_time,
     step_ratio,
 )
 from transect.analysis.statistics import Spread
 from transect.report.blocks import Chip, Column, Heading, Lead, Part, Value, digits, table, words
 from transect.report.charts.chart import dot_chart
 from transect.report.charts.plots import Dot
-from transect.report.columns import labelled, medians, ranked
+from transect.report.columns import labelled, medians
 from transect.report.context import Context
 from transect.report.findings.finding import median
 from transect.report.findings.retraining import told_equal
@@ -66,7 +67,7 @@ def ratio_chart(context: Context, workload: str, groups: Sequence[RetrainGroup])
         return None
     pairs = [
         pair
-        for group in ranked(groups, STEP_TIME)
+        for group in sorted_by_time(groups)
         if group is not base and (pair := step_ratio(group, base, context.floors)) is not None
     ]
     name = base.cell.runtime
@@ -133,7 +134,7 @@ def _columns(groups: Sequence[RetrainGroup]) -> list[Column[RetrainGroup]]:
 
 def runtime_table(context: Context, groups: Sequence[RetrainGroup]) -> Part:
     """List every runtime of one point, the shortest step first, those without a time last."""
-    timed = ranked(groups, STEP_TIME)
+    timed = sorted_by_time(groups)
     rest = [group for group in groups if group not in timed]
     cell = groups[0].cell
     before = median(next((group for group in groups if group.ok), groups[0]), "accuracy_before")

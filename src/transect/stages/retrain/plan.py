@@ -13,7 +13,6 @@ from transect.domain.errors import BadInput, unknown_name
 from transect.domain.registry import Registry
 from transect.planning.context import Context
 from transect.planning.environments import program_version
-from transect.planning.sources import plugin_files
 from transect.planning.stage import STAGES, Placement, Stage
 from transect.runtimes import RUNTIMES, check_providers
 from transect.runtimes.options import EQUAL, session_options
@@ -102,7 +101,7 @@ class Retrain(Stage):
 
     def sources(self, cell: RetrainCell) -> list[Path]:
         """The program that evaluates the final state."""
-        return plugin_files(RUNTIMES, EVALUATION)
+        return [RUNTIMES.source(EVALUATION), *RUNTIMES.get(EVALUATION).code_files()]
 
     def offers(self) -> Iterable[tuple[str, str, str]]:
         """Runtimes that train."""

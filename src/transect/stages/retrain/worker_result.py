@@ -46,7 +46,8 @@ class Part:
         """Return the time of one part of each step, or of the whole step."""
         names = _PARTS if name == "step" else (name,)
         series = [np.array(self.record[f"{one}_ns"], float) * _NANO for one in names]
-        return np.sum(series, axis=0)
+        total: np.ndarray = np.sum(series, axis=0)
+        return total
 
     def steady(self) -> np.ndarray:
         """Return the whole steps' times without those in which things settle."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from transect.execution.job import Job
 from transect.execution.stage import RUNNERS
 from transect.execution.stage_helpers import OneProcess, checksums, data_checksums, need
@@ -15,7 +17,9 @@ class Step(OneProcess):
 
     def command(self, job: Job) -> list[str]:
         """One process in torch's environment."""
-        arguments = ["--spec", job.spec_file, "--data", need(job, "data"), "--out", job.folder]
+        arguments: list[str | Path] = [
+            "--spec", job.spec_file, "--data", need(job, "data"), "--out", job.folder,
+        ]  # fmt: skip
         if "weights" in job.spec["inputs"]:
             arguments += ["--weights", need(job, "weights") / "weights.npz"]
         return job.module("transect.stages.step.worker", *arguments)

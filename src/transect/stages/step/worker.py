@@ -104,7 +104,7 @@ def _problem(
     np.savez(
         out / "path.npz", loss=exact.loss, tolerance=allowed.loss, score=reached,
         weights_tolerance=allowed.weights,
-        **{f"weights/{name}": array for name, array in exact.weights.items()},
+        **{f"weights/{name}": array for name, array in exact.weights.items()},  # type: ignore[arg-type]
     )  # fmt: skip
     blind = blind_from(exact.loss, allowed.loss)
     return course, {"score": reached, "not_checkable_from": blind}
