@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -27,6 +29,11 @@ WAIT = """
 import os, sys, time
 print("waiting", os.getpid(), flush=True)
 time.sleep(6000)
+"""
+
+ADD = """
+from mpi4py import MPI
+print("sum", MPI.COMM_WORLD.allreduce(MPI.COMM_WORLD.rank), flush=True)
 """
 
 
@@ -70,6 +77,22 @@ def test_ddp_on_two_nodes_finds_its_ranks(cluster, job, torch_python):
     ]
     assert {line.split(" sum ")[1] for line in lines} == {"6"}
     assert len({line.split(" at ")[1] for line in lines}) == 1
+
+
+def test_an_mpi_rank_that_is_late_in_a_fence_is_waited_for(cluster, job, base_python, tmp_path):
+    """Slurm's PMIx does not by default, and Open MPI 5 then crashes at the first message."""
+    library = tmp_path / "late_fence.so"
+    source = ROOT / "tests" / "cluster" / "late_fence.c"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source, "-lpthread"], check=True)
+    found = list(Path(base_python).parents[1].glob("lib/**/libpmix.so.2"))
+    assert found, "the environment's Open MPI brings its PMIx"
+    late = f"env LD_PRELOAD={library} TEST_PMIX={found[0]} {base_python}"
+    number, log = job(
+        "--framework numpy --strategy mpi-allreduce --nodes 2 --ranks-per-node 2", late, ADD
+    )
+    assert ends(cluster, number) == "0:0", log.read_text()
+    lines = [line for line in log.read_text().splitlines() if "sum" in line]
+    assert len(lines) == 4 and all(line.endswith("sum 6") for line in lines), lines
 
 
 def no_rank(cluster) -> bool:

@@ -64,7 +64,7 @@ def test_srun_for_torch(job):
     assert variables["MASTER_ADDR"] == "n1" and 20000 <= int(variables["MASTER_PORT"]) < 30000
     assert variables["GLOO_SOCKET_IFNAME"] == "ib0" and variables["OMP_NUM_THREADS"] == "3"
     assert variables["UCX_NET_DEVICES"] == "mlx5_0:1" and variables["A"] == "1"
-    assert "OMPI_MCA_async_mpi_init" not in variables
+    assert "SLURM_PMIX_FENCE" not in variables
 
 
 def test_srun_for_mpi_on_shared_cores(job):
@@ -79,9 +79,13 @@ def test_srun_for_mpi_on_shared_cores(job):
     ]  # fmt: skip
     assert variables["OMPI_MCA_mpi_yield_when_idle"] == "1"
     assert variables["OMPI_MCA_hwloc_base_binding_policy"] == "none"
-    # Open MPI crashes at a message that comes before the end of MPI_Init (ompi issue 12495).
-    assert variables["OMPI_MCA_async_mpi_init"] == "1"
+    assert variables["SLURM_PMIX_FENCE"] == "ring"
     assert "MASTER_ADDR" not in variables
+
+
+def test_fences_that_a_site_has_chosen_stay(job, monkeypatch):
+    monkeypatch.setenv("SLURM_PMIX_FENCE", "tree")
+    assert "SLURM_PMIX_FENCE" not in started("srun", nodes=2, rendezvous="mpi")[1]
 
 
 def test_srun_with_gpus_in_a_container(job):

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from java_program import CELL, Program, build
+from runner_program import Program, cell, make_models, python_of
 
 from transect.onnx_models.tensors import NoTensor, write_tensors
 from transect.runtimes import RUNNERS, RUNTIMES
@@ -24,7 +24,9 @@ X = np.arange(28, dtype=np.float32).reshape(7, 4) - 9
 
 @pytest.fixture(scope="module")
 def program(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Program:
-    return build(torch_python, tmp_path_factory.mktemp("java"))
+    folder = tmp_path_factory.mktemp("java")
+    python = python_of("java", folder)
+    return Program("java", python, make_models(torch_python, folder, "java"))
 
 
 def test_rows_are_run_in_batches_the_partial_one_included(program: Program, tmp_path: Path) -> None:
@@ -276,11 +278,11 @@ def test_missing_or_old_java_says_what_to_install(
     runtime = RUNTIMES.get("java")
     monkeypatch.setenv("PATH", str(tmp_path))
     for name in ("java", "javac", "mvn"):
-        assert (runtime.supports(CELL) or "").startswith(f"{name} is not on PATH: install ")
+        assert (runtime.supports(cell("java")) or "").startswith(f"{name} is not on PATH: install ")
         (tmp_path / name).write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")
         (tmp_path / name).chmod(0o755)
     java_runtime._old_java.cache_clear()
     try:
-        assert "install a JDK, version 17" in (runtime.supports(CELL) or "")
+        assert "install a JDK, version 17" in (runtime.supports(cell("java")) or "")
     finally:
         java_runtime._old_java.cache_clear()

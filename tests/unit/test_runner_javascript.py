@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from javascript_program import Program, make_models, python_of
+from runner_program import Program, make_models, python_of
 
 from transect.onnx_models.tensors import NoTensor, write_tensors
 from transect.runtimes import RUNNERS

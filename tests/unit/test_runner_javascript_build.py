@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from javascript_program import Program, make_models, python_of
+from runner_program import Program, make_models, python_of
 
 from checkouts import environment_python
 from transect.onnx_models.tensors import write_tensors

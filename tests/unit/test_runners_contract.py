@@ -159,11 +159,13 @@ def test_p95_needs_four_hundred_samples(runs: int, has_p95: bool) -> None:
 
 def test_long_series_go_into_a_side_file(tmp_path: Path) -> None:
     values = np.linspace(1, 2, 5000)
-    found = _series("latency", values, tmp_path)
-    assert found == {"unit": "s", "file": "samples.npz", "key": "latency", "count": 5000}
+    found = _series(tmp_path, latency=values)
+    told = {"unit": "s", "file": "samples.npz", "key": "latency", "count": 5000}
+    assert found == {"latency": told}
     with np.load(tmp_path / "samples.npz") as file:
         assert np.array_equal(file["latency"], values)
-    assert _series("latency", values[:3], tmp_path)["values"] == values[:3].tolist()
+    few = _series(tmp_path, latency=values[:3])["latency"]
+    assert few["values"] == values[:3].tolist()
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ REAL, CLASSES = np.array([1.0, -4.0], np.float32), np.array(["a", "b"], object)
         # What was 4 times the conversion error: 21.48.
         (0.5, 5.37, "int8-static", 0.45 * 5.37, "distance to float32"),
         (0.0, 0.002, "fp16", 0.0009, "distance to float32"),
-        (0.5, 1.0, "int8-dynamic", 0.75, "executions that differ like float32"),
+        (0.5, 1.0, "int8-static", 0.75, "executions that differ like float32"),
         # A conversion that changes nothing of this output has no distance.
         (0.0, 0.0, "fp16", 8 * 2.0**-11, "roundoff"),
     ],

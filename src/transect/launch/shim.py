@@ -21,16 +21,9 @@ def rendezvous_of(request: Request) -> Rendezvous:
     return RENDEZVOUS.get(request.rendezvous)
 
 
-# Open MPI 5 may receive a rank's first message while it waits in the barrier at the end of MPI_Init,
-# and is not ready for it before: it crashes in mca_pml_ob1_recv_frag_callback_match
-# (https://github.com/open-mpi/ompi/issues/12495). Without that barrier the message stays where it is.
-_EARLY_MESSAGES = {"OMPI_MCA_async_mpi_init": "1"}
-
-
 def common_variables(request: Request, kind: Rendezvous, world: World) -> dict[str, str]:
     """Return the variables of all ranks; the later win: threads, network, rendezvous, request."""
     return {
-        **(_EARLY_MESSAGES if kind.mpi else {}),
         **thread_variables(request.threads),
         **interface_variables(request.interface),
         **request.network_variables,

@@ -22,7 +22,7 @@ from typing import Any
 from transect.domain.cell import Cell
 from transect.domain.errors import FAULTS, BadInput, Unsupported
 from transect.domain.record import Cause, Status
-from transect.onnx_models.facts import facts_of_model
+from transect.onnx_models.facts import facts_of_model, of_batch
 from transect.onnx_models.results import result, write_fault, write_result
 from transect.onnx_models.tensors import read_tensors
 from transect.runtimes import RUNTIMES
@@ -101,12 +101,12 @@ def _judge(
     started_ns: int | None,
 ) -> dict[str, Any]:  # fmt: skip
     """Make the result of a run that ended well: no time stands where the outputs are wrong."""
-    facts = facts_of_model(model)
-    expected = expected_outputs(model, cell, facts)
-    verdict = judge(read_tensors(out / "outputs"), expected, facts["tolerance"])
+    facts = facts_of_model(of_batch(model, cell.batch))
+    expected, mean = expected_outputs(model, cell, facts), facts.get("mean_tolerance", {})
+    verdict = judge(read_tensors(out / "outputs"), expected, facts["tolerance"], mean)
     details = _conditions(record, out, log) | _costs(cell, facts)
     details |= {"tolerance": facts["tolerance"], "outputs_compared": verdict.compared}
-    details["outputs_expected"] = len(expected)
+    details |= {"outputs_expected": len(expected)} | ({"mean_tolerance": mean} if mean else {})
     rows = [len(value) for value in expected.values() if getattr(value, "ndim", 0)]
     details["rows_compared"] = max(rows, default=0)
     metrics, samples = verdict.metrics(), {}

@@ -52,11 +52,17 @@ class Verdict:
 Tensors = Mapping[str, np.ndarray | NoTensor]
 
 
-def judge(found: Tensors, expected: Tensors, tolerance: float | Mapping[str, float]) -> Verdict:
+def judge(
+    found: Tensors,
+    expected: Tensors,
+    tolerance: float | Mapping[str, float],
+    mean_tolerance: Mapping[str, float] | None = None,
+) -> Verdict:
     """Compare each expected output by its name; `tolerance` is one number, or one per output.
 
-    Of floating-point outputs it is the largest absolute difference. Of others, texts included, it is
-    the share of elements that may differ: 0 but for what a lower precision decides. Of an output that
+    Of floating-point outputs it is the largest absolute difference, and `mean_tolerance` the mean one
+    of the outputs that have an entry. Of others, texts included, `tolerance` is the share of
+    elements that may differ: 0 but for what a lower precision decides. Of an output that
     is no tensor only the kind is compared: a sequence where a map is expected is wrong, as is a tensor.
     """
     verdict = Verdict()
@@ -72,7 +78,7 @@ def judge(found: Tensors, expected: Tensors, tolerance: float | Mapping[str, flo
         else:
             verdict.compared += 1
             limit = tolerance if isinstance(tolerance, (int, float)) else tolerance.get(name, 0.0)
-            _compare(verdict, name, got, wanted, float(limit))
+            _compare(verdict, name, got, wanted, float(limit), (mean_tolerance or {}).get(name))
     return verdict
 
 
@@ -89,8 +95,9 @@ def _kind(array: np.ndarray) -> str:
 
 
 def _compare(
-    verdict: Verdict, name: str, got: np.ndarray, wanted: np.ndarray, limit: float
-) -> None:
+    verdict: Verdict, name: str, got: np.ndarray, wanted: np.ndarray, limit: float,
+    mean_limit: float | None,
+) -> None:  # fmt: skip
     if not np.issubdtype(wanted.dtype, np.floating) and wanted.dtype.name != "bfloat16":
         differing = int((got != wanted).sum())
         if differing > limit * wanted.size:
@@ -122,4 +129,10 @@ def _compare(
         verdict.wrong.append(
             f"output '{name}' differs from the framework's by up to {largest:.3g}, the tolerance is "
             f"{limit:.3g}"
+        )
+    mean = float(apart.mean())
+    if mean_limit is not None and mean > mean_limit:
+        verdict.wrong.append(
+            f"output '{name}' differs from the expected by {mean:.3g} on average, the tolerance is "
+            f"{mean_limit:.3g}"
         )

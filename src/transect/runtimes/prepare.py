@@ -11,7 +11,7 @@ import numpy as np
 
 from transect.domain.errors import BadInput, Unsupported
 from transect.domain.files import digest, write_atomic
-from transect.onnx_models.facts import facts_of_model
+from transect.onnx_models.facts import facts_of_model, of_batch
 from transect.onnx_models.tensors import NoTensor, read_tensors, write_tensors
 from transect.runtimes import RUNTIMES
 from transect.stages.infer.cell import InferCell
@@ -40,8 +40,11 @@ def _repeated(tensors: Tensors, batch: int) -> Tensors:
 
 
 def expected_outputs(model: Path, cell: InferCell, facts: Mapping[str, Any]) -> Tensors:
-    """Return what the framework computed for the rows that the runner gets."""
-    expected = read_tensors(model / "expected")
+    """Return what the framework computed for the rows that the runner gets.
+
+    Of a file whose outputs depend on the batch, what was computed in batches of the cell's size.
+    """
+    expected = read_tensors(of_batch(model, cell.batch) / "expected")
     return _repeated(expected, cell.batch) if facts["batched"] else expected
 
 

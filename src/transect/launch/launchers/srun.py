@@ -15,6 +15,12 @@ from transect.launch.slurm import ask, is_local, job_hosts, job_id, srun
 __all__ = ["Srun"]
 
 
+# By default Slurm's PMIx does not wait for other nodes in a fence that collects no data, and Open MPI 5
+# crashes at a message of a rank that is ahead in MPI_Init (mca_pml_ob1_recv_frag_callback_match,
+# https://github.com/open-mpi/ompi/issues/12495). Fences over a ring wait: seen with Slurm 22.05.
+_FENCES = {"SLURM_PMIX_FENCE": "ring"}
+
+
 @LAUNCHERS.register("srun")
 class Srun:
     """One job step; Slurm starts, binds and ends the ranks.
@@ -53,6 +59,9 @@ class Srun:
             count = request.gpus_per_rank * request.ranks_per_node
             command.append(f"--gres=gpu:{count}")
         variables = common_variables(request, kind, world)
+        if kind.mpi:
+            # A site that has chosen its own keeps it.
+            variables = {k: v for k, v in _FENCES.items() if k not in os.environ} | variables
         if request.over_subscribed:
             command.append("--overcommit")
             # Ranks that share a core must not spin while they wait for each other.

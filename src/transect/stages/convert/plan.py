@@ -107,6 +107,13 @@ class Convert(Stage):
             ExportCell(workload=cell.workload, framework=framework, exporter=cell.exporter)
         )
 
+    def spec(self, cell: ConvertCell, context: Context) -> dict[str, Any]:
+        """Of dynamic ranges the sizes of batches that are inferred: outputs depend on them."""
+        if cell.precision != "int8-dynamic":
+            return {}
+        sizes = {taker.get("batch") for taker in context.takers(cell)}
+        return {"batches": sorted(size for size in sizes if size)}
+
     def environment(self, cell: ConvertCell) -> str:
         """One with onnx and ONNX Runtime's own converters."""
         return "torch"

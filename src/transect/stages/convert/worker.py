@@ -3,7 +3,8 @@
 `python -m transect.stages.convert.worker --spec … --model DIR [--data DIR] --out …`. `--model` is the
 folder of an export or model cell, `--data` that of the data stage, for a trained workload. Writes
 `model.onnx`, the folders `inputs` and `expected` (what ONNX Runtime computes of the converted file),
-`facts.json` and `result.json` into `--out`. Exit code 0 when the verdict stands there.
+`facts.json` and `result.json` into `--out`; of dynamic ranges, `batch-SIZE` with outputs and facts of its
+own for each of the spec's `batches`. Exit code 0 when the verdict stands there.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from transect.domain.errors import FAULTS, BadInput
 from transect.domain.record import Cause, Status
 from transect.domain.terminal import say
 from transect.onnx_models.comparison import differences
+from transect.onnx_models.dynamic_tolerance import DYNAMIC_RULE
 from transect.onnx_models.exporters import INPUT
 from transect.onnx_models.facts import facts_of_model, write_facts
 from transect.onnx_models.lowered_tolerance import LOWERED_RULE, lowered_tolerance
@@ -34,6 +36,7 @@ from transect.onnx_models.models import Arrays, Outputs
 from transect.onnx_models.results import fault, result, write_fault, write_result
 from transect.onnx_models.running import open_session, run_session
 from transect.onnx_models.tensors import NoTensor, read_tensors, write_tensors
+from transect.stages.convert.batches import OTHERS, DynamicRuns, write_batches
 from transect.training.inputs import load_arrays
 
 __all__ = ["main"]
@@ -43,8 +46,6 @@ MODEL = "model.onnx"
 _COMPARED_ROWS, _COMPARED_NUMBERS = 512, 2**22
 _BATCH = 32
 _BATCHES = (1, 7, 16, 32)
-# Executions of the converted file that do not depend on the batch: optimisation and threads.
-_OTHERS = (("off", 1), ("basic", 1), ("all", 2))
 _LIBRARIES = ("onnx", "onnxruntime-gpu", "numpy")
 
 
@@ -104,7 +105,7 @@ def _batches(session: Any, samples: _Samples) -> list[Outputs]:
 
 
 def _others(path: Path, samples: _Samples) -> list[Outputs]:
-    sessions = (open_session(path, optimisation=level, threads=n) for level, n in _OTHERS)
+    sessions = (open_session(path, optimisation=level, threads=n) for level, n in OTHERS)
     return [run_session(session, samples.inputs) for session in sessions]
 
 
@@ -156,8 +157,36 @@ def _facts(path: Path, precision: str, costs: dict[str, Any] | None) -> dict[str
     }
 
 
-def convert_cell(cell: Cell, model: Path, data: Path | None, out: Path) -> dict[str, Any]:
-    """Convert one cell's file into `out`; return its result."""
+def _write_outputs(
+    cell: Cell, samples: _Samples, sizes: list[int], found: Outputs, runs: list[Outputs],
+    wanted: Outputs, costs: dict[str, Any] | None, out: Path,
+) -> dict[str, Any]:  # fmt: skip
+    """Write inputs, expected outputs and facts; return what `details` tell of the tolerances.
+
+    `runs` are executions of the file beside `found`, `wanted` the float32 file's outputs.
+    """
+    dynamic = cell.precision == "int8-dynamic"
+    if dynamic:
+        executions = DynamicRuns(out / MODEL, samples.inputs, wanted)
+        found, rules = executions.of(None)
+        rules["tolerance_rule"] = DYNAMIC_RULE
+        if samples.batched:
+            rules["by_batch"] = write_batches(out, executions, sizes, costs)
+    else:
+        rules = _tolerances(found, _worst(runs, found), wanted, cell.precision)
+    write_tensors(out / "inputs", samples.inputs)
+    write_tensors(out / "expected", found)
+    write_facts(
+        out, tolerance=rules["tolerance"], mean_tolerance=rules.get("mean_tolerance"),
+        batched=samples.batched, costs=costs, by_batch=dynamic and samples.batched,
+    )  # fmt: skip
+    return rules
+
+
+def convert_cell(
+    cell: Cell, sizes: list[int], model: Path, data: Path | None, out: Path
+) -> dict[str, Any]:
+    """Convert one cell's file into `out`; return its result. `sizes` are of batches to come."""
     told = facts_of_model(model)
     samples = _samples(model, data, batched=told["batched"])
     path, precision = out / MODEL, cell.precision
@@ -178,23 +207,22 @@ def convert_cell(cell: Cell, model: Path, data: Path | None, out: Path) -> dict[
         found = run_session(after, samples.inputs)
         parts = _batches(after, samples)
         apart = _worst([found, *parts], wanted)
-        spread = _worst([*parts, *_others(path, samples)], found)
+        runs = [*parts, *_others(path, samples)]
+        _worst(runs, found)
     except FAULTS as error:
         return _refused("ONNX Runtime does not run the converted file", error)
-    write_tensors(out / "inputs", samples.inputs)
-    write_tensors(out / "expected", found)
     values: dict[str, float | None] = {
         "model_bytes": path.stat().st_size,
         "max_abs_difference": max(apart.values()),
         "top1_agreement": _agreement(found, wanted),
     }
-    rules = _tolerances(found, spread, wanted, precision)
-    details = _facts(path, precision, told["costs"]) | how | rules | {
+    facts = _facts(path, precision, told["costs"])
+    rules = _write_outputs(cell, samples, sizes, found, runs, wanted, facts["costs"], out)
+    details = facts | how | rules | {
         "differences": apart,
         "batched": batched,
         "model_bytes_before": (model / MODEL).stat().st_size,
     }  # fmt: skip
-    write_facts(out, tolerance=details["tolerance"], batched=batched, costs=details["costs"])
     if batched:
         details["rows_compared"] = len(next(iter(samples.inputs.values())))
     if samples.labels is not None:
@@ -226,8 +254,9 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     try:
         given.out.mkdir(parents=True, exist_ok=True)
-        cell = Cell.of(**json.loads(given.spec.read_text())["cell"])
-        write_result(given.out, convert_cell(cell, given.model, given.data, given.out))
+        spec = json.loads(given.spec.read_text())
+        cell, sizes = Cell.of(**spec["cell"]), spec.get("batches", [])
+        write_result(given.out, convert_cell(cell, sizes, given.model, given.data, given.out))
     except FAULTS as error:
         return write_fault(given.out, error)
     return 0

@@ -7,7 +7,7 @@ from transect.execution.stage import RUNNERS
 from transect.execution.stage_helpers import checksums, checksums_below, need
 from transect.launch import Request
 from transect.launch.processes import Outcome
-from transect.onnx_models.facts import FACTS
+from transect.onnx_models.facts import FACTS, batch_folder
 from transect.runtimes.infer import conclude
 from transect.runtimes.prepare import prepare_run
 
@@ -37,7 +37,10 @@ class Infer:
 
     def inputs(self, job: Job) -> list[str]:
         """The model, its inputs and its expected outputs, with their tolerance."""
-        taken = checksums_below(job.input("export"), "model.onnx", "inputs", "expected", FACTS)
+        # Only dynamic ranges make outputs depend on the batch.
+        own = (batch_folder(job.cell.batch),) if job.cell.precision == "int8-dynamic" else ()
+        names = ("model.onnx", "inputs", "expected", FACTS, *own)
+        taken = checksums_below(job.input("export"), *names)
         if "weights" in job.spec["inputs"]:
             taken += checksums(job.input("weights") / "weights.npz")
         return taken

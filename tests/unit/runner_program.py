@@ -1,4 +1,4 @@
-"""Starts the Java runner's program and reads what it left."""
+"""Starts the runner in Java, or one in JavaScript, and reads what it left."""
 
 from __future__ import annotations
 
@@ -18,18 +18,27 @@ from transect.domain.cell import Cell
 from transect.onnx_models.tensors import NoTensor, read_tensors, write_tensors
 from transect.runtimes import RUNTIMES
 
-CELL = Cell.of(stage="infer", workload="iris-mlp", runtime="java", provider="cpu", batch=1)
 QUICK = ("--warmup", "2", "--min-runs", "20", "--max-seconds", "0")
 
 
-def build(torch_python: str, folder: Path) -> Program:
-    """Return the program with its models, made below a folder; skip where it cannot be."""
-    if reason := RUNTIMES.get("java").supports(CELL):
+def cell(runtime: str, **axes: Any) -> Any:
+    """Return an inference cell of a runtime."""
+    axes = {"workload": "iris-mlp", "provider": "cpu", "batch": 1} | axes
+    return Cell.of(stage="infer", runtime=runtime, **axes)
+
+
+def python_of(runtime: str, folder: Path) -> str:
+    """Return the interpreter of a runtime's environment; skip where it cannot be."""
+    if reason := RUNTIMES.get(runtime).supports(cell(runtime)):
         pytest.skip(reason)
-    python = environment_python("runner-java", folder)
-    helper = Path(__file__).with_name("java_models.py")
+    return environment_python(RUNTIMES.get(runtime).environment, folder)
+
+
+def make_models(torch_python: str, folder: Path, language: str = "javascript") -> Path:
+    """Make the models of LANGUAGE_models.py; return the folder."""
+    helper = Path(__file__).with_name(f"{language}_models.py")
     subprocess.run([torch_python, str(helper), str(folder)], check=True)
-    return Program(python, folder)
+    return folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +66,22 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """The program in an environment, and a folder of models."""
+    """A runner in its environment, and a folder of models: `runtime` is java, javascript or browser."""
 
+    runtime: str
     python: str
     models: Path
 
-    def start(self, folder: Path, *arguments: str | Path, **variables: str) -> Run:
-        """Run with these arguments and `--record FOLDER/record.json`."""
+    def command(self, folder: Path, *arguments: str | Path) -> list[str]:
+        """Return its argument list, with `--record FOLDER/record.json`."""
         given = [*map(str, arguments), "--record", str(folder / "record.json")]
+        return RUNTIMES.get(self.runtime).command(self.python, given)
+
+    def start(self, folder: Path, *arguments: str | Path, **variables: str) -> Run:
+        """Run it to its end."""
         done = subprocess.run(
-            RUNTIMES.get("java").command(self.python, given),
-            env=os.environ | variables, capture_output=True, text=True, check=False,
+            self.command(folder, *arguments), env=os.environ | variables,
+            capture_output=True, text=True, check=False,
         )  # fmt: skip
         return Run(done.returncode, done.stderr, folder)
 

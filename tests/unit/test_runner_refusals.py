@@ -1,4 +1,4 @@
-"""What the Java runner refuses, and how it ends then."""
+"""What the runners in Java and JavaScript refuse, what they take, and how they end then."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from java_program import Program, build
+from runner_program import Program, make_models, python_of
 
 from transect.onnx_models.tensors import write_tensors
 
@@ -21,14 +21,27 @@ int cuInit(unsigned f) { return f; }
 int cuDeviceGetCount(int *n) { *n = 1; return 0; }
 int cuMemcpyDtoH_v2(void *to, void *from, long size) { return !to + !from + !size; }
 """
+RUNTIMES_OF = {"java": "java", "javascript": "javascript", "browser": "javascript"}
 
 
-@pytest.fixture(scope="module")
-def program(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Program:
-    return build(torch_python, tmp_path_factory.mktemp("java"))
+def made(runtime: str, torch_python: str, factory: pytest.TempPathFactory) -> Program:
+    """Return a runner with the models of its language."""
+    python = python_of(runtime, factory.mktemp("environment"))
+    models = make_models(torch_python, factory.mktemp("models"), RUNTIMES_OF[runtime])
+    return Program(runtime, python, models)
 
 
-def test_cases_end_where_the_provider_is_missing(program: Program, tmp_path: Path) -> None:
+@pytest.fixture(scope="module", params=RUNTIMES_OF)
+def program(
+    request: pytest.FixtureRequest, torch_python: str, tmp_path_factory: pytest.TempPathFactory
+) -> Program:
+    return made(request.param, torch_python, tmp_path_factory)
+
+
+def test_cases_end_where_the_provider_is_missing(
+    torch_python: str, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
+) -> None:
+    program = made("java", torch_python, tmp_path_factory)
     if shutil.which("cc") is None:
         pytest.skip("cc is not on PATH: it compiles a driver that shows a device")
     with contextlib.suppress(OSError):
@@ -48,6 +61,17 @@ def test_cases_end_where_the_provider_is_missing(program: Program, tmp_path: Pat
     assert "java: skipped: " in run.stderr
     assert "libcublasLt" in run.stderr
     assert [line["status"] for line in run.lines()] == ["started"]
+
+
+def test_peak_memory_is_not_the_launcher_s(
+    torch_python: str, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
+) -> None:
+    program = made("javascript", torch_python, tmp_path_factory)
+    # Of this process, which starts the program.
+    held = b"x" * 2**29
+    run = program.latency(tmp_path, "linear", {"x": X})
+    assert run.code == 0, run.stderr
+    assert 2**20 < run.record["peak_memory_bytes"] < len(held)
 
 
 def _load(program: Program, folder: Path, arrivals: list[int], *more: str) -> tuple[int, dict]:
@@ -76,7 +100,8 @@ def test_outputs_without_the_rows_of_the_batch_are_named(
 ) -> None:
     run = program.latency(tmp_path, "transposed", {"x": X}, batch=batch)
     assert (run.code, run.record["cause"]) == (2, "bad-input")
-    assert f"'y' has shape [4, {batch}]" in run.record["message"]
+    shape = f"[4, {batch}]" if program.runtime == "java" else f"[4,{batch}]"
+    assert f"'y' has shape {shape}" in run.record["message"]
 
 
 def test_outputs_without_a_batch_have_any_shape(program: Program, tmp_path: Path) -> None:
@@ -86,9 +111,11 @@ def test_outputs_without_a_batch_have_any_shape(program: Program, tmp_path: Path
 
 
 def test_bools_are_0_or_1(program: Program, tmp_path: Path) -> None:
-    write_tensors(tmp_path / "inputs", {"x": np.array([[True, False]])})
+    java = program.runtime == "java"
+    model, name = ("identity-bool", "x") if java else ("types", "flag")
+    write_tensors(tmp_path / "inputs", {name: np.array([[True, False]])})
     (tmp_path / "inputs" / "tensor-0.bin").write_bytes(b"\x01\xff")
-    run = program.start(tmp_path, *program.paths(tmp_path, "identity-bool"))
+    run = program.start(tmp_path, *program.paths(tmp_path, model))
     assert (run.code, run.record["cause"]) == (2, "bad-input")
     assert "got 255" in run.record["message"]
 
@@ -98,5 +125,6 @@ def test_a_record_that_cannot_be_written_leaves_nothing(program: Program, tmp_pa
     run = program.latency(tmp_path, "linear", {"x": X})
     assert run.code == 1
     (line,) = run.stderr.splitlines()
-    assert line.startswith("java: --record cannot be written: ")
+    told = "cannot be written: " if program.runtime == "java" else str(tmp_path)
+    assert line.startswith(f"{program.runtime}: --record {told}")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["inputs", "outputs", "record.json"]
