@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from transect.portable_step.cleaning import drop_unused
 from transect.portable_step.manifest import StateTensor
 from transect.portable_step.nodes import GraphWriter, value_info
 from transect.portable_step.optimisers import Optimiser
@@ -47,7 +46,6 @@ class Plan:
     state: tuple[StateTensor, ...]
     metrics: tuple[str, ...]
     hyper: tuple[str, ...]
-    order: tuple[str, ...]
 
 
 def step_model(plan: Plan) -> ModelProto:
@@ -129,7 +127,7 @@ def _zeros(writer: GraphWriter, tensor: StateTensor) -> str:
 def _finish(
     model: ModelProto, writer: GraphWriter, plan: Plan, made: Mapping[str, str]
 ) -> ModelProto:
-    """Set the outputs, metrics first and then the next state, and put the inputs in order."""
+    """Set the outputs: metrics first, then the next state."""
     graph = model.graph
     declared = {value.name: value for value in graph.output}
     del graph.output[:]
@@ -142,8 +140,4 @@ def _finish(
         if tensor.name in made or (tensor.next and name in declared):
             graph.output.append(value_info(name, tensor.dtype, tensor.shape))
     writer.name_outputs(values)
-    inputs = {value.name: value for value in graph.input}
-    del graph.input[:]
-    graph.input.extend(inputs[name] for name in plan.order if name in inputs)
-    drop_unused(graph)
     return model

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto
 
-__all__ = ["clean", "drop_unused", "resolve"]
+__all__ = ["clean", "drop_unused", "order_inputs", "resolve"]
 
 
 def clean(model: ModelProto, inputs: list[str], outputs: list[str]) -> ModelProto:
@@ -56,6 +56,14 @@ def resolve(graph: GraphProto, name: str) -> str:
     while name in made:
         name = made[name].input[0]
     return name
+
+
+def order_inputs(graph: GraphProto, order: Sequence[str]) -> None:
+    """Put inputs in this order, and leave out those that lead to no output."""
+    drop_unused(graph)
+    inputs = {value.name: value for value in graph.input}
+    del graph.input[:]
+    graph.input.extend(inputs[name] for name in order if name in inputs)
 
 
 def drop_unused(graph: GraphProto) -> None:

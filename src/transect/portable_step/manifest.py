@@ -122,7 +122,7 @@ def read_manifest(folder: Path) -> Manifest:
     if facts.get("version") != VERSION:
         raise BadInput(f"{path}: version {facts.get('version')!r}, this program reads {VERSION}")
     try:
-        manifest = _build(
+        manifest: Manifest = _build(
             Manifest, {k: v for k, v in facts.items() if k not in ("format", "version")}
         )
         _check(manifest)
@@ -157,7 +157,10 @@ def _build(kind: Any, value: Any, where: str = "") -> Any:
 
 def _check(manifest: Manifest) -> None:
     """Names, roles and dtypes hang together; raises ValueError that names the first that does not."""
-    for one in (*manifest.data, *manifest.state, *manifest.metrics, *manifest.outputs):
+    ends: tuple[Data | StateTensor | Metric | Output, ...] = (
+        *manifest.data, *manifest.state, *manifest.metrics, *manifest.outputs,
+    )  # fmt: skip
+    for one in ends:
         if one.dtype not in DTYPES:
             raise ValueError(
                 f"{one.name}: dtype {one.dtype!r}, expected one of {', '.join(DTYPES)}"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from transect.domain.errors import BadInput
+from transect.portable_step.diagnosis import NoGradient
 from transect.portable_step.randomness import close_draws
 
 if TYPE_CHECKING:
@@ -65,15 +66,14 @@ class ModuleStep:
             outputs = self._call(given)
             loss = self._scalar("loss", self.loss, outputs, given)
             close_draws()
+            if not loss.requires_grad:
+                raise NoGradient(names[0].removeprefix("model."))
             gradients = torch.autograd.grad(
                 loss, [given[name] for name in names], allow_unused=True
             )
         untouched = [name for name, g in zip(names, gradients, strict=True) if g is None]
         if untouched:
-            raise BadInput(
-                f"{untouched[0].removeprefix('model.')}: the loss has no gradient by this parameter; "
-                "freeze it with requires_grad_(False), or see which operator cuts the way"
-            )
+            raise NoGradient(untouched[0].removeprefix("model."))
         made = {"loss": loss.detach(), **self._metrics(outputs, given)}
         made |= {f"gradient.{name}": g for name, g in zip(names, gradients, strict=True)}
         return made | {f"next.{name}": given[name] for name in self.buffers()}

@@ -116,7 +116,7 @@ def _eager(draws: Draws) -> Iterator[Draws]:
 
     aten = torch.ops.aten
 
-    class Masks(TorchDispatchMode):
+    class Masks(TorchDispatchMode):  # type: ignore[misc]
         def __torch_dispatch__(
             self, func: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:

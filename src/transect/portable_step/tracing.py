@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from transect.portable_step.cleaning import clean
 from transect.portable_step.decompositions import decomposition_table
+from transect.portable_step.diagnosis import OperatorError, Places, explained, following
+from transect.portable_step.lengths import refuse_fixed, watched_lengths
 from transect.portable_step.randomness import Draws, drawing
 
 if TYPE_CHECKING:
@@ -28,41 +30,66 @@ Masks = tuple[str, str, str | None]
 
 
 def trace(
-    function: Function, arguments: Tensors, axes: Axes, masks: Masks | None = None
+    module: torch.nn.Module,
+    function: Function,
+    arguments: Tensors,
+    axes: Axes,
+    masks: Masks | None = None,
 ) -> ModelProto:
     """Return `function` as an ONNX model whose inputs and outputs bear the names of its tensors.
 
     `axes` names the axes that may vary, by argument; the same name is the same length. `masks`: the
     arguments seed, step and micro-batch from which random masks follow. The function may take
-    gradients: the trace is made below autograd, and holds no operator of it.
+    gradients: the trace is made below autograd, and holds no operator of it. Raises BadInput, with the place in `module`, for what cannot be traced.
     """
+    with _quiet(), following(module) as places:
+        try:
+            return _trace(function, arguments, axes, masks, places)
+        except Exception as error:
+            raise explained(error, places, module, lambda: function(arguments)) from error
+
+
+def _trace(
+    function: Function, arguments: Tensors, axes: Axes, masks: Masks | None, places: Places
+) -> ModelProto:
     import torch
 
-    with _quiet():
-        graph, outputs = _make_graph(function, arguments, axes, masks)
-        dims = {name: torch.export.Dim(name) for one in axes.values() for name in one.values()}
-        dynamic = tuple(
-            {axis: dims[name] for axis, name in axes.get(key, {}).items()} for key in arguments
-        )
-        # Tensors of their own: export takes arguments that are one tensor for one argument.
-        blanks = tuple(torch.empty_like(tensor) for tensor in arguments.values())
-        program = torch.export.export(graph, blanks, dynamic_shapes=dynamic, strict=False)
-        exported = torch.onnx.export(program, dynamo=True, opset_version=OPSET, verbose=False)
+    graph, outputs = _make_graph(function, arguments, axes, masks, places)
+    _refuse_random(graph)
+    dims = {name: torch.export.Dim(name) for one in axes.values() for name in one.values()}
+    dynamic = tuple(
+        {axis: dims[name] for axis, name in axes.get(key, {}).items()} for key in arguments
+    )
+    # Tensors of their own: export takes arguments that are one tensor for one argument.
+    blanks = tuple(torch.empty_like(tensor) for tensor in arguments.values())
+    program = torch.export.export(graph, blanks, dynamic_shapes=dynamic, strict=False)
+    exported = torch.onnx.export(program, dynamo=True, opset_version=OPSET, verbose=False)
     assert exported is not None
     return clean(exported.model_proto, list(arguments), outputs)
 
 
+def _refuse_random(graph: torch.fx.GraphModule) -> None:
+    """Refuse torch's generator: what it draws is the same in no other language."""
+    import torch
+
+    for node in graph.graph.nodes:
+        if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
+            raise OperatorError(
+                f"{node.target}: it draws random numbers, and of these only dropout's can be exported"
+            )
+
+
 def _make_graph(
-    function: Function, arguments: Tensors, axes: Axes, masks: Masks | None
+    function: Function, arguments: Tensors, axes: Axes, masks: Masks | None, places: Places
 ) -> tuple[torch.fx.GraphModule, list[str]]:
     """Trace over tensors without content; return the graph and the names of its outputs."""
     from torch._dispatch.python import enable_python_dispatcher
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch._subclasses.functional_tensor import dispatch_functionalize
     from torch.fx.experimental.proxy_tensor import make_fx
-    from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-    names, outputs = list(arguments), []
+    names = list(arguments)
+    outputs: list[str] = []
 
     def flat(*tensors: torch.Tensor) -> list[torch.Tensor]:
         made = function(dict(zip(names, tensors, strict=True)))
@@ -72,48 +99,52 @@ def _make_graph(
     def whole(*tensors: torch.Tensor) -> Any:
         # Masks are drawn below functionalisation: from tensors as they are out here.
         there = dict(zip(names, tensors, strict=True))
-        with drawing(Draws(*(there.get(name) for name in masks))) if masks else nullcontext():
+        drawn = [there[name] if name else None for name in masks or ()]
+        with drawing(Draws(drawn[0], drawn[1], drawn[2])) if masks else nullcontext():
             return dispatch_functionalize(flat)(*tensors)
 
-    mode = FakeTensorMode(shape_env=ShapeEnv(), allow_non_fake_inputs=True)
-    fakes = _fakes(arguments, axes, mode)
+    lengths = watched_lengths(places)
+    mode = FakeTensorMode(shape_env=lengths, allow_non_fake_inputs=True)
+    fakes, symbols = _fakes(arguments, axes, mode)
     with mode, enable_python_dispatcher():
         graph = make_fx(whole, decomposition_table=decomposition_table())(*fakes)
+    refuse_fixed(lengths, symbols)
     return graph, outputs
 
 
-def _fakes(arguments: Tensors, axes: Axes, mode: Any) -> list[torch.Tensor]:
-    """Return tensors without content, in which axes of the same name share one symbol."""
+def _fakes(arguments: Tensors, axes: Axes, mode: Any) -> tuple[list[torch.Tensor], dict[str, Any]]:
+    """Return tensors without content, in which axes of the same name share one symbol; and these."""
     import torch
     from torch._dynamo.source import ConstantSource
     from torch.fx.experimental.symbolic_shapes import DimDynamic, StatelessSymbolicContext
 
+    lengths: dict[str, Any] = {}
     symbols: dict[str, Any] = {}
     fakes = []
     for key, tensor in arguments.items():
         shape: list[Any] = list(tensor.shape)
         for axis, name in axes.get(key, {}).items():
-            if name not in symbols:
+            if name not in lengths:
                 context = StatelessSymbolicContext(dynamic_sizes=[DimDynamic.DYNAMIC])
                 line = torch.empty(shape[axis])
                 source = ConstantSource(name)
                 made = mode.from_tensor(line, symbolic_context=context, source=source)
-                symbols[name] = made.shape[0]
-            shape[axis] = symbols[name]
+                lengths[name] = made.shape[0]
+                symbols[name] = made.shape[0].node.expr
+            shape[axis] = lengths[name]
         with mode:
             fakes.append(torch.empty(shape, dtype=tensor.dtype))
-    return fakes
+    return fakes, symbols
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep back what the exporter says of itself."""
-    logger = logging.getLogger("torch.onnx")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
+    """Keep back what torch says while it traces and exports: what matters of it is raised."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        logger.setLevel(level)
+        logging.disable(before)
