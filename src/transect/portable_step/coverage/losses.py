@@ -1,0 +1,127 @@
+"""Cases: losses, each after one small network."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from transect.portable_step.coverage._case import CLASSES, case, classes, normal, tokens, uniform
+
+__all__: list[str] = []
+
+
+def _vectors(width: int = CLASSES) -> Any:
+    """Return a network of `width` outputs for a vector of 4."""
+    from torch import nn
+
+    return nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, width))
+
+
+def _weights() -> Any:
+    import torch
+
+    return torch.linspace(0.5, 1.5, CLASSES)
+
+
+def _functional() -> Any:
+    from torch.nn import functional
+
+    return functional
+
+
+def _cross_entropies(output: Any, target: Any) -> Any:
+    f, weight = _functional(), _weights().to(output)
+    return (
+        f.cross_entropy(output, target, label_smoothing=0.1)
+        + f.cross_entropy(output, target, weight=weight)
+        + f.cross_entropy(output, target, weight=weight, ignore_index=2, label_smoothing=0.2)
+        + 0.1 * f.cross_entropy(output, target, reduction="sum")
+        + f.cross_entropy(output, target, reduction="none").square().mean()
+    )
+
+
+@case("Loss", normal(4), loss=_cross_entropies, batch=4)
+def cross_entropy() -> Any:
+    """Cross entropy: label smoothing, class weights, ignore_index, sum, none."""
+    return _vectors()
+
+
+@case("Loss", normal(3, 5, 4), y=tokens(CLASSES, 5, 4),
+      loss=lambda output, target: _functional().cross_entropy(
+          output, target, ignore_index=1, weight=_weights().to(output)))  # fmt: skip
+def cross_entropy_of_pixels() -> Any:
+    """Cross entropy of every pixel, with ignore_index and weights."""
+    from torch import nn
+
+    return nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.ReLU(), nn.Conv2d(4, CLASSES, 1))
+
+
+@case("Loss", normal(4), y=uniform(CLASSES),
+      loss=lambda output, target: _functional().cross_entropy(
+          output, target / target.sum(1, keepdim=True), label_smoothing=0.1))  # fmt: skip
+def cross_entropy_of_probabilities() -> Any:
+    """Cross entropy with probabilities as the target."""
+    return _vectors()
+
+
+def _nll(output: Any, target: Any) -> Any:
+    f = _functional()
+    logs = f.log_softmax(output, dim=1)
+    return f.nll_loss(logs, target) + f.nll_loss(logs, target, _weights().to(output), ignore_index=0)
+
+
+@case("Loss", normal(4), y=classes(), loss=_nll, batch=4)
+def nll() -> Any:
+    """Negative log likelihood, with weights and ignore_index."""
+    return _vectors()
+
+
+def _regression(output: Any, target: Any) -> Any:
+    f = _functional()
+    return (
+        f.mse_loss(output, target) + f.l1_loss(output, target) + f.smooth_l1_loss(output, target, beta=0.5)
+        + f.huber_loss(output, target, delta=0.7) + 0.1 * f.mse_loss(output, target, reduction="sum")
+        + f.l1_loss(output, target, reduction="sum") * 0.1
+    )  # fmt: skip
+
+
+@case("Loss", normal(4), y=normal(3), loss=_regression)
+def regression() -> Any:
+    """MSE, L1, smooth L1, Huber; mean and sum."""
+    return _vectors(3)
+
+
+def _binary(output: Any, target: Any) -> Any:
+    f = _functional()
+    weight = _weights()[:3].to(output)
+    return (
+        f.binary_cross_entropy_with_logits(output, target)
+        + f.binary_cross_entropy_with_logits(output, target, weight=weight, pos_weight=2 * weight)
+        + f.binary_cross_entropy(output.sigmoid(), target)
+        + f.soft_margin_loss(output, target.round() * 2 - 1)
+    )
+
+
+@case("Loss", normal(4), y=uniform(3), loss=_binary)
+def binary() -> Any:
+    """BCE with logits (weight, pos_weight), BCE, soft margin."""
+    return _vectors(3)
+
+
+def _distances(output: Any, target: Any) -> Any:
+    f = _functional()
+    sign = (target[:, 0] > 0).to(output) * 2 - 1
+    return (
+        f.kl_div(output.log_softmax(1), target.softmax(1), reduction="batchmean")
+        + f.cosine_embedding_loss(output, target, sign, margin=0.1)
+        + f.triplet_margin_loss(output, target, target.flip(1))
+        + f.margin_ranking_loss(output[:, 0], output[:, 1], sign, margin=0.2)
+        + f.hinge_embedding_loss(output[:, 2], sign)
+        + f.poisson_nll_loss(output, target.abs())
+        + f.multi_margin_loss(output, target.argmax(1))
+    )
+
+
+@case("Loss", normal(4), y=normal(3), loss=_distances)
+def distances() -> Any:
+    """KL divergence, cosine embedding, triplet and ranking margins, hinge, Poisson NLL."""
+    return _vectors(3)

@@ -1,0 +1,114 @@
+"""Batch norm with the batch's own statistics, and its gradient.
+
+The exporter takes every batch norm for one of prediction: written out, it is one of training.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from transect.portable_step.decompositions import decomposes
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = ["batch_norm", "batch_norm_backward", "batch_norm_without_buffers"]
+
+
+@decomposes("aten._native_batch_norm_legit_functional.default")
+def batch_norm(
+    x: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor,
+    running_var: Tensor,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Return the output, the mean and 1 / deviation of the batch, and the next buffers."""
+    if not training:
+        out = _normalise(x, weight, bias, running_mean, running_var, eps)
+        none = x.new_zeros([0])
+        return out, none, none, running_mean.clone(), running_var.clone()
+    mean, variance = _statistics(x)
+    out = _normalise(x, weight, bias, mean, variance, eps)
+    count = x.numel() / x.shape[1]
+    next_mean = momentum * mean + (1 - momentum) * running_mean
+    next_var = (momentum * count / (count - 1)) * variance + (1 - momentum) * running_var
+    return out, mean, (variance + eps).rsqrt(), next_mean, next_var
+
+
+@decomposes("aten._native_batch_norm_legit.no_stats")
+def batch_norm_without_buffers(
+    x: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the output, and the mean and 1 / deviation of the batch."""
+    mean, variance = _statistics(x)
+    return _normalise(x, weight, bias, mean, variance, eps), mean, (variance + eps).rsqrt()
+
+
+@decomposes("aten.native_batch_norm_backward.default")
+def batch_norm_backward(
+    grad: Tensor,
+    x: Tensor,
+    weight: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    save_mean: Tensor | None,
+    save_invstd: Tensor | None,
+    train: bool,
+    eps: float,
+    output_mask: list[bool],
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """Return the gradients to input, weight and bias (Ioffe and Szegedy, arXiv:1502.03167, section 3)."""
+    axes = [0, *range(2, x.dim())]
+    if train:
+        assert save_mean is not None and save_invstd is not None
+        mean, scale = save_mean, save_invstd
+    else:
+        assert running_mean is not None and running_var is not None
+        mean, scale = running_mean, (running_var + eps).rsqrt()
+    centred = x - _over(mean, x)
+    total = grad.sum(axes)
+    along = (grad * centred).sum(axes)
+    factor = scale if weight is None else scale * weight
+    to_x = None
+    if output_mask[0]:
+        to_x = grad
+        if train:
+            share = x.shape[1] / x.numel()
+            turned = centred * _over(along * scale * scale * share, x)
+            to_x = to_x - turned - _over(total * share, x)
+        to_x = to_x * _over(factor, x)
+    return (
+        to_x,
+        along * scale if output_mask[1] else None,
+        total if output_mask[2] else None,
+    )
+
+
+def _statistics(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Return mean and variance of each channel."""
+    axes = [0, *range(2, x.dim())]
+    mean = x.mean(axes)
+    centred = x - _over(mean, x)
+    return mean, (centred * centred).mean(axes)
+
+
+def _normalise(
+    x: Tensor, weight: Tensor | None, bias: Tensor | None, mean: Tensor, variance: Tensor, eps: float
+) -> Tensor:
+    scale = (variance + eps).rsqrt()
+    out = (x - _over(mean, x)) * _over(scale if weight is None else scale * weight, x)
+    return out if bias is None else out + _over(bias, x)
+
+
+def _over(values: Tensor, x: Tensor) -> Tensor:
+    """Give each channel its value, in a shape that broadcasts with x."""
+    return values.reshape([1, -1, *[1] * (x.dim() - 2)])

@@ -1,0 +1,218 @@
+"""Pooling whose gradient, or whose windows, ONNX has no operator for."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING, Any
+
+from transect.portable_step.decompositions import decomposes
+from transect.portable_step.decompositions._separable import (
+    Matrix,
+    apply_matrices,
+    transposed,
+    window_matrix,
+)
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = [
+    "adaptive_avg_pool", "adaptive_avg_pool_backward", "adaptive_max_pool",
+    "adaptive_max_pool_backward", "avg_pool", "avg_pool_backward", "max_pool_backward",
+]  # fmt: skip
+
+Sizes = list[int]
+
+
+@decomposes(
+    "aten.max_pool2d_with_indices_backward.default", "aten.max_pool3d_with_indices_backward.default"
+)
+def max_pool_backward(
+    grad: Tensor,
+    x: Tensor,
+    kernel: Sizes,
+    stride: Sizes,
+    padding: Sizes,
+    dilation: Sizes,
+    ceil_mode: bool,
+    indices: Tensor,
+) -> Tensor:
+    """Add each window's gradient where its maximum was; windows may overlap.
+
+    `indices` are places in the plane of a sample and channel, the first of equal maxima.
+    """
+    return _scatter(grad, x, indices, len(kernel))
+
+
+@decomposes("aten.adaptive_max_pool2d_backward.default", "aten.adaptive_max_pool3d_backward.default")
+def adaptive_max_pool_backward(grad: Tensor, x: Tensor, indices: Tensor) -> Tensor:
+    """Add each window's gradient where its maximum was."""
+    return _scatter(grad, x, indices, 2 if x.dim() < 5 else 3)
+
+
+def _scatter(grad: Tensor, x: Tensor, indices: Tensor, spatial: int) -> Tensor:
+    """Return zeros like x, and in the planes of the last `spatial` axes the sums of gradients."""
+    planes = grad.flatten(-spatial)
+    zeros = planes.new_zeros([*x.shape[:-spatial], math.prod(x.shape[-spatial:])])
+    return zeros.scatter_add(-1, indices.flatten(-spatial), planes).reshape(x.shape)
+
+
+@decomposes("aten.adaptive_max_pool2d.default", "aten.adaptive_max_pool3d.default")
+def adaptive_max_pool(x: Tensor, output_size: Sizes) -> tuple[Tensor, Tensor]:
+    """Return maxima and their places in the plane, the first of equal ones."""
+    import torch
+
+    spatial = len(output_size)
+    sizes = [int(size) for size in x.shape[-spatial:]]
+    if all(size % out == 0 for size, out in zip(sizes, output_size, strict=True)):
+        kernel = [size // out for size, out in zip(sizes, output_size, strict=True)]
+        pool = getattr(torch.ops.aten, f"max_pool{spatial}d_with_indices").default
+        return tuple(pool(x, kernel, kernel))  # type: ignore[return-value]
+    places = _places(sizes, output_size)
+    table = torch.tensor(places, dtype=torch.int64)
+    found = x.flatten(-spatial).index_select(-1, table.flatten())
+    values, first = found.unflatten(-1, list(table.shape)).max(dim=-1)
+    indices = table.flatten().index_select(0, _flat_choice(first, len(places[0])).flatten())
+    shape = [*x.shape[:-spatial], *output_size]
+    return values.reshape(shape), indices.reshape(shape)
+
+
+def _flat_choice(first: Tensor, width: int) -> Tensor:
+    """Return places in a flat table of `width` columns; `first` (…, rows) has the column of each."""
+    import torch
+
+    return first + width * torch.arange(first.shape[-1])
+
+
+def _places(sizes: Sizes, outputs: Sizes) -> list[list[int]]:
+    """Return for each window the places in the flat plane, filled up with its last one."""
+    axes = [
+        [range(start, end) for start, end, _ in _adaptive_windows(size, out)]
+        for size, out in zip(sizes, outputs, strict=True)
+    ]
+    windows = []
+    for ranges in itertools.product(*axes):
+        place = [0]
+        for size, one in zip(sizes, ranges, strict=True):
+            place = [before * size + here for before in place for here in one]
+        windows.append(place)
+    longest = max(map(len, windows))
+    return [one + one[-1:] * (longest - len(one)) for one in windows]
+
+
+def _adaptive_windows(size: int, outputs: int) -> list[tuple[int, int, float]]:
+    """Return start, end and one over the length of each window of an adaptive pooling."""
+    bounds = [(i * size // outputs, -(-(i + 1) * size // outputs)) for i in range(outputs)]
+    return [(start, end, 1 / (end - start)) for start, end in bounds]
+
+
+@decomposes("aten._adaptive_avg_pool2d.default", "aten._adaptive_avg_pool3d.default")
+def adaptive_avg_pool(x: Tensor, output_size: Sizes) -> Tensor:
+    """Return means over windows that cover the plane."""
+    return apply_matrices(x, _adaptive_matrices(x, output_size))
+
+
+@decomposes(
+    "aten._adaptive_avg_pool2d_backward.default", "aten._adaptive_avg_pool3d_backward.default"
+)
+def adaptive_avg_pool_backward(grad: Tensor, x: Tensor) -> Tensor:
+    """Share each mean's gradient among the elements of its window."""
+    spatial = 2 if x.dim() < 5 else 3
+    matrices = _adaptive_matrices(x, list(grad.shape[-spatial:]))
+    return apply_matrices(grad, [transposed(one) for one in matrices])
+
+
+def _adaptive_matrices(x: Tensor, outputs: Any) -> list[Matrix]:
+    sizes = x.shape[-len(outputs) :]
+    return [
+        window_matrix(_adaptive_windows(int(size), int(out)), int(size))
+        for size, out in zip(sizes, outputs, strict=True)
+    ]
+
+
+@decomposes("aten.avg_pool2d.default", "aten.avg_pool3d.default")
+def avg_pool(
+    x: Tensor,
+    kernel: Sizes,
+    stride: Sizes | None = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Tensor:
+    """Return means over windows; left as it is where ONNX's AveragePool means the same."""
+    if not ceil_mode and divisor_override is None and x.dim() == len(kernel) + 2:
+        return NotImplemented
+    return _by_matrices(
+        x, x, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override, False
+    )
+
+
+@decomposes("aten.avg_pool2d_backward.default", "aten.avg_pool3d_backward.default")
+def avg_pool_backward(
+    grad: Tensor,
+    x: Tensor,
+    kernel: Sizes,
+    stride: Sizes,
+    padding: Sizes,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: int | None,
+) -> Tensor:
+    """Share each mean's gradient among the elements of its window."""
+    return _by_matrices(
+        grad, x, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override, True
+    )
+
+
+def _by_matrices(
+    given: Tensor,
+    x: Tensor,
+    kernel: Sizes,
+    stride: Any,
+    padding: Any,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: int | None,
+    backward: bool,
+) -> Tensor:
+    """Multiply each axis of `given` by the means that a pooling of x takes, or by their transposes."""
+    spatial = x.dim() - 2 if x.dim() > 3 and len(kernel) != x.dim() - 1 else x.dim() - 1
+    kernel = _per_axis(kernel, spatial)
+    stride, padding = _per_axis(stride or kernel, spatial), _per_axis(padding, spatial)
+    matrices = []
+    for size, k, s, p in zip(x.shape[-spatial:], kernel, stride, padding, strict=True):
+        windows = _windows(int(size), k, s, p, ceil_mode, count_include_pad)
+        if divisor_override is not None:
+            windows = [(start, end, 1.0) for start, end, _ in windows]
+        matrices.append(window_matrix(windows, int(size)))
+    if backward:
+        matrices = [transposed(one) for one in matrices]
+    found = apply_matrices(given, matrices)
+    return found if divisor_override is None else found / divisor_override
+
+
+def _per_axis(values: Any, spatial: int) -> Sizes:
+    values = [values] if isinstance(values, int) else list(values)
+    return values * spatial if len(values) == 1 else values
+
+
+def _windows(
+    size: int, kernel: int, stride: int, padding: int, ceil_mode: bool, count_include_pad: bool
+) -> list[tuple[int, int, float]]:
+    """Return start, end and weight of an axis's windows.
+
+    A window that would begin behind the axis and its padding is left out; the padding counts as
+    far as `padding` reaches, and in ceil mode no further.
+    """
+    reach = size + 2 * padding - kernel
+    count = (-(-reach // stride) if ceil_mode else reach // stride) + 1
+    if ceil_mode and (count - 1) * stride >= size + padding:
+        count -= 1
+    windows = []
+    for start in range(-padding, -padding + count * stride, stride):
+        end = min(start + kernel, size + padding)
+        counted = end - start if count_include_pad else min(end, size) - max(start, 0)
+        windows.append((start, end, 1 / counted))
+    return windows
