@@ -17,6 +17,9 @@ class StageRunner(Protocol):
 
     # A disturbed measurement is repeated; a disturbed computation is not.
     measures: bool
+    # Files in the cell's folder, by name or pattern, with which a second attempt at the same work
+    # goes on; an interrupted cell of a stage that does not say begins again.
+    keeps: tuple[str, ...] = ()
 
     def prepare(self, job: Job) -> tuple[str, Request]:
         """Return the launcher's name and what it is to start. May raise TransectError."""

@@ -1,0 +1,151 @@
+"""`step.onnx` and `accumulate.onnx`: the graph of the gradients, and what is done with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from transect.portable_step.cleaning import drop_unused
+from transect.portable_step.manifest import StateTensor
+from transect.portable_step.nodes import GraphWriter, value_info
+from transect.portable_step.optimisers import Optimiser
+from transect.portable_step.update import (
+    adamw,
+    clip_by_norm,
+    clip_by_value,
+    mean_gradient,
+    proximal,
+    sgd,
+)  # fmt: skip
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+__all__ = ["ACCUMULATED", "Options", "Plan", "accumulate_model", "step_model"]
+
+# The counter of micro-batches since the last update. No prefix: no parameter can have this name.
+ACCUMULATED = "accumulated"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Options:
+    """What is done with gradients before the update. `clip`: None, `norm` or `value`."""
+
+    accumulation: bool
+    clip: str | None
+    proximal: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """A step's parts; `gradients` has the outputs loss, metrics, `gradient.*`, `next.*`."""
+
+    gradients: ModelProto
+    optimiser: Optimiser
+    options: Options
+    state: tuple[StateTensor, ...]
+    metrics: tuple[str, ...]
+    hyper: tuple[str, ...]
+    order: tuple[str, ...]
+
+
+def step_model(plan: Plan) -> ModelProto:
+    """Return the graph that updates the parameters."""
+    model, writer, tensors = _begin(plan)
+    for name in plan.hyper:
+        writer.input(name, "float64", ())
+    updates = writer.node("Add", "step", writer.constant(1, "int64"))
+    made = {"step": updates}
+    gradients = _final_gradients(writer, plan, tensors)
+    for group in plan.optimiser.groups:
+        for name in group.parameters:
+            dtype, short = tensors[name].dtype, name.removeprefix("model.")
+            states = {
+                kind: f"optimiser.{kind}.{short}" for kind in group.states(plan.optimiser.rule)
+            }
+            if plan.optimiser.rule == "sgd":
+                weight, after = sgd(writer, group, name, gradients[name], states, dtype)
+            else:
+                weight, after = adamw(writer, group, name, gradients[name], states, dtype, updates)
+            made[name] = weight
+            made |= {states[kind]: value for kind, value in after.items()}
+    if plan.options.accumulation:
+        made[ACCUMULATED] = writer.constant(0, "int64")
+        for tensor in tensors.values():
+            if tensor.role == "accumulator" and tensor.name != ACCUMULATED:
+                made[tensor.name] = _zeros(writer, tensor)
+    return _finish(model, writer, plan, made)
+
+
+def accumulate_model(plan: Plan) -> ModelProto:
+    """Return the graph that adds one micro-batch's gradients to the accumulators."""
+    model, writer, tensors = _begin(plan)
+    made = {ACCUMULATED: writer.node("Add", ACCUMULATED, writer.constant(1, "int64"))}
+    for name, tensor in tensors.items():
+        if tensor.role == "accumulator" and name != ACCUMULATED:
+            short = name.removeprefix("accumulated.")
+            made[name] = writer.node("Add", name, f"gradient.model.{short}")
+    return _finish(model, writer, plan, made)
+
+
+def _begin(plan: Plan) -> tuple[ModelProto, GraphWriter, dict[str, StateTensor]]:
+    from onnx import ModelProto as Model
+
+    model = Model()
+    model.CopyFrom(plan.gradients)
+    writer = GraphWriter(model.graph)
+    for tensor in plan.state:
+        writer.input(tensor.name, tensor.dtype, tensor.shape)
+    return model, writer, {tensor.name: tensor for tensor in plan.state}
+
+
+def _final_gradients(
+    writer: GraphWriter, plan: Plan, tensors: Mapping[str, StateTensor]
+) -> dict[str, str]:
+    """Mean over micro-batches, then the proximal term, then clipping."""
+    options, gradients, dtypes = plan.options, {}, {}
+    for group in plan.optimiser.groups:
+        for name in group.parameters:
+            short, dtypes[name] = name.removeprefix("model."), tensors[name].dtype
+            value = f"gradient.{name}"
+            if options.accumulation:
+                kept = f"accumulated.{short}"
+                value = mean_gradient(writer, value, kept, ACCUMULATED, dtypes[name])
+            if options.proximal:
+                value = proximal(writer, value, name, f"anchor.{short}", "mu", dtypes[name])
+            gradients[name] = value
+    if options.clip:
+        clip = clip_by_norm if options.clip == "norm" else clip_by_value
+        gradients = clip(writer, gradients, "clip", dtypes)
+    return gradients
+
+
+def _zeros(writer: GraphWriter, tensor: StateTensor) -> str:
+    import numpy as np
+    from onnx import numpy_helper
+
+    shape = writer.constant(tensor.shape, "int64")
+    zero = numpy_helper.from_array(np.zeros(1, tensor.dtype))
+    return writer.node("ConstantOfShape", shape, value=zero)
+
+
+def _finish(
+    model: ModelProto, writer: GraphWriter, plan: Plan, made: Mapping[str, str]
+) -> ModelProto:
+    """Set the outputs, metrics first and then the next state, and put the inputs in order."""
+    graph = model.graph
+    there = {value.name: value for value in graph.output}
+    del graph.output[:]
+    graph.output.extend(there[name] for name in plan.metrics)
+    for tensor in plan.state:
+        name = f"next.{tensor.name}"
+        if tensor.name in made:
+            writer.output(made[tensor.name], name, tensor.dtype, tensor.shape)
+        elif tensor.next:
+            graph.output.append(value_info(name, tensor.dtype, tensor.shape))
+    inputs = {value.name: value for value in graph.input}
+    del graph.input[:]
+    graph.input.extend(inputs[name] for name in plan.order if name in inputs)
+    drop_unused(graph)
+    return model

@@ -1,0 +1,69 @@
+"""How operators of ATen become ones that ONNX has: a registry, a file per kind of operator.
+
+The step is traced below autograd, so the graph holds backward operators (`convolution_backward`)
+and training forms (batch norm with batch statistics) for which the exporter has nothing, or
+something for prediction only. A file of this folder says how one becomes simpler operators:
+
+    @decomposes("aten.convolution_backward.default")
+    def convolution_backward(grad, input, weight, ...):
+        import torch
+        ...
+
+The function has the operator's own arguments and results, calls torch, must give the same numbers
+eagerly (that is how it is tested) and must take symbolic sizes. Files beginning with `_` hold
+helpers. What is not here falls to PyTorch's core ATen decompositions, except for KEPT, which the
+exporter translates as they are.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+__all__ = ["DECOMPOSITIONS", "KEPT", "decomposes", "decomposition_table"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+DECOMPOSITIONS: dict[str, Callable[..., Any]] = {}
+
+# Operators that ONNX has as one node, and whose parts would be many.
+KEPT: set[str] = set()
+
+
+def decomposes(*names: str) -> Callable[[F], F]:
+    """Register a function as the decomposition of these operators, `aten.NAME.OVERLOAD`."""
+
+    def register(function: F) -> F:
+        for name in names:
+            if name in DECOMPOSITIONS:
+                raise ValueError(f"{name} is decomposed twice")
+            DECOMPOSITIONS[name] = function
+        return function
+
+    return register
+
+
+def decomposition_table() -> dict[Any, Callable[..., Any]]:
+    """Return what make_fx takes: PyTorch's core decompositions, and ours over them."""
+    import torch
+
+    for found in pkgutil.iter_modules(__path__, f"{__name__}."):
+        if not found.name.rpartition(".")[2].startswith("_"):
+            importlib.import_module(found.name)
+    table = {
+        op: function
+        for op, function in torch._decomp.core_aten_decompositions().items()
+        if str(op) not in KEPT
+    }
+    return table | {_operator(name): function for name, function in DECOMPOSITIONS.items()}
+
+
+def _operator(name: str) -> Any:
+    import torch
+
+    operator = torch.ops
+    for part in name.split("."):
+        operator = getattr(operator, part)
+    return operator

@@ -1,0 +1,80 @@
+"""Adding nodes to an ONNX graph by hand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from onnx import GraphProto
+
+__all__ = ["GraphWriter"]
+
+
+class GraphWriter:
+    """Appends nodes of the standard domain to a graph; a value is its name.
+
+    The same node of the same inputs is written once: scalars are computed once for all tensors.
+    """
+
+    def __init__(self, graph: GraphProto) -> None:
+        self.graph = graph
+        self._made: dict[Any, str] = {}
+        self._count = 0
+
+    def node(self, operator: str, *inputs: str, **attributes: Any) -> str:
+        """Add a node with one output and return that output's name."""
+        from onnx import helper
+
+        key = (operator, inputs, tuple(sorted(attributes.items())))
+        if key not in self._made:
+            name = self._new(operator)
+            self.graph.node.append(
+                helper.make_node(operator, list(inputs), [name], name=name, **attributes)
+            )
+            self._made[key] = name
+        return self._made[key]
+
+    def constant(self, value: Any, dtype: str) -> str:
+        """Add a constant; `dtype` is numpy's name."""
+        from onnx import numpy_helper
+
+        array = np.asarray(value, dtype=dtype)
+        key = ("constant", array.tobytes(), array.shape, dtype)
+        if key not in self._made:
+            name = self._new("constant")
+            self.graph.initializer.append(numpy_helper.from_array(array, name))
+            self._made[key] = name
+        return self._made[key]
+
+    def cast(self, value: str, dtype: str) -> str:
+        """Convert a value to a dtype, by numpy's name."""
+        from onnx import helper
+
+        return self.node("Cast", value, to=helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
+
+    def input(self, name: str, dtype: str, shape: tuple[int | str, ...]) -> str:
+        """Declare an input of the graph, once."""
+        if all(one.name != name for one in self.graph.input):
+            self.graph.input.append(value_info(name, dtype, shape))
+        return name
+
+    def output(self, value: str, name: str, dtype: str, shape: tuple[int | str, ...]) -> None:
+        """Make a value an output under a name of its own."""
+        from onnx import helper
+
+        self.graph.node.append(helper.make_node("Identity", [value], [name], name=name))
+        self.graph.output.append(value_info(name, dtype, shape))
+
+    def _new(self, operator: str) -> str:
+        self._count += 1
+        return f"update.{self._count}.{operator}"
+
+
+def value_info(name: str, dtype: str, shape: tuple[int | str, ...]) -> Any:
+    """Declare name, dtype (numpy's name) and shape of an input or output."""
+    from onnx import helper
+
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    return helper.make_tensor_value_info(name, kind, list(shape))
