@@ -55,4 +55,6 @@ def check_weights(model: onnx.ModelProto, wanted: dict[str, tuple[int, ...]]) ->
     held = {tensor.name: tuple(tensor.dims) for tensor in model.graph.initializer}
     for name, shape in wanted.items():
         if held.get(name) != shape:
-            raise ValueError(f"parameter '{name}' of shape {shape} is {held.get(name, 'not there')}")
+            raise ValueError(
+                f"parameter '{name}' of shape {shape} is {held.get(name, 'not there')}"
+            )

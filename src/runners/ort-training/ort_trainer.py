@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 import onnxruntime
-from artifacts_of import OUTPUT, Rule, generate
+from artifacts_of import Rule, generate
+from contract import Skip
 from moments import read_moments, write_moments
 from session import session_options
 from step_folder import Schedule, Step
@@ -32,17 +33,16 @@ class OrtTrainer:
 
     def __init__(self, given: argparse.Namespace, step: Step, exporter: str) -> None:
         if given.provider != "cpu":
-            raise BadInput(f"--provider {given.provider}: this package has cpu only")
+            raise Skip(f"{given.provider}: this package has cpu only")
         if given.accumulate > 1:
-            raise BadInput(
-                f"--accumulate {given.accumulate}: ONNX Runtime training adds gradients up and has "
-                "no mean of them; expected 1"
-            )
+            raise Skip("micro-batches: ONNX Runtime training adds up gradients, without a mean")
         self._step, self._source = step, given.step / f"inference-{exporter}.onnx"
         self._roles = _roles(given.step)
         self._rule = _rule(given, step)
         if not self._source.is_file():
-            raise BadInput(f"{self._source}: no such inference model")
+            raise BadInput(
+                f"{self._source}: no such file; workload.json tells what its exporter said"
+            )
         onnxruntime.set_default_logger_severity(3)
         self._options, told = session_options(given, None)
         self.facts: dict[str, Any] = {
@@ -152,33 +152,33 @@ class OrtTrainer:
 
 
 def _roles(folder: Path) -> dict[str, str]:
-    """Return role by name. Raises BadInput for one that ONNX Runtime training does not keep."""
+    """Return role by name. Raises Skip for one that ONNX Runtime training does not keep."""
     told = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     roles = {entry["name"]: entry["role"] for entry in told["state"]}
     for name, role in roles.items():
         if role == "buffer":
-            raise BadInput(f"state '{name}': ONNX Runtime training writes no running statistics back")
+            raise Skip(f"state '{name}': ONNX Runtime training writes no running statistics back")
         if role == "anchor":
-            raise BadInput(f"state '{name}': this runner has no proximal term")
+            raise Skip(f"state '{name}': this runner has no proximal term")
     return roles
 
 
 def _rule(given: argparse.Namespace, step: Step) -> Rule:
     """Return the optimiser, whose hyper-parameters but the rate are fixed in its graph.
 
-    Raises BadInput for one that ONNX Runtime training does not have.
+    Raises Skip for one that ONNX Runtime training does not have.
     """
     every = tuple(name for names in _HYPER.values() for name in names)
     told = read_step_workload(given.step, step, (*every, "momentum"))
     if told.rule == "nesterov" or told.momentum:
-        raise BadInput("momentum: the operator SGDOptimizerV2 of ONNX Runtime training has none")
+        raise Skip("momentum: the operator SGDOptimizerV2 of ONNX Runtime training has none")
     if told.loss != "cross-entropy":
-        raise BadInput(f"loss '{told.loss}': its artefacts are made with cross-entropy here")
+        raise Skip(f"loss '{told.loss}': its artefacts are made with cross-entropy here")
     if strange := sorted(step.hyper.keys() - {*_HYPER[told.rule]}):
-        raise BadInput(f"{strange[0]}: {told.rule} of ONNX Runtime training has none")
+        raise Skip(f"{strange[0]}: {told.rule} of ONNX Runtime training has none")
     schedule = Schedule(given.schedule, step, given.until)
     fixed = {name: value for name, value in schedule.at(0).items() if name != "lr"}
     for index in range(given.until):
         if any(schedule.at(index)[name] != value for name, value in fixed.items()):
-            raise BadInput(f"{given.schedule}: between steps only lr can change, got step {index}")
+            raise Skip(f"{given.schedule}: between steps only lr can change, got step {index}")
     return Rule(told.rule, **{name: float(value) for name, value in fixed.items()})

@@ -9,8 +9,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
-from contract import BadInput, run_program  # noqa: E402
-from step_folder import Step  # noqa: E402
+from contract import BadInput, run_program
+from step_folder import Step
 
 __all__ = ["run_exporter"]
 

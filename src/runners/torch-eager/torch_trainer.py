@@ -171,7 +171,9 @@ def _ends(step: Step) -> tuple[str, str]:
         raise BadInput(f"the step takes {sorted(step.data)}, a workload of transect x and y")
     x, y = step.data
     if list(step.metrics) not in (["loss"], ["loss", "accuracy"]):
-        raise BadInput(f"the step has the metrics {list(step.metrics)}, this runner loss and accuracy")
+        raise BadInput(
+            f"the step has the metrics {list(step.metrics)}, this runner loss and accuracy"
+        )
     return x, y
 
 
