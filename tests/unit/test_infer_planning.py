@@ -173,3 +173,14 @@ def test_arrivals_are_the_same_for_all_and_keep_the_rate():
     assert times[-1] == pytest.approx(3e9)
     assert (times[1:] >= times[:-1]).all()
     assert times[0] > 0
+
+
+def test_larger_batches_warm_up_with_fewer_calls_but_not_with_none(tmp_path):
+    file = tmp_path / "served.yaml"
+    grid = "{workloads: [cnn], runtimes: [python], batches: [1, 32, 128]}"
+    for given, expected in ((2000, [2000, 62, 20]), (10, [10, 10, 10]), (0, [0, 0, 0])):
+        file.write_text(f"{STUDY}{NAMED}{MADE}infer: {{warmup: {given}, grids: [{grid}]}}\n")
+        made = make_plan(file, find_system("laptop"), tmp_path / "results")
+        cells = made.stage("infer").values()
+        found = {planned.cell.batch: planned.spec["limits"]["warmup"] for planned in cells}
+        assert [found[batch] for batch in (1, 32, 128)] == expected

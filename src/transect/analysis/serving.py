@@ -18,7 +18,7 @@ from transect.stages.infer.cell import InferCell
 __all__ = [
     "REFERENCE", "RUN", "WHOLE", "Beyond", "InferGroup", "Versus", "base_point",
     "beyond", "changed_settings", "comparable", "identity_size", "is_coarse", "measure_of",
-    "partly_compared", "point", "run_includes", "takes_onnx", "told", "versions", "versus",
+    "partly_compared", "point", "rates", "run_includes", "takes_onnx", "told", "versions", "versus",
     "was_compared",
 ]  # fmt: skip
 
@@ -160,6 +160,13 @@ def measure_of(groups: Iterable[Group]) -> str:
     groups = list(groups)
     differ = len({tuple(run_includes(group)) for group in groups}) > 1
     return WHOLE if differ and all(group.values(WHOLE) for group in groups) else RUN
+
+
+def rates(group: Group, measure: str) -> list[float]:
+    """Return the samples per second of each run, by its Run alone or by whole calls."""
+    if measure == RUN:
+        return group.values("throughput")
+    return [(group.cell.get("batch") or 1) / time for time in group.values(measure) if time > 0]
 
 
 def versus(group: InferGroup, other: InferGroup, floors: Floors) -> Versus | None:

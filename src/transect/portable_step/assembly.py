@@ -122,12 +122,8 @@ def _final_gradients(
 
 
 def _zeros(writer: GraphWriter, tensor: StateTensor) -> str:
-    import numpy as np
-    from onnx import numpy_helper
-
-    shape = writer.constant(tensor.shape, "int64")
-    zero = numpy_helper.from_array(np.zeros(1, tensor.dtype))
-    return writer.node("ConstantOfShape", shape, value=zero)
+    zero = writer.constant(0, tensor.dtype)
+    return writer.node("Expand", zero, writer.constant(tensor.shape, "int64"))
 
 
 def _finish(
@@ -135,15 +131,17 @@ def _finish(
 ) -> ModelProto:
     """Set the outputs, metrics first and then the next state, and put the inputs in order."""
     graph = model.graph
-    there = {value.name: value for value in graph.output}
+    declared = {value.name: value for value in graph.output}
     del graph.output[:]
-    graph.output.extend(there[name] for name in plan.metrics)
+    graph.output.extend(declared[name] for name in plan.metrics)
+    values = {}
     for tensor in plan.state:
         name = f"next.{tensor.name}"
         if tensor.name in made:
-            writer.output(made[tensor.name], name, tensor.dtype, tensor.shape)
-        elif tensor.next:
+            values[name] = made[tensor.name]
+        if tensor.name in made or (tensor.next and name in declared):
             graph.output.append(value_info(name, tensor.dtype, tensor.shape))
+    writer.name_outputs(values)
     inputs = {value.name: value for value in graph.input}
     del graph.input[:]
     graph.input.extend(inputs[name] for name in plan.order if name in inputs)

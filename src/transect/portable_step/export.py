@@ -30,6 +30,7 @@ from transect.portable_step.manifest import (
     Manifest,
     Metric,
     Output,
+    Seed,
     StateTensor,
     read_manifest,
 )  # fmt: skip
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Step", "export_step"]
 
-STATE = "state.safetensors"
+SEED, STATE = "seed", "state.safetensors"
 # Defaults of the hyper-parameters that are not the optimiser's.
 CLIP, MU = 1.0, 0.01
 
@@ -99,6 +100,8 @@ def export_step(
 
 def _make(step: Step) -> tuple[dict[str, bytes], Manifest]:
     """Return the files of the folder by name, and the manifest."""
+    import torch
+
     data = _data(step)
     target = data[-1].name
     model = ModuleStep(
@@ -111,14 +114,17 @@ def _make(step: Step) -> tuple[dict[str, bytes], Manifest]:
     batch = dict(zip(model.data, step.example, strict=True))
     state = model.parameters() | model.buffers()
 
-    gradients = trace(model.gradients, state | batch, axes)
+    zero = torch.zeros((), dtype=torch.int64)
+    counters = {SEED: zero, "step": zero} | ({ACCUMULATED: zero} if step.accumulation else {})
+    masks = (SEED, "step", ACCUMULATED if step.accumulation else None)
+    gradients = trace(model.gradients, state | batch | counters, axes, masks)
     models = {"eval": trace(model.evaluate, state | batch, axes)}
     inputs = {name: tensor for name, tensor in batch.items() if name != target}
     models["infer"] = trace(model.infer, state | inputs, {k: axes[k] for k in inputs})
 
     tensors, values = _state(model, optimiser, options, gradients)
     hyper = _hyper(optimiser, options, step.defaults)
-    order = (*model.data, *(one.name for one in hyper), *(one.name for one in tensors))
+    order = (*model.data, *(one.name for one in hyper), SEED, *(one.name for one in tensors))
     plan = Plan(
         gradients=gradients, optimiser=optimiser, options=options, state=tensors, order=order,
         metrics=("loss", *model.metrics), hyper=tuple(one.name for one in hyper),
@@ -128,12 +134,14 @@ def _make(step: Step) -> tuple[dict[str, bytes], Manifest]:
         models["accumulate"] = accumulate_model(plan)
     for one in models.values():
         _order_inputs(one, order)
+    random = any(value.name == SEED for value in models["step"].graph.input)
+    seed = Seed(name=SEED, dtype="int64") if random else None
     files = {
         f"{name}.onnx": one.SerializeToString(deterministic=True) for name, one in models.items()
     }
     manifest = Manifest(
         step_graph=hashlib.sha256(files["step.onnx"]).hexdigest(), state_file=STATE, data=data,
-        hyper=hyper, seed=None, state=tensors, metrics=_declared_metrics(models["eval"]),
+        hyper=hyper, seed=seed, state=tensors, metrics=_declared_metrics(models["eval"]),
         outputs=_declared_outputs(models["infer"]),
         graphs={name: _graph(name, one) for name, one in models.items()},
     )  # fmt: skip

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from transect.domain.errors import BadInput
+from transect.portable_step.randomness import close_draws
 
 if TYPE_CHECKING:
     import torch
@@ -63,6 +64,7 @@ class ModuleStep:
         with torch.enable_grad():
             outputs = self._call(given)
             loss = self._scalar("loss", self.loss, outputs, given)
+            close_draws()
             gradients = torch.autograd.grad(
                 loss, [given[name] for name in names], allow_unused=True
             )

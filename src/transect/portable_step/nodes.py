@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -60,12 +61,24 @@ class GraphWriter:
             self.graph.input.append(value_info(name, dtype, shape))
         return name
 
-    def output(self, value: str, name: str, dtype: str, shape: tuple[int | str, ...]) -> None:
-        """Make a value an output under a name of its own."""
+    def name_outputs(self, values: Mapping[str, str]) -> None:
+        """Name the values of outputs (output to value), with Identity only where one has two names."""
         from onnx import helper
 
-        self.graph.node.append(helper.make_node("Identity", [value], [name], name=name))
-        self.graph.output.append(value_info(name, dtype, shape))
+        made = {name for node in self.graph.node for name in node.output}
+        names: dict[str, str] = {}
+        for output, value in values.items():
+            if value in made and value not in names:
+                names[value] = output
+        for node in self.graph.node:
+            node.input[:] = [names.get(name, name) for name in node.input]
+            node.output[:] = [names.get(name, name) for name in node.output]
+        for output, value in values.items():
+            if names.get(value) != output:
+                source = names.get(value, value)
+                self.graph.node.append(
+                    helper.make_node("Identity", [source], [output], name=output)
+                )
 
     def _new(self, operator: str) -> str:
         self._count += 1

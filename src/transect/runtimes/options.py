@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from transect.domain.errors import BadInput, unknown_name
+from transect.runtimes.config_keys import CONFIG_KEYS, CONFIG_KEYS_VERSION
 
 __all__ = ["EQUAL", "LANGUAGE_DEFAULTS", "check_options", "session_options", "thread_variables"]
 
@@ -30,6 +33,9 @@ _CHOICES = {
     "execution_mode": ("sequential", "parallel"),
     "graph_optimization_level": ("disabled", "basic", "extended", "all"),
 }
+# What an execution provider reads of its own, such as ep.webgpuexecutionprovider.preferredLayout: the
+# header names none of these.
+_OF_PROVIDER = re.compile(r"ep\.[a-z0-9]+executionprovider\.\w+", re.ASCII)
 # TF32 is on by default and is not float32.
 _PROVIDER_OPTIONS = {"cuda": {"device_id": "0", "use_tf32": "0"}}
 
@@ -67,19 +73,35 @@ def check_options(sets: Mapping[str, Mapping[str, Any]], where: str) -> None:
                 f"{where}.{name}: this set is the same in every study: choose another name"
             )
         for key, value in options.items():
+            _check_key(key, f"{where}.{name}")
             expected = _expected(key, value)
             if value is not None and expected:
                 raise BadInput(f"{where}.{name}.{key}: got {value!r}, expected {expected}")
 
 
+def _check_key(key: str, where: str) -> None:
+    """Raise BadInput for a name that nothing would listen to, whatever its value."""
+    if key in _EQUAL or key in CONFIG_KEYS or _OF_PROVIDER.fullmatch(key):
+        own = key.removeprefix("session.")
+        if own != key and own in _EQUAL:
+            raise BadInput(f"{where}: got '{key}', expected '{own}', which sets the same")
+        return
+    known = CONFIG_KEYS if "." in key else [name for name in _EQUAL if "." not in name]
+    near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+    hint = f" did you mean '{near[0]}'?" if near else ""
+    raise BadInput(
+        f"{where}: unknown session option '{key}':{hint} Expected one of {', '.join(_EQUAL)}, or a "
+        f"configuration entry that ONNX Runtime {CONFIG_KEYS_VERSION} names in "
+        "onnxruntime_session_options_config_keys.h"
+    )
+
+
 def _expected(key: str, value: Any) -> str | None:
-    """Return what an option should be, when it is not."""
+    """Return what the value of an option should be, when it is not."""
     if key in _CHOICES:
         return None if value in _CHOICES[key] else f"one of {', '.join(_CHOICES[key])}"
     if key in (_THREADS, "inter_op_num_threads"):
         return None if type(value) is int and value >= 0 else "a whole number >= 0"
     if key in ("enable_cpu_mem_arena", "enable_mem_pattern"):
         return None if isinstance(value, bool) else "true or false"
-    if "." in key:
-        return None if isinstance(value, str) else "a text, such as '1'"
-    return f"an option among {', '.join(_EQUAL)}, or a configuration entry with a dot in its name"
+    return None if isinstance(value, str) else "a text, such as '1'"

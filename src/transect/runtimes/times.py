@@ -23,10 +23,15 @@ def _rank(ordered: np.ndarray, share: float) -> float:
     return float(ordered[math.ceil(share * len(ordered)) - 1])
 
 
+def _whole_ns(record: Mapping[str, Any]) -> list[int]:
+    """Return the time of bind, Run and copy together of each call."""
+    parts = (record[f"{part}_ns"] for part in ("bind", "run", "copy"))
+    return [sum(call) for call in zip(*parts, strict=True)]
+
+
 def run_values(record: Mapping[str, Any], batch: int) -> dict[str, float]:
     """Return the metrics of one call after another, in seconds and samples per second."""
     runs, binds, copies = record["run_ns"], record["bind_ns"], record["copy_ns"]
-    whole = [sum(parts) for parts in zip(binds, runs, copies, strict=True)]
     latency_s = statistics.median(runs) * _NANO
     values = {
         "latency": latency_s,
@@ -34,24 +39,27 @@ def run_values(record: Mapping[str, Any], batch: int) -> dict[str, float]:
         "session_time": record["session_ns"] * _NANO,
         "bind_time": statistics.median(binds) * _NANO,
         "copy_time": statistics.median(copies) * _NANO,
-        "end_to_end_time": statistics.median(whole) * _NANO,
+        "end_to_end_time": statistics.median(_whole_ns(record)) * _NANO,
     }
     if len(runs) >= _P95_SAMPLES:
         values["latency_p95"] = _rank(np.sort(runs), 0.95) * _NANO
     return values
 
 
-def _series(name: str, values: np.ndarray, out: Path) -> dict[str, Any]:
-    """Return a series in seconds; a long one goes into `samples.npz`."""
-    if len(values) <= INLINE_SAMPLES:
-        return {"unit": "s", "values": values.tolist(), "count": len(values)}
-    np.savez(out / "samples.npz", **{name: values})  # type: ignore[arg-type]
-    return {"unit": "s", "file": "samples.npz", "key": name, "count": len(values)}
+def _series(out: Path, **series: np.ndarray) -> dict[str, Any]:
+    """Return series in seconds, by name; when the longest is long, all go into `samples.npz`."""
+    if max(map(len, series.values())) <= INLINE_SAMPLES:
+        kept = {name: {"values": values.tolist()} for name, values in series.items()}
+    else:
+        np.savez(out / "samples.npz", **series)  # type: ignore[arg-type]
+        kept = {name: {"file": "samples.npz", "key": name} for name in series}
+    return {name: {"unit": "s", "count": len(series[name]), **one} for name, one in kept.items()}
 
 
 def run_samples(record: Mapping[str, Any], out: Path) -> dict[str, Any]:
-    """Return the time of each `Run`."""
-    return {"latency": _series("latency", np.array(record["run_ns"]) * _NANO, out)}
+    """Return the time of each `Run`, and of each whole call."""
+    runs, whole = np.array(record["run_ns"]) * _NANO, np.array(_whole_ns(record)) * _NANO
+    return _series(out, latency=runs, end_to_end_time=whole)
 
 
 def _waited_ns(record: Mapping[str, Any], out: Path) -> np.ndarray:
@@ -83,4 +91,4 @@ def load_values(record: Mapping[str, Any], out: Path) -> dict[str, float]:
 
 def load_samples(record: Mapping[str, Any], out: Path) -> dict[str, Any]:
     """Return the time from arrival to result of each served request, in the order of arrival."""
-    return {"load_latency": _series("load_latency", _waited_ns(record, out) * _NANO, out)}
+    return _series(out, load_latency=_waited_ns(record, out) * _NANO)

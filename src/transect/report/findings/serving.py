@@ -15,6 +15,7 @@ from transect.analysis.serving import (
     comparable,
     identity_size,
     measure_of,
+    rates,
     was_compared,
 )
 from transect.report.context import Context
@@ -83,12 +84,7 @@ def _best(
     whole = measure == WHOLE
 
     def values(group: Group) -> list[float]:
-        if not whole:
-            return group.values(name)
-        times = group.values(WHOLE)
-        if name == RUN:
-            return times
-        return [(group.cell.get("batch") or 1) / time for time in times if time > 0]
+        return group.values(measure) if name == RUN else rates(group, measure)
 
     labels = group_labels(groups)
     of_runtime: dict[str, list[Group]] = defaultdict(list)

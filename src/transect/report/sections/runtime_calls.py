@@ -23,6 +23,7 @@ from transect.report.columns import labelled, medians, undecided
 from transect.report.context import Context
 from transect.report.findings.finding import median
 from transect.report.findings.serving import faithful_groups
+from transect.report.sections.runtime_measure import measure_for
 from transect.report.sections.runtime_series import RuntimeSeries
 from transect.report.text import in_unit, quantity, scale_for
 
@@ -57,14 +58,15 @@ def _chart(context: Context, where: str, groups: Sequence[InferGroup]) -> Part:
     able = [group for group in groups if group.values("latency")]
     if len({group.cell.workload for group in able}) < 2:
         return None
-    scale = scale_for([median(group, "latency") for group in able], "s")
+    measure = measure_for(able)
+    scale = scale_for([median(group, measure.name) for group in able], "s")
     lines = RuntimeSeries(context, able)
     series = [
         Series(
             name=lines.name(own[0]), style=lines.style(own[0]),
             points=[
                 Point(x=_size(group.cell.workload),
-                      repeats=[value / scale.factor for value in group.values("latency")])
+                      repeats=[value / scale.factor for value in group.values(measure.name)])
                 for group in own
             ],
         )
@@ -76,10 +78,11 @@ def _chart(context: Context, where: str, groups: Sequence[InferGroup]) -> Part:
             labelled(able, "Runtime", always=("workload",)),
             digits("Numbers", lambda group: _size(group.cell.workload)),
             medians(f"Latency ({scale.unit})", "latency", scale.text),
-            medians("End to end", "end_to_end_time", in_unit("s")),
+            medians("End to end", "end_to_end_time", in_unit("s")), *measure.columns,
         ],
         title=f"A call over the numbers that it hands on, on {where}", x="numbers (float32)",
-        y=f"latency ({scale.unit}, log scale)", name=f"calls-{where}", most=len(series), y_log=True,
+        y=f"{measure.short} ({scale.unit}, log scale)", name=f"calls-{where}", most=len(series),
+        y_log=True, notes=[measure.note],
         alt=f"Latency of a model that computes nothing over its size, on {where}, a line per "
         "runtime.",
     )  # fmt: skip

@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from transect.analysis.bounds import run_bound
 from transect.analysis.groups import grouped
-from transect.analysis.serving import InferGroup, base_point
-from transect.analysis.statistics import quantile
-from transect.report.blocks import Part, digits
+from transect.analysis.serving import RUN, WHOLE, InferGroup, base_point, rates
+from transect.analysis.statistics import Summary, quantile, summarise
+from transect.report.blocks import Column, Part, digits, note
 from transect.report.charts.chart import (
     MOST_DRAWN,
     MOST_PANELS,
@@ -24,11 +25,12 @@ from transect.report.charts.chart import (
 from transect.report.charts.plots import Dot, Line, line_plot, log_is_better
 from transect.report.charts.theme import legend
 from transect.report.charts.ticks import log_ticks
-from transect.report.columns import labelled, metric_columns, ranked
+from transect.report.columns import labelled, medians, metric_columns, ranked
 from transect.report.context import Context
 from transect.report.findings.finding import median
+from transect.report.sections.runtime_measure import Measure, measure_for
 from transect.report.sections.runtime_series import RuntimeSeries
-from transect.report.text import count, scale_for
+from transect.report.text import Scale, count, scale_for, spread
 
 __all__ = ["latency_charts"]
 
@@ -41,20 +43,25 @@ _MOST_LINES, _PLACES = 8, 60
 
 
 def latency_charts(context: Context, name: str, groups: list[InferGroup]) -> Iterator[Part]:
-    """Draw a chart of latencies per batch, the tail at the smallest, and the throughput."""
+    """Draw a chart of latencies per batch, the tail at the smallest, and the throughput.
+
+    All by one measure, of which the runtimes beside each other do the same work.
+    """
+    measure = measure_for(groups)
     of_batch = grouped(groups, lambda group: group.cell.batch)
     for batch, same in sorted(of_batch.items())[:MOST_PANELS]:
-        yield _latency(context, f"{name}-{batch}", batch, same)
-    yield _tail(context, name, base_point(groups))
+        yield _latency(context, f"{name}-{batch}", batch, same, measure)
+    yield _tail(context, name, base_point(groups), measure)
     for axis in ("batch", "threads"):
-        yield _throughput(context, name, groups, axis)
+        yield _throughput(context, name, groups, axis, measure)
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Latency:
-    """A group with all its latency samples, where they are kept."""
+    """A group with all its samples of a measure, where they are kept."""
 
     group: InferGroup
+    measure: str
     samples: list[float]
 
     @cached_property
@@ -72,33 +79,35 @@ class _Latency:
     @property
     def ends(self) -> tuple[float, float, float]:
         """The median of the runs' medians, and what is drawn to its left and right."""
-        summary = self.group.summary("latency")
+        summary = self.group.summary(self.measure)
         if summary is None:
-            raise ValueError(f"{self.group.cell.id}: ranked by a latency that it lacks")
+            raise ValueError(f"{self.group.cell.id}: ranked by {self.measure}, which it lacks")
         far = [end for end in (self.tail, self.middle and self.middle[1], summary.high)
                if end is not None]  # fmt: skip
         return summary.median, min(self.samples, default=summary.low), far[0]
 
 
-def _with_samples(context: Context, groups: list[InferGroup]) -> list[_Latency]:
+def _with_samples(context: Context, groups: list[InferGroup], measure: str) -> list[_Latency]:
     """Read the samples of what is drawn again from the records, and of nothing else."""
     return [
         _Latency(
-            group=group,
+            group=group, measure=measure,
             samples=[
                 value for record in group.ok if place < MOST_DRAWN
-                for value in context.originals.samples(record, "latency")
+                for value in context.originals.samples(record, measure)
             ],
         )
         for place, group in enumerate(groups)
     ]  # fmt: skip
 
 
-def _latency(context: Context, name: str, batch: int, groups: list[InferGroup]) -> Part:
-    first = ranked(groups, "latency")
+def _latency(
+    context: Context, name: str, batch: int, groups: list[InferGroup], measure: Measure
+) -> Part:
+    first = ranked(groups, measure.name)
     label = labelled(first, "Point", always=("threads",))
-    scale = scale_for([median(group, "latency") for group in first], "s")
-    rows = _with_samples(context, first)
+    scale = scale_for([median(group, measure.name) for group in first], "s")
+    rows = _with_samples(context, first, measure.name)
 
     def dot(row: _Latency) -> Dot:
         value, low, high = row.ends
@@ -119,26 +128,32 @@ def _latency(context: Context, name: str, batch: int, groups: list[InferGroup]) 
     return dot_chart(
         rows, dot,
         [
-            label, *metric_columns("latency", scale),
+            label, *metric_columns(measure.name, scale),
             digits("Samples", lambda row: len(row.samples) or None),
             digits(f"95th percentile ({scale.unit})", lambda row: row.tail, scale.text),
             digits(f"Bound ({scale.unit})", bound, scale.text),
+            *_run_alone(measure, scale), *measure.columns,
         ],
         title=f"Latency at batch {batch}", name=f"latency-{name}", first="Lowest",
         unit=scale.unit, log=log,
-        axis=f"latency of one Run ({scale.unit}{', log scale' if log else ''}), less is better",
+        axis=f"{measure.call} ({scale.unit}{', log scale' if log else ''}), less is better",
+        notes=[measure.note],
     )  # fmt: skip
 
 
-def _tail(context: Context, name: str, groups: list[InferGroup]) -> Part:
+def _run_alone(measure: Measure, scale: Scale) -> list[Column[Any]]:
+    """Return the column of Run, where whole calls are drawn."""
+    return [medians(f"Run ({scale.unit})", RUN, scale.text)] if measure.name == WHOLE else []
+
+
+def _tail(context: Context, name: str, groups: list[InferGroup], measure: Measure) -> Part:
     """Draw which share of the calls took longer, as far as samples lie beyond."""
     lines = RuntimeSeries(context, groups)
-    able = [
-        row for row in _with_samples(context, ranked(groups, "latency"))
-        if len(row.samples) > 2 * _BEYOND
-    ]  # fmt: skip
+    rows = _with_samples(context, ranked(groups, measure.name), measure.name)
+    able = [row for row in rows if len(row.samples) > 2 * _BEYOND]
     if not able:
-        return None
+        older = rows and measure.name == WHOLE and not any(row.samples for row in rows)
+        return note("No tail is drawn: these runs kept no times of whole calls.") if older else None
     shown = able[:_MOST_LINES]
     scale = scale_for([row.ends[0] for row in shown], "s")
     curves = [
@@ -150,7 +165,7 @@ def _tail(context: Context, name: str, groups: list[InferGroup]) -> Part:
             Line(points=curve, style=lines.style(row.group), symbols=False)
             for row, curve in zip(shown, curves, strict=True)
         ],
-        x_title=f"latency of one Run ({scale.unit}, log scale)", y_title="share of calls above it",
+        x_title=f"{measure.call} ({scale.unit}, log scale)", y_title="share of calls above it",
         x_log=True, y_log=True, ticks=log_ticks(min(ends) / 1.5, max(ends) * 1.5),
     )  # fmt: skip
     cell = shown[0].group.cell
@@ -163,6 +178,7 @@ def _tail(context: Context, name: str, groups: list[InferGroup]) -> Part:
             *(digits(f"{title} ({scale.unit})", lambda row, share=share: _quantile(row, share),
                      scale.text)
               for title, share in (("Median", 0.5), ("90th", 0.9), ("95th", 0.95), ("99th", 0.99))),
+            *measure.columns,
         ],
         title=f"Tail of the latency at {point}", name=f"tail-{name}",
         alt=f"Share of calls that take longer than a latency, at {point}, a line per runtime.",
@@ -172,6 +188,7 @@ def _tail(context: Context, name: str, groups: list[InferGroup]) -> Part:
         notes=(
             f"A line ends, and a percentile is given, where {_BEYOND} samples lie beyond it.",
             f"{len(able) - len(shown)} slower in the numbers." if len(able) > len(shown) else "",
+            measure.note,
         ),
     )  # fmt: skip
 
@@ -191,7 +208,9 @@ def _beyond(samples: list[float]) -> list[tuple[float, float]]:
     return [(ordered[place], 1 - place / amount) for place in sorted(places) if place <= last]
 
 
-def _throughput(context: Context, name: str, groups: list[InferGroup], axis: str) -> Part:
+def _throughput(
+    context: Context, name: str, groups: list[InferGroup], axis: str, measure: Measure
+) -> Part:
     """One chart over batch or threads, the other held at the value most points have."""
 
     def at(group: InferGroup, along: str) -> int:
@@ -203,14 +222,14 @@ def _throughput(context: Context, name: str, groups: list[InferGroup], axis: str
     held = max(amounts, key=lambda key: (amounts[key], -key if other == "threads" else key))
     if amounts[held] < 2:
         return None
-    shown = [g for g in groups if at(g, other) == held and g.values("throughput")]
+    shown = [g for g in groups if at(g, other) == held and rates(g, measure.name)]
     shown.sort(key=lambda group: at(group, axis))
     lines = RuntimeSeries(context, shown)
     alike = grouped(shown, lambda group: (group.cell.runtime, group.cell.exporter or ""))
     series = [
         Series(
             name=lines.name(members[0]), style=lines.style(members[0]),
-            points=[Point(x=at(group, axis), repeats=group.values("throughput"))
+            points=[Point(x=at(group, axis), repeats=rates(group, measure.name))
                     for group in members],
         )
         for _, members in sorted(alike.items())
@@ -222,9 +241,28 @@ def _throughput(context: Context, name: str, groups: list[InferGroup], axis: str
         [
             labelled(rows, "Point", always=(axis,)),
             digits(axis.capitalize(), lambda group: at(group, axis)),
-            *metric_columns("throughput", scale_for([], "1"), unit="samples/s"),
+            *_rate_columns(measure), *measure.columns,
         ],
-        title=f"Throughput over {axis}, {fixed}", x=axis, y="samples/s",
+        title=f"Throughput over {axis}, {fixed}", x=axis,
+        y=f"samples/s{' end to end' if measure.name == WHOLE else ''}", notes=[measure.note],
         name=f"throughput-{axis}-{name}", most=len(series), height=230,
         alt=f"Samples per second over {axis} at {fixed}, a line per runtime.",
     )  # fmt: skip
+
+
+def _rate_columns(measure: Measure) -> list[Column[InferGroup]]:
+    """Return the columns of samples per second, by what was drawn."""
+    scale = scale_for([], "1")
+
+    def summary(group: InferGroup) -> Summary | None:
+        return summarise(rates(group, measure.name))
+
+    def middle(group: InferGroup) -> float | None:
+        found = summary(group)
+        return found.median if found else None
+
+    return [
+        digits("Median (samples/s)", middle, scale.text),
+        digits("Range or interval", lambda group: spread(summary(group), scale)),
+        digits("Runs", lambda group: len(rates(group, measure.name))),
+    ]

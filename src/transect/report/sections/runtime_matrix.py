@@ -9,9 +9,12 @@ from transect.analysis.comparisons import Verdict
 from transect.analysis.groups import grouped
 from transect.analysis.serving import (
     REFERENCE,
+    RUN,
+    WHOLE,
     InferGroup,
     base_point,
     is_coarse,
+    measure_of,
     partly_compared,
     takes_onnx,
     versus,
@@ -72,8 +75,9 @@ def matrix_blocks(context: Context) -> Iterator[Part]:
             "is what ONNX Runtime itself computes of the converted file. An output that is no "
             "tensor is compared by nobody. The number is the latency over that of C++, or "
             "itself a time where C++ has none, with equal session options, at the smallest batch and with the "
-            "fewest threads that the runtime ran with; ≈ where the two cannot be told apart. What gives a wrong output has "
-            "no number."
+            "fewest threads that the runtime ran with; ≈ where the two cannot be told apart. Where a "
+            "runtime binds or copies inside of Run and another does not, whole calls are compared, end to "
+            "end. What gives a wrong output has no number."
         )
         if coarse:
             yield note(
@@ -163,16 +167,17 @@ def _verdict(context: Context, row: _Row, name: str, right: set[int]) -> Chip | 
     if id(group) not in right:
         return _outcome(group)
     passed, tone = _passed(group)
-    time = median(group, "latency")
+    measure = measure_of(one for one in row.runs.values() if id(one) in right and one.values(RUN))
+    time = quantity(median(group, measure), "s") + (" end to end" if measure == WHOLE else "")
     coarse = any(is_coarse(one) for one in (group, row.reference) if one is not None)
     mark = _COARSE if coarse else ""
     if group is row.reference:
-        return Chip(f"{passed} {quantity(time, 's')}{mark}", tone)
+        return Chip(f"{passed} {time}{mark}", tone)
     pair = versus(group, row.reference, context.floors) if row.reference is not None else None
     if pair is None:
-        return Chip(f"{passed} {quantity(time, 's')}{mark}", tone, title="C++ has no time")
+        return Chip(f"{passed} {time}{mark}", tone, title="C++ has no time")
     sign = "≈ " if pair.comparison.verdict is Verdict.SAME else ""
-    return Chip(f"{passed} {sign}{factor(pair.ratio.value)}{mark}", tone, title=quantity(time, "s"))
+    return Chip(f"{passed} {sign}{factor(pair.ratio.value)}{mark}", tone, title=time)
 
 
 def _passed(group: InferGroup) -> tuple[str, str]:

@@ -35,9 +35,10 @@ _READING = (
 def runtimes_body(context: Context) -> Iterator[Part]:
     """Draw matrix, distributions, ratios, breakdown, load and calls, from right results only."""
     yield Lead(
-        "Only the Run call is timed. Binding of inputs, copying of outputs and session creation "
-        "are timed apart from it. Runtimes are compared with equal session options, unless a table "
-        "says otherwise.",
+        "Binding of inputs, the Run call, copying of outputs and session creation are timed apart. "
+        "Runtimes are compared by Run alone where all of them do the same in it, and by whole calls "
+        "(bind, Run and copy) where some bind or copy inside of Run; and with equal session "
+        "options, unless a table says otherwise.",
         empty="No runtime was measured with a right result.",
     )
     yield from matrix_blocks(context)

@@ -32,6 +32,17 @@ def _workload(cell: ExportCell) -> str:
     return cell.workload
 
 
+# Compilers of virtual machines need many calls, which at batch 128 take a minute: there the model
+# outweighs the call, and how hot the call is matters less.
+_FEWEST_WARM_UPS = 20
+
+
+def _of_batch(limits: dict[str, Any], batch: int) -> dict[str, Any]:
+    """Return the limits of one cell: `warmup` is for batch 1, larger batches take fewer calls."""
+    fewest = min(limits["warmup"], _FEWEST_WARM_UPS)
+    return limits | {"warmup": max(fewest, limits["warmup"] // batch)}
+
+
 @STAGES.register("infer")
 class Infer(Stage):
     """Executes models through the runner contract."""
@@ -113,7 +124,9 @@ class Infer(Stage):
             built
             | ({"tools": tools} if tools else {})
             | {
-                "limits": {key: getattr(section, key) for key in keys} | own,
+                "limits": _of_batch(
+                    {key: getattr(section, key) for key in keys} | own, cell.batch
+                ),
                 "options": session_options(
                     cell.options, cell.threads, cell.provider, section.options
                 ),

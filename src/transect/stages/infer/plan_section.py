@@ -64,7 +64,12 @@ class InferSection(Section):
     """Inference cells, and how long each measures."""
 
     repeats: Count = Field(default=1, description="runs of each cell")
-    warmup: int = Field(default=20, ge=0, description="calls before the measurement, thrown away")
+    warmup: int = Field(
+        default=20,
+        ge=0,
+        description="calls before the measurement, thrown away; of batch B `warmup / B`, but not "
+        "fewer than 20 for it",
+    )
     min_runs: int = Field(default=100, ge=10, description="least number of timed calls")
     max_seconds: float = Field(
         default=1.0, gt=0, description="cap on the timed part, once `min_runs` are done"
