@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from transect.domain.files import write_atomic
+from transect.onnx_models.trainable import write_inference_models
 from transect.portable_step.export import export_step
 from transect.stages.step.cell import StepCell
 from transect.stages.step.worker_path import trainer_of
@@ -99,6 +100,9 @@ def export(
         "workload": cell.workload, "parameters": parameters.model_dump(mode="json"),
         "optimiser": cell.optimiser, "clip": cell.clip, "accumulates": cell.accumulates,
     }  # fmt: skip
+    said = write_inference_models(module, example[:1], ["x"], folder)
+    # For ONNX Runtime training: null, or what the exporter said in place of a file.
+    facts["inference_models"] = said
     write_atomic(folder / WORKLOAD, json.dumps(facts, indent=1) + "\n")
 
 
