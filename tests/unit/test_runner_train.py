@@ -22,6 +22,9 @@ from transect.runtimes import RUNTIMES
 TRAINERS = {
     "python": True,
     "python-iobinding": True,
+    "c": True,
+    "rust": True,
+    "go": True,
 }
 # Of float32 against PyTorch in float64, over all steps.
 TOLERANCE = {"rtol": 1e-4, "atol": 1e-5}
@@ -264,7 +267,8 @@ def test_full_disk_leaves_the_checkpoint_of_before(run: Run) -> None:
     assert len(before) > 12_000
     code, record, stderr = run.train(until=STEPS, largest_file=8192)
     assert (code, record["status"], record["cause"]) == (1, "failed", "crash"), stderr
-    assert any(word in record["message"] for word in ("File too large", "EFBIG")), record
+    words = record["message"].lower()
+    assert "file too large" in words or "efbig" in words, record
     assert run.checkpoint.read_bytes() == before
     assert sorted(os.listdir(run.folder)) == files
     assert run.good()["first_step"] == 5

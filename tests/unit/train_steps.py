@@ -102,7 +102,10 @@ def _write_graph(path, nodes):
     for name, _, dtype, shape, _ in _state():
         kinds[name] = kinds[f"next.{name}"] = (dtype, shape)
     used, made = ({x for node in nodes for x in getattr(node, end)} for end in ("input", "output"))
-    names = [name for name in kinds if name in used - made], [name for name in kinds if name in made]
+    names = (
+        [name for name in kinds if name in used - made],
+        [name for name in kinds if name in made],
+    )
     ends = [
         [helper.make_tensor_value_info(x, KINDS[kinds[x][0]], kinds[x][1]) for x in some]
         for some in names
