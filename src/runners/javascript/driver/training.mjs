@@ -43,10 +43,9 @@ export function readTraining({ train: given, inputs }) {
   const order = readOrder(given.order, until * accumulate * batch, rows);
   const stateFile = startOf(given, manifest);
   const state = readState(readFile(stateFile), manifest, stateFile);
-  if (stepOf(state) > until) {
-    throw new BadInput(
-      `${stateFile}: is at step ${stepOf(state)}, --until ${until}: expected a step up to there`,
-    );
+  const step = stepOf(state, manifest);
+  if (step > until) {
+    throw new BadInput(`${stateFile}: is of step ${step}, expected one up to --until ${until}`);
   }
   const training = {
     ...{ manifest, order, state, batch, accumulate, schedule, until },
@@ -143,11 +142,12 @@ function readSchedule({ schedule: path, until }, { hyper }) {
  * @param {number} batch
  */
 function dataEntries(folder, { data }, batch) {
+  const header = join(folder, 'header.json');
   const { entries } = readHeader(folder);
   const names = data.map(({ name }) => name);
   if (entries.length !== data.length || !entries.every(({ name }) => names.includes(name))) {
     const got = entries.map(({ name }) => name);
-    throw new BadInput(`${folder}: expected the tensors [${names}], got [${got}]`);
+    throw new BadInput(`${header}: expected the tensors [${names}], got [${got}]`);
   }
   const sorted = data.map(
     ({ name }) => /** @type {Entry} */ (entries.find((entry) => entry.name === name)),
@@ -161,7 +161,7 @@ function dataEntries(folder, { data }, batch) {
       );
     if (entry.dtype !== dtype || !isFit || entry.shape[0] !== sorted[0].shape[0]) {
       throw new BadInput(
-        `${folder}: tensor '${entry.name}' is ${entry.dtype}[${entry.shape}], a step of ${batch} ` +
+        `${header}: tensor '${entry.name}' is ${entry.dtype}[${entry.shape}], a step of ${batch} ` +
           `rows takes ${dtype}[${shape}] from as many rows as '${sorted[0].name}' has`,
       );
     }

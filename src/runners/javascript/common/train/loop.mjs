@@ -34,31 +34,36 @@ export async function runTraining(training, host) {
     TensorClass: opened.TensorClass,
     writesInto: host.writesInto,
   });
-  const first = stepOf(training.state);
+  const first = stepOf(training.state, manifest);
   const steps = new Steps(training, trainer, host.runIncludes);
   const progress = emptyProgress(first, training);
+  const session_ns = opened.sessionNs + (more?.sessionNs ?? 0);
+  const facts = { ...opened.facts, run_includes: host.runIncludes, session_ns };
   const end = (/** @type {string | null} */ diverged) => ({
-    record: {
-      ...{ ...opened.facts, run_includes: host.runIncludes },
-      session_ns: opened.sessionNs + (more?.sessionNs ?? 0),
-      ...progress,
-    },
-    diverged,
+    record: { ...facts, ...progress },
+    diverged: diverged && `diverged: ${diverged}`,
   });
+  /** Write a checkpoint; return what is not finite, and then nothing is written. */
+  const save = async (/** @type {number} */ step) => {
+    const begin = performance.now();
+    const state = await trainer.state();
+    const bad = notFinite(state, manifest);
+    if (bad !== undefined) return bad;
+    await host.save(writeState(state, manifest));
+    progress.checkpoints.push({ step, ns: nanoseconds(performance.now() - begin) });
+    return undefined;
+  };
   for (let step = first; step < until; step++) {
     const done = await steps.run(step);
-    if (!Number.isFinite(done.metrics[0])) return end(`step ${step}: the loss is ${done.metrics[0]}`);
-    const due = step + 1 === until || (checkpointEvery > 0 && (step + 1) % checkpointEvery === 0);
-    if (due) {
-      const begin = performance.now();
-      const state = await trainer.state();
-      const bad = notFinite(state, manifest);
-      if (bad !== undefined) return end(`step ${step}: '${bad}' is not finite after it`);
-      await host.save(writeState(state, manifest));
-      progress.checkpoints.push({ step: step + 1, ns: nanoseconds(performance.now() - begin) });
-    }
+    const [loss] = done.metrics;
+    if (!Number.isFinite(loss)) return end(`the loss of step ${step} is ${loss}`);
+    const isDue = checkpointEvery > 0 && (step + 1) % checkpointEvery === 0;
+    const bad = isDue || step + 1 === until ? await save(step + 1) : undefined;
+    if (bad !== undefined) return end(`after step ${step} '${bad}' is not finite`);
     note(progress, done, manifest);
   }
+  // Nothing is left to do, and the checkpoint is there.
+  if (first === until) await save(until);
   return end(null);
 }
 

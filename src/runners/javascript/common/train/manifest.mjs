@@ -8,8 +8,7 @@ import { DTYPES } from '../tensors.mjs';
 
 const FORMAT = 'transect-portable-step';
 const VERSION = 1;
-/** The tensor of the state that counts the updates done. */
-export const COUNTER = 'step';
+const COUNTER = 'counter';
 
 /**
  * Return what was read of manifest.json. Raises BadInput that names what cannot be used.
@@ -53,9 +52,10 @@ function checkMeaning(manifest, wrong) {
   const names = named.map(({ name }) => name);
   const twice = names.find((name, index) => names.indexOf(name) < index);
   if (twice !== undefined) throw wrong(`'${twice}' is there twice`);
-  const counter = state.find(({ name }) => name === COUNTER);
-  if (counter?.dtype !== 'int64' || counter.shape.length || counter.next === null) {
-    throw wrong(`expected a state '${COUNTER}', an int64 scalar; got ${short(counter)}`);
+  const counters = state.filter(({ role }) => role === COUNTER);
+  const [{ dtype, shape }] = [...counters, { dtype: '', shape: [] }];
+  if (counters.length !== 1 || dtype !== 'int64' || shape.length) {
+    throw wrong(`expected one ${COUNTER} in "state", an int64 scalar; got ${short(counters)}`);
   }
   if (metrics.length === 0) throw wrong('"metrics" is empty: the first is the loss');
   for (const graph of [graphs.step, ...(graphs.accumulate ? [graphs.accumulate] : [])]) {
@@ -110,7 +110,10 @@ function isHyper(entry) {
 /** @param {unknown} entry */
 function isStateTensor(entry) {
   return (
-    isTyped(entry) && areSizes(entry.shape) && (entry.next === null || typeof entry.next === 'string')
+    isTyped(entry) &&
+    typeof entry.role === 'string' &&
+    areSizes(entry.shape) &&
+    (entry.next === null || typeof entry.next === 'string')
   );
 }
 
@@ -127,4 +130,12 @@ function isGraph(graph) {
     areNames(graph.inputs) &&
     areNames(graph.outputs)
   );
+}
+
+/**
+ * Return the name of the tensor that counts the updates done.
+ * @param {Manifest} manifest
+ */
+export function counterOf({ state }) {
+  return state.find(({ role }) => role === COUNTER)?.name ?? '';
 }

@@ -3,7 +3,7 @@
 /** @import { Dtype, Numbers } from '../types.mjs' */
 
 import { BadInput, wordsOf } from '../faults.mjs';
-import { areSizes, isObject, short } from '../json.mjs';
+import { areSizes, isObject, keyTwice, short } from '../json.mjs';
 import { countOf, decode, elementBytes } from '../tensors.mjs';
 
 /** @typedef {{dtype: Dtype, shape: number[], begin: number, end: number}} Place in the numbers */
@@ -83,13 +83,16 @@ function readHeader(file, where) {
  * @param {(what: string) => BadInput} wrong
  */
 function parse(header, wrong) {
-  let parsed;
+  let parsed, text;
   try {
-    parsed = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(header));
+    text = new TextDecoder('utf-8', { fatal: true }).decode(header);
+    parsed = JSON.parse(text);
   } catch (thrown) {
     throw wrong(`its header is no JSON: ${wordsOf(thrown)}`);
   }
   if (!isObject(parsed)) throw wrong('its header is no object');
+  const twice = keyTwice(text);
+  if (twice !== undefined) throw wrong(`'${twice}' is there twice`);
   return parsed;
 }
 

@@ -4,7 +4,7 @@
 /** @import { Manifest, State } from './types.mjs' */
 
 import { BadInput } from '../faults.mjs';
-import { COUNTER } from './manifest.mjs';
+import { counterOf } from './manifest.mjs';
 import { readSafetensors, writeSafetensors } from './safetensors.mjs';
 
 const STEP_GRAPH = 'step_graph';
@@ -39,9 +39,13 @@ export function readState(file, manifest, where) {
   if (unknown !== undefined) {
     throw new BadInput(`${where}: has a tensor '${unknown}', which the step does not know`);
   }
-  const step = stepOf(state);
+  const bad = notFinite(state, manifest);
+  if (bad !== undefined) {
+    throw new BadInput(`${where}: tensor '${bad}' holds a number that is not finite`);
+  }
+  const step = stepOf(state, manifest);
   if (step < 0 || !Number.isSafeInteger(step)) {
-    throw new BadInput(`${where}: '${COUNTER}' is ${step}, expected a number of updates`);
+    throw new BadInput(`${where}: is of step ${step}, expected a number of updates`);
   }
   return state;
 }
@@ -62,9 +66,10 @@ export function writeState(state, manifest) {
 /**
  * Return how many updates were done.
  * @param {State} state
+ * @param {Manifest} manifest
  */
-export function stepOf(state) {
-  return Number(numbersOf(state, COUNTER)[0]);
+export function stepOf(state, manifest) {
+  return Number(numbersOf(state, counterOf(manifest))[0]);
 }
 
 /**
