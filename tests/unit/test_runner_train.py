@@ -22,6 +22,9 @@ from transect.runtimes import RUNTIMES
 TRAINERS = {
     "python": True,
     "python-iobinding": True,
+    "javascript": True,
+    "browser": False,
+    "java": True,
 }
 # Of float32 against PyTorch in float64, over all steps.
 TOLERANCE = {"rtol": 1e-4, "atol": 1e-5}

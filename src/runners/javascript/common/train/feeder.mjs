@@ -7,23 +7,25 @@
 
 import { arrayOf, countOf } from '../tensors.mjs';
 
+/** @typedef {Pick<Training, 'manifest' | 'data' | 'order' | 'batch' | 'schedule' | 'seed'>} Fed */
+
 /** A batch, hyper-parameters and the seed, in memory that is the same for all runs. */
 export class Feeder {
   #training;
   /** @type {{from: Numbers, into: Numbers, size: number}[]} */
   #copies = [];
-  /** @type {{into: Float64Array, values: number | number[]}[]} */
-  #hyper = [];
+  /** What the next run takes: one number each, by name. @type {Record<string, Float64Array>} */
+  hyper = {};
   /** By name. @type {Record<string, Tensor>} */
   tensors = {};
 
   /**
-   * @param {Training} training
+   * @param {Fed} training
    * @param {Trainer} trainer
    */
   constructor(training, trainer) {
     this.#training = training;
-    const { manifest, data, batch, schedule, seed } = training;
+    const { manifest, data, batch, seed } = training;
     for (const { name, dtype, shape, data: from } of data) {
       const sizes = shape.slice(1);
       const size = countOf(sizes);
@@ -32,9 +34,8 @@ export class Feeder {
       this.tensors[name] = trainer.tensor(dtype, into, [batch, ...sizes]);
     }
     for (const { name, dtype, default: otherwise } of manifest.hyper) {
-      const into = new Float64Array(1);
-      this.#hyper.push({ into, values: schedule[name] ?? otherwise });
-      this.tensors[name] = trainer.tensor(dtype, into, []);
+      this.hyper[name] = Float64Array.of(otherwise);
+      this.tensors[name] = trainer.tensor(dtype, this.hyper[name], []);
     }
     if (!manifest.seed) return;
     const { name, dtype } = manifest.seed;
@@ -55,10 +56,13 @@ export class Feeder {
     }
   }
 
-  /** @param {number} step */
+  /**
+   * Set the hyper-parameters that the schedule has.
+   * @param {number} step
+   */
   setHyper(step) {
-    for (const { into, values } of this.#hyper) {
-      into[0] = typeof values === 'number' ? values : values[step];
+    for (const [name, values] of Object.entries(this.#training.schedule)) {
+      this.hyper[name][0] = typeof values === 'number' ? values : values[step];
     }
   }
 }

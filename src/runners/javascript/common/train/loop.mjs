@@ -29,8 +29,7 @@ export async function runTraining(training, host) {
   const opened = await host.open('step');
   const more = accumulate > 1 ? await host.open('accumulate') : null;
   const trainer = new Trainer(manifest, training.state, {
-    step: opened.session,
-    accumulate: more?.session ?? null,
+    graphs: { step: opened.session, ...(more && { accumulate: more.session }) },
     TensorClass: opened.TensorClass,
     writesInto: host.writesInto,
   });

@@ -8,9 +8,8 @@ import { Crash, isTrap, wordsOf } from '../faults.mjs';
 import { arrayOf, countOf } from '../tensors.mjs';
 
 /**
- * @typedef {object} Sessions of the step's graphs
- * @property {InferenceSession} step
- * @property {InferenceSession | null} accumulate
+ * @typedef {object} Sessions
+ * @property {Record<string, InferenceSession>} graphs those of the step's that are run
  * @property {typeof Tensor} TensorClass
  * @property {boolean} writesInto whether `run` writes into tensors that it is given for outputs
  *
@@ -71,20 +70,20 @@ export class Trainer {
 
   /**
    * Return what a run takes: the state as it is now, and what is given beside it.
-   * @param {'step' | 'accumulate'} name of the graph
+   * @param {string} name of the graph
    * @param {Tensors} given data, hyper-parameters and seed by name
    * @returns {Feed}
    */
   feedOf(name, given) {
-    const graph = /** @type {Graph} */ (this.#manifest.graphs[name]);
+    const graph = this.#manifest.graphs[name];
     /** @type {Tensors} */
     const inputs = {};
     for (const input of graph.inputs) inputs[input] = this.#state[input] ?? given[input];
-    return { graph, session: /** @type {InferenceSession} */ (this.#sessions[name]), inputs };
+    return { graph, session: this.#sessions.graphs[name], inputs };
   }
 
   /**
-   * Run one micro-batch; what comes out takes its place in the state.
+   * Run once; the next state that comes out takes the place of the one before.
    * @param {Feed} feed
    * @returns {Promise<Tensors>} the outputs by name, the metrics among them
    */
