@@ -25,6 +25,9 @@ TRAINERS = {
     "c": True,
     "rust": True,
     "go": True,
+    "javascript": True,
+    "browser": False,
+    "java": True,
 }
 # Of float32 against PyTorch in float64, over all steps.
 TOLERANCE = {"rtol": 1e-4, "atol": 1e-5}
