@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, product
+from itertools import combinations
 from math import factorial
 
 from transect.analysis.comparisons import Comparison, compare
@@ -15,7 +15,7 @@ from transect.analysis.statistics import NoiseFloor, Summary, summarise
 from transect.stages.retrain.cell import RetrainCell
 
 __all__ = [
-    "FACTORS", "FRAMEWORK", "PEERS", "STEP_TIME", "Attribution", "Design", "Effect", "RetrainGroup", "StepRatio", "attribution",
+    "FACTORS", "FRAMEWORK", "PEERS", "STEP_TIME", "Attribution", "Design", "Effect", "Levels", "RetrainGroup", "StepRatio", "attribution",
     "designs", "effects", "is_relay", "point", "points", "sorted_by_time", "step_ratio",
 ]  # fmt: skip
 
@@ -27,6 +27,8 @@ PEERS = (FRAMEWORK, "torch-compile", "ort-training")
 STEP_TIME = "step_time"
 # What may be behind a gain: axes of a cell.
 FACTORS = ("optimiser", "rate", "runtime")
+# A level of each, in that order.
+Levels = tuple[str, str, str]
 
 
 def is_relay(group: RetrainGroup) -> bool:
@@ -74,20 +76,19 @@ def step_ratio(group: RetrainGroup, other: RetrainGroup, floors: Floors) -> Step
     return StepRatio(group=group, other=other, ratio=ratio, comparison=comparison, floor=floor)
 
 
-# A level of each factor, in the order of FACTORS.
-Levels = tuple[str, str, str]
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Design:
-    """Retrainings that differ in nothing but the factors, with all combinations of their levels.
+    """Retrainings that differ in nothing but the factors.
 
-    `scores` holds, by repeat, the score of every combination: repeats that lack one are in `lacking`.
+    `scores` holds, by repeat, the score of every combination of levels in `combinations`: repeats that
+    lack one are counted in `lacking`. A combination that no repeat has a score of stands in `absent`.
     Levels stand in the order of `levels`, the base of each factor first.
     """
 
     groups: tuple[RetrainGroup, ...]
     levels: Mapping[str, tuple[str, ...]]
+    combinations: frozenset[Levels]
+    absent: tuple[RetrainGroup, ...]
     scores: Mapping[int, Mapping[Levels, float]]
     lacking: int
 
@@ -98,29 +99,32 @@ class Design:
 
 
 def _levels(groups: Sequence[RetrainGroup], factor: str) -> tuple[str, ...]:
-    """Return the levels of a factor: the old rate, the workload's first optimiser, the framework first."""
+    """Return the levels of a factor: the old rate, SGD, the framework before the others."""
     found = sorted({str(getattr(group.cell, factor)) for group in groups})
     first = {"rate": "old", "optimiser": "sgd", "runtime": FRAMEWORK}[factor]
     return tuple(sorted(found, key=lambda name: (name != first, name)))
 
 
 def designs(groups: Iterable[RetrainGroup], metric: str) -> Iterator[Design]:
-    """Yield every full factorial design of two factors or more that has two levels or more."""
+    """Yield every design in which an optimiser or a rate is changed, and another factor too."""
     same = grouped(
         (group for group in groups if not is_relay(group)),
         lambda group: group.cell.changed(**dict.fromkeys(FACTORS, "")),
     )
     for members in same.values():
         levels = {factor: _levels(members, factor) for factor in FACTORS}
-        wanted = [(o, r, t) for o, r, t in product(*levels.values())]
-        if sum(len(one) > 1 for one in levels.values()) < 2 or len(wanted) != len(members):
+        several = [factor for factor in FACTORS if len(levels[factor]) > 1]
+        if len(several) < 2:
             continue
         by_levels = {_of(group.cell): group.by_repeat(metric) for group in members}
-        repeats = {record.cell.repeat for group in members for record in group.records}
-        whole = sorted(r for r in repeats if all(r in by_levels[one] for one in wanted))
+        known = frozenset(one for one, scores in by_levels.items() if scores)
+        repeats = {repeat for one in known for repeat in by_levels[one]}
+        whole = sorted(r for r in repeats if all(r in by_levels[one] for one in known))
         yield Design(
-            groups=tuple(members), levels=levels, lacking=len(repeats) - len(whole),
-            scores={r: {one: by_levels[one][r] for one in wanted} for r in whole},
+            groups=tuple(members), levels=levels, combinations=known,
+            absent=tuple(group for group in members if _of(group.cell) not in known),
+            lacking=len(repeats) - len(whole),
+            scores={r: {one: by_levels[one][r] for one in known} for r in whole},
         )  # fmt: skip
 
 
@@ -132,15 +136,17 @@ def _of(cell: RetrainCell) -> Levels:
 class Effect:
     """What a change of one factor does to the score; `summary` is over the repeats.
 
-    Each repeat gives the mean difference over all combinations of the other factors, or over those
-    with the levels in `given`: what a repeat's seed does to both sides drops out.
+    Each repeat gives the mean difference over all combinations of the other factors that both levels
+    have: what a repeat's seed does to both sides drops out. `given` holds the levels of a factor of which
+    not all took part; `apart` says that it was asked for with one level of another factor.
     """
 
     factor: str
     before: str
     after: str
-    given: Mapping[str, str]
+    given: Mapping[str, tuple[str, ...]]
     summary: Summary
+    apart: bool = False
 
     @property
     def shown(self) -> bool:
@@ -154,38 +160,49 @@ def effects(design: Design) -> list[Effect]:
     found = []
     for factor in FACTORS:
         base, *others = design.levels[factor]
-        for after in others:
-            found.append(_effect(design, factor, base, after, {}))
-    optimisers = design.levels["optimiser"]
-    for after in design.levels["rate"][1:] if len(optimisers) > 1 else ():
-        for optimiser in optimisers:
-            given = {"optimiser": optimiser}
-            found.append(_effect(design, "rate", design.levels["rate"][0], after, given))
+        found += [_effect(design, factor, base, after) for after in others]
+    optimisers, rates = design.levels["optimiser"], design.levels["rate"]
+    for after in rates[1:] if len(optimisers) > 1 else ():
+        found += [_effect(design, "rate", rates[0], after, only=one) for one in optimisers]
     return [one for one in found if one is not None]
 
 
 def _effect(
-    design: Design, factor: str, before: str, after: str, given: Mapping[str, str]
+    design: Design, factor: str, before: str, after: str, *, only: str | None = None
 ) -> Effect | None:
+    """Return a change's effect, `only` with one optimiser when given; None where nothing is paired."""
     place = FACTORS.index(factor)
-    rest = [
-        [given[name]] if name in given else design.levels[name]
-        for name in FACTORS
-        if name != factor
+    pairs = [
+        (one, other)
+        for one in sorted(design.combinations)
+        if one[place] == before and only in (None, one[0])
+        for other in [_put(one, place, after)]
+        if other in design.combinations
     ]
-
-    def at(scores: Mapping[Levels, float], level: str) -> float:
-        chosen = []
-        for others in product(*rest):
-            levels = [*others]
-            levels.insert(place, level)
-            chosen.append(scores[(levels[0], levels[1], levels[2])])
-        return statistics.fmean(chosen)
-
-    summary = summarise(at(one, after) - at(one, before) for one in design.scores.values())
-    if summary is None:
+    if not pairs or not design.scores:
         return None
-    return Effect(factor=factor, before=before, after=after, given=given, summary=summary)
+    values = [
+        statistics.fmean(scores[other] - scores[one] for one, other in pairs)
+        for scores in design.scores.values()
+    ]
+    given = {}
+    for n, name in enumerate(FACTORS):
+        took_part = tuple(
+            level for level in design.levels[name] if any(p[0][n] == level for p in pairs)
+        )
+        if n != place and took_part != design.levels[name]:
+            given[name] = took_part
+    summary = summarise(values)
+    assert summary is not None
+    return Effect(
+        factor=factor, before=before, after=after, given=given, summary=summary,
+        apart=only is not None,
+    )  # fmt: skip
+
+
+def _put(levels: Levels, place: int, level: str) -> Levels:
+    first, second, third = (level if n == place else one for n, one in enumerate(levels))
+    return first, second, third
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -202,13 +219,18 @@ class Attribution:
 
 
 def attribution(design: Design, before: Levels, after: Levels) -> Attribution | None:
-    """Share the gain out to the factors: the Shapley value, repeat by repeat. None without repeats.
+    """Share the gain out to the factors: the Shapley value, repeat by repeat.
+
+    None where a combination on the way is lacking.
 
     Each factor's part is its mean difference over all orders in which the factors could be changed one
     after the other (L. S. Shapley, "A value for n-person games", 1953), so that neither is favoured
     where they act together.
     """
     differing = [n for n, name in enumerate(FACTORS) if before[n] != after[n]]
+    way = {_changed(before, after, c) for n in range(4) for c in combinations(differing, n)}
+    if not way <= design.combinations:
+        return None
     gains = [one[after] - one[before] for one in design.scores.values()]
     gain = summarise(gains)
     if gain is None:

@@ -6,12 +6,12 @@ import statistics
 from collections.abc import Iterator
 
 from transect.analysis.comparisons import Sureness
+from transect.analysis.groups import grouped
 from transect.analysis.retraining import (
     FACTORS,
     Attribution,
     Design,
     Effect,
-    Levels,
     attribution,
     designs,
     effects,
@@ -19,15 +19,16 @@ from transect.analysis.retraining import (
 from transect.analysis.statistics import Spread, Summary
 from transect.report.context import Context
 from transect.report.findings.finding import Finding, joined, names, no_firmer
-from transect.report.text import count, tenths
+from transect.report.text import clipped, count, tenths
 
-__all__ = ["SCORE", "effect_words", "factor_findings", "signed"]
+__all__ = ["SCORE", "absent_text", "effect_words", "factor_findings", "signed"]
 
 SCORE = "accuracy"
 # "Reconfiguring the learning rate in ONNX Runtime lifts retraining from .49/.56 to .70": its levels.
 _AFTER = {"optimiser": "adamw", "rate": "new"}
 # Who retrained there, and who stands for it where that did not run.
 _RUNTIMES = ("ort-training", "python")
+_REASON = 160
 _WORDS = {"optimiser": "the optimiser's", "rate": "the rate's", "runtime": "the runtime's"}
 
 
@@ -51,8 +52,13 @@ def _ends(summary: Summary) -> str:
 
 def effect_words(effect: Effect) -> str:
     """Name an effect: `rate: old → new, with sgd`."""
-    given = f", with {names(list(effect.given.values()))}" if effect.given else ""
-    return f"{effect.factor}: {effect.before} → {effect.after}{given}"
+    return f"{effect.factor}: {effect.before} → {effect.after}{_given(effect)}"
+
+
+def _given(effect: Effect) -> str:
+    """Say with which levels of other factors, where not with all."""
+    levels = [names(list(ones), 9) for ones in effect.given.values()]
+    return f", with {' and '.join(levels)}" if levels else ""
 
 
 def factor_findings(context: Context) -> list[Finding]:
@@ -69,8 +75,7 @@ def _of_design(design: Design) -> Iterator[Finding]:
     if not design.scores:
         yield _none(design)
         return
-    before, after = _published(design)
-    share = attribution(design, before, after) if before != after else None
+    share = _published(design)
     if share is not None:
         yield _gain(design, share)
     found = effects(design)
@@ -78,15 +83,18 @@ def _of_design(design: Design) -> Iterator[Finding]:
         yield _effects(design, found)
 
 
-def _published(design: Design) -> tuple[Levels, Levels]:
-    """Return the combinations that the published study compared, as far as the design has them."""
-    before, after = [], []
-    for factor in FACTORS:
-        levels = design.levels[factor]
-        wanted = [*_RUNTIMES, levels[-1]] if factor == "runtime" else [_AFTER[factor], levels[-1]]
-        before.append(levels[0])
-        after.append(next(name for name in wanted if name in levels))
-    return (before[0], before[1], before[2]), (after[0], after[1], after[2])
+def _published(design: Design) -> Attribution | None:
+    """Share out the change that the published study made, as far as the design has its combinations."""
+    base = (*(design.levels[factor][0] for factor in FACTORS),)
+    runtimes = [name for name in (*_RUNTIMES, *design.levels["runtime"]) if name != base[2]]
+    rates, optimisers = design.levels["rate"], design.levels["optimiser"]
+    for runtime in [*dict.fromkeys(runtimes), base[2]]:
+        rate = _AFTER["rate"] if _AFTER["rate"] in rates else rates[-1]
+        optimiser = _AFTER["optimiser"] if _AFTER["optimiser"] in optimisers else optimisers[-1]
+        before, after = (base[0], base[1], base[2]), (optimiser, rate, runtime)
+        if before != after and (share := attribution(design, before, after)):
+            return share
+    return None
 
 
 def _gain(design: Design, share: Attribution) -> Finding:
@@ -118,7 +126,7 @@ def _gain(design: Design, share: Attribution) -> Finding:
 
 
 def _effects(design: Design, found: list[Effect]) -> Finding:
-    own = [effect for effect in found if not effect.given]
+    own = [one for one in found if not one.apart]
     told = []
     for factor in FACTORS:
         ones = [effect for effect in own if effect.factor == factor]
@@ -132,13 +140,13 @@ def _effects(design: Design, found: list[Effect]) -> Finding:
         sureness=_sure(design, *(effect.summary for effect in shown)) if shown else Sureness.OPEN,
         evidence=joined(
             "each seed gives the mean difference over all else; median over seeds", _seeds(design),
-            names([f"{effect_words(one)} {_told_value(one)}" for one in found if one.given], 9),
+            names([f"{effect_words(one)} {_told_value(one)}" for one in found if one not in own], 9),
         ),
     )  # fmt: skip
 
 
 def _told(effect: Effect) -> str:
-    return f"{effect.before} → {effect.after} {_told_value(effect)}"
+    return f"{effect.before} → {effect.after}{_given(effect)} {_told_value(effect)}"
 
 
 def _told_value(effect: Effect) -> str:
@@ -167,9 +175,23 @@ def _scope(design: Design) -> str:
 
 def _seeds(design: Design) -> str:
     lacking = f", {design.lacking} more lack a combination" if design.lacking else ""
-    return (
-        f"{count(len(design.scores), 'seed')} with equal data and base in all combinations{lacking}"
+    amount = count(len(design.scores), "seed")
+    return joined(
+        f"{amount} with equal data and base in all combinations{lacking}", absent_text(design)
     )
+
+
+def absent_text(design: Design) -> str:
+    """Say which combinations nobody has a score of, and why, in the words of their records."""
+    reasons = grouped(
+        (group.records[0] for group in design.absent),
+        lambda record: (record.cell.get("optimiser"), record.cell.get("runtime"), record.message),
+    )
+    told = [
+        f"{runtime} with {optimiser} ({clipped(message or 'no result', _REASON)})"
+        for optimiser, runtime, message in reasons
+    ]
+    return f"without a score: {names(told, 3)}" if told else ""
 
 
 def _none(design: Design) -> Finding:

@@ -5,15 +5,23 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Sequence
 
-from transect.analysis.retraining import Design, Effect, Levels, RetrainGroup, designs, effects
+from transect.analysis.retraining import (
+    FACTORS,
+    Design,
+    Effect,
+    Levels,
+    RetrainGroup,
+    designs,
+    effects,
+)
 from transect.analysis.statistics import Spread, Summary
-from transect.report.blocks import Chip, Heading, Part, digits, table, words
+from transect.report.blocks import Chip, Heading, Part, digits, note, table, words
 from transect.report.charts.chart import dot_chart
 from transect.report.charts.plots import Dot
 from transect.report.charts.theme import palette
 from transect.report.context import Context
-from transect.report.findings.retrain_factors import SCORE, effect_words, signed
-from transect.report.text import count, tenths
+from transect.report.findings.retrain_factors import SCORE, absent_text, effect_words, signed
+from transect.report.text import clean, count, tenths
 
 __all__ = ["factor_parts"]
 
@@ -26,6 +34,8 @@ def factor_parts(context: Context, workload: str, groups: Sequence[RetrainGroup]
         if found:
             yield effect_chart(design, found, f"factors-{workload}-{number}")
         yield combination_table(design)
+        if absent := absent_text(design):
+            yield note(clean(f"{absent[:1].upper()}{absent[1:]}."))
 
 
 def _span(summary: Summary) -> str | None:
@@ -79,9 +89,11 @@ def combination_table(design: Design) -> Part:
     def scores(levels: Levels) -> list[float]:
         return [one[levels] for one in design.scores.values()]
 
-    every = [(o, r, t) for o in design.levels["optimiser"] for r in design.levels["rate"]
-             for t in design.levels["runtime"]]  # fmt: skip
-    kept = [levels for levels in every if scores(levels)]
+    order = {factor: design.levels[factor].index for factor in FACTORS}
+    kept = sorted(
+        (levels for levels in design.combinations if design.scores),
+        key=lambda levels: [order[name](one) for name, one in zip(FACTORS, levels, strict=True)],
+    )
     base = f", from a median of {tenths(statistics.median(before))}" if before else ""
     return table(
         kept,
