@@ -185,11 +185,10 @@ def _effect(
         statistics.fmean(scores[other] - scores[one] for one, other in pairs)
         for scores in design.scores.values()
     ]
-    given = {}
-    for n, name in enumerate(FACTORS):
-        took_part = tuple(
-            level for level in design.levels[name] if any(p[0][n] == level for p in pairs)
-        )
+    given = {} if only is None else {"optimiser": (only,)}
+    for n, name in enumerate(FACTORS) if only is None else ():
+        present = {one[n] for one, _ in pairs}
+        took_part = tuple(level for level in design.levels[name] if level in present)
         if n != place and took_part != design.levels[name]:
             given[name] = took_part
     summary = summarise(values)
