@@ -140,7 +140,10 @@ OF_STAGES = {
     "stages/retrain/worker_verdict.py": {"retrain"},
     "stages/step/worker_path.py": {"step"},
     "training/tolerance.py": {"reference", "step"},
-    "portable_step/export.py": {"step"},
+    # The package names it, and with that whoever reads a manifest depends on it.
+    "portable_step/export.py": {"step", "retrain"},
+    # Imported by their registry.
+    "portable_step/decompositions/pooling.py": {"step"},
     "portable_step/state.py": {"step", "retrain"},
     # These start payloads.
     "launch/launchers/plain.py": EVERY_STAGE,

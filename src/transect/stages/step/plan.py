@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from transect.domain.cell import Cell
 from transect.domain.registry import Registry
+from transect.planning.code_hash import PACKAGE
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, Stage
 from transect.stages.data.cell import data_of
@@ -59,6 +61,10 @@ class Step(Stage):
             "seed": context.study.seed,
             "problems": [posed[name] for name in sorted(posed)],
         }
+
+    def sources(self, cell: StepCell) -> list[Path]:
+        """The decompositions, which a registry imports."""
+        return sorted((PACKAGE / "portable_step" / "decompositions").glob("*.py"))
 
     def environment(self, cell: StepCell) -> str:
         """Where torch is."""
