@@ -69,8 +69,12 @@ def _expected(run: Run, which: str = "plain") -> list[float]:
     return losses
 
 
-@pytest.mark.parametrize("runtime", PEERS)
-@pytest.mark.parametrize("optimiser", OPTIMISERS)
+# Compiling takes seconds: once is enough, the optimisers are those of eager mode.
+CASES = [(runtime, optimiser) for runtime in PEERS for optimiser in OPTIMISERS
+         if runtime != "torch-compile" or optimiser == "adamw"]  # fmt: skip
+
+
+@pytest.mark.parametrize(("runtime", "optimiser"), CASES)
 def test_losses_are_those_of_pytorch_in_float64(make: Make, runtime: str, optimiser: str) -> None:
     run = make(runtime, optimiser)
     if runtime in ORT and optimiser in ("momentum", "nesterov"):
@@ -86,7 +90,7 @@ def test_losses_are_those_of_pytorch_in_float64(make: Make, runtime: str, optimi
     assert tensors(run.checkpoint)["step"] == STEPS
 
 
-@pytest.mark.parametrize("runtime", PEERS)
+@pytest.mark.parametrize("runtime", ["torch-eager", *ORT])
 def test_goes_on_with_what_was_left(make: Make, runtime: str) -> None:
     whole, broken = make(runtime, "adamw"), make(runtime, "adamw")
     unbroken = whole.good()
@@ -94,8 +98,7 @@ def test_goes_on_with_what_was_left(make: Make, runtime: str) -> None:
     second = broken.good(until=STEPS)
     assert (first["first_step"], second["first_step"]) == (0, 7)
     assert first["losses"] + second["losses"] == unbroken["losses"]
-    if runtime != "torch-compile":
-        assert broken.checkpoint.read_bytes() == whole.checkpoint.read_bytes()
+    assert broken.checkpoint.read_bytes() == whole.checkpoint.read_bytes()
 
 
 @pytest.mark.parametrize("optimiser", ["sgd", "adamw"])
@@ -110,7 +113,7 @@ def test_runtimes_take_turns(make: Make, optimiser: str) -> None:
     np.testing.assert_allclose(losses, _expected(run), **TOLERANCE)
 
 
-@pytest.mark.parametrize("runtime", TORCH)
+@pytest.mark.parametrize("runtime", ["torch-eager"])
 def test_micro_batches_are_a_step(make: Make, runtime: str) -> None:
     run = make(runtime, "momentum")
     record = run.good(accumulate=2)
