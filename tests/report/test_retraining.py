@@ -84,7 +84,7 @@ def test_the_fastest_portable_step_stands_beside_pytorch_and_onnx_runtimes_train
     found = only("retraining-speed", *runs("c", 1e-4), *runs("python", 2e-4),
                  *runs("torch-eager", 4e-4), *runs("ort-training", 1.5e-4))  # fmt: skip
     assert found.text.startswith(
-        "digits batch 8, 1 thread: the fastest portable step is c's, 100 µs: "
+        "digits sgd, batch 8, 1 thread: the fastest portable step is c's, 100 µs: "
     )
     assert "0.667 times that of ort-training (95 % interval " in found.text
     assert "0.25 times that of torch-eager" in found.text

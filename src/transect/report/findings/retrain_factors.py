@@ -46,6 +46,8 @@ def signed(share: float) -> str:
 def _ends(summary: Summary) -> str:
     if summary.spread is Spread.SINGLE:
         return "one seed"
+    if summary.low == summary.high == 0:
+        return "none in any seed"
     what = "95 % interval" if summary.spread is Spread.INTERVAL else "range"
     return f"{what} {signed(summary.low)} to {signed(summary.high)}"
 

@@ -86,33 +86,40 @@ def _equality(groups: Sequence[RetrainGroup]) -> Finding:
 
 
 def _speed(context: Context, workload: str) -> Iterator[Finding]:
-    """Set the fastest portable step beside the fastest of those that do without it."""
-    groups = next(iter(points(context.of("retrain", workload))), [])
-    right = [group for group in sorted_by_time(groups) if not group.wrong]
-    portable = [group for group in right if group.cell.runtime not in PEERS]
-    peers = [group for group in right if group.cell.runtime in PEERS]
-    if not portable or not peers:
-        return
-    pair = step_ratio(portable[0], peers[0], context.floors)
-    if pair is None:
-        return
-    cell = portable[0].cell
-    rest = [p for other in peers[1:] if (p := step_ratio(portable[0], other, context.floors))]
-    yield Finding(
-        subject=workload, kind="retraining-speed", scope=f"batch {cell.batch}, {_threads(cell.threads)}",
-        claim=f"the fastest portable step is {cell.runtime}'s, {_time(portable[0])}: {_beside(pair)}"
-        f"{''.join(f'; {_beside(one)}' for one in rest)}.",
-        sureness=_sure(pair),
+    """Set the fastest portable step beside each that does without it, at the point of most runtimes."""
+    told: set[str] = set()
+    for groups in points(context.of("retrain", workload)):
+        right = [group for group in sorted_by_time(groups) if not group.wrong]
+        portable = [group for group in right if group.cell.runtime not in PEERS]
+        peers = [group for group in right if group.cell.runtime in {*PEERS} - told]
+        pairs = (
+            [p for one in peers if (p := step_ratio(portable[0], one, context.floors))]
+            if portable
+            else []
+        )
+        told |= {pair.other.cell.runtime for pair in pairs}
+        if pairs:
+            yield _fastest(workload, portable, pairs)
+
+
+def _fastest(
+    workload: str, portable: Sequence[RetrainGroup], pairs: Sequence[StepRatio]
+) -> Finding:
+    first, last, cell = portable[0], portable[-1], portable[0].cell
+    sure = {_sure(pair) for pair in pairs}
+    return Finding(
+        subject=workload, kind="retraining-speed",
+        scope=f"{cell.optimiser}, batch {cell.batch}, {count(cell.threads, 'thread')}",
+        claim=f"the fastest portable step is {cell.runtime}'s, {_time(first)}: "
+        f"{'; '.join(_beside(pair) for pair in pairs)}.",
+        sureness=next(one for one in (Sureness.OPEN, Sureness.TENTATIVE, Sureness.FIRM) if one in sure),
         evidence=joined(
-            "median of all ratios of one side's runs to the other's", floor_text(pair.floor),
-            pair.comparison.reason,
-            f"slowest: {portable[-1].cell.runtime}, {_time(portable[-1])}" if len(portable) > 1 else "",
+            "median of all ratios of one side's runs to the other's",
+            names(sorted({floor_text(pair.floor) for pair in pairs}), 3),
+            *(f"{pair.other.cell.runtime}: {pair.comparison.reason}" for pair in pairs),
+            f"slowest: {last.cell.runtime}, {_time(last)}" if last is not first else "",
         ),
     )  # fmt: skip
-
-
-def _threads(threads: int) -> str:
-    return count(threads, "thread")
 
 
 def _time(group: RetrainGroup) -> str:
