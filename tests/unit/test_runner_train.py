@@ -26,6 +26,9 @@ TRAINERS = {
     "cpp": True,
     "rust": True,
     "go": True,
+    "javascript": True,
+    "browser": False,
+    "java": True,
 }
 # Of float32 against PyTorch in float64, over all steps.
 TOLERANCE = {"rtol": 1e-4, "atol": 1e-5}

@@ -19,6 +19,7 @@ class PythonRuntime:
 
     environment = "onnxruntime"
     uses_exporter = True
+    trains = True
 
     def supports(self, cell: InferCell) -> str | None:
         """Every precision, on CPU, CUDA or TensorRT."""
