@@ -58,16 +58,19 @@ def _as_tensor(module: GraphModule, node: Node, made: dict[Node, Node]) -> Node:
     import torch
 
     aten = torch.ops.aten
+
+    def operand(one: Any) -> Node:
+        if one in made:
+            return made[one]
+        if isinstance(one, float):
+            return _constant(module, one)
+        kind = {"dtype": torch.float64}
+        return module.graph.call_function(aten.scalar_tensor.default, (one,), kind)
+
     with module.graph.inserting_after(node):
         result = module.graph.call_function(getattr(aten, ARITHMETIC[node.target]).Tensor)
     with module.graph.inserting_before(result):
-        result.args = tuple(
-            made.get(one)
-            or module.graph.call_function(
-                aten.scalar_tensor.default, (one,), {"dtype": torch.float64}
-            )
-            for one in node.args
-        )
+        result.args = tuple(operand(one) for one in node.args)
     return result
 
 
