@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from train_runs import BATCH, STEPS, Run, parts, state_file, tensors
 
-from checkouts import environment_python
+from checkouts import ROOT, environment_python
 from transect.domain.cell import Cell
 from transect.runtimes import RUNTIMES
 
@@ -38,10 +38,11 @@ Make = Callable[..., Run]
 
 @pytest.fixture(scope="session")
 def made(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with `step`, `data`, `order.bin` and `expected.json`: see train_steps.py."""
+    """The folder with `step`, `dropout`, `data`, `order.bin` and `expected.json`: train_steps.py."""
     folder = tmp_path_factory.mktemp("train")
     helper = Path(__file__).with_name("train_steps.py")
-    subprocess.run([torch_python, str(helper), str(folder)], check=True)
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    subprocess.run([torch_python, str(helper), str(folder)], check=True, env=environment)
     return folder
 
 
@@ -117,7 +118,7 @@ def test_micro_batches_are_a_step(run: Run) -> None:
     np.testing.assert_allclose(record["losses"], _expected(run)["accumulate"], **TOLERANCE)
     state = tensors(run.checkpoint)
     assert state["step"] == STEPS
-    assert not any(array.any() for name, array in state.items() if name.startswith("accumulated."))
+    assert not any(array.any() for name, array in state.items() if name.startswith("accumulated"))
 
 
 def test_checkpoint_has_the_one_form(run: Run) -> None:
@@ -199,6 +200,23 @@ def test_checkpoint_is_the_same_in_every_language(run: Run, made: Path, tmp_path
     other = Run(first, _python(first, tmp_path), tmp_path / "first", made)
     assert run.good(accumulate=3)["losses"] == other.good(accumulate=3)["losses"]
     assert run.checkpoint.read_bytes() == other.checkpoint.read_bytes()
+    for one in (run, other):
+        one.arguments |= {"step": one.folder / "dropout", "checkpoint": one.folder / "dropped"}
+    assert run.good(accumulate=1, seed=3)["losses"] == other.good(accumulate=1, seed=3)["losses"]
+    assert run.checkpoint.read_bytes() == other.checkpoint.read_bytes()
+
+
+def test_masks_follow_from_the_seed_alone(make: Make) -> None:
+    losses, states = [], []
+    for seed, stops in ((0, [STEPS]), (7, [STEPS]), (7, [9, STEPS])):
+        run, found = make(), []
+        run.arguments["step"] = run.folder / "dropout"
+        for until in stops:
+            found += run.good(seed=seed, until=until)["losses"]
+        losses.append(found)
+        states.append(run.checkpoint.read_bytes())
+    assert losses[0] != losses[1] == losses[2]
+    assert states[0] != states[1] == states[2]
 
 
 def _wait_for_another(checkpoint: Path, process: subprocess.Popen[bytes]) -> None:
@@ -317,8 +335,8 @@ def _entry(**changes: Any) -> Callable[[Run], Any]:
 
 
 def _weight(header: dict[str, Any]) -> str:
-    """Return the name of the first parameter."""
-    return next(name for name in header if name.startswith("model."))
+    """Return the name of the first weight."""
+    return next(name for name in header if name.endswith(".weight"))
 
 
 def _raw(content: bytes) -> Callable[[Run], Any]:
@@ -350,6 +368,12 @@ def _not_a_number(header: dict[str, Any], data: bytes) -> tuple[Any, bytes]:
 
 def _manifest(change: Callable[[dict[str, Any]], Any]) -> Callable[[Run], Any]:
     return lambda run: run.edit("step/manifest.json", change)
+
+
+def _tensor(manifest: dict[str, Any]) -> dict[str, Any]:
+    """Return the entry of the first weight."""
+    found: dict[str, Any] = next(x for x in manifest["state"] if x["name"].endswith(".weight"))
+    return found
 
 
 def _data(**changes: Any) -> Callable[[Run], Any]:
@@ -398,17 +422,17 @@ FAULTS: dict[str, tuple[Callable[[Run], Any], str]] = {
     "manifest without a graph": (_manifest(lambda m: m.pop("graphs")), "manifest.json"),
     "manifest of texts": (_manifest(lambda m: m.update(state="x")), "manifest.json"),
     "manifest with a huge shape": (
-        _manifest(lambda m: m["state"][1].update(shape=[2**40, 2**40])), "model",
+        _manifest(lambda m: _tensor(m).update(shape=[2**40, 2**40])), "model",
     ),
     "manifest with a negative shape": (
-        _manifest(lambda m: m["state"][1].update(shape=[-1, 4])), "manifest.json",
+        _manifest(lambda m: _tensor(m).update(shape=[-1, 4])), "manifest.json",
     ),
     "graph that takes what nothing names": (
         _manifest(lambda m: m["graphs"]["step"]["inputs"].append("nothing")), "nothing",
     ),
     "graph that takes less than the manifest says": (
-        _manifest(lambda m: m["graphs"]["step"]["inputs"].append("accumulated.other")
-                  or m["state"].append(m["state"][1] | {"name": "accumulated.other", "next": None})),
+        _manifest(lambda m: m["graphs"]["step"]["inputs"].append("other")
+                  or m["hyper"].append({"name": "other", "dtype": "float64", "default": 1})),
         "other",
     ),
     "no graph": (lambda r: (r.folder / "step" / "step.onnx").unlink(), "step.onnx"),
