@@ -58,7 +58,7 @@ class Checkout:
         """Run the command line with this checkout's sources."""
         return self.python("-m", "transect", *arguments)
 
-    def python(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def python(self, *arguments: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
         """Run the driver's Python with this checkout's sources."""
         return subprocess.run(
             [sys.executable, *arguments],
@@ -66,7 +66,7 @@ class Checkout:
             env=self.environment() | {"PYTHONPATH": str(self.folder / "src")},
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=timeout,
         )
 
     def pending(self, *config: str) -> set[str]:

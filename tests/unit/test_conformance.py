@@ -1,4 +1,4 @@
-"""ONNX's operator tests: how they are made, how outputs are compared, what the command says."""
+"""ONNX's operator tests: how they are made, and what becomes of their results."""
 
 from __future__ import annotations
 
@@ -13,11 +13,8 @@ import pytest
 from checkouts import ROOT, environment_python
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
-from transect.onnx_models.agreement import difference
 from transect.onnx_models.node_tests import ARCHIVE, known_tests, unpack
 from transect.onnx_models.tensors import read_tensors, tensor_types, write_tensors
-from transect.planning.expand import reason_to_skip
-from transect.planning.stage import STAGES
 from transect.runtimes import RUNTIMES
 from transect.runtimes._case_runs import CaseEnd
 from transect.runtimes._messages import said
@@ -27,6 +24,8 @@ UNPACKED = {
     "test_string_concat", "test_cast_FLOAT_to_BFLOAT16", "test_cast_FLOAT_to_FLOAT16",
     "test_bitcast_scalar_float32_to_int32", "test_reduce_sum_empty_set",
 }  # fmt: skip
+
+
 STUMBLING = ROOT / "tests" / "data" / "runners" / "stumbling.py"
 
 
@@ -129,86 +128,6 @@ def test_what_is_no_archive_is_told(tmp_path):
         known_tests(tmp_path / ARCHIVE)
 
 
-# --- comparing
-
-NAN, INF = float("nan"), float("inf")
-
-
-def compared(folder, given, expected):
-    """Compare two arrays, or two folders' worth of them by name."""
-    for name, side in (("given", given), ("expected", expected)):
-        arrays = side if isinstance(side, dict) else {"y": side}
-        write_tensors(folder / name, arrays)
-    return difference(folder / "given", folder / "expected", rtol=1e-3, atol=1e-7)
-
-
-SAME = {
-    "within rtol": (np.float32([1.0009, -2.0]), np.float32([1.0, -2.0])),
-    "within atol": (np.float32([5e-8]), np.float32([0.0])),
-    "nan for nan": (np.float64([NAN, 1]), np.float64([NAN, 1])),
-    "infinity for infinity": (np.float16([INF, -INF]), np.float16([INF, -INF])),
-    "integers": (np.uint64([2**64 - 1]), np.uint64([2**64 - 1])),
-    "texts": (np.array(["a", "é"], object), np.array(["a", "é"], object)),
-    "nothing": (np.zeros((2, 0), np.int8), np.zeros((2, 0), np.int8)),
-    "scalars": (np.float32(3), np.float32(3)),
-}
-OTHER = {
-    "beyond rtol": (np.float32([1.0011]), np.float32([1.0]), "first at 0: 1.0011, expected 1"),
-    "beyond atol": (np.float32([2e-7]), np.float32([0.0]), "first at 0: 2e-07, expected 0"),
-    "nan for a number": (np.float32([NAN]), np.float32([1.0]), "first at 0: nan, expected 1"),
-    "a number for nan": (np.float32([1.0]), np.float32([NAN]), "first at 0: 1, expected nan"),
-    "another infinity": (np.float32([INF]), np.float32([-INF]), "inf, expected -inf"),
-    "integers are exact": (np.int64([2**53 + 1]), np.int64([2**53]), "differs in 1 of 1"),
-    "bools are exact": (np.array([True]), np.array([False]), "True, expected False"),
-    "texts are exact": (np.array(["a"], object), np.array(["A"], object), "'a', expected 'A'"),
-    "type": (np.float64([1.0]), np.float32([1.0]), "'y' is float64, expected float32"),
-    "shape": (np.float32([[1.0]]), np.float32([1.0]), "'y' has shape [1, 1], expected [1]"),
-    "name": ({"z": np.float32([1])}, {"y": np.float32([1])}, "outputs are z, expected y"),
-    "number": ({}, {"y": np.float32([1])}, "outputs are none, expected y"),
-    "order": ({"b": np.int8(1), "a": np.int8(1)}, {"a": np.int8(1), "b": np.int8(1)},
-              "outputs are b, a, expected a, b"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("what", SAME)
-def test_what_counts_as_the_same(tmp_path, what):
-    assert compared(tmp_path, *SAME[what]) is None
-
-
-@pytest.mark.parametrize("what", OTHER)
-def test_what_counts_as_another(tmp_path, what):
-    given, expected, told = OTHER[what]
-    assert told in compared(tmp_path, given, expected)
-
-
-def bfloat16(folder, *bits):
-    """A folder with a bfloat16 tensor of these bits."""
-    write_tensors(folder, {"y": np.array(bits, np.uint16)})
-    header = folder / "header.json"
-    header.write_text(header.read_text().replace("uint16", "bfloat16"))
-    return folder
-
-
-def test_a_bfloat16_may_be_two_steps_off_and_no_more(tmp_path):
-    one = bfloat16(tmp_path / "one", 0x3F80)
-    near = bfloat16(tmp_path / "near", 0x3F82)
-    far = bfloat16(tmp_path / "far", 0x3F83)
-    assert difference(near, one, rtol=1e-3, atol=1e-7) is None
-    assert "1.023438, expected 1" in difference(far, one, rtol=1e-3, atol=1e-7)
-    integers = tmp_path / "integers"
-    write_tensors(integers, {"y": np.array([0x3F80], np.uint16)})
-    assert "is uint16, expected bfloat16" in difference(integers, one, rtol=1e-3, atol=1e-7)
-
-
-def test_an_output_that_is_no_tensor_is_another(tmp_path):
-    write_tensors(tmp_path / "expected", {"y": np.float32([1])})
-    (tmp_path / "given").mkdir()
-    kind = {"tensors": [{"name": "y", "kind": "sequence(float32)"}]}
-    (tmp_path / "given" / "header.json").write_text(json.dumps(kind))
-    told = difference(tmp_path / "given", tmp_path / "expected", rtol=0, atol=0)
-    assert told == "output 'y' is sequence(float32), expected float32"
-
-
 BROKEN = {
     "no header": (None, "no such file"),
     "half a header": ('{"tensors": [', "does not describe tensors"),
@@ -285,55 +204,3 @@ def test_no_test_of_that_name(made, tmp_path, monkeypatch):
     cell = Cell.of(stage="conformance", runtime="stumbling", provider="cpu")
     with pytest.raises(BadInput, match="no test of ONNX is called 'test_conv'"):
         conformance_result(cell, made, tmp_path, sys.executable, only="test_conv")
-
-
-def test_every_runtime_can_be_asked_whether_it_runs_here():
-    stage = STAGES.get("conformance")
-    for name in RUNTIMES:
-        if RUNTIMES.get(name).uses_exporter:
-            cell = Cell.of(stage="conformance", runtime=name, provider="cpu")
-            reason = reason_to_skip(cell)
-            assert reason is None or reason
-            assert stage.environment(cell)
-
-
-def transect(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "transect", "conformance", *arguments],
-        env=os.environ | {"PYTHONPATH": str(ROOT / "src")}, capture_output=True, text=True,
-        check=False,
-    )  # fmt: skip
-
-
-def test_the_command_runs_tests_and_what_onnx_runtime_refuses_is_no_error(tmp_path):
-    done = transect("python", "--only", "test_cast*FLOAT*", "--json", "--out", str(tmp_path))
-    assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told["opsets"] == {"25": {"pass": 16}, "28": {"failed": 8}}
-    (refused,) = told["not_passed"]
-    assert refused["reason"].startswith("Unsupported model IR version")
-    kept = {path.name for path in tmp_path.iterdir()}
-    assert kept == {"verdicts.json", "runner.jsonl", "runner.log", "tests"}
-
-
-def test_the_command_shows_wrong_outputs_and_ends_with_1():
-    done = transect("python", "--only", "test_dft*")
-    assert done.returncode == 1, done.stderr
-    assert "differs in" in done.stdout and "test_dft_inverse" in done.stdout
-    assert "0 of 10 tests pass; ONNX 1.23.2 has 1884" in done.stdout
-
-
-BAD = {
-    "unknown runtime": (["pyhton"], 2, "did you mean 'python'"),
-    "no onnx": (["torch-eager"], 2, "runtime 'torch-eager' executes no ONNX models"),
-    "unknown provider": (["python", "--provider", "tpu"], 3, "'tpu'"),
-}
-
-
-@pytest.mark.parametrize("what", BAD)
-def test_what_cannot_be_run_is_told_in_one_line(what):
-    arguments, code, told = BAD[what]
-    done = transect(*arguments)
-    assert done.returncode == code, done.stderr
-    assert told in done.stderr
-    assert "Traceback" not in done.stderr

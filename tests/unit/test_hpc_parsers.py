@@ -1,70 +1,14 @@
-"""What the parsers make of whole, broken and contradictory logs."""
+"""What the parsers make of logs of HPL, HPCC, STREAM and our probes, whole and contradictory."""
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hpc_logs import HPCC, HPL, LOGS, MATRIX, MEMORY, STREAM, no_fault, results, scan
 
-from transect.hpc.base import PARSERS, Run
-from transect.hpc.scan import Scanner
-
-DATA = Path(__file__).parent.parent / "data" / "hpc"
-HPL = (DATA / "hpl-2.0-netlib.txt").read_text()
-HPCC = (DATA / "hpcc-1.5.0-two-ranks.txt").read_text()
-MEMORY = (DATA / "memory-bandwidth-probe.txt").read_text()
-MATRIX = (DATA / "matrix-multiply-probe.txt").read_text()
-# The form of stream.c 5.10: 8 bytes, 10^7 elements; 2 x 80 MB in 8 ms are 20 GB/s.
-STREAM = """\
--------------------------------------------------------------
-STREAM version $Revision: 5.10 $
--------------------------------------------------------------
-This system uses 8 bytes per array element.
--------------------------------------------------------------
-Array size = 10000000 (elements), Offset = 0 (elements)
-Each kernel will be executed 10 times.
-Number of Threads requested = 2
-Number of Threads counted = 2
--------------------------------------------------------------
-Function    Best Rate MB/s  Avg time     Min time     Max time
-Copy:           20000.0     0.008100     0.008000     0.009000
-Scale:          16000.0     0.010100     0.010000     0.011000
-Add:            24000.0     0.010100     0.010000     0.011000
-Triad:          24000.0     0.010100     0.010000     0.011000
--------------------------------------------------------------
-Solution Validates: avg error less than 1.000000e-13 on all three arrays
--------------------------------------------------------------
-"""
-LOGS = {
-    "hpl": HPL,
-    "stream": STREAM,
-    "hpcc": HPCC,
-    "memory-bandwidth-probe": MEMORY,
-    "matrix-multiply-probe": MATRIX,
-}
-SCANNER = Scanner()
-
-
-def scan(text: str | bytes, scanner: Scanner = SCANNER) -> list[Run]:
-    raw = text.encode() if isinstance(text, str) else text
-    return list(scanner.scan(io.BytesIO(raw), "log"))
-
-
-def no_fault(runs: list[Run]) -> list[Run]:
-    assert runs, "nothing may be lost"
-    for run in runs:
-        assert "fault of the parser" not in run.reason, run.reason
-        assert bool(run.reason) == (run.status != "ok")
-    return runs
-
-
-def results(runs: list[Run]) -> list[object]:
-    return [(r.benchmark, r.status, [(m.name, m.printed) for m in r.metrics]) for r in runs]
+from transect.hpc.base import PARSERS
 
 
 @pytest.mark.parametrize("name", LOGS)
@@ -85,76 +29,16 @@ def test_values_keep_the_digits_of_the_log() -> None:
     )
 
 
-DISGUISES: dict[str, Callable[[str], bytes]] = {
-    "CRLF": lambda t: t.replace("\n", "\r\n").encode(),
-    "UTF-16": lambda t: t.encode("utf-16"),
-    "UTF-16 big endian": lambda t: b"\xfe\xff" + t.encode("utf-16-be"),
-    "UTF-16 without a mark": lambda t: t.encode("utf-16-le"),
-    "UTF-8 with a mark": lambda t: b"\xef\xbb\xbf" + t.encode(),
-    "colours": lambda t: re.sub(r"(?m)^", "\x1b[0;31m", t).replace("\n", "\x1b[0m\n").encode(),
-    "NUL bytes": lambda t: (b"\0" * 100_000) + t.replace("e", "e\0").encode(),
-    "srun -l": lambda t: re.sub(r"(?m)^", "0: ", t).encode(),
-    "srun -l, padded": lambda t: re.sub(r"(?m)^", "  3: ", t).encode(),
-    "Open MPI tags": lambda t: re.sub(r"(?m)^", "[1,0]<stdout>:", t).encode(),
-    "a million characters": lambda t: b"x" * 1_000_000 + b"\n" + t.encode() + b"y" * 3_000_000,
-    "noise": lambda t: re.sub(r"(?m)^", "srun: job 1 queued\nINFO x=1\n", t).encode(),
-    "a progress bar": lambda t: b" 1%\r 2%\r" * 1000 + b"\n" + t.encode(),
-    "time stamps": lambda t: re.sub(r"(?m)^", "2026-01-31T12:00:00.1234567Z ", t).encode(),
-    "no line end": lambda t: t.rstrip("\n").encode(),
-}
-
-
-@pytest.mark.parametrize("disguise", DISGUISES)
-@pytest.mark.parametrize("name", LOGS)
-def test_a_disguised_log_yields_the_same_results(name: str, disguise: str) -> None:
-    runs = no_fault(scan(DISGUISES[disguise](LOGS[name])))
-    assert results(runs) == results(scan(LOGS[name]))
-
-
 def test_line_numbers_are_those_of_an_editor() -> None:
     (run,) = scan("a\rb\rc\n\n" + HPL)
     assert ("a\rb\rc\n\n" + HPL).split("\n")[run.line - 1].startswith("WR")
 
 
-@pytest.mark.parametrize("name", LOGS)
-def test_a_log_cut_after_any_line_is_never_ok_before_its_result_is_complete(name: str) -> None:
-    lines = LOGS[name].splitlines(keepends=True)
-    whole = results(scan(LOGS[name]))
-    seen_ok = False
-    for end in range(1, len(lines)):
-        runs = no_fault(scan("".join(lines[:end])))
-        if all(run.status == "ok" for run in runs):
-            seen_ok = True
-            assert results(runs) == whole
-        else:
-            assert not seen_ok, f"ok became {runs[-1].status} at line {end}"
-
-
-@pytest.mark.parametrize("name", LOGS)
-def test_a_log_cut_at_any_byte_of_its_result_never_yields_a_wrong_number(name: str) -> None:
-    text = LOGS[name]
-    full = {(m.name, m.printed) for run in scan(text) for m in run.metrics}
-    step = max(1, len(text) // 400)
-    for end in range(len(text) // 2, len(text), step):
-        for run in no_fault(scan(text[:end])):
-            if run.status == "ok":
-                assert {(m.name, m.printed) for m in run.metrics} <= full
-
-
-def test_several_runs_of_several_benchmarks_in_one_file() -> None:
-    runs = no_fault(
-        scan(HPL + STREAM + "Done\n" + MEMORY + HPCC + HPL + HPL + STREAM + STREAM + HPCC + MATRIX)
-    )
-    assert [r.benchmark for r in runs] == [
-        "hpl", "stream", "memory-bandwidth-probe", "hpcc", "hpl", "hpl", "stream", "stream", "hpcc",
-        "matrix-multiply-probe",
-    ]  # fmt: skip
-    assert {r.status for r in runs} == {"ok"}
-    assert [r.line for r in runs] == sorted({r.line for r in runs})
-
-
 ROW = re.compile(r"(?m)^(WR\S+ .* )(\S+ +)(\S+)$")
+
+
 RESIDUAL = re.compile(r"(?m)^(\|\|Ax-b.*= +)\S+( \.+ )PASSED")
+
 
 CASES = [
     # log, how it is changed, status of the last run, part of its reason
@@ -339,57 +223,3 @@ def test_every_parser_is_described_and_has_usable_patterns(name: str) -> None:
     for pattern in (*parser.starts, *(parser.wants or ())):
         assert re.compile(pattern).groups == 0, "no capturing groups"
         assert not re.compile(pattern).match("")
-
-
-words = st.sampled_from(
-    [w for t in LOGS.values() for w in re.findall(r"\S+|\n", t)]
-    + [
-        "\n",
-        "\r",
-        "\0",
-        "\x1b[31m",
-        "9" * 5000,
-        "1e999",
-        "-nan",
-        "1e-9999",
-        "N : 9",
-        "W" * 99,
-        "é",
-        "0: ",
-    ]
-)
-garbled = st.lists(words, max_size=60).map(lambda ws: " ".join(ws).encode())
-
-
-@st.composite
-def mutated(draw: st.DrawFn) -> bytes:
-    raw = bytearray(LOGS[draw(st.sampled_from(sorted(LOGS)))].encode())
-    for _ in range(draw(st.integers(1, 8))):
-        start = draw(st.integers(0, len(raw)))
-        stop = start + draw(st.integers(0, 40))
-        raw[start:stop] = draw(st.one_of(st.binary(max_size=20), garbled))
-    return bytes(raw)
-
-
-@settings(deadline=None, max_examples=150)
-@given(st.one_of(st.binary(max_size=300), garbled, mutated()), st.sampled_from([None, *LOGS]))
-def test_no_input_breaks_a_parser(raw: bytes, benchmark: str | None) -> None:
-    for run in no_fault(scan(raw, SCANNER if benchmark is None else FORCED[benchmark])):
-        assert Run.model_validate_json(run.model_dump_json()) == run
-
-
-FORCED = {name: Scanner(name) for name in LOGS}
-
-
-@settings(deadline=None, max_examples=40)
-@given(st.integers(1, 200), st.sampled_from(sorted(LOGS)))
-def test_the_size_of_a_read_does_not_matter(size: int, name: str) -> None:
-    class Dribble(io.BytesIO):
-        def read(self, _: int | None = -1) -> bytes:
-            return super().read(size)
-
-        def readline(self, _: int | None = -1) -> bytes:
-            return super().readline(size % 7)
-
-    text = LOGS[name].replace("\n", "\n\n")
-    assert results(list(SCANNER.scan(Dribble(text.encode()), "log"))) == results(scan(text))

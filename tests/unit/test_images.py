@@ -1,63 +1,12 @@
-"""Image folders: what is read, what is left out, and the same pixels on every path."""
+"""Image folders: what is read, what is left out, and what is refused."""
 
 from __future__ import annotations
 
-import json
-import subprocess
-from math import prod
-from pathlib import Path
-from typing import Any
-
-import numpy as np
 import pytest
+from image_folders import run
 
-from checkouts import ROOT
 from transect.domain.errors import BadInput
-from transect.training.costs import parameter_count
 from transect.training.datasets import DATASETS, StoredDataset
-from transect.training.images import FileReader, Images
-from transect.training.layers import Conv2d, Residual, shapes, walk
-from transect.training.workloads import WORKLOADS
-from transect.training.workloads._resnet import resnet_cifar
-
-# Pillow is in the training environments only, so these parts run there. `answer` is printed.
-PRELUDE = """
-import json, os, struct, sys, threading, zlib
-from pathlib import Path
-import numpy as np
-from PIL import Image
-from transect.domain.errors import BadInput
-from transect.training.images import FileReader
-from transect.training.inputs import load_arrays
-from transect.stages.data.worker import prepare
-
-out = Path(sys.argv[1])
-root = out / "pictures"
-
-def noise(*shape):
-    return np.random.default_rng(shape).integers(0, 256, shape, np.uint8)
-
-def folder(classes=6, images=8, size=40, suffix="png"):
-    for label in range(classes):
-        home = root / f"class-{label}"
-        home.mkdir(parents=True)
-        for number in range(images):
-            picture = noise(size, size + number, 3) // 2 + 20 * label
-            Image.fromarray(picture.astype(np.uint8)).save(home / f"{number}.{suffix}")
-    return root
-
-def prepared(name="data", **options):
-    spec = {"workload": "images-resnet20", "seed": 3, "repeats": 1,
-            "parameters": {"batch": 8, "epochs": 1, "dataset_options": options}}
-    return prepare(spec, out / name)
-
-def refused(make):
-    try:
-        make()
-    except BadInput as error:
-        return str(error)
-    return "nothing was raised"
-"""
 
 HOSTILE = """
 folder()
@@ -117,6 +66,7 @@ answer = {"manifest": manifest, "table": table, "root": os.geteuid() == 0, "grey
           "same": bool((some == load_arrays(out / "data", np.float32)["x_train"][:]).all())}
 """
 
+
 LEFT_OUT = {
     "class-2/empty.jpg": "empty",
     "class-2/truncated.jpg": "damaged",
@@ -136,6 +86,8 @@ LEFT_OUT = {
     "readme.md": "beside the class folders",
     "circle": "beside the class folders",
 }
+
+
 USED = {
     "deep.png",
     "alpha.png",
@@ -145,19 +97,6 @@ USED = {
     "link.png",
     "\udcff\udcfe.png",
 }
-
-
-def run(python: str, folder: Path, code: str) -> Any:
-    """Run code after PRELUDE with another interpreter; return its `answer`."""
-    done = subprocess.run(
-        [python, "-W", "error::DeprecationWarning", "-c", f"{PRELUDE}{code}\nprint(json.dumps(answer))", folder],
-        env={"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
 
 
 def test_hostile_folder_is_read_and_what_is_left_out_is_listed(base_python, tmp_path):
@@ -242,81 +181,6 @@ answer = {"manifest": manifest, "count": len(files), "facts": facts, "names": so
     ]  # fmt: skip
 
 
-def test_file_reader_gives_the_stored_pixels_bit_for_bit(base_python, tmp_path):
-    answer = run(
-        base_python,
-        tmp_path,
-        """
-folder(suffix="jpg", size=160)
-prepared(folder=str(root))
-answer = {"equal": [], "ahead": []}
-for dtype in (np.float32, np.float64):
-    stored = load_arrays(out / "data", dtype)["x_train"]
-    order = np.random.default_rng(1).permutation(len(stored))[:35]
-    steps = [order[i : i + 5] for i in range(0, 35, 5)]
-    reader = FileReader(out / "data", dtype, 3)
-    decoded, plain = [], reader._decode
-    reader._decode = lambda number, row: (decoded.append(number), plain(number, row))
-    for number, (pixels, step) in enumerate(zip(reader.read(steps), steps, strict=True)):
-        expected = stored[step]
-        answer["equal"].append(pixels.dtype == dtype and pixels.tobytes() == expected.tobytes())
-        answer["ahead"].append(len(decoded) <= 5 * (number + 2))
-    answer["ahead"].append(sorted(decoded) == sorted(order.tolist()))
-    reader.close()
-    reader.close()
-answer["threads"] = [t.name for t in threading.enumerate() if "decode" in t.name]
-""",
-    )
-    assert len(answer["equal"]) == 14 and all(answer["equal"])
-    assert all(answer["ahead"])
-    assert answer["threads"] == []
-
-
-def test_file_reader_names_what_has_gone_or_changed(base_python, tmp_path):
-    answer = run(
-        base_python,
-        tmp_path,
-        """
-folder()
-prepared(folder=str(root))
-table = json.loads((out / "data" / "files.json").read_text())["train"]
-steps = [np.arange(i, i + 8) for i in range(0, 32, 8)]
-gone, changed = root / table[20]["file"], root / table[9]["file"]
-
-def read():
-    reader = FileReader(out / "data", np.float32, 2)
-    try:
-        return list(reader.read(steps))
-    finally:
-        reader.close()
-
-gone.rename(out / "kept")
-answer = {"gone": [str(gone), refused(read)]}
-(out / "kept").rename(gone)
-Image.fromarray(noise(9, 9, 3)).save(changed)
-answer["changed"] = [str(changed), refused(read)]
-table[0], table[1] = table[1], table[0]
-whole = json.loads((out / "data" / "files.json").read_text())
-(out / "data" / "files.json").write_text(json.dumps(whole | {"train": table}))
-answer["decoder"] = [str(root / table[0]["file"]), refused(read)]
-answer["threads"] = [t.name for t in threading.enumerate() if "decode" in t.name]
-""",
-    )
-    for case, words in (
-        ("gone", "No such file"),
-        ("changed", "its content is another"),
-        ("decoder", "pin one version"),
-    ):
-        path, message = answer[case]
-        assert path in message and words in message, answer[case]
-    assert answer["threads"] == []
-
-
-def test_file_reader_without_files_says_so(tmp_path):
-    with pytest.raises(BadInput, match=r"needs a dataset of image files.*no files\.json"):
-        FileReader(tmp_path, np.float32, 1)
-
-
 FOLDERS = {
     "no folder": ("prepared(folder=str(root / 'none'))", "none: No such file"),
     "a file": ("prepared(folder=str(root / 'class-0' / '0.png'))", "0.png: Not a directory"),
@@ -346,45 +210,6 @@ def test_folder_that_cannot_be_used_is_refused_with_its_name(base_python, tmp_pa
         assert words in answer[name], (name, answer[name])
 
 
-def test_memory_does_not_grow_with_the_number_of_files(base_python, tmp_path):
-    code = """
-import resource
-from transect.training.datasets.images import ImageFolder
-for label in range(2):
-    home = root / f"class-{label}"
-    home.mkdir(parents=True)
-    Image.fromarray(noise(240, 240, 3) // 2 + 50 * label).save(home / "0.jpg")
-
-def peak(name):
-    divide = lambda shape, y, classes: (np.flatnonzero(y >= 0)[::2], np.flatnonzero(y >= 0)[1::2])
-    ImageFolder().store({"folder": str(root)}, (3, 224, 224), divide, out / name)
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-for number in range(1, 40):
-    [os.link(root / f"class-{label}" / "0.jpg", root / f"class-{label}" / f"{number}.jpg") for label in (0, 1)]
-few = peak("few")
-for number in range(40, 600):
-    [os.link(root / f"class-{label}" / "0.jpg", root / f"class-{label}" / f"{number}.jpg") for label in (0, 1)]
-answer = {"few": few, "many": peak("many"), "bytes": (out / "many" / "x_train.npy").stat().st_size}
-"""
-    answer = run(base_python, tmp_path, code)
-    assert answer["bytes"] > 85e6
-    assert answer["many"] - answer["few"] < 20e6
-
-
-def test_images_are_read_from_the_disk_only_where_asked(tmp_path):
-    stored = np.random.default_rng(0).integers(0, 256, (50, 3, 4, 4), np.uint8)
-    np.save(tmp_path / "x.npy", stored)
-    mean, deviation = np.array([0.4, 0.5, 0.6]), np.array([0.1, 0.2, 0.3])
-    images = Images(np.load(tmp_path / "x.npy", mmap_mode="r"), mean, deviation, np.float64)
-    some = images[np.array([3, 49, 3])]
-    channels = (slice(None), None, None)
-    expected = (stored[[3, 49, 3]] / 255 - mean[channels]) / deviation[channels]
-    assert len(images) == 50 and images.shape == stored.shape
-    assert isinstance(some, np.ndarray) and not isinstance(some, np.memmap)
-    np.testing.assert_allclose(some, expected, rtol=0, atol=1e-12)
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -406,38 +231,3 @@ def test_wrong_option_is_named(options, words):
     dataset.check({"size": 32, "per_class": 2, "folder": None}, (3, 32, 32))
     with pytest.raises(BadInput, match="gives samples"):
         dataset.check({}, (1, 8, 8))
-
-
-# Trained parameters of the 1000-class networks as torchvision publishes them.
-PUBLISHED = {50: 25_557_032, 101: 44_549_160, 152: 60_192_808}
-
-
-@pytest.mark.parametrize("depth", PUBLISHED)
-def test_resnet_has_the_published_number_of_parameters(depth):
-    workload = WORKLOADS.get(f"images-resnet{depth}")
-    heads = (1000 - 6) * (2048 + 1)
-    assert parameter_count(workload.layers) == PUBLISHED[depth] - heads
-    states = shapes(workload.layers, workload.sample)
-    assert (2048, 7, 7) in states and states[-1] == (6,)
-    strided = [
-        placed.layer.kernel
-        for placed in walk(workload.layers, workload.sample)
-        if isinstance(placed.layer, Conv2d) and placed.layer.stride == 2 and "body" in placed.name
-    ]
-    # What makes it v1.5.
-    assert strided == [3, 3, 3]
-
-
-def test_resnet20_is_that_of_the_paper_with_projections():
-    # 0.27 million with padded identities; the two projections add 2,752.
-    assert parameter_count(resnet_cifar(3, 10)) == 269_722 + 2_752
-    layers = WORKLOADS.get("images-resnet20").layers
-    assert sum(isinstance(layer, Residual) for layer in layers) == 9
-    assert sum(isinstance(layer, Residual) and bool(layer.shortcut) for layer in layers) == 2
-
-
-def test_mlp_is_the_published_one():
-    workload = WORKLOADS.get("images-mlp")
-    widths = [one[0] for one in shapes(workload.layers, workload.sample) if len(one) == 1]
-    assert prod(workload.sample) == 67_500
-    assert list(dict.fromkeys(widths)) == [67_500, 40, 10, 6]

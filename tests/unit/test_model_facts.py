@@ -144,3 +144,28 @@ def test_an_edited_tolerance_changes_the_inputs_of_whatever_reads_it(
     before, after = taken("3"), taken("4")
     assert set(before) - set(after) == {"facts.json 3"}
     assert set(after) - set(before) == {"facts.json 4"}
+
+
+def test_a_cell_of_dynamic_ranges_takes_the_outputs_of_its_own_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another size of batch in the study makes no record stale."""
+
+    def taken(precision: str, **sums: str) -> list[str]:
+        cell = Cell.of(stage="infer", workload="mlp", runtime="python", provider="cpu", batch=8,
+                       exporter="dynamo", precision=precision)  # fmt: skip
+        job = Job(spec={"inputs": {"export": ["convert", "one"]}}, cell=cell, bin=None,
+                  paths=StudyPaths(results=tmp_path, study="s"), python=sys.executable,
+                  environment={})  # fmt: skip
+        files = {"model.onnx": "1", "facts.json": "2"}
+        files |= {f"batch-{size.removeprefix('b')}/facts.json": one for size, one in sums.items()}
+        record = type("Record", (), {"files": files})
+        monkeypatch.setattr(stage_helpers, "record_of", lambda path: record)
+        found: list[str] = RUNNERS.get("infer").inputs(job)
+        return found
+
+    usual = taken("int8-dynamic", b8="3", b32="4")
+    assert "facts.json 3" in usual
+    assert taken("int8-dynamic", b8="3", b32="5", b64="6") == usual
+    assert taken("int8-dynamic", b8="7", b32="4") != usual
+    assert taken("int8-static", b8="7") == taken("int8-static", b8="8")

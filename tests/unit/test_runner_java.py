@@ -67,7 +67,7 @@ def test_measurement_ends_when_the_interval_is_narrow_or_the_time_is_up(
     # By the arithmetic of the runners in Python.
     monkeypatch.syspath_prepend(str(RUNNERS / "python"))
     narrow = importlib.import_module("latency").interval_is_narrow(record["run_ns"])
-    for name in ("latency", "contract", "tensors"):
+    for name in ("latency", "contract", "arguments", "tensors"):
         sys.modules.pop(name, None)
     assert len(record["run_ns"]) >= 50
     assert record["stop_reason"] == ("interval-reached" if narrow else "time-limit")

@@ -77,7 +77,7 @@ def test_measurement_ends_when_the_interval_is_narrow_or_the_time_is_up(
     # By the arithmetic of the runners in Python.
     monkeypatch.syspath_prepend(str(RUNNERS / "python"))
     narrow = importlib.import_module("latency").interval_is_narrow(record["run_ns"])
-    for name in ("latency", "contract", "tensors"):
+    for name in ("latency", "contract", "arguments", "tensors"):
         sys.modules.pop(name, None)
     # The step of the clock, a nanosecond, counts to the interval's width here.
     assert narrow or record["stop_reason"] == "time-limit"

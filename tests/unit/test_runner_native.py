@@ -71,7 +71,7 @@ def test_measurement_ends_as_the_contract_says(
     # By the arithmetic of the runners in Python.
     monkeypatch.syspath_prepend(str(RUNNERS / "python"))
     narrow = importlib.import_module("latency").interval_is_narrow(record["run_ns"])
-    for name in ("latency", "contract", "tensors"):
+    for name in ("latency", "contract", "arguments", "tensors"):
         sys.modules.pop(name, None)
     assert record["stop_reason"] == ("interval-reached" if narrow else "time-limit")
     assert len(record["run_ns"]) == 20

@@ -24,7 +24,7 @@ def runner(  # the runners' modules are found as the programs find them
 ) -> Iterator[SimpleNamespace]:
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(RUNNERS / "python"))
-        names = ("tensors", "contract", "latency", "load", "cases")
+        names = ("tensors", "arguments", "contract", "latency", "load", "cases")
         yield SimpleNamespace(**{name: importlib.import_module(name) for name in names})
         for name in names:
             del sys.modules[name]

@@ -48,6 +48,11 @@ CELLS = {
         "stage": "roundtrip", "workload": "mlp", "exporter": "torchscript", "loader": "onnx2torch",
     },
     "nodetests": {"stage": "nodetests"},
+    "step": {"stage": "step", "workload": "iris-mlp-ce", "optimiser": "sgd"},
+    "retrain": {
+        "stage": "retrain", "workload": "iris-mlp-ce", "runtime": "python", "provider": "cpu",
+        "optimiser": "sgd", "steps": 10, "batch": 16,
+    },
     "conformance": {"stage": "conformance", "runtime": "python", "provider": "cpu"},
     "bench": {"stage": "bench", "benchmark": "memory-bandwidth-probe"},
     "ingest": {"stage": "ingest", "source": "logs"},
@@ -131,7 +136,15 @@ OF_STAGES = {
     "training/divergence.py": {"train"},
     "onnx_models/comparison.py": {"export", "infer", "model", "convert", "roundtrip"},
     "runtimes/infer.py": {"infer"},
-    "measure/intervals.py": {"train"},
+    "measure/intervals.py": {"train", "retrain"},
+    "stages/retrain/worker_verdict.py": {"retrain"},
+    "stages/step/worker_path.py": {"step"},
+    "training/tolerance.py": {"reference", "step"},
+    # The package names it, and with that whoever reads a manifest depends on it.
+    "portable_step/export.py": {"step", "retrain"},
+    # Imported by their registry.
+    "portable_step/decompositions/pooling.py": {"step"},
+    "portable_step/state.py": {"step", "retrain"},
     # These start payloads.
     "launch/launchers/plain.py": EVERY_STAGE,
     "launch/launchers/mpiexec.py": EVERY_STAGE,

@@ -14,7 +14,8 @@ import { PageServer } from './server.mjs';
 /** @import { Options } from '../javascript/common/types.mjs' */
 /** @import { Given } from '../javascript/driver/arguments.mjs' */
 /** @import { Header } from '../javascript/driver/inputs.mjs' */
-/** @import { Runner, Write } from '../javascript/driver/program.mjs' */
+/** @import { Runner, Save, Write } from '../javascript/driver/program.mjs' */
+/** @import { ReadTraining } from '../javascript/driver/training.mjs' */
 /** @import { Job } from './wire.mjs' */
 
 const PROVIDERS = ['cpu', 'webgpu'];
@@ -86,6 +87,28 @@ export class BrowserRunner {
     await this.#run(this.#job('case', model, header), header, write);
   }
 
+  /**
+   * @param {ReadTraining} read
+   * @param {Save} save
+   */
+  async train({ training, files }, save) {
+    const { data, order, state, seed, ...rest } = training;
+    const header = { entries: files.entries, batch: null };
+    const { graphs } = files;
+    const job = {
+      ...this.#job('train', graphs.step, header),
+      train: { ...rest, seed: String(seed), graphs },
+    };
+    const given = { ...graphs, state: files.state, order: this.#given.train?.order ?? '' };
+    const { record, diverged } = await this.#hand(
+      job,
+      [...inputFiles(header), ...Object.entries(given)],
+      () => {},
+      save,
+    );
+    return { record: /** @type {any} */ (record), diverged: diverged ?? null };
+  }
+
   /** End the browser, if it was started. */
   async close() {
     await this.#chromium?.close();
@@ -101,7 +124,8 @@ export class BrowserRunner {
   #job(mode, model, { entries, batch }) {
     const { provider, limits } = this.#given;
     const inputs = entries.map(({ name, dtype, shape }) => ({ name, dtype, shape }));
-    const externals = externalFiles(model);
+    // A step holds no weights.
+    const externals = mode === 'train' ? [] : externalFiles(model);
     const options = this.#options;
     const load = { sessions: 1, arrivals: [], limitNs: 0 };
     return {
@@ -124,27 +148,34 @@ export class BrowserRunner {
    * @param {Header} header
    * @param {Write} write
    */
-  async #run(job, { entries }, write) {
+  #run(job, header, write) {
     // The page would find the same faults, but later than a bad file should be told of.
-    readTensors(entries);
-    const chromium = await this.#open();
+    readTensors(header.entries);
     const folder = dirname(job.model);
-    const files = new Map([
-      ['model', job.model],
-      ...entries.map(({ path }, index) => /** @type {const} */ ([`input-${index}`, path])),
-      ...job.externals.map(
-        (name, index) => /** @type {const} */ ([`external-${index}`, join(folder, name)]),
-      ),
-    ]);
+    /** @type {[string, string][]} */
+    const externals = job.externals.map((name, index) => [`external-${index}`, join(folder, name)]);
+    const files = [['model', job.model], ...inputFiles(header), ...externals];
+    return this.#hand(job, /** @type {[string, string][]} */ (files), write, () => {});
+  }
+
+  /**
+   * @param {Job} job
+   * @param {[string, string][]} files path by name
+   * @param {Write} write
+   * @param {Save} save
+   */
+  async #hand(job, files, write, save) {
+    const chromium = await this.#open();
     const noted = { first_result_ns: 0, peak_memory_bytes: 0 };
     const done = this.#exchange.run({
       job,
-      files,
+      files: new Map(files),
       first: () => (noted.first_result_ns = Number(process.hrtime.bigint())),
       outputs: write,
       measured: () => (noted.peak_memory_bytes = chromium.peakMemory()),
+      save: (file) => save([file]),
     });
-    const { record, profile } = await Promise.race([
+    const { record, profile, diverged } = await Promise.race([
       done,
       this.#server.gone,
       chromium.ended,
@@ -156,7 +187,7 @@ export class BrowserRunner {
         "the sum of VmHWM over Chromium's processes: pages that they share count in each",
       library_file: [...this.#server.wasm].join(', '),
     };
-    return { record: { ...record, ...facts }, profile };
+    return { record: { ...record, ...facts }, profile, diverged };
   }
 
   async #open() {
@@ -176,6 +207,15 @@ export class BrowserRunner {
       setTimeout(() => this.#exchange.isOpen || reject(late), OPENING_MS).unref();
     });
   }
+}
+
+/**
+ * Return the paths of the inputs by the name that the page asks for.
+ * @param {Header} header
+ * @returns {[string, string][]}
+ */
+function inputFiles({ entries }) {
+  return entries.map(({ path }, index) => [`input-${index}`, path]);
 }
 
 /**

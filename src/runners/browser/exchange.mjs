@@ -13,6 +13,7 @@ import { unpackOutputs } from './wire.mjs';
  * @property {() => void} first the first result is there
  * @property {(outputs: Output[]) => void} outputs
  * @property {() => void} measured
+ * @property {(file: Buffer) => void} save a checkpoint
  */
 
 export class Exchange {
@@ -75,6 +76,7 @@ export class Exchange {
       if (what === 'first') order.first();
       else if (what === 'outputs') order.outputs(unpackOutputs(body));
       else if (what === 'measured') order.measured();
+      else if (what === 'checkpoint') order.save(body);
       else if (what === 'done') this.#finish(JSON.parse(body.toString()));
     } catch (thrown) {
       order.failed(thrown);

@@ -1,10 +1,11 @@
 /** What the driver and its page send each other. */
 
+/** @import { Training } from '../javascript/common/train/types.mjs' */
 /** @import { Dtype, Limits, Options, Output } from '../javascript/common/types.mjs' */
 
 /**
  * @typedef {object} Job what the page is to do; the files of it are at `file/NAME`
- * @property {'latency' | 'load' | 'case'} mode
+ * @property {'latency' | 'load' | 'case' | 'train'} mode
  * @property {string} model its path, for messages
  * @property {string} provider
  * @property {Options} options
@@ -16,8 +17,13 @@
  * @property {number} sessions
  * @property {number[]} arrivals nanoseconds from the start
  * @property {number} limitNs what is not begun then stays unserved
+ * @property {TrainJob} [train]
  *
- * @typedef {{record: object, profile?: string}} Done
+ * @typedef {Omit<Training, 'data' | 'order' | 'state' | 'seed'> & {seed: string, graphs: Graphs}}
+ *   TrainJob the files are `step`, `accumulate`, `state` and `order`, data tensor I is `input-I`
+ * @typedef {Record<'step' | 'accumulate', string>} Graphs their paths, for messages
+ *
+ * @typedef {{record: object, profile?: string, diverged?: string | null}} Done
  * @typedef {{fault: {kind: string, message: string}}} Fault
  */
 

@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,8 +51,12 @@ static int choose(const char *name, const char *text, const char *const *choices
         if (strcmp(choices[i], text) == 0)
             return i;
     }
-    fail(failure, CAUSE_BAD_INPUT, "--%s '%s': expected one of %s, %s%s%s", name, text, choices[0],
-         choices[1], choices[2] ? ", " : "", choices[2] ? choices[2] : "");
+    char known[64] = "";
+    for (int i = 0; choices[i] != NULL; i++) {
+        size_t length = strlen(known);
+        snprintf(known + length, sizeof known - length, "%s%s", i > 0 ? ", " : "", choices[i]);
+    }
+    fail(failure, CAUSE_BAD_INPUT, "--%s '%s': expected one of %s", name, text, known);
     return -1;
 }
 
@@ -91,6 +96,16 @@ static bool needs(const struct arguments *given, const char *name, const char *t
     return fail(failure, CAUSE_BAD_INPUT, "--mode %s needs --%s", given->mode_name, name);
 }
 
+/* The numbers that mode `train` needs are checked where they are read. */
+static bool complete_training(const struct arguments *given, struct failure *failure)
+{
+    return needs(given, "step", given->step, failure) &&
+           needs(given, "inputs", given->inputs, failure) &&
+           needs(given, "order", given->order, failure) &&
+           needs(given, "checkpoint", given->checkpoint, failure) &&
+           (given->state == NULL || needs(given, "state", given->state, failure));
+}
+
 static bool complete(const struct arguments *given, struct failure *failure)
 {
     if (!needs(given, "record", given->record, failure) ||
@@ -100,6 +115,8 @@ static bool complete(const struct arguments *given, struct failure *failure)
         return fail(failure, CAUSE_BAD_INPUT, "--library %s: no such file", given->library);
     if (given->mode == MODE_CASES)
         return needs(given, "cases", given->cases, failure);
+    if (given->mode == MODE_TRAIN)
+        return complete_training(given, failure);
     if (!needs(given, "model", given->model, failure) ||
         !needs(given, "inputs", given->inputs, failure) ||
         !needs(given, "outputs", given->outputs, failure))
@@ -111,10 +128,12 @@ static bool complete(const struct arguments *given, struct failure *failure)
 
 bool arguments_read(int argc, char **argv, struct arguments *given, struct failure *failure)
 {
-    static const char *const modes[] = {"latency", "load", "cases", NULL};
+    static const char *const modes[] = {"latency", "load", "cases", "train", NULL};
     static const char *const providers[] = {"cpu", "cuda", NULL};
     const char *warmup = NULL, *min_runs = NULL, *seconds = NULL, *sessions = NULL, *skip = NULL;
-    *given = (struct arguments){.warmup = 20, .min_runs = 100, .sessions = 1, .max_seconds = 1};
+    const char *batch = NULL, *until = NULL, *every = NULL, *accumulate = NULL, *seed = NULL;
+    *given = (struct arguments){.warmup = 20, .min_runs = 100, .sessions = 1, .max_seconds = 1,
+                                .accumulate = 1};
     const struct flag flags[] = {
         {"--mode", &given->mode_name},  {"--model", &given->model},
         {"--inputs", &given->inputs},   {"--outputs", &given->outputs},
@@ -124,6 +143,11 @@ bool arguments_read(int argc, char **argv, struct arguments *given, struct failu
         {"--cases", &given->cases},     {"--warmup", &warmup},
         {"--min-runs", &min_runs},      {"--max-seconds", &seconds},
         {"--sessions", &sessions},      {"--skip", &skip},
+        {"--step", &given->step},       {"--order", &given->order},
+        {"--state", &given->state},     {"--checkpoint", &given->checkpoint},
+        {"--schedule", &given->schedule}, {"--checkpoint-every", &every},
+        {"--batch", &batch},            {"--until", &until},
+        {"--accumulate", &accumulate},  {"--seed", &seed},
         {NULL, NULL},
     };
     bool known = collect(argc, argv, flags, failure);
@@ -145,5 +169,12 @@ bool arguments_read(int argc, char **argv, struct arguments *given, struct failu
            read_whole("sessions", sessions, 1, &given->sessions, failure) &&
            read_whole("skip", skip, 0, &given->skip, failure) &&
            read_seconds("max-seconds", seconds, &given->max_seconds, failure) &&
+           read_whole("batch", batch, 1, &given->batch, failure) &&
+           read_whole("until", until, 0, &given->until, failure) &&
+           read_whole("checkpoint-every", every, 0, &given->checkpoint_every, failure) &&
+           read_whole("accumulate", accumulate, 1, &given->accumulate, failure) &&
+           read_whole("seed", seed, 0, &given->seed, failure) &&
+           (given->mode != MODE_TRAIN || (needs(given, "batch", batch, failure) &&
+                                          needs(given, "until", until, failure))) &&
            complete(given, failure);
 }

@@ -7,7 +7,7 @@
 
 #include "failure.h"
 
-enum mode { MODE_LATENCY, MODE_LOAD, MODE_CASES };
+enum mode { MODE_LATENCY, MODE_LOAD, MODE_CASES, MODE_TRAIN };
 enum provider { PROVIDER_CPU, PROVIDER_CUDA };
 
 /* Texts point into argv; NULL where an argument was not given. */
@@ -17,7 +17,9 @@ struct arguments {
     const char *mode_name, *provider_name;
     const char *model, *inputs, *outputs, *options, *library, *record;
     const char *profile, *arrivals, *cases;
+    const char *step, *order, *state, *checkpoint, *schedule;
     uint64_t warmup, min_runs, sessions, skip;
+    uint64_t batch, until, checkpoint_every, accumulate, seed;
     double max_seconds;
 };
 

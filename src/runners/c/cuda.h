@@ -8,7 +8,9 @@
 /* Fails with CAUSE_NO_PROVIDER unless the driver shows a device. */
 bool cuda_has_device(struct failure *failure);
 
-/* Copies from the device. The thread must have run a session on it: that makes it current. */
+/* Copies from the device and to it. The thread must have made a session on it, or run one: that
+   makes it current. */
 bool cuda_copy(void *to, const void *from, size_t bytes, struct failure *failure);
+bool cuda_upload(void *to, const void *from, size_t bytes, struct failure *failure);
 
 #endif

@@ -10,7 +10,8 @@
 struct dtype {
     const char *name;
     ONNXTensorElementDataType type;
-    size_t size; /* 0: strings */
+    size_t size;     /* 0: strings */
+    const char *tag; /* the word of safetensors; NULL: it has none */
 };
 
 /* NULL when the contract has no such type. */

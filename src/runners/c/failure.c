@@ -70,6 +70,8 @@ const char *cause_word(enum cause cause)
     case CAUSE_BAD_INPUT:
     case CAUSE_UNSUPPORTED:
         return "bad-input";
+    case CAUSE_DIVERGED:
+        return "diverged";
     default:
         return "crash";
     }

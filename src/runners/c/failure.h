@@ -15,6 +15,8 @@ enum cause {
     /* A value that this runner cannot give or take: a case's verdict, otherwise bad input. */
     CAUSE_UNSUPPORTED,
     CAUSE_NO_PROVIDER,
+    /* A number of a training is not finite: the record has what was before. */
+    CAUSE_DIVERGED,
 };
 
 struct failure {

@@ -5,11 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 bool is_file(const char *path)
 {
     struct stat facts;
     return stat(path, &facts) == 0 && S_ISREG(facts.st_mode);
+}
+
+bool file_exists(const char *path)
+{
+    struct stat facts;
+    return lstat(path, &facts) == 0;
 }
 
 static bool make_one(const char *path, struct failure *failure)
@@ -63,6 +70,17 @@ char *join_path(const char *folder, const char *name, struct failure *failure)
     else if (path != NULL)
         snprintf(path, size, "%s/%s", folder, name);
     return path;
+}
+
+char *temporary_name(const char *path, struct failure *failure)
+{
+    size_t size = strlen(path) + 32;
+    char *name = reserve(size, 1, failure);
+    const char *slash = strrchr(path, '/');
+    int folder = slash == NULL ? 0 : (int)(slash - path + 1);
+    if (name != NULL)
+        snprintf(name, size, "%.*s.%s.%ld", folder, path, path + folder, (long)getpid());
+    return name;
 }
 
 bool file_size(const char *path, size_t *size, struct failure *failure)

@@ -11,6 +11,9 @@
 
 bool is_file(const char *path);
 
+/* Whether there is anything of that name. */
+bool file_exists(const char *path);
+
 /* Makes a folder and those above it. */
 bool make_folder(const char *path, struct failure *failure);
 
@@ -19,6 +22,9 @@ bool make_parent(const char *file, struct failure *failure);
 
 /* `name`, below `folder` unless it is absolute; to be freed. */
 char *join_path(const char *folder, const char *name, struct failure *failure);
+
+/* A name beside `path` for what is to be renamed to it; to be freed. */
+char *temporary_name(const char *path, struct failure *failure);
 
 /* The size of a regular file in bytes. */
 bool file_size(const char *path, size_t *size, struct failure *failure);

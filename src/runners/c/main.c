@@ -30,8 +30,10 @@ static bool run_mode(const struct arguments *given, const struct options *option
     } else {
         ok = given->mode == MODE_LATENCY
                  ? run_latency(&runtime, given, options, &inputs, record, failure)
-                 : run_load(&runtime, given, options, &inputs, record, failure);
-        if (ok)
+             : given->mode == MODE_LOAD
+                 ? run_load(&runtime, given, options, &inputs, record, failure)
+                 : run_train(&runtime, given, options, &inputs, record, failure);
+        if (ok || failure->cause == CAUSE_DIVERGED)
             record_conditions(record, &runtime, options, given);
     }
     runtime_close(&runtime);
@@ -52,21 +54,22 @@ static bool run(const struct arguments *given, struct record *record, struct fai
     return ok;
 }
 
-/* The record of what did not end well: nothing that was measured until then stands in it. */
-static bool write_failed(const struct arguments *given, const struct failure *failed,
-                         struct failure *failure)
+/* The record of what did not end well: nothing that was measured until then stands in it, but for
+   a training that diverged. */
+static bool write_failed(struct record *record, const struct arguments *given,
+                         const struct failure *failed, struct failure *failure)
 {
-    struct record record;
-    if (!record_open(&record, given, failure))
-        return false;
+    if (failed->cause != CAUSE_DIVERGED) {
+        record_free(record);
+        if (!record_open(record, given, failure))
+            return false;
+    }
     bool skipped = failed->cause == CAUSE_NO_PROVIDER;
-    record_text(&record, "status", skipped ? "skipped" : "failed");
+    record_text(record, "status", skipped ? "skipped" : "failed");
     if (!skipped)
-        record_text(&record, "cause", cause_word(failed->cause));
-    record_text(&record, skipped ? "reason" : "message", failed->message);
-    bool ok = record_write(&record, given->record, failure);
-    record_free(&record);
-    return ok;
+        record_text(record, "cause", cause_word(failed->cause));
+    record_text(record, skipped ? "reason" : "message", failed->message);
+    return record_write(record, given->record, failure);
 }
 
 int main(int argc, char **argv)
@@ -78,16 +81,17 @@ int main(int argc, char **argv)
     bool lines = readable && given.mode == MODE_CASES;
     bool ok = readable && record_open(&record, &given, &failure);
     if (ok) {
-        record_text(&record, "status", "ok");
-        ok = run(&given, &record, &failure) &&
-             (lines || record_write(&record, given.record, &failure));
+        ok = run(&given, &record, &failure);
+        if (ok)
+            record_text(&record, "status", "ok");
+        ok = ok && (lines || record_write(&record, given.record, &failure));
     }
-    record_free(&record);
     if (!ok) {
         say(&failure);
         /* Of cases the record is what came of each: a fault is told by message and exit code. */
-        if (given.record != NULL && !lines && !write_failed(&given, &failure, &second))
+        if (given.record != NULL && !lines && !write_failed(&record, &given, &failure, &second))
             say(&second);
     }
+    record_free(&record);
     return exit_code(failure.cause);
 }

@@ -1,6 +1,7 @@
 #include "record.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,6 +75,19 @@ void record_series(struct record *record, const char *name, const struct series 
                            yyjson_mut_arr_with_sint64(record->document, values, series->count));
 }
 
+yyjson_mut_val *record_reals(struct record *record, const double *values, size_t count)
+{
+    yyjson_mut_val *list = yyjson_mut_arr(record->document);
+    for (size_t i = 0; i < count; i++) {
+        /* JSON has no other numbers. */
+        if (isfinite(values[i]))
+            yyjson_mut_arr_add_real(record->document, list, values[i]);
+        else
+            yyjson_mut_arr_add_null(record->document, list);
+    }
+    return list;
+}
+
 void record_peak_memory(struct record *record)
 {
     int64_t bytes;
@@ -139,13 +153,9 @@ bool record_write(struct record *record, const char *path, struct failure *failu
 {
     if (!make_parent(path, failure))
         return false;
-    size_t size = strlen(path) + 32;
-    char *temporary = reserve(size, 1, failure);
+    char *temporary = temporary_name(path, failure);
     if (temporary == NULL)
         return false;
-    const char *slash = strrchr(path, '/');
-    int folder = slash == NULL ? 0 : (int)(slash - path + 1);
-    snprintf(temporary, size, "%.*s.%s.%ld", folder, path, path + folder, (long)getpid());
     yyjson_write_err error = {.msg = ""};
     bool ok = yyjson_mut_write_file(temporary, record->document, YYJSON_WRITE_NOFLAG, NULL, &error);
     if (!ok)

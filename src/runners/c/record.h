@@ -32,6 +32,9 @@ void record_text(struct record *record, const char *name, const char *text);
 void record_number(struct record *record, const char *name, int64_t number);
 void record_series(struct record *record, const char *name, const struct series *series);
 
+/* A list of numbers, null for one that is not finite; to be added to the record. */
+yyjson_mut_val *record_reals(struct record *record, const double *values, size_t count);
+
 /* What the runtime, the session options and the process are. */
 void record_conditions(struct record *record, const struct runtime *runtime,
                        const struct options *options, const struct arguments *given);

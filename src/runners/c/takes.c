@@ -98,7 +98,7 @@ bool session_takes(const struct session *session, const struct inputs *inputs,
                       inputs->tensors[i].name, search.names);
     }
     if (ok && search.missing[0] != '\0')
-        ok = fail(failure, CAUSE_BAD_INPUT, "the model needs %s, the header has no such tensor",
+        ok = fail(failure, CAUSE_BAD_INPUT, "the model needs %s, which is not given",
                   search.missing);
     free(search.found);
     return ok;

@@ -60,7 +60,8 @@ std::map<std::string, Setter> setters(Arguments& given) {
         {"--mode", [&](auto& name, auto& text) {
             given.mode = choose<Mode>(name, text, {{"latency", Mode::latency},
                                                    {"load", Mode::load},
-                                                   {"cases", Mode::cases}});
+                                                   {"cases", Mode::cases},
+                                                   {"train", Mode::train}});
             given.mode_name = text;
         }},
         {"--provider", [&](auto& name, auto& text) {
@@ -75,6 +76,16 @@ std::map<std::string, Setter> setters(Arguments& given) {
         {"--record", path(given.record)},
         {"--arrivals", path(given.arrivals)},
         {"--cases", path(given.cases)},
+        {"--step", path(given.step)},
+        {"--order", path(given.order)},
+        {"--checkpoint", path(given.checkpoint)},
+        {"--state", [&](auto&, auto& text) { given.state = text; }},
+        {"--schedule", [&](auto&, auto& text) { given.schedule = text; }},
+        {"--batch", number(given.batch, 1)},
+        {"--until", [&](auto& name, auto& text) { given.until = whole(name, text, 0); }},
+        {"--checkpoint-every", number(given.checkpoint_every, 0)},
+        {"--accumulate", number(given.accumulate, 1)},
+        {"--seed", number(given.seed, 0)},
         {"--options", [&](auto&, auto& text) { given.options = text; }},
         {"--profile", [&](auto&, auto& text) { given.profile = text; }},
         {"--warmup", number(given.warmup, 0)},
@@ -95,6 +106,15 @@ void require_complete(const Arguments& given) {
         throw BadInput("--library " + given.library.string() + ": no such file");
     }
     if (given.mode == Mode::cases) return needs("--cases", given.cases);
+    if (given.mode == Mode::train) {
+        needs("--step", given.step);
+        needs("--inputs", given.inputs);
+        needs("--order", given.order);
+        needs("--checkpoint", given.checkpoint);
+        if (given.batch == 0) throw BadInput("--mode train needs --batch");
+        if (!given.until) throw BadInput("--mode train needs --until");
+        return;
+    }
     needs("--model", given.model);
     needs("--inputs", given.inputs);
     needs("--outputs", given.outputs);

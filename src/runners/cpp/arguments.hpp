@@ -10,7 +10,7 @@
 
 namespace transect {
 
-enum class Mode { latency, load, cases };
+enum class Mode { latency, load, cases, train };
 enum class Provider { cpu, cuda };
 
 struct Arguments {
@@ -18,9 +18,12 @@ struct Arguments {
     Provider provider = Provider::cpu;
     std::string mode_name = "latency", provider_name = "cpu";
     std::filesystem::path model, inputs, outputs, library, record, arrivals, cases;
-    std::optional<std::filesystem::path> options;
+    std::filesystem::path step, order, checkpoint;
+    std::optional<std::filesystem::path> options, state, schedule;
     std::optional<std::string> profile;
     std::size_t warmup = 20, min_runs = 100, sessions = 1, skip = 0;
+    std::size_t batch = 0, checkpoint_every = 0, accumulate = 1, seed = 0;
+    std::optional<std::size_t> until;
     double max_seconds = 1;
 };
 

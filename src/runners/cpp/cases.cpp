@@ -34,7 +34,7 @@ void run_case(Runtime& runtime, const Arguments& given, const Options& options, 
     // One run of the whole tensors: batches are for measuring.
     inputs.forget_batch();
     Session session(runtime.environment(), one.model, given.provider, options);
-    session.require_inputs(inputs);
+    session.require_inputs(inputs.names());
     write_outputs(session, inputs, one.outputs);
 }
 

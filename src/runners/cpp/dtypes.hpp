@@ -14,6 +14,7 @@ struct Dtype {
     std::string_view name;
     ONNXTensorElementDataType type;
     std::size_t size;
+    const char* tag;  // the word of safetensors; null: it has none
 
     bool is_string() const noexcept { return type == ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING; }
 };

@@ -57,6 +57,8 @@ const char* cause_word(Cause cause) noexcept {
     case Cause::bad_input:
     case Cause::unsupported:
         return "bad-input";
+    case Cause::diverged:
+        return "diverged";
     default:
         return "crash";
     }

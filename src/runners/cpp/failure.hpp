@@ -16,6 +16,7 @@ enum class Cause {
     // A value that this runner cannot give or take: a case's verdict, otherwise bad input.
     unsupported,
     no_provider,
+    diverged,
 };
 
 class Failure : public std::runtime_error {

@@ -179,6 +179,12 @@ Inputs::Inputs(const path& folder) {
     }
 }
 
+std::vector<std::string> Inputs::names() const {
+    std::vector<std::string> found;
+    for (const auto& tensor : tensors_) found.push_back(tensor.name);
+    return found;
+}
+
 std::vector<Cut> Inputs::all() const {
     if (!has_batch()) return {Cut{}};
     std::vector<Cut> cuts;

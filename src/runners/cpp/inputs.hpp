@@ -35,6 +35,7 @@ public:
     explicit Inputs(const std::filesystem::path& folder);
 
     const std::vector<Tensor>& tensors() const noexcept { return tensors_; }
+    std::vector<std::string> names() const;
     bool has_batch() const noexcept { return batch_ > 0; }
     std::size_t rows() const noexcept { return rows_; }
 

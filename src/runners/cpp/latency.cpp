@@ -21,7 +21,7 @@ Record profile(Runtime& runtime, const Arguments& given, const Options& options,
 Record run_session(Runtime& runtime, const Arguments& given, const Options& options,
                    const Inputs& inputs) {
     Session session(runtime.environment(), given.model, given.provider, options);
-    session.require_inputs(inputs);
+    session.require_inputs(inputs.names());
     session.run(inputs, inputs.full_batch(0));
     const Nanoseconds first_result = Clock::now().time_since_epoch();
     write_outputs(session, inputs, given.outputs);

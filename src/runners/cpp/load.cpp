@@ -158,7 +158,7 @@ Record run_load(Runtime& runtime, const Arguments& given, const Options& options
         sessions.emplace_back(runtime.environment(), given.model, given.provider, options);
     }
     auto& first = sessions.front();
-    first.require_inputs(inputs);
+    first.require_inputs(inputs.names());
     first.run(inputs, inputs.full_batch(0));
     const Nanoseconds first_result = Clock::now().time_since_epoch();
     write_outputs(first, inputs, given.outputs);

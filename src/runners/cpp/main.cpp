@@ -29,10 +29,16 @@ Record run(const Arguments& given) {
     }
     const Inputs inputs(given.inputs);
     Runtime runtime(given.library);
-    auto record = given.mode == Mode::latency ? run_latency(runtime, given, options, inputs)
-                                              : run_load(runtime, given, options, inputs);
-    record.update(conditions(runtime, options, given));
-    return record;
+    try {
+        auto record = given.mode == Mode::latency ? run_latency(runtime, given, options, inputs)
+                      : given.mode == Mode::load  ? run_load(runtime, given, options, inputs)
+                                                  : run_train(runtime, given, options, inputs);
+        record.update(conditions(runtime, options, given));
+        return record;
+    } catch (Diverged& diverged) {
+        diverged.fields.update(conditions(runtime, options, given));
+        throw;
+    }
 }
 
 Record fields_of(const Failure& failure) {
@@ -63,6 +69,7 @@ int run_program(const std::vector<std::string>& words) {
         const auto failure = as_failure(error);
         say(failure);
         head.update(fields_of(failure));
+        if (auto* diverged = dynamic_cast<const Diverged*>(&error)) head.update(diverged->fields);
         if (record_file) write_record(head, *record_file);
         return exit_code(failure.cause());
     }

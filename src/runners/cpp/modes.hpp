@@ -1,4 +1,4 @@
-// The three modes. Two return their fields of the record; `cases` writes lines of its own.
+// The four modes. Three return their fields of the record; `cases` writes lines of its own.
 
 #pragma once
 
@@ -11,6 +11,10 @@ Record run_latency(Runtime& runtime, const Arguments& given, const Options& opti
 
 Record run_load(Runtime& runtime, const Arguments& given, const Options& options,
                 const Inputs& inputs);
+
+// Raises Diverged where a number is not finite.
+Record run_train(Runtime& runtime, const Arguments& given, const Options& options,
+                 const Inputs& inputs);
 
 void run_cases(Runtime& runtime, const Arguments& given, const Options& options);
 

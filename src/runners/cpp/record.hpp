@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "arguments.hpp"
+#include "failure.hpp"
 #include "inputs.hpp"
 #include "json.hpp"
 #include "options.hpp"
@@ -13,6 +14,15 @@
 namespace transect {
 
 using Record = Json;
+
+// A number of a training is not finite; the record has its steps before.
+class Diverged : public Failure {
+public:
+    Diverged(const std::string& message, Record fields)
+        : Failure(Cause::diverged, message), fields(std::move(fields)) {}
+
+    Record fields;
+};
 
 // What the runtime, the session options and the process are.
 Record conditions(const Runtime& runtime, const Options& options, const Arguments& given);

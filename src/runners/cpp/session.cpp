@@ -73,25 +73,23 @@ Session::Session(Ort::Env& environment, const std::filesystem::path& model, Prov
     }
 }
 
-void Session::require_inputs(const Inputs& inputs) const {
-    const auto& tensors = inputs.tensors();
-    const auto is_given = [&](const std::string& name) {
-        return std::any_of(tensors.begin(), tensors.end(),
-                           [&](const Tensor& tensor) { return tensor.name == name; });
+void Session::require_inputs(const std::vector<std::string>& given) const {
+    const auto contains = [](const std::vector<std::string>& names, const std::string& name) {
+        return std::find(names.begin(), names.end(), name) != names.end();
     };
     const auto needed = session_.GetInputNames();
     auto names = needed;
     for (auto& name : session_.GetOverridableInitializerNames()) names.push_back(std::move(name));
-    for (const auto& tensor : tensors) {
-        if (std::find(names.begin(), names.end(), tensor.name) != names.end()) continue;
+    for (const auto& name : given) {
+        if (contains(names, name)) continue;
         std::string takes;
-        for (const auto& name : names) takes += (takes.empty() ? "'" : ", '") + name + "'";
-        throw BadInput("the model has no input '" + tensor.name + "', it takes: " + takes);
+        for (const auto& one : names) takes += (takes.empty() ? "'" : ", '") + one + "'";
+        throw BadInput("the model has no input '" + name + "', it takes: " + takes);
     }
     for (std::size_t i = 0; i < needed.size(); ++i) {
         const bool optional = session_.GetInputTypeInfo(i).GetONNXType() == ONNX_TYPE_OPTIONAL;
-        if (is_given(needed[i]) || optional) continue;
-        throw BadInput("the model needs '" + needed[i] + "', the header has no such tensor");
+        if (contains(given, needed[i]) || optional) continue;
+        throw BadInput("the model needs '" + needed[i] + "', which is not given");
     }
 }
 

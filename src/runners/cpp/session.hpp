@@ -45,10 +45,14 @@ public:
     // How long creating it took.
     Nanoseconds created() const noexcept { return created_; }
 
-    // Raises BadInput unless each tensor is an input of the model, or an initializer that one may
+    // Raises BadInput unless each name is an input of the model, or an initializer that one may
     // override, and each input that needs one has one: with I/O binding ONNX Runtime runs without.
     // Types and shapes are compared by it when it runs.
-    void require_inputs(const Inputs& inputs) const;
+    void require_inputs(const std::vector<std::string>& given) const;
+
+    // For bindings of one's own, and where the provider leaves outputs.
+    Ort::Session& handle() noexcept { return session_; }
+    const Ort::MemoryInfo& output_memory() const noexcept { return output_memory_; }
 
     // Binds, runs, and copies the results into `outputs`.
     Times run(const Inputs& inputs, Cut cut);

@@ -11,6 +11,8 @@ import (
 var argumentNames = []string{
 	"mode", "model", "inputs", "outputs", "provider", "options", "library", "record", "warmup",
 	"min-runs", "max-seconds", "profile", "sessions", "arrivals", "cases", "skip",
+	"step", "batch", "order", "until", "state", "checkpoint", "checkpoint-every", "schedule",
+	"accumulate", "seed",
 }
 
 // What each mode cannot do without.
@@ -18,6 +20,7 @@ var neededBy = map[string][]string{
 	"latency": {"model", "inputs", "outputs"},
 	"load":    {"model", "inputs", "outputs", "arrivals"},
 	"cases":   {"cases"},
+	"train":   {"step", "inputs", "batch", "order", "until", "checkpoint"},
 }
 
 // arguments are those of the contract; times in seconds.
@@ -27,6 +30,10 @@ type arguments struct {
 	options, arrivals, cases         string
 	warmup, minRuns, sessions, first int
 	maxSeconds                       float64
+	// Of mode train: a portable training step, and how it is gone on with.
+	step, order, state, checkpoint, schedule string
+	batch, until, every, accumulate          int
+	seed                                     int64
 }
 
 // parseArguments reads `--name value` pairs; its error names the first that cannot be used.
@@ -41,6 +48,8 @@ func parseArguments(words []string) (*arguments, error) {
 		model: given["model"], inputs: given["inputs"], outputs: given["outputs"],
 		profile: given["profile"], options: given["options"],
 		arrivals: given["arrivals"], cases: given["cases"],
+		step: given["step"], order: given["order"], state: given["state"],
+		checkpoint: given["checkpoint"], schedule: given["schedule"],
 	}
 	if mode, ok := given["mode"]; ok {
 		parsed.mode = mode
@@ -50,7 +59,7 @@ func parseArguments(words []string) (*arguments, error) {
 	}
 	needed, known := neededBy[parsed.mode]
 	if !known {
-		return nil, bad("--mode %s: expected latency, load or cases", parsed.mode)
+		return nil, bad("--mode %s: expected latency, load, cases or train", parsed.mode)
 	}
 	if parsed.provider != "cpu" && parsed.provider != "cuda" {
 		return nil, bad("--provider %s: expected cpu or cuda", parsed.provider)
@@ -66,11 +75,13 @@ func parseArguments(words []string) (*arguments, error) {
 	if !isFile(parsed.library) {
 		return nil, bad("--library %s: no such file", parsed.library)
 	}
-	if parsed.mode != "cases" && !isFile(parsed.model) {
+	if parsed.takesModel() && !isFile(parsed.model) {
 		return nil, bad("%s: no such model file", parsed.model)
 	}
 	return parsed, nil
 }
+
+func (a *arguments) takesModel() bool { return a.mode == "latency" || a.mode == "load" }
 
 func pairs(words []string) (map[string]string, error) {
 	given := map[string]string{}
@@ -94,25 +105,28 @@ func pairs(words []string) (map[string]string, error) {
 func (a *arguments) readNumbers(given map[string]string) error {
 	wholes := []struct {
 		name         string
-		least, usual int
+		least, usual int64
 		into         *int
 	}{
 		{"warmup", 0, 20, &a.warmup},
 		{"min-runs", 1, 100, &a.minRuns},
 		{"sessions", 1, 1, &a.sessions},
 		{"skip", 0, 0, &a.first},
+		{"batch", 1, 0, &a.batch},
+		{"until", 0, 0, &a.until},
+		{"checkpoint-every", 0, 0, &a.every},
+		{"accumulate", 1, 1, &a.accumulate},
 	}
 	for _, whole := range wholes {
-		*whole.into = whole.usual
-		text, ok := given[whole.name]
-		if !ok {
-			continue
-		}
-		number, err := strconv.ParseUint(text, 10, 31)
-		if err != nil || int(number) < whole.least {
-			return bad("--%s %s: expected a whole number >= %d", whole.name, text, whole.least)
+		number, err := wholeArgument(given, whole.name, whole.least, whole.usual, 31)
+		if err != nil {
+			return err
 		}
 		*whole.into = int(number)
+	}
+	var err error
+	if a.seed, err = wholeArgument(given, "seed", 0, 0, 63); err != nil {
+		return err
 	}
 	a.maxSeconds = 1.0
 	if text, ok := given["max-seconds"]; ok {
@@ -123,6 +137,20 @@ func (a *arguments) readNumbers(given map[string]string) error {
 		a.maxSeconds = number
 	}
 	return nil
+}
+
+func wholeArgument(
+	given map[string]string, name string, least, usual int64, bits int,
+) (int64, error) {
+	text, ok := given[name]
+	if !ok {
+		return usual, nil
+	}
+	number, err := strconv.ParseUint(text, 10, bits)
+	if err != nil || int64(number) < least {
+		return 0, bad("--%s %s: expected a whole number >= %d", name, text, least)
+	}
+	return int64(number), nil
 }
 
 // recordFile finds the record's file, however wrong the other arguments are.

@@ -66,26 +66,37 @@ func open(path string, feed []tensor, opts *options, provider, profile string) (
 		}
 		wanted[i] = output.name
 	}
-	// The options load the provider's library, which is part of making a session.
-	begin := now()
-	made, err := opts.session(provider, profile)
+	session, sessionNs, err := opts.open(path, given, wanted, provider, profile)
 	if err != nil {
 		return nil, err
 	}
-	defer made.Destroy()
-	session, err := ort.NewDynamicAdvancedSession(path, given, wanted, made)
-	if err != nil && isOutOfMemory(err) {
-		return nil, crash(innermost(err))
-	}
-	if err != nil {
-		return nil, bad("%s: %v", path, innermost(err))
-	}
 	return &engine{
-		session: session, model: ends, provider: provider, sessionNs: now() - begin,
+		session: session, model: ends, provider: provider, sessionNs: sessionNs,
 		outputs: make([]ort.Value, len(wanted)), texts: make([][]string, len(wanted)),
 		rooms: make([]ort.Value, len(wanted)), inputs: make([]ort.Value, len(given)),
 		hasTexts: slices.ContainsFunc(ends.outputs, func(o end) bool { return o.element == onnxString }),
 	}, nil
+}
+
+// open makes a session and says how long that took, in nanoseconds. Making the options loads the
+// provider's library, which is part of it.
+func (o *options) open(
+	path string, inputs, outputs []string, provider, profile string,
+) (*ort.DynamicAdvancedSession, int64, error) {
+	begin := now()
+	made, err := o.session(provider, profile)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer made.Destroy()
+	session, err := ort.NewDynamicAdvancedSession(path, inputs, outputs, made)
+	if err != nil && isOutOfMemory(err) {
+		return nil, 0, crash(innermost(err))
+	}
+	if err != nil {
+		return nil, 0, bad("%s: %v", path, innermost(err))
+	}
+	return session, now() - begin, nil
 }
 
 // step binds the inputs, runs, and takes the texts out of strings; other outputs are in Go's
@@ -139,13 +150,18 @@ func (e *engine) run() (err error) {
 	if err != nil && strings.HasPrefix(err.Error(), "Error creating tensor from ort") {
 		return unsupported("onnxruntime_go cannot take an output: %v", err)
 	}
-	if err != nil && isRefusal(err) {
+	return ofRun(err)
+}
+
+// ofRun tells what a run did not take from what went wrong in it.
+func ofRun(err error) error {
+	if err == nil {
+		return nil
+	}
+	if isRefusal(err) {
 		return bad("%v", innermost(err))
 	}
-	if err != nil {
-		return crash(innermost(err))
-	}
-	return nil
+	return crash(innermost(err))
 }
 
 // release gives back the values of the last step, outside of its times.

@@ -68,6 +68,8 @@ func work(words []string, record fields) (err error) {
 		found, err = runLatency(args, opts)
 	case "load":
 		found, err = runLoad(args, opts)
+	case "train":
+		err = runTrain(args, opts, record)
 	default:
 		return runCases(args, opts)
 	}

@@ -3,6 +3,7 @@
 import { Engine } from './common/engine.mjs';
 import { BadInput, Skip, Unsupported } from './common/faults.mjs';
 import { runLatency } from './common/latency.mjs';
+import { runTraining } from './common/train/loop.mjs';
 import { cudaDevices } from './cuda.mjs';
 import { readTensors } from './driver/inputs.mjs';
 import { statusLine } from './driver/process_facts.mjs';
@@ -14,7 +15,8 @@ import { makeEnvironment, openSession } from './session.mjs';
 /** @import { Options } from './common/types.mjs' */
 /** @import { Given } from './driver/arguments.mjs' */
 /** @import { Header } from './driver/inputs.mjs' */
-/** @import { Runner, Write } from './driver/program.mjs' */
+/** @import { Runner, Save, Write } from './driver/program.mjs' */
+/** @import { ReadTraining } from './driver/training.mjs' */
 /** @import { Ort } from './session.mjs' */
 
 const PROVIDERS = ['cpu', 'cuda'];
@@ -114,6 +116,22 @@ export class NodeRunner {
     } finally {
       await engine.close();
     }
+  }
+
+  /**
+   * @param {ReadTraining} read
+   * @param {Save} save
+   */
+  async train({ training, files }, save) {
+    const { record, diverged } = await runTraining(training, {
+      open: (graph) => this.#open(files.graphs[graph], null),
+      writesInto: true,
+      // The binding copies all outputs once more; a device it copies to and from in each run.
+      runIncludes: this.#given.provider === 'cpu' ? ['read'] : ['bind', 'read'],
+      save,
+    });
+    const facts = { peak_memory_bytes: peakMemory(), ...this.#process() };
+    return { record: { ...record, ...facts }, diverged };
   }
 
   #process() {

@@ -1,7 +1,8 @@
 """The runner contract for runners in Python: see docs/runner-contract.md.
 
 Needs numpy and nothing of transect. A runner gives `open_engine(given, profile)`, which makes a
-session: an `Engine`. The work itself is in `latency.py`, `load.py` and `cases.py`.
+session: an `Engine`. The work itself is in `latency.py`, `load.py` and `cases.py`, and in `train.py`
+for a runner that gives `open_trainer(given, step)`, which makes a `Trainer`.
 """
 
 from __future__ import annotations
@@ -15,17 +16,20 @@ import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NoReturn, Protocol
+from typing import Any, Protocol
 
 import numpy as np
+from arguments import named, parse_arguments
 from tensors import BadInput, read_json
 
-__all__ = ["ON_GPU", "BadInput", "Engine", "Skip", "cuda_devices", "read_options", "run_program"]
+__all__ = [
+    "ON_GPU", "BadInput", "Diverged", "Engine", "Skip", "Trainer", "cuda_devices", "read_options",
+    "run_program",
+]  # fmt: skip
 
 CRASH, BAD_INPUT, SKIPPED = 1, 2, 3
 # Execution providers that need a CUDA device.
 ON_GPU = ("cuda", "tensorrt")
-_MODES = ("latency", "load", "cases")
 # Session options by name; what has a dot is handed on as a configuration entry.
 _CHOICES = {
     "execution_mode": ("sequential", "parallel"),
@@ -41,6 +45,14 @@ class Skip(Exception):
 
 class Unsupported(Exception):
     """A value that this language cannot give or take: a case's verdict, else bad input."""
+
+
+class Diverged(Exception):
+    """A number of a training is not finite. `fields`: what the record has of the steps before."""
+
+    def __init__(self, message: str, fields: dict[str, Any]) -> None:
+        super().__init__(message)
+        self.fields = fields
 
 
 class Engine(Protocol):
@@ -66,7 +78,29 @@ class Engine(Protocol):
         ...
 
 
+class Trainer(Protocol):
+    """The sessions of a portable training step, and its state. `facts` as of an engine."""
+
+    facts: dict[str, Any]
+    session_ns: int
+    # Of the last run, in the manifest's order.
+    metrics: list[float]
+
+    def start(self, state: dict[str, np.ndarray]) -> None:
+        """Take the state to the device."""
+        ...
+
+    def run(self, graph: str, feed: dict[str, np.ndarray]) -> tuple[int, int, int]:
+        """Bind, run, read the metrics; return the nanoseconds of each."""
+        ...
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Return the state, in host memory, until the next run."""
+        ...
+
+
 OpenEngine = Callable[[argparse.Namespace, "str | None"], Engine]
+OpenTrainer = Callable[[argparse.Namespace, Any], Trainer]
 
 
 def cuda_devices() -> int:
@@ -111,73 +145,6 @@ def _wanted(key: str, value: Any) -> str | None:
     return f"one of {', '.join([*_CHOICES, *_NUMBERS, *_FLAGS])}, or a name with a dot"
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise BadInput(message)
-
-
-def _once(arguments: list[str]) -> None:
-    names = [a.partition("=")[0] for a in arguments if a.startswith("--")]
-    for name in names:
-        if names.count(name) > 1:
-            raise BadInput(f"argument {name} is given {names.count(name)} times, expected once")
-
-
-def _arguments(arguments: list[str], modes: tuple[str, ...]) -> argparse.Namespace:
-    parser = _Parser(allow_abbrev=False, add_help=False)
-    parser.add_argument("--mode", choices=_MODES, default="latency")
-    for name in ("model", "inputs", "outputs", "options", "library", "arrivals", "cases"):
-        parser.add_argument(f"--{name}", type=Path)
-    parser.add_argument("--profile")
-    parser.add_argument("--provider", default="cpu")
-    parser.add_argument("--warmup", type=_whole(0), default=20)
-    parser.add_argument("--min-runs", type=_whole(1), default=100)
-    parser.add_argument("--max-seconds", type=_seconds, default=1.0)
-    parser.add_argument("--sessions", type=_whole(1), default=1)
-    parser.add_argument("--skip", type=_whole(0), default=0)
-    parser.add_argument("--record", type=_file, required=True)
-    _once(arguments)
-    given = parser.parse_args(arguments)
-    needed = {
-        "latency": ("model", "inputs", "outputs"),
-        "load": ("model", "inputs", "outputs", "arrivals"),
-        "cases": ("cases",),
-    }[given.mode]
-    if given.mode not in modes:
-        raise BadInput(f"--mode {given.mode}: this runner has {', '.join(modes)}")
-    for name in needed:
-        if getattr(given, name) is None:
-            raise BadInput(f"--mode {given.mode} needs --{name}")
-    if given.model is not None and not given.model.is_file():
-        raise BadInput(f"{given.model}: no such model file")
-    return given
-
-
-def _file(text: str) -> Path:
-    if not text:
-        raise argparse.ArgumentTypeError("expected the name of a file, got ''")
-    return Path(text)
-
-
-def _whole(least: int) -> Callable[[str], int]:
-    def number(text: str) -> int:
-        if not text.isascii() or not text.isdigit() or int(text) < least:
-            raise argparse.ArgumentTypeError(f"expected a whole number >= {least}, got '{text}'")
-        return int(text)
-
-    return number
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < float("inf"):
-        raise argparse.ArgumentTypeError(f"expected seconds >= 0, got '{text}'")
-    return value
-
-
 def environment_facts() -> dict[str, Any]:
     """Return what the record says of the process: cores, language, where ONNX Runtime lies."""
     facts: dict[str, Any] = {
@@ -209,27 +176,33 @@ def _write(path: Path, record: dict[str, Any]) -> None:
         raise
 
 
-def _named(arguments: list[str], name: str) -> str | None:
-    """Return the value of an argument, however wrong the others are."""
-    for index, text in enumerate(arguments):
-        if text == name and index + 1 < len(arguments):
-            return arguments[index + 1]
-        if text.startswith(f"{name}="):
-            return text.partition("=")[2]
-    return None
-
-
-def run_program(name: str, open_engine: OpenEngine, modes: tuple[str, ...] = ("latency",)) -> int:
-    """Parse the contract's arguments, run, write the record; return the exit code."""
-    from cases import run_cases
+def _work(
+    given: argparse.Namespace, open_engine: OpenEngine, open_trainer: OpenTrainer | None
+) -> dict[str, Any]:
     from latency import run_latency
     from load import run_load
 
+    if given.mode == "train" and open_trainer is not None:
+        from train import run_train
+
+        return run_train(given, open_trainer)
+    return (run_latency if given.mode == "latency" else run_load)(given, open_engine)
+
+
+def run_program(
+    name: str,
+    open_engine: OpenEngine,
+    modes: tuple[str, ...] = ("latency",),
+    open_trainer: OpenTrainer | None = None,
+) -> int:
+    """Parse the contract's arguments, run, write the record; return the exit code."""
+    from cases import run_cases
+
     arguments = sys.argv[1:]
-    record_file = _named(arguments, "--record")
+    record_file = named(arguments, "--record")
     head: dict[str, Any] = {"runner": name}
     try:
-        given = _arguments(arguments, modes)
+        given = parse_arguments(arguments, (*modes, "train") if open_trainer else modes)
         head |= {"mode": given.mode, "provider_requested": given.provider}
         given.options = read_options(given.options)
         if given.provider in ON_GPU and cuda_devices() == 0:
@@ -237,12 +210,15 @@ def run_program(name: str, open_engine: OpenEngine, modes: tuple[str, ...] = ("l
         if given.mode == "cases":
             run_cases(given, open_engine)
             return 0
-        work = run_latency if given.mode == "latency" else run_load
-        record, code = head | {"status": "ok"} | work(given, open_engine), 0
+        record, code = head | {"status": "ok"} | _work(given, open_engine, open_trainer), 0
         record |= environment_facts()
     except Skip as skip:
         record, code = head | {"status": "skipped", "reason": str(skip)}, SKIPPED
         print(f"{name}: skipped: {skip}", file=sys.stderr)
+    except Diverged as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        record = head | {"status": "failed", "cause": "diverged", "message": str(error)}
+        record, code = record | error.fields | environment_facts(), CRASH
     except Exception as error:
         cause, code = _cause(error)
         message = str(error) if code == BAD_INPUT else f"{type(error).__name__}: {error}"

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from contract import run_program
 from session import Session, bits_of
+from trainers import PlainTrainer
 
 __all__ = ["Plain", "open_engine"]
 
@@ -54,4 +55,8 @@ def open_engine(given: argparse.Namespace, profile: str | None) -> Any:
 
 
 if __name__ == "__main__":
-    sys.exit(run_program("python", open_engine, modes=("latency", "load", "cases")))
+    sys.exit(
+        run_program(
+            "python", open_engine, modes=("latency", "load", "cases"), open_trainer=PlainTrainer
+        )
+    )

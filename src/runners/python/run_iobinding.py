@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from contract import run_program
 from session import Session, bits_of
+from trainers import BoundTrainer
 
 __all__ = ["Bound", "open_engine"]
 
@@ -61,4 +62,11 @@ def open_engine(given: argparse.Namespace, profile: str | None) -> Any:
 
 
 if __name__ == "__main__":
-    sys.exit(run_program("python-iobinding", open_engine, modes=("latency", "load", "cases")))
+    sys.exit(
+        run_program(
+            "python-iobinding",
+            open_engine,
+            modes=("latency", "load", "cases"),
+            open_trainer=BoundTrainer,
+        )
+    )

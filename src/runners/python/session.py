@@ -12,7 +12,7 @@ import numpy as np
 from contract import ON_GPU, Skip, Unsupported
 from tensors import BadInput
 
-__all__ = ["Session"]
+__all__ = ["Session", "session_options"]
 
 _BAD_MODEL = ("InvalidProtobuf", "InvalidGraph", "InvalidArgument", "NoSuchFile")
 PROVIDERS = {
@@ -26,7 +26,7 @@ _ERROR, _INFO = 3, 1
 _BFLOAT16 = 16
 
 
-def _session_options(given: argparse.Namespace, profile: str | None) -> tuple[Any, dict[str, Any]]:
+def session_options(given: argparse.Namespace, profile: str | None) -> tuple[Any, dict[str, Any]]:
     """Return ONNX Runtime's options, and what they say themselves after they were set."""
     import onnxruntime
 
@@ -91,7 +91,7 @@ class Session:
             raise BadInput(f"--provider {given.provider}: expected one of {', '.join(PROVIDERS)}")
         if provider not in onnxruntime.get_available_providers():
             raise Skip(f"this build of ONNX Runtime has no {provider}")
-        options, told = _session_options(given, profile)
+        options, told = session_options(given, profile)
         for_provider = _provider_options(given)
         not_set = []
         if for_provider and given.provider == "cpu":

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["NAMES", "BadInput", "full_batches", "read_header", "read_json", "rows_of"]
+__all__ = ["DTYPES", "NAMES", "BadInput", "full_batches", "read_header", "read_json", "rows_of"]
 
 # bfloat16 travels as its bits: numpy has no such type.
-_DTYPES = {
+DTYPES = {
     **{f"{kind}{bits}": f"<{kind[0]}{bits // 8}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)},
     "float16": "<f2", "float32": "<f4", "float64": "<f8", "bfloat16": "<u2", "bool": "?",
 }  # fmt: skip
-NAMES = {np.dtype(code): name for name, code in _DTYPES.items() if name != "bfloat16"}
+NAMES = {np.dtype(code): name for name, code in DTYPES.items() if name != "bfloat16"}
 
 
 class BadInput(ValueError):
@@ -68,9 +68,9 @@ def _entry(header: Path, entry: Any) -> tuple[str, str, list[int], str]:
     name, dtype, shape, file = (entry[key] for key in keys)
     if not isinstance(name, str) or not isinstance(file, str) or "\0" in file:
         raise BadInput(f"{header}: name and file of a tensor are texts, got {entry!r:.200}")
-    if not isinstance(dtype, str) or dtype not in {*_DTYPES, "string"}:
+    if not isinstance(dtype, str) or dtype not in {*DTYPES, "string"}:
         raise BadInput(
-            f"{header}: tensor '{name}' is {dtype!r}, expected one of {', '.join(_DTYPES)}, string"
+            f"{header}: tensor '{name}' is {dtype!r}, expected one of {', '.join(DTYPES)}, string"
         )
     good = isinstance(shape, list) and all(type(n) is int and n >= 0 for n in shape)
     if not good:
@@ -84,13 +84,13 @@ def _read(path: Path, name: str, dtype: str, shape: list[int]) -> np.ndarray:
         size = path.stat().st_size
         if dtype == "string":
             return _read_strings(path, name, count).reshape(shape)
-        wanted = count * np.dtype(_DTYPES[dtype]).itemsize
+        wanted = count * np.dtype(DTYPES[dtype]).itemsize
         if size != wanted:
             raise BadInput(
                 f"{path}: holds {size} bytes, tensor '{name}' of shape {shape} in {dtype} "
                 f"takes {wanted}"
             )
-        tensor = np.fromfile(path, dtype=_DTYPES[dtype]).reshape(shape)
+        tensor = np.fromfile(path, dtype=DTYPES[dtype]).reshape(shape)
     except OSError as error:
         raise BadInput(f"{path}: tensor '{name}' cannot be read: {error}") from error
     if dtype == "bool" and tensor.size and tensor.view(np.uint8).max() > 1:

@@ -17,12 +17,40 @@ import numpy as np
 _SOURCE = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(_SOURCE), str(_SOURCE / "runners" / "python")]
 
-from contract import BadInput, Skip, run_program  # noqa: E402
+from contract import BadInput, OpenTrainer, Skip, run_program  # noqa: E402
 from workload import batch_shape, read_model  # noqa: E402
 
-__all__ = ["Eager", "run_torch"]
+__all__ = ["Eager", "run_torch", "set_up"]
 
 _THREADS = ("intra_op_num_threads", "inter_op_num_threads")
+
+
+def set_up(given: argparse.Namespace) -> dict[str, Any]:
+    """Set the number of threads, and float32 as float32; return what the record says of both.
+
+    Raises Skip where PyTorch sees no CUDA device and one is asked for.
+    """
+    import torch
+
+    if given.provider == "cuda" and not torch.cuda.is_available():
+        raise Skip("this build of PyTorch sees no CUDA device")
+    options = given.options
+    # 0 is the library's own choice.
+    if options.get("intra_op_num_threads"):
+        torch.set_num_threads(options["intra_op_num_threads"])
+    if options.get("inter_op_num_threads"):
+        torch.set_num_interop_threads(options["inter_op_num_threads"])
+    # TF32 is not float32.
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    now = dict(
+        zip(_THREADS, (torch.get_num_threads(), torch.get_num_interop_threads()), strict=True)
+    )
+    return {
+        "runtime_version": torch.__version__,
+        "provider_used": given.provider,
+        "session_options": {key: now[key] for key in _THREADS if key in options} | {"tf32": False},
+        "options_not_set": sorted(key for key in options if key not in _THREADS),
+    }
 
 
 class Eager:
@@ -43,16 +71,8 @@ class Eager:
 
         from transect.training.frameworks._torch_modules import build_module, load_weights
 
-        if self.device == "cuda" and not torch.cuda.is_available():
-            raise Skip("this build of PyTorch sees no CUDA device")
-        options = given.options
-        # 0 is the library's own choice.
-        if options.get("intra_op_num_threads"):
-            torch.set_num_threads(options["intra_op_num_threads"])
-        if options.get("inter_op_num_threads"):
-            torch.set_num_interop_threads(options["inter_op_num_threads"])
-        # TF32 is not float32.
-        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+        self.facts = set_up(given) | {"run_includes": []}
+        self.facts["session_options"]["inference_mode"] = True
         self.output_names, self.output_types = ["output"], {"output": "tensor(float)"}
         self.results: list[Any] = []
         begin = time.monotonic_ns()
@@ -60,17 +80,6 @@ class Eager:
             module = load_weights(build_module(workload.layers).eval(), weights, torch.float32)
             self.module = self.prepare(module.requires_grad_(False).to(self.device))
         self.session_ns = reading_ns + time.monotonic_ns() - begin
-        set_now = dict(
-            zip(_THREADS, (torch.get_num_threads(), torch.get_num_interop_threads()), strict=True)
-        )
-        self.facts: dict[str, Any] = {
-            "runtime_version": torch.__version__,
-            "provider_used": given.provider,
-            "session_options": {key: set_now[key] for key in _THREADS if key in options}
-            | {"inference_mode": True, "tf32": False},
-            "options_not_set": sorted(key for key in options if key not in _THREADS),
-            "run_includes": [],
-        }
 
     def load_library(self) -> None:
         """Import what is part of the library: no session's time."""
@@ -109,6 +118,6 @@ class Eager:
         raise BadInput("--profile: this runner runs no ONNX Runtime")
 
 
-def run_torch(name: str, engine: type[Eager]) -> int:
+def run_torch(name: str, engine: type[Eager], trainer: OpenTrainer | None = None) -> int:
     """Run the program of a baseline; return its exit code."""
-    return run_program(name, engine)
+    return run_program(name, engine, open_trainer=trainer)

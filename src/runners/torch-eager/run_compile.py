@@ -11,8 +11,9 @@ import tempfile
 from typing import Any
 
 from eager import Eager, run_torch
+from torch_trainer import TorchTrainer
 
-__all__ = ["Compiled"]
+__all__ = ["Compiled", "CompiledTrainer"]
 
 
 class Compiled(Eager):
@@ -40,6 +41,21 @@ class Compiled(Eager):
         return compiled
 
 
+class CompiledTrainer(TorchTrainer):
+    """Forward and backward through `torch.compile`, compiled within the first step."""
+
+    def prepare(self) -> None:
+        """Compile the loss with its gradient for the shape of a batch.
+
+        The update stays as it is: compiled, it would have its rate as part of the code, and AdamW's
+        bias corrections in float32.
+        """
+        import torch
+
+        self.facts["language_options"] = {"inductor_cache": "empty", "dynamic_shapes": False}
+        self.compute = torch.compile(self.compute, dynamic=False)
+
+
 def _empty_cache() -> None:
     """Give inductor a cache of this process: another run's kernels would cost no time."""
     folder = tempfile.mkdtemp(prefix="transect-inductor-")
@@ -51,4 +67,4 @@ def _empty_cache() -> None:
 
 if __name__ == "__main__":
     _empty_cache()
-    sys.exit(run_torch("torch-compile", Compiled))
+    sys.exit(run_torch("torch-compile", Compiled, CompiledTrainer))

@@ -144,6 +144,15 @@ for _row in (
         _TIME,
         "largest loss deviation over its tolerance after a restart from a state of the reference",
     ),
+    # retraining
+    ("checkpoint_time", "s", _LOWER, _TIME, "median time of writing the state to a file"),
+    (
+        "accuracy_before",
+        "1",
+        _HIGHER,
+        _TIME,
+        "share of the test set that the base model classifies right, before it is retrained",
+    ),
     # export
     ("model_bytes", "B", _LOWER, _TIME, "size of the ONNX file"),
     ("opset", "1", _NEUTRAL, _NONE, "ONNX operator set version"),

@@ -38,13 +38,14 @@ class Attempt:
     def __init__(self, folder: Path) -> None:
         self.path = folder / "attempt.json"
 
-    def begin(self, fingerprint: str) -> None:
-        """Note who runs the payload now."""
+    def begin(self, fingerprint: str, kept: str = "") -> None:
+        """Note who runs the payload now. `kept` says what of an earlier attempt it goes on with."""
         facts = {
             "pid": os.getpid(),
             "host": os.uname().nodename,
             "started": time.time(),
             "fingerprint": fingerprint,
+            "kept": kept,
             "slurm_job": os.environ.get("SLURM_JOB_ID"),
             "session": os.environ.get("TRANSECT_SNAKEMAKE"),
         }
@@ -67,6 +68,14 @@ class Attempt:
         """Return the facts of an attempt of this session at this same work, or None."""
         facts = self.of_session()
         return facts if facts is not None and facts["fingerprint"] == fingerprint else None
+
+    def kept_by(self, fingerprint: str) -> str | None:
+        """Return what an attempt at this same work, of any session, went on with; None without one."""
+        try:
+            facts = json.loads(self.path.read_text(encoding="utf-8"))
+            return str(facts["kept"]) if facts["fingerprint"] == fingerprint else None
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
 
     def end(self) -> None:
         """The record is written."""

@@ -69,9 +69,8 @@ def facts_of_plan(plan: StudyPlan, blocks: list[Block], system_file: Path) -> Fl
         for planned in block.cells:
             for source in planned.inputs.values():
                 needed.setdefault(stamp_of[source])
-            if planned.environment:
-                locks.setdefault(planned.environment, planned.spec["lock"])
-        names = sorted({planned.environment for planned in block.cells} - {""})
+            locks = planned.environments | locks
+        names = sorted({name for planned in block.cells for name in planned.environments})
         needed |= dict.fromkeys(str(paths.environment(name)) for name in names)
         needed.pop(stamps[order], None)
         facts.append(

@@ -52,6 +52,8 @@ class Job:
     python: str
     bin: Path | None
     environment: dict[str, Any]
+    # Stamps of its other environments, by name.
+    others: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @property
     def folder(self) -> Path:
@@ -78,17 +80,29 @@ class Job:
         stage, cell_id = self.spec["inputs"][role]
         return self.paths.cell(stage, cell_id)
 
+    def program(self, environment: str) -> dict[str, Any]:
+        """Return `python`, the interpreter of one of the cell's environments, and what it needs.
+
+        That is `wrap`, what goes before a command there, and `variables`.
+        """
+        facts = self.others.get(environment, self.environment)
+        wrap, variables = self._wrapped(facts)
+        return {"python": facts["python"], "wrap": wrap, "variables": variables}
+
     def wrap(self) -> tuple[list[str], dict[str, str]]:
         """Return what goes before a command of the cell's environment, and its variables."""
+        return self._wrapped(self.environment)
+
+    def _wrapped(self, environment: dict[str, Any]) -> tuple[list[str], dict[str, str]]:
         system = self.spec["system"]
         program = system.get("program") or {}
-        own = [*(self.environment.get("modules") or ()), *(program.get("modules") or ())]
+        own = [*(environment.get("modules") or ()), *(program.get("modules") or ())]
         argv, variables = modules([*system.get("modules", ()), *own])
         scratch = system.get("scratch")
         if scratch:
             # The variables are the job's: the same on each of its nodes.
             variables = variables | {"TMPDIR": os.path.expandvars(scratch)}
-        image = self.environment.get("image") or program.get("image")
+        image = environment.get("image") or program.get("image")
         if image:
             folders = [str(ROOT), str(self.paths.results), str(self.folder)]
             gpus = self.cell.device == "cuda" or self.cell.get("provider") in GPU_PROVIDERS
@@ -106,16 +120,22 @@ def _stamp(path: Path) -> dict[str, Any]:
     return facts
 
 
+def _facts_of(stamp: Path) -> dict[str, Any]:
+    """Return the facts of an environment's stamp. Raises BadInput when they cannot be read."""
+    try:
+        facts = _stamp(stamp)
+        facts["python"]
+    except (OSError, ValueError, KeyError) as error:
+        raise BadInput(f"{stamp}: no readable stamp of an environment: {error}") from None
+    return facts
+
+
 def load_job(spec: dict[str, Any], paths: StudyPaths) -> Job:
     """Make the job of a spec. Raises BadInput when its environment's stamp cannot be read."""
     python, bin_folder, facts = sys.executable, Path(sys.executable).parent, {}
     if spec["environment"]:
-        stamp = paths.environment(spec["environment"])
-        try:
-            facts = _stamp(stamp)
-            python = facts["python"]
-        except (OSError, ValueError, KeyError) as error:
-            raise BadInput(f"{stamp}: no readable stamp of an environment: {error}") from None
+        facts = _facts_of(paths.environment(spec["environment"]))
+        python = facts["python"]
         # Modules and images bring their own programs: nothing of theirs lies beside python here.
         bin_folder = None if facts.get("wrap") else Path(python).parent
     return Job(
@@ -125,16 +145,20 @@ def load_job(spec: dict[str, Any], paths: StudyPaths) -> Job:
         python=python,
         bin=bin_folder,
         environment=facts,
+        others={
+            name: _facts_of(paths.environment(name)) for name in spec.get("other_environments", ())
+        },
     )
 
 
 def check_environment(job: Job) -> None:
-    """Raise MissingDependency when the cell's environment is not there."""
-    facts = job.environment
-    if facts and facts["status"] != "ok":
-        raise MissingDependency(f"environment '{facts['name']}': {facts['message']}")
-    if not facts.get("wrap") and not Path(job.python).exists():
-        raise MissingDependency(f"environment '{facts['name']}': {job.python} has gone")
+    """Raise MissingDependency when an environment of the cell is not there."""
+    for facts in (job.environment, *job.others.values()):
+        if facts and facts["status"] != "ok":
+            raise MissingDependency(f"environment '{facts['name']}': {facts['message']}")
+        python = facts.get("python", job.python)
+        if not facts.get("wrap") and not Path(python).exists():
+            raise MissingDependency(f"environment '{facts['name']}': {python} has gone")
 
 
 def read_result(path: Path) -> Result | None:

@@ -7,12 +7,13 @@ import os
 import shutil
 import sys
 import traceback
+from collections.abc import Collection
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from transect.domain.errors import FAULTS, BadInput, Interruption, TransectError
-from transect.domain.files import FULL, digest
+from transect.domain.files import FULL, digest, sha256_file
 from transect.domain.record import Cause, Record, Status, read_record, write_record
 from transect.domain.terminal import say
 from transect.execution.attempts import CELL_VARIABLE, Attempt, clear_leftovers
@@ -80,11 +81,34 @@ def _fate(earlier: dict[str, Any]) -> Result:
     return Result.failed(Cause.KILLED, text)
 
 
-def _fresh(job: Job) -> None:
+def _fresh(job: Job, kept: Collection[Path] = ()) -> None:
     # Removed before the payload starts: an interrupted cell must not look finished.
-    shutil.rmtree(job.folder, ignore_errors=True)
+    if kept:
+        for path in set(job.folder.iterdir()) - {*kept}:
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+    else:
+        shutil.rmtree(job.folder, ignore_errors=True)
     job.folder.mkdir(parents=True, exist_ok=True)
     job.spec_file.write_text(json.dumps(job.spec, indent=1) + "\n", encoding="utf-8")
+
+
+def _left(job: Job, stage: StageRunner, side: Attempt, fingerprint: str) -> list[Path]:
+    """Return the files of an earlier attempt that a payload goes on with, such as a checkpoint.
+
+    Those of an attempt at the very same work alone. Where that one began with the same files, it got
+    no further: then there are none.
+    """
+    before = side.kept_by(fingerprint)
+    names = getattr(stage, "keeps", ())
+    found = sorted(path for name in names for path in job.folder.glob(name))
+    return found if before is not None and _digest_of(found) != before else []
+
+
+def _digest_of(files: Collection[Path]) -> str:
+    return digest([f"{path.name} {sha256_file(path)}" for path in files]) if files else ""
 
 
 def _measure(
@@ -97,7 +121,8 @@ def _measure(
         if repeats:
             _fresh(job)
         before = guard.before()
-        side.begin(fingerprint)
+        kept = [] if repeats else sorted(job.folder.glob("*"))
+        side.begin(fingerprint, _digest_of([path for path in kept if path != job.spec_file]))
         result, outcome, variables = execute(job, stage)
         after = guard.after()
         reasons = disturbances(before, after)
@@ -208,12 +233,15 @@ def run_job(job: Job, attempt: int, guard: Guard | None = None) -> Record:
     earlier = side.earlier(fingerprint) if attempt > 1 else None
     if side.path.exists():
         clear_leftovers(job.folder)
+    left = [] if isinstance(known, Result) else _left(job, stage, side, fingerprint)
+    if left:
+        earlier = None
     tail = _tail(job.log) if earlier else ""
     variables: dict[str, str] = {}
     seen: dict[str, Any] = {}
     os.environ[CELL_VARIABLE] = str(job.folder)
     try:
-        _fresh(job)
+        _fresh(job, left)
         if isinstance(known, Result):
             result = known
         elif earlier is not None:

@@ -36,10 +36,10 @@ def _with_inputs(plan: StudyPlan, cells: list[Planned]) -> list[Planned]:
     return [planned for planned in plan if planned.key in wanted]
 
 
-def _build_environments(plan: StudyPlan, paths: StudyPaths, names: set[str]) -> None:
-    for name in sorted(names):
+def _build_environments(plan: StudyPlan, paths: StudyPaths, cells: list[Planned]) -> None:
+    locks = {name: lock for planned in cells for name, lock in planned.environments.items()}
+    for name, lock in sorted(locks.items()):
         stamp = paths.environment(name)
-        lock = next(p.spec["lock"] for p in plan if p.environment == name)
         try:
             facts = json.loads(stamp.read_text(encoding="utf-8"))
             if facts["status"] == "ok" and facts["lock_hash"] == lock:
@@ -69,7 +69,7 @@ def run_chosen(plan: StudyPlan, cells: list[Planned], *, again: bool) -> dict[st
         blocks = make_blocks(plan)
         write_plan(plan, blocks)
         todo = _with_inputs(plan, cells)
-        _build_environments(plan, paths, {p.environment for p in todo if p.environment})
+        _build_environments(plan, paths, todo)
         if again:
             for planned in cells:
                 paths.forget_record(*planned.key)

@@ -13,7 +13,11 @@ __all__ = ["RUNNERS", "StageRunner"]
 
 
 class StageRunner(Protocol):
-    """One stage of the pipeline."""
+    """One stage of the pipeline.
+
+    It may have `keeps`, names or patterns of files in the cell's folder with which a second attempt at
+    the same work goes on, such as a checkpoint; without it an interrupted cell begins again.
+    """
 
     # A disturbed measurement is repeated; a disturbed computation is not.
     measures: bool

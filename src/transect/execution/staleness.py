@@ -22,7 +22,7 @@ __all__ = ["Reason", "Staleness"]
 # No parameters of the payload: compared as what they are.
 _PARTS = (
     "sources", "lock", "inputs", "environment", "fingerprint", "about", "cell_id", "cell_limits",
-    "taken",
+    "taken", "other_environments",
 )  # fmt: skip
 _SHOWN = 60
 
@@ -119,6 +119,10 @@ class Staleness:
             reasons += self._sources(old.get("sources"), new["sources"])
         if (old.get("environment"), old.get("lock")) != (new["environment"], new["lock"]):
             text = f"environment '{new['environment']}': its pins or what builds it changed"
+            reasons.append(Reason("environment", text))
+        others = [side.get("other_environments", {}) for side in (old, new)]
+        for name in sorted(name for name in others[1] if others[0].get(name) != others[1][name]):
+            text = f"environment '{name}': its pins or what builds it changed"
             reasons.append(Reason("environment", text))
         for role in sorted(new["inputs"].keys() | old.get("inputs", {}).keys()):
             if old.get("inputs", {}).get(role) != new["inputs"].get(role):

@@ -51,6 +51,12 @@ class Planned:
         """Stage and id."""
         return (self.cell.stage, self.id)
 
+    @property
+    def environments(self) -> dict[str, str]:
+        """The lock hash of each environment that it needs, by name."""
+        own = {self.environment: self.spec["lock"]} if self.environment else {}
+        return own | self.spec.get("other_environments", {})
+
 
 @dataclass(frozen=True, slots=True)
 class StudyPlan:
@@ -132,6 +138,9 @@ class _Planner:
             "lock": self._lock(environment),
             "sources": sources.hash,
         }
+        others = sorted({*stage.other_environments(cell)} - {environment, ""})
+        if others:
+            spec["other_environments"] = {name: self._lock(name) for name in others}
         fingerprint = digest([canonical_json(spec)])[:16]
         # What the runner is told besides: a change of these alone makes no record stale.
         spec |= {

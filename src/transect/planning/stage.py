@@ -102,6 +102,10 @@ class Stage:
         """Return the environment that the cell runs in; empty for the driver's own."""
         return ""
 
+    def other_environments(self, cell: Any) -> Iterable[str]:
+        """Return environments whose programs the payload starts besides its own one's."""
+        return ()
+
     def files(self, spec: dict[str, Any]) -> list[Path]:
         """Return files and folders from outside: the cell runs again when one changes."""
         return []

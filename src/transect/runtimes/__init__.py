@@ -39,6 +39,9 @@ class Runtime(Protocol):
 
     environment: str
     uses_exporter: bool
+    # Whether its program has the contract's mode `train`. What it cannot train, `trains_on(cell)`
+    # says where there is one: None, or the reason.
+    trains: bool = False
 
     def supports(self, cell: InferCell) -> str | None:
         """Return None, or the reason why the cell cannot run. Ask on the node that would run it."""

@@ -32,9 +32,9 @@ class Baseline(ABC):
         """Float32 models of the registered workloads, one call after another."""
         if cell.workload not in WORKLOADS:
             return f"workload '{cell.workload}' has no layers to build"
-        if cell.options != EQUAL:
+        if cell.get("options", EQUAL) != EQUAL:
             return "a baseline has no session options"
-        if cell.load is not None:
+        if cell.get("load") is not None:
             return "a baseline is called once after another, without an offered load"
         return unsupported_run(cell, providers=self.providers, precisions=("fp32",))
 

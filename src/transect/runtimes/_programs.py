@@ -11,6 +11,7 @@ from transect.stages.infer.cell import InferCell
 
 __all__ = [
     "CONTRACT",
+    "TRAINING",
     "CompiledRuntime",
     "library_file",
     "missing_library",
@@ -19,11 +20,13 @@ __all__ = [
 ]
 
 
-# What all runners in Python are made of.
+_PYTHON = Path(__file__).resolve().parents[2] / "runners" / "python"
+# What all runners in Python are made of, and those of ONNX Runtime beside that.
 CONTRACT = [
-    Path(__file__).resolve().parents[2] / "runners" / "python" / f"{name}.py"
-    for name in ("contract", "tensors", "outputs", "latency", "load", "cases")
+    _PYTHON / f"{name}.py"
+    for name in ("contract", "arguments", "tensors", "outputs", "latency", "load", "cases")
 ]
+TRAINING = [_PYTHON / f"{name}.py" for name in ("train", "trainers", "step_folder", "state_file")]
 
 
 def library_file(python: str) -> Path:

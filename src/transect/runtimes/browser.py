@@ -25,6 +25,7 @@ class BrowserRuntime(CompiledRuntime):
 
     environment = "runner-browser"
     program = "transect-runner-browser"
+    trains = True
 
     def supports(self, cell: InferCell) -> str | None:
         """Need Chromium; whether it has WebGPU only it can tell."""

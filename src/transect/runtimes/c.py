@@ -15,6 +15,7 @@ class CRuntime(CompiledRuntime):
 
     environment = "runner-c"
     program = "transect-runner-c"
+    trains = True
 
     def supports(self, cell: InferCell) -> str | None:
         """Float32, on CPU or CUDA. No compiler is needed: `build.sh` can install one."""

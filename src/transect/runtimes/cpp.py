@@ -15,6 +15,7 @@ class CppRuntime(CompiledRuntime):
 
     environment = "runner-cpp"
     program = "transect-runner-cpp"
+    trains = True
 
     def supports(self, cell: InferCell) -> str | None:
         """Float32, on CPU or CUDA. No compiler is needed: `build.sh` can install one."""

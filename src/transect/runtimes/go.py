@@ -15,6 +15,7 @@ class GoRuntime(CompiledRuntime):
 
     environment = "runner-go"
     program = "transect-runner-go"
+    trains = True
 
     def supports(self, cell: InferCell) -> str | None:
         """On CPU or CUDA. No toolchain is needed: `build.sh` can install one."""

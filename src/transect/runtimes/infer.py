@@ -26,6 +26,7 @@ from transect.onnx_models.facts import facts_of_model, of_batch
 from transect.onnx_models.results import result, write_fault, write_result
 from transect.onnx_models.tensors import read_tensors
 from transect.runtimes import RUNTIMES
+from transect.runtimes._records import TOLD, read_runner_record
 from transect.runtimes.conditions import kernels_of, options_seen, profiled_runs
 from transect.runtimes.options import thread_variables
 from transect.runtimes.outputs import judge
@@ -36,33 +37,6 @@ from transect.training.costs import run_costs
 from transect.training.workloads import WORKLOADS
 
 __all__ = ["conclude", "infer_cell", "main"]
-
-# Told as they are; some runners have more to say than others.
-_TOLD = (
-    "session_options", "options_not_set", "runtime_version", "provider_used", "stop_reason",
-    "run_includes", "language_version", "language_options", "cpus_allowed", "input_residency",
-    "clock_resolution_ns", "build_info", "peak_memory_of", "webgpu_adapter", "wasm_threads", "garbage_collection",
-)  # fmt: skip
-
-
-def _read_record(path: Path, code: int) -> dict[str, Any]:
-    """Return the runner's record, or a failed one when it left none."""
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-        if isinstance(record, dict):
-            if record.get("status") == "ok" and code != 0:
-                return _no_record(code, "after it wrote its record")
-            return record
-    except (OSError, ValueError):
-        pass
-    return _no_record(code, "without a readable record")
-
-
-def _no_record(code: int, when: str) -> dict[str, Any]:
-    ended = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
-    # SIGKILL and SIGTERM come from outside; SIGSEGV, SIGABRT and the like are its own.
-    cause = Cause.KILLED if code in (-9, -15) else Cause.CRASH
-    return {"status": "failed", "cause": cause.value, "message": f"the runner {ended} {when}"}
 
 
 def _costs(cell: InferCell, facts: dict[str, Any]) -> dict[str, Any]:
@@ -87,7 +61,7 @@ def _costs(cell: InferCell, facts: dict[str, Any]) -> dict[str, Any]:
 
 def _conditions(record: dict[str, Any], out: Path, log: str) -> dict[str, Any]:
     """Return what ONNX Runtime said of the profiled session, and which library it was."""
-    facts: dict[str, Any] = {key: record[key] for key in _TOLD if key in record}
+    facts: dict[str, Any] = {key: record[key] for key in TOLD if key in record}
     library = Path(str(record.get("library_file") or ""))
     if library.name:
         facts["library"] = library.name
@@ -177,7 +151,7 @@ def conclude(
     `log` is what it printed; `started_ns` is CLOCK_MONOTONIC when it was started, on this machine.
     Raises BadInput when it ran on another execution provider than it was asked for.
     """
-    record = _read_record(out / RECORD, code)
+    record = read_runner_record(out / RECORD, code)
     if record["status"] == "skipped":
         return result(
             status=Status.SKIPPED, cause=Cause.UNSUPPORTED, message=record.get("reason", "?")

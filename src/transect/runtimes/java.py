@@ -34,6 +34,7 @@ class JavaRuntime(CompiledRuntime):
 
     environment = "runner-java"
     program = "transect-runner-java"
+    trains = True
 
     def supports(self, cell: InferCell) -> str | None:
         """Every precision, on CPU or CUDA, with a JDK and Maven."""

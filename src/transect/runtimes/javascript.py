@@ -23,6 +23,7 @@ class JavaScriptRuntime(CompiledRuntime):
 
     environment = "runner-javascript"
     program = "transect-runner-javascript"
+    trains = True
 
     def supports(self, cell: InferCell) -> str | None:
         """Run on CPU or CUDA; Node.js comes with the environment where the machine has none."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from transect.runtimes import RUNNERS, RUNTIMES, unsupported_run
-from transect.runtimes._programs import CONTRACT, missing_library, packages
+from transect.runtimes._programs import CONTRACT, TRAINING, missing_library, packages
 from transect.stages.infer.cell import InferCell
 
 __all__ = ["PythonRuntime"]
@@ -19,6 +19,7 @@ class PythonRuntime:
 
     environment = "onnxruntime"
     uses_exporter = True
+    trains = True
 
     def supports(self, cell: InferCell) -> str | None:
         """Every precision, on CPU, CUDA or TensorRT."""
@@ -43,4 +44,5 @@ class PythonRuntime:
 
     def code_files(self) -> list[Path]:
         """Return the program and the contract."""
-        return [RUNNERS / "python" / "run.py", RUNNERS / "python" / "session.py", *CONTRACT]
+        folder = RUNNERS / "python"
+        return [folder / "run.py", folder / "session.py", *CONTRACT, *TRAINING]

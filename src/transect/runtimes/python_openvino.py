@@ -16,6 +16,7 @@ class PythonOpenVinoRuntime(PythonRuntime):
     """The onnxruntime-openvino package, with an older ONNX Runtime in it: 1.24.1."""
 
     environment = "onnxruntime-openvino"
+    trains = False
 
     def supports(self, cell: InferCell) -> str | None:
         """Every precision on the provider `openvino`, whose device is the CPU."""

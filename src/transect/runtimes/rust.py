@@ -15,6 +15,7 @@ class RustRuntime(CompiledRuntime):
 
     environment = "runner-rust"
     program = "transect-runner-rust"
+    trains = True
 
     def supports(self, cell: InferCell) -> str | None:
         """On CPU or CUDA, where cargo can build it."""

@@ -11,6 +11,7 @@ from transect.runtimes import RUNNERS, RUNTIMES
 from transect.runtimes._programs import missing_tool
 from transect.runtimes.torch_eager import TorchEagerRuntime
 from transect.stages.infer.cell import InferCell
+from transect.stages.retrain.cell import RetrainCell
 
 __all__ = ["TorchCompileRuntime"]
 
@@ -41,3 +42,7 @@ class TorchCompileRuntime(TorchEagerRuntime):
     def supports(self, cell: InferCell) -> str | None:
         """Where there is a C++ compiler."""
         return super().supports(cell) or _no_compiler()
+
+    def trains_on(self, cell: RetrainCell) -> str | None:
+        """Where there is a C++ compiler."""
+        return super().trains_on(cell) or _no_compiler()

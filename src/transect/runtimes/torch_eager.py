@@ -6,6 +6,9 @@ from pathlib import Path
 
 from transect.runtimes import RUNNERS, RUNTIMES
 from transect.runtimes._baseline import Baseline
+from transect.runtimes._programs import TRAINING
+from transect.stages.retrain.cell import RetrainCell
+from transect.training.workloads import WORKLOADS
 
 __all__ = ["TorchEagerRuntime"]
 
@@ -17,8 +20,16 @@ class TorchEagerRuntime(Baseline):
     environment = "torch"
     package = "torch"
     program = RUNNERS / "torch-eager" / "run.py"
+    trains = True
+
+    def trains_on(self, cell: RetrainCell) -> str | None:
+        """Workloads of layers, by torch's own optimisers."""
+        if getattr(WORKLOADS.get(cell.workload), "layers", None) is None:
+            return f"workload '{cell.workload}' has no layers to build"
+        return None
 
     def code_files(self) -> list[Path]:
         """Return the programs' files, and what builds the module."""
-        own = [self.program, RUNNERS / "torch-eager" / "eager.py"]
-        return [*own, *self.shared_files("_torch_modules")]
+        own = [RUNNERS / "torch-eager" / f"{name}.py" for name in ("eager", "torch_trainer")]
+        shared = [RUNNERS / "python" / "step_workload.py", *TRAINING]
+        return [self.program, *own, *shared, *self.shared_files("_torch_modules")]

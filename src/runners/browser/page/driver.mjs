@@ -35,7 +35,7 @@ export async function bytesOf(name) {
 }
 
 /**
- * @param {'first' | 'measured' | 'log' | 'outputs' | 'done'} what
+ * @param {'first' | 'measured' | 'log' | 'outputs' | 'checkpoint' | 'done'} what
  * @param {BodyInit} [body]
  */
 async function tell(what, body) {
@@ -49,6 +49,8 @@ export const told = {
   log: (text) => tell('log', text),
   /** @param {Output[]} outputs */
   outputs: (outputs) => tell('outputs', new Blob(/** @type {BlobPart[]} */ (packOutputs(outputs)))),
+  /** @param {BlobPart[]} pieces of a state's file */
+  checkpoint: (pieces) => tell('checkpoint', new Blob(pieces)),
   /** @param {Done} end */
   done: (end) => tell('done', JSON.stringify(end)),
   /** @param {unknown} thrown */

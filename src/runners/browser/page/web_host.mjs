@@ -50,12 +50,20 @@ export class WebHost {
     return new WebHost(await loaded, job);
   }
 
+  /** @param {boolean} profile */
+  open(profile) {
+    return this.openFile('model', this.#job.model, profile);
+  }
+
   /**
+   * @param {string} file the name under which the driver gives it
+   * @param {string} path for messages
    * @param {boolean} profile
+   * @param {Readonly<Record<string, 'gpu-buffer'>>} [stay] outputs that stay on the device
    * @returns {Promise<Opened>}
    */
-  async open(profile) {
-    const { provider, options: given, model } = this.#job;
+  async openFile(file, path, profile, stay) {
+    const { provider, options: given } = this.#job;
     const { options, told, notSet } = sessionOptions(
       given,
       (key) => reaches(key, provider),
@@ -70,8 +78,9 @@ export class WebHost {
     delete options.intraOpNumThreads;
     if (given.provider_options && provider !== 'cpu') told.provider_options = providerTold;
     options.enableProfiling = profile;
+    if (stay) options.preferredOutputLocation = stay;
     const begin = performance.now();
-    const session = await this.#create(model, options);
+    const session = await this.#create(file, path, options);
     const sessionNs = Math.round((performance.now() - begin) * 1e6);
     /** @type {Facts} */
     const facts = {
@@ -90,19 +99,20 @@ export class WebHost {
   }
 
   /**
-   * @param {string} model
+   * @param {string} file
+   * @param {string} path
    * @param {InferenceSession.SessionOptions} options
    */
-  async #create(model, options) {
+  async #create(file, path, options) {
     const externalData = this.#job.externals.map((path, index) => ({
       path,
       data: address(`external-${index}`),
     }));
-    const bytes = await bytesOf('model');
+    const bytes = await bytesOf(file);
     try {
       return await this.#ort.InferenceSession.create(bytes, { ...options, externalData });
     } catch (thrown) {
-      throw refusalOf(model, thrown);
+      throw refusalOf(path, thrown);
     }
   }
 

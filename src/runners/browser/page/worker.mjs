@@ -8,6 +8,7 @@ import { FAULT, serve, warmUp } from '../../javascript/common/serve.mjs';
 import { decode } from '../../javascript/common/tensors.mjs';
 import { listen, tellLog } from './console.mjs';
 import { bytesOf, told } from './driver.mjs';
+import { train } from './train.mjs';
 import { WebHost } from './web_host.mjs';
 
 /** @import { Facts, Queue } from '../../javascript/common/types.mjs' */
@@ -96,6 +97,7 @@ async function open(job, queue, epoch) {
 function work({ job, queue, epoch = 0, step = '', zero = 0 }) {
   if (!job) return steps[step](zero);
   if (queue) return open(job, queue, epoch);
+  if (job.mode === 'train') return feedOf(job).then((data) => train(job, data));
   return job.mode === 'case' ? oneCase(job) : latency(job);
 }
 

@@ -15,6 +15,18 @@ export class Crash extends Error {}
 /** Memory was refused; exit code 1. */
 export class OutOfMemory extends Error {}
 
+/** Training came to numbers that are not finite; exit code 1. */
+export class Diverged extends Error {
+  /**
+   * @param {string} message
+   * @param {object} fields of the record, of the steps before
+   */
+  constructor(message, fields) {
+    super(message);
+    this.fields = fields;
+  }
+}
+
 const NO_MEMORY = /bad_alloc|out of memory|failed to allocate|allocation failed/i;
 
 /**
@@ -39,6 +51,7 @@ export function verdict(thrown) {
  * @param {string} message
  */
 function causeOf(thrown, message) {
+  if (thrown instanceof Diverged) return 'diverged';
   if (thrown instanceof OutOfMemory || NO_MEMORY.test(message)) return 'out-of-memory';
   const code = thrown instanceof Error && 'code' in thrown ? String(thrown.code) : '';
   const missing = ['ERR_MODULE_NOT_FOUND', 'MODULE_NOT_FOUND', 'ERR_DLOPEN_FAILED'];

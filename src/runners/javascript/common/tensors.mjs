@@ -33,6 +33,19 @@ export function elementBytes(dtype) {
   return dtype === 'bfloat16' ? 2 : ARRAYS[dtype].BYTES_PER_ELEMENT;
 }
 
+/**
+ * Return zeros. Raises Unsupported for a type that JavaScript cannot hold.
+ * @param {Dtype} dtype
+ * @param {number} count
+ * @returns {Numbers}
+ */
+export function arrayOf(dtype, count) {
+  if (dtype === 'string' || dtype === 'bfloat16') {
+    throw new Unsupported(`ONNX Runtime takes no numbers as ${dtype} from JavaScript`);
+  }
+  return new ARRAYS[dtype](count);
+}
+
 /** @param {readonly number[]} shape */
 export function countOf(shape) {
   return shape.reduce((product, size) => product * size, 1);

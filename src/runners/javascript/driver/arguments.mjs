@@ -8,7 +8,7 @@ import { BadInput } from '../common/faults.mjs';
 /** @import { Limits } from '../common/types.mjs' */
 
 /**
- * @typedef {'latency' | 'load' | 'cases'} Mode
+ * @typedef {'latency' | 'load' | 'cases' | 'train'} Mode
  *
  * @typedef {object} Given
  * @property {Mode} mode
@@ -25,6 +25,19 @@ import { BadInput } from '../common/faults.mjs';
  * @property {string} [options]
  * @property {string} [library]
  * @property {string} [profile]
+ * @property {TrainGiven} [train] in that mode
+ *
+ * @typedef {object} TrainGiven
+ * @property {string} step a folder
+ * @property {number} batch
+ * @property {string} order
+ * @property {number} until
+ * @property {string} [state]
+ * @property {string} checkpoint
+ * @property {number} checkpointEvery
+ * @property {string} [schedule]
+ * @property {number} accumulate
+ * @property {bigint} seed
  */
 
 const NAMES = [
@@ -44,14 +57,26 @@ const NAMES = [
   'arrivals',
   'cases',
   'skip',
+  'step',
+  'batch',
+  'order',
+  'until',
+  'state',
+  'checkpoint',
+  'checkpoint-every',
+  'schedule',
+  'accumulate',
+  'seed',
 ];
 // More than anybody waits for, and the same in all languages.
 const MOST_SECONDS = 1e9;
+const LARGEST_SEED = 2n ** 63n - 1n;
 /** @type {Record<Mode, string[]>} */
 const NEEDED = {
   latency: ['model', 'inputs', 'outputs'],
   load: ['model', 'inputs', 'outputs', 'arrivals'],
   cases: ['cases'],
+  train: ['step', 'inputs', 'batch', 'order', 'until', 'checkpoint'],
 };
 
 /**
@@ -79,7 +104,7 @@ export function parseArguments(words) {
     if (!texts.has(name)) throw new BadInput(`--mode ${mode} needs --${name}`);
   }
   const file = (/** @type {string} */ name) => texts.get(name) ?? '';
-  const model = mode === 'cases' ? '' : file('model');
+  const model = NEEDED[mode].includes('model') ? file('model') : '';
   if (model && !statSync(model, { throwIfNoEntry: false })?.isFile()) {
     throw new BadInput(`${model}: no such model file`);
   }
@@ -110,7 +135,34 @@ export function parseArguments(words) {
     options: texts.get('options'),
     library: texts.get('library'),
     profile,
+    train: mode === 'train' ? trainArguments(texts) : undefined,
   };
+}
+
+/**
+ * @param {Map<string, string>} texts
+ * @returns {TrainGiven}
+ */
+function trainArguments(texts) {
+  return {
+    step: texts.get('step') ?? '',
+    batch: whole(texts, 'batch', 1, 1),
+    order: texts.get('order') ?? '',
+    until: whole(texts, 'until', 0, 0),
+    state: texts.get('state'),
+    checkpoint: texts.get('checkpoint') ?? '',
+    checkpointEvery: whole(texts, 'checkpoint-every', 0, 0),
+    schedule: texts.get('schedule'),
+    accumulate: whole(texts, 'accumulate', 1, 1),
+    seed: seedOf(texts.get('seed') ?? '0'),
+  };
+}
+
+/** @param {string} text */
+function seedOf(text) {
+  const seed = /^[0-9]+$/.test(text) ? BigInt(text) : -1n;
+  if (seed >= 0n && seed <= LARGEST_SEED) return seed;
+  throw new BadInput(`--seed ${text}: expected a whole number from 0 to 2^63 - 1`);
 }
 
 /**

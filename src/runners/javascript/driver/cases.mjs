@@ -4,8 +4,9 @@ import { closeSync, mkdirSync, openSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
 
 import { BadInput, Crash, Skip, Unsupported, wordsOf } from '../common/faults.mjs';
+import { isObject } from '../common/json.mjs';
 import { readHeader } from './inputs.mjs';
-import { isObject, readJson } from './json.mjs';
+import { readJson } from './json.mjs';
 import { OutputWriter } from './write_outputs.mjs';
 
 /** @import { Given } from './arguments.mjs' */

@@ -4,8 +4,9 @@ import { openSync, closeSync, readSync, statSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 
 import { BadInput, Unsupported, wordsOf } from '../common/faults.mjs';
+import { areSizes, isObject, short } from '../common/json.mjs';
 import { DTYPES, countOf, decode, elementBytes } from '../common/tensors.mjs';
-import { isObject, readJson, short } from './json.mjs';
+import { readJson } from './json.mjs';
 
 /** @import { Dtype, Feed } from '../common/types.mjs' */
 
@@ -77,9 +78,7 @@ function readEntry(header, folder, entry) {
       `${header}: tensor '${name}' is ${short(dtype)}, expected one of ${DTYPES.join(', ')}`,
     );
   }
-  const good =
-    Array.isArray(shape) && shape.every((size) => Number.isSafeInteger(size) && size >= 0);
-  if (!good) {
+  if (!areSizes(shape)) {
     throw new BadInput(
       `${header}: tensor '${name}' has shape ${short(shape)}, expected sizes >= 0`,
     );
@@ -119,36 +118,44 @@ function checkSize(path, name, dtype, shape) {
  */
 export function readTensors(entries) {
   return entries.map(({ name, dtype, shape, path, bytes }) => {
-    const data = decode({ name, dtype, shape }, readBytes(path, name, bytes), path);
+    const data = decode({ name, dtype, shape }, readTensor(path, name, bytes), path);
     return { name, dtype, shape, data };
   });
 }
 
 /**
- * Read a whole file into memory of its own, at whose start any number may lie.
  * @param {string} path
  * @param {string} name
  * @param {number} size
  */
-function readBytes(path, name, size) {
+function readTensor(path, name, size) {
   try {
-    const bytes = new Uint8Array(size);
-    const file = openSync(path, 'r');
-    try {
-      let place = 0;
-      while (place < size) {
-        // A read takes 2 GiB at most.
-        const got = readSync(file, bytes, place, Math.min(size - place, 2 ** 30), place);
-        if (got === 0) throw new Error(`it ended after ${place} of ${size} bytes`);
-        place += got;
-      }
-    } finally {
-      closeSync(file);
-    }
-    return bytes;
+    return readBytes(path, size);
   } catch (thrown) {
     if (thrown instanceof RangeError) throw thrown;
     throw new BadInput(`${path}: tensor '${name}' cannot be read: ${wordsOf(thrown)}`);
+  }
+}
+
+/**
+ * Read a whole file into memory of its own, at whose start any number may lie.
+ * @param {string} path
+ * @param {number} size
+ */
+export function readBytes(path, size) {
+  const bytes = new Uint8Array(size);
+  const file = openSync(path, 'r');
+  try {
+    let place = 0;
+    while (place < size) {
+      // A read takes 2 GiB at most.
+      const got = readSync(file, bytes, place, Math.min(size - place, 2 ** 30), place);
+      if (got === 0) throw new Error(`it ended after ${place} of ${size} bytes`);
+      place += got;
+    }
+    return bytes;
+  } finally {
+    closeSync(file);
   }
 }
 

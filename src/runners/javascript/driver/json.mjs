@@ -16,19 +16,3 @@ export function readJson(path) {
     throw new BadInput(`${path}: expected a JSON file: ${wordsOf(thrown)}`);
   }
 }
-
-/**
- * @param {unknown} value
- * @returns {value is Record<string, unknown>}
- */
-export function isObject(value) {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-/**
- * Return how a value is written, cut.
- * @param {unknown} value
- */
-export function short(value) {
-  return String(JSON.stringify(value)).slice(0, 200);
-}

@@ -3,27 +3,33 @@
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 
-import { verdict, wordsOf } from '../common/faults.mjs';
+import { Diverged, verdict, wordsOf } from '../common/faults.mjs';
 import { named, parseArguments } from './arguments.mjs';
 import { runCases } from './cases.mjs';
+import { writeCheckpoint } from './checkpoint.mjs';
 import { readArrivals, readHeader } from './inputs.mjs';
 import { cpusAllowed } from './process_facts.mjs';
 import { readOptions } from './read_options.mjs';
+import { readTraining } from './training.mjs';
 import { OutputWriter } from './write_outputs.mjs';
 
 /** @import { Options, Output } from '../common/types.mjs' */
+/** @import { Trained } from '../common/train/types.mjs' */
 /** @import { Given } from './arguments.mjs' */
 /** @import { RunCase } from './cases.mjs' */
 /** @import { Header } from './inputs.mjs' */
+/** @import { ReadTraining } from './training.mjs' */
 
 /**
  * @typedef {(outputs: Output[]) => void} Write writes those of each batch as they come
+ * @typedef {(pieces: Uint8Array[]) => void} Save writes a checkpoint
  *
  * @typedef {object} Runner what one runtime does; latency and load return the record's fields
  * @property {(given: Given, options: Options) => void | Promise<void>} start may raise Skip
  * @property {(header: Header, write: Write) => Promise<object>} latency
  * @property {(header: Header, arrivals: Float64Array, write: Write) => Promise<object>} load
  * @property {RunCase} runCase
+ * @property {(read: ReadTraining, save: Save) => Promise<Trained>} train
  */
 
 /**
@@ -46,7 +52,8 @@ export async function runProgram(name, runner, words) {
     const failed = fail(name, thrown);
     code = failed.code;
     // Of cases the record is what came of each: a fault is told by the exit code and the message.
-    record = head.mode === 'cases' ? null : { ...head, ...failed.said };
+    const fields = thrown instanceof Diverged ? thrown.fields : {};
+    record = head.mode === 'cases' ? null : { ...head, ...fields, ...failed.said };
   }
   const path = named(words, 'record');
   if (path === undefined || record === null) return code;
@@ -75,6 +82,7 @@ async function work(given, runner) {
     );
     return null;
   }
+  if (given.mode === 'train') return train(given, options, runner);
   const header = readHeader(given.inputs);
   const arrivals = given.mode === 'load' ? readArrivals(given.arrivals) : null;
   await runner.start(given, options);
@@ -83,8 +91,29 @@ async function work(given, runner) {
   const record = await (arrivals
     ? runner.load(header, arrivals, write)
     : runner.latency(header, write));
-  const conditions = { cpus_allowed: cpusAllowed(), input_residency: 'host' };
-  return { ...record, outputs: writer.facts, ...conditions };
+  return { ...record, outputs: writer.facts, ...conditions() };
+}
+
+/**
+ * Return the record's fields of mode `train`. Raises Diverged, which has them too.
+ * @param {Given} given
+ * @param {Options} options
+ * @param {Runner} runner
+ */
+async function train(given, options, runner) {
+  const read = readTraining(given);
+  const checkpoint = given.train?.checkpoint ?? '';
+  await runner.start(given, options);
+  const save = (/** @type {Uint8Array[]} */ pieces) => writeCheckpoint(checkpoint, pieces);
+  const { record, diverged } = await runner.train(read, save);
+  const { step_graph } = read.training.manifest;
+  const fields = { ...record, state: checkpoint, step_graph, ...conditions() };
+  if (diverged !== null) throw new Diverged(diverged, fields);
+  return fields;
+}
+
+function conditions() {
+  return { cpus_allowed: cpusAllowed(), input_residency: 'host' };
 }
 
 /**

@@ -1,7 +1,8 @@
 /** Reads the session options of `--options`. */
 
 import { BadInput } from '../common/faults.mjs';
-import { isObject, readJson, short } from './json.mjs';
+import { isObject, short } from '../common/json.mjs';
+import { readJson } from './json.mjs';
 
 /** @import { Options } from '../common/types.mjs' */
 

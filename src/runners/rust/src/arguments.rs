@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::failure::{Outcome, bad_input};
 
-const NAMES: [&str; 16] = [
+const NAMES: [&str; 26] = [
     "mode",
     "model",
     "inputs",
@@ -22,6 +22,16 @@ const NAMES: [&str; 16] = [
     "arrivals",
     "cases",
     "skip",
+    "step",
+    "batch",
+    "order",
+    "until",
+    "state",
+    "checkpoint",
+    "checkpoint-every",
+    "schedule",
+    "accumulate",
+    "seed",
 ];
 
 /// One model on its inputs.
@@ -29,6 +39,26 @@ pub struct Job {
     pub model: PathBuf,
     pub inputs: PathBuf,
     pub outputs: PathBuf,
+}
+
+/// A portable training step, and how it is gone on with.
+pub struct Training {
+    pub step: PathBuf,
+    pub inputs: PathBuf,
+    pub order: PathBuf,
+    /// None: the step's own.
+    pub state: Option<PathBuf>,
+    pub checkpoint: PathBuf,
+    pub schedule: Option<PathBuf>,
+    /// Rows in a (micro-)batch.
+    pub batch: usize,
+    /// Micro-batches in a step.
+    pub accumulate: usize,
+    /// The state's `step` at the end.
+    pub until: usize,
+    /// Steps between checkpoints; 0: only at the end.
+    pub every: usize,
+    pub seed: i64,
 }
 
 /// What is done, with what only that needs.
@@ -46,6 +76,7 @@ pub enum Mode {
         file: PathBuf,
         skip: usize,
     },
+    Train(Training),
 }
 
 impl Mode {
@@ -54,6 +85,7 @@ impl Mode {
             Mode::Latency { .. } => "latency",
             Mode::Load { .. } => "load",
             Mode::Cases { .. } => "cases",
+            Mode::Train(_) => "train",
         }
     }
 }
@@ -172,12 +204,18 @@ impl Pairs {
             return Ok(None);
         };
         let digits = text.bytes().all(|byte| byte.is_ascii_digit());
-        match text.parse() {
-            Ok(number) if digits && number >= least => Ok(Some(number)),
+        // Within 63 bits, which counters of a state have too.
+        match text.parse::<i64>() {
+            Ok(number) if digits && number as usize >= least => Ok(Some(number as usize)),
             _ => Err(bad_input!(
                 "--{name} {text}: expected a whole number >= {least}"
             )),
         }
+    }
+
+    fn needed(&mut self, name: &str, least: usize) -> Outcome<usize> {
+        self.whole(name, least)?
+            .ok_or_else(|| bad_input!("argument --{name} is missing"))
     }
 
     fn seconds(&mut self, name: &str) -> Outcome<Option<f64>> {
@@ -202,6 +240,22 @@ impl Pairs {
         Ok(job)
     }
 
+    fn training(&mut self) -> Outcome<Training> {
+        Ok(Training {
+            step: self.path("step")?,
+            inputs: self.path("inputs")?,
+            order: self.path("order")?,
+            state: self.take("state").map(PathBuf::from),
+            checkpoint: self.path("checkpoint")?,
+            schedule: self.take("schedule").map(PathBuf::from),
+            batch: self.needed("batch", 1)?,
+            accumulate: self.whole("accumulate", 1)?.unwrap_or(1),
+            until: self.needed("until", 0)?,
+            every: self.whole("checkpoint-every", 0)?.unwrap_or(0),
+            seed: self.whole("seed", 0)?.unwrap_or(0) as i64,
+        })
+    }
+
     fn mode(&mut self) -> Outcome<Mode> {
         match self.text("mode")?.as_deref() {
             None | Some("latency") => Ok(Mode::Latency {
@@ -217,8 +271,9 @@ impl Pairs {
                 file: self.path("cases")?,
                 skip: self.whole("skip", 0)?.unwrap_or(0),
             }),
+            Some("train") => Ok(Mode::Train(self.training()?)),
             Some(other) => Err(bad_input!(
-                "--mode {other}: expected latency, load or cases"
+                "--mode {other}: expected latency, load, cases or train"
             )),
         }
     }

@@ -16,11 +16,15 @@ use crate::inputs::Piece;
 use crate::values::{self, Output};
 
 type CopyToHost = unsafe extern "C" fn(to: *mut c_void, from: u64, bytes: usize) -> i32;
+type CopyToDevice = unsafe extern "C" fn(to: u64, from: *const c_void, bytes: usize) -> i32;
+type Synchronize = unsafe extern "C" fn() -> i32;
 
 /// NVIDIA's driver, without CUDA's toolkit.
 pub struct Driver {
-    copy: CopyToHost,
-    /// Holds the function above.
+    to_host: CopyToHost,
+    to_device: CopyToDevice,
+    synchronize: Synchronize,
+    /// Holds the functions above.
     _library: Library,
 }
 
@@ -33,17 +37,21 @@ impl Driver {
             let init: Symbol<unsafe extern "C" fn(u32) -> i32> = library.get("cuInit").ok()?;
             let count: Symbol<unsafe extern "C" fn(*mut i32) -> i32> =
                 library.get("cuDeviceGetCount").ok()?;
-            let copy = *library.get::<CopyToHost>("cuMemcpyDtoH_v2").ok()?;
+            let to_host = *library.get::<CopyToHost>("cuMemcpyDtoH_v2").ok()?;
+            let to_device = *library.get::<CopyToDevice>("cuMemcpyHtoD_v2").ok()?;
+            let synchronize = *library.get::<Synchronize>("cuCtxSynchronize").ok()?;
             let mut found = 0;
             let there = init(0) == 0 && count(&mut found) == 0 && found > 0;
             there.then_some(Driver {
-                copy,
+                to_host,
+                to_device,
+                synchronize,
                 _library: library,
             })
         }
     }
 
-    /// Copies a tensor from the device. The thread must have run a session there: that makes the
+    /// Copies an output from the device. The thread must have run a session there: that makes the
     /// device current.
     fn copy(&self, tensor: &DynTensor, output: &mut Output) -> Outcome<()> {
         let ty = *tensor.data_type();
@@ -54,18 +62,53 @@ impl Driver {
         output.shape.clear();
         output.shape.extend_from_slice(tensor.shape());
         output.bytes.resize(bytes, 0);
-        if bytes == 0 {
+        self.to_host(tensor, &mut output.bytes)
+    }
+
+    /// Copies a tensor of as many bytes from the device, which must be current, as above.
+    pub fn to_host(&self, tensor: &DynTensor, bytes: &mut [u8]) -> Outcome<()> {
+        if bytes.is_empty() {
             return Ok(());
         }
         let from = tensor.data_ptr() as u64;
-        // SAFETY: the tensor has so many bytes on the device, and the output as many here.
-        match unsafe { (self.copy)(output.bytes.as_mut_ptr().cast(), from, bytes) } {
-            0 => Ok(()),
-            error => Err(Failure::crash(format!(
-                "CUDA: cuMemcpyDtoH returned {error} for {bytes} bytes"
-            ))),
-        }
+        // SAFETY: the tensor has so many bytes on the device.
+        let code = unsafe { (self.to_host)(bytes.as_mut_ptr().cast(), from, bytes.len()) };
+        check("cuMemcpyDtoH", code, bytes.len())
     }
+
+    /// Copies as many bytes into a tensor of a device that is current, and waits until they are
+    /// there: sessions do not wait for it.
+    pub fn to_device(&self, bytes: &[u8], tensor: &mut DynTensor) -> Outcome<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let to = tensor.data_ptr_mut() as u64;
+        // SAFETY: the tensor has so many bytes on the device.
+        let code = unsafe { (self.to_device)(to, bytes.as_ptr().cast(), bytes.len()) };
+        check("cuMemcpyHtoD", code, bytes.len())?;
+        // SAFETY: a device is current.
+        check(
+            "cuCtxSynchronize",
+            unsafe { (self.synchronize)() },
+            bytes.len(),
+        )
+    }
+}
+
+fn check(function: &str, code: i32, bytes: usize) -> Outcome<()> {
+    match code {
+        0 => Ok(()),
+        error => Err(Failure::crash(format!(
+            "CUDA: {function} returned {error} for {bytes} bytes"
+        ))),
+    }
+}
+
+/// Makes sure that the session has the provider: only then it has the device's memory.
+pub fn allocator(session: &Session, id: i32) -> Outcome<Allocator> {
+    let memory = memory(id).map_err(|error| Failure::crash(error.to_string()))?;
+    Allocator::new(session, memory)
+        .map_err(|error| Failure::Skipped(format!("the session has no CUDA provider: {error}")))
 }
 
 /// What is said where there is none.
@@ -82,11 +125,9 @@ pub struct Device {
 }
 
 impl Device {
-    /// Makes sure that the session has the provider: only then it has the device's memory.
     pub fn of(session: &Session, id: i32) -> Outcome<Self> {
         let crash = |error: ort::Error| Failure::crash(error.to_string());
-        let absent = |error| Failure::Skipped(format!("the session has no CUDA provider: {error}"));
-        Allocator::new(session, memory(id).map_err(crash)?).map_err(absent)?;
+        allocator(session, id)?;
         let driver = Driver::load().ok_or_else(no_device)?;
         Ok(Device {
             driver,

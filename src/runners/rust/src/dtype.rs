@@ -1,11 +1,13 @@
 //! The contract's element types.
 
 use ort::value::TensorElementType;
+use serde::Deserialize;
 
 macro_rules! dtypes {
     ($($variant:ident $name:literal $size:literal,)*) => {
         /// An element type; `String` has no size of its own.
-        #[derive(Clone, Copy, Debug, PartialEq)]
+        #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+        #[serde(try_from = "String")]
         pub enum Dtype { $($variant),* }
 
         impl Dtype {
@@ -18,6 +20,11 @@ macro_rules! dtypes {
             /// Bytes of an element; of a string those of its length.
             pub fn size(self) -> usize {
                 match self { $(Dtype::$variant => $size),* }
+            }
+
+            /// Returns ONNX Runtime's word for it.
+            pub fn element(self) -> TensorElementType {
+                match self { $(Dtype::$variant => TensorElementType::$variant),* }
             }
 
             /// Returns the type of ONNX Runtime's word for it, if the contract has it.
@@ -51,6 +58,15 @@ dtypes! {
 impl Dtype {
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|dtype| dtype.name() == name)
+    }
+}
+
+impl TryFrom<String> for Dtype {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        let names: Vec<_> = Self::ALL.iter().map(|dtype| dtype.name()).collect();
+        Self::parse(&name).ok_or_else(|| format!("'{name}' is none of {}", names.join(", ")))
     }
 }
 

@@ -42,14 +42,14 @@ impl Runtime {
         })
     }
 
-    /// Makes a session of a model.
-    pub fn open(
+    /// Makes a session of a model; returns it and how long that took, in nanoseconds.
+    pub fn session(
         &self,
         model: &Path,
         options: &Options,
         provider: Provider,
         profile: Option<&Path>,
-    ) -> Outcome<Engine> {
+    ) -> Outcome<(Session, u64)> {
         let builder = Session::builder(&self.environment)
             .map_err(|error| Failure::crash(error.to_string()))?;
         // The options load the provider's library, which is part of making a session.
@@ -58,7 +58,18 @@ impl Runtime {
         let session = builder
             .commit_from_file(model)
             .map_err(|error| Failure::of_model(error, &model.display().to_string()))?;
-        let session_ns = nanoseconds(begin, Instant::now());
+        Ok((session, nanoseconds(begin, Instant::now())))
+    }
+
+    /// Makes a session of a model, and room for its outputs.
+    pub fn open(
+        &self,
+        model: &Path,
+        options: &Options,
+        provider: Provider,
+        profile: Option<&Path>,
+    ) -> Outcome<Engine> {
+        let (session, session_ns) = self.session(model, options, provider, profile)?;
         let device = match provider {
             Provider::Cpu => None,
             Provider::Cuda => Some(Device::of(&session, options.cuda_device())?),

@@ -115,10 +115,15 @@ impl Inputs {
         self.batch.map(|_| self.tensors[0].shape[0] as usize)
     }
 
+    /// All tensors, uncut.
+    pub fn whole(&self) -> Feed<'_> {
+        self.tensors.iter().map(Tensor::whole).collect()
+    }
+
     /// All batches in order, the last one perhaps partial; without a batch one, of all.
     pub fn batches(&self) -> Vec<Feed<'_>> {
         let (Some(batch), Some(rows)) = (self.batch, self.rows()) else {
-            return vec![self.tensors.iter().map(Tensor::whole).collect()];
+            return vec![self.whole()];
         };
         let cut = |start: usize| {
             let end = (start + batch).min(rows);
@@ -233,7 +238,7 @@ impl Tensor {
 }
 
 /// Returns the number of elements and the shape, or None when their bytes overflow.
-fn elements(shape: &[u64], dtype: Dtype) -> Option<(usize, Vec<i64>)> {
+pub fn elements(shape: &[u64], dtype: Dtype) -> Option<(usize, Vec<i64>)> {
     let signed: Vec<i64> = shape
         .iter()
         .map(|axis| i64::try_from(*axis).ok())

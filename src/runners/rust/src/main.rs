@@ -11,6 +11,7 @@ mod latency;
 mod load;
 mod options;
 mod process;
+mod train;
 mod values;
 mod writer;
 
@@ -77,6 +78,7 @@ fn run(words: &[OsString], record: &mut Fields) -> Outcome<()> {
         Mode::Cases { file, skip } => {
             return cases::run(&arguments, (file, *skip), &options);
         }
+        Mode::Train(training) => train::run(&arguments, training, &options, record)?,
     };
     let (set, not_set) = options.told(provider);
     record.extend(fields);

@@ -66,7 +66,9 @@ def cross_entropy_of_probabilities() -> Any:
 def _nll(output: Any, target: Any) -> Any:
     f = _functional()
     logs = f.log_softmax(output, dim=1)
-    return f.nll_loss(logs, target) + f.nll_loss(logs, target, _weights().to(output), ignore_index=0)
+    return f.nll_loss(logs, target) + f.nll_loss(
+        logs, target, _weights().to(output), ignore_index=0
+    )
 
 
 @case("Loss", normal(4), y=classes(), loss=_nll, batch=4)

@@ -103,7 +103,11 @@ def mobile_net() -> Any:
         def __init__(self) -> None:
             super().__init__()
             self.gate = nn.Sequential(
-                nn.AdaptiveAvgPool2d(1), nn.Conv2d(12, 4, 1), nn.ReLU(), nn.Conv2d(4, 12, 1), nn.Sigmoid()
+                nn.AdaptiveAvgPool2d(1),
+                nn.Conv2d(12, 4, 1),
+                nn.ReLU(),
+                nn.Conv2d(4, 12, 1),
+                nn.Sigmoid(),
             )
 
         def forward(self, x: Any) -> Any:
@@ -119,7 +123,12 @@ def mobile_net() -> Any:
     )  # fmt: skip
 
 
-@case("Network", normal(2, 8, 8), y=normal(1, 8, 8), loss=lambda output, target: _mean_square(output, target))
+@case(
+    "Network",
+    normal(2, 8, 8),
+    y=normal(1, 8, 8),
+    loss=lambda output, target: _mean_square(output, target),
+)
 def u_net() -> Any:
     """An encoder and decoder over pixels: transposed convolution, skip connections, group norm, MSE."""
     import torch

@@ -145,7 +145,8 @@ def transformer_encoder() -> Any:
 
     layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
     return _attention(
-        lambda self, x: self.encoder(x), encoder=nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+        lambda self, x: self.encoder(x),
+        encoder=nn.TransformerEncoder(layer, 2, enable_nested_tensor=False),
     )
 
 

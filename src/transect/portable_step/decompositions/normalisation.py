@@ -102,7 +102,12 @@ def _statistics(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _normalise(
-    x: Tensor, weight: Tensor | None, bias: Tensor | None, mean: Tensor, variance: Tensor, eps: float
+    x: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    mean: Tensor,
+    variance: Tensor,
+    eps: float,
 ) -> Tensor:
     scale = (variance + eps).rsqrt()
     out = (x - _over(mean, x)) * _over(scale if weight is None else scale * weight, x)

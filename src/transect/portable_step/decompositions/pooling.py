@@ -45,7 +45,9 @@ def max_pool_backward(
     return _scatter(grad, x, indices, len(kernel))
 
 
-@decomposes("aten.adaptive_max_pool2d_backward.default", "aten.adaptive_max_pool3d_backward.default")
+@decomposes(
+    "aten.adaptive_max_pool2d_backward.default", "aten.adaptive_max_pool3d_backward.default"
+)
 def adaptive_max_pool_backward(grad: Tensor, x: Tensor, indices: Tensor) -> Tensor:
     """Add each window's gradient where its maximum was."""
     return _scatter(grad, x, indices, 2 if x.dim() < 5 else 3)

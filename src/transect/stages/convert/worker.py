@@ -36,7 +36,7 @@ from transect.onnx_models.models import Arrays, Outputs
 from transect.onnx_models.results import fault, result, write_fault, write_result
 from transect.onnx_models.running import open_session, run_session
 from transect.onnx_models.tensors import NoTensor, read_tensors, write_tensors
-from transect.stages.convert.batches import OTHERS, DynamicRuns, write_batches
+from transect.stages.convert.worker_batches import OTHERS, DynamicRuns, write_batches
 from transect.training.inputs import load_arrays
 
 __all__ = ["main"]

@@ -124,9 +124,7 @@ class Infer(Stage):
             built
             | ({"tools": tools} if tools else {})
             | {
-                "limits": _of_batch(
-                    {key: getattr(section, key) for key in keys} | own, cell.batch
-                ),
+                "limits": _of_batch({key: getattr(section, key) for key in keys} | own, cell.batch),
                 "options": session_options(
                     cell.options, cell.threads, cell.provider, section.options
                 ),

@@ -12,12 +12,15 @@ final class Arguments {
   private static final List<String> NAMES =
       List.of(
           "mode", "model", "inputs", "outputs", "provider", "options", "library", "record",
-          "warmup", "min-runs", "max-seconds", "profile", "sessions", "arrivals", "cases", "skip");
+          "warmup", "min-runs", "max-seconds", "profile", "sessions", "arrivals", "cases", "skip",
+          "step", "batch", "order", "until", "state", "checkpoint", "checkpoint-every", "schedule",
+          "accumulate", "seed");
   private static final Map<String, List<String>> NEEDED =
       Map.of(
           "latency", List.of("model", "inputs", "outputs"),
           "load", List.of("model", "inputs", "outputs", "arrivals"),
-          "cases", List.of("cases"));
+          "cases", List.of("cases"),
+          "train", List.of("step", "inputs", "batch", "order", "until", "checkpoint"));
 
   /** More than anybody waits for; in nanoseconds it is far from the end of `long`. */
   private static final double MOST_SECONDS = 1e9;
@@ -41,7 +44,7 @@ final class Arguments {
     }
     List<String> needed = NEEDED.get(mode());
     if (needed == null) {
-      throw new BadInput("--mode " + mode() + ": expected one of latency, load, cases");
+      throw new BadInput("--mode " + mode() + ": expected one of latency, load, cases, train");
     }
     for (String name : needed) {
       if (!given.containsKey(name)) {
@@ -51,7 +54,7 @@ final class Arguments {
     if (!given.containsKey("record")) {
       throw new BadInput("--record is needed: the file that says what was done");
     }
-    if (given.containsKey("model") && !Files.isRegularFile(path("model"))) {
+    if (needed.contains("model") && !Files.isRegularFile(path("model"))) {
       throw new BadInput(given.get("model") + ": no such model file");
     }
     warmup();
@@ -59,6 +62,11 @@ final class Arguments {
     maxNanoseconds();
     sessions();
     skip();
+    batch();
+    until();
+    checkpointEvery();
+    accumulate();
+    seed();
   }
 
   /** Return `--record`, however wrong the other arguments are, or null. */
@@ -104,6 +112,34 @@ final class Arguments {
 
   int skip() {
     return whole("skip", 0, 0);
+  }
+
+  int batch() {
+    return whole("batch", 1, 1);
+  }
+
+  int until() {
+    return whole("until", 0, 0);
+  }
+
+  int checkpointEvery() {
+    return whole("checkpoint-every", 0, 0);
+  }
+
+  int accumulate() {
+    return whole("accumulate", 1, 1);
+  }
+
+  long seed() {
+    String text = given.getOrDefault("seed", "0");
+    if (text.matches("[0-9]+")) {
+      try {
+        return Long.parseLong(text);
+      } catch (NumberFormatException error) {
+        // Said below: it is more than 63 bits.
+      }
+    }
+    throw new BadInput("--seed " + text + ": expected a whole number from 0 to 2^63 - 1");
   }
 
   long maxNanoseconds() {

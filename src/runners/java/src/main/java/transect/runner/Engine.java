@@ -165,6 +165,17 @@ final class Engine implements AutoCloseable {
     }
   }
 
+  /** Run once; outputs are written into the tensors that are given. */
+  void runInto(Map<String, OnnxTensor> inputs, Map<String, OnnxTensor> outputs)
+      throws OrtException {
+    session.run(inputs, Set.of(), outputs).close();
+  }
+
+  /** Return which parts of a training step stand in the time of `Run`. */
+  List<String> trainIncludes() {
+    return cuda ? List.of("bind", "read") : List.of();
+  }
+
   /** Return which parts stand in the time of `Run`. */
   List<String> runIncludes() {
     return cuda ? List.of("bind", "copy") : List.of();

@@ -28,21 +28,9 @@ final class Inputs {
   /** Read `folder/header.json` and its files. Throws BadInput naming file and tensor. */
   Inputs(Path folder) {
     Path header = folder.resolve("header.json");
-    JsonElement described = Json.read(header);
-    JsonElement listed =
-        described instanceof JsonObject object ? object.get("tensors") : null;
-    if (!(listed instanceof JsonArray entries)) {
-      throw new BadInput(header + ": expected {\"tensors\": [...]}, got " + Json.shown(described));
-    }
-    Map<String, TensorFile> files = new LinkedHashMap<>();
-    for (JsonElement entry : entries) {
-      TensorFile file = TensorFile.of(header, entry);
-      if (files.put(file.name(), file) != null) {
-        throw new BadInput(header + ": tensor '" + file.name() + "' is there twice");
-      }
-    }
-    files.values().forEach(TensorFile::checkSize);
-    batch = batch(header, ((JsonObject) described).get("batch"), files);
+    JsonObject described = described(header);
+    Map<String, TensorFile> files = files(header, described);
+    batch = batch(header, described.get("batch"), files);
     rows = batch == null ? null : files.values().iterator().next().rows();
     try {
       read(files);
@@ -50,6 +38,32 @@ final class Inputs {
       throw new BadInput(header + ": a tensor cannot be read: " + error, error);
     }
     fullBatches = batch == null ? batches : batches.subList(0, Math.toIntExact(rows / batch));
+  }
+
+  /** Return the files that `folder/header.json` names. Throws BadInput for one that does not fit. */
+  static Map<String, TensorFile> files(Path folder) {
+    Path header = folder.resolve("header.json");
+    return files(header, described(header));
+  }
+
+  private static JsonObject described(Path header) {
+    JsonElement told = Json.read(header);
+    if (told instanceof JsonObject object && object.get("tensors") instanceof JsonArray) {
+      return object;
+    }
+    throw new BadInput(header + ": expected {\"tensors\": [...]}, got " + Json.shown(told));
+  }
+
+  private static Map<String, TensorFile> files(Path header, JsonObject described) {
+    Map<String, TensorFile> files = new LinkedHashMap<>();
+    for (JsonElement entry : described.getAsJsonArray("tensors")) {
+      TensorFile file = TensorFile.of(header, entry);
+      if (files.put(file.name(), file) != null) {
+        throw new BadInput(header + ": tensor '" + file.name() + "' is there twice");
+      }
+    }
+    files.values().forEach(TensorFile::checkSize);
+    return files;
   }
 
   /** Return how many rows that batch has, or null without a batch. */

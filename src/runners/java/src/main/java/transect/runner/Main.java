@@ -43,7 +43,7 @@ public final class Main {
   }
 
   private static int work(Arguments arguments, Map<String, Object> record)
-      throws OrtException, IOException, InterruptedException {
+      throws OrtException, IOException, InterruptedException, Diverged {
     record.put("mode", arguments.mode());
     record.put("provider_requested", arguments.provider());
     Options options = new Options(arguments.path("options"));
@@ -57,6 +57,7 @@ public final class Main {
     switch (arguments.mode()) {
       case "latency" -> record.putAll(Latency.run(arguments, options));
       case "load" -> record.putAll(Load.run(arguments, options));
+      case "train" -> record.putAll(Train.run(arguments, options));
       default -> Cases.run(arguments, options);
     }
     record.put("status", "ok");
@@ -73,9 +74,13 @@ public final class Main {
       return SKIPPED;
     }
     boolean bad = isBadInput(error);
-    String message = bad ? error.getMessage() : error.toString();
+    boolean diverged = error instanceof Diverged;
+    String message = bad || diverged ? error.getMessage() : error.toString();
+    if (error instanceof Diverged end) {
+      record.putAll(end.fields);
+    }
     record.put("status", "failed");
-    record.put("cause", bad ? "bad-input" : cause(error));
+    record.put("cause", diverged ? "diverged" : bad ? "bad-input" : cause(error));
     record.put("message", message);
     say(message);
     return bad ? BAD_INPUT : CRASH;

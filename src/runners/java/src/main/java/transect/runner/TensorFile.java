@@ -35,8 +35,9 @@ record TensorFile(String name, Dtype dtype, long[] shape, Path path) {
     }
     JsonElement dtype = entry.get("dtype");
     JsonElement file = entry.get("file");
+    JsonElement sizes = entry.get("shape");
     if (!Json.isText(name) || !Json.isText(dtype) || !Json.isText(file)
-        || !(entry.get("shape") instanceof JsonArray sizes)) {
+        || !(sizes instanceof JsonArray)) {
       throw new BadInput(header + ": expected tensors with name, dtype, shape, file, got "
           + Json.shown(given));
     }
@@ -45,14 +46,13 @@ record TensorFile(String name, Dtype dtype, long[] shape, Path path) {
       throw new BadInput(header + ": tensor '" + name.getAsString() + "' is "
           + Json.shown(dtype) + ", expected one of " + Dtype.labels());
     }
-    if (!sizes.asList().stream().allMatch(Json::isWhole)) {
+    if (!Json.areSizes(sizes)) {
       throw new BadInput(header + ": tensor '" + name.getAsString() + "' has shape "
           + Json.shown(sizes) + ", expected sizes >= 0");
     }
-    long[] shape = sizes.asList().stream().mapToLong(JsonElement::getAsLong).toArray();
     try {
       Path path = header.resolveSibling(file.getAsString());
-      return new TensorFile(name.getAsString(), known, shape, path);
+      return new TensorFile(name.getAsString(), known, Json.sizes(sizes), path);
     } catch (InvalidPathException error) {
       throw new BadInput(header + ": no path: " + error.getMessage(), error);
     }
@@ -119,7 +119,7 @@ record TensorFile(String name, Dtype dtype, long[] shape, Path path) {
         return new Value.Texts(sizes, texts);
       }
       long size = file.bytes(sizes, file.dtype.size);
-      if (size > Integer.MAX_VALUE - Long.BYTES * 8) {
+      if (size > Tensors.LARGEST_BUFFER) {
         throw new BadInput(file.path + ": " + size + " bytes at once of tensor '" + file.name
             + "': Java's buffers hold less than 2 GiB");
       }

@@ -7,6 +7,7 @@ import ai.onnxruntime.OrtException;
 import ai.onnxruntime.TensorInfo;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.regex.Pattern;
 
@@ -19,7 +20,22 @@ final class Tensors {
   private static final Pattern GARBLED =
       Pattern.compile("[\\xF0-\\xF4](?:[\\x80-\\xBF]{3}|[\\x80-\\xBF]{0,2}\\z)");
 
+  /** The most bytes that one buffer of Java holds here. */
+  static final long LARGEST_BUFFER = Integer.MAX_VALUE - Long.BYTES * 8;
+
   private Tensors() {}
+
+  /** Return the bytes of a tensor of numbers; -1 for more than any file holds. */
+  static long bytes(long[] shape, Dtype dtype) {
+    if (Arrays.stream(shape).anyMatch(size -> size == 0)) {
+      return 0;
+    }
+    try {
+      return Arrays.stream(shape).reduce(dtype.size, Math::multiplyExact);
+    } catch (ArithmeticException error) {
+      return -1;
+    }
+  }
 
   /**
    * Make a tensor over the value's memory; strings are copied.
@@ -88,6 +104,11 @@ final class Tensors {
     } else {
       into.add((String) value);
     }
+  }
+
+  /** Return type and shape for a message. */
+  static String describe(Dtype dtype, long[] shape) {
+    return dtype.label + Arrays.toString(shape);
   }
 
   /** Tell whether a shape is one that a model takes, -1 being any size. */

@@ -1,0 +1,168 @@
+"""Findings on retraining: is the path PyTorch's in every language, who is fast, does a relay hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from transect.analysis.comparisons import Sureness, Verdict
+from transect.analysis.groups import Group
+from transect.analysis.retraining import (
+    PEERS,
+    STEP_TIME,
+    RetrainGroup,
+    StepRatio,
+    is_relay,
+    points,
+    sorted_by_time,
+    step_ratio,
+)
+from transect.analysis.statistics import Spread
+from transect.domain.record import Cause, Status
+from transect.report.context import Context
+from transect.report.findings.finding import Finding, floor_text, joined, names, no_firmer
+from transect.report.text import clipped, count, ends, factor, percent, quantity
+
+__all__ = ["retraining_findings", "told_equal"]
+
+_LONGEST = 120
+
+
+def retraining_findings(context: Context) -> list[Finding]:
+    """The path of all, then per workload the fastest step, then each relay."""
+    groups: list[RetrainGroup] = context.of("retrain")
+    if not groups:
+        return []
+    return [
+        _equality(groups),
+        *(one for name in context.workloads("retrain") for one in _speed(context, name)),
+        *(_relay(group) for group in groups if is_relay(group)),
+    ]
+
+
+def _shares(groups: Sequence[Group]) -> list[float]:
+    """Return every usable record's largest deviation as a share of its tolerance."""
+    names_ = ("equality_ratio", "weights_equality_ratio")
+    return [
+        max(known)
+        for group in groups
+        for record in group.ok
+        if (known := [v for name in names_ if (v := record.value(name)) is not None])
+    ]
+
+
+def told_equal(groups: Sequence[RetrainGroup]) -> str:
+    """Say how many retrainings followed PyTorch's float64 path."""
+    ended = [r for g in groups for r in g.records if r.status is not Status.SKIPPED]
+    wrong = sum(record.cause is Cause.WRONG_RESULT for record in ended)
+    right, shares = sum(len(group.ok) for group in groups), _shares(groups)
+    most = f", at most {percent(max(shares), 1)} of the tolerance off" if shares else ""
+    names_ = sorted({name for group in groups if group.ok for name in group.cell.runtimes})
+    told = (
+        f"{right} of {len(ended)} retrainings by {count(len(names_), 'runtime')} computed PyTorch's "
+        f"float64 path{most}"
+    )
+    return f"{told}; {wrong} gave another one." if wrong else f"{told}."
+
+
+def _equality(groups: Sequence[RetrainGroup]) -> Finding:
+    records = [record for group in groups for record in group.records]
+    wrong = [record for record in records if record.cause is Cause.WRONG_RESULT]
+    others = [r for r in records if r.status is Status.FAILED and r.cause is not Cause.WRONG_RESULT]
+    blind = [group.cell.id for group in groups if group.ok and group.blind is not None]
+    shares = _shares(groups)
+    sureness = Sureness.FIRM if shares and not blind else Sureness.TENTATIVE
+    return Finding(
+        subject="study", kind="retraining-path", claim=told_equal(groups), named=True,
+        sureness=sureness if shares or wrong else Sureness.OPEN,
+        evidence=joined(
+            "loss of each step and all final weights, within a tolerance from perturbed float64 runs",
+            f"wrong: {names([f'{r.cell_id} ({clipped(r.message, _LONGEST)})' for r in wrong], 3)}"
+            if wrong else "",
+            f"without a path to compare: {names([f'{r.cell_id} ({r.cause})' for r in others], 3)}"
+            if others else "",
+            f"{count(len(blind), 'cell')} whose tolerance tells nothing at the end" if blind else "",
+        ),
+    )  # fmt: skip
+
+
+def _speed(context: Context, workload: str) -> Iterator[Finding]:
+    """Set the fastest portable step beside each that does without it, at the point of most runtimes."""
+    told: set[str] = set()
+    for groups in points(context.of("retrain", workload)):
+        right = [group for group in sorted_by_time(groups) if not group.wrong]
+        portable = [group for group in right if group.cell.runtime not in PEERS]
+        peers = [group for group in right if group.cell.runtime in {*PEERS} - told]
+        pairs = (
+            [p for one in peers if (p := step_ratio(portable[0], one, context.floors))]
+            if portable
+            else []
+        )
+        told |= {pair.other.cell.runtime for pair in pairs}
+        if pairs:
+            yield _fastest(workload, portable, pairs)
+
+
+def _fastest(
+    workload: str, portable: Sequence[RetrainGroup], pairs: Sequence[StepRatio]
+) -> Finding:
+    first, last, cell = portable[0], portable[-1], portable[0].cell
+    sure = {_sure(pair) for pair in pairs}
+    return Finding(
+        subject=workload, kind="retraining-speed",
+        scope=f"{cell.optimiser}, batch {cell.batch}, {count(cell.threads, 'thread')}",
+        claim=f"the fastest portable step is {cell.runtime}'s, {_time(first)}: "
+        f"{'; '.join(_beside(pair) for pair in pairs)}.",
+        sureness=next(one for one in (Sureness.OPEN, Sureness.TENTATIVE, Sureness.FIRM) if one in sure),
+        evidence=joined(
+            "median of all ratios of one side's runs to the other's",
+            names(sorted({floor_text(pair.floor) for pair in pairs}), 3),
+            *(f"{pair.other.cell.runtime}: {pair.comparison.reason}" for pair in pairs),
+            f"slowest: {last.cell.runtime}, {_time(last)}" if last is not first else "",
+        ),
+    )  # fmt: skip
+
+
+def _time(group: RetrainGroup) -> str:
+    summary = group.summary(STEP_TIME)
+    return quantity(summary.median if summary else None, "s")
+
+
+def _beside(pair: StepRatio) -> str:
+    same = pair.comparison.verdict is Verdict.SAME
+    unsure = ", which these runs cannot tell from 1" if same else ""
+    return (
+        f"{factor(pair.ratio.value)} times that of {pair.other.cell.runtime} "
+        f"({ends(pair.ratio, factor)}{unsure})"
+    )
+
+
+def _sure(pair: StepRatio) -> Sureness:
+    if pair.comparison.verdict is Verdict.SAME:
+        return Sureness.OPEN
+    quiet = not pair.group.disturbed and not pair.other.disturbed
+    whole = pair.ratio.spread is Spread.INTERVAL and pair.floor is not None and quiet
+    return no_firmer(Sureness.FIRM if whole else Sureness.TENTATIVE, pair.group, pair.other)
+
+
+def _relay(group: RetrainGroup) -> Finding:
+    cell = group.cell
+    each = count(cell.steps // len(cell.runtimes), "step")
+    scope, turns = f"{each} each", " → ".join(cell.runtimes)
+    if not group.ok:
+        record = group.records[0]
+        return Finding(
+            subject=str(cell.workload), kind="retraining-relay", scope=scope, sureness=Sureness.OPEN
+            if record.cause is not Cause.WRONG_RESULT else Sureness.FIRM, named=True,
+            claim=f"{turns} did not follow the path: {clipped(record.message, _LONGEST)}.",
+            evidence=f"{record.cell_id}: {record.cause}",
+        )  # fmt: skip
+    share = max(_shares([group]), default=None)
+    told = "" if share is None else f", at most {percent(share, 1)} of the tolerance off"
+    sureness = Sureness.FIRM if share is not None else Sureness.OPEN
+    return Finding(
+        subject=str(cell.workload), kind="retraining-relay", scope=scope, named=True,
+        claim=f"{turns}, each from the state that the one before left, computed the path of "
+        f"{cell.steps} steps without a change{told}.",
+        sureness=no_firmer(sureness, group), evidence=f"{group.ok[0].cell_id}, in {len(group.ok)} of "
+        f"{count(len(group.records), 'run')}",
+    )  # fmt: skip

@@ -1,0 +1,151 @@
+"""Section: base models that runtimes go on training, held to PyTorch's float64 path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from transect.analysis.comparisons import Verdict
+from transect.analysis.retraining import (
+    FRAMEWORK,
+    STEP_TIME,
+    RetrainGroup,
+    StepRatio,
+    is_relay,
+    points,
+    sorted_by_time,
+    step_ratio,
+)
+from transect.analysis.statistics import Spread
+from transect.report.blocks import Chip, Column, Heading, Lead, Part, Value, digits, table, words
+from transect.report.charts.chart import dot_chart
+from transect.report.charts.plots import Dot
+from transect.report.columns import labelled, medians
+from transect.report.context import Context
+from transect.report.findings.finding import median
+from transect.report.findings.retraining import told_equal
+from transect.report.sections.retrain_factors import factor_parts
+from transect.report.sections.retrain_relay import relay_parts
+from transect.report.text import factor, in_unit, percent, tenths
+
+__all__ = ["retraining_body"]
+
+
+def retraining_body(context: Context) -> Iterator[Part]:
+    """Tell of each workload who trains how fast and whether right, then relays and factors."""
+    groups: list[RetrainGroup] = context.of("retrain")
+    if not groups:
+        return
+    yield Lead(
+        f"{told_equal(groups)} A step is gathering the rows, binding, running and reading the loss; "
+        "times of a run whose path is wrong are not kept."
+    )
+    for workload in context.workloads("retrain"):
+        own: list[RetrainGroup] = context.of("retrain", workload)
+        first, *others = points(own) or [[]]
+        if first:
+            yield Heading(f"{workload}: who trains")
+            yield ratio_chart(context, workload, first)
+            yield runtime_table(context, first)
+        rest = [group for members in others for group in members]
+        if rest:
+            yield other_table(rest)
+        yield from relay_parts(context, workload, [group for group in own if is_relay(group)])
+        yield from factor_parts(context, workload, own)
+
+
+def _base_of(groups: Sequence[RetrainGroup]) -> RetrainGroup | None:
+    """Return the framework's group, or else that of the first runtime that has a time."""
+    timed = [group for group in groups if group.values(STEP_TIME)]
+    framework = [group for group in timed if group.cell.runtime == FRAMEWORK]
+    return next(iter([*framework, *timed]), None)
+
+
+def ratio_chart(context: Context, workload: str, groups: Sequence[RetrainGroup]) -> Part:
+    """Draw step times over the framework's, the shortest first."""
+    base = _base_of(groups)
+    if base is None:
+        return None
+    pairs = [
+        pair
+        for group in sorted_by_time(groups)
+        if group is not base and (pair := step_ratio(group, base, context.floors)) is not None
+    ]
+    name = base.cell.runtime
+
+    def dot(pair: StepRatio) -> Dot:
+        return Dot(
+            label=pair.group.cell.runtime, value=pair.ratio.value, low=pair.ratio.low,
+            high=pair.ratio.high, style=context.style(pair.group), right=factor(pair.ratio.value),
+            hollow=pair.comparison.verdict is Verdict.SAME,
+        )  # fmt: skip
+
+    def span(pair: StepRatio) -> str | None:
+        if pair.ratio.spread is Spread.SINGLE:
+            return None
+        return f"{factor(pair.ratio.low)} – {factor(pair.ratio.high)}"
+
+    return dot_chart(
+        pairs, dot,
+        [labelled(pairs, "Runtime"), medians("Step", STEP_TIME, in_unit("s")),
+         digits("Ratio", lambda pair: pair.ratio.value, factor), digits("Range or interval", span),
+         words("", lambda pair: pair.comparison.reason)],
+        title=f"Step time over that of {name}", axis=f"times the step of {name} (log scale)",
+        name=f"retrain-{workload}", about=workload, first="Shortest", unit="times", rule=1.0,
+        log=True, notes=["Hollow: not distinguishable from it. Line: the interval, or range."],
+    )  # fmt: skip
+
+
+def _path(group: RetrainGroup) -> Value:
+    """Return whether the loss path is PyTorch's, and by what share of the tolerance it is off."""
+    if group.wrong:
+        return Chip("diverged" if group.diverged else "wrong result", "bad")
+    shares = [max(pair) for pair in zip(group.values("equality_ratio"),
+                                        group.values("weights_equality_ratio"), strict=False)]  # fmt: skip
+    if not shares:
+        return None
+    blind = "" if group.blind is None else f", cannot tell from step {group.blind}"
+    return f"{percent(max(shares), 1)} of the tolerance{blind}"
+
+
+def _state(group: RetrainGroup) -> Value:
+    """Return why a group has no number, as its first record says."""
+    if group.ok:
+        return Chip("disturbed", "warn") if group.disturbed else None
+    record = group.records[0]
+    return Chip(str(record.cause or record.status), "warn", title=record.message)
+
+
+def _columns(groups: Sequence[RetrainGroup]) -> list[Column[RetrainGroup]]:
+    return [
+        labelled(groups, "Runtime"),
+        medians("Step", STEP_TIME, in_unit("s")),
+        medians("Samples/s", "samples_per_second"),
+        medians("First step", "first_step_time", in_unit("s")),
+        medians("Session", "session_time", in_unit("s")),
+        medians("Checkpoint", "checkpoint_time", in_unit("s")),
+        medians("Peak memory", "peak_memory", in_unit("B")),
+        words("Loss path and weights", _path),
+        medians("Last loss", "final_loss"),
+        medians("Accuracy", "accuracy", tenths),
+        digits("Runs", lambda group: len(group.ok)),
+        words("", _state),
+    ]
+
+
+def runtime_table(context: Context, groups: Sequence[RetrainGroup]) -> Part:
+    """List every runtime of one point, the shortest step first, those without a time last."""
+    timed = sorted_by_time(groups)
+    rest = [group for group in groups if group not in timed]
+    cell = groups[0].cell
+    before = median(next((group for group in groups if group.ok), groups[0]), "accuracy_before")
+    score = "" if before is None else f", from an accuracy of {tenths(before)}"
+    caption = (
+        f"{cell.workload}, {cell.optimiser}, {cell.rate} rate, batch {cell.batch}, {cell.steps} "
+        f"steps{score}"
+    )
+    return table([*timed, *rest], _columns(groups), caption=caption)
+
+
+def other_table(groups: Sequence[RetrainGroup]) -> Part:
+    """List what was computed at other points, behind a title."""
+    return table(groups, _columns(groups), folded=f"{len(groups)} more retrainings")

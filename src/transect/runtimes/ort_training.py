@@ -1,0 +1,75 @@
+"""ONNX Runtime's own training, whose packages ended with 1.19.2: what the portable step is set against."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from transect.runtimes import RUNNERS, RUNTIMES, unsupported_run
+from transect.runtimes._programs import CONTRACT, TRAINING, packages
+from transect.stages.infer.cell import InferCell
+from transect.stages.retrain.cell import RetrainCell
+from transect.training.layers import has_batch_norm
+from transect.training.workloads import WORKLOADS
+
+__all__ = ["OrtTrainingRuntime", "OrtTrainingTorchScriptRuntime"]
+
+_FOLDER = RUNNERS / "ort-training"
+
+
+@RUNTIMES.register("ort-training")
+class OrtTrainingRuntime:
+    """Artefacts from the model that PyTorch's dynamo exporter writes."""
+
+    environment = "ort-training"
+    uses_exporter = True
+    trains = True
+    program = _FOLDER / "run.py"
+
+    def supports(self, cell: InferCell) -> str | None:
+        """Nothing but training, on the CPU."""
+        if cell.stage == "infer":
+            return "this runtime trains and has no session for inference alone"
+        return unsupported_run(cell, providers=("cpu",), precisions=("fp32",))
+
+    def trains_on(self, cell: RetrainCell) -> str | None:
+        """SGD without momentum and AdamW; whether there is a momentum, the program finds."""
+        if cell.provider != "cpu":
+            return "the package onnxruntime-training-cpu has the CPU only"
+        if cell.optimiser not in ("sgd", "adamw"):
+            return f"ONNX Runtime training has sgd and adamw, not {cell.optimiser}"
+        if cell.accumulate > 1:
+            return "ONNX Runtime training adds up the gradients of micro-batches, without a mean"
+        if cell.clip is not None:
+            return "gradients are not clipped here"
+        layers = getattr(WORKLOADS.get(cell.workload), "layers", None)
+        if layers is None:
+            return f"workload '{cell.workload}' has no layers to build"
+        if has_batch_norm(layers):
+            return "ONNX Runtime training writes no running statistics of batch norm back"
+        return None
+
+    def command(self, python: str, arguments: list[str]) -> list[str]:
+        """Run the program with the environment's interpreter."""
+        return [python, str(self.program), *arguments]
+
+    def files(self, python: str) -> list[Path]:
+        """Return the packages that it imports."""
+        return packages(python, "onnxruntime", "onnx", "flatbuffers", "numpy", "numpy.libs")
+
+    def tools(self) -> list[str]:
+        """Return nothing of the machine's own."""
+        return []
+
+    def code_files(self) -> list[Path]:
+        """Return the programs and the contract."""
+        own = [_FOLDER / f"{name}.py" for name in
+               ("program", "ort_trainer", "artifacts_of", "graphs", "moments")]  # fmt: skip
+        shared = [RUNNERS / "python" / f"{name}.py" for name in ("session", "step_workload")]
+        return [self.program, *own, *shared, *CONTRACT, *TRAINING]
+
+
+@RUNTIMES.register("ort-training-torchscript")
+class OrtTrainingTorchScriptRuntime(OrtTrainingRuntime):
+    """Artefacts from the model that PyTorch's older exporter writes."""
+
+    program = _FOLDER / "run_torchscript.py"

@@ -1,0 +1,65 @@
+"""What a report says of exported steps: their size, and how far the check of what they compute reaches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from transect.analysis.entries import AnyRecord
+from transect.domain.record import Status
+from transect.report.blocks import Lead, Part, digits, note, table, words
+from transect.report.context import Context
+from transect.report.parts import Section
+from transect.report.sections.porting import reasons
+from transect.report.text import clean, in_unit
+
+__all__ = ["SECTIONS"]
+
+
+def _name(record: AnyRecord) -> str:
+    cell = record.cell
+    parts = [str(cell.workload), str(cell.get("optimiser"))]
+    epochs, clip = cell.get("base_epochs"), cell.get("clip")
+    parts += [f"base of {epochs} epochs"] if epochs is not None else []
+    parts += ["accumulates"] if cell.get("accumulates") else []
+    parts += [f"clipped at {clip:g}"] if clip else []
+    return ", ".join(parts)
+
+
+def _problems(record: AnyRecord) -> dict[str, dict[str, object]]:
+    found = record.details.get("problems")
+    return found if isinstance(found, dict) else {}
+
+
+def _blind(record: AnyRecord) -> int:
+    return sum(one.get("not_checkable_from") is not None for one in _problems(record).values())
+
+
+def steps_body(context: Context) -> Iterator[Part]:
+    """List the files, and for how many paths the tolerance tells nothing at the end."""
+    records = [record for group in context.of("step") for record in group.records]
+    if not records:
+        return
+    good = [record for record in records if record.status is Status.OK]
+    yield Lead(
+        f"{len(good)} of {len(records)} training steps were exported as ordinary ONNX graphs whose "
+        "first updates, run by ONNX Runtime, are PyTorch's."
+    )
+    yield table(
+        good,
+        [
+            words("Step", _name),
+            digits("File", lambda record: record.value("model_bytes"), in_unit("B")),
+            digits("Opset", lambda record: record.value("opset")),
+            digits("Operators", lambda record: record.value("operators")),
+            digits("Export time", lambda record: record.value("export_time"), in_unit("s")),
+            digits("Paths", lambda record: len(_problems(record))),
+            digits("not checkable to their end", _blind),
+        ],
+        caption="The steps",
+    )
+    yield reasons(records, _name)
+    for rule in sorted({str(record.details.get("tolerance_rule")) for record in good}):
+        yield note(clean(f"Tolerance: {rule}."))
+
+
+SECTIONS = (Section(key="steps", title="Training steps", order=655, make=steps_body),)

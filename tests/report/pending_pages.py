@@ -1,0 +1,32 @@
+"""Pages of a study, as the tests of what stands in them need them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from make_records import make_record
+
+from transect.domain.cell import Cell
+from transect.domain.record import MetricValue, Record, write_record
+from transect.report.build import build_report
+
+
+def write(study: Path, *records: Record) -> None:
+    for record in records:
+        write_record(study / record.stage / record.cell_id / "record.json", record)
+
+
+def page_of(study: Path, folder: Path, **given: Any) -> tuple[dict[str, Any], str]:
+    summary = build_report(study, folder / "report.html", title="t", questions=[], **given)
+    return summary, (folder / "report.html").read_text(encoding="utf-8")
+
+
+def text(page: str) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page))
+
+
+def unknown(repeat: int, value: float) -> Record:
+    cell = Cell.of(stage="forecast", workload="w", horizon=12, method="arima", repeat=repeat)
+    return make_record(cell, [MetricValue.of("accuracy", value)])

@@ -1,0 +1,172 @@
+"""Stages that a report does not know, sections that raise, and stages of a folder of plug-ins."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from make_framework_records import train_record
+from pending_pages import page_of, text, unknown, write
+
+from transect.report import making
+from transect.report.context import Context
+from transect.report.parts import FindingMaker, Section
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    return tmp_path / "results" / "s"
+
+
+def test_a_stage_that_is_not_installed_stays_readable_and_is_listed(
+    study: Path, tmp_path: Path
+) -> None:
+    write(study, unknown(0, 0.5), unknown(1, 0.7), train_record("numpy", "single"))
+    for _ in ("parsed", "from the cache"):
+        summary, page = page_of(study, tmp_path)
+        assert summary["problems"] == []
+        assert summary["by_stage"]["forecast"]["ok"] == 2
+        part = re.search(r'<section id="others">.*?</section>', page, re.S)
+        assert part is not None
+        assert "forecast" in part.group() and "0.5 – 0.7" in part.group()
+        table = pd.read_parquet(tmp_path / "records.parquet")
+        row = table[table["stage"] == "forecast"].iloc[0]
+        assert (row["horizon"], row["method"]) == (12, "arima")
+
+
+def raises(context: Context) -> Any:
+    raise RuntimeError("no <b>luck</b>")
+
+
+def test_a_section_and_a_finding_that_raise_say_so_in_the_report(
+    study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(study, train_record("numpy", "single"))
+    parts = making.all_parts()
+    parts.sections.insert(0, Section(key="unlucky", title="Unlucky", order=1, make=raises))
+    parts.findings.append(FindingMaker(order=1, make=raises))
+    monkeypatch.setattr("transect.report.build.all_parts", lambda: parts)
+    summary, page = page_of(study, tmp_path)
+    assert [problem.split(":")[0] for problem in summary["problems"]] == [
+        "raises", "section unlucky",
+    ]  # fmt: skip
+    assert "this section could not be made: RuntimeError" in text(page)
+    assert "Raises could not be made: RuntimeError" in text(page)
+    assert "<b>luck</b>" not in page
+    assert summary["counts"]["ok"] == 1 and "numpy · single" in page
+
+
+CELL = '''
+"""A forecast: how far ahead, and by which method."""
+
+from typing import Annotated, Literal
+
+from transect.domain.cell import Axis, Cell
+
+
+class ForecastCell(Cell):
+    """One forecast."""
+
+    stage: Literal["forecast"] = "forecast"
+    workload: Annotated[str, Axis(place=20, name=True)]
+    method: Annotated[str, Axis(place=30, name=True)]
+    horizon: Annotated[int, Axis(place=120, label=lambda n: f"{n} steps ahead")] = 1
+    season: Annotated[str, Axis(place=150, label=lambda s: f"{s} season", kind=True)] = "none"
+'''
+
+
+REPORT = '''
+"""What a report says of forecasts."""
+
+from transect.analysis.comparisons import Sureness
+from transect.analysis.groups import group_labels
+from transect.report.blocks import Body, table, words
+from transect.report.findings.finding import Finding
+from transect.report.parts import FindingMaker, Section
+
+
+def body(context):
+    groups = context.of("forecast")
+    labels = group_labels(groups)
+    columns = [words("Forecast", lambda group: labels[group.cell]),
+               words("Kind", lambda group: group.kind.words)]
+    return Body(lead="How well it is foreseen.", blocks=[table(groups, columns)])
+
+
+def findings(context):
+    return [Finding(subject="w", claim="arima sees it.", evidence="by eye", named=True,
+                    sureness=Sureness.OPEN, kind="forecast")]
+
+
+SECTIONS = (Section(key="forecast", title="Forecasts", order=650, make=body),)
+FINDINGS = (FindingMaker(order=750, make=findings),)
+'''
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+from transect.domain.cell import Cell
+from transect.domain.record import write_record
+from transect.report.build import build_report
+sys.path.insert(0, sys.argv[2])
+from make_records import make_record
+
+study = Path(sys.argv[1])
+for method, horizon, season in (("arima", 1, "none"), ("arima", 6, "yearly")):
+    cell = Cell.of(stage="forecast", workload="w", method=method, horizon=horizon, season=season)
+    record = make_record(cell, {"accuracy": 0.5})
+    write_record(study / "forecast" / cell.id / "record.json", record)
+build_report(study, study / "report.html", title="t", questions=[])
+"""
+
+
+def made_with_plugin(study: Path, folder: Path, report_file: str) -> tuple[dict[str, Any], str]:
+    """Make the report of a plug-in folder's stage, in a process that knows the folder."""
+    for name, source in (("cell", CELL), ("report", report_file)):
+        path = folder / "forecast" / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(source, encoding="utf-8")
+    environment = {**os.environ, "TRANSECT_PLUGINS": str(folder)}
+    here = str(Path(__file__).parent)
+    command = [sys.executable, "-c", SCRIPT, str(study), here]
+    subprocess.run(command, check=True, env=environment, timeout=300)
+    summary = json.loads((study / "summary.json").read_text(encoding="utf-8"))
+    return summary, (study / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_stage_of_a_plugin_folder_brings_section_finding_labels_kind_and_columns(
+    study: Path, tmp_path: Path
+) -> None:
+    summary, page = made_with_plugin(study, tmp_path / "plugins", REPORT)
+    assert summary["problems"] == []
+    order = re.findall(r'<section id="([a-z]+)">', page)
+    assert order[order.index("forecast") - 1 : order.index("forecast") + 2] == [
+        "runtimes", "forecast", "roofline",
+    ]  # fmt: skip
+    part = re.search(r'<section id="forecast">.*?</section>', page, re.S)
+    assert part is not None
+    assert "arima · 6 steps ahead · yearly season" in part.group()
+    assert "<td>yearly season</td>" in part.group()
+    assert [one["text"] for one in summary["findings"] if one["kind"] == "forecast"] == [
+        "w: arima sees it."
+    ]
+    table = pd.read_parquet(study / "records.parquet")
+    assert list(table.columns[-3:]) == ["horizon", "method", "season"]
+    assert sorted(table["horizon"]) == [1, 6]
+
+
+def test_a_stage_whose_report_file_is_broken_is_listed_with_its_error(
+    study: Path, tmp_path: Path
+) -> None:
+    summary, page = made_with_plugin(study, tmp_path / "plugins", "import nothing_of_the_kind\n")
+    [problem] = summary["problems"]
+    assert problem.startswith("stage forecast:") and "nothing_of_the_kind" in problem
+    assert '<section id="others">' in page, "its records are shown all the same"

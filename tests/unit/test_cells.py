@@ -1,0 +1,144 @@
+"""Cells: their axes and their ids."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+from train_axes import TRAIN
+
+from transect.domain.cell import CELL_PATTERN, Axis, Cell, OpenCell, axes_of, class_of
+from transect.planning.stage import STAGES
+from transect.stages.train.cell import TrainCell
+
+NAMES = st.text(min_size=1, max_size=20)
+
+
+@given(NAMES, NAMES, NAMES, st.integers(1, 64), st.integers(1, 64), st.integers(0, 9))
+def test_any_cell_has_a_safe_id(workload, framework, strategy, nodes, ranks, repeat):
+    import re
+
+    cell = Cell.of(
+        stage="train",
+        workload=workload,
+        framework=framework,
+        strategy=strategy,
+        batch=16,
+        nodes=nodes,
+        ranks_per_node=ranks,
+        repeat=repeat,
+    )
+    assert re.fullmatch(CELL_PATTERN, cell.id)
+    assert cell.id == Cell.of(**cell.axes()).id
+    assert cell.ranks == nodes * ranks
+
+
+def test_a_new_axis_with_a_default_keeps_old_ids():
+    class Wider(TrainCell):
+        compression: Annotated[str, Axis(place=170)] = "none"
+
+    old = Cell.of(**TRAIN)
+    assert Wider(**TRAIN).id == old.id
+    wider = Wider(**TRAIN, compression="topk")
+    assert wider.id != old.id and ".topk~" in wider.id
+
+
+def test_a_long_name_still_names_a_folder(tmp_path):
+    ids = {TrainCell(workload="w" * length, framework="f", strategy="s", batch=1).id
+           for length in (300, 301)}  # fmt: skip
+    assert len(ids) == 2
+    for cell_id in ids:
+        (tmp_path / cell_id).mkdir()
+
+
+def test_cells_that_differ_have_different_ids():
+    ids = {Cell.of(**TRAIN, repeat=r, threads=t).id for r in range(9) for t in (1, 2)}
+    assert len(ids) == 18
+
+
+# Ids from before cells were typed by stage: records that lie in results keep theirs.
+OLD_IDS = {
+    "iris-mlp.numpy.single.n1x1.b16.fp32~e84b7a6c": {
+        "stage": "train", "workload": "iris-mlp", "framework": "numpy", "strategy": "single",
+        "batch": 16,
+    },
+    "digits-cnn.torch.ddp-gloo.n2x3.t2.b64.fp64.sum.linear.synthetic.ib.r2~7d73fc8c": {
+        "stage": "train", "workload": "digits-cnn", "framework": "torch", "strategy": "ddp-gloo",
+        "batch": 64, "nodes": 2, "ranks_per_node": 3, "threads": 2, "precision": "fp64",
+        "network": "ib", "reduce": "sum", "learning_rate_rule": "linear", "input": "synthetic",
+        "device": "cuda", "repeat": 2,
+    },
+    "iris-mlp.numpy.single.n1x1.b16.fp64.s2.sum.r1~ac25b612": {
+        "stage": "reference", "workload": "iris-mlp", "framework": "numpy", "strategy": "single",
+        "batch": 16, "precision": "fp64", "shards": 2, "reduce": "sum", "repeat": 1,
+    },
+    "iris-mlp.torch.dynamo.fp32~96cc80f2": {
+        "stage": "export", "workload": "iris-mlp", "framework": "torch", "exporter": "dynamo",
+    },
+    "iris-mlp.torch-eager.cpu.t1.b1.fp32~922e3a9e": {
+        "stage": "infer", "workload": "iris-mlp", "runtime": "torch-eager", "provider": "cpu",
+        "batch": 1,
+    },
+    "iris-mlp.dynamo.python.cuda.t2.b8.fp32.r1~bda56f1d": {
+        "stage": "infer", "workload": "iris-mlp", "runtime": "python", "provider": "cuda",
+        "exporter": "dynamo", "batch": 8, "threads": 2, "repeat": 1,
+    },
+    "hpl.n1x2.t1.N100.NB8~eab4ea8d": {
+        "stage": "bench", "benchmark": "hpl", "options": [["N", 100], ["NB", 8]],
+        "ranks_per_node": 2,
+    },
+    "logs~cc2435f5": {"stage": "ingest", "source": "logs"},
+    "iris-mlp~e67a4233": {"stage": "data", "workload": "iris-mlp"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("expected", OLD_IDS)
+def test_old_ids_survive(expected):
+    assert Cell.of(**OLD_IDS[expected]).id == expected
+
+
+def test_a_record_from_before_cells_were_typed_is_read():
+    once = {"exporter": None, "runtime": None, "options": [], "shards": 1, "source": None}
+    assert Cell.of(**TRAIN, **once) == Cell.of(**TRAIN)
+    with pytest.raises(ValidationError, match="exporter"):
+        Cell.of(**TRAIN, exporter="dynamo")
+
+
+def test_a_cell_of_an_unknown_stage_keeps_its_axes():
+    cell = Cell.of(stage="gone", flavour="sweet", threads=2)
+    assert isinstance(cell, OpenCell)
+    assert (cell.get("flavour"), cell.get("framework"), cell.threads) == ("sweet", None, 2)
+    assert Cell.of(**cell.axes()).id == cell.id
+    assert Cell.of(stage="gone", flavour="sour", threads=2).id != cell.id
+
+
+def test_every_axis_of_every_stage_has_its_own_place_in_the_id():
+    for stage in STAGES:
+        kind = class_of(stage)
+        axes = axes_of(kind)
+        places = [axis.place for axis in axes.values()]
+        assert len(places) == len(set(places)), stage
+        assert set(kind.always) <= set(axes), stage
+        # A field without an `Axis` would be in no label and no id.
+        assert set(kind.model_fields) - set(axes) == {"stage"}, stage
+
+
+def test_cell_refuses_what_it_does_not_know():
+    with pytest.raises(ValidationError, match="rank"):
+        Cell.of(**TRAIN, rank=2)
+    with pytest.raises(ValidationError, match="nodes"):
+        Cell.of(**TRAIN, nodes=0)
+    with pytest.raises(ValidationError, match="runtime"):
+        Cell.of(**TRAIN, runtime="python")
+    with pytest.raises(ValidationError, match="framework"):
+        Cell.of(stage="train", workload="w", strategy="s", batch=16)
+
+
+def test_a_changed_cell_has_an_id_of_its_own():
+    cell = Cell.of(stage="train", workload="w", framework="f", strategy="s", batch=4, repeat=2)
+    assert cell.id.endswith(cell.changed(repeat=2).id[-8:])
+    first = cell.without_repeat()
+    assert first.id == Cell.of(**first.axes()).id != cell.id

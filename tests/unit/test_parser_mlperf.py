@@ -1,0 +1,165 @@
+"""Logs of MLPerf: what they state, and what is wrong with them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from learning_logs import OLD, T0, mllog, mlperf, normalised, one, printed, scan
+
+
+def test_mlperf_time_to_train_is_stop_minus_start_in_the_digits_of_the_log() -> None:
+    run = one(mlperf())
+    assert (run.benchmark, run.variant, run.status, run.line) == (
+        "mlperf-training", "resnet", "ok", 1,
+    )  # fmt: skip
+    assert printed(run, "time_to_train") == "5.123" and printed(run, "eval_accuracy") == "0.7601"
+    assert normalised(run) == {"time_to_quality": 5.123, "accuracy": 0.7601}
+    assert run.parameters["evaluations"] == 2 and run.parameters["global_batch_size"] == 256
+    assert run.parameters["opt_learning_rate_decay_boundary_epochs"] == [16, 32]
+    assert run.samples["eval_accuracy"].values == [0.5, 0.7601]
+    assert run.samples["throughput"].values == [2500.5, 2501.5]
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "benchmark", "direction"),
+    [
+        ("resnet", "eval_accuracy", "mlperf-training", "higher"),
+        ("rnnt", "eval_accuracy", "mlperf-training", "lower"),  # a word error rate
+        ("llama2_70b_lora", "eval_accuracy", "mlperf-training", "lower"),  # a loss
+        ("cosmoflow", "eval_error", "mlperf-hpc", "lower"),
+        ("deepcam", "eval_accuracy", "mlperf-hpc", "higher"),
+        ("oc20", "eval_error", "mlperf-hpc", "lower"),
+        ("openfold", "eval_accuracy", "mlperf-hpc", "higher"),
+    ],
+)
+def test_mlperf_benchmark_and_direction_of_its_quality(
+    name: str, key: str, benchmark: str, direction: str
+) -> None:
+    run = one(mlperf(name, key, (0.9, 0.01)))
+    found = run.metric(key)
+    assert (run.benchmark, run.status) == (benchmark, "ok")
+    assert found is not None and found.direction == direction
+
+
+def test_mlperf_of_version_0_5_states_no_status() -> None:
+    run = one(OLD)
+    assert (run.variant, run.version, run.status) == ("transformer", "0.5.0", "ok")
+    assert float(printed(run, "time_to_train")) == 20.0
+    assert printed(run, "eval_accuracy") == "25.25" and run.parameters["evaluations"] == 2
+    assert run.parameters["opt_name"] == "adam" and run.parameters["run_set_random_seed"] == 11
+    assert any("no status" in warning for warning in run.warnings)
+
+
+def test_mlperf_lines_behind_loggers_and_doubled_by_them() -> None:
+    doubled = "".join(
+        f"{line}\nI0122 12:00:14.874658 140303790921536 mlperf_log.py:136] NCF_RAW_{line}\n"
+        for line in OLD.splitlines()
+    )
+    for text in (doubled, doubled.replace("I0122", "\x1b[1mI0122"), OLD.replace(":::", "x0: :::")):
+        run = one(text)
+        assert run.parameters["evaluations"] == 2 and run.status == "ok"
+
+
+def test_mlperf_0_6_and_a_deferred_value() -> None:
+    text = OLD.replace("v0.5.0", "v0.6.0").replace("run_stop", 'run_stop: {"status": "success"}')
+    run = one(text)
+    assert (run.version, run.parameters["run_status"]) == ("0.6.0", "success")
+    uuid = "1df9b2ab-3dc8-478b-8682-ce574b800024"
+    late = text.replace('{"epoch": 1, "value": 25.25}', f'"DEFERRED: {uuid}"')
+    late = late.replace("eval_target: 25.0\n", "x: 1\n")
+    assert one(late).status == "invalid"
+    settled = late + f":::MLPv0.5.0 [{uuid}][1541632790.1][25.5]\n"
+    assert printed(one(settled), "eval_accuracy") == "25.5"
+
+
+def test_mlperf_ranks_repeat_lines_and_make_one_run() -> None:
+    lines = mlperf().splitlines(keepends=True)
+    apart = "".join(line * 8 for line in lines)
+    labelled = "".join(f"{rank}: {line}" for line in lines for rank in range(8))
+    for text in (apart, labelled, "".join(f"[1,{i % 4}]<stdout>:{x}" for i, x in enumerate(lines))):
+        run = one(text)
+        assert run.parameters["evaluations"] == 2 and run.status == "ok"
+
+
+def test_mlperf_several_runs_in_one_file() -> None:
+    text = mlperf() + mlperf(start=T0 + 100_000, status="aborted") + mlperf("bert") + OLD + mlperf()
+    runs = scan(text)
+    assert [r.variant for r in runs] == ["resnet", "resnet", "bert", "transformer", "resnet"]
+    assert [r.status for r in runs] == ["ok", "failed", "ok", "ok", "ok"]
+    assert [r.line for r in runs] == sorted({r.line for r in runs})
+    restarted = mlperf()[: mlperf().index("run_stop") - 200] + mlperf(start=T0 + 900_000)
+    assert [r.status for r in scan(restarted)] == ["truncated", "ok"]
+
+
+def test_mlperf_several_qualities_of_one_evaluation() -> None:
+    run = one(mlperf("maskrcnn", values=({"BBOX": 0.1, "SEGM": 0.1}, {"BBOX": 0.38, "SEGM": 0.34})))
+    assert printed(run, "eval_accuracy", "BBOX") == "0.38"
+    assert run.samples["eval_accuracy SEGM"].values == [0.1, 0.34]
+
+
+def test_mlperf_epoch_num_that_counts_samples() -> None:
+    text = mlperf("openfold", values=(0.81,)).replace('"epoch_num": 1', '"epoch_num": 107520')
+    run = one(text)
+    assert run.parameters["last_epoch_num"] == "107520"
+    assert run.parameters["epoch_num_counts"] == "samples"
+    assert one(mlperf()).parameters["epoch_num_counts"] == "epochs"
+
+
+def test_mlperf_evaluation_after_run_stop() -> None:
+    late = mlperf() + mllog("eval_accuracy", T0 + 9000, 0.99, epoch_num=3)
+    run = one(late)
+    assert printed(run, "eval_accuracy") == "0.7601" and run.parameters["evaluations"] == 3
+    out_of_order = mlperf() + mllog("eval_accuracy", T0 + 5000, 0.77, epoch_num=3)
+    assert printed(one(out_of_order), "eval_accuracy") == "0.77"
+    only = mlperf(values=()) + mllog("eval_accuracy", T0 + 9000, 0.77, epoch_num=3)
+    assert any("after run_stop" in warning for warning in one(only).warnings)
+
+
+def test_mlperf_hpc_staging() -> None:
+    staged = mlperf("cosmoflow", "eval_error", (0.3, 0.12)).replace(
+        mllog("run_start", T0),
+        mllog("run_start", T0) + mllog("staging_start", T0 + 5) + mllog("staging_stop", T0 + 505),
+    )
+    run = one(staged)
+    assert printed(run, "staging_time") == "0.500" and printed(run, "time_to_train") == "5.123"
+
+
+MLPERF_CASES = [
+    (lambda t: t.replace('"success"', '"aborted"'), "failed", "'aborted'"),
+    (lambda t: t[: t.index('"run_stop"') - 100], "truncated", "without run_stop"),
+    (
+        lambda t: t[: t.index('"run_stop"') - 100] + "\nsrun: error: n1: task 0: Killed\n",
+        "failed",
+        "Killed",
+    ),
+    (
+        lambda t: t[: t.index('"run_stop"') - 100] + "\nRuntimeError: CUDA out of memory.\n",
+        "failed",
+        "CUDA out of memory",
+    ),
+    (lambda t: t[: t.index('"init_stop"') - 100], "truncated", "before run_start"),
+    (lambda t: t[t.index('{"namespace"', 2600) :].replace("run_start", "x"), "truncated", "head"),
+    (lambda t: re.sub(r'(?m)("time_ms": )\d+(.*run_stop)', r"\g<1>0\2", t), "invalid", "is 0"),
+    (lambda t: re.sub(r'(?m)("time_ms": )\d+(.*run_stop)', r"\g<1>5\2", t), "invalid", "outside"),
+    (lambda t: t.replace("0.7601", "NaN"), "invalid", "NaN"),
+    (lambda t: t.replace("0.7601", "-0.7"), "invalid", "negative"),
+    (lambda t: t.replace("0.7601", "null") + "x\n", "ok", ""),
+    (lambda t: t + "RESULT,IMAGE,,6,someone,2026-01-01\n", "ok", ""),
+    (lambda t: t + "RESULT,IMAGE,,1,someone,2026-01-01\n", "invalid", "took 1 s"),
+    (lambda t: "srun: error: n1: task 0: Killed\n" + t + "Done\n", "ok", ""),
+    (lambda t: t + mllog("eval_target", T0 + 9, 0.9), "invalid", "misses the target 0.9"),
+]
+
+
+@pytest.mark.parametrize(("change", "status", "reason"), MLPERF_CASES)
+def test_mlperf_status(change: Callable[[str], str], status: str, reason: str) -> None:
+    runs = scan(change(mlperf()))
+    assert runs[-1].status == status, runs[-1].reason
+    assert reason in runs[-1].reason
+
+
+def test_mlperf_broken_lines_are_counted() -> None:
+    text = mlperf() + ':::MLLOG {"key": "epoch_stop", "time_ms": 17\n:::MLLOG [\n:::MLLOG {]\n'
+    assert any("cut or broken" in warning for warning in one(text).warnings)

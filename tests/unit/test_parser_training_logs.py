@@ -1,0 +1,130 @@
+"""Logs of trainings in many dialects, as people have them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from learning_logs import (
+    BERT,
+    DEEPSPEED,
+    DLL,
+    DLLL,
+    ESTIMATOR,
+    FAIRSEQ,
+    FAIRSEQ_JSON,
+    GLOG,
+    HF,
+    SPEED,
+    TRAININGS,
+    megatron,
+    normalised,
+    one,
+    printed,
+    scan,
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "rate"),
+    [
+        ("dllogger", 6744.25), ("dllogger units", 4200.5), ("dllogger json", 71.0),
+        ("neuron", 2.5), ("mxnet", 540.4), ("mxnet gluon", 1200.0), ("tensorflow", 3584.0),
+        ("nvidia-bert-tensorflow", 65.0), ("fairseq", None), ("fairseq json", None),
+        ("megatron", 254.473), ("deepspeed", 58.3), ("hf-trainer", 20.0),
+    ],
+)  # fmt: skip
+def test_trainings_of_each_variant(name: str, rate: float | None) -> None:
+    run = one("noise\n" + TRAININGS[name])
+    assert (run.benchmark, run.variant) == ("dl-training", name.split()[0])
+    assert run.status == "ok", run.reason
+    assert normalised(run).get("samples_per_second") == rate
+
+
+def test_training_values() -> None:
+    run = one(DLL)
+    assert run.samples["total_ips"].values == [6700.5, 6800.5, 6750.5]
+    assert printed(run, "total_ips", "median") == "6750.5"
+    assert (run.parameters["arch"], run.parameters["batch_size"]) == ("resnet50", 256)
+    assert one(DLLL).parameters["amp"] is True
+    run = one(FAIRSEQ)
+    assert printed(run, "epoch_wps") == "26603" and printed(run, "valid_loss") == "10.5"
+    assert normalised(run)["train_time"] == 95.5 and run.parameters["world_size"] == 16
+    assert printed(one(FAIRSEQ_JSON), "epoch_wps") == "2512.9"
+    run = one(megatron())
+    assert printed(run, "elapsed time per iteration (ms)", "median") == "502.0"
+    assert normalised(run)["step_time"] == pytest.approx(0.502)
+    assert run.parameters["planned_iterations"] == 4
+    run = one(HF)
+    assert normalised(run)["train_time"] == 50.0 and printed(run, "eval_accuracy") == "0.75"
+    assert run.parameters["total_optimization_steps"] == 100
+    run = one(ESTIMATOR)
+    assert printed(run, "eval_top_1_accuracy") == "0.25" and normalised(run)["train_time"] == 142.0
+    assert one(BERT).samples["loss"].values == [5.9, 5.8]  # every line stands there twice
+    run = one(SPEED)
+    assert printed(run, "epoch_time") == "47.5" and printed(run, "train_accuracy") == "0.11"
+
+
+def test_trainings_in_other_dress() -> None:
+    assert one(megatron(prefix="[2025-08-01 07:19:37] ")).status == "ok"
+    legacy = " iteration 5/ 5 | elapsed time per iteration (ms): 51.5 | learning rate 1.5E-04 | lm loss 9.7E+00 |\n"
+    assert printed(one(legacy), "lm loss") == "9.7E+00"
+    quoted = HF.replace("'loss': 2.5", "'loss': '2.5'").replace(
+        "50.0, 'train_s", "'50.0', 'train_s"
+    )
+    assert one(quoted).status == "ok" and one(quoted).samples["loss"].values == [2.5, 1.5]
+    logged = HF.replace("***** Run", "[INFO|trainer.py:1516] 2023-05-10 09:09:22,555 >> ***** Run")
+    assert one(logged).parameters["num_epochs"] == 1
+    labelled = "".join(f"3: {line}\n" for line in HF.splitlines())
+    assert one(labelled).parameters["rank"] == 3
+    mixed = one(HF.replace("{'eval", DEEPSPEED + "{'eval"))
+    assert mixed.variant == "hf-trainer" and mixed.parameters["also_prints"] == ["deepspeed"]
+    old = "[2021-01-01 00:00:00,1] [INFO] [timer.py:157:stop] 0/10, SamplesPerSec=22.5\n"
+    assert normalised(one(old)) == {"samples_per_second": 22.5}
+
+
+TRAINING_CASES = [
+    ("dllogger", lambda t: t[: t.index("DLL 2021-06-20 01:22")], "truncated", "0, 30"),
+    ("dllogger", lambda t: t.splitlines()[0] + "\n", "truncated", "before the first step"),
+    ("dllogger", lambda t: t.replace("6744.25", "-6744.25"), "invalid", "outside"),
+    ("dllogger", lambda t: t.replace("6744.25", "9e30"), "invalid", "outside"),
+    ("dllogger json", lambda t: t.replace("3.25", "NaN"), "invalid", "loss is NaN"),
+    ("neuron", lambda t: t.replace("run=4", "run=9"), "truncated", "0, 4 of 9 steps"),
+    ("mxnet", lambda t: t[: t.rindex("INFO:root:Epoch[1] Time")], "ok", ""),
+    ("mxnet", lambda t: t[: t.index("INFO:root:Epoch[0] Time")], "truncated", "Time cost"),
+    ("tensorflow", lambda t: t[: t.index(GLOG.format(7))], "truncated", "final step"),
+    (
+        "tensorflow",
+        lambda t: t[: t.index(GLOG.format(7))] + "slurmstepd: error: *** STEP CANCELLED\n",
+        "failed",
+        "CANCELLED",
+    ),
+    ("nvidia-bert-tensorflow", lambda t: t.replace("= 65.00", "= 95.00"), "invalid", "95.00"),
+    ("fairseq", lambda t: t[: t.index("| done")], "truncated", "done training in"),
+    ("fairseq", lambda t: t[: t.index("| epoch 001 |")] + "RuntimeError: x\n", "failed", "x"),
+    ("fairseq json", lambda t: t.replace('"2512.9"', '"9999999"'), "invalid", "9999999"),
+    ("megatron", lambda t: megatron(3), "truncated", "3 of 4 iterations"),
+    ("megatron", lambda t: megatron(3) + "Out of memory\n", "failed", "Out of memory"),
+    ("megatron", lambda t: t.replace("6.500000E+00", "NAN"), "invalid", "lm loss is NAN"),
+    ("hf-trainer", lambda t: t[: t.index("100%")], "truncated", "train_runtime"),
+    (
+        "hf-trainer",
+        lambda t: t[: t.index("100%")] + "torch.cuda.OutOfMemoryError: CUDA out of memory.\n",
+        "failed",
+        "OutOfMemoryError",
+    ),
+    (
+        "hf-trainer",
+        lambda t: "ImportError: caught\nsrun: error: n1: task 0: Killed\n" + t,
+        "ok",
+        "",
+    ),
+    ("hf-trainer", lambda t: t.replace("steps_per_second': 2.0", "steps_per_second': 9.0"),
+     "invalid", "9.0 steps per second, but"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "change", "status", "reason"), TRAINING_CASES)
+def test_training_status(name: str, change: Callable[[str], str], status: str, reason: str) -> None:
+    run = scan(change(TRAININGS[name]))[-1]
+    assert run.status == status and reason in run.reason, (run.status, run.reason)

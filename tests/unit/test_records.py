@@ -1,0 +1,158 @@
+"""Records: read, checked, refused, and written whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+from train_axes import TRAIN
+
+from transect.domain.cell import Cell
+from transect.domain.errors import BadInput
+from transect.domain.record import (
+    Cause,
+    MetricValue,
+    Record,
+    Samples,
+    Status,
+    raw_record,
+    read_record,
+    write_record,
+)
+
+
+def record(**changes):
+    cell = Cell.of(**TRAIN)
+    base = {
+        "study": "s",
+        "stage": "train",
+        "cell": cell,
+        "cell_id": cell.id,
+        "status": "ok",
+        "fingerprint": "f",
+        "started": "2026-01-01T00:00:00+00:00",
+        "ended": "2026-01-01T00:00:01+00:00",
+    }
+    return Record.model_validate(base | changes)
+
+
+def test_record_survives_a_round_trip(tmp_path):
+    one = record(
+        metrics=[MetricValue.of("step_time", 0.5)],
+        samples={"loss": Samples(unit="1", values=[1.0, 0.5], count=2)},
+    )
+    write_record(tmp_path / "record.json", one)
+    read = read_record(tmp_path / "record.json")
+    assert read == one.model_copy(update={"checksum": read.checksum})
+    assert one.value("step_time") == 0.5
+    assert one.value("accuracy") is None
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"cause": "crash"},
+        {"status": "failed"},
+        {"status": "failed", "cause": "because"},
+        {"metrics": [{"name": "x", "value": float("nan"), "unit": "s", "direction": "lower"}]},
+    ],
+)
+def test_record_refuses_contradictions(changes):
+    with pytest.raises(ValidationError):
+        record(**changes)
+
+
+def write(path, **changes):
+    write_record(path, record(**changes))
+    return json.loads(path.read_text())
+
+
+def test_the_checksum_of_a_record_is_of_its_content_alone(tmp_path):
+    path = tmp_path / "record.json"
+    content = write(path, details={"µ": [1, 1.0, 1e-8], "b": None}, message="ü\n")
+    # As docs/record.md says, with nothing of ours.
+    rest = {key: value for key, value in content.items() if key != "checksum"}
+    text = json.dumps(rest, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    assert content["checksum"] == hashlib.sha256(text.encode("utf-8")).hexdigest()
+    # Another layout and order are the same record.
+    path.write_text(json.dumps(dict(reversed(content.items())), ensure_ascii=True))
+    assert read_record(path).message == "ü\n"
+
+
+EDITS = {
+    "a metric": lambda content: content["metrics"][0].update(value=0.25),
+    "a cause": lambda content: content.update(status="failed", cause="crash"),
+    "a new key": lambda content: content["details"].update(a=1),
+    "a fingerprint": lambda content: content.update(fingerprint="0" * 16),
+    "its checksum": lambda content: content.update(checksum="0" * 64),
+    "an escape of half a character": lambda content: content.update(message="\ud800"),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_an_edited_record_is_refused(tmp_path, edit):
+    path = tmp_path / "record.json"
+    content = write(path, metrics=[MetricValue.of("step_time", 0.5)])
+    EDITS[edit](content)
+    path.write_text(json.dumps(content))
+    for read in (read_record, raw_record):
+        with pytest.raises(BadInput, match="checksum does not hold"):
+            read(path)
+
+
+def test_a_record_from_before_there_were_checksums_is_read(tmp_path):
+    path = tmp_path / "record.json"
+    content = write(path)
+    for key in ("checksum", "files", "limits"):
+        del content[key]
+    path.write_text(json.dumps(content))
+    assert read_record(path).checksum == ""
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.binary(max_size=40), st.integers(0, 10_000))
+def test_whatever_stands_in_place_of_a_record_is_refused_by_name(content, length):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "record.json"
+        write(path)
+        whole = path.read_bytes()
+        for damaged in (content, whole[: length % (len(whole) - 2)], whole[length % 50 + 1 :]):
+            path.write_bytes(damaged)
+            with pytest.raises(BadInput, match=r"record\.json: "):
+                read_record(path)
+        path.unlink()
+        path.mkdir()
+        with pytest.raises(BadInput, match=r"record\.json: cannot be read"):
+            read_record(path)
+
+
+def test_a_name_that_is_no_text_costs_no_record(tmp_path):
+    write_record(tmp_path / "record.json", record(inputs=["b\udcff 1"], log_tail="\udcfe"))
+    read = read_record(tmp_path / "record.json")
+    assert (read.inputs, read.log_tail) == (["b? 1"], "?")
+
+
+def test_failed_record_has_a_cause_of_the_closed_list():
+    assert record(status="failed", cause="timeout").cause is Cause.TIMEOUT
+    assert record(status="skipped", cause="unsupported").status is Status.SKIPPED
+
+
+def test_unreadable_record_is_named(tmp_path):
+    with pytest.raises(BadInput, match="no such record"):
+        read_record(tmp_path / "none.json")
+    (tmp_path / "half.json").write_text('{"study": "s"')
+    with pytest.raises(BadInput, match=r"half\.json"):
+        read_record(tmp_path / "half.json")
+
+
+def test_samples_are_in_one_place():
+    with pytest.raises(ValidationError):
+        Samples(unit="s", count=0)
+    with pytest.raises(ValidationError):
+        Samples(unit="s", values=[1.0], file="x.npz", count=1)

@@ -1,0 +1,124 @@
+"""Whether a retraining's losses and final weights are PyTorch's: what is wrong is seen, and said."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from transect.domain.errors import BadInput
+from transect.stages.retrain.worker_verdict import Path64, judge, read_path, told_losses
+from transect.stages.step.worker import row_order
+from transect.stages.step.worker_rates import retraining_rates
+
+LOSS = np.array([1.0, 0.8, 0.6, 0.5])
+WEIGHTS = {"0.weight": np.array([[3.0, 4.0]])}
+
+
+def path(loss=LOSS, tolerance=0.01):
+    return Path64(
+        loss=np.array(loss), tolerance=np.full(len(loss), tolerance), weights=WEIGHTS,
+        weights_tolerance=1e-3,
+    )  # fmt: skip
+
+
+def state(scale=1.0, dtype=np.float32):
+    return {"model.0.weight": (WEIGHTS["0.weight"] * scale).astype(dtype), "step": np.array(4)}
+
+
+def test_what_follows_the_path_is_right_and_its_distance_is_told():
+    verdict = judge(LOSS + np.array([0, 0.005, 0, -0.001]), path(), state(1 + 1e-4))
+    assert verdict.fault == ""
+    assert verdict.ratios["equality_ratio"] == pytest.approx(0.5)
+    assert verdict.ratios["weights_deviation"] == pytest.approx(1e-4, rel=1e-2)
+    assert verdict.ratios["weights_equality_ratio"] == pytest.approx(0.1, rel=1e-2)
+
+
+def test_a_wrong_loss_is_named_with_its_step_and_both_numbers():
+    verdict = judge(LOSS + np.array([0, 0, 0.02, 0.5]), path(), state())
+    assert verdict.fault == (
+        "the loss is 0.62 at step 2, PyTorch's in float64 is 0.6, and the tolerance is 0.01"
+    )
+    assert verdict.ratios["equality_ratio"] == pytest.approx(50)
+
+
+def test_right_losses_and_other_weights_are_wrong():
+    assert "the final weights are 0.5 of their size" in judge(LOSS, path(), state(1.5)).fault
+
+
+@pytest.mark.parametrize("bad", [np.inf, -np.inf])
+def test_an_infinite_loss_is_beyond_any_tolerance(bad):
+    assert "the loss is" in judge(np.array([1.0, 0.8, bad, 0.5]), path(), state()).fault
+
+
+def test_weights_that_are_no_numbers_are_wrong():
+    assert judge(LOSS, path(), state(np.nan)).fault
+    with pytest.raises(BadInput, match="no tensor"):
+        judge(LOSS, path(), {"step": np.array(4)})
+
+
+def test_without_any_tolerance_only_the_same_number_is_right():
+    assert judge(LOSS, path(tolerance=0.0), state()).fault == ""
+    assert judge(LOSS + 1e-12, path(tolerance=0.0), state()).fault
+
+
+def test_steps_that_nobody_tells_are_not_held_to_anything():
+    told = told_losses([(2, [0.6, 0.5])], 4)
+    assert np.isnan(told[:2]).all()
+    assert judge(told, path(), state()).fault == ""
+    assert "step 3" in judge(told_losses([(2, [0.6, 0.9])], 4), path(), state()).fault
+    # Where no loss is told at all the final weights still are.
+    nothing = judge(told_losses([], 4), path(), state(2.0))
+    assert "equality_ratio" not in nothing.ratios and "the final weights" in nothing.fault
+
+
+def test_more_losses_than_steps_are_no_record():
+    for parts in ([(3, [1.0, 2.0])], [(-1, [1.0])]):
+        with pytest.raises(BadInput, match="losses from step"):
+            told_losses(parts, 4)
+
+
+def test_going_on_where_pytorch_diverges_is_another_computation():
+    ends = path([1.0, 5.0, np.nan, np.nan])
+    assert ends.diverges and not path().diverges
+    assert judge(np.array([1.0, 5.0, 6.0, 7.0]), ends, state()).fault == (
+        "it trained on where PyTorch's loss in float64 is not finite"
+    )
+    # Until it diverged it was right.
+    assert judge(np.array([1.0, 5.0, np.nan, np.nan]), ends).fault == ""
+
+
+def test_a_path_is_read_as_it_was_written(tmp_path):
+    np.savez(tmp_path / "path.npz", loss=LOSS, tolerance=LOSS / 100, weights_tolerance=0.5, score=0.9,
+             **{"weights/0.weight": WEIGHTS["0.weight"]})  # fmt: skip
+    read = read_path(tmp_path)
+    assert read.loss.tolist() == LOSS.tolist() and read.weights_tolerance == 0.5
+    assert list(read.weights) == ["0.weight"]
+
+
+RULES = {
+    "the old rate": ({"factor": 1.0, "warmup": 0.0, "end": None}, [0.2] * 5),
+    "ten times": ({"factor": 10.0, "warmup": 0.0, "end": None}, [2.0] * 5),
+    "a warm-up": ({"factor": 1.0, "warmup": 0.4, "end": None}, [0.1, 0.2, 0.2, 0.2, 0.2]),
+    "a cosine": ({"factor": 1.0, "warmup": 0.0, "end": 0.0},
+                 [0.2, 0.1 * (1 + 2**-0.5), 0.1, 0.1 * (1 - 2**-0.5), 0.0]),
+    "both": ({"factor": 1.0, "warmup": 0.4, "end": 0.5}, [0.1, 0.2, 0.2, 0.15, 0.1]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_rates_are_multiples_of_the_workloads_own(name):
+    rule, wanted = RULES[name]
+    assert retraining_rates(0.2, rule, 5) == pytest.approx(wanted)
+    assert len(json.dumps(retraining_rates(0.2, rule, 1).tolist())) > 2
+
+
+def test_an_order_goes_through_all_rows_before_any_comes_again():
+    order = row_order(10, 25, seed=3, repeat=1)
+    assert sorted(order[:10]) == sorted(order[10:20]) == list(range(10))
+    assert order.dtype == np.dtype("<i8") and len(order) == 25
+    assert order.tolist() == row_order(10, 25, seed=3, repeat=1).tolist()
+    assert order.tolist() != row_order(10, 25, seed=3, repeat=2).tolist()
+    # A longer one begins alike.
+    assert row_order(10, 40, seed=3, repeat=1)[:25].tolist() == order.tolist()

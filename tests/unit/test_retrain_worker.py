@@ -1,0 +1,233 @@
+"""Retrain cells as their payload runs them, with a runner that does what a test says."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from checkouts import ROOT
+from transect.domain.files import sha256_file
+from transect.onnx_models.tensors import write_tensors
+from transect.portable_step.manifest import (
+    MANIFEST,
+    Data,
+    Graph,
+    Hyper,
+    Manifest,
+    Metric,
+    Output,
+    StateTensor,
+    read_manifest,
+)
+from transect.portable_step.state import read_state, write_state
+from transect.runtimes import RUNTIMES
+from transect.stages.retrain import worker
+from transect.stages.retrain.cell import RetrainCell
+from transect.stages.retrain.worker_turn import CHECKPOINT
+
+PROGRAM = ROOT / "tests" / "data" / "runners" / "training.py"
+STEPS, RATE, START = 8, 0.1, np.array([3.0, 4.0], np.float32)
+NAME = "r0.b2.a1.s8.old"
+SPEC = {
+    "problem": {"name": NAME, "repeat": 0, "batch": 2, "accumulate": 1, "steps": STEPS},
+    "checkpoint_every": 2, "options": {"intra_op_num_threads": 1},
+}  # fmt: skip
+
+
+class Training:
+    """The runtime that is tests/data/runners/training.py."""
+
+    environment, trains = "base", True
+
+    def __init__(self, behave: str) -> None:
+        self.behave = behave
+
+    def supports(self, cell):
+        return None
+
+    def command(self, python: str, arguments: list[str]) -> list[str]:
+        return [python, str(PROGRAM), *arguments, "--behave", self.behave]
+
+
+@pytest.fixture(autouse=True)
+def runtimes(monkeypatch):
+    """Runtimes by what they do, `right` and others, in place of the registry's."""
+    behaves = ("right", "wrong", "weights", "diverge", "killed", "stuck", "refuse", "short", "lie")
+    known = {name: Training(name) for name in behaves}
+    own = RUNTIMES.get
+    monkeypatch.setattr(type(RUNTIMES), "get",
+                        lambda self, name, *more: known.get(name) or own(name, *more))  # fmt: skip
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
+
+
+@pytest.fixture
+def step(tmp_path: Path) -> Path:
+    """The folder of a step cell whose step is w -= lr w."""
+    folder = tmp_path / "step-cell"
+    graphs = {
+        name: Graph(
+            file=f"{name}.onnx", inputs=("x",), outputs=("loss", "next.step", "next.model.w")
+        )
+        for name in ("step", "eval", "infer")
+    }
+    (folder / "step").mkdir(parents=True)
+    (folder / "step" / "step.onnx").write_bytes(b"no graph")
+    manifest = Manifest(
+        step_graph=sha256_file(folder / "step" / "step.onnx"), state_file="state.safetensors",
+        data=(Data(name="x", dtype="float32", shape=("batch",), target=False),),
+        hyper=(Hyper(name="lr", dtype="float64", default=RATE),), seed=None,
+        state=(StateTensor(name="step", role="counter", dtype="int64", shape=(), next="next.step"),
+               StateTensor(name="model.w", role="parameter", dtype="float32", shape=(2,),
+                           next="next.model.w")),
+        metrics=(Metric(name="loss", dtype="float32"),),
+        outputs=(Output(name="output", dtype="float32", shape=("batch",)),), graphs=graphs,
+    )  # fmt: skip
+    (folder / "step" / MANIFEST).write_text(manifest.to_json())
+    start = {"step": np.array(0), "model.w": START}
+    write_state(folder / "states" / "state-0.safetensors", start, manifest)
+    write_tensors(folder / "test", {"x": START, "y": np.zeros(50, np.int64)})
+    problem = folder / "problems" / NAME
+    problem.mkdir(parents=True)
+    (problem / "schedule.json").write_text(json.dumps({"lr": RATE}))
+    weights = START.astype(float) * (1 - RATE) ** np.arange(STEPS + 1)[:, None]
+    np.savez(problem / "path.npz", loss=(weights[:-1] ** 2).sum(axis=1) / 2,
+             tolerance=np.full(STEPS, 1e-5), weights_tolerance=1e-5, score=0.8,
+             **{"weights/w": weights[-1]})  # fmt: skip
+    facts = {"base_scores": {"0": 0.5}, "score": "accuracy", "tolerance_rule": "a rule",
+             "problems": {NAME: {"score": 0.8, "not_checkable_from": None}}}  # fmt: skip
+    (folder / "facts.json").write_text(json.dumps(facts))
+    return folder
+
+
+def run(step: Path, runtime: str, out: Path, monkeypatch, accuracy: float = 0.9):
+    monkeypatch.setattr(worker, "evaluate", lambda *_: {"loss": 0.1, "accuracy": accuracy})
+    out.mkdir(exist_ok=True)
+    cell = RetrainCell(workload="iris-mlp-ce", runtime=runtime, provider="cpu", optimiser="sgd",
+                       steps=STEPS, batch=2)  # fmt: skip
+    program = {"python": sys.executable, "wrap": [], "variables": {}}
+    programs = dict.fromkeys(cell.runtimes, program)
+    return worker.retrain_cell(cell, SPEC, step, out, programs)
+
+
+def values(found) -> dict[str, float]:
+    return {one["name"]: one["value"] for one in found["metrics"]}
+
+
+TIMES = {"step_time", "samples_per_second", "first_step_time", "session_time", "checkpoint_time"}
+
+
+def test_a_right_runner_is_timed_and_scored(step, tmp_path, monkeypatch):
+    found = run(step, "right", tmp_path / "out", monkeypatch)
+    assert found["status"] == "ok", found["message"]
+    told = values(found)
+    assert told["step_time"] == pytest.approx(4e-6) and told["samples_per_second"] == pytest.approx(
+        5e5
+    )
+    assert (told["accuracy"], told["accuracy_before"]) == (0.9, 0.5)
+    assert told["accuracy_ci_low"] < 0.9 < told["accuracy_ci_high"]
+    assert (
+        told["equality_ratio"] < 1 and told["weights_equality_ratio"] < 1 and told.keys() >= TIMES
+    )
+    with np.load(tmp_path / "out" / "samples.npz") as series:
+        assert len(series["step_time"]) == len(series["loss"]) == STEPS
+        assert series["reference_loss"] == pytest.approx(series["loss"], abs=1e-5)
+    assert found["details"]["resumed_from"] == [] and found["details"]["steps_not_told"] == 0
+
+
+@pytest.mark.parametrize(
+    ("behave", "told"),
+    [("wrong", "at step 3, PyTorch's in float64 is"), ("weights", "the final weights are")],
+)
+def test_a_wrong_runner_is_a_wrong_result_and_no_time_is_kept(
+    step, tmp_path, monkeypatch, behave, told
+):
+    found = run(step, behave, tmp_path / "out", monkeypatch)
+    assert (found["status"], found["cause"]) == ("failed", "wrong-result")
+    assert told in found["message"]
+    assert not TIMES & values(found).keys() and "accuracy" not in values(found)
+    assert not any(name.endswith("_time") for name in found["samples"])
+
+
+def test_a_diverged_runner_says_what_the_float64_path_does(step, tmp_path, monkeypatch):
+    found = run(step, "diverge", tmp_path / "out", monkeypatch)
+    assert (found["status"], found["cause"]) == ("failed", "diverged")
+    assert found["message"] == (
+        "diverge: the loss is not finite at step 3; PyTorch's float64 path stays finite"
+    )
+    assert values(found)["equality_ratio"] < 1 and "loss" in found["samples"]
+
+
+def test_a_refusal_is_a_skip_with_its_reason(step, tmp_path, monkeypatch):
+    found = run(step, "refuse", tmp_path / "out", monkeypatch)
+    assert (found["status"], found["message"]) == ("skipped", "no such provider here")
+
+
+@pytest.mark.parametrize(
+    ("behave", "told"),
+    [("short", "tells 7 losses of 8 steps"), ("lie", "ran on cuda, the cell asks for cpu")],
+)
+def test_a_record_that_is_not_of_this_cell_is_no_result(step, tmp_path, monkeypatch, behave, told):
+    with pytest.raises(ValueError, match=told):
+        run(step, behave, tmp_path / "out", monkeypatch)
+
+
+def test_a_killed_runner_goes_on_from_its_checkpoint(step, tmp_path, monkeypatch):
+    found = run(step, "killed", tmp_path / "out", monkeypatch)
+    assert found["status"] == "ok", found["message"]
+    details = found["details"]
+    # Checkpoints at 2, 4 and 6 each ended it; what it told of steps before 6 died with it.
+    assert details["turns"][0]["killed"] == 3 and details["resumed_from"] == [6]
+    assert details["steps_not_told"] == 6
+    assert values(found)["weights_equality_ratio"] < 1
+
+
+def test_a_runner_that_is_killed_without_getting_further_is_killed(step, tmp_path, monkeypatch):
+    found = run(step, "stuck", tmp_path / "out", monkeypatch)
+    assert (found["status"], found["cause"]) == ("failed", "killed")
+    assert found["message"].startswith("stuck: the runner was ended by signal 9")
+
+
+def test_runtimes_in_turn_compute_one_path(step, tmp_path, monkeypatch):
+    found = run(step, "right>killed", tmp_path / "out", monkeypatch)
+    assert found["status"] == "ok", found["message"]
+    turns = [(one["runtime"], one["begin"], one["end"]) for one in found["details"]["turns"]]
+    assert turns == [("right", 0, 4), ("killed", 4, 8)]
+    assert "step_time" not in values(found), "several runtimes have no common time"
+    assert run(step, "right>wrong", tmp_path / "other", monkeypatch)["cause"] == "wrong-result"
+
+
+def test_what_an_earlier_attempt_did_is_not_done_again(step, tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    run(step, "right>right", out, monkeypatch)
+    whole = np.load(out / "samples.npz")["loss"]
+    # As a kill within the second turn leaves it: no record of it, the state of step 6.
+    (out / "turn-1.json").unlink()
+    manifest = read_manifest(step / "step")
+    weights = START * np.float32(1 - RATE) ** 6
+    write_state(out / CHECKPOINT, {"step": np.array(6), "model.w": weights}, manifest)
+    (out / "turn-0.json").write_text((out / "turn-0.json").read_text().replace("1.2.3", "kept"))
+    found = run(step, "right>right", out, monkeypatch)
+    assert found["status"] == "ok", found["message"]
+    assert found["details"]["turns"][0]["runtime_version"] == "kept"
+    assert found["details"]["resumed_from"] == [6] and found["details"]["steps_not_told"] == 2
+    assert int(read_state(out / CHECKPOINT, manifest)["step"]) == STEPS
+    again = np.load(out / "samples.npz")["loss"]
+    assert np.isnan(again[4:6]).all() and again[[0, 3, 6, 7]] == pytest.approx(whole[[0, 3, 6, 7]])
+
+
+@pytest.mark.parametrize("content", [b"", b"half a file", None])
+def test_a_checkpoint_that_cannot_be_used_is_begun_without(step, tmp_path, monkeypatch, content):
+    out = tmp_path / "out"
+    out.mkdir()
+    if content is None:
+        other = read_manifest(step / "step")
+        object.__setattr__(other, "step_graph", "0" * 64)
+        write_state(out / CHECKPOINT, {"step": np.array(6), "model.w": START}, other)
+    else:
+        (out / CHECKPOINT).write_bytes(content)
+    found = run(step, "right", out, monkeypatch)
+    assert found["status"] == "ok" and found["details"]["steps_not_told"] == 0

@@ -1,0 +1,193 @@
+"""Mode `train` of what trains without a portable step's graphs: PyTorch, and ONNX Runtime training."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from train_runs import Run, tensors
+
+from checkouts import ROOT, environment_python
+from transect.domain.cell import Cell
+from transect.runtimes import RUNTIMES
+from transect.runtimes.training import cannot_train
+
+TORCH, ORT = ("torch-eager", "torch-compile"), ("ort-training", "ort-training-torchscript")
+PEERS = (*TORCH, *ORT)
+OPTIMISERS = ("sgd", "momentum", "nesterov", "adamw")
+# Of float32 against PyTorch in float64 on the same rows.
+BATCH, STEPS = 8, 20
+TOLERANCE = {"rtol": 2e-5, "atol": 1e-6}
+
+Make = Callable[[str, str], Run]
+
+
+@pytest.fixture(scope="module")
+def made(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for each optimiser: see train_peer_steps.py."""
+    folder = tmp_path_factory.mktemp("train-peers")
+    helper = Path(__file__).with_name("train_peer_steps.py")
+    subprocess.run(
+        [torch_python, str(helper), str(folder)],
+        check=True, env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
+    )  # fmt: skip
+    return folder
+
+
+def _cell(runtime: str, **axes: Any) -> Cell:
+    given = {"stage": "retrain", "workload": "iris-mlp-ce", "runtime": runtime, "provider": "cpu",
+             "optimiser": "adamw", "steps": STEPS, "batch": BATCH}  # fmt: skip
+    return Cell.of(**given | axes)
+
+
+@pytest.fixture
+def make(made: Path, tmp_path: Path) -> Make:
+    """Return what makes a folder in which a runtime trains with an optimiser."""
+    numbers = iter(range(99))
+
+    def _make(runtime: str, optimiser: str) -> Run:
+        if reason := cannot_train(runtime, _cell(runtime)):  # type: ignore[arg-type]
+            pytest.skip(reason)
+        python = environment_python(RUNTIMES.get(runtime).environment, tmp_path)
+        run = Run(runtime, python, tmp_path / str(next(numbers)), made / optimiser)
+        run.arguments["batch"], run.arguments["until"] = BATCH, STEPS
+        run.arguments["schedule"] = run.folder / "schedule.json"
+        return run
+
+    return _make
+
+
+def _expected(run: Run, which: str = "plain") -> list[float]:
+    losses: list[float] = json.loads((run.made / "expected.json").read_text())[which]
+    return losses
+
+
+# Compiling takes seconds: once is enough, the optimisers are those of eager mode.
+CASES = [(runtime, optimiser) for runtime in PEERS for optimiser in OPTIMISERS
+         if runtime != "torch-compile" or optimiser == "adamw"]  # fmt: skip
+
+
+@pytest.mark.parametrize(("runtime", "optimiser"), CASES)
+def test_losses_are_those_of_pytorch_in_float64(make: Make, runtime: str, optimiser: str) -> None:
+    run = make(runtime, optimiser)
+    if runtime in ORT and optimiser in ("momentum", "nesterov"):
+        code, record, _ = run.train()
+        assert (code, record["status"]) == (3, "skipped")
+        assert "SGDOptimizerV2" in record["reason"]
+        assert not run.checkpoint.exists()
+        return
+    record = run.good()
+    np.testing.assert_allclose(record["losses"], _expected(run), **TOLERANCE)
+    assert len(record["metrics"]["accuracy"]) == STEPS
+    assert record["runner"] == runtime
+    assert tensors(run.checkpoint)["step"] == STEPS
+
+
+@pytest.mark.parametrize("runtime", ["torch-eager", *ORT])
+def test_goes_on_with_what_was_left(make: Make, runtime: str) -> None:
+    whole, broken = make(runtime, "adamw"), make(runtime, "adamw")
+    unbroken = whole.good()
+    first = broken.good(until=7)
+    second = broken.good(until=STEPS)
+    assert (first["first_step"], second["first_step"]) == (0, 7)
+    assert first["losses"] + second["losses"] == unbroken["losses"]
+    assert broken.checkpoint.read_bytes() == whole.checkpoint.read_bytes()
+
+
+@pytest.mark.parametrize("optimiser", ["sgd", "adamw"])
+def test_runtimes_take_turns(make: Make, optimiser: str) -> None:
+    losses, before = [], None
+    for turn, runtime in enumerate(("ort-training", "torch-eager", "ort-training-torchscript"), 1):
+        run = make(runtime, optimiser)
+        if before is not None:
+            shutil.copy(before, run.checkpoint)
+        losses += run.good(until=min(7 * turn, STEPS))["losses"]
+        before = run.checkpoint
+    np.testing.assert_allclose(losses, _expected(run), **TOLERANCE)
+
+
+@pytest.mark.parametrize("runtime", ["torch-eager"])
+def test_micro_batches_are_a_step(make: Make, runtime: str) -> None:
+    run = make(runtime, "momentum")
+    record = run.good(accumulate=2)
+    np.testing.assert_allclose(record["losses"], _expected(run, "accumulate"), **TOLERANCE)
+
+
+def _spoil(run: Run, key: str, value: Any) -> None:
+    run.edit("step/workload.json", lambda told: told.update({key: value}))
+
+
+@pytest.mark.parametrize("runtime", ["torch-eager", "ort-training"])
+def test_what_cannot_be_done_is_told(make: Make, runtime: str) -> None:
+    run = make(runtime, "adamw")
+    _spoil(run, "optimiser", "lion")
+    code, record, stderr = run.train()
+    assert (code, record["cause"]) == (2, "bad-input")
+    assert "lion" in record["message"]
+    assert "sgd, nesterov, adamw" in stderr
+
+
+def test_workload_of_another_model_is_told(make: Make) -> None:
+    run = make("torch-eager", "sgd")
+    _spoil(run, "workload", "digits-mlp")
+    code, record, _ = run.train()
+    assert (code, record["cause"]) == (2, "bad-input")
+    assert "model.0.weight" in record["message"]
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [({"accumulate": 2}, "micro-batches"), ({"provider": "cuda"}, "CUDA")],
+)
+def test_ort_training_says_what_it_lacks(make: Make, more: dict[str, Any], words: str) -> None:
+    code, record, _ = make("ort-training", "adamw").train(**more)
+    assert (code, record["status"]) == (3, "skipped")
+    assert words in record["reason"]
+
+
+def test_ort_training_changes_no_more_than_the_rate(make: Make) -> None:
+    run = make("ort-training", "adamw")
+    eps = [1e-8] * (STEPS - 1) + [1e-3]
+    code, record, _ = run.train(schedule=run.write("eps.json", {"eps": eps}))
+    assert (code, record["status"]) == (3, "skipped")
+    assert "only lr" in record["reason"]
+
+
+def test_ort_training_needs_the_inference_model(make: Make) -> None:
+    run = make("ort-training", "adamw")
+    (run.folder / "step" / "inference-dynamo.onnx").unlink()
+    code, record, _ = run.train()
+    assert (code, record["cause"]) == (2, "bad-input")
+    assert "inference-dynamo.onnx" in record["message"]
+
+
+@pytest.mark.parametrize("runtime", ["torch-eager", "ort-training"])
+def test_loss_that_is_not_finite_ends_it(make: Make, runtime: str) -> None:
+    run = make(runtime, "sgd")
+    rates = [0.05] * 6 + [1e38] * (STEPS - 6)
+    code, record, _ = run.train(schedule=run.write("rates.json", {"lr": rates}), checkpoint_every=5)
+    assert (code, record["cause"]) == (1, "diverged")
+    assert tensors(run.checkpoint)["step"] == 5
+    np.testing.assert_allclose(record["losses"][:6], _expected(run)[:6], **TOLERANCE)
+
+
+@pytest.mark.parametrize(
+    ("axes", "words"),
+    [
+        ({"optimiser": "nesterov"}, "nesterov"),
+        ({"accumulate": 2}, "mean"),
+        ({"clip": 1.0}, "clipped"),
+        ({"workload": "images-resnet20"}, "batch norm"),
+        ({"provider": "cuda"}, "CPU"),
+    ],
+)
+def test_planning_knows_what_ort_training_lacks(axes: dict[str, Any], words: str) -> None:
+    reason = cannot_train("ort-training", _cell("ort-training", **axes))  # type: ignore[arg-type]
+    assert reason is not None and words in reason

@@ -1,0 +1,126 @@
+"""What the tests of mode `train` are made of: a folder with all that a runner is given, to be spoilt."""
+
+from __future__ import annotations
+
+import json
+import resource
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from transect.runtimes import RUNTIMES
+
+BATCH, STEPS = 4, 24
+
+
+@dataclass
+class Run:
+    """A runner, a copy of the step and of what goes with it, and the arguments.
+
+    `train()` runs it; `start()` lets it run. Any file of `folder` may be written anew before.
+    """
+
+    runtime: str
+    python: str
+    folder: Path
+    made: Path
+
+    def __post_init__(self) -> None:
+        shutil.copytree(self.made, self.folder, dirs_exist_ok=True)
+        # One thread: sums in one order.
+        self.write("options.json", {"intra_op_num_threads": 1})
+        paths = {"step": "step", "inputs": "data", "order": "order.bin", "options": "options.json",
+                 "checkpoint": "checkpoint.safetensors", "record": "record.json"}  # fmt: skip
+        self.arguments: dict[str, Any] = {k: self.folder / v for k, v in paths.items()}
+        self.arguments |= {"mode": "train", "batch": BATCH, "until": STEPS}
+
+    @property
+    def checkpoint(self) -> Path:
+        """Where the state goes."""
+        return Path(self.arguments["checkpoint"])
+
+    def write(self, name: str, content: Any) -> Path:
+        """Write a file: bytes and texts as they are, an array as numbers, all else as JSON."""
+        path = self.folder / name
+        if isinstance(content, np.ndarray):
+            content = content.tobytes()
+        if isinstance(content, bytes):
+            path.write_bytes(content)
+        else:
+            path.write_text(content if isinstance(content, str) else json.dumps(content))
+        return path
+
+    def edit(self, name: str, change: Callable[[Any], Any]) -> None:
+        """Change what a JSON file says."""
+        told = json.loads((self.folder / name).read_text())
+        change(told)
+        self.write(name, told)
+
+    def command(self) -> list[str]:
+        """Return the argument list."""
+        given = [str(x) for k, v in self.arguments.items() if v is not None for x in (f"--{k}", v)]
+        return RUNTIMES.get(self.runtime).command(self.python, given)
+
+    def train(
+        self, *, largest_file: int | None = None, **more: Any
+    ) -> tuple[int, dict[str, Any], str]:
+        """Run with more arguments; return exit code, record (empty without one), standard error.
+
+        No file that it writes can grow beyond `largest_file` bytes, as on a full disk.
+        """
+        self.arguments |= {k.replace("_", "-"): v for k, v in more.items()}
+
+        def limit() -> None:
+            if largest_file is not None:
+                signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+                resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
+
+        record = Path(self.arguments["record"])
+        record.unlink(missing_ok=True)
+        done = subprocess.run(
+            self.command(), capture_output=True, text=True, check=False, preexec_fn=limit
+        )
+        found = json.loads(record.read_text()) if record.exists() else {}
+        return done.returncode, found, done.stderr
+
+    def good(self, **more: Any) -> dict[str, Any]:
+        """Run, which must go well; return the record."""
+        code, record, stderr = self.train(**more)
+        assert (code, record.get("status")) == (0, "ok"), (record, stderr)
+        return record
+
+    def start(self) -> subprocess.Popen[bytes]:
+        """Start it and let it run."""
+        return subprocess.Popen(self.command(), stdout=subprocess.DEVNULL)
+
+
+def state_file(header: Any, data: bytes = b"") -> bytes:
+    """Return a safetensors file with this header: bytes as they are, else as JSON."""
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return len(text).to_bytes(8, "little") + text + data
+
+
+def parts(path: Path) -> tuple[dict[str, Any], bytes]:
+    """Return the header of a safetensors file, and what is behind it."""
+    raw = path.read_bytes()
+    end = 8 + int.from_bytes(raw[:8], "little")
+    return json.loads(raw[8:end]), raw[end:]
+
+
+def tensors(path: Path) -> dict[str, np.ndarray]:
+    """Return the tensors of a state file."""
+    header, data = parts(path)
+    kinds = {"F32": "<f4", "F64": "<f8", "I64": "<i8", "F16": "<f2", "BOOL": "?"}
+    return {
+        name: np.frombuffer(data[slice(*entry["data_offsets"])], kinds[entry["dtype"]]).reshape(
+            entry["shape"]
+        )
+        for name, entry in header.items()
+        if name != "__metadata__"
+    }
