@@ -147,7 +147,7 @@ export class Digits {
     this.#feeder.gather(0);
     const feed = this.#trainer.feedOf('step', this.#feeder.tensors);
     const outputs = await this.#trainer.run(feed);
-    return Number((await outputs[this.#manifest.metrics[0].name].getData())[0]);
+    return Number(outputs[this.#manifest.metrics[0].name].data[0]);
   }
 
   /** Each row once in an epoch, in an order that is the same each time. */
@@ -163,8 +163,8 @@ export class Digits {
   }
 
   /** Keep the state where it is finite, else go back to the one before; tell whether it is. */
-  async keep() {
-    const state = await this.#trainer.state();
+  keep() {
+    const { state } = this.#trainer;
     const isFinite = notFinite(state, this.#manifest) === undefined;
     if (isFinite) this.#good = state;
     else this.#restore();
@@ -174,7 +174,7 @@ export class Digits {
   /** Return the accuracy on all held-out digits. */
   async accuracy() {
     const { accuracy } = await this.#trainer.run(this.#trainer.feedOf('eval', this.#heldOut));
-    return Number((await accuracy.getData())[0]);
+    return Number(accuracy.data[0]);
   }
 
   /**
@@ -188,7 +188,7 @@ export class Digits {
     const tensor = this.#trainer.tensor(dtype, some, [count, ...shape.slice(1)]);
     const feed = this.#trainer.feedOf('infer', { [name]: tensor });
     const [output] = Object.values(await this.#trainer.run(feed));
-    const scores = /** @type {Float32Array} */ (await output.getData());
+    const scores = /** @type {Float32Array} */ (output.data);
     const wide = scores.length / count;
     return Array.from({ length: count }, (_, row) => {
       const own = scores.subarray(row * wide, (row + 1) * wide);

@@ -13,8 +13,11 @@ const SHOWN = 20;
 const FRAME_MS = 10;
 const SIZE = 8;
 
-const element = (/** @type {string} */ id) => /** @type {HTMLElement} */ (document.getElementById(id));
-const buttons = ['run', 'again', 'save'].map((id) => /** @type {HTMLButtonElement} */ (element(id)));
+const element = (/** @type {string} */ id) =>
+  /** @type {HTMLElement} */ (document.getElementById(id));
+const buttons = ['run', 'again', 'save'].map(
+  (id) => /** @type {HTMLButtonElement} */ (element(id)),
+);
 const [runButton, againButton, saveButton] = buttons;
 const rateInput = /** @type {HTMLInputElement} */ (element('rate'));
 
@@ -125,12 +128,12 @@ async function oneStep(digits, step) {
   if (isFine) losses.push([step + 1, loss]);
   const isDue = (step + 1) % LOOK === 0;
   if (isFine && !isDue) return true;
-  if (isFine && (await digits.keep())) {
+  if (isFine && digits.keep()) {
     await look(digits);
     return true;
   }
   // A state may have gone wrong before a loss does.
-  if (!isFine) await digits.keep();
+  if (!isFine) digits.keep();
   const kept = digits.step;
   losses = losses.filter(([at]) => at <= kept);
   say(`Diverged at step ${step}: back at step ${kept}. A lower rate may help.`, true);
@@ -149,7 +152,7 @@ async function work(digits) {
     drawAll();
   }
   // What is downloaded is the state of the step that is shown.
-  if (await digits.keep()) await look(digits);
+  if (digits.keep()) await look(digits);
   drawAll();
   say(`Paused at step ${step}.`);
   setButtons();

@@ -58,14 +58,13 @@ export class Trainer {
     return new TensorClass(/** @type {any} */ (dtype), /** @type {any} */ (numbers), shape);
   }
 
-  /** Return the state as it is now; its numbers may change with the next run. */
-  async state() {
-    /** @type {State} */
-    const state = new Map();
-    for (const [name, tensor] of Object.entries(this.#state)) {
-      state.set(name, /** @type {Numbers} */ (await tensor.getData()));
-    }
-    return state;
+  /**
+   * The state as it is now. Where `run` writes into given tensors, its numbers change with the next.
+   * @returns {State}
+   */
+  get state() {
+    const entries = Object.entries(this.#state);
+    return new Map(entries.map(([name, { data }]) => [name, /** @type {Numbers} */ (data)]));
   }
 
   /**
@@ -94,7 +93,6 @@ export class Trainer {
       const before = this.#state[name];
       this.#state[name] = outputs[next];
       if (next in this.#into) this.#into[next] = before;
-      else before.dispose();
     }
     return outputs;
   }
