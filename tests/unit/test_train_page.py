@@ -93,7 +93,7 @@ def _set_rate(page: Any, exponent: float) -> None:
 
 
 def test_digits_are_learnt_and_a_runner_goes_on(
-    opened: Any, served: tuple[Path, str], torch_python: str, tmp_path: Path
+    opened: Any, served: tuple[Path, str], tmp_path: Path
 ) -> None:
     folder, address = served
     page = opened()
