@@ -75,7 +75,7 @@ export class Digits {
     this.#data = data;
     this.heldOut = heldOut;
     const TensorClass = /** @type {typeof Tensor} */ (/** @type {unknown} */ (ort.Tensor));
-    this.#sessions = { graphs: /** @type {any} */ (graphs), TensorClass, writesInto: false };
+    this.#sessions = { graphs: /** @type {any} */ (graphs), TensorClass };
     this.#good = readState(start, manifest, manifest.state_file);
     this.#trainer = new Trainer(manifest, this.#good, this.#sessions);
     this.#feeder = this.#newFeeder();

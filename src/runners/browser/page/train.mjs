@@ -25,8 +25,6 @@ export async function train(job, data) {
   };
   const { record, diverged } = await runTraining(training, {
     open: (name) => host.openFile(name, graphs[name], false),
-    // Tensors that are given for outputs would be copied to WebAssembly, and not back.
-    writesInto: false,
     runIncludes: ['bind', 'read'],
     save: told.checkpoint,
   });

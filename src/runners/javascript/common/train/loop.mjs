@@ -10,7 +10,6 @@ import { Trainer } from './trainer.mjs';
 /**
  * @typedef {object} Host where the steps run, and where their checkpoints go
  * @property {(graph: 'step' | 'accumulate') => Promise<Opened>} open
- * @property {boolean} writesInto see Sessions of trainer.mjs
  * @property {string[]} runIncludes `bind` and `read`, where the runtime does them inside of `run`
  * @property {(pieces: Uint8Array<ArrayBuffer>[]) => unknown} save a state's file
  *
@@ -33,7 +32,6 @@ export async function runTraining(training, host) {
   const trainer = new Trainer(training.manifest, training.state, {
     graphs: { step: opened.session, ...(more && { accumulate: more.session }) },
     TensorClass: opened.TensorClass,
-    writesInto: host.writesInto,
   });
   const run = new Run(training, trainer, host);
   const diverged = await run.toEnd();
