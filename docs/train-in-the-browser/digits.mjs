@@ -117,10 +117,11 @@ export class Digits {
     this.#good = readState(this.#start, this.#manifest, this.#manifest.state_file);
     this.#left = [];
     this.#random = 1;
-    this.#restore();
+    this.goBack();
   }
 
-  #restore() {
+  /** Go on from the state that was kept. */
+  goBack() {
     const { lr } = this.#feeder.hyper;
     this.#trainer = new Trainer(this.#manifest, this.#good, this.#sessions);
     this.#feeder = this.#newFeeder();
@@ -162,12 +163,11 @@ export class Digits {
     return row;
   }
 
-  /** Keep the state where it is finite, else go back to the one before; tell whether it is. */
+  /** Keep the state where all its numbers are finite; tell whether they are. */
   keep() {
     const { state } = this.#trainer;
     const isFinite = notFinite(state, this.#manifest) === undefined;
     if (isFinite) this.#good = state;
-    else this.#restore();
     return isFinite;
   }
 
