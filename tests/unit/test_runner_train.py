@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -63,7 +64,12 @@ def test_record_says_how_it_was(run: Run) -> None:
     for part in ("gather", "bind", "run", "read"):
         times = record[f"{part}_ns"]
         assert len(times) == STEPS
-        assert all((time > 0) != (part in record["run_includes"]) for time in times), part
+        if part in record["run_includes"]:
+            assert times == [0] * STEPS, part
+        else:
+            # A part may be shorter than the step of a coarse clock.
+            coarse = record.get("clock_resolution_ns", 1) > 1000
+            assert all(time >= 0 if coarse else time > 0 for time in times), part
     assert record["session_ns"] > 0
     assert record["peak_memory_bytes"] > 1 << 20
     assert record["session_options"] == {"intra_op_num_threads": 1}
@@ -251,7 +257,18 @@ def test_state_that_is_not_finite_is_not_kept(run: Run) -> None:
     assert all(np.isfinite(array).all() for array in state.values())
 
 
-def test_full_disk_leaves_the_checkpoint_of_before(run: Run) -> None:
+def _without_limit(run: Run) -> Path:
+    """Return a Chromium whose files may grow: its memory is files too, but not on that disk."""
+    real = shutil.which(RUNTIMES.get("browser").tools()[0])
+    path = run.write("chromium", f'#!/bin/sh\nulimit -S -f unlimited\nexec {real} "$@"\n')
+    path.chmod(0o755)
+    return path
+
+
+def test_full_disk_leaves_the_checkpoint_of_before(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRANSECT_CHROMIUM", str(_without_limit(run)))
     run.good(until=5)
     before = run.checkpoint.read_bytes()
     files = sorted(os.listdir(run.folder))

@@ -96,7 +96,8 @@ class Run:
         def limit() -> None:
             if largest_file is not None:
                 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-                resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
+                _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+                resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, most))
 
         record = Path(self.arguments["record"])
         record.unlink(missing_ok=True)
