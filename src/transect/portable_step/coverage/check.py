@@ -180,7 +180,9 @@ def _axes(step: ModuleStep) -> dict[str, dict[int, str]]:
 
 
 def _batches(case: Case) -> tuple[int, ...]:
-    return (case.batch, *(n for n in BATCHES if n >= case.least_batch)) if case.rate else (case.batch,)
+    return (
+        (case.batch, *(n for n in BATCHES if n >= case.least_batch)) if case.rate else (case.batch,)
+    )
 
 
 def _arguments(case: Case, module: torch.nn.Module, batch: int, seed: int, dtype: str) -> Tensors:
