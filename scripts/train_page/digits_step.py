@@ -32,9 +32,7 @@ def main(folder: str) -> None:
     network = module()
     optimiser = torch.optim.SGD(network.parameters(), lr=0.02, momentum=0.9)
     example = (torch.zeros(2, 1, 8, 8), torch.zeros(2, dtype=torch.int64))
-    export_step(
-        network, functional.cross_entropy, optimiser, example, folder, metrics=["accuracy"]
-    )
+    export_step(network, functional.cross_entropy, optimiser, example, folder, metrics=["accuracy"])
 
 
 if __name__ == "__main__":

@@ -104,7 +104,9 @@ def test_commands_exist(page):
     from transect.cli.main import app
 
     known = {one.name or one.callback.__name__ for one in app.registered_commands if one.callback}
-    found = re.findall(r"(?:^ {4}|`|bin/)transect ([a-z]+)", page.read_text(), re.MULTILINE)
+    found = re.findall(
+        r"(?:^ {4}|`|bin/)transect ([a-z]+(?:-[a-z]+)*)", page.read_text(), re.MULTILINE
+    )
     assert set(found) <= known
 
 

@@ -57,9 +57,7 @@ def opened(browser: Any, served: tuple[Path, str]) -> Iterator[Callable[..., Any
     contexts = []
 
     def open_page(width: int = 1280, scheme: str = "light") -> Any:
-        context = browser.new_context(
-            viewport={"width": width, "height": 900}, color_scheme=scheme
-        )
+        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
         context.set_default_timeout(PATIENCE_MS)
         contexts.append(context)
         page = context.new_page()
@@ -192,7 +190,8 @@ def test_page_fits_a_telephone_in_both_themes(opened: Any, scheme: str) -> None:
     _train(page, 20)
     assert page.evaluate("document.documentElement.scrollWidth") <= 375
     assert all(
-        page.locator(button).bounding_box()["height"] >= 44 for button in ("#run", "#again", "#save")
+        page.locator(button).bounding_box()["height"] >= 44
+        for button in ("#run", "#again", "#save")
     )
     colours = page.evaluate(
         "['background-color', 'color'].map((name) => getComputedStyle(document.body)"
