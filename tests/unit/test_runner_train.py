@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 from train_runs import BATCH, STEPS, TRAINERS, Run, parts, runner_python, state_file, tensors
 
+from transect.runtimes import RUNTIMES
+
 # Of float32 against PyTorch in float64, over all steps.
 TOLERANCE = {"rtol": 1e-4, "atol": 1e-5}
 
