@@ -15,9 +15,7 @@ __all__ = ["UNCOVERED"]
 UNCOVERED: dict[str, tuple[Case, str, str]] = {}
 
 
-def _uncovered(
-    why: str, error: str, x: Sample
-) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
+def _uncovered(why: str, error: str, x: Sample) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
     """Decorate a function that builds a module of which no step can be made."""
 
     def add(build: Callable[[], Any]) -> Callable[[], Any]:
@@ -45,7 +43,11 @@ def _function(function: Callable[[Any], Any]) -> Any:
     return Function()
 
 
-@_uncovered("it draws from torch's generator, which no other language has; dropout's masks are made otherwise", "rrelu", normal(4))
+@_uncovered(
+    "it draws from torch's generator, which no other language has; dropout's masks are made otherwise",
+    "rrelu",
+    normal(4),
+)
 def random_slopes() -> Any:
     """RReLU, and all that draws random numbers but dropout."""
     from torch import nn
