@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from transect.portable_step.simplification import simplify
+
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto
 
@@ -26,6 +28,8 @@ def clean(model: ModelProto, inputs: list[str], outputs: list[str]) -> ModelProt
     _free_outputs(graph)
     names = {value.name: name for value, name in zip(graph.input, inputs, strict=True)}
     names |= {value.name: name for value, name in zip(graph.output, outputs, strict=True)}
+    simplify(graph)
+    _drop_dead(graph)
     for number, tensor in enumerate(graph.initializer):
         names[tensor.name] = f"constant.{number}"
     _name_values(graph, names)
@@ -68,6 +72,15 @@ def order_inputs(graph: GraphProto, order: Sequence[str]) -> None:
 
 def drop_unused(graph: GraphProto) -> None:
     """Remove nodes that lead to no output, and inputs and constants that no node reads."""
+    wanted = _drop_dead(graph)
+    for ends in (graph.input, graph.initializer):
+        left = [one for one in ends if one.name in wanted]
+        del ends[:]
+        ends.extend(left)
+
+
+def _drop_dead(graph: GraphProto) -> set[str]:
+    """Remove nodes that lead to no output; return the names of the values that are read."""
     wanted = {value.name for value in graph.output}
     kept = []
     for node in reversed(graph.node):
@@ -76,10 +89,7 @@ def drop_unused(graph: GraphProto) -> None:
             wanted |= {name for one in (node, *_inner(node)) for name in one.input}
     del graph.node[:]
     graph.node.extend(reversed(kept))
-    for ends in (graph.input, graph.initializer):
-        left = [one for one in ends if one.name in wanted]
-        del ends[:]
-        ends.extend(left)
+    return wanted
 
 
 def _free_outputs(graph: GraphProto) -> None:

@@ -1,0 +1,171 @@
+"""Fewer nodes for the same numbers, where ONNX Runtime does not see it itself.
+
+Traces write a weight's gradient as a product with transposed copies, and sums that keep axes which
+a reshape then drops.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, NodeProto
+
+__all__ = ["simplify"]
+
+REDUCTIONS = ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin")
+
+
+def simplify(graph: GraphProto) -> None:
+    """Change a graph in place, by what its `value_info` says of shapes; nodes left over stay."""
+    for change in (_share, _undo_transposes, _multiply_transposed, _reduce_at_once, _share):
+        change(_Graph(graph))
+
+
+class _Graph:
+    """A graph with what makes and reads each value, and the shapes that are known."""
+
+    def __init__(self, graph: GraphProto) -> None:
+        self.graph = graph
+        self.maker = {name: node for node in graph.node for name in node.output if name}
+        self.readers = Counter(name for node in graph.node for name in node.input)
+        self.outputs = {value.name for value in graph.output}
+        self.types = {
+            value.name: value.type.tensor_type
+            for value in (*graph.input, *graph.value_info, *graph.output)
+            if value.type.tensor_type.HasField("shape")
+        }
+
+    def shape(self, name: str) -> list[int | str] | None:
+        """Return a value's axes, lengths or names, or None where one is not known."""
+        if name not in self.types:
+            return None
+        axes = [axis.dim_param or axis.dim_value for axis in self.types[name].shape.dim]
+        return axes if all(axes) else None
+
+    def is_matrix(self, name: str) -> bool:
+        """Tell whether a value is a matrix of floating point numbers."""
+        from onnx import TensorProto
+
+        kind = self.types.get(name)
+        floats = (TensorProto.FLOAT, TensorProto.DOUBLE)
+        return kind is not None and kind.elem_type in floats and len(kind.shape.dim) == 2
+
+    def made_by(self, name: str, *operators: str) -> NodeProto | None:
+        """Return the node that makes a value, when it is one of these operators."""
+        node = self.maker.get(name)
+        return node if node is not None and node.op_type in operators else None
+
+    def rename(self, names: Mapping[str, str]) -> None:
+        """Let readers take other values; a graph's output is left as it is."""
+        for node in self.graph.node:
+            node.input[:] = [names.get(name, name) for name in node.input]
+
+
+def attribute(node: NodeProto, name: str, default: Any = None) -> Any:
+    """Return an attribute's value."""
+    from onnx import helper
+
+    for one in node.attribute:
+        if one.name == name:
+            return helper.get_attribute_value(one)
+    return default
+
+
+def _set(node: NodeProto, **values: Any) -> None:
+    from onnx import helper
+
+    kept = [one for one in node.attribute if one.name not in values]
+    del node.attribute[:]
+    node.attribute.extend([*kept, *(helper.make_attribute(k, v) for k, v in values.items())])
+
+
+def _share(graph: _Graph) -> None:
+    """Compute once what is computed twice. Outputs keep the nodes that make them."""
+    seen: dict[bytes, NodeProto] = {}
+    names: dict[str, str] = {}
+    for node in graph.graph.node:
+        node.input[:] = [names.get(name, name) for name in node.input]
+        if any(one.HasField("g") or one.graphs for one in node.attribute):
+            continue
+        key = type(node)(op_type=node.op_type, input=node.input)
+        key.attribute.extend(sorted(node.attribute, key=lambda one: one.name))
+        first = seen.setdefault(key.SerializeToString(deterministic=True), node)
+        if first is not node and not set(node.output) & graph.outputs:
+            names |= dict(zip(node.output, first.output, strict=False))
+    graph.rename(names)
+
+
+def _undo_transposes(graph: _Graph) -> None:
+    """Let readers of a transposed transpose read what was transposed first."""
+    names = {}
+    for node in graph.graph.node:
+        if node.op_type != "Transpose":
+            continue
+        before = graph.made_by(node.input[0], "Transpose")
+        if before is not None:
+            first, second = attribute(before, "perm"), attribute(node, "perm")
+            if [first[axis] for axis in second] == list(range(len(first))):
+                names[node.output[0]] = before.input[0]
+    graph.rename({name: value for name, value in names.items() if name not in graph.outputs})
+
+
+def _multiply_transposed(graph: _Graph) -> None:
+    """Write products of transposed matrices as Gemm, which takes them as they lie."""
+    for node in graph.graph.node:
+        if node.op_type == "MatMul":
+            if not all(graph.is_matrix(name) for name in node.input):
+                continue
+            if not any(_transposed(graph, name) for name in node.input):
+                continue
+            node.op_type = "Gemm"
+        if node.op_type == "Gemm":
+            for place, flag in enumerate(("transA", "transB")):
+                source = _transposed(graph, node.input[place])
+                if source:
+                    node.input[place] = source
+                    _set(node, **{flag: 1 - attribute(node, flag, 0)})
+
+
+def _transposed(graph: _Graph, name: str) -> str:
+    """Return the matrix of which a value is the transpose, or nothing."""
+    node = graph.made_by(name, "Transpose")
+    if node is None or list(attribute(node, "perm")) != [1, 0]:
+        return ""
+    return str(node.input[0])
+
+
+def _reduce_at_once(graph: _Graph) -> None:
+    """Let a reduction drop its axes itself, where a reshape or squeeze behind it does no more."""
+    for node in graph.graph.node:
+        if node.op_type not in ("Reshape", "Squeeze"):
+            continue
+        reduction = graph.made_by(node.input[0], *REDUCTIONS)
+        if reduction is None or graph.readers[node.input[0]] > 1 or node.input[0] in graph.outputs:
+            continue
+        before, after = graph.shape(reduction.input[0]), graph.shape(node.output[0])
+        if before is None or after is None or not attribute(reduction, "keepdims", 1):
+            continue
+        axes = _axes(graph, reduction, len(before))
+        if axes is not None and [n for i, n in enumerate(before) if i not in axes] == list(after):
+            _set(reduction, keepdims=0)
+            reduction.output[0], node.input[0] = node.output[0], node.output[0]
+            node.op_type = "Identity"
+            del node.input[1:], node.attribute[:]
+            node.output[0] = f"{node.output[0]}.again"
+
+
+def _axes(graph: _Graph, node: NodeProto, rank: int) -> set[int] | None:
+    """Return the axes of a reduction, or None where they are not constants."""
+    from onnx import numpy_helper
+
+    if len(node.input) < 2:
+        given = attribute(node, "axes", list(range(rank)))
+    else:
+        constants = [one for one in graph.graph.initializer if one.name == node.input[1]]
+        if not constants:
+            return None
+        given = numpy_helper.to_array(constants[0]).tolist() or list(range(rank))
+    return {axis % rank for axis in given} if rank else set()
