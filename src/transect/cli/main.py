@@ -14,6 +14,7 @@ import typer
 from transect import __version__
 from transect.cli import study
 from transect.cli.conformance import conformance
+from transect.cli.export_step import export_step
 from transect.cli.launch import launch
 from transect.cli.output import Json, add_row, new_table, print_lines, print_table
 from transect.cli.results import clean, report, retry, status
@@ -101,6 +102,7 @@ def doctor(
 
 for command in (launch, conformance):
     app.command()(command)
+app.command("export-step")(export_step)
 
 
 def _version(show: bool) -> None:
