@@ -184,6 +184,11 @@ def test_effects_that_contain_0_decide_nothing():
     assert factor.claim.count("which contains 0") == 5
 
 
+def test_a_runtime_that_changes_no_score_is_told_so():
+    found = only("retraining-gain", *factor_records(published_like(), spread=0.0))
+    assert found.claim.endswith("the runtime's part is 0.0 (in every seed).")
+
+
 @pytest.mark.parametrize(("seeds", "words"), [(1, "one seed"), (3, "range ")])
 def test_few_seeds_give_no_interval(seeds, words):
     found = findings(*factor_records(published_like(), seeds))["retraining-gain"][0]

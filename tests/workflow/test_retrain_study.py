@@ -69,6 +69,9 @@ def test_every_step_is_exported_and_follows_pytorch(study, records):
         assert told["workload"] == "iris-mlp-ce" and told["optimiser"] in ("sgd", "adamw")
         facts = json.loads((folder / "facts.json").read_text())
         assert 0 < facts["base_scores"]["0"] < 1
+        # A rate that is wrong by a hundredth would be seen a hundred times over.
+        for problem in facts["problems"].values():
+            assert problem["not_checkable_from"] is None and problem["detects_rate_error"] < 1e-4
         # Nothing in it may differ from run to run.
         assert facts.keys() == {"base_scores", "problems", "score", "tolerance_rule"}
 

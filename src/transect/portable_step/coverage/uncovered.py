@@ -6,7 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from transect.portable_step.coverage._case import (
-    CLASSES, Case, Sample, classes, normal, tokens,
+    CLASSES,
+    Case,
+    Sample,
+    classes,
+    normal,
+    tokens,
 )  # fmt: skip
 
 __all__ = ["UNCOVERED"]

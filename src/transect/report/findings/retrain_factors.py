@@ -46,8 +46,8 @@ def signed(share: float) -> str:
 def _ends(summary: Summary) -> str:
     if summary.spread is Spread.SINGLE:
         return "one seed"
-    if summary.low == summary.high == 0:
-        return "none in any seed"
+    if summary.low == summary.high:
+        return "in every seed"
     what = "95 % interval" if summary.spread is Spread.INTERVAL else "range"
     return f"{what} {signed(summary.low)} to {signed(summary.high)}"
 
@@ -100,11 +100,7 @@ def _published(design: Design) -> Attribution | None:
 
 
 def _gain(design: Design, share: Attribution) -> Finding:
-    parts = [
-        f"{_WORDS[name]} part is {signed(part.median)} ({_ends(part)}"
-        f"{', which contains 0' if _crosses(part) else ''})"
-        for name, part in share.parts.items()
-    ]
+    parts = [f"{_WORDS[name]} part is {_value(part)}" for name, part in share.parts.items()]
     changed = " and ".join(
         f"{a} → {b}" for a, b in zip(share.before, share.after, strict=True) if a != b
     )
@@ -142,18 +138,19 @@ def _effects(design: Design, found: list[Effect]) -> Finding:
         sureness=_sure(design, *(effect.summary for effect in shown)) if shown else Sureness.OPEN,
         evidence=joined(
             "each seed gives the mean difference over all else; median over seeds", _seeds(design),
-            names([f"{effect_words(one)} {_told_value(one)}" for one in found if one not in own], 9),
+            names([f"{effect_words(one)} {_value(one.summary)}" for one in found if one not in own], 9),
         ),
     )  # fmt: skip
 
 
 def _told(effect: Effect) -> str:
-    return f"{effect.before} → {effect.after}{_given(effect)} {_told_value(effect)}"
+    return f"{effect.before} → {effect.after}{_given(effect)} {_value(effect.summary)}"
 
 
-def _told_value(effect: Effect) -> str:
-    crosses = "" if effect.shown or effect.summary.count == 1 else ", which contains 0"
-    return f"{signed(effect.summary.median)} ({_ends(effect.summary)}{crosses})"
+def _value(summary: Summary) -> str:
+    """Write a difference with its ends, and say where these leave open which way it goes."""
+    crosses = ", which contains 0" if _crosses(summary) and summary.low < summary.high else ""
+    return f"{signed(summary.median)} ({_ends(summary)}{crosses})"
 
 
 def _crosses(summary: Summary) -> bool:

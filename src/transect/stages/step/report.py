@@ -10,7 +10,7 @@ from transect.report.blocks import Lead, Part, digits, note, table, words
 from transect.report.context import Context
 from transect.report.parts import Section
 from transect.report.sections.porting import reasons
-from transect.report.text import clean, in_unit
+from transect.report.text import clean, in_unit, number
 
 __all__ = ["SECTIONS"]
 
@@ -34,6 +34,13 @@ def _blind(record: AnyRecord) -> int:
     return sum(one.get("not_checkable_from") is not None for one in _problems(record).values())
 
 
+def _least_error(record: AnyRecord) -> float | None:
+    """Return the error of the learning rate that is seen on all paths."""
+    errors = [one.get("detects_rate_error") for one in _problems(record).values()]
+    known = [error for error in errors if isinstance(error, float)]
+    return max(known, default=None)
+
+
 def steps_body(context: Context) -> Iterator[Part]:
     """List the files, and for how many paths the tolerance tells nothing at the end."""
     records = [record for group in context.of("step") for record in group.records]
@@ -54,6 +61,7 @@ def steps_body(context: Context) -> Iterator[Part]:
             digits("Export time", lambda record: record.value("export_time"), in_unit("s")),
             digits("Paths", lambda record: len(_problems(record))),
             digits("not checkable to their end", _blind),
+            digits("Rate error seen from", _least_error, number),
         ],
         caption="The steps",
     )

@@ -32,9 +32,12 @@ The tolerance is derived as the reference's is (`stages/reference/worker.py`: Mo
 four more float64 runs err in every step as float32 does, in stored weights by u z, in what they compute
 with and in gradients by u sqrt(K) z, z standard normal, u = 2^-24 and K the longest sum of the model. The
 loss's gradient at the model's outputs errs by u z over the batch as well, as it is a difference of numbers
-up to 1: where a class is certain, its rounding is all there is of it, and AdamW divides by its size. At step t it is 16 times the largest deviation of any of them up to t, plus 16 u sqrt(K) |loss|; that of the
-final weights, all in one vector, is the same of their relative distance. A step that is exported wrongly is
-noticed here: its first updates, run by ONNX Runtime, must follow the path, or the cell is `wrong-result`.
+up to 1: where a class is certain, its rounding is all there is of it, and AdamW divides by its size. At
+step t it is 16 times the largest deviation of any of them up to t, plus 16 u sqrt(K) |loss|; that of the
+final weights, all in one vector, is the same of their relative distance. How sharp that is stands beside
+it: `detects_rate_error` is the error of the learning rate that would just be seen, to first order, from a
+run whose rate is wrong by 0.1 %. A step that is exported wrongly is noticed here: its first updates, run by
+ONNX Runtime, must follow the path, or the cell is `wrong-result`.
 """
 
 from __future__ import annotations
@@ -59,7 +62,14 @@ from transect.portable_step.state import read_state, write_state
 from transect.stages.step.cell import StepCell
 from transect.stages.step.worker_base import Bases, export, libraries
 from transect.stages.step.worker_check import exported_fault
-from transect.stages.step.worker_path import Course, follow, score, tolerance, trainer_of
+from transect.stages.step.worker_path import (
+    Course,
+    follow,
+    rate_error_seen,
+    score,
+    tolerance,
+    trainer_of,
+)
 from transect.stages.step.worker_rates import retraining_rates
 from transect.training.inputs import load_arrays
 from transect.training.models import Model
@@ -106,8 +116,11 @@ def _problem(
         weights_tolerance=allowed.weights,
         **{f"weights/{name}": array for name, array in exact.weights.items()},  # type: ignore[arg-type]
     )  # fmt: skip
-    blind = blind_from(exact.loss, allowed.loss)
-    return course, {"score": reached, "not_checkable_from": blind}
+    return course, {
+        "score": reached,
+        "not_checkable_from": blind_from(exact.loss, allowed.loss),
+        "detects_rate_error": rate_error_seen(course, exact, allowed),
+    }
 
 
 def make_step(

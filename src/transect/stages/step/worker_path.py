@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from transect.domain.precisions import PRECISIONS
+from transect.training.distance import weights_distance
 from transect.training.frameworks import FRAMEWORKS, ModelPlan
 from transect.training.models import Model
 from transect.training.tolerance import PERTURBED_RUNS, Tolerance, tolerance_of
 from transect.training.workloads import Parameters
 
-__all__ = ["Course", "Followed", "follow", "score", "tolerance", "trainer_of"]
+__all__ = [
+    "Course", "Followed", "follow", "rate_error_seen", "score", "tolerance", "trainer_of",
+]  # fmt: skip
+
+_PROBED_ERROR = 1e-3
 
 # Test samples that are predicted at once.
 _AT_ONCE = 512
@@ -149,6 +154,20 @@ def tolerance(course: Course, exact: Followed, precision: str = "fp32") -> Toler
     unit = PRECISIONS[precision].unit_roundoff
     noise = unit * np.sqrt(course.model.longest_sum(course.rows.shape[2]))
     return tolerance_of(exact, _perturbed(course, unit, noise), noise)
+
+
+def rate_error_seen(course: Course, exact: Followed, allowed: Tolerance) -> float | None:
+    """Return the relative error of the learning rate that just leaves the tolerance, to first order.
+
+    None where the error that is tried changes nothing that could be told.
+    """
+    wrong = follow(replace(course, rates=course.rates * (1 + _PROBED_ERROR)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shares = np.abs(wrong.loss - exact.loss) / allowed.loss
+    moved = weights_distance(wrong.weights, exact.weights) / allowed.weights
+    told = [share for share in (*shares, moved) if np.isfinite(share)]
+    most = max(told, default=0.0)
+    return float(_PROBED_ERROR / most) if most else None
 
 
 def _perturbed(course: Course, unit: float, noise: float) -> Iterator[Followed]:
