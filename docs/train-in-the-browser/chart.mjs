@@ -20,7 +20,10 @@ const MOST_POINTS = 400;
  * @param {(value: number) => number} [what.scale] such as a logarithm
  * @param {Words} what.words of a tick
  */
-export function draw(svg, { label, each = [], line, changes = [], ticks, scale = (v) => v, words }) {
+export function draw(
+  svg,
+  { label, each = [], line, changes = [], ticks, scale = (v) => v, words },
+) {
   // In the page's own pixels: so its text is as large as any other.
   const width = svg.clientWidth;
   svg.setAttribute('viewBox', `0 0 ${width} ${HEIGHT}`);
@@ -31,7 +34,9 @@ export function draw(svg, { label, each = [], line, changes = [], ticks, scale =
   const y = (/** @type {number} */ value) =>
     TOP + ((high - scale(value)) / (high - low)) * (HEIGHT - TOP - BOTTOM);
   const path = (/** @type {Point[]} */ points) =>
-    thin(points).map(([step, value]) => `${x(step).toFixed(1)},${y(value).toFixed(1)}`).join(' ');
+    thin(points)
+      .map(([step, value]) => `${x(step).toFixed(1)},${y(value).toFixed(1)}`)
+      .join(' ');
   svg.setAttribute('aria-label', label);
   svg.innerHTML = [
     ...ticks.map((tick) => rule(y(tick), width - RIGHT, words(tick))),

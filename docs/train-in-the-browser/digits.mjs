@@ -75,7 +75,7 @@ export class Digits {
     this.#data = data;
     this.heldOut = heldOut;
     const TensorClass = /** @type {typeof Tensor} */ (/** @type {unknown} */ (ort.Tensor));
-    this.#sessions = { graphs: /** @type {any} */ (graphs), TensorClass, writesInto: false };
+    this.#sessions = { graphs: /** @type {any} */ (graphs), TensorClass };
     this.#good = readState(start, manifest, manifest.state_file);
     this.#trainer = new Trainer(manifest, this.#good, this.#sessions);
     this.#feeder = this.#newFeeder();
@@ -117,10 +117,11 @@ export class Digits {
     this.#good = readState(this.#start, this.#manifest, this.#manifest.state_file);
     this.#left = [];
     this.#random = 1;
-    this.#restore();
+    this.goBack();
   }
 
-  #restore() {
+  /** Go on from the state that was kept. */
+  goBack() {
     const { lr } = this.#feeder.hyper;
     this.#trainer = new Trainer(this.#manifest, this.#good, this.#sessions);
     this.#feeder = this.#newFeeder();
@@ -147,7 +148,7 @@ export class Digits {
     this.#feeder.gather(0);
     const feed = this.#trainer.feedOf('step', this.#feeder.tensors);
     const outputs = await this.#trainer.run(feed);
-    return Number((await outputs[this.#manifest.metrics[0].name].getData())[0]);
+    return Number(outputs[this.#manifest.metrics[0].name].data[0]);
   }
 
   /** Each row once in an epoch, in an order that is the same each time. */
@@ -162,19 +163,18 @@ export class Digits {
     return row;
   }
 
-  /** Keep the state where it is finite, else go back to the one before; tell whether it is. */
-  async keep() {
-    const state = await this.#trainer.state();
+  /** Keep the state where all its numbers are finite; tell whether they are. */
+  keep() {
+    const { state } = this.#trainer;
     const isFinite = notFinite(state, this.#manifest) === undefined;
     if (isFinite) this.#good = state;
-    else this.#restore();
     return isFinite;
   }
 
   /** Return the accuracy on all held-out digits. */
   async accuracy() {
     const { accuracy } = await this.#trainer.run(this.#trainer.feedOf('eval', this.#heldOut));
-    return Number((await accuracy.getData())[0]);
+    return Number(accuracy.data[0]);
   }
 
   /**
@@ -188,7 +188,7 @@ export class Digits {
     const tensor = this.#trainer.tensor(dtype, some, [count, ...shape.slice(1)]);
     const feed = this.#trainer.feedOf('infer', { [name]: tensor });
     const [output] = Object.values(await this.#trainer.run(feed));
-    const scores = /** @type {Float32Array} */ (await output.getData());
+    const scores = /** @type {Float32Array} */ (output.data);
     const wide = scores.length / count;
     return Array.from({ length: count }, (_, row) => {
       const own = scores.subarray(row * wide, (row + 1) * wide);

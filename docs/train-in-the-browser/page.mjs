@@ -13,8 +13,11 @@ const SHOWN = 20;
 const FRAME_MS = 10;
 const SIZE = 8;
 
-const element = (/** @type {string} */ id) => /** @type {HTMLElement} */ (document.getElementById(id));
-const buttons = ['run', 'again', 'save'].map((id) => /** @type {HTMLButtonElement} */ (element(id)));
+const element = (/** @type {string} */ id) =>
+  /** @type {HTMLElement} */ (document.getElementById(id));
+const buttons = ['run', 'again', 'save'].map(
+  (id) => /** @type {HTMLButtonElement} */ (element(id)),
+);
 const [runButton, againButton, saveButton] = buttons;
 const rateInput = /** @type {HTMLInputElement} */ (element('rate'));
 
@@ -113,7 +116,7 @@ async function look(digits) {
 }
 
 /**
- * Train one step, and every few look whether it is well.
+ * Train one step, and every few look at the digits; tell whether all is finite.
  * @param {Digits} digits
  * @param {number} step how many are done
  */
@@ -121,45 +124,49 @@ async function oneStep(digits, step) {
   const begin = performance.now();
   const loss = await digits.train();
   times = [...times, performance.now() - begin].slice(-MEAN_OF);
-  const isFine = Number.isFinite(loss);
-  if (isFine) losses.push([step + 1, loss]);
-  const isDue = (step + 1) % LOOK === 0;
-  if (isFine && !isDue) return true;
-  if (isFine && (await digits.keep())) {
-    await look(digits);
-    return true;
-  }
-  // A state may have gone wrong before a loss does.
-  if (!isFine) await digits.keep();
-  const kept = digits.step;
-  losses = losses.filter(([at]) => at <= kept);
-  say(`Diverged at step ${step}: back at step ${kept}. A lower rate may help.`, true);
-  return false;
+  if (!Number.isFinite(loss)) return false;
+  losses.push([step + 1, loss]);
+  return (step + 1) % LOOK > 0 || keepAndLook(digits);
+}
+
+/**
+ * Keep the state that is shown, to go back to and to download; tell whether it is finite.
+ * @param {Digits} digits
+ */
+async function keepAndLook(digits) {
+  if (!digits.keep()) return false;
+  await look(digits);
+  return true;
 }
 
 /** @param {Digits} digits */
 async function work(digits) {
   let step = losses.length ? losses[losses.length - 1][0] : 0;
-  while (isRunning) {
+  let isFine = true;
+  while (isRunning && isFine) {
     const frame = await new Promise((resolve) => requestAnimationFrame(resolve));
     do {
-      if (!(await oneStep(digits, step))) return stop();
-      step++;
-    } while (isRunning && performance.now() - frame < FRAME_MS);
+      isFine = await oneStep(digits, step);
+      if (isFine) step++;
+    } while (isRunning && isFine && performance.now() - frame < FRAME_MS);
     drawAll();
   }
-  // What is downloaded is the state of the step that is shown.
-  if (await digits.keep()) await look(digits);
+  isRunning = false;
+  if (isFine && (await keepAndLook(digits))) say(`Paused at step ${step}.`);
+  else goBack(digits, step);
   drawAll();
-  say(`Paused at step ${step}.`);
   setButtons();
-  return undefined;
 }
 
-function stop() {
-  isRunning = false;
-  drawAll();
-  setButtons();
+/**
+ * @param {Digits} digits
+ * @param {number} step that diverged
+ */
+function goBack(digits, step) {
+  digits.goBack();
+  const kept = digits.step;
+  losses = losses.filter(([at]) => at <= kept);
+  say(`Diverged at step ${step}: back at step ${kept}. A lower rate may help.`, true);
 }
 
 function setButtons() {

@@ -96,6 +96,12 @@ def test_steps_that_cannot_be_told_apart_are_not_called_faster():
     assert "which these runs cannot tell from 1" in found.text and found.sureness is Sureness.OPEN
 
 
+def test_the_noise_of_steps_is_told():
+    made = context(*runs("c", 1e-4), *runs("torch-eager", 4e-4))
+    [noise] = [f for f in make_findings(made, all_parts().findings) if f.kind == "noise"]
+    assert "differ by 0.5 % in the step of a retraining" in noise.text
+
+
 def test_a_wrong_runtime_has_no_part_in_the_race_and_is_named():
     bad = retrain_record("c", step_s=1e-9, ratio=80.0, fields=WRONG)
     records = [bad, *runs("python", 2e-4), *runs("torch-eager", 4e-4)]

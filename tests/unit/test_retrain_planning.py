@@ -9,9 +9,9 @@ import pytest
 
 from transect.domain.errors import BadInput
 from transect.planning.plan import StudyPlan, make_plan
-from transect.planning.study import find_system
+from transect.planning.study import find_study, find_system
 from transect.runtimes import RUNTIMES
-from transect.runtimes.training import cannot_train
+from transect.runtimes.training import cannot_train, trains
 from transect.stages.retrain.cell import RetrainCell
 
 TRAIN = """
@@ -156,3 +156,21 @@ def test_a_plug_in_may_say_what_it_cannot_train(monkeypatch):
     assert cannot_train("python", cell) == "not 2"
     monkeypatch.setattr(plug_in, "trains", False)
     assert cannot_train("python", cell) == "python runs models and does not train"
+
+
+def test_the_study_has_every_runtime_that_trains_and_each_factor_of_the_claim(tmp_path):
+    made = cells(make_plan(find_study("retraining"), find_system("laptop"), tmp_path))
+    used = {name for cell in made for name in cell.runtimes}
+    # Another exporter's file for the same training.
+    assert used == {name for name in RUNTIMES if trains(name)} - {"ort-training-torchscript"}
+    claim = [cell for cell in made if cell.base_epochs == 1]
+    seeds = {
+        (cell.optimiser, cell.rate, cell.runtime): sum(
+            other.without_repeat() == cell.without_repeat() for other in claim
+        )
+        for cell in claim
+    }
+    full = [(o, r, t) for o in ("sgd", "adamw") for r in ("old", "new", "schedule")
+            for t in ("torch-eager", "python")]  # fmt: skip
+    assert all(seeds[one] == 6 for one in full)
+    assert all(seeds["adamw", rate, "ort-training"] == 6 for rate in ("old", "new", "schedule"))

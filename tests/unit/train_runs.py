@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 import shutil
 import signal
@@ -13,10 +14,26 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
+from checkouts import ROOT, environment_python
+from transect.domain.cell import Cell
 from transect.runtimes import RUNTIMES
 
 BATCH, STEPS = 4, 24
+# Runners with mode `train`; a new one is a line here. True: it computes with the kernels of the
+# wheel's library or its like, so that the same steps are the same bytes.
+TRAINERS = {
+    "python": True,
+    "python-iobinding": True,
+    "c": True,
+    "cpp": True,
+    "rust": True,
+    "go": True,
+    "javascript": True,
+    "browser": False,
+    "java": True,
+}
 
 
 @dataclass
@@ -79,7 +96,8 @@ class Run:
         def limit() -> None:
             if largest_file is not None:
                 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-                resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
+                _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+                resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, most))
 
         record = Path(self.arguments["record"])
         record.unlink(missing_ok=True)
@@ -98,6 +116,23 @@ class Run:
     def start(self) -> subprocess.Popen[bytes]:
         """Start it and let it run."""
         return subprocess.Popen(self.command(), stdout=subprocess.DEVNULL)
+
+
+def make_steps(torch_python: str, folder: Path) -> Path:
+    """Make what train_steps.py makes; return the folder."""
+    helper = Path(__file__).with_name("train_steps.py")
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    subprocess.run([torch_python, str(helper), str(folder)], check=True, env=environment)
+    return folder
+
+
+def runner_python(name: str, folder: Path) -> str:
+    """Return the interpreter of a runner's environment; skips where it cannot be."""
+    runtime = RUNTIMES.get(name)
+    cell = Cell.of(stage="infer", workload="x", runtime=name, provider="cpu", batch=1)
+    if reason := runtime.supports(cell):
+        pytest.skip(reason)
+    return environment_python(runtime.environment, folder)
 
 
 def state_file(header: Any, data: bytes = b"") -> bytes:

@@ -92,6 +92,12 @@ export class BrowserRunner {
    * @param {Save} save
    */
   async train({ training, files }, save) {
+    if (this.#given.provider !== 'cpu') {
+      throw new BadInput(
+        `--provider ${this.#given.provider}: onnxruntime-web with WebGPU has no kernel for float64, ` +
+          `which hyper-parameters are: expected cpu`,
+      );
+    }
     const { data, order, state, seed, ...rest } = training;
     const header = { entries: files.entries, batch: null };
     const { graphs } = files;

@@ -125,8 +125,7 @@ export class NodeRunner {
   async train({ training, files }, save) {
     const { record, diverged } = await runTraining(training, {
       open: (graph) => this.#open(files.graphs[graph], null),
-      writesInto: true,
-      // The binding copies all outputs once more; a device it copies to and from in each run.
+      // Outputs are copied into JavaScript's memory inside of run; with a device the inputs too.
       runIncludes: this.#given.provider === 'cpu' ? ['read'] : ['bind', 'read'],
       save,
     });

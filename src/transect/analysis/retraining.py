@@ -185,7 +185,7 @@ def _effect(
         statistics.fmean(scores[other] - scores[one] for one, other in pairs)
         for scores in design.scores.values()
     ]
-    given = {} if only is None else {"optimiser": (only,)}
+    given: dict[str, tuple[str, ...]] = {} if only is None else {"optimiser": (only,)}
     for n, name in enumerate(FACTORS) if only is None else ():
         present = {one[n] for one, _ in pairs}
         took_part = tuple(level for level in design.levels[name] if level in present)

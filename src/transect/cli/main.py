@@ -14,6 +14,7 @@ import typer
 from transect import __version__
 from transect.cli import study
 from transect.cli.conformance import conformance
+from transect.cli.export_step import export_step
 from transect.cli.launch import launch
 from transect.cli.output import Json, add_row, new_table, print_lines, print_table
 from transect.cli.results import clean, report, retry, status
@@ -99,7 +100,7 @@ def doctor(
         raise typer.Exit(1)
 
 
-for command in (launch, conformance):
+for command in (launch, conformance, export_step):
     app.command()(command)
 
 

@@ -121,7 +121,8 @@ def _eager(draws: Draws) -> Iterator[Draws]:
             self, func: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
             if func is aten.bernoulli_.float:
-                return args[0].copy_(kept(args[0], 1 - args[1]))
+                keep = args[1] if len(args) > 1 else 0.5
+                return args[0].copy_(kept(args[0], 1 - keep))
             if func is aten.native_dropout.default and args[2]:
                 mask = kept(args[0], args[1])
                 return args[0] * mask / (1 - args[1]), mask

@@ -13,6 +13,7 @@ from transect.portable_step.decompositions import decomposition_table
 from transect.portable_step.diagnosis import OperatorError, Places, explained, following
 from transect.portable_step.lengths import refuse_fixed, watched_lengths
 from transect.portable_step.randomness import Draws, drawing
+from transect.portable_step.scalars import keep_precision
 
 if TYPE_CHECKING:
     import torch
@@ -64,6 +65,7 @@ def _trace(
 
     graph, outputs = _make_graph(function, arguments, axes, masks, places)
     _refuse_random(graph)
+    keep_precision(graph)
     dims = {name: torch.export.Dim(name) for one in axes.values() for name in one.values()}
     dynamic = tuple(
         {axis: dims[name] for axis, name in axes.get(key, {}).items()} for key in arguments

@@ -12,4 +12,6 @@ __all__ = ["TorchScriptRuntime"]
 class TorchScriptRuntime(TorchEagerRuntime):
     """The model as trained, traced and frozen by `torch.jit`."""
 
+    # Frozen weights are constants.
+    trains = False
     program = RUNNERS / "torch-eager" / "run_torchscript.py"

@@ -59,10 +59,9 @@ export class WebHost {
    * @param {string} file the name under which the driver gives it
    * @param {string} path for messages
    * @param {boolean} profile
-   * @param {Readonly<Record<string, 'gpu-buffer'>>} [stay] outputs that stay on the device
    * @returns {Promise<Opened>}
    */
-  async openFile(file, path, profile, stay) {
+  async openFile(file, path, profile) {
     const { provider, options: given } = this.#job;
     const { options, told, notSet } = sessionOptions(
       given,
@@ -78,7 +77,6 @@ export class WebHost {
     delete options.intraOpNumThreads;
     if (given.provider_options && provider !== 'cpu') told.provider_options = providerTold;
     options.enableProfiling = profile;
-    if (stay) options.preferredOutputLocation = stay;
     const begin = performance.now();
     const session = await this.#create(file, path, options);
     const sessionNs = Math.round((performance.now() - begin) * 1e6);

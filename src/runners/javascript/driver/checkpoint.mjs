@@ -1,14 +1,6 @@
 /** Writes the state of a training such that a file of it is whole, whatever happens meanwhile. */
 
-import {
-  closeSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  renameSync,
-  rmSync,
-  writeSync,
-} from 'node:fs';
+import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 
 import { wordsOf } from '../common/faults.mjs';

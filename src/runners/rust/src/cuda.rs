@@ -22,10 +22,8 @@ type Synchronize = unsafe extern "C" fn() -> i32;
 /// NVIDIA's driver, without CUDA's toolkit.
 pub struct Driver {
     to_host: CopyToHost,
-    to_device: CopyToDevice,
-    synchronize: Synchronize,
-    /// Holds the functions above.
-    _library: Library,
+    /// Holds the function above, and those that only a training needs.
+    library: Library,
 }
 
 impl Driver {
@@ -38,16 +36,9 @@ impl Driver {
             let count: Symbol<unsafe extern "C" fn(*mut i32) -> i32> =
                 library.get("cuDeviceGetCount").ok()?;
             let to_host = *library.get::<CopyToHost>("cuMemcpyDtoH_v2").ok()?;
-            let to_device = *library.get::<CopyToDevice>("cuMemcpyHtoD_v2").ok()?;
-            let synchronize = *library.get::<Synchronize>("cuCtxSynchronize").ok()?;
             let mut found = 0;
             let there = init(0) == 0 && count(&mut found) == 0 && found > 0;
-            there.then_some(Driver {
-                to_host,
-                to_device,
-                synchronize,
-                _library: library,
-            })
+            there.then_some(Driver { to_host, library })
         }
     }
 
@@ -82,16 +73,23 @@ impl Driver {
         if bytes.is_empty() {
             return Ok(());
         }
+        let absent = |error: libloading::Error| Failure::crash(error.to_string());
         let to = tensor.data_ptr_mut() as u64;
-        // SAFETY: the tensor has so many bytes on the device.
-        let code = unsafe { (self.to_device)(to, bytes.as_ptr().cast(), bytes.len()) };
-        check("cuMemcpyHtoD", code, bytes.len())?;
-        // SAFETY: a device is current.
-        check(
-            "cuCtxSynchronize",
-            unsafe { (self.synchronize)() },
-            bytes.len(),
-        )
+        // SAFETY: functions of the driver's C API, in its own signatures; the tensor has so many
+        // bytes on the device, which is current.
+        let (copied, waited) = unsafe {
+            let copy = self
+                .library
+                .get::<CopyToDevice>("cuMemcpyHtoD_v2")
+                .map_err(absent)?;
+            let wait = self
+                .library
+                .get::<Synchronize>("cuCtxSynchronize")
+                .map_err(absent)?;
+            (copy(to, bytes.as_ptr().cast(), bytes.len()), wait())
+        };
+        check("cuMemcpyHtoD", copied, bytes.len())?;
+        check("cuCtxSynchronize", waited, bytes.len())
     }
 }
 

@@ -9,7 +9,7 @@ from transect.portable_step.decompositions import decomposes
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["trilinear", "unfold_backward"]
+__all__ = ["cumprod", "trilinear", "unfold_backward"]
 
 
 @decomposes("aten._trilinear.default")
@@ -44,3 +44,15 @@ def unfold_backward(grad: Tensor, sizes: list[int], dim: int, size: int, step: i
     places = torch.tensor([step * i + j for i in range(count) for j in range(size)])
     places = places.reshape([-1, *[1] * (len(sizes) - 1 - axis)]).expand(flat.shape)
     return grad.new_zeros(sizes).scatter_add(axis, places, flat)
+
+
+@decomposes("aten.cumprod.default")
+def cumprod(x: Tensor, dim: int, *, dtype: object = None) -> Tensor:
+    """Return products of the elements up to each place."""
+    import torch
+
+    axis, size = dim % x.dim(), int(x.shape[dim])
+    behind = [1] * (x.dim() - 1 - axis)
+    seen = torch.tensor([[j <= i for j in range(size)] for i in range(size)])
+    seen = seen.reshape([size, size, *behind])
+    return torch.where(seen, x.unsqueeze(axis), 1.0).prod(axis + 1)

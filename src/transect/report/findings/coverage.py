@@ -25,6 +25,7 @@ _FLOORS = (
     ("train", "time_to_quality", "time to quality (compared seed by seed)"),
     ("infer", "latency", "latency"),
     ("infer", "throughput", "throughput"),
+    ("retrain", "step_time", "the step of a retraining"),
 )
 
 
@@ -92,7 +93,7 @@ def _noise(context: Context) -> list[Finding]:
             listed.append(f"{what}: {', '.join(floor.text for floor in floors)}")
             pairs += sum(floor.value.pairs for floor in floors if floor.own)
     if not parts:
-        if not any(group.ok for stage in ("train", "infer") for group in context.of(stage)):
+        if not any(group.ok for stage, *_ in _FLOORS for group in context.of(stage)):
             return []
         claim = "no cell ran twice, so the noise is unknown and few differences can be called real."
         return [_fact(claim, "a noise floor needs repeats of the same cell", "noise")]

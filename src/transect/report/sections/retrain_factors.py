@@ -58,7 +58,7 @@ def effect_chart(design: Design, found: Sequence[Effect], name: str) -> Part:
     def dot(effect: Effect) -> Dot:
         points = 100 * effect.summary.median
         return Dot(
-            label=effect_words(effect), value=points, low=100 * effect.summary.low,
+            label=effect_words(effect).partition(": ")[2], value=points, low=100 * effect.summary.low,
             high=100 * effect.summary.high, style=styles[effect.factor],
             right=signed(effect.summary.median), hollow=not effect.shown,
         )  # fmt: skip

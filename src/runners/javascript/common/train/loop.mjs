@@ -10,13 +10,15 @@ import { Trainer } from './trainer.mjs';
 /**
  * @typedef {object} Host where the steps run, and where their checkpoints go
  * @property {(graph: 'step' | 'accumulate') => Promise<Opened>} open
- * @property {boolean} writesInto see Sessions of trainer.mjs
  * @property {string[]} runIncludes `bind` and `read`, where the runtime does them inside of `run`
  * @property {(pieces: Uint8Array<ArrayBuffer>[]) => unknown} save a state's file
  *
  * @typedef {'gather' | 'bind' | 'run' | 'read'} Part
  * @typedef {{metrics: number[], times: Record<Part, number>}} Step means, and milliseconds
  */
+
+/** @type {Part[]} */
+const PARTS = ['gather', 'bind', 'run', 'read'];
 
 /**
  * Train; return the record's fields.
@@ -25,71 +27,96 @@ import { Trainer } from './trainer.mjs';
  * @returns {Promise<Trained>}
  */
 export async function runTraining(training, host) {
-  const { manifest, accumulate, until, checkpointEvery } = training;
   const opened = await host.open('step');
-  const more = accumulate > 1 ? await host.open('accumulate') : null;
-  const trainer = new Trainer(manifest, training.state, {
+  const more = training.accumulate > 1 ? await host.open('accumulate') : null;
+  const trainer = new Trainer(training.manifest, training.state, {
     graphs: { step: opened.session, ...(more && { accumulate: more.session }) },
     TensorClass: opened.TensorClass,
-    writesInto: host.writesInto,
   });
-  const first = stepOf(training.state, manifest);
-  const steps = new Steps(training, trainer, host.runIncludes);
-  const progress = emptyProgress(first, training);
+  const run = new Run(training, trainer, host);
+  const diverged = await run.toEnd();
   const session_ns = opened.sessionNs + (more?.sessionNs ?? 0);
   const facts = { ...opened.facts, run_includes: host.runIncludes, session_ns };
-  const end = (/** @type {string | null} */ diverged) => ({
-    record: { ...facts, ...progress },
-    diverged: diverged && `diverged: ${diverged}`,
-  });
-  /** Write a checkpoint; return what is not finite, and then nothing is written. */
-  const save = async (/** @type {number} */ step) => {
-    const begin = performance.now();
-    const state = await trainer.state();
-    const bad = notFinite(state, manifest);
-    if (bad !== undefined) return bad;
-    await host.save(writeState(state, manifest));
-    progress.checkpoints.push({ step, ns: nanoseconds(performance.now() - begin) });
-    return undefined;
-  };
-  for (let step = first; step < until; step++) {
-    const done = await steps.run(step);
-    const [loss] = done.metrics;
-    if (!Number.isFinite(loss)) return end(`the loss of step ${step} is ${loss}`);
-    const isDue = checkpointEvery > 0 && (step + 1) % checkpointEvery === 0;
-    const bad = isDue || step + 1 === until ? await save(step + 1) : undefined;
-    if (bad !== undefined) return end(`after step ${step} '${bad}' is not finite`);
-    note(progress, done, manifest);
-  }
-  // Nothing is left to do, and the checkpoint is there.
-  if (first === until) await save(until);
-  return end(null);
+  return { record: { ...facts, ...run.progress }, diverged: diverged && `diverged: ${diverged}` };
 }
 
-/** Steps, each of some micro-batches. */
-class Steps {
+/** The steps from the state's own to the last. */
+class Run {
   #training;
   #trainer;
   #feeder;
-  #includes;
+  #host;
+  /** What the record says of the steps so far. @type {Progress} */
+  progress;
 
   /**
    * @param {Training} training
    * @param {Trainer} trainer
-   * @param {string[]} includes parts that are not timed apart from `run`
+   * @param {Host} host
    */
-  constructor(training, trainer, includes) {
+  constructor(training, trainer, host) {
     this.#training = training;
     this.#trainer = trainer;
     this.#feeder = new Feeder(training, trainer);
-    this.#includes = includes;
+    this.#host = host;
+    const { manifest, state } = training;
+    this.progress = {
+      first_step: stepOf(state, manifest),
+      losses: [],
+      metrics: Object.fromEntries(manifest.metrics.slice(1).map(({ name }) => [name, []])),
+      ...{ gather_ns: [], bind_ns: [], run_ns: [], read_ns: [] },
+      checkpoints: [],
+    };
+  }
+
+  /** Return null, or how it diverged. */
+  async toEnd() {
+    const { until, checkpointEvery } = this.#training;
+    const { first_step: first } = this.progress;
+    for (let step = first; step < until; step++) {
+      const done = await this.#step(step);
+      const [loss] = done.metrics;
+      if (!Number.isFinite(loss)) return `the loss of step ${step} is ${loss}`;
+      const isDue = checkpointEvery > 0 && (step + 1) % checkpointEvery === 0;
+      const bad = isDue || step + 1 === until ? await this.#save(step + 1) : undefined;
+      if (bad !== undefined) return `after step ${step} '${bad}' is not finite`;
+      this.#note(done);
+    }
+    // Where nothing is left to do, the checkpoint may not be there yet.
+    if (first === until) await this.#save(until);
+    return null;
+  }
+
+  /**
+   * Write a checkpoint; return the name of what is not finite, and then nothing is written.
+   * @param {number} step
+   */
+  async #save(step) {
+    const begin = performance.now();
+    const { manifest } = this.#training;
+    const { state } = this.#trainer;
+    const bad = notFinite(state, manifest);
+    if (bad !== undefined) return bad;
+    await this.#host.save(writeState(state, manifest));
+    this.progress.checkpoints.push({ step, ns: nanoseconds(performance.now() - begin) });
+    return undefined;
+  }
+
+  /** @param {Step} done */
+  #note({ metrics, times }) {
+    const { losses, metrics: others } = this.progress;
+    losses.push(metrics[0]);
+    this.#training.manifest.metrics.forEach(({ name }, index) =>
+      others[name]?.push(metrics[index]),
+    );
+    for (const part of PARTS) this.progress[`${part}_ns`].push(nanoseconds(times[part]));
   }
 
   /**
    * @param {number} step
    * @returns {Promise<Step>}
    */
-  async run(step) {
+  async #step(step) {
     const { accumulate, manifest } = this.#training;
     const times = { gather: 0, bind: 0, run: 0, read: 0 };
     const metrics = manifest.metrics.map(() => 0);
@@ -101,60 +128,30 @@ class Steps {
   }
 
   /**
+   * Run a micro-batch; return its metrics.
    * @param {number} step
    * @param {number} micro
-   * @param {Step['times']} times
+   * @param {Step['times']} times are added to
    */
   async #micro(step, micro, times) {
     const { accumulate, manifest } = this.#training;
+    const { runIncludes } = this.#host;
+    const graph = micro + 1 < accumulate ? 'accumulate' : 'step';
     const t0 = performance.now();
     this.#feeder.gather(step * accumulate + micro);
     const t1 = performance.now();
     this.#feeder.setHyper(step);
-    const feed = this.#trainer.feedOf(micro + 1 < accumulate ? 'accumulate' : 'step', this.#feeder.tensors);
-    const t2 = this.#includes.includes('bind') ? t1 : performance.now();
+    const feed = this.#trainer.feedOf(graph, this.#feeder.tensors);
+    const t2 = runIncludes.includes('bind') ? t1 : performance.now();
     const outputs = await this.#trainer.run(feed);
     const t3 = performance.now();
-    const values = [];
-    for (const { name } of manifest.metrics) values.push(Number((await outputs[name].getData())[0]));
-    const t4 = this.#includes.includes('read') ? t3 : performance.now();
+    const values = manifest.metrics.map(({ name }) => Number(outputs[name].data[0]));
+    const t4 = runIncludes.includes('read') ? t3 : performance.now();
     times.gather += t1 - t0;
     times.bind += t2 - t1;
     times.run += t3 - t2;
     times.read += t4 - t3;
     return values;
-  }
-}
-
-/**
- * @param {number} first
- * @param {Training} training
- * @returns {Progress}
- */
-function emptyProgress(first, { manifest }) {
-  const others = manifest.metrics.slice(1).map(({ name }) => [name, []]);
-  return {
-    first_step: first,
-    losses: [],
-    metrics: Object.fromEntries(others),
-    gather_ns: [],
-    bind_ns: [],
-    run_ns: [],
-    read_ns: [],
-    checkpoints: [],
-  };
-}
-
-/**
- * @param {Progress} progress
- * @param {Step} done
- * @param {Training['manifest']} manifest
- */
-function note(progress, { metrics, times }, manifest) {
-  progress.losses.push(metrics[0]);
-  manifest.metrics.forEach(({ name }, index) => progress.metrics[name]?.push(metrics[index]));
-  for (const part of /** @type {Part[]} */ (['gather', 'bind', 'run', 'read'])) {
-    progress[`${part}_ns`].push(nanoseconds(times[part]));
   }
 }
 

@@ -86,9 +86,7 @@ function listOf(given, key, isGood, wrong) {
  * @returns {entry is Record<string, unknown>}
  */
 function isTyped(entry) {
-  return (
-    isObject(entry) && typeof entry.name === 'string' && DTYPES.includes(String(entry.dtype))
-  );
+  return isObject(entry) && typeof entry.name === 'string' && DTYPES.includes(String(entry.dtype));
 }
 
 /** @param {unknown} entry */

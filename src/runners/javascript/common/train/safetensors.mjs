@@ -112,7 +112,9 @@ function placeOf(name, entry, wrong) {
   // A product beyond 2^53 is not exact, but far from any length.
   const bytes = countOf(shape) * Number(elementBytes(dtype));
   if (end - begin !== bytes) {
-    throw wrong(`tensor '${name}' of ${label}[${shape}] takes ${bytes} bytes, has ${begin} to ${end}`);
+    throw wrong(
+      `tensor '${name}' of ${label}[${shape}] takes ${bytes} bytes, has ${begin} to ${end}`,
+    );
   }
   return { dtype, shape, begin, end };
 }

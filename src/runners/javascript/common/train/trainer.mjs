@@ -2,19 +2,17 @@
 
 /** @import { InferenceSession, Tensor } from 'onnxruntime-common' */
 /** @import { Numbers } from '../types.mjs' */
-/** @import { Graph, Manifest, State } from './types.mjs' */
+/** @import { Manifest, State } from './types.mjs' */
 
 import { Crash, isTrap, wordsOf } from '../faults.mjs';
-import { arrayOf, countOf } from '../tensors.mjs';
 
 /**
  * @typedef {object} Sessions
  * @property {Record<string, InferenceSession>} graphs those of the step's that are run
  * @property {typeof Tensor} TensorClass
- * @property {boolean} writesInto whether `run` writes into tensors that it is given for outputs
  *
  * @typedef {Record<string, Tensor>} Tensors
- * @typedef {{graph: Graph, session: InferenceSession, inputs: Tensors}} Feed of a run
+ * @typedef {{session: InferenceSession, inputs: Tensors}} Feed of a run
  */
 
 export class Trainer {
@@ -22,29 +20,17 @@ export class Trainer {
   #sessions;
   /** @type {Tensors} */
   #state = {};
-  /**
-   * Where `run` writes next values, by the name of the output: a second set of tensors, which
-   * changes places with the first.
-   * @type {Tensors}
-   */
-  #into = {};
 
   /**
    * @param {Manifest} manifest
-   * @param {State} state is the trainer's from now on
+   * @param {State} state to begin with; it is left as it is
    * @param {Sessions} sessions
    */
   constructor(manifest, state, sessions) {
     this.#manifest = manifest;
     this.#sessions = sessions;
-    for (const { name, dtype, shape, next } of manifest.state) {
+    for (const { name, dtype, shape } of manifest.state) {
       this.#state[name] = this.tensor(dtype, /** @type {Numbers} */ (state.get(name)), shape);
-      if (next === null || !sessions.writesInto) continue;
-      this.#into[next] = this.tensor(dtype, arrayOf(dtype, countOf(shape)), shape);
-    }
-    if (!sessions.writesInto) return;
-    for (const { name, dtype } of manifest.metrics) {
-      this.#into[name] = this.tensor(dtype, arrayOf(dtype, 1), []);
     }
   }
 
@@ -58,14 +44,13 @@ export class Trainer {
     return new TensorClass(/** @type {any} */ (dtype), /** @type {any} */ (numbers), shape);
   }
 
-  /** Return the state as it is now; its numbers may change with the next run. */
-  async state() {
-    /** @type {State} */
-    const state = new Map();
-    for (const [name, tensor] of Object.entries(this.#state)) {
-      state.set(name, /** @type {Numbers} */ (await tensor.getData()));
-    }
-    return state;
+  /**
+   * The state as it is now; a run leaves these numbers alone, and gives others.
+   * @returns {State}
+   */
+  get state() {
+    const entries = Object.entries(this.#state);
+    return new Map(entries.map(([name, { data }]) => [name, /** @type {Numbers} */ (data)]));
   }
 
   /**
@@ -75,26 +60,25 @@ export class Trainer {
    * @returns {Feed}
    */
   feedOf(name, given) {
-    const graph = this.#manifest.graphs[name];
     /** @type {Tensors} */
     const inputs = {};
-    for (const input of graph.inputs) inputs[input] = this.#state[input] ?? given[input];
-    return { graph, session: this.#sessions.graphs[name], inputs };
+    for (const input of this.#manifest.graphs[name].inputs)
+      inputs[input] = this.#state[input] ?? given[input];
+    return { session: this.#sessions.graphs[name], inputs };
   }
 
   /**
    * Run once; the next state that comes out takes the place of the one before.
+   *
+   * Outputs that `run` is given to write into would gain nothing: onnxruntime-node then copies them
+   * once more, and onnxruntime-web copies them to WebAssembly, and not back.
    * @param {Feed} feed
    * @returns {Promise<Tensors>} the outputs by name, the metrics among them
    */
-  async run({ graph, session, inputs }) {
-    const outputs = await this.#run(session, inputs, graph);
+  async run({ session, inputs }) {
+    const outputs = await this.#run(session, inputs);
     for (const { name, next } of this.#manifest.state) {
-      if (next === null || !(next in outputs)) continue;
-      const before = this.#state[name];
-      this.#state[name] = outputs[next];
-      if (next in this.#into) this.#into[next] = before;
-      else before.dispose();
+      if (next !== null && next in outputs) this.#state[name] = outputs[next];
     }
     return outputs;
   }
@@ -102,15 +86,10 @@ export class Trainer {
   /**
    * @param {InferenceSession} session
    * @param {Tensors} inputs
-   * @param {Graph} graph
    */
-  async #run(session, inputs, graph) {
+  async #run(session, inputs) {
     try {
-      if (!this.#sessions.writesInto) return /** @type {Tensors} */ (await session.run(inputs));
-      const into = Object.fromEntries(graph.outputs.map((name) => [name, this.#into[name]]));
-      // What is returned would be copies of these.
-      await session.run(inputs, into);
-      return into;
+      return /** @type {Tensors} */ (await session.run(inputs));
     } catch (thrown) {
       throw isTrap(thrown) ? new Crash(wordsOf(thrown)) : thrown;
     }

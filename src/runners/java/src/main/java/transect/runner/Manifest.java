@@ -10,6 +10,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.Consumer;
 
 /** The manifest of a portable training step: docs/portable-training-step.md. */
 final class Manifest {
@@ -178,7 +179,7 @@ final class Manifest {
     return list.asList().stream().map(JsonElement::getAsString).toList();
   }
 
-  private void each(JsonObject told, String key, java.util.function.Consumer<JsonObject> take) {
+  private void each(JsonObject told, String key, Consumer<JsonObject> take) {
     if (!(told.get(key) instanceof JsonArray list)) {
       throw wrong("\"" + key + "\" is " + Json.shown(told.get(key)) + ", expected a list");
     }

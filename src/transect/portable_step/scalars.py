@@ -1,0 +1,130 @@
+"""Numbers beside tensors in a traced graph, in full precision.
+
+The exporter computes with the lengths of axes in float32, and rounds a Python number to float32
+before it meets a tensor of float64: gradients in float64 would be right to eight digits only.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from torch.fx import GraphModule, Node
+
+__all__ = ["keep_precision"]
+
+# Arithmetic of Python on lengths of axes, and the same on tensors.
+ARITHMETIC = {
+    operator.truediv: "div", operator.mul: "mul", operator.add: "add", operator.sub: "sub",
+    operator.pow: "pow",
+}  # fmt: skip
+# Forms of operators that take a number, and the forms that take a tensor in its place.
+OVERLOADS = {
+    "Tensor": "Tensor", "Tensor_Tensor": "Tensor_Tensor",
+    "Scalar": "Tensor", "Tensor_Scalar": "Tensor_Tensor",
+}  # fmt: skip
+# Operators that fill a shape, and the place of the number among their arguments.
+FILLED = {"aten.full.default": 1, "aten.full_like.default": 1, "aten.scalar_tensor.default": 0}
+
+
+def keep_precision(module: GraphModule) -> None:
+    """Compute with lengths in float64, and give numbers beside float64 tensors as float64 tensors."""
+    made: dict[Node, Node] = {}
+    for node in list(module.graph.nodes):
+        if node.op != "call_function":
+            continue
+        if _is_float(node) and node.target in ARITHMETIC:
+            made[node] = _as_tensor(module, node, made)
+        elif getattr(node.target, "_overloadname", "") in OVERLOADS:
+            _widen(module, node, made)
+        elif str(node.target) in FILLED:
+            _fill(module, node)
+    module.graph.eliminate_dead_code()
+    module.recompile()
+
+
+def _is_float(value: Any) -> bool:
+    """Tell whether a node is a number with a fraction that depends on a length."""
+    import torch
+
+    return isinstance(getattr(value, "meta", {}).get("val"), torch.SymFloat)
+
+
+def _as_tensor(module: GraphModule, node: Node, made: dict[Node, Node]) -> Node:
+    """Write Python's arithmetic once more, on scalars of float64, behind the node."""
+    import torch
+
+    aten = torch.ops.aten
+
+    def operand(one: Any) -> Node:
+        if one in made:
+            return made[one]
+        if isinstance(one, float):
+            return _constant(module, one)
+        kind = {"dtype": torch.float64}
+        return module.graph.call_function(aten.scalar_tensor.default, (one,), kind)
+
+    with module.graph.inserting_after(node):
+        result = module.graph.call_function(getattr(aten, ARITHMETIC[node.target]).Tensor)
+    with module.graph.inserting_before(result):
+        result.args = tuple(operand(one) for one in node.args)
+    return result
+
+
+def _widen(module: GraphModule, node: Node, made: dict[Node, Node]) -> None:
+    """Replace numbers among an operator's arguments by tensors of the other arguments' dtype."""
+    import torch
+
+    aten = torch.ops.aten
+    values = [getattr(one, "meta", {}).get("val") for one in node.args]
+    dtypes = {one.dtype for one in values if isinstance(one, torch.Tensor)}
+    if len(dtypes) != 1 or len(node.args) != 2:
+        return
+    (dtype,) = dtypes
+    arguments = []
+    with module.graph.inserting_before(node):
+        for one in node.args:
+            if one in made:
+                one = module.graph.call_function(
+                    aten._to_copy.default, (made[one],), {"dtype": dtype}
+                )
+            elif _is_rounded(one) and dtype == torch.float64:
+                one = _constant(module, one)
+            arguments.append(one)
+    if tuple(arguments) != node.args:
+        packet = node.target.overloadpacket
+        node.target = getattr(packet, OVERLOADS[node.target._overloadname])
+        node.args = tuple(arguments)
+
+
+def _fill(module: GraphModule, node: Node) -> None:
+    """Replace a number that float32 cannot hold, spread over a shape of float64."""
+    import torch
+
+    value, number = node.meta["val"], node.args[FILLED[str(node.target)]]
+    if value.dtype != torch.float64 or not _is_rounded(number):
+        return
+    with module.graph.inserting_before(node):
+        constant = _constant(module, number)
+        # The shape is that of a tensor filled with zeros.
+        arguments = list(node.args)
+        arguments[FILLED[str(node.target)]] = 0.0
+        blank = module.graph.call_function(node.target, tuple(arguments), node.kwargs)
+        filled = module.graph.call_function(torch.ops.aten.add.Tensor, (blank, constant))
+    node.replace_all_uses_with(filled if value.ndim else constant)
+
+
+def _is_rounded(number: Any) -> bool:
+    """Tell whether float32 cannot hold a number."""
+    return isinstance(number, float) and float(np.float32(number)) != number
+
+
+def _constant(module: GraphModule, number: Any) -> Node:
+    import torch
+
+    name = f"_number_{sum(1 for _ in module.buffers())}"
+    module.register_buffer(name, torch.tensor(number, dtype=torch.float64))
+    return module.graph.get_attr(name)

@@ -1,0 +1,60 @@
+"""The portable step against torch.optim: 100 updates of each optimiser and option."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from checkouts import ROOT, environment_python
+
+SCRIPT = Path(__file__).with_name("portable_step_cases.py")
+# The cases are functions of the script, which needs torch to be imported.
+CASES = [
+    node.name
+    for node in ast.parse(SCRIPT.read_text()).body
+    if isinstance(node, ast.FunctionDef)
+    and any(isinstance(d, ast.Name) and d.id == "case" for d in node.decorator_list)
+]
+# Float64: rounding alone, over 100 updates. Float32: the same of its own rounding.
+TOLERANCE = {"single_precision": 1e-5}
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("steps")
+    python = environment_python("torch", folder)
+    run = subprocess.run(
+        [python, str(SCRIPT), str(folder)],
+        env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout)
+
+
+def test_every_case_ran(results):
+    assert list(results) == CASES and len(CASES) >= 20
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_losses_and_state_are_those_of_torch(results, name):
+    one, tolerance = results[name], TOLERANCE.get(name, 1e-11)
+    assert one["end"] == one["begin"] + 100
+    # torch's SGD does not count its steps.
+    assert one["begin"] == (7 if name == "adamw_continued" else 0)
+    assert one["loss"] < tolerance
+    assert {k: v for k, v in one["state"].items() if v >= tolerance} == {}
+    # Otherwise nothing was compared: a loss that stands still, a state that is all zeros.
+    assert abs(one["first_loss"] - one["last_loss"]) > 1e-3
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_evaluation_and_inference_are_those_of_torch(results, name):
+    assert results[name]["evaluation"] < TOLERANCE.get(name, 1e-11)

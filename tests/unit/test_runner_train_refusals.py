@@ -1,0 +1,270 @@
+"""Mode `train` of every runner: what is wrong is named, and nothing is trained."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from train_runs import BATCH, STEPS, TRAINERS, Run, parts, runner_python, state_file
+
+
+@pytest.fixture(scope="module", params=TRAINERS)
+def trainer(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[str, str]:
+    name: str = request.param
+    return name, runner_python(name, tmp_path_factory.mktemp("environment"))
+
+
+@pytest.fixture
+def run(trainer: tuple[str, str], train_steps: Path, tmp_path: Path) -> Run:
+    return Run(*trainer, tmp_path / "run", train_steps)
+
+
+def _state(change: Callable[[dict[str, Any], bytes], tuple[Any, bytes]]) -> Callable[[Run], Any]:
+    """Return what gives a run a state whose header or data are changed."""
+
+    def spoil(run: Run) -> None:
+        content = state_file(*change(*parts(run.folder / "step" / "state.safetensors")))
+        run.arguments["state"] = run.write("given.safetensors", content)
+
+    return spoil
+
+
+def _entry(**changes: Any) -> Callable[[Run], Any]:
+    """Change the entry of one tensor in the header of a state."""
+
+    def change(header: dict[str, Any], data: bytes) -> tuple[Any, bytes]:
+        name = _weight(header)
+        return header | {name: header[name] | changes}, data
+
+    return _state(change)
+
+
+def _weight(header: dict[str, Any]) -> str:
+    """Return the name of the first weight."""
+    return next(name for name in header if name.endswith(".weight"))
+
+
+def _raw(content: bytes) -> Callable[[Run], Any]:
+    """Give a run these bytes as its state."""
+    return lambda run: run.arguments.update(state=run.write("given.safetensors", content))
+
+
+def _twice(header: dict[str, Any], data: bytes) -> tuple[bytes, bytes]:
+    """Let a tensor be there again, with the bytes of others: most parsers keep the last one."""
+    name, text = _weight(header), json.dumps(header)
+    begin, end = header[name]["data_offsets"]
+    again = json.dumps(header[name] | {"data_offsets": [0, end - begin]})
+    return f'{text[:-1]}, "{name}": {again}}}'.encode(), data
+
+
+def _overlap(header: dict[str, Any], data: bytes) -> tuple[Any, bytes]:
+    """Let all tensors of one size be the first one's bytes."""
+    first = header[_weight(header)]
+    shared = {
+        k: first if v.get("shape") == first["shape"] else v for k, v in header.items()
+    }  # fmt: skip
+    return shared, data
+
+
+def _not_a_number(header: dict[str, Any], data: bytes) -> tuple[Any, bytes]:
+    begin = header[_weight(header)]["data_offsets"][0]
+    return header, data[:begin] + np.float32(np.nan).tobytes() + data[begin + 4 :]
+
+
+def _manifest(change: Callable[[dict[str, Any]], Any]) -> Callable[[Run], Any]:
+    return lambda run: run.edit("step/manifest.json", change)
+
+
+def _tensor(manifest: dict[str, Any]) -> dict[str, Any]:
+    """Return the entry of the first weight."""
+    found: dict[str, Any] = next(x for x in manifest["state"] if x["name"].endswith(".weight"))
+    return found
+
+
+def _data(**changes: Any) -> Callable[[Run], Any]:
+    return lambda run: run.edit("data/header.json", lambda told: told["tensors"][0].update(changes))
+
+
+def _schedule(content: Any) -> Callable[[Run], Any]:
+    return lambda run: run.arguments.update(schedule=run.write("schedule.json", content))
+
+
+def _order(*rows: int) -> Callable[[Run], Any]:
+    """Let the last rows be others."""
+
+    def spoil(run: Run) -> None:
+        order = np.fromfile(run.folder / "order.bin", "<i8")[: STEPS * BATCH]
+        order[-len(rows) :] = rows
+        run.write("order.bin", order)
+
+    return spoil
+
+
+def _arguments(**changes: Any) -> Callable[[Run], Any]:
+    return lambda run: run.arguments.update({k.replace("_", "-"): v for k, v in changes.items()})
+
+
+OTHER = "0123456789abcdef" * 4
+GIVEN = "given.safetensors"
+# Each with a word that the message must have.
+FAULTS: dict[str, tuple[Callable[[Run], Any], str]] = {
+    "no step": (_arguments(step=None), "step"),
+    "no folder of a step": (_arguments(step="gone"), "manifest.json"),
+    "no rows in a batch": (_arguments(batch=0), "batch"),
+    "no batch": (_arguments(batch=None), "batch"),
+    "no order": (_arguments(order=None), "order"),
+    "no end": (_arguments(until=None), "until"),
+    "end before the begin": (_arguments(until=-1), "until"),
+    "no checkpoint": (_arguments(checkpoint=None), "checkpoint"),
+    "half a checkpoint": (_arguments(checkpoint_every=0.5), "checkpoint-every"),
+    "no micro-batch": (_arguments(accumulate=0), "accumulate"),
+    "word for a seed": (_arguments(seed="seven"), "seven"),
+    "unknown provider": (_arguments(provider="quantum"), "quantum"),
+    "manifest that is none": (lambda r: r.write("step/manifest.json", "[" * 99), "manifest.json"),
+    "manifest of a later version": (_manifest(lambda m: m.update(version=2)), "manifest.json"),
+    "manifest of another format": (_manifest(lambda m: m.update(format="x")), "manifest.json"),
+    "manifest without a state": (_manifest(lambda m: m.pop("state")), "manifest.json"),
+    "manifest without a graph": (_manifest(lambda m: m.pop("graphs")), "manifest.json"),
+    "manifest of texts": (_manifest(lambda m: m.update(state="x")), "manifest.json"),
+    "manifest with a huge shape": (
+        _manifest(lambda m: _tensor(m).update(shape=[2**40, 2**40])), "model",
+    ),
+    "manifest with a negative shape": (
+        _manifest(lambda m: _tensor(m).update(shape=[-1, 4])), "manifest.json",
+    ),
+    "graph that takes what nothing names": (
+        _manifest(lambda m: m["graphs"]["step"]["inputs"].append("nothing")), "nothing",
+    ),
+    "graph that takes less than the manifest says": (
+        _manifest(lambda m: m["graphs"]["step"]["inputs"].append("other")
+                  or m["hyper"].append({"name": "other", "dtype": "float64", "default": 1})),
+        "other",
+    ),
+    "no graph": (lambda r: (r.folder / "step" / "step.onnx").unlink(), "step.onnx"),
+    "graph that is none": (lambda r: r.write("step/step.onnx", b"no model" * 99), "step.onnx"),
+    "micro-batches without their graph": (
+        lambda r: (_manifest(lambda m: m["graphs"].pop("accumulate"))(r),
+                   r.arguments.update(accumulate=2)),
+        "accumulate",
+    ),
+    "no such state": (_arguments(state="gone.safetensors"), "gone.safetensors"),
+    "empty state": (_raw(b""), GIVEN),
+    "state of seven bytes": (_raw(b"\0" * 7), GIVEN),
+    "state that is only a length": (_raw(b"\xff" * 8), GIVEN),
+    "header longer than the file": (_raw((2**40).to_bytes(8, "little") + b"{}"), GIVEN),
+    "header of nothing": (_raw(b"\0" * 8), GIVEN),
+    "header that is no JSON": (_raw(state_file(b'{"a": ')), GIVEN),
+    "header that is a list": (_raw(state_file([1])), GIVEN),
+    "deep header": (_raw(state_file(b'{"a":' * 100_000)), GIVEN),
+    "header that is no UTF-8": (_raw(state_file(b'{"\xff": 1}')), GIVEN),
+    "no metadata": (
+        _state(lambda h, d: ({k: v for k, v in h.items() if k != "__metadata__"}, d)), GIVEN,
+    ),
+    "metadata of a list": (_state(lambda h, d: (h | {"__metadata__": [1]}, d)), GIVEN),
+    "state of another step": (
+        _state(lambda h, d: (h | {"__metadata__": {"step_graph": OTHER}}, d)), OTHER,
+    ),
+    "cut state": (_state(lambda h, d: (h, d[:-1])), GIVEN),
+    "state with more behind it": (_state(lambda h, d: (h, d + b"\0")), GIVEN),
+    "state without one tensor": (
+        _state(lambda h, d: ({k: v for k, v in h.items() if k != _weight(h)}, d)), GIVEN,
+    ),
+    "state with one tensor more": (
+        _state(lambda h, d: (
+            h | {"more": {"dtype": "F32", "shape": [0], "data_offsets": [len(d), len(d)]}}, d,
+        )),
+        "more",
+    ),
+    "tensor twice": (_state(_twice), GIVEN),
+    "tensors that overlap": (_state(_overlap), GIVEN),
+    "tensor of another type": (_entry(dtype="I32"), "model."),
+    "tensor of an unknown type": (_entry(dtype="F31"), "model."),
+    "tensor of another shape": (_entry(shape=[3, 256]), "model."),
+    "huge shape": (_entry(shape=[2**40, 2**40]), "model."),
+    "shape beyond 64 bits": (_entry(shape=[2**70]), "model."),
+    "negative shape": (_entry(shape=[-6, -128]), "model."),
+    "shape of texts": (_entry(shape=["6", 128]), "model."),
+    "no shape": (_entry(shape=None), "model."),
+    "offsets beyond the end": (_entry(data_offsets=[0, 2**50]), GIVEN),
+    "offsets beyond 64 bits": (_entry(data_offsets=[2**70, 2**71]), GIVEN),
+    "offsets that run back": (_entry(data_offsets=[800, 8]), GIVEN),
+    "negative offsets": (_entry(data_offsets=[-8, 8]), GIVEN),
+    "three offsets": (_entry(data_offsets=[0, 4, 8]), GIVEN),
+    "offsets of fractions": (_entry(data_offsets=[8.5, 3080.5]), GIVEN),
+    "entry that is no object": (_state(lambda h, d: (h | {_weight(h): 7}, d)), GIVEN),
+    "number in the state that is none": (_state(_not_a_number), "model."),
+    "checkpoint that is cut": (
+        lambda r: r.write("checkpoint.safetensors", b"\x10\0\0\0\0\0\0\0{"), "checkpoint",
+    ),
+    "checkpoint of a later step": (lambda r: (r.good(until=5), r.arguments.update(until=4)), "5"),
+    "no data": (lambda r: (r.folder / "data" / "header.json").unlink(), "header.json"),
+    "data of another name": (_data(name="z"), "z"),
+    "data of another type": (_data(dtype="int32"), "x"),
+    "data of another shape": (_data(shape=[60, 4]), "x"),
+    "data of other rows": (
+        lambda r: (r.write("data/x.bin", b"\0" * 24 * 39), _data(shape=[39, 6])(r)), "rows",
+    ),
+    "huge data": (_data(shape=[2**40, 2**40]), "x"),
+    "data cut": (lambda r: r.write("data/x.bin", b"\0" * 12), "x.bin"),
+    "data missing": (
+        lambda r: r.edit("data/header.json", lambda t: t["tensors"].pop()), "header.json",
+    ),
+    "no file of the order": (_arguments(order="gone.bin"), "gone.bin"),
+    "order of fewer batches": (lambda r: r.write("order.bin", b"\0" * 8 * 95), "order.bin"),
+    "order that is cut": (lambda r: r.write("order.bin", b"\0" * (8 * 96 + 4)), "order.bin"),
+    "order beyond the data": (_order(0, 40, 1), "40"),
+    "order before the data": (_order(-1), "-1"),
+    "no schedule": (_arguments(schedule="gone.json"), "gone.json"),
+    "schedule that is a list": (_schedule([0.1]), "schedule.json"),
+    "unknown hyper-parameter": (_schedule({"rate": 0.1}), "rate"),
+    "text for a rate": (_schedule({"lr": "0.1"}), "lr"),
+    "flag for a rate": (_schedule({"lr": True}), "lr"),
+    "text in a list of rates": (_schedule({"lr": [0.1] * 23 + ["0.1"]}), "lr"),
+    "rate that is no number": (_schedule('{"lr": NaN}'), "schedule.json"),
+    "rate beyond all numbers": (_schedule('{"lr": 1e999}'), "schedule.json"),
+    "list of too few rates": (_schedule({"lr": [0.1] * 23}), "23"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_what_is_wrong_is_named(run: Run, fault: str) -> None:
+    spoil, word = FAULTS[fault]
+    spoil(run)
+    checkpoint = run.checkpoint if run.arguments["checkpoint"] else None
+    before = checkpoint.read_bytes() if checkpoint and checkpoint.exists() else None
+    code, record, stderr = run.train()
+    assert (code, record.get("cause")) == (2, "bad-input"), (record, stderr)
+    assert word in record["message"], record["message"]
+    assert word in stderr
+    assert record["runner"] == run.runtime
+    # Nothing was trained, and nothing written.
+    after = checkpoint.read_bytes() if checkpoint and checkpoint.exists() else None
+    assert after == before
+
+
+@pytest.mark.parametrize("name", ["step/state.safetensors", "step/manifest.json", "order.bin"])
+def test_random_damage_is_an_answer_and_no_crash(run: Run, name: str) -> None:
+    generator = random.Random(name)
+    whole = (run.folder / name).read_bytes()
+    for _ in range(8):
+        # Where the header is: most of a state is numbers, of which nearly all are good.
+        damaged, most = bytearray(whole), min(len(whole), 4000)
+        for _ in range(generator.randint(1, 4)):
+            damaged[generator.randrange(most)] = generator.randrange(256)
+        cut = generator.choice([len(damaged), generator.randrange(len(damaged))])
+        run.write(name, bytes(damaged[:cut]))
+        run.checkpoint.unlink(missing_ok=True)
+        code, record, stderr = run.train()
+        # Damage may leave a file that is right, or numbers with which no training goes well.
+        assert code in (0, 1, 2), (code, stderr)
+        assert record["status"] in ("ok", "failed")
+        if record["status"] == "failed":
+            assert record["message"]
+            assert record["cause"] in ("bad-input", "diverged")

@@ -1,0 +1,36 @@
+"""What the portable training step covers: gradients and paths against PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from step_worker_client import StepWorker, step_worker
+
+from transect.portable_step.coverage import CASES
+
+
+@pytest.fixture(scope="module")
+def worker(torch_python: str) -> Iterator[StepWorker]:
+    with step_worker(torch_python) as made:
+        yield made
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_gradients_and_path_are_those_of_pytorch(worker: StepWorker, name: str) -> None:
+    found = worker("case", name)
+    assert found["float64"] < CASES[name].bound
+    # Nearer to float64 than 32 times what rounding costs PyTorch itself, or each operator once.
+    assert found["excess"] <= 1
+    assert (found["path"] is None) == (CASES[name].rate is None)
+    assert found["path"] is None or found["path"] <= 1
+
+
+@pytest.mark.parametrize(
+    "operator", ["aten.convolution_backward.default", "aten.max_pool2d_with_indices_backward.default"]
+)
+def test_a_gradient_that_is_off_by_a_thousandth_is_found(worker: StepWorker, operator: str) -> None:
+    found = worker("spoilt", "digits-cnn", operator, 1.001)
+    assert found["float64"] > 1e-5
+    assert found["excess"] > 1
+    assert found["path"] > 1
