@@ -116,7 +116,8 @@ def test_readme_names_every_command():
     text = (ROOT / "README.md").read_text()
     for one in app.registered_commands:
         assert one.callback
-        assert re.search(rf"^\| `transect {one.callback.__name__}\b", text, re.MULTILINE)
+        name = one.name or one.callback.__name__
+        assert re.search(rf"^\| `transect {name}\b", text, re.MULTILINE)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_id)

@@ -164,7 +164,11 @@ def test_a_state_of_another_step_is_refused_by_name(tmp_path):
 @pytest.mark.parametrize(
     ("name", "array", "words"),
     [
-        ("model.w", np.zeros((3, 2), np.float32), r"model\.w is float32 \[3, 2\], expected float32"),
+        (
+            "model.w",
+            np.zeros((3, 2), np.float32),
+            r"model\.w is float32 \[3, 2\], expected float32",
+        ),
         ("model.w", np.zeros((2, 3)), r"model\.w is float64"),
         ("model.w", None, r"model\.w is not there"),
     ],

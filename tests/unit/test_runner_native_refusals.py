@@ -87,6 +87,7 @@ def test_device_without_cudas_libraries_is_skipped_and_not_run_on_the_cpu(
         "int cuInit(unsigned f) { return f; }\n"
         "int cuDeviceGetCount(int *n) { *n = 1; return 0; }\n"
         "int cuMemcpyDtoH_v2(void *to, void *from, long size) { return !to + !from + !size; }\n"
+        "int cuMemcpyHtoD_v2(void *to, void *from, long size) { return !to + !from + !size; }\n"
     )
     command = ["cc", "-shared", "-fPIC", "driver.c", "-o", "libcuda.so.1"]
     subprocess.run(command, cwd=tmp_path, check=True)

@@ -15,7 +15,7 @@ import pytest
 
 from transect.domain.cell import Cell
 from transect.runtimes import RUNNERS, RUNTIMES
-from transect.runtimes.infer import _read_record
+from transect.runtimes._records import read_runner_record
 from transect.runtimes.times import _series, run_values
 
 
@@ -183,6 +183,6 @@ def test_runner_without_a_good_record_failed(
     path = tmp_path / "runner.json"
     if text is not None:
         path.write_text(text)
-    found = _read_record(path, code)
+    found = read_runner_record(path, code)
     assert (found["status"], found["cause"]) == ("failed", cause)
     assert str(abs(code)) in found["message"]

@@ -104,7 +104,10 @@ def test_adaptive_pools_and_gradients(
 
 
 @given(
-    size=PLANES, padding=st.lists(st.integers(0, 4), min_size=4, max_size=4), batch=BATCHES, seed=SEEDS
+    size=PLANES,
+    padding=st.lists(st.integers(0, 4), min_size=4, max_size=4),
+    batch=BATCHES,
+    seed=SEEDS,
 )
 @settings(max_examples=40)
 def test_gradient_of_padding_by_repetition(

@@ -100,8 +100,9 @@ def doctor(
         raise typer.Exit(1)
 
 
-for command in (launch, conformance, export_step):
+for command in (launch, conformance):
     app.command()(command)
+app.command("export-step")(export_step)
 
 
 def _version(show: bool) -> None:

@@ -111,6 +111,8 @@ def explained(
 def _reason(error: Exception) -> str:
     if "No ONNX function found" in _chain(error):
         return "the operator cannot be exported: there is no translation into ONNX for it"
+    if type(error).__name__ in ("GuardOnDataDependentSymNode", "DataDependentOutputException"):
+        return "what it does depends on the values of a tensor; expected the same operators for all"
     return str(error).strip().split("\n")[0] or type(error).__name__
 
 

@@ -6,7 +6,8 @@ from transect.portable_step.coverage import losses as _losses
 from transect.portable_step.coverage import networks as _networks
 from transect.portable_step.coverage import sequences as _sequences
 from transect.portable_step.coverage._case import CASES, Case
+from transect.portable_step.coverage.uncovered import UNCOVERED
 
-__all__ = ["CASES", "Case"]
+__all__ = ["CASES", "UNCOVERED", "Case"]
 
 del _functions, _layers, _losses, _networks, _sequences

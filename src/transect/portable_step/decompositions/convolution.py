@@ -1,8 +1,8 @@
 """The gradients of a convolution, as convolutions of their own.
 
 With y = conv(x, w) of stride s, padding p and dilation d, the gradient to x is the transposed
-convolution of y's with w, and that to w the convolution of x with y's gradient, in which batch and
-channels change places and stride and dilation too (Dumoulin and Visin, arXiv:1603.07285, chapter 4).
+convolution of y's with w, and that to w the product of y's gradient with what each place of the
+kernel saw (Dumoulin and Visin, arXiv:1603.07285, chapter 4; Chellapilla and others, IWFHR 2006).
 """
 
 from __future__ import annotations
@@ -18,6 +18,14 @@ if TYPE_CHECKING:
 __all__ = ["convolution", "convolution_backward"]
 
 Sizes = list[int]
+
+# Measured with ONNX Runtime 1.29 on the CPU, one thread, shapes of digits-cnn and ResNet-20. A
+# product for each place of the kernel beats one convolution whose kernel is the gradient: 1.2 to 5
+# times as fast; with few channels the places of a kernel's row belong in one product. Turning the
+# kernel pays where the planes are large.
+MOST_PRODUCTS = 64
+FEW_CHANNELS = 16
+LARGE_PLANE = 256
 
 
 @decomposes("aten.convolution.default")
@@ -129,7 +137,9 @@ def _input_gradient(
 
     kernel = weight.shape[2:]
     flipped = [d * (k - 1) - p for d, k, p in zip(dilation, kernel, padding, strict=True)]
-    if all(s == 1 for s in stride) and min(flipped) >= 0:
+    large = math.prod(int(size) for size in grad.shape[2:]) >= LARGE_PLANE
+    wide = int(weight.shape[1]) >= FEW_CHANNELS
+    if large and wide and all(s == 1 for s in stride) and min(flipped) >= 0:
         # Without a stride it is the convolution with the turned kernel.
         turned = weight.flip(list(range(2, weight.dim()))) if math.prod(kernel) > 1 else weight
         turned = turned.unflatten(0, (groups, -1)).transpose(1, 2).flatten(0, 1)
@@ -160,8 +170,70 @@ def _weight_gradient(
     `small` (N, A, …) is on the side of the convolution's output, `large` (N, B, …) on that of its
     input; for a transposed convolution these are its input and the gradient to its output.
     """
-    # The batch is summed over as channels are, so it takes their place, group by group.
-    image = large.unflatten(1, (groups, -1)).transpose(0, 2).flatten(1, 2)
-    kernel = small.transpose(0, 1)
-    found = _cut(_convolve(image, kernel, dilation, padding, stride, groups), weight.shape[2:])
-    return found.transpose(0, 1)
+    kernel = [int(size) for size in weight.shape[2:]]
+    if math.prod(kernel) > MOST_PRODUCTS:
+        # The batch is summed over as channels are, so it takes their place, group by group.
+        image = large.unflatten(1, (groups, -1)).transpose(0, 2).flatten(1, 2)
+        found = _convolve(image, small.transpose(0, 1), dilation, padding, stride, groups)
+        return _cut(found, kernel).transpose(0, 1)
+    rows = small.transpose(0, 1).flatten(1)
+    seen = _windows(_padded(large.transpose(0, 1), padding), small, kernel, stride, dilation)
+    inner = int(weight.shape[1])
+    if groups > 1:
+        rows = rows.unflatten(0, (groups, -1))
+        products = [rows.matmul(one.unflatten(0, (groups, -1)).transpose(1, 2)) for one in seen]
+        products = [one.flatten(0, 1) for one in products]
+    elif inner >= FEW_CHANNELS or kernel[-1] == 1:
+        products = [rows.mm(one.t()) for one in seen]
+    else:
+        products = _products_of_rows(rows, seen, kernel[-1])
+    found = products[0] if len(products) == 1 else _joined(products, 1)
+    return found.unflatten(1, (*kernel, inner)).movedim(-1, 1)
+
+
+def _products_of_rows(rows: Tensor, seen: list[Tensor], width: int) -> list[Tensor]:
+    """Multiply with a row of the kernel's places at once: a product with few channels is slow."""
+    joined = [_joined(seen[i : i + width], 0) for i in range(0, len(seen), width)]
+    return [rows.mm(one.t()) for one in joined]
+
+
+def _joined(parts: list[Tensor], axis: int) -> Tensor:
+    """Join tensors along an axis."""
+    import torch
+
+    return torch.cat(parts, axis)
+
+
+def _padded(x: Tensor, padding: Sizes) -> Tensor:
+    import torch
+
+    if not any(padding):
+        return x
+    ends = [end for p in reversed(padding) for end in (p, p)]
+    return torch.ops.aten.constant_pad_nd.default(x, ends, 0)
+
+
+def _windows(
+    x: Tensor, small: Tensor, kernel: Sizes, stride: Sizes, dilation: Sizes
+) -> list[Tensor]:
+    """Return what each place of the kernel sees, (channels, batch and places) each.
+
+    One axis after the other, the last one first: what is copied for the others is long runs.
+    """
+    parts = [x]
+    for axis in range(x.dim() - 1, 1, -1):
+        k, s, d = kernel[axis - 2], stride[axis - 2], dilation[axis - 2]
+        reach = (int(small.shape[axis]) - 1) * s + 1
+        whole = reach == int(x.shape[axis]) and s == 1
+        parts = [
+            part if whole else _slice(part, axis, i * d, i * d + reach, s)
+            for i in range(k)
+            for part in parts
+        ]
+    return [part.flatten(1) for part in parts]
+
+
+def _slice(x: Tensor, axis: int, start: int, end: int, step: int) -> Tensor:
+    import torch
+
+    return torch.ops.aten.slice.Tensor(x, axis, start, end, step)

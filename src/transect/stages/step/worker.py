@@ -30,9 +30,9 @@ and rates. `path.npz` has `loss` (of each step, before its update), `tolerance` 
 
 The tolerance is derived as the reference's is (`stages/reference/worker.py`: Monte Carlo arithmetic):
 four more float64 runs err in every step as float32 does, in stored weights by u z, in what they compute
-with and in gradients by u sqrt(K) z, z standard normal, u = 2^-24 and K the longest sum of the model. A
-gradient that is not zero errs by u sqrt(K) z of the largest one of its array as well: where its terms
-cancel it errs as they do, and AdamW divides by its size. At step t it is 16 times the largest deviation of any of them up to t, plus 16 u sqrt(K) |loss|; that of the
+with and in gradients by u sqrt(K) z, z standard normal, u = 2^-24 and K the longest sum of the model. The
+loss's gradient at the model's outputs errs by u z over the batch as well, as it is a difference of numbers
+up to 1: where a class is certain, its rounding is all there is of it, and AdamW divides by its size. At step t it is 16 times the largest deviation of any of them up to t, plus 16 u sqrt(K) |loss|; that of the
 final weights, all in one vector, is the same of their relative distance. A step that is exported wrongly is
 noticed here: its first updates, run by ONNX Runtime, must follow the path, or the cell is `wrong-result`.
 """
@@ -153,7 +153,7 @@ def make_step(
         state = out / "states" / f"state-{repeat}.safetensors"
         fault = fault or exported_fault(out / "step", state, course, folder)
     longest = max(model.longest_sum(problem["batch"]) for problem in spec["problems"])
-    words = f"{rule('fp32', longest)}; gradients also by u sqrt(K) of the largest of their array"
+    words = f"{rule('fp32', longest)}; that of the loss at the outputs also by u over the batch"
     facts = {"base_scores": scores, "problems": known, "score": model.score,
              "tolerance_rule": words}  # fmt: skip
     write_atomic(out / "facts.json", json.dumps(facts, indent=1, sort_keys=True) + "\n")

@@ -75,6 +75,8 @@ def follow(course: Course, unit: float = 0.0, noise: float = 0.0, seed: int = 0)
 
     torch.manual_seed(seed)
     trainer = trainer_of(course.model, course.parameters, course.weights, "fp64")
+    if noise:
+        trainer.wrap(_Erring(trainer.model, unit))
     losses = np.full(len(course.rows), np.nan)
     for step, batches in enumerate(course.rows):
         kept = _perturb_weights(trainer.parameters, unit, noise) if noise else []
@@ -84,11 +86,29 @@ def follow(course: Course, unit: float = 0.0, noise: float = 0.0, seed: int = 0)
         with torch.no_grad():
             for parameter, before in zip(trainer.parameters, kept, strict=False):
                 parameter.copy_(before)
-                _perturb_gradient(parameter.grad, noise)
+                parameter.grad *= 1 + noise * _normal(parameter)
         if course.clip is not None:
             torch.nn.utils.clip_grad_norm_(trainer.parameters, course.clip)
         trainer.update(float(course.rates[step]))
     return Followed(loss=losses, weights=trainer.weights())
+
+
+@dataclass(frozen=True, slots=True)
+class _Erring:
+    """The model, but the loss's gradient at its outputs errs by u as it is.
+
+    That is a difference of numbers up to 1, such as a probability and 1 or 0, divided by the rows: where
+    it nearly vanishes its rounding does not. Most rules leave what follows from that as small; AdamW
+    divides by it, so that a weight with no other gradient moves by a whole learning rate.
+    """
+
+    model: Any
+    unit: float
+
+    def __call__(self, x: Any) -> Any:
+        outputs = self.model(x)
+        outputs.register_hook(lambda gradient: gradient + self.unit / len(x) * _normal(gradient))
+        return outputs
 
 
 def _normal(like: Any) -> Any:
@@ -109,17 +129,6 @@ def _perturb_weights(parameters: Sequence[Any], unit: float, noise: float) -> li
             kept.append(parameter.clone())
             parameter *= 1 + noise * _normal(parameter)
     return kept
-
-
-def _perturb_gradient(gradient: Any, noise: float) -> None:
-    """Let a gradient err relatively, and by a share of the largest of its array where it is not zero.
-
-    What is small because its terms cancel errs as its terms do. Most rules leave that small; AdamW
-    divides by it, so that the sign of such an element moves its weight by a whole learning rate.
-    """
-    there, largest = gradient != 0, gradient.abs().max()
-    gradient *= 1 + noise * _normal(gradient)
-    gradient += noise * largest * there * _normal(gradient)
 
 
 def _accumulate(trainer: Any, batches: Sequence[tuple[np.ndarray, np.ndarray]]) -> float:

@@ -1,0 +1,271 @@
+"""What cannot be exported, and what every exported graph must be: runs in the environment `torch`.
+
+    python portable_step_faults.py FOLDER [graphs]
+
+Prints JSON: `errors`, the message by case, and `graphs`, facts of the files; or these alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import onnx
+import torch
+from torch import nn
+
+from transect import portable_step
+from transect.domain.errors import BadInput
+
+FAULTS: dict[str, Callable[[], dict[str, Any]]] = {}
+
+
+def fault(make: Any) -> Any:
+    FAULTS[make.__name__] = make
+    return make
+
+
+class Body(nn.Module):
+    """A part whose forward pass is given; the line that is to be named stands in the lambda."""
+
+    def __init__(self, function: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.function(x)
+
+
+def arguments(*more: nn.Module, optimiser: Any = None, **options: Any) -> dict[str, Any]:
+    torch.manual_seed(3)
+    module = nn.Sequential(nn.Linear(4, 3), nn.Sequential(*more))
+    sgd = torch.optim.SGD(module.parameters(), lr=0.1)
+    return {
+        "module": module, "loss": nn.functional.cross_entropy, "optimiser": sgd,
+        "example": (torch.zeros(8, 4), torch.zeros(8, dtype=torch.int64)), **options,
+    }  # fmt: skip
+
+
+def body(function: Callable[[torch.Tensor], torch.Tensor]) -> dict[str, Any]:
+    return arguments(Body(function))
+
+
+def optimised(make: Callable[..., Any]) -> dict[str, Any]:
+    given = arguments()
+    return given | {"optimiser": make(list(given["module"].parameters()))}
+
+
+@fault
+def no_derivative() -> Any:
+    return body(lambda x: torch.special.zeta(x.abs() + 2, torch.ones_like(x)))
+
+
+@fault
+def no_translation() -> Any:
+    return body(lambda x: torch.special.bessel_j0(x).detach() + x)
+
+
+@fault
+def cut_gradient() -> Any:
+    return body(lambda x: nn.functional.one_hot(x.argmax(1), 3).float())
+
+
+@fault
+def branch_on_values() -> Any:
+    return body(lambda x: x if x.sum() > 0 else -x)
+
+
+@fault
+def fixed_batch() -> Any:
+    return body(lambda x: x.reshape(8, -1))
+
+
+@fault
+def branch_on_batch() -> Any:
+    return body(lambda x: x * 2 if x.shape[0] > 4 else x)
+
+
+@fault
+def own_random_numbers() -> Any:
+    return body(lambda x: x + torch.randn_like(x))
+
+
+@fault
+def dropout_in_evaluation() -> Any:
+    return body(lambda x: nn.functional.dropout(x, 0.5))
+
+
+@fault
+def shape_error() -> Any:
+    return body(lambda x: x @ torch.ones(7, 3))
+
+
+@fault
+def vector_loss() -> Any:
+    return arguments(loss=lambda outputs, y: outputs.sum(1))
+
+
+@fault
+def loss_that_raises() -> Any:
+    return arguments(loss=lambda outputs, y: outputs.nothing)
+
+
+@fault
+def evaluation_mode() -> Any:
+    given = arguments()
+    given["module"].eval()
+    return given
+
+
+@fault
+def one_row() -> Any:
+    return arguments(example=(torch.zeros(1, 4), torch.zeros(1, dtype=torch.int64)))
+
+
+@fault
+def no_target() -> Any:
+    return arguments(example=(torch.zeros(8, 4),))
+
+
+@fault
+def wrong_names() -> Any:
+    return arguments(names=("x",))
+
+
+@fault
+def taken_name() -> Any:
+    return arguments(names=("lr", "y"))
+
+
+@fault
+def unknown_metric() -> Any:
+    return arguments(metrics=["f1"])
+
+
+@fault
+def unknown_clip() -> Any:
+    return arguments(clip="l1")
+
+
+@fault
+def unknown_default() -> Any:
+    return arguments(defaults={"beta1": 0.5})
+
+
+@fault
+def brain_floats() -> Any:
+    given = arguments()
+    given["module"].to(torch.bfloat16)
+    return given | {"example": (torch.zeros(8, 4).bfloat16(), given["example"][1])}
+
+
+@fault
+def all_frozen() -> Any:
+    given = arguments()
+    given["module"].requires_grad_(False)
+    return given
+
+
+@fault
+def other_optimiser() -> Any:
+    return optimised(lambda p: torch.optim.Adagrad(p))
+
+
+@fault
+def dampening() -> Any:
+    return optimised(lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, dampening=0.5))
+
+
+@fault
+def amsgrad() -> Any:
+    return optimised(lambda p: torch.optim.AdamW(p, amsgrad=True))
+
+
+@fault
+def maximize() -> Any:
+    return optimised(lambda p: torch.optim.AdamW(p, maximize=True))
+
+
+@fault
+def parameter_missing() -> Any:
+    return optimised(lambda p: torch.optim.SGD(p[:1], lr=0.1))
+
+
+@fault
+def parameter_too_many() -> Any:
+    return optimised(lambda p: torch.optim.SGD([*p, torch.zeros(5, requires_grad=True)], lr=0.1))
+
+
+@fault
+def steps_differ() -> Any:
+    given = optimised(lambda p: torch.optim.AdamW(p))
+    first = next(given["module"].parameters())
+    first.grad = torch.zeros_like(first)
+    given["optimiser"].step()
+    return given
+
+
+def message(make: Callable[[], dict[str, Any]], folder: Path) -> str:
+    try:
+        portable_step.export_step(folder=folder, **make())
+    except BadInput as error:
+        assert not folder.exists(), "half a folder"
+        return str(error)
+    raise AssertionError(f"{make.__name__}: exported")
+
+
+def graphs(folder: Path) -> dict[str, Any]:
+    """Export a step with all options, and tell what is in its files."""
+    given = arguments(
+        nn.BatchNorm1d(3), nn.Dropout(0.5), metrics=["accuracy"], accumulation=True, clip="norm",
+        proximal=True,
+    )  # fmt: skip
+    manifest = portable_step.export_step(folder=folder, **given)
+    assert portable_step.read_manifest(folder) == manifest
+    found = {}
+    for name, graph in manifest.graphs.items():
+        raw = (folder / graph.file).read_bytes()
+        onnx.checker.check_model(str(folder / graph.file), full_check=True)
+        model = onnx.load_from_string(raw)
+        parts = (model.graph, *model.graph.node, *model.graph.input, *model.graph.output)
+        found[name] = {
+            "sha256": hashlib.sha256(raw).hexdigest(),
+            "domains": sorted({n.domain for n in model.graph.node} | {o.domain for o in model.opset_import}),
+            "functions": len(model.functions),
+            "notes": sum(bool(one.doc_string) + len(one.metadata_props) for one in parts)
+            + bool(model.doc_string) + len(model.metadata_props),
+            "paths": [str(p) for p in (Path(torch.__file__).parents[1], Path(__file__).parent) if str(p).encode() in raw],
+            "constants_bytes": sum(i.ByteSize() for i in model.graph.initializer),
+            "inputs": [i.name for i in model.graph.input], "declared_inputs": graph.inputs,
+            "outputs": [o.name for o in model.graph.output], "declared_outputs": graph.outputs,
+            "random": [n.op_type for n in model.graph.node if "Random" in n.op_type or n.op_type in ("Dropout", "Bernoulli", "Multinomial")],
+        }  # fmt: skip
+    found["step"]["manifest"] = manifest.step_graph
+    return found
+
+
+def main(folder: str, *only: str) -> None:
+    torch.set_num_threads(1)
+    root = Path(folder)
+    if only:
+        print(json.dumps(graphs(root / "step")))
+        return
+    (root / "other").mkdir(parents=True)
+    (root / "other" / "diary.txt").write_text("mine")
+    errors = {name: message(make, root / name) for name, make in FAULTS.items()}
+    try:
+        portable_step.export_step(folder=root / "other", **arguments())
+    except BadInput as error:
+        errors["other_folder"] = str(error)
+    first = graphs(root / "step")
+    second = graphs(root / "step")  # replaces the first
+    left = sorted(path.name for path in root.iterdir())
+    print(json.dumps({"errors": errors, "graphs": first, "again": second, "left": left}, indent=1))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,177 @@
+"""What `export_step` refuses, naming module, operator and line; and what its graphs hold."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from checkouts import ROOT, environment_python
+
+SCRIPT = Path(__file__).with_name("portable_step_faults.py")
+# Words of the error; {line} stands for the place of the lambda in the script.
+ERRORS = {
+    "no_derivative": ["1.0 (Body)", "{line}", "torch.special.zeta", "special_zeta"],
+    "no_translation": ["1.0 (Body)", "{line}", "special_bessel_j0", "cannot be exported"],
+    "cut_gradient": ["0.weight", "1.0 (Body)", "{line}", "argmax"],
+    "branch_on_values": ["1.0 (Body)", "{line}", "the values of a tensor"],
+    "fixed_batch": ["1.0 (Body)", "{line}", "Mod(3*batch, 8)"],
+    "branch_on_batch": ["1.0 (Body)", "{line}", "batch > 4"],
+    "own_random_numbers": ["1.0 (Body)", "{line}", "randn_like"],
+    "dropout_in_evaluation": ["1.0 (Body)", "{line}", "evaluation mode"],
+    "shape_error": ["1.0 (Body)", "{line}", "[7, 3]"],
+    "vector_loss": ["loss", "scalar"],
+    "loss_that_raises": ["{line}", "nothing"],
+    "evaluation_mode": ["module.train()"],
+    "one_row": ["x has the shape [1, 4]"],
+    "no_target": ["1 tensors, expected inputs and a target"],
+    "wrong_names": ["['x'] for 2 tensors"],
+    "taken_name": ["lr: two of"],
+    "unknown_metric": ["'f1'", "accuracy"],
+    "unknown_clip": ["'l1'", '"norm" or "value"'],
+    "unknown_default": ["beta1", "['lr']"],
+    "brain_floats": ["bfloat16", "expected one of float16"],
+    "all_frozen": ["no parameter requires a gradient"],
+    "other_optimiser": ["Adagrad", "torch.optim.AdamW"],
+    "dampening": ["dampening=0.5"],
+    "amsgrad": ["amsgrad=True"],
+    "maximize": ["maximize=True"],
+    "parameter_missing": ["lacks the parameter model.0.bias"],
+    "parameter_too_many": ["shape [5]", "no parameter of the module"],
+    "steps_differ": ["model.0.weight was updated 1 times, model.0.bias 0 times"],
+    "other_folder": ["holds something else than a step"],
+}
+GRAPHS = ("step", "accumulate", "eval", "infer")
+STEP = """
+import torch
+from transect.portable_step import Step
+
+def make():
+    module = torch.nn.Linear(4, 3)
+    optimiser = torch.optim.SGD(module.parameters(), lr=0.1)
+    example = (torch.zeros(4, 4), torch.zeros(4, dtype=torch.int64))
+    return Step(module=module, loss=torch.nn.functional.cross_entropy, optimiser=optimiser, example=example)
+
+def number():
+    return 3
+"""
+
+
+def run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        arguments,
+        cwd=cwd,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory):
+    return environment_python("torch", tmp_path_factory.mktemp("environment"))
+
+
+@pytest.fixture(scope="module")
+def facts(python, tmp_path_factory):
+    done = run(python, str(SCRIPT), str(tmp_path_factory.mktemp("faults")))
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_every_error_is_looked_at(facts):
+    assert set(facts["errors"]) == set(ERRORS)
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_what_cannot_be_exported_is_one_error_that_says_where(facts, name):
+    error = facts["errors"][name]
+    lines = SCRIPT.read_text().splitlines()
+    start = next((i for i, line in enumerate(lines) if line == f"def {name}() -> Any:"), -1)
+    for words in ERRORS[name]:
+        assert words.replace("{line}", f"{SCRIPT}:{start + 2}") in error
+    assert "\n" not in error and len(error) < 600
+
+
+def test_nothing_is_left_beside_what_was_written(facts):
+    assert facts["left"] == ["other", "step"]
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_graphs_hold_standard_operators_and_nothing_of_this_machine(facts, graph):
+    one = facts["graphs"][graph]
+    assert one["domains"] == [""] and one["functions"] == 0 and one["random"] == []
+    assert one["notes"] == 0 and one["paths"] == []
+    assert one["constants_bytes"] < 2000
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_the_manifest_names_what_goes_in_and_out(facts, graph):
+    one = facts["graphs"][graph]
+    assert one["inputs"] == one["declared_inputs"] and one["outputs"] == one["declared_outputs"]
+    used = set(one["inputs"])
+    assert ("seed" in used) == (graph in ("step", "accumulate"))
+    assert {"lr", "clip", "mu"} <= used if graph == "step" else not used & {"lr", "clip", "mu"}
+    assert "accumulated.0.weight" not in used or graph in ("step", "accumulate")
+
+
+def test_the_same_module_is_the_same_bytes(facts, python, tmp_path):
+    assert facts["graphs"] == facts["again"]
+    assert facts["graphs"]["step"]["manifest"] == facts["graphs"]["step"]["sha256"]
+    done = run(python, str(SCRIPT), str(tmp_path), "graphs")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == facts["graphs"]
+
+
+def test_the_command_writes_a_step(tmp_path, python):
+    """The driver's Python has no torch: the command takes the environment's."""
+    (tmp_path / "train.py").write_text(STEP)
+    done = run(
+        sys.executable, "-m", "transect", "export-step", "train:make", "--out", "out", cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    names = sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert names == ["eval.onnx", "infer.onnx", "manifest.json", "state.safetensors", "step.onnx"]
+    facts = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert facts["step_graph"] in done.stdout
+    before = (tmp_path / "out" / "step.onnx").read_bytes()
+    done = run(
+        python, "-m", "transect.portable_step", "train.py:make", "--out", "out", cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out" / "step.onnx").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("reference", "out", "words"),
+    [
+        ("train.py:number", "new", "returned int, expected transect.portable_step.Step"),
+        ("train.py:nothing", "new", "no function nothing"),
+        ("nowhere.py:make", "new", "no such file"),
+        ("nowhere.at.all:make", "new", "no module of this name"),
+        ("train", "new", "expected MODULE:FACTORY"),
+        ("train.py:make", "full", "something else than a step"),
+        ("train.py:make", "train.py", "a file, expected a folder"),
+    ],
+)
+def test_the_command_says_what_it_cannot_take(tmp_path, python, reference, out, words):
+    (tmp_path / "train.py").write_text(STEP)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "diary.txt").write_text("mine")
+    done = run(python, "-m", "transect.portable_step", reference, "--out", out, cwd=tmp_path)
+    assert done.returncode == 2
+    assert words in done.stderr and len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / "new").exists()
+
+
+def test_the_package_is_imported_without_torch_onnx_and_pydantic(tmp_path):
+    for name in ("torch", "onnx", "onnxscript", "pydantic"):
+        (tmp_path / f"{name}.py").write_text(f"raise ImportError({name!r})")
+    code = "import sys; sys.path.insert(0, sys.argv[1]); import transect.portable_step"
+    done = run(sys.executable, "-c", code, str(tmp_path))
+    assert done.returncode == 0, done.stderr
