@@ -47,6 +47,8 @@ def write_moments(path: Path, moments: dict[tuple[str, str], np.ndarray], step: 
     """
     buffer = bytearray(path.read_bytes())
     arrays = _arrays(buffer)
+    if not arrays:
+        raise ValueError(f"{path}: the optimiser has made no step")
     if arrays.keys() != moments.keys():
         raise ValueError(f"{path}: averages of {sorted(arrays)}, expected {sorted(moments)}")
     for key, array in arrays.items():

@@ -45,11 +45,12 @@ class OrtTrainer:
             )
         onnxruntime.set_default_logger_severity(3)
         self._options, told = session_options(given, None)
+        not_set = ["provider_options"] if told.pop("provider_options", None) else []
         self.facts: dict[str, Any] = {
             "runtime_version": onnxruntime.__version__,
             "provider_used": "cpu",
             "session_options": told,
-            "options_not_set": [],
+            "options_not_set": not_set,
             "run_includes": ["bind", "read"],
             "exporter": exporter,
         }

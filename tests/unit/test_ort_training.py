@@ -1,0 +1,58 @@
+"""ONNX Runtime training 1.19.2: what its artefacts and its checkpoints need."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from checkouts import ROOT, environment_python
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp("ort-training")
+    python = environment_python("ort-training", folder)
+    helper = Path(__file__).with_name("ort_training_checks.py")
+    paths = [str(ROOT / "src" / "runners" / name) for name in ("ort-training", "python")]
+    done = subprocess.run(
+        [python, str(helper), str(folder)], capture_output=True, text=True, check=False,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
+
+
+def test_an_exported_graph_is_repaired_and_trains(found: dict[str, Any]) -> None:
+    assert found["repaired"] == {"Dropout": 1, "LayerNormalization": 1, "CastLike": 1}
+    assert found["losses"][-1] < 0.9 * found["losses"][0]
+
+
+def test_without_the_repair_there_are_no_artefacts(found: dict[str, Any]) -> None:
+    assert found["unrepaired"]
+
+
+def test_adamw_is_pytorchs_form(found: dict[str, Any]) -> None:
+    assert found["adam_mode"] == 0
+
+
+def test_averages_of_a_checkpoint_are_read_and_written(found: dict[str, Any]) -> None:
+    assert found["moments"] == [
+        [kind, name] for kind in ("exp_avg", "exp_avg_sq") for name in ("b", "scale", "shift", "w")
+    ]
+    assert found["written"]
+    assert "('exp_avg', 'else')" in found["foreign"]
+    assert "no step" in found["unstepped"]
+
+
+def test_a_frozen_weight_has_no_averages(found: dict[str, Any]) -> None:
+    assert found["trained"] == ["b", "scale", "w"]
+
+
+def test_a_model_without_a_parameter_is_told(found: dict[str, Any]) -> None:
+    assert found["lacking"] == "parameter 'gone' of shape (2,) is not there"
