@@ -153,12 +153,12 @@ class OrtTrainer:
 
 
 def _roles(folder: Path) -> dict[str, str]:
-    """Return role by name. Raises Skip for one that ONNX Runtime training does not keep."""
+    """Return role by name. Raises Skip for one that ONNX Runtime training has not, or not as PyTorch."""
     told = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     roles = {entry["name"]: entry["role"] for entry in told["state"]}
     for name, role in roles.items():
         if role == "buffer":
-            raise Skip(f"state '{name}': ONNX Runtime training writes no running statistics back")
+            raise Skip(f"state '{name}': ONNX Runtime training keeps another running variance")
         if role == "anchor":
             raise Skip(f"state '{name}': this runner has no proximal term")
     return roles

@@ -45,7 +45,7 @@ class OrtTrainingRuntime:
         if layers is None:
             return f"workload '{cell.workload}' has no layers to build"
         if has_batch_norm(layers):
-            return "ONNX Runtime training writes no running statistics of batch norm back"
+            return "ONNX Runtime training averages batch norm's biased variance, PyTorch the unbiased one"
         return None
 
     def command(self, python: str, arguments: list[str]) -> list[str]:
