@@ -30,8 +30,6 @@ from transect.onnx_models.loaders import LOADERS
 from transect.onnx_models.models import MODELS
 from transect.planning.stage import STAGES, ordered_stages
 from transect.planning.study import study_model
-from transect.portable_step.coverage import CASES, UNCOVERED
-from transect.portable_step.coverage.measured import Measured
 from transect.runtimes import RUNTIMES
 from transect.training.datasets import DATASETS
 from transect.training.frameworks import FRAMEWORKS
@@ -41,6 +39,7 @@ from transect.training.workloads import WORKLOADS, Parameters
 # The tests load this file by its path.
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+from coverage_tables import covered_parts
 from key_meanings import MEANINGS
 
 DOCS = ROOT / "docs"
@@ -162,41 +161,9 @@ def benchmarks_block() -> str:
     return "\n\n".join(parts)
 
 
-# Its operators stand once above the table, and not in every row.
-_PLAIN_CASE = "mlp"
-
-
 def covered_block() -> str:
     """Return the tables of docs/portable-training-step.md: what is covered, and what is not."""
-    run = Measured.read()
-    if run is None or set(run.rows) != set(CASES):
-        missing = sorted(set(CASES) ^ set(run.rows if run else ()))
-        raise SystemExit(
-            f"generate-docs: not measured: {', '.join(missing)}: run "
-            "`python -m transect.portable_step.coverage` in the environment torch"
-        )
-    plain = run.rows[_PLAIN_CASE].operators
-    rows = []
-    for name, case in CASES.items():
-        row = run.rows[name]
-        more = [one for one in row.operators if one not in plain]
-        errors = (row.float64, row.float32, row.framework)
-        rows.append([case.group, case.what, ", ".join(more), *(f"{one:.0e}" for one in errors)])
-    versions = ", ".join(f"{name} {version}" for name, version in run.versions.items())
-    columns = ["", "case", "operators", "float64", "float32", "PyTorch float32"]
-    parts = [
-        _START,
-        _NOTE,
-        f"Largest relative errors of loss, gradients and next buffers against PyTorch in float64, over "
-        "batches of three lengths: of the traced graph in float64, of the exported one in "
-        f"ONNX Runtime, and of PyTorch itself in float32. Run of {run.date}: {versions}. Operators beside "
-        f"{', '.join(plain)}.",
-        _table(columns, rows),
-        "Not covered; each is refused with an error that names the operator:",
-        _table(["what", "why"], [[case.what, why] for case, why, _ in UNCOVERED.values()]),
-        _END,
-    ]
-    return "\n\n".join(parts)
+    return "\n\n".join([_START, _NOTE, *covered_parts(_table), _END])
 
 
 def metrics_page() -> str:

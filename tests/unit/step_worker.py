@@ -16,9 +16,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from transect.portable_step.coverage import CASES, Case
+from transect.domain.errors import BadInput
+from transect.portable_step.coverage import CASES, UNCOVERED, Case
 from transect.portable_step.coverage._case import CLASSES, classes, cross_entropy, normal
-from transect.portable_step.coverage.check import check, check_onnx_float64
+from transect.portable_step.coverage.check import check, check_onnx_float64, export
 from transect.portable_step.decompositions import DECOMPOSITIONS, decomposition_table
 
 ATEN = torch.ops.aten
@@ -32,6 +33,16 @@ def case(name: str) -> dict[str, Any]:
 
 def onnx_float64(name: str) -> float:
     return check_onnx_float64(CASES[name])
+
+
+def refused(name: str) -> str:
+    """Return the error with which a module that is not covered is refused."""
+    one = UNCOVERED[name][0]
+    try:
+        export(one, one.module())
+    except BadInput as error:
+        return str(error)
+    return "no error"
 
 
 def spoilt(name: str, operator: str, factor: float) -> dict[str, Any]:

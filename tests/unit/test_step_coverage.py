@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from step_worker_client import StepWorker, step_worker
 
-from transect.portable_step.coverage import CASES
+from transect.portable_step.coverage import CASES, UNCOVERED
 
 
 @pytest.fixture(scope="module")
@@ -35,3 +35,10 @@ def test_a_gradient_that_is_off_by_a_thousandth_is_found(worker: StepWorker, ope
     assert found["float64"] > 1e-5
     assert found["excess"] > 1
     assert found["path"] > 1
+
+
+@pytest.mark.parametrize("name", UNCOVERED)
+def test_what_is_not_covered_is_refused_by_name(worker: StepWorker, name: str) -> None:
+    message = worker("refused", name)
+    assert message != "no error"
+    assert UNCOVERED[name][2] in message

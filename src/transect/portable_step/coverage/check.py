@@ -13,23 +13,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from transect.portable_step.coverage._case import Case
-from transect.portable_step.modules import ModuleStep
+from transect.portable_step.coverage._paths import (
+    SLACK,
+    UNIT,
+    Tensors,
+    arguments_of,
+    path_excess,
+    step_of,
+)  # fmt: skip
 from transect.portable_step.tracing import make_graph, trace
 
 if TYPE_CHECKING:
     import torch
     from onnx import ModelProto
 
+    from transect.portable_step.modules import ModuleStep
+
 __all__ = ["Checked", "check", "check_onnx_float64", "export"]
 
 # A batch of one, and one longer than that traced with.
 BATCHES = (1, 7)
-STEPS = 100
-# How much farther from float64 than PyTorch's float32, or than rounding each result once, one may be.
-SLACK = 32.0
-UNIT = 2.0**-24
-
-Tensors = dict[str, "torch.Tensor"]
 Arrays = dict[str, np.ndarray]
 
 
@@ -55,13 +58,13 @@ def check(case: Case, onnx: ModelProto | None = None) -> Checked:
     """Compare a case with PyTorch; `onnx` is its exported graph, made when not given."""
     module = case.module()
     exact = copy.deepcopy(module).double()
-    step = _step(case, exact)
+    step = step_of(case, exact)
     graph, names = _traced(case, step)
     model = onnx if onnx is not None else export(case, module)
     session = _session(model)
     errors = []
     for seed, batch in enumerate(_batches(case), start=1):
-        given = _arguments(case, module, batch, seed, "float32")
+        given = arguments_of(case, module, batch, seed, "float32")
         # The same numbers in both: those of float32.
         doubled = {k: v.double() if v.is_floating_point() else v for k, v in given.items()}
         want = _eager(case, exact, doubled)
@@ -78,7 +81,7 @@ def check(case: Case, onnx: ModelProto | None = None) -> Checked:
         float32=max(one.float32 for one in errors),
         framework=max(one.framework for one in errors),
         excess=max(one.excess for one in errors),
-        path=None if case.rate is None else _path(case, module, exact, session),
+        path=None if case.rate is None else path_excess(case, module, exact, session),
     )
 
 
@@ -92,7 +95,7 @@ def check_onnx_float64(case: Case) -> float:
 
     exact = case.module().double()
     model = export(case, exact)
-    given = _arguments(case, exact, case.batch, 1, "float64")
+    given = arguments_of(case, exact, case.batch, 1, "float64")
     want = _eager(case, exact, given)
     fed = {value.name: given[value.name].numpy() for value in model.graph.input}
     names = [value.name for value in model.graph.output]
@@ -110,9 +113,9 @@ def check_onnx_float64(case: Case) -> float:
 
 def export(case: Case, module: torch.nn.Module) -> ModelProto:
     """Return the ONNX graph of loss, gradients and next buffers, of a module in its own dtype."""
-    step = _step(case, module)
+    step = step_of(case, module)
     dtype = str(next(module.parameters()).dtype).removeprefix("torch.")
-    given = _arguments(case, module, case.batch, 0, dtype)
+    given = arguments_of(case, module, case.batch, 0, dtype)
     return trace(module, step.gradients, given, _axes(step))
 
 
@@ -168,13 +171,6 @@ def _relative(found: np.ndarray, want: np.ndarray, key: str, largest: float) -> 
     return far / scale if far else 0.0
 
 
-def _step(case: Case, module: torch.nn.Module) -> ModuleStep:
-    inputs = tuple(f"x{i}" for i in range(len(case.x)))
-    return ModuleStep(
-        module=module, loss=case.loss, metrics={}, data=(*inputs, "y"), outputs=None
-    )  # fmt: skip
-
-
 def _axes(step: ModuleStep) -> dict[str, dict[int, str]]:
     return {name: {0: "batch"} for name in step.data}
 
@@ -185,26 +181,15 @@ def _batches(case: Case) -> tuple[int, ...]:
     )
 
 
-def _arguments(case: Case, module: torch.nn.Module, batch: int, seed: int, dtype: str) -> Tensors:
-    """Return state and data by name, in the dtype where they are no integers."""
-    import torch
-
-    step = _step(case, module)
-    data = zip(step.data, (*case.inputs(batch, seed), case.target(batch, seed)), strict=True)
-    kind = getattr(torch, dtype)
-    given = {name: v.to(kind) if v.is_floating_point() else v for name, v in data}
-    return {**step.parameters(), **step.buffers(), **given}
-
-
 def _traced(case: Case, step: ModuleStep) -> tuple[torch.fx.GraphModule, list[str]]:
-    given = _arguments(case, step.module, case.batch, 0, "float64")
+    given = arguments_of(case, step.module, case.batch, 0, "float64")
     return make_graph(step.module, step.gradients, given, _axes(step))
 
 
 def _eager(case: Case, module: torch.nn.Module, given: Tensors) -> Arrays:
     """Return loss, gradients and next buffers as PyTorch itself computes them."""
     fresh = copy.deepcopy(module)
-    step = _step(case, fresh)
+    step = step_of(case, fresh)
     loss = case.loss(fresh(*(given[name] for name in step.data[:-1])), given["y"])
     loss.backward()
     found = {"loss": loss.detach().numpy()}
@@ -257,59 +242,3 @@ def _run(session: Any, given: Tensors) -> Arrays:
     fed = {value.name: given[value.name].numpy() for value in session.get_inputs()}
     names = [value.name for value in session.get_outputs()]
     return dict(zip(names, session.run(None, fed), strict=True))
-
-
-def _path(case: Case, module: torch.nn.Module, exact: torch.nn.Module, session: Any) -> float:
-    """Return how far the losses of 100 steps of SGD are from float64's, in units of what is tolerated."""
-    batches = [_arguments(case, module, case.batch, 100 + i, "float32") for i in range(4)]
-    data = [{k: b[k] for k in _step(case, module).data} for b in batches]
-    doubled = [
-        {k: v.double() if v.is_floating_point() else v for k, v in one.items()} for one in data
-    ]
-    wanted = _losses(case, exact, doubled)
-    own = _losses(case, module, data)
-    found = _runtime_losses(case, module, data, session)
-    off = np.maximum.accumulate(np.abs(own - wanted))
-    # Without any error of PyTorch's own: one rounding of the loss per step.
-    tolerated = SLACK * np.maximum(off, UNIT * np.abs(wanted).max() * np.arange(1, STEPS + 1))
-    worst = float((np.abs(found - wanted) / tolerated).max())
-    return worst if worst == worst else float("inf")
-
-
-def _losses(case: Case, module: torch.nn.Module, data: list[Tensors]) -> np.ndarray:
-    import torch
-
-    fresh = copy.deepcopy(module)
-    inputs = _step(case, fresh).data[:-1]
-    losses = []
-    for step in range(STEPS):
-        batch = data[step % len(data)]
-        loss = case.loss(fresh(*(batch[name] for name in inputs)), batch["y"])
-        fresh.zero_grad()
-        loss.backward()
-        with torch.no_grad():
-            for parameter in fresh.parameters():
-                parameter -= case.rate * parameter.grad
-        losses.append(loss.item())
-    return np.array(losses)
-
-
-def _runtime_losses(
-    case: Case, module: torch.nn.Module, data: list[Tensors], session: Any
-) -> np.ndarray:
-    step = _step(case, module)
-    state = {**step.parameters(), **step.buffers()}
-    values = {name: tensor.numpy().copy() for name, tensor in state.items()}
-    taken = {value.name for value in session.get_inputs()}
-    names = [value.name for value in session.get_outputs()]
-    losses = []
-    for number in range(STEPS):
-        fed = values | {k: v.numpy() for k, v in data[number % len(data)].items()}
-        made = session.run(None, {k: v for k, v in fed.items() if k in taken})
-        found = dict(zip(names, made, strict=True))
-        losses.append(float(found["loss"]))
-        for name in step.parameters():
-            values[name] = values[name] - np.float32(case.rate) * found[f"gradient.{name}"]
-        for name in step.buffers():
-            values[name] = found[f"next.{name}"]
-    return np.array(losses)
