@@ -65,6 +65,7 @@ def _trace(
 
     graph, outputs = _make_graph(function, arguments, axes, masks, places)
     _refuse_random(graph)
+    _refuse_complex(graph)
     keep_precision(graph)
     dims = {name: torch.export.Dim(name) for one in axes.values() for name in one.values()}
     dynamic = tuple(
@@ -87,6 +88,16 @@ def _refuse_random(graph: torch.fx.GraphModule) -> None:
             raise OperatorError(
                 f"{node.target}: it draws random numbers, and of these only dropout's can be exported"
             )
+
+
+def _refuse_complex(graph: torch.fx.GraphModule) -> None:
+    """Refuse complex numbers, of which ONNX has few operators, and their gradients none."""
+    import torch
+
+    for node in graph.graph.nodes:
+        value = node.meta.get("val")
+        if isinstance(value, torch.Tensor) and value.is_complex():
+            raise OperatorError(f"{node.target}: it gives complex numbers, which cannot be exported")
 
 
 def _make_graph(

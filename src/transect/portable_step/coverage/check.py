@@ -155,7 +155,8 @@ def _distance(found: np.ndarray, want: np.ndarray) -> float:
 
 def _largest(want: Mapping[str, np.ndarray]) -> float:
     """Return the largest number of all gradients."""
-    return max(np.abs(v).max(initial=0.0) for k, v in want.items() if k.startswith("gradient."))
+    gradients = [v for k, v in want.items() if k.startswith("gradient.")]
+    return float(max(np.abs(v).max(initial=0.0) for v in gradients))
 
 
 def _relative(found: np.ndarray, want: np.ndarray, key: str, largest: float) -> float:

@@ -15,7 +15,7 @@ def _each(*functions: Callable[[Any], Any]) -> Any:
     import torch
     from torch import nn
 
-    class Each(nn.Module):
+    class Each(nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.features = nn.Linear(4, 6)
@@ -32,7 +32,7 @@ def _each(*functions: Callable[[Any], Any]) -> Any:
 def _as_module(function: Callable[[Any], Any]) -> Any:
     from torch import nn
 
-    class Function(nn.Module):
+    class Function(nn.Module):  # type: ignore[misc]
         def forward(self, x: Any) -> Any:
             return function(x)
 

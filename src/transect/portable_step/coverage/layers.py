@@ -29,7 +29,7 @@ def linear_of_sequences() -> Any:
     """Linear over the last of several axes, bilinear."""
     from torch import nn
 
-    class Both(nn.Module):
+    class Both(nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.first, self.second = nn.Linear(6, 3), nn.Linear(6, 4)

@@ -12,7 +12,7 @@ __all__: list[str] = []
 def _residual(inside: Any, shortcut: Any) -> Any:
     from torch import nn
 
-    class Residual(nn.Module):
+    class Residual(nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.inside, self.shortcut = inside, shortcut
@@ -99,7 +99,7 @@ def mobile_net() -> Any:
     """An inverted residual block: expansion, depthwise convolution, squeeze and excitation, hardswish."""
     from torch import nn
 
-    class Excited(nn.Module):
+    class Excited(nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.gate = nn.Sequential(
@@ -134,7 +134,7 @@ def u_net() -> Any:
     import torch
     from torch import nn
 
-    class Net(nn.Module):
+    class Net(nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.down = nn.Sequential(nn.Conv2d(2, 4, 3, padding=1), nn.GroupNorm(2, 4), nn.SiLU())

@@ -20,7 +20,7 @@ def embedding() -> Any:
     """Embedding: padding_idx, tokens that occur more than once, scale_grad_by_freq."""
     from torch import nn
 
-    class Two(nn.Module):
+    class Two(nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.first = nn.Embedding(7, 4, padding_idx=2)
@@ -38,7 +38,7 @@ def embedding_tied() -> Any:
     """An embedding whose weights are the output layer's too, learned positions."""
     from torch import nn
 
-    class Tied(nn.Module):
+    class Tied(nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.tokens, self.places = nn.Embedding(7, 4), nn.Parameter(0.1 * _ramp(5, 4))
@@ -63,7 +63,7 @@ def _attention(forward: Any, **layers: Any) -> Any:
     """Return a module of named layers and a head, whose body is `forward(self, x)`."""
     from torch import nn
 
-    class Attention(nn.Module):
+    class Attention(nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             for name, layer in layers.items():
@@ -187,7 +187,7 @@ def language_model() -> Any:
     import torch
     from torch import nn
 
-    class Model(nn.Module):
+    class Model(nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.tokens, self.places = nn.Embedding(11, 8), nn.Embedding(6, 8)
@@ -246,7 +246,7 @@ def rnn() -> Any:
     """RNN with tanh, then with ReLU."""
     from torch import nn
 
-    class Both(nn.Module):
+    class Both(nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.first = nn.RNN(4, 4, batch_first=True)

@@ -37,7 +37,7 @@ def _function(function: Callable[[Any], Any]) -> Any:
     """Return a network with a function between two layers."""
     from torch import nn
 
-    class Function(nn.Module):
+    class Function(nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.first, self.last = nn.Linear(4, 4), nn.LazyLinear(CLASSES)

@@ -70,7 +70,8 @@ def adaptive_max_pool(x: Tensor, output_size: Sizes) -> tuple[Tensor, Tensor]:
     if all(size % out == 0 for size, out in zip(sizes, output_size, strict=True)):
         kernel = [size // out for size, out in zip(sizes, output_size, strict=True)]
         pool = getattr(torch.ops.aten, f"max_pool{spatial}d_with_indices").default
-        return tuple(pool(x, kernel, kernel))  # type: ignore[return-value]
+        values, indices = pool(x, kernel, kernel)
+        return values, indices
     places = _places(sizes, output_size)
     table = torch.tensor(places, dtype=torch.int64)
     found = x.flatten(-spatial).index_select(-1, table.flatten())
@@ -196,8 +197,8 @@ def _by_matrices(
 
 
 def _per_axis(values: Any, spatial: int) -> Sizes:
-    values = [values] if isinstance(values, int) else list(values)
-    return values * spatial if len(values) == 1 else values
+    given: Sizes = [values] if isinstance(values, int) else list(values)
+    return given * spatial if len(given) == 1 else given
 
 
 def _windows(
