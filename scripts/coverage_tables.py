@@ -18,16 +18,18 @@ _PLAIN_CASE = "mlp"
 def covered_parts(table: Table) -> list[str]:
     """Return text and tables: what is covered, and what is not."""
     run = Measured.read()
-    if run is None or set(run.rows) != set(CASES):
-        missing = sorted(set(CASES) ^ set(run.rows if run else ()))
+    if run is None or _PLAIN_CASE not in run.rows:
         raise SystemExit(
-            f"generate-docs: not measured: {', '.join(missing)}: run "
-            "`python -m transect.portable_step.coverage` in the environment torch"
+            "generate-docs: nothing measured: run `python -m transect.portable_step.coverage` in the "
+            "environment torch"
         )
     plain = run.rows[_PLAIN_CASE].operators
     rows = []
     for name, case in CASES.items():
-        row = run.rows[name]
+        row = run.rows.get(name)
+        if row is None:
+            rows.append([case.group, case.what, *["not measured"] * 4])
+            continue
         more = [one for one in row.operators if one not in plain]
         errors = (row.float64, row.float32, row.framework)
         rows.append([case.group, case.what, ", ".join(more), *(f"{one:.0e}" for one in errors)])

@@ -136,8 +136,6 @@ def test_drawn_layers_through_onnx_runtime(worker: StepWorker, kind: str, seed: 
     assert found["path"] <= 1
 
 
-@pytest.mark.parametrize(
-    "name", ["mlp", "conv2d", "batch-norm1d", "layer-norm", "cross-entropy", "attention-grouped"]
-)
+@pytest.mark.parametrize("name", ["mlp", "conv2d", "cross-entropy", "attention-grouped"])
 def test_graph_exported_in_float64(worker: StepWorker, name: str) -> None:
     assert worker("onnx_float64", name) < CASES[name].bound
