@@ -11,8 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from checkouts import ROOT
+from transect.portable_step.coverage import CASES
 
-__all__ = ["StepWorker", "step_worker"]
+__all__ = ["NETWORKS", "StepWorker", "check_case", "step_worker"]
+
+# Groups of cases that take longest: they have a file of their own, for two workers.
+NETWORKS = ("Network", "Attention", "Transformer", "Recurrent")
 
 
 class StepWorker:
@@ -47,3 +51,13 @@ def step_worker(python: str) -> Iterator[StepWorker]:
         assert process.stdin
         process.stdin.close()
         process.wait()
+
+
+def check_case(worker: StepWorker, name: str) -> None:
+    """Compare a case with PyTorch, and expect it to be right."""
+    found = worker("case", name)
+    assert found["float64"] < CASES[name].bound
+    # Nearer to float64 than 32 times what rounding costs PyTorch itself, or each operator once.
+    assert found["excess"] <= 1
+    assert (found["path"] is None) == (CASES[name].rate is None)
+    assert found["path"] is None or found["path"] <= 1
