@@ -97,7 +97,9 @@ def _refuse_complex(graph: torch.fx.GraphModule) -> None:
     for node in graph.graph.nodes:
         value = node.meta.get("val")
         if isinstance(value, torch.Tensor) and value.is_complex():
-            raise OperatorError(f"{node.target}: it gives complex numbers, which cannot be exported")
+            raise OperatorError(
+                f"{node.target}: it gives complex numbers, which cannot be exported"
+            )
 
 
 def _make_graph(
