@@ -136,6 +136,9 @@ def test_drawn_layers_through_onnx_runtime(worker: StepWorker, kind: str, seed: 
     assert found["path"] <= 1
 
 
-@pytest.mark.parametrize("name", ["mlp", "conv2d", "cross-entropy", "attention-grouped"])
+FLOAT64 = ("mlp", "conv2d", "cross-entropy", "attention-grouped", "layer-norm", "batch-norm1d")
+
+
+@pytest.mark.parametrize("name", FLOAT64)
 def test_graph_exported_in_float64(worker: StepWorker, name: str) -> None:
     assert worker("onnx_float64", name) < CASES[name].bound

@@ -1,6 +1,7 @@
-"""Batch norm with the batch's own statistics, and its gradient.
+"""Batch norm with the batch's own statistics, and its gradient; layer norm in float64.
 
 The exporter takes every batch norm for one of prediction: written out, it is one of training.
+ONNX's layer norm gives mean and deviation in float32 whatever its input is.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from transect.portable_step.decompositions import decomposes
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["batch_norm", "batch_norm_backward", "batch_norm_without_buffers"]
+__all__ = ["batch_norm", "batch_norm_backward", "batch_norm_without_buffers", "layer_norm"]
 
 
 @decomposes("aten._native_batch_norm_legit_functional.default")
@@ -91,6 +92,28 @@ def batch_norm_backward(
         along * scale if output_mask[1] else None,
         total if output_mask[2] else None,
     )
+
+
+@decomposes("aten.native_layer_norm.default")
+def layer_norm(
+    x: Tensor,
+    normalized_shape: list[int],
+    weight: Tensor | None,
+    bias: Tensor | None,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the output, and the mean and 1 / deviation of each row; in float32 it stays one node."""
+    import torch
+
+    if x.dtype != torch.float64:
+        return NotImplemented
+    axes = list(range(-len(normalized_shape), 0))
+    mean = x.mean(axes, keepdim=True)
+    centred = x - mean
+    scale = ((centred * centred).mean(axes, keepdim=True) + eps).rsqrt()
+    out = centred * scale
+    out = out if weight is None else out * weight
+    return (out if bias is None else out + bias), mean, scale
 
 
 def _statistics(x: Tensor) -> tuple[Tensor, Tensor]:
