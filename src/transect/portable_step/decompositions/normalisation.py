@@ -1,7 +1,8 @@
-"""Batch norm with the batch's own statistics, and its gradient; layer norm in float64.
+"""Batch norm with the batch's own statistics, and its gradient; layer norm.
 
 The exporter takes every batch norm for one of prediction: written out, it is one of training.
-ONNX's layer norm gives mean and deviation in float32 whatever its input is.
+ONNX's layer norm gives mean and deviation in float32 whatever its input is, and ONNX Runtime's does
+not vectorise on a CPU: written out it takes a third of the time, and shares parts with its gradient.
 """
 
 from __future__ import annotations
@@ -81,12 +82,12 @@ def batch_norm_backward(
     factor = scale if weight is None else scale * weight
     to_x = None
     if output_mask[0]:
-        to_x = grad
         if train:
             share = x.shape[1] / x.numel()
-            turned = centred * _over(along * scale * scale * share, x)
-            to_x = to_x - turned - _over(total * share, x)
-        to_x = to_x * _over(factor, x)
+            apart = centred * _over(along * scale * scale * share * factor, x)
+            to_x = _affine(grad, factor, -(total * share * factor)) - apart
+        else:
+            to_x = grad * _over(factor, x)
     return (
         to_x,
         along * scale if output_mask[1] else None,
@@ -102,11 +103,7 @@ def layer_norm(
     bias: Tensor | None,
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the output, and the mean and 1 / deviation of each row; in float32 it stays one node."""
-    import torch
-
-    if x.dtype != torch.float64:
-        return NotImplemented
+    """Return the output, and the mean and 1 / deviation of each row."""
     axes = list(range(-len(normalized_shape), 0))
     mean = x.mean(axes, keepdim=True)
     centred = x - mean
@@ -133,8 +130,21 @@ def _normalise(
     eps: float,
 ) -> Tensor:
     scale = (variance + eps).rsqrt()
-    out = (x - _over(mean, x)) * _over(scale if weight is None else scale * weight, x)
-    return out if bias is None else out + _over(bias, x)
+    bias = scale.new_zeros([x.shape[1]]) if bias is None else bias
+    return _affine(x - _over(mean, x), scale if weight is None else scale * weight, bias)
+
+
+def _affine(x: Tensor, factor: Tensor, shift: Tensor) -> Tensor:
+    """Return x times a factor plus a shift for each channel, in one pass over memory.
+
+    It is a batch norm of mean 0 and variance 1: its own epsilon would be rounded to float32.
+    """
+    import torch
+
+    mean = factor.new_zeros([x.shape[1]])
+    return torch.ops.aten._native_batch_norm_legit_no_training.default(
+        x, factor, shift, mean, mean + 1, 0.0, 0.0
+    )[0]
 
 
 def _over(values: Tensor, x: Tensor) -> Tensor:
