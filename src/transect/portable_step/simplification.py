@@ -6,9 +6,12 @@ a reshape then drops.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 if TYPE_CHECKING:
     from onnx import GraphProto, NodeProto
@@ -20,7 +23,9 @@ REDUCTIONS = ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin")
 
 def simplify(graph: GraphProto) -> None:
     """Change a graph in place, by what its `value_info` says of shapes; nodes left over stay."""
-    for change in (_share, _undo_transposes, _multiply_transposed, _reduce_at_once, _share):
+    for change in (
+        _share, _undo_transposes, _multiply_transposed, _reduce_at_once, _pool_once, _share,
+    ):  # fmt: skip
         change(_Graph(graph))
 
 
@@ -62,6 +67,16 @@ class _Graph:
         """Let readers take other values; a graph's output is left as it is."""
         for node in self.graph.node:
             node.input[:] = [names.get(name, name) for name in node.input]
+
+    def constant(self, value: int) -> str:
+        """Add an int64 scalar and return its name."""
+        from onnx import numpy_helper
+
+        name = f"simplified.{value}"
+        if all(one.name != name for one in self.graph.initializer):
+            array = np.array(value, np.int64)
+            self.graph.initializer.append(numpy_helper.from_array(array, name))
+        return name
 
 
 def attribute(node: NodeProto, name: str, default: Any = None) -> Any:
@@ -155,6 +170,26 @@ def _reduce_at_once(graph: _Graph) -> None:
             node.op_type = "Identity"
             del node.input[1:], node.attribute[:]
             node.output[0] = f"{node.output[0]}.again"
+
+
+def _pool_once(graph: _Graph) -> None:
+    """Find a maximum's place in its plane by a remainder.
+
+    MaxPool tells places in the whole tensor, from which the exporter subtracts the place where the
+    plane begins: the first element of a pooling over windows of one.
+    """
+    for node in graph.graph.node:
+        if node.op_type != "Sub":
+            continue
+        pool, first = graph.made_by(node.input[0], "MaxPool"), graph.made_by(node.input[1], "Slice")
+        begins = first and graph.made_by(first.input[0], "MaxPool")
+        if pool is None or not begins or set(attribute(begins, "kernel_shape")) != {1}:
+            continue
+        shape = graph.shape(pool.input[0]) if pool.input[0] == begins.input[0] else None
+        plane = [size for size in shape[2:] if isinstance(size, int)] if shape else []
+        if shape and len(plane) == len(shape) - 2:
+            node.op_type = "Mod"
+            node.input[1] = graph.constant(math.prod(plane))
 
 
 def _axes(graph: _Graph, node: NodeProto, rank: int) -> set[int] | None:
