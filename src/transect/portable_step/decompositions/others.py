@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-__all__ = ["empty_permuted", "weight_norm_backward"]
+__all__ = ["empty_permuted", "select_backward", "weight_norm_backward"]
 
 
 @decomposes("aten.empty_permuted.default")
@@ -32,3 +32,15 @@ def weight_norm_backward(
     to_length = (grad * direction).sum(axes, keepdim=True) / norms
     to_direction = (length / norms) * (grad - direction * (to_length / norms))
     return to_direction, to_length
+
+
+@decomposes("aten.select_backward.default")
+def select_backward(grad: Tensor, sizes: list[int], dim: int, index: int) -> Tensor:
+    """Put the gradient of one place of an axis between zeros: a pad, where PyTorch writes a choice."""
+    import torch
+
+    axis = dim % len(sizes)
+    length = int(sizes[axis])
+    before = index % length
+    pads = [0, 0] * (len(sizes) - 1 - axis) + [before, length - 1 - before]
+    return torch.ops.aten.constant_pad_nd.default(grad.unsqueeze(axis), pads, 0)
