@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from transect.portable_step.manifest import StateTensor
 from transect.portable_step.nodes import GraphWriter, value_info
-from transect.portable_step.optimisers import Optimiser
+from transect.portable_step.optimisers import Group, Optimiser
 from transect.portable_step.update import (
     adamw,
     clip_by_norm,
@@ -25,6 +26,8 @@ __all__ = ["ACCUMULATED", "Options", "Plan", "accumulate_model", "step_model"]
 
 # The counter of micro-batches since the last update. No prefix: no parameter can have this name.
 ACCUMULATED = "accumulated"
+# From so many on it takes fewer nodes to update vectors together than one by one.
+FEWEST_VECTORS = 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,23 +60,60 @@ def step_model(plan: Plan) -> ModelProto:
     made = {"step": updates}
     gradients = _final_gradients(writer, plan, tensors)
     for group in plan.optimiser.groups:
-        for name in group.parameters:
-            dtype, short = tensors[name].dtype, name.removeprefix("model.")
-            states = {
-                kind: f"optimiser.{kind}.{short}" for kind in group.states(plan.optimiser.rule)
-            }
-            if plan.optimiser.rule == "sgd":
-                weight, after = sgd(writer, group, name, gradients[name], states, dtype)
-            else:
-                weight, after = adamw(writer, group, name, gradients[name], states, dtype, updates)
-            made[name] = weight
-            made |= {states[kind]: value for kind, value in after.items()}
+        for names in _bundles(group.parameters, tensors):
+            made |= _updated(writer, plan, group, names, tensors, gradients, updates)
     if plan.options.accumulation:
         made[ACCUMULATED] = writer.constant(0, "int64")
         for tensor in tensors.values():
             if tensor.role == "accumulator" and tensor.name != ACCUMULATED:
                 made[tensor.name] = _zeros(writer, tensor)
     return _finish(model, writer, plan, made)
+
+
+def _bundles(
+    parameters: Sequence[str], tensors: Mapping[str, StateTensor]
+) -> list[tuple[str, ...]]:
+    """Return what is updated together: vectors, which are many and short, and each other tensor alone."""
+    vectors: dict[str, list[str]] = {}
+    for name in parameters:
+        if len(tensors[name].shape) == 1:
+            vectors.setdefault(tensors[name].dtype, []).append(name)
+    together = [tuple(names) for names in vectors.values() if len(names) >= FEWEST_VECTORS]
+    bundled = set(itertools.chain(*together))
+    return together + [(name,) for name in parameters if name not in bundled]
+
+
+def _updated(
+    writer: GraphWriter,
+    plan: Plan,
+    group: Group,
+    names: Sequence[str],
+    tensors: Mapping[str, StateTensor],
+    gradients: Mapping[str, str],
+    updates: str,
+) -> dict[str, str]:
+    """Write the update of some parameters at once; return next values by name of the state."""
+
+    def joined(values: Sequence[str]) -> str:
+        return writer.node("Concat", *values, axis=0) if len(values) > 1 else values[0]
+
+    states = {
+        kind: [f"optimiser.{kind}.{name.removeprefix('model.')}" for name in names]
+        for kind in group.states(plan.optimiser.rule)
+    }
+    weight, gradient = joined(names), joined([gradients[name] for name in names])
+    before = {kind: joined(members) for kind, members in states.items()}
+    dtype = tensors[names[0]].dtype
+    if plan.optimiser.rule == "sgd":
+        weight, after = sgd(writer, group, weight, gradient, before, dtype)
+    else:
+        weight, after = adamw(writer, group, weight, gradient, before, dtype, updates)
+    made: dict[str, str] = {}
+    for value, members in ((weight, names), *((after[kind], states[kind]) for kind in after)):
+        sizes = [tensors[name].shape[0] for name in names] if len(names) > 1 else []
+        parts = writer.split(value, sizes) if sizes else [value]
+        made |= dict(zip(members, parts, strict=True))
+    return made
 
 
 def accumulate_model(plan: Plan) -> ModelProto:

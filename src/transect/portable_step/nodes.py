@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,6 +36,15 @@ class GraphWriter:
             )
             self._made[key] = name
         return self._made[key]
+
+    def split(self, value: str, sizes: Sequence[int]) -> list[str]:
+        """Cut a vector into parts of these lengths."""
+        from onnx import helper
+
+        names = [self._new("Split") for _ in sizes]
+        inputs = [value, self.constant(list(sizes), "int64")]
+        self.graph.node.append(helper.make_node("Split", inputs, names, name=names[0], axis=0))
+        return names
 
     def constant(self, value: Any, dtype: str) -> str:
         """Add a constant; `dtype` is numpy's name."""
