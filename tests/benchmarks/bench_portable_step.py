@@ -1,7 +1,7 @@
 """A portable training step's time against PyTorch, torch.compile and ONNX Runtime training.
 
 Run by hand: `python tests/benchmarks/bench_portable_step.py [--networks mlp] [--batches 1,8]
-[--threads 1,2] [--optimisers momentum] [--contenders portable,eager,compile] [--seconds 1.5]`.
+[--threads 1,2] [--optimisers momentum] [--contenders portable,eager,compile] [--seconds 0.5]`.
 Builds the environments when the cache has none; a contender that cannot do a row is left out of it
 with its reason. Asserts nothing.
 
@@ -229,7 +229,7 @@ def main() -> None:
     parser.add_argument("--batches", type=numbers, default=[1, 8, 32, 128])
     parser.add_argument("--threads", type=numbers, default=[1])
     parser.add_argument("--contenders", type=names, default=["eager", "ort-training"])
-    parser.add_argument("--seconds", type=float, default=1.5, help="per row and contender")
+    parser.add_argument("--seconds", type=float, default=0.5, help="per row and contender")
     given = parser.parse_args()
     print(about())
     with tempfile.TemporaryDirectory() as scratch:

@@ -1,8 +1,8 @@
 """Batch norm with the batch's own statistics, and its gradient; layer norm.
 
 The exporter takes every batch norm for one of prediction: written out, it is one of training.
-ONNX's layer norm gives mean and deviation in float32 whatever its input is, and ONNX Runtime's does
-not vectorise on a CPU: written out it takes a third of the time, and shares parts with its gradient.
+ONNX's layer norm gives mean and deviation in float32 whatever its input is, and ONNX Runtime's takes
+4 ns an element on a CPU: written out it is faster, and shares parts with its gradient.
 """
 
 from __future__ import annotations
