@@ -5,14 +5,14 @@ Run by hand: `python tests/benchmarks/bench_portable_step.py [--networks mlp] [-
 Builds the environments when the cache has none; a contender that cannot do a row is left out of it
 with its reason. Asserts nothing.
 
-Each contender is a process of its own (`step_contenders`) with the same batch in its memory and the same
-weights; the loss is read in every step. They take turns: each round a few steps of each, the order
-turned by one. Printed per row: median step time of the portable step, and its ratio to each other
+Each contender is a process of its own (`step_contenders`) with the same batch in its memory and
+the same weights (a first loss that differs is told); the loss is read in every step. They take
+turns: each round a few steps of each, the order turned by one. Printed per row: median step time of the portable step, and its ratio to each other
 one, the median over rounds of ratios of their medians with a bootstrap interval of 95 %; the same
 ratio of CPU time, which other work on the machine moves less; memory, the peak above what the
-process held before it began; and how far the fastest step is from the machine's limit: its flops (counted by
-PyTorch) over the rate of a float32 product on as many threads, and bytes of state read and written over
-that of a copy.
+process held before it began; and how far the fastest step is from the machine's limit: its flops
+(counted by PyTorch) over the rate of a float32 product on as many threads, and bytes of state read
+and written over that of a copy.
 ONNX Runtime training has no momentum: in rows of SGD with momentum it does less.
 """
 
@@ -190,16 +190,18 @@ class Bench:
             contender.close()
 
     def _start(self, arguments: list[str], threads: int) -> tuple[list[Contender], dict[str, str]]:
-        running, left_out = [], {}
+        running, left_out, losses = [], {}, {}
         for name in ("portable", *(n for n in self.given.contenders if n != "portable")):
             if ENVIRONMENTS[name] not in self.pythons:
                 continue
             contender = Contender(name, self.pythons[ENVIRONMENTS[name]], arguments, threads)
             try:
-                contender.ready()
+                losses[name] = contender.ready()["first_loss"]
                 running.append(contender)
             except RuntimeError as error:
                 left_out[name] = str(error)
+        if max(losses.values()) - min(losses.values()) > 1e-4:
+            print(f"  these do not compute the same: first losses {losses}")
         return running, left_out
 
     def _print(self, row: str, running: list[Contender], rounds: int) -> None:
