@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from portable_step_runner import Runner, difference
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 from transect import portable_step
 from transect.portable_step.randomness import reference_masks
@@ -99,6 +100,62 @@ def adamw() -> Case:
 @case
 def adamw_without_decay() -> Case:
     return simple(lambda p: torch.optim.AdamW(p, lr=0.01, weight_decay=0, eps=1e-3))
+
+
+class Assigned(nn.Module):
+    """A buffer that the forward pass assigns anew, as averages are often kept."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(30).double())
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.training:
+            self.mean = 0.9 * self.mean + 0.1 * x.detach().mean(0)
+        return x - self.mean
+
+
+class Again(nn.Module):
+    """A part that is computed once more while gradients are taken."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.part = nn.Linear(30, 30)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return checkpoint(lambda z: self.part(z).tanh(), x, use_reentrant=False)
+
+
+@case
+def assigned_buffer() -> Case:
+    return simple(MOMENTUM, mlp(Assigned()))
+
+
+@case
+def shared_part() -> Case:
+    part = nn.Linear(30, 30)
+    return simple(MOMENTUM, mlp(part, nn.Tanh(), part))
+
+
+@case
+def checkpointed() -> Case:
+    return simple(MOMENTUM, mlp(Again()))
+
+
+@case
+def layer_norm() -> Case:
+    return simple(MOMENTUM, mlp(nn.LayerNorm(30)))
+
+
+@case
+def weights_in_the_loss() -> Case:
+    module = mlp()
+
+    def loss(outputs: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        squares = sum(p.square().sum() for p in module.parameters())
+        return nn.functional.cross_entropy(outputs, y) + 0.01 * squares
+
+    return simple(MOMENTUM, module, loss=loss)
 
 
 @case

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -148,8 +149,8 @@ class Schedule:
 
 
 def _is_finite(value: Any) -> bool:
-    # The bound keeps whole numbers that no float64 holds away.
-    return type(value) in (int, float) and abs(value) < 2**1023 and math.isfinite(value)
+    # Also whole numbers that no float64 holds, and what is no number, are beyond the bound.
+    return type(value) in (int, float) and abs(value) <= sys.float_info.max
 
 
 def read_data(folder: Path, step: Step) -> dict[str, np.ndarray]:

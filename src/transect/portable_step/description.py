@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     import torch
     from onnx import ModelProto
 
-__all__ = ["describe_data", "describe_hyper", "describe_outputs", "describe_state", "refuse_twice"]
+__all__ = [
+    "describe_data", "describe_hyper", "describe_outputs", "describe_state", "refuse_names",
+    "refuse_twice",
+]  # fmt: skip
 
 # Defaults of the hyper-parameters that are not the optimiser's.
 CLIP, MU = 1.0, 0.01
@@ -88,6 +91,11 @@ def describe_state(
     values: dict[str, np.ndarray] = {}
 
     def add(name: str, role: str, value: np.ndarray, changes: bool = True) -> None:
+        if not np.isfinite(value).all():
+            raise BadInput(
+                f"{name.partition('.')[2]}: it holds a number that is not finite, and programs refuse "
+                "such a state; expected finite ones, in a mask bool and masked_fill"
+            )
         values[name] = value
         tensors.append(
             StateTensor(
@@ -130,6 +138,13 @@ def describe_outputs(model: ModelProto) -> tuple[Output, ...]:
         dtype = helper.tensor_dtype_to_np_dtype(kind.elem_type).name
         found.append(Output(name=value.name, dtype=dtype, shape=shape))
     return tuple(found)
+
+
+def refuse_names(names: Iterable[str]) -> None:
+    """Raise BadInput for a name given by the caller that ONNX or the step itself has a use for."""
+    for name in names:
+        if not name or "." in name:
+            raise BadInput(f"{name!r}: expected a name without a dot: those are the step's own")
 
 
 def refuse_twice(names: Iterable[str]) -> None:

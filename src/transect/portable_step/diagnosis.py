@@ -24,6 +24,8 @@ __all__ = ["NoGradient", "OperatorError", "Places", "explained", "following", "s
 OURS = str(Path(__file__).resolve().parent)
 # What calls the module, the loss and the metrics.
 STEP = str(Path(__file__).with_name("modules.py").resolve())
+# Packages of which no line is the user's.
+EXPORTERS = ("torch", "onnx", "onnx_ir", "onnxscript")
 # Operators as torch writes them: `aten::zeta`, `aten.zeta.default`, `derivative for 'zeta'`.
 OPERATOR = re.compile(r"(?:aten|prims)(?:::|\.)(\w+)|derivative for '(\w+)'")
 
@@ -113,6 +115,8 @@ def _reason(error: Exception) -> str:
         return "the operator cannot be exported: there is no translation into ONNX for it"
     if type(error).__name__ in ("GuardOnDataDependentSymNode", "DataDependentOutputException"):
         return "what it does depends on the values of a tensor; expected the same operators for all"
+    if "mutating a non-functional tensor" in str(error):
+        return "it writes into a tensor that is no buffer of the module; expected register_buffer"
     return str(error).strip().split("\n")[0] or type(error).__name__
 
 
@@ -189,9 +193,10 @@ def _is_theirs(file: str) -> bool:
     import torch
 
     library = str(Path(linecache.__file__).parent)
+    packages = Path(torch.__file__).parents[1]
     if file.startswith(library) and "site-packages" not in file:
         return False
-    return not file.startswith((str(Path(torch.__file__).parent), OURS, "<"))
+    return not file.startswith((*(f"{packages / name}/" for name in EXPORTERS), OURS, "<"))
 
 
 def _line(frames: traceback.StackSummary) -> str:

@@ -22,6 +22,7 @@ from transect.portable_step.description import (
     describe_hyper,
     describe_outputs,
     describe_state,
+    refuse_names,
     refuse_twice,
 )
 from transect.portable_step.folder import check_folder, write_folder
@@ -114,6 +115,7 @@ def _make(step: Step) -> tuple[dict[str, bytes], Manifest]:
     optimiser = _optimiser(step)
     options = Options(accumulation=step.accumulation, clip=step.clip, proximal=step.proximal)
     hyper = describe_hyper(optimiser, options, step.defaults)
+    refuse_names((*model.data, *model.metrics, *(step.outputs or ())))
     names = (*model.data, *(one.name for one in hyper), SEED, "step", ACCUMULATED)
     refuse_twice((*names, "loss", *model.metrics))
     gradients, models = _trace(step, model, data)
@@ -158,7 +160,19 @@ def _optimiser(step: Step) -> Optimiser:
     trained = {f"model.{k}": p for k, p in step.module.named_parameters() if p.requires_grad}
     if not trained:
         raise BadInput("module: no parameter requires a gradient")
+    for name, parameter in trained.items():
+        _refuse_hooks(name.removeprefix("model."), parameter)
     return read_optimiser(step.optimiser, trained)
+
+
+def _refuse_hooks(name: str, parameter: torch.nn.Parameter) -> None:
+    """Raise BadInput for what the graph would leave out of a gradient."""
+    from torch.nn.parameter import is_lazy
+
+    if is_lazy(parameter):
+        raise BadInput(f"{name}: it has no shape yet; expected a module that has run once")
+    if parameter._backward_hooks or parameter._post_accumulate_grad_hooks:
+        raise BadInput(f"{name}: its gradient has a hook, which no graph runs; expected none")
 
 
 def _trace(

@@ -25,20 +25,26 @@ def watched_lengths(places: Places) -> ShapeEnv:
 
     class Watched(ShapeEnv):  # type: ignore[misc]
         where: list[str]
+        unknown: list[str]
+
+        def create_unbacked_symint(self, *args: Any, **kwargs: Any) -> Any:
+            self.unknown.append(place_of(sys._getframe(1)))
+            return super().create_unbacked_symint(*args, **kwargs)
 
         def evaluate_expr(self, *args: Any, **kwargs: Any) -> Any:
             known = len(self.guards)
             result = super().evaluate_expr(*args, **kwargs)
             if len(self.guards) > known:
-                line = source_line(sys._getframe(1))
-                place = ", ".join(part for part in (places.here(), line) if part)
-                # In the backward pass there is no place; the operator will tell it.
-                place = place or running_operator(sys._getframe(1))
-                self.where += [place] * (len(self.guards) - known)
+                self.where += [place_of(sys._getframe(1))] * (len(self.guards) - known)
             return result
 
+    def place_of(frame: FrameType) -> str:
+        place = ", ".join(part for part in (places.here(), source_line(frame)) if part)
+        # In the backward pass there is no place; the operator will tell it.
+        return place or running_operator(frame)
+
     lengths = Watched()
-    lengths.where = []
+    lengths.where, lengths.unknown = [], []
     return lengths
 
 
@@ -55,7 +61,14 @@ def running_operator(frame: FrameType | None) -> str:
 
 
 def refuse_fixed(lengths: Any, symbols: Mapping[str, Any]) -> None:
-    """Raise an error when a condition that the trace relied on fails for some lengths."""
+    """Raise an error when a condition that the trace relied on fails for some lengths.
+
+    A length that only the values of a tensor tell is refused too.
+    """
+    for place in lengths.unknown:
+        raise (OperatorError if place.startswith("aten.") else BadInput)(
+            f"{place or 'module'}: how many elements it gives depends on the values of a tensor"
+        )
     names = {symbol: name for name, symbol in symbols.items()}
     for number, guard in enumerate(lengths.guards):
         cases = [dict.fromkeys(names, length) for length in LENGTHS]

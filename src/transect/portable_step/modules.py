@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from transect.domain.errors import BadInput
 from transect.portable_step.diagnosis import NoGradient
+from transect.portable_step.memory import refuse_written, storage_of
 from transect.portable_step.randomness import close_draws
 
 if TYPE_CHECKING:
@@ -61,9 +62,11 @@ class ModuleStep:
         names = self.trained()
         given = dict(tensors)
         given |= {name: tensors[name].detach().requires_grad_() for name in names}
-        given |= {name: tensors[name].clone() for name in self.buffers()}
-        with torch.enable_grad():
-            outputs = self._call(given)
+        buffers = [f"model.{name}" for name, _ in self.module.named_buffers()]
+        given |= {name: tensors[name].clone() for name in buffers}
+        storages = {name: storage_of(tensor) for name, tensor in given.items()}
+        with torch.enable_grad(), self._holding(given) as after:
+            outputs = self.module(*self._inputs(given))
             loss = self._scalar("loss", self.loss, outputs, given)
             close_draws()
             if not loss.requires_grad:
@@ -71,19 +74,25 @@ class ModuleStep:
             gradients = torch.autograd.grad(
                 loss, [given[name] for name in names], allow_unused=True
             )
+            metrics = self._metrics(outputs, given)
         untouched = [name for name, g in zip(names, gradients, strict=True) if g is None]
         if untouched:
             raise NoGradient(untouched[0].removeprefix("model."))
-        made = {"loss": loss.detach(), **self._metrics(outputs, given)}
+        for name in (*names, *buffers):
+            short = name.removeprefix("model.")
+            refuse_written(
+                short, given[name], after[short], storages[name], buffer=name not in names
+            )
+        made = {"loss": loss.detach(), **metrics}
         made |= {f"gradient.{name}": g for name, g in zip(names, gradients, strict=True)}
-        return made | {f"next.{name}": given[name] for name in self.buffers()}
+        return made | {f"next.{name}": _next(name, given[name], after) for name in buffers}
 
     def evaluate(self, tensors: Mapping[str, torch.Tensor]) -> Tensors:
         """Return loss and metrics of a batch, as in prediction."""
         import torch
 
-        with torch.no_grad(), self._predicting():
-            outputs = self._call(tensors)
+        with torch.no_grad(), self._predicting(), self._holding(tensors):
+            outputs = self.module(*self._inputs(tensors))
             loss = self._scalar("loss", self.loss, outputs, tensors)
             return {"loss": loss, **self._metrics(outputs, tensors)}
 
@@ -92,8 +101,8 @@ class ModuleStep:
         import torch
         from torch.utils import _pytree as pytree
 
-        with torch.no_grad(), self._predicting():
-            leaves = pytree.tree_leaves(self._call(tensors))
+        with torch.no_grad(), self._predicting(), self._holding(tensors):
+            leaves = pytree.tree_leaves(self.module(*self._inputs(tensors)))
         names = self.outputs or (
             ["output"] if len(leaves) == 1 else [f"output.{i}" for i in range(len(leaves))]
         )
@@ -101,16 +110,25 @@ class ModuleStep:
             raise BadInput(f"outputs: {len(names)} names for {len(leaves)} outputs of the module")
         return dict(zip(names, leaves, strict=True))
 
-    def _call(self, tensors: Mapping[str, torch.Tensor]) -> Any:
-        from torch.func import functional_call
+    @contextlib.contextmanager
+    def _holding(self, tensors: Mapping[str, torch.Tensor]) -> Iterator[Tensors]:
+        """Let the module hold these parameters and buffers, for the loss and the backward pass too.
+
+        A loss may read weights, and activation checkpointing runs the module once more. Yields them
+        by the module's names: what the module assigns anew stands there afterwards.
+        """
+        from torch.nn.utils.stateless import _reparametrize_module
 
         state = {
             name.removeprefix("model."): tensor
             for name, tensor in tensors.items()
             if name.startswith("model.")
         }
-        inputs = tuple(tensors[name] for name in self.data[:-1])
-        return functional_call(self.module, state, inputs)
+        with _reparametrize_module(self.module, state, tie_weights=True):
+            yield state
+
+    def _inputs(self, tensors: Mapping[str, torch.Tensor]) -> list[torch.Tensor]:
+        return [tensors[name] for name in self.data[:-1]]
 
     def _metrics(self, outputs: Any, tensors: Mapping[str, torch.Tensor]) -> Tensors:
         return {
@@ -139,3 +157,15 @@ class ModuleStep:
         finally:
             for part, training in modes.items():
                 part.training = training
+
+
+def _next(name: str, old: torch.Tensor, after: Tensors) -> torch.Tensor:
+    """Return what a buffer is after the forward pass, written in place or assigned anew."""
+    short = name.removeprefix("model.")
+    new = after[short].detach()
+    if (new.dtype, new.shape) != (old.dtype, old.shape):
+        raise BadInput(
+            f"{short}: the forward pass makes this buffer {new.dtype} {list(new.shape)}, expected it "
+            f"to stay {old.dtype} {list(old.shape)}"
+        )
+    return new

@@ -95,6 +95,8 @@ def _rule(optimiser: Any) -> str:
         raise BadInput(
             f"optimiser: {type(optimiser).__name__} given, expected torch.optim.SGD or torch.optim.AdamW"
         )
+    if optimiser._optimizer_step_pre_hooks or optimiser._optimizer_step_post_hooks:
+        raise BadInput("optimiser: it has a hook on its steps, which no graph runs; expected none")
     for group in optimiser.param_groups:
         for option in ("dampening", "amsgrad", "maximize"):
             if group.get(option):

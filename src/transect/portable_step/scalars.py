@@ -39,6 +39,7 @@ def keep_precision(module: GraphModule) -> None:
         if _is_float(node) and node.target in ARITHMETIC:
             made[node] = _as_tensor(module, node, made)
         elif getattr(node.target, "_overloadname", "") in OVERLOADS:
+            _apply_factor(module, node)
             _widen(module, node, made)
         elif str(node.target) in FILLED:
             _fill(module, node)
@@ -72,6 +73,20 @@ def _as_tensor(module: GraphModule, node: Node, made: dict[Node, Node]) -> Node:
     with module.graph.inserting_before(result):
         result.args = tuple(operand(one) for one in node.args)
     return result
+
+
+def _apply_factor(module: GraphModule, node: Node) -> None:
+    """Multiply by the `alpha` of a sum or difference in float64 before it is taken."""
+    import torch
+
+    alpha = node.kwargs.get("alpha", 1)
+    if not _is_rounded(alpha) or node.meta["val"].dtype != torch.float64:
+        return
+    with module.graph.inserting_before(node):
+        constant = _constant(module, alpha)
+        scaled = module.graph.call_function(torch.ops.aten.mul.Tensor, (node.args[1], constant))
+    scaled.meta["val"] = node.args[1].meta["val"]
+    node.args, node.kwargs = (node.args[0], scaled), {}
 
 
 def _widen(module: GraphModule, node: Node, made: dict[Node, Node]) -> None:

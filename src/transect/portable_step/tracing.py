@@ -12,6 +12,7 @@ from transect.portable_step.cleaning import clean
 from transect.portable_step.decompositions import decomposition_table
 from transect.portable_step.diagnosis import OperatorError, Places, explained, following
 from transect.portable_step.lengths import refuse_fixed, watched_lengths
+from transect.portable_step.memory import forgetting, refuse_kept
 from transect.portable_step.randomness import Draws, drawing
 from transect.portable_step.scalars import keep_precision
 
@@ -43,9 +44,9 @@ def trace(
     arguments seed, step and micro-batch from which random masks follow. The function may take
     gradients: the trace is made below autograd, and holds no operator of it. Raises BadInput, with the place in `module`, for what cannot be traced.
     """
-    with _quiet(), _plain_kernels(), following(module) as places:
+    with _quiet(), _plain_kernels(), following(module) as places, forgetting(module):
         try:
-            return _trace(function, arguments, axes, masks, places)
+            return _trace(module, function, arguments, axes, masks, places)
         except Exception as error:
             raise explained(error, places, module, lambda: function(arguments)) from error
 
@@ -55,15 +56,20 @@ def make_graph(
 ) -> tuple[torch.fx.GraphModule, list[str]]:
     """Return the graph of ATen that `trace` exports, and the names of its outputs."""
     with _quiet(), _plain_kernels(), following(module) as places:
-        return _make_graph(function, arguments, axes, None, places)
+        return _make_graph(module, function, arguments, axes, None, places)
 
 
 def _trace(
-    function: Function, arguments: Tensors, axes: Axes, masks: Masks | None, places: Places
+    module: torch.nn.Module,
+    function: Function,
+    arguments: Tensors,
+    axes: Axes,
+    masks: Masks | None,
+    places: Places,
 ) -> ModelProto:
     import torch
 
-    graph, outputs = _make_graph(function, arguments, axes, masks, places)
+    graph, outputs = _make_graph(module, function, arguments, axes, masks, places)
     _refuse_random(graph)
     _refuse_complex(graph)
     keep_precision(graph)
@@ -103,7 +109,12 @@ def _refuse_complex(graph: torch.fx.GraphModule) -> None:
 
 
 def _make_graph(
-    function: Function, arguments: Tensors, axes: Axes, masks: Masks | None, places: Places
+    module: torch.nn.Module,
+    function: Function,
+    arguments: Tensors,
+    axes: Axes,
+    masks: Masks | None,
+    places: Places,
 ) -> tuple[torch.fx.GraphModule, list[str]]:
     """Trace over tensors without content; return the graph and the names of its outputs."""
     from torch._dispatch.python import enable_python_dispatcher
@@ -129,8 +140,11 @@ def _make_graph(
     lengths = watched_lengths(places)
     mode = FakeTensorMode(shape_env=lengths, allow_non_fake_inputs=True)
     fakes, symbols = _fakes(arguments, axes, mode)
-    with mode, enable_python_dispatcher():
-        graph = make_fx(whole, decomposition_table=decomposition_table())(*fakes)
+    with forgetting(module) as before:
+        with mode, enable_python_dispatcher():
+            graph = make_fx(whole, decomposition_table=decomposition_table())(*fakes)
+        graph.graph.eliminate_dead_code()
+        refuse_kept(module, before, graph)
     refuse_fixed(lengths, symbols)
     return graph, outputs
 

@@ -101,10 +101,7 @@ def check_onnx_float64(case: Case) -> float:
     names = [value.name for value in model.graph.output]
     try:
         values = _session(model).run(None, fed)
-    except (
-        onnxruntime.capi.onnxruntime_pybind11_state.NotImplemented,
-        onnxruntime.capi.onnxruntime_pybind11_state.InvalidGraph,
-    ):
+    except onnxruntime.capi.onnxruntime_pybind11_state.NotImplemented:
         values = ReferenceEvaluator(model).run(None, fed)
     found = dict(zip(names, values, strict=True))
     largest = _largest(want)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from transect.portable_step.decompositions import decomposes
@@ -31,16 +32,23 @@ def nll_loss_forward(
     self: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None, reduction: int,
     ignore_index: int,
 ) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
-    """Return minus the mean of the targets' log probabilities, and how many rows count."""
+    """Return minus the mean of the targets' log probabilities, and how many rows count.
+
+    NaN where a target is no class.
+    """
     import torch
 
     if not _is_plain(self, weight, reduction) or 0 <= ignore_index < self.shape[1]:
         return torch._decomp.decompositions.nll_loss_forward(  # type: ignore[no-any-return]
             self, target, weight, reduction, ignore_index
         )
-    rows = (target != ignore_index).sum().to(self.dtype)
+    counted = target != ignore_index
+    rows = counted.sum().to(self.dtype)
     picked = torch.where(_hits(self, target), self, torch.zeros((), dtype=self.dtype))
-    return picked.sum().neg() / rows, rows
+    # PyTorch raises an error for a class that is not there; a graph can only spoil the loss.
+    strange = counted & ((target < 0) | (target >= self.shape[1]))
+    spoilt = torch.where(strange.any(), torch.full((), math.nan, dtype=self.dtype), rows)
+    return picked.sum().neg() / spoilt, rows
 
 
 @decomposes("aten.nll_loss_backward.default")
