@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import onnx
 import torch
+from portable_step_kept_faults import kept_faults
 from torch import nn
 
 from transect import portable_step
@@ -220,101 +221,7 @@ def numpys_random_numbers() -> Any:
     return body(lambda x: x * np.random.rand())
 
 
-class Keeping(nn.Module):
-    """Keeps something for its next forward pass."""
-
-    def __init__(self, keep: Callable[[Any, torch.Tensor], Any]) -> None:
-        super().__init__()
-        self.keep, self.calls, self.mean = keep, 0, torch.zeros(3)
-        self.register_buffer("seen", torch.zeros(3))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        self.keep(self, x.detach())
-        return x - self.mean - self.seen + self.calls
-
-
-def counts(part: Any, x: torch.Tensor) -> None:
-    part.calls += 1
-
-
-def averages(part: Any, x: torch.Tensor) -> None:
-    part.mean = 0.5 * part.mean + x.mean(0)
-
-
-def swaps(part: Any, x: torch.Tensor) -> None:
-    part.seen.data = x.mean(0)
-
-
-def grows(part: Any, x: torch.Tensor) -> None:
-    part.seen = torch.cat([part.seen, x.mean(0)])
-
-
-@fault
-def kept_number() -> Any:
-    return arguments(Keeping(counts))
-
-
-@fault
-def kept_tensor() -> Any:
-    return arguments(Keeping(averages))
-
-
-@fault
-def swapped_buffer() -> Any:
-    return arguments(Keeping(swaps))
-
-
-@fault
-def grown_buffer() -> Any:
-    return arguments(Keeping(grows))
-
-
-@fault
-def infinite_buffer() -> Any:
-    given = arguments(Keeping(counts))
-    given["module"][1][0].seen.fill_(-torch.inf)
-    given["module"][1][0].keep = lambda part, x: None
-    return given
-
-
-@fault
-def written_parameter() -> Any:
-    given = arguments(nn.Flatten(1), nn.Linear(6, 3))
-    module = nn.Sequential(nn.Embedding(5, 2, max_norm=1.0), nn.Flatten(1), nn.Linear(6, 3))
-    example = (torch.zeros(8, 3, dtype=torch.int64), given["example"][1])
-    sgd = torch.optim.SGD(module.parameters(), lr=0.1)
-    return given | {"module": module, "optimiser": sgd, "example": example}
-
-
-@fault
-def parameters_in_a_list() -> Any:
-    given = arguments()
-    held = list(given["module"].parameters())
-    return given | {"loss": lambda outputs, y: outputs.square().mean() + held[0].square().sum()}
-
-
-@fault
-def gradient_hook() -> Any:
-    given = arguments()
-    given["module"][0].weight.register_hook(lambda gradient: gradient / 2)
-    return given
-
-
-@fault
-def step_hook() -> Any:
-    given = arguments()
-    given["optimiser"].register_step_pre_hook(lambda *_: None)
-    return given
-
-
-@fault
-def no_shape_yet() -> Any:
-    return arguments(nn.LazyLinear(3))
-
-
-@fault
-def dotted_name() -> Any:
-    return arguments(names=("value.3", "y"))
+FAULTS |= kept_faults(arguments)
 
 
 def message(make: Callable[[], dict[str, Any]], folder: Path) -> str:

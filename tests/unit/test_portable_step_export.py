@@ -48,7 +48,7 @@ ERRORS = {
     "kept_number": ["1.0 (Keeping)", "attribute calls", "register_buffer"],
     "kept_tensor": ["1.0 (Keeping)", "attribute mean", "register_buffer"],
     "swapped_buffer": ["1.0.seen", "`.data`"],
-    "grown_buffer": ["1.0.seen", "[6], expected it to stay torch.float32 [3]"],
+    "widened_buffer": ["1.0.seen", "torch.float64 [3], expected it to stay torch.float32"],
     "infinite_buffer": ["1.0.seen", "not finite"],
     "written_parameter": ["0.weight", "max_norm"],
     "parameters_in_a_list": ["0.weight", "would be a constant"],

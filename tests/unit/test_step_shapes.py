@@ -142,3 +142,9 @@ FLOAT64 = ("mlp", "conv2d", "cross-entropy", "attention-grouped", "layer-norm", 
 @pytest.mark.parametrize("name", FLOAT64)
 def test_graph_exported_in_float64(worker: StepWorker, name: str) -> None:
     assert worker("onnx_float64", name) < CASES[name].bound
+
+
+@pytest.mark.parametrize("strange", [5, -1])
+def test_a_target_that_is_no_class_spoils_the_loss(worker: StepWorker, strange: int) -> None:
+    assert worker("loss_of", [0, 4, strange]) == "nan"
+    assert float(worker("loss_of", [0, 4, -100])) > 0
