@@ -28,7 +28,8 @@ def watched_lengths(places: Places) -> ShapeEnv:
         unknown: list[str]
 
         def create_unbacked_symint(self, *args: Any, **kwargs: Any) -> Any:
-            self.unknown.append(place_of(sys._getframe(1)))
+            frame = sys._getframe(1)
+            self.unknown.append(place_of(frame, running_operator(frame)))
             return super().create_unbacked_symint(*args, **kwargs)
 
         def evaluate_expr(self, *args: Any, **kwargs: Any) -> Any:
@@ -38,8 +39,8 @@ def watched_lengths(places: Places) -> ShapeEnv:
                 self.where += [place_of(sys._getframe(1))] * (len(self.guards) - known)
             return result
 
-    def place_of(frame: FrameType) -> str:
-        place = ", ".join(part for part in (places.here(), source_line(frame)) if part)
+    def place_of(frame: FrameType, *more: str) -> str:
+        place = ", ".join(part for part in (places.here(), source_line(frame), *more) if part)
         # In the backward pass there is no place; the operator will tell it.
         return place or running_operator(frame)
 
