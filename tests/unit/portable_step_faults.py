@@ -257,6 +257,9 @@ def graphs(folder: Path) -> dict[str, Any]:
             "constants_bytes": sum(i.ByteSize() for i in model.graph.initializer),
             "inputs": [i.name for i in model.graph.input], "declared_inputs": graph.inputs,
             "outputs": [o.name for o in model.graph.output], "declared_outputs": graph.outputs,
+            "lengths": sorted({
+                axis.dim_param for o in model.graph.output for axis in o.type.tensor_type.shape.dim
+            } - {""}),
             "random": [n.op_type for n in model.graph.node if "Random" in n.op_type or n.op_type in ("Dropout", "Bernoulli", "Multinomial")],
         }  # fmt: skip
     found["step"]["manifest"] = manifest.step_graph

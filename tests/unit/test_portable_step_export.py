@@ -127,6 +127,7 @@ def test_graphs_hold_standard_operators_and_nothing_of_this_machine(facts, graph
 def test_the_manifest_names_what_goes_in_and_out(facts, graph):
     one = facts["graphs"][graph]
     assert one["inputs"] == one["declared_inputs"] and one["outputs"] == one["declared_outputs"]
+    assert one["lengths"] == (["batch"] if graph == "infer" else [])
     used = set(one["inputs"])
     assert ("seed" in used) == (graph in ("step", "accumulate"))
     assert {"lr", "clip", "mu"} <= used if graph == "step" else not used & {"lr", "clip", "mu"}

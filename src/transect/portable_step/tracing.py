@@ -42,7 +42,8 @@ def trace(
 
     `axes` names the axes that may vary, by argument; the same name is the same length. `masks`: the
     arguments seed, step and micro-batch from which random masks follow. The function may take
-    gradients: the trace is made below autograd, and holds no operator of it. Raises BadInput, with the place in `module`, for what cannot be traced.
+    gradients: the trace is made below autograd, and holds no operator of it. Raises BadInput, with
+    the place in `module`, for what cannot be traced.
     """
     with _quiet(), _plain_kernels(), following(module) as places, forgetting(module):
         try:
@@ -82,7 +83,27 @@ def _trace(
     program = torch.export.export(graph, blanks, dynamic_shapes=dynamic, strict=False)
     exported = torch.onnx.export(program, dynamo=True, opset_version=OPSET, verbose=False)
     assert exported is not None
-    return clean(exported.model_proto, list(arguments), outputs)
+    model = exported.model_proto
+    _name_lengths(model, program, arguments, axes)
+    return clean(model, list(arguments), outputs)
+
+
+def _name_lengths(
+    model: ModelProto, program: torch.export.ExportedProgram, arguments: Tensors, axes: Axes
+) -> None:
+    """Give axes of results the names of the arguments' axes; the exporter leaves torch's symbols."""
+    places = [node for node in program.graph.nodes if node.op == "placeholder"]
+    # Constants that the trace lifted come before the arguments.
+    given = zip(arguments, places[-len(arguments) :], strict=True)
+    names = {
+        str(place.meta["val"].shape[axis]): name
+        for key, place in given
+        for axis, name in axes.get(key, {}).items()
+    }
+    for value in [*model.graph.output, *model.graph.value_info]:
+        for axis in value.type.tensor_type.shape.dim:
+            if axis.dim_param in names:
+                axis.dim_param = names[axis.dim_param]
 
 
 def _refuse_random(graph: torch.fx.GraphModule) -> None:
