@@ -4,7 +4,7 @@
 /** @import { Numbers } from '../types.mjs' */
 /** @import { Manifest, State } from './types.mjs' */
 
-import { Crash, isTrap, wordsOf } from '../faults.mjs';
+import { BadInput, Crash, isTrap, wordsOf } from '../faults.mjs';
 
 /**
  * @typedef {object} Sessions
@@ -27,6 +27,11 @@ export class Trainer {
    * @param {Sessions} sessions
    */
   constructor(manifest, state, sessions) {
+    for (const [name, session] of Object.entries(sessions.graphs)) {
+      const { file, inputs } = manifest.graphs[name];
+      const more = inputs.find((input) => !session.inputNames.includes(input));
+      if (more !== undefined) throw new BadInput(`${file} takes no '${more}', as its manifest says`);
+    }
     this.#manifest = manifest;
     this.#sessions = sessions;
     for (const { name, dtype, shape } of manifest.state) {

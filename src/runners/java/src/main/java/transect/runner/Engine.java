@@ -135,6 +135,15 @@ final class Engine implements AutoCloseable {
     }
   }
 
+  /** Throws BadInput when the model takes less than its manifest says. */
+  void checkTakes(Iterable<String> inputs, Path model) throws OrtException {
+    for (String input : inputs) {
+      if (!session.getInputInfo().containsKey(input)) {
+        throw new BadInput(model + " takes no '" + input + "', as its manifest says");
+      }
+    }
+  }
+
   /**
    * Bind, run and copy to `results`.
    *

@@ -34,6 +34,10 @@ final class Train {
     PARTS.forEach(part -> times.put(part, new ArrayList<>()));
   }
 
+  private static void check(Engine engine, Manifest.Graph graph) throws OrtException {
+    engine.checkTakes(graph.inputs(), graph.file());
+  }
+
   /** Train; return the record's fields. Throws Diverged, which has them too. */
   static Map<String, Object> run(Arguments arguments, Options options)
       throws OrtException, IOException, Diverged {
@@ -53,6 +57,10 @@ final class Train {
                     options,
                     null);
         Trainer trainer = new Trainer(environment, training)) {
+      check(step, manifest.graphs.get("step"));
+      if (accumulate != null) {
+        check(accumulate, manifest.graphs.get("accumulate"));
+      }
       Train train = new Train(training, trainer, step, accumulate);
       Map<String, Object> record = Latency.facts(environment, step, arguments, options);
       record.put("run_includes", step.trainIncludes());
