@@ -29,7 +29,7 @@ class Context:
         self._room: tuple[int, int, int] | None = None
         self._values: dict[str, dict[str, Any]] = {}
         self._takers: dict[Cell, list[Cell]] = defaultdict(list)
-        self._indices: dict[tuple[str, Callable[..., Hashable]], dict[Hashable, Cell]] = {}
+        self._indices: dict[tuple[str, Callable[..., Hashable]], dict[Hashable, list[Cell]]] = {}
 
     def section(self, key: str) -> Any:
         """Return a section of the study, whatever the class of the study is called."""
@@ -62,13 +62,21 @@ class Context:
         it gives None for cells that are never wanted. Cells are looked at when all of the stage's
         are planned, so only a stage in `needs` may be asked for.
         """
+        found = self.all_of(stage, key, wanted)
+        return found[0] if found else None
+
+    def all_of(self, stage: str, key: Callable[..., Hashable], wanted: Hashable) -> list[Cell]:
+        """Return every planned cell of a stage for which `key(cell)` is `wanted`; as `first` says.
+
+        In `inputs` a stage may ask for its own cells too.
+        """
         index = self._indices.get((stage, key))
         if index is None:
-            index = {}
+            index = defaultdict(list)
             for cell in self.cells[stage]:
-                index.setdefault(key(cell), cell)
+                index[key(cell)].append(cell)
             self._indices[stage, key] = index
-        return index.get(wanted)
+        return index.get(wanted, [])
 
     def fits(self, cell: Cell, gpus: int) -> bool:
         """Whether a cell with `gpus` on each node fits the system, without sharing its cores.

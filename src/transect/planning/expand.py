@@ -62,6 +62,7 @@ def expand(context: Context) -> dict[str, Expanded]:
     """
     stages = ordered_stages()
     planned: dict[str, Expanded] = {name: {} for name, _ in stages}
+    asked_of: dict[str, set[str]] = {name: set() for name, _ in stages}
     asked_for = 0
     for name, stage in stages:
         if stage.section is not None:
@@ -79,6 +80,7 @@ def expand(context: Context) -> dict[str, Expanded]:
         _check_size(context, len(cells))
         _check_class(name, cells, f"stage '{name}' gives as its cell")
         asked = {cell.id: cell for cell in cells}
+        asked_of[name] = set(asked)
         context.cells[name] += asked.values()
         planned[name] = {cell_id: (cell, {}) for cell_id, cell in asked.items()}
     if not any(planned.values()):
@@ -96,7 +98,9 @@ def expand(context: Context) -> dict[str, Expanded]:
             for role, taken in inputs.items():
                 if not isinstance(taken, Cell):
                     raise BadInput(f"stage '{name}' takes as its {role} {taken!r:.100}: no cell")
-                if taken.stage not in behaviours[name].needs:
+                # A cell may go on with another one of its own stage, if a section asks for that too.
+                own = taken.stage == name and taken.id in asked_of[name]
+                if not own and taken.stage not in behaviours[name].needs:
                     raise BadInput(
                         f"stage '{name}' takes a cell of stage '{taken.stage}', which it does not "
                         f"name among what it needs"

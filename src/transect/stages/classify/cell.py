@@ -1,0 +1,62 @@
+"""The axes of a classifier of tickets."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
+
+from transect.domain.cell import Axis, Cell
+from transect.stages.corpus.cell import Corpus, Names, Partition, StopWords, Vectors, View, Words
+
+__all__ = ["KNOBS", "ClassifyCell"]
+
+
+def _number(word: str, noun: str) -> Axis:
+    """Make the axis of a number: `b64` in ids, `batch 64` in labels; None has no word."""
+    return Axis(
+        place=120,
+        word=lambda value: "" if value is None else f"{word}{value:g}",
+        label=lambda value: "" if value is None else f"{noun} {value:g}",
+    )
+
+
+class ClassifyCell(Cell):
+    """One classifier, trained on encoded tickets with one value of each knob that it has.
+
+    A knob that the classifier does not have is None; `KNOBS` names them. `updates` stands in the place of
+    `epochs` where batches are compared. Of two cells that differ in `epochs` alone, the longer one
+    goes on with what the shorter one left.
+    """
+
+    always: ClassVar[tuple[str, ...]] = ("view", "names")
+
+    stage: Literal["classify"] = "classify"
+    corpus: Corpus
+    view: View = "conversation"
+    names: Names = "pseudonyms"
+    stop_words: StopWords = False
+    partition: Partition
+    vectors: Vectors
+    words: Words
+    # A name of the study's `classify.models`.
+    model: Annotated[str, Axis(place=40, name=True)]
+    # The classifier behind that name.
+    kind: str
+    epochs: Annotated[int | None, _number("e", "epochs"), Field(ge=1)] = None
+    updates: Annotated[int | None, _number("u", "updates"), Field(ge=1)] = None
+    batch: Annotated[int | None, _number("b", "batch"), Field(ge=1)] = None
+    learning_rate: Annotated[float | None, _number("lr", "rate"), Field(gt=0)] = None
+    optimiser: Annotated[
+        str | None, Axis(place=119, word=lambda name: name or "", label=lambda name: name or "")
+    ] = None
+    heads: Annotated[int | None, _number("h", "heads"), Field(ge=1)] = None
+    layers: Annotated[int | None, _number("l", "layers"), Field(ge=1)] = None
+
+    def knobs(self) -> dict[str, Any]:
+        """Return the knobs that the classifier has, with their values."""
+        values = {name: getattr(self, name) for name in KNOBS}
+        return {name: value for name, value in values.items() if value is not None}
+
+
+KNOBS = ("epochs", "updates", "batch", "learning_rate", "optimiser", "heads", "layers")

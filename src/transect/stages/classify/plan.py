@@ -1,0 +1,168 @@
+"""The classify stage: classifiers of tickets, with a grid over their knobs."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from itertools import product
+from typing import Any
+
+from transect.domain.cell import Cell
+from transect.domain.errors import BadInput, unknown_name
+from transect.domain.registry import Registry
+from transect.planning.context import Context
+from transect.planning.stage import STAGES, Stage
+from transect.stages.classify.cell import KNOBS, ClassifyCell
+from transect.stages.classify.plan_section import ClassifyGrid, ClassifySection, TextGrid
+from transect.stages.corpus.plan import check_names
+from transect.stages.encode.plan import encoded
+from transect.stages.vectors.cell import VectorsCell
+from transect.text.classifiers import CLASSIFIERS, Classifier
+from transect.training.optimisers import OPTIMISERS
+
+__all__ = ["Classify", "check_text", "classifier_of", "texts_of"]
+
+# The key of a grid for each knob.
+_LISTS = {
+    "epochs": "epochs", "updates": "updates", "batch": "batches",
+    "learning_rate": "learning_rates", "optimiser": "optimisers", "heads": "heads",
+    "layers": "layers",
+}  # fmt: skip
+
+
+def classifier_of(context: Context, model: str) -> Classifier:
+    """Return the plug-in behind a name of `classify.models`."""
+    return CLASSIFIERS.get(context.section("classify").models[model].kind)
+
+
+def check_text(grid: TextGrid, where: str, context: Context) -> None:
+    """Raise BadInput for names that the study's `tickets` does not have."""
+    tickets = context.section("tickets")
+    for key, names in (
+        ("corpora", grid.corpora), ("partitions", grid.partitions), ("vectors", grid.vectors),
+        ("lengths", grid.words),
+    ):  # fmt: skip
+        check_names(tickets, key, names, f"{where}.{'words' if key == 'lengths' else key}")
+
+
+def texts_of(grid: TextGrid) -> Iterable[dict[str, Any]]:
+    """Yield the axes of the encoded tickets that a grid asks for."""
+    axes = ("corpus", "view", "names", "stop_words", "partition", "vectors", "words")
+    for point in product(
+        grid.corpora, grid.views, grid.names, grid.stop_words, grid.partitions, grid.vectors,
+        grid.words,
+    ):  # fmt: skip
+        yield dict(zip(axes, point, strict=True))
+
+
+@STAGES.register("classify")
+class Classify(Stage):
+    """Trains a classifier, tests it, and writes it as ONNX where it can."""
+
+    key = "classify"
+    section = ClassifySection
+    needs = ("encode",)
+
+    def check(self, section: ClassifySection, context: Context) -> None:
+        """Names are known, and no list is given that no classifier of its grid has."""
+        for name, rule in section.models.items():
+            where = context.where(f"classify.models.{name}")
+            CLASSIFIERS.get(rule.kind, f"{where}.kind").check(rule.options, f"{where}.options")
+        for number, grid in enumerate(section.grids):
+            where = context.where(f"classify.grids.{number}")
+            check_text(grid, where, context)
+            for name in grid.models:
+                if name not in section.models:
+                    raise unknown_name("classifier", name, section.models, f"{where}.models")
+            for name in grid.optimisers or ():
+                OPTIMISERS.get(name, f"{where}.optimisers")
+            if grid.epochs is not None and grid.updates is not None:
+                raise BadInput(
+                    f"{where}.updates: stands in the place of `epochs`, and both are given"
+                )
+            had = {knob for name in grid.models for knob in classifier_of(context, name).knobs}
+            for knob, key in _LISTS.items():
+                if getattr(grid, key) is not None and knob not in had:
+                    raise BadInput(f"{where}.{key}: none of {', '.join(grid.models)} has this knob")
+
+    def size(self, section: ClassifySection) -> int:
+        """A list for a knob that a classifier lacks does not multiply: cells are counted when made."""
+        return 0
+
+    def cells(self, section: ClassifySection, context: Context) -> Iterable[Cell]:
+        """The cross product of each grid, with its repeats."""
+        for grid in section.grids:
+            for text, model in product(texts_of(grid), grid.models):
+                for knobs in _points(
+                    grid, section.models[model].options, classifier_of(context, model)
+                ):
+                    for repeat in range(grid.repeats or section.repeats):
+                        yield ClassifyCell(
+                            **text,
+                            model=model,
+                            kind=section.models[model].kind,
+                            **knobs,
+                            repeat=repeat,
+                        )
+
+    def inputs(self, cell: ClassifyCell, context: Context) -> dict[str, Cell]:
+        """The rows, the vectors, and a shorter run with which this one goes on."""
+        rows = encoded(cell)
+        taken: dict[str, Cell] = {
+            "encode": rows,
+            "vectors": VectorsCell(**{
+                axis: getattr(rows, axis) for axis in VectorsCell.model_fields if axis in _TEXT
+            }),
+        }  # fmt: skip
+        shorter = _shorter(cell, context)
+        return taken | ({"shorter": shorter} if shorter is not None else {})
+
+    def plugins(self, cell: ClassifyCell) -> list[tuple[Registry[Any], str]]:
+        """The classifier."""
+        return [(CLASSIFIERS, cell.kind)]
+
+    def spec(self, cell: ClassifyCell, context: Context) -> dict[str, Any]:
+        """The classifier with its options."""
+        rule = context.section("classify").models[cell.model]
+        return {"classifier": rule.model_dump(), "knobs": cell.knobs(), "seed": context.study.seed}
+
+    def environment(self, cell: ClassifyCell) -> str:
+        """The classifier's."""
+        return CLASSIFIERS.get(cell.kind).environment
+
+
+_TEXT = ("corpus", "view", "names", "stop_words", "partition", "vectors")
+
+
+def _points(
+    grid: ClassifyGrid, options: dict[str, Any], classifier: Classifier
+) -> Iterable[dict[str, Any]]:
+    """Yield the knobs of each point; those that the grid leaves open are the classifier's own."""
+    own = classifier.usual(options)
+    lists = {}
+    for knob in KNOBS:
+        if knob in classifier.knobs:
+            given = getattr(grid, _LISTS[knob])
+            lists[knob] = [own.get(knob)] if given is None else list(dict.fromkeys(given))
+    if grid.updates is not None and "updates" in lists:
+        lists["epochs"] = [None]
+    for values in product(*lists.values()):
+        yield dict(zip(lists, values, strict=True))
+
+
+def _all_but_epochs(cell: Any) -> Hashable:
+    return cell.changed(epochs=None)
+
+
+def _shorter(cell: ClassifyCell, context: Context) -> ClassifyCell | None:
+    """Return the longest planned run that is shorter than this one and else the same."""
+    if cell.epochs is None:
+        return None
+    same = context.all_of("classify", _all_but_epochs, _all_but_epochs(cell))
+    shorter = [
+        one for one in same if isinstance(one, ClassifyCell) and 0 < _epochs(one) < cell.epochs
+    ]
+    return max(shorter, key=_epochs, default=None)
+
+
+def _epochs(cell: ClassifyCell) -> int:
+    return cell.epochs or 0

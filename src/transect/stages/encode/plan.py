@@ -1,0 +1,48 @@
+"""The encode stage: tickets as rows of word numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from transect.domain.cell import Cell
+from transect.planning.context import Context
+from transect.planning.stage import STAGES, Placement, Stage
+from transect.stages.corpus.cell import CorpusCell
+from transect.stages.encode.cell import EncodeCell
+from transect.stages.partition.cell import PartitionCell
+from transect.stages.vectors.cell import VectorsCell
+from transect.stages.vectors.plan import tokens_of
+
+__all__ = ["Encode", "encoded"]
+
+_SHARED = ("corpus", "view", "names", "stop_words", "partition", "vectors")
+
+
+def encoded(cell: Any) -> EncodeCell:
+    """Return the cell whose rows a classifier reads."""
+    return EncodeCell(words=cell.words, **{axis: getattr(cell, axis) for axis in _SHARED})
+
+
+@STAGES.register("encode")
+class Encode(Stage):
+    """Numbers words, cuts and pads."""
+
+    needs = ("vectors",)
+    placement = Placement(group="text")
+
+    def inputs(self, cell: EncodeCell, context: Context) -> dict[str, Cell]:
+        """Labels, words, parts and vocabulary."""
+        return {
+            "corpus": CorpusCell(corpus=cell.corpus),
+            "tokens": tokens_of(cell),
+            "partition": PartitionCell(corpus=cell.corpus, partition=cell.partition),
+            "vectors": VectorsCell(**{axis: getattr(cell, axis) for axis in _SHARED}),
+        }
+
+    def spec(self, cell: EncodeCell, context: Context) -> dict[str, Any]:
+        """The rule for the length."""
+        return {"rule": context.section("tickets").lengths[cell.words].model_dump()}
+
+    def environment(self, cell: EncodeCell) -> str:
+        """numpy."""
+        return "text"

@@ -1,0 +1,40 @@
+"""The partition stage: which tickets train, and which serve what else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from transect.domain.cell import Cell
+from transect.planning.context import Context
+from transect.planning.stage import STAGES, Placement, Stage
+from transect.stages.corpus.cell import CorpusCell
+from transect.stages.partition.cell import PartitionCell
+from transect.text.partitioners import PARTITIONERS
+
+__all__ = ["Partitions"]
+
+
+@STAGES.register("partition")
+class Partitions(Stage):
+    """Deals the tickets of a corpus out."""
+
+    needs = ("corpus",)
+    placement = Placement(group="text")
+
+    def inputs(self, cell: PartitionCell, context: Context) -> dict[str, Cell]:
+        """The tickets."""
+        return {"corpus": CorpusCell(corpus=cell.corpus)}
+
+    def spec(self, cell: PartitionCell, context: Context) -> dict[str, Any]:
+        """The rule and the seed."""
+        rule = context.section("tickets").partitions[cell.partition]
+        return {"rule": rule.model_dump(), "seed": context.study.seed}
+
+    def sources(self, cell: PartitionCell) -> list[Path]:
+        """Every partitioner: one is chosen by name."""
+        return [PARTITIONERS.source(name) for name in PARTITIONERS]
+
+    def environment(self, cell: PartitionCell) -> str:
+        """numpy."""
+        return "text"

@@ -1,0 +1,81 @@
+"""Classifiers of tickets: one file each. Their libraries are imported inside methods."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from transect.domain.registry import Registry
+
+__all__ = ["CLASSIFIERS", "Classifier", "Fitted", "Task"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Task:
+    """Encoded tickets and what is to be done with them.
+
+    `x` and `y` by part (`train`, `valid`, `test`, …): word numbers (n, length) int32, 0 where there
+    is no word and 1 for an unknown one, and class numbers (n,). `vectors` (vocabulary, width)
+    float32. `resume` is the folder that a shorter run of the same cell left, or None.
+    """
+
+    x: dict[str, np.ndarray]
+    y: dict[str, np.ndarray]
+    vectors: np.ndarray
+    classes: tuple[str, ...]
+    options: dict[str, Any]
+    knobs: dict[str, Any]
+    seed: int
+    threads: int
+    device: str
+    out: Path
+    resume: Path | None = None
+
+
+@dataclass(kw_only=True, slots=True)
+class Fitted:
+    """Probabilities (n, classes) by part, the path of training, and costs.
+
+    `history` has a dict for each epoch: `epoch`, `updates`, `loss` (training), `valid_loss`,
+    `valid_accuracy`, `seconds`.
+    """
+
+    probabilities: dict[str, np.ndarray]
+    history: list[dict[str, Any]] = field(default_factory=list)
+    parameters: int = 0
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+class Classifier(Protocol):
+    """What tells a ticket's label from its words.
+
+    `knobs` are those of `stages.classify.cell.KNOBS` that it has; `environment` is where it runs;
+    `exports`: whether `fit` leaves `model.onnx` in `task.out`, from word numbers `x`
+    (batch, length) int64 to `probabilities` (batch, classes) float32.
+    """
+
+    environment: str
+    knobs: tuple[str, ...]
+    exports: bool
+
+    def check(self, options: dict[str, Any], where: str) -> None:
+        """Raise BadInput, beginning with `where`, for options that cannot be used."""
+        ...
+
+    def usual(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Return the value of each knob where a grid gives none."""
+        ...
+
+    def supports(self, cell: Any) -> str | None:
+        """Return why it cannot be trained with these knobs, or None."""
+        ...
+
+    def fit(self, task: Task) -> Fitted:
+        """Train on `train`, end early by `valid`, and tell the labels of all parts."""
+        ...
+
+
+CLASSIFIERS: Registry[Classifier] = Registry("classifier", "transect.text.classifiers")

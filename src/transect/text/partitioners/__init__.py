@@ -1,0 +1,36 @@
+"""Partitioners: by what tickets are dealt out. One file each."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from transect.domain.registry import Registry
+
+__all__ = ["PARTITIONERS", "Partitioner", "Rows"]
+
+
+class Rows:
+    """What a partitioner may look at, an entry for each ticket: `labels` (n,) class numbers,
+    `times` (n,) seconds since 1970 with NaN where none is known, `owners` (n,) numbers, -1 for none.
+    """
+
+    def __init__(self, labels: np.ndarray, times: np.ndarray, owners: np.ndarray) -> None:
+        self.labels, self.times, self.owners = labels, times, owners
+
+
+class Partitioner(Protocol):
+    """Puts tickets in an order that is then cut into parts."""
+
+    def parts(
+        self, rows: Rows, shares: dict[str, float], generator: np.random.Generator
+    ) -> dict[str, np.ndarray]:
+        """Return the rows of each part, by the names of `shares`, none twice.
+
+        Raises BadInput naming what the tickets lack, such as times.
+        """
+        ...
+
+
+PARTITIONERS: Registry[Partitioner] = Registry("partitioner", "transect.text.partitioners")

@@ -1,0 +1,51 @@
+"""What a ticket is, and how a folder of the corpus stage holds many of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["Message", "Rejected", "Ticket"]
+
+
+@dataclass(slots=True)
+class Message:
+    """One message of a ticket.
+
+    `author` is a name, an address, or after the corpus stage a hash; `role` is `customer`, `agent`
+    or empty; `time` is ISO 8601 or empty. `people` are the spans of names in `text`: start, end
+    (in code points) and the person's pseudonym, a word of letters.
+    """
+
+    text: str
+    author: str = ""
+    role: str = ""
+    time: str = ""
+    people: list[tuple[int, int, str]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Ticket:
+    """One ticket with its messages in the order of their time. `owner` and `queue` may be empty."""
+
+    id: str
+    messages: list[Message]
+    owner: str = ""
+    queue: str = ""
+    # The language of its text, as ISO 639-1; empty where none was told.
+    language: str = ""
+    # What a generator knows of it: the probability of each label, by name.
+    truth: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Rejected:
+    """What could not be read: the place in its file (a line, or a message's number), and why.
+
+    `cause` is one of a closed list (`transect.text.rejection.CAUSES`); `detail` never holds text
+    of the ticket.
+    """
+
+    place: str
+    cause: str
+    detail: str = ""
