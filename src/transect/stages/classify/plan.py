@@ -17,9 +17,10 @@ from transect.stages.corpus.plan import check_names
 from transect.stages.encode.plan import encoded
 from transect.stages.vectors.cell import VectorsCell
 from transect.text.classifiers import CLASSIFIERS, Classifier
+from transect.text.formats import FORMATS
 from transect.training.optimisers import OPTIMISERS
 
-__all__ = ["Classify", "check_text", "classifier_of", "texts_of"]
+__all__ = ["Classify", "check_text", "classifier_of", "rules_of", "texts_of"]
 
 # The key of a grid for each knob.
 _LISTS = {
@@ -32,6 +33,17 @@ _LISTS = {
 def classifier_of(context: Context, model: str) -> Classifier:
     """Return the plug-in behind a name of `classify.models`."""
     return CLASSIFIERS.get(context.section("classify").models[model].kind)
+
+
+def rules_of(cell: Any, context: Context) -> dict[str, Any]:
+    """Return what names in a cell stand for, by axis: the report tells by it what a change was."""
+    tickets = context.section("tickets")
+    return {
+        "corpus": {"synthetic": FORMATS.get(tickets.corpora[cell.corpus].format).synthetic},
+        "partition": tickets.partitions[cell.partition].model_dump(),
+        "vectors": tickets.vectors[cell.vectors].model_dump(),
+        "words": tickets.lengths[cell.words].model_dump(),
+    }
 
 
 def check_text(grid: TextGrid, where: str, context: Context) -> None:
@@ -121,9 +133,12 @@ class Classify(Stage):
         return [(CLASSIFIERS, cell.kind)]
 
     def spec(self, cell: ClassifyCell, context: Context) -> dict[str, Any]:
-        """The classifier with its options."""
+        """The classifier with its options, and as parameters what the names in the cell stand for."""
         rule = context.section("classify").models[cell.model]
-        return {"classifier": rule.model_dump(), "knobs": cell.knobs(), "seed": context.study.seed}
+        return {
+            "classifier": rule.model_dump(), "knobs": cell.knobs(), "seed": context.study.seed,
+            "parameters": {"model": rule.model_dump()} | rules_of(cell, context),
+        }  # fmt: skip
 
     def environment(self, cell: ClassifyCell) -> str:
         """The classifier's."""
