@@ -1,0 +1,26 @@
+"""The partition stage: which tickets train, and which serve what else."""
+
+from __future__ import annotations
+
+from transect.execution.job import Job
+from transect.execution.stage import RUNNERS
+from transect.execution.stage_helpers import OneProcess, checksums, need
+
+__all__ = ["Partitions"]
+
+
+@RUNNERS.register("partition")
+class Partitions(OneProcess):
+    """Runs `transect.stages.partition.worker`."""
+
+    def command(self, job: Job) -> list[str]:
+        """One process in the text environment."""
+        return job.module(
+            "transect.stages.partition.worker",
+            "--spec", job.spec_file, "--corpus", need(job, "corpus"), "--out", job.folder,
+        )  # fmt: skip
+
+    def inputs(self, job: Job) -> list[str]:
+        """Labels, times and owners; what the tickets say does not matter."""
+        corpus = job.input("corpus")
+        return checksums(*(corpus / f"{name}.npy" for name in ("labels", "times", "owners")))

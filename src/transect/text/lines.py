@@ -1,0 +1,65 @@
+"""JSON Lines and arrays that are written as a whole or not at all, and read piece by piece."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+__all__ = ["read_lines", "write_array", "write_arrays", "writing", "writing_lines"]
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[BinaryIO]:
+    """Give a stream whose bytes become `path` at the end; after an exception, nothing does."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        with temporary.open("xb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def writing_lines(path: Path) -> Iterator[Callable[[Any], None]]:
+    """Give a function that writes one value as one line of JSON; `path` is there at the end.
+
+    The function raises ValueError for NaN, infinity and lone surrogates, which the file cannot hold.
+    """
+    with writing(path) as stream:
+
+        def write(value: Any) -> None:
+            line = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+            stream.write(line.encode("utf-8") + b"\n")
+
+        yield write
+
+
+def read_lines(path: Path) -> Iterator[Any]:
+    """Yield the value of each line, one in memory at a time."""
+    # As bytes: text would also be cut at other ends of lines, such as U+2028, which JSON leaves in.
+    with path.open("rb") as stream:
+        for line in stream:
+            yield json.loads(line)
+
+
+def write_array(path: Path, array: np.ndarray) -> None:
+    """Write one array as `.npy`."""
+    with writing(path) as stream:
+        np.save(stream, array)
+
+
+def write_arrays(path: Path, arrays: dict[str, np.ndarray]) -> None:
+    """Write arrays by name as `.npz`."""
+    with writing(path) as stream:
+        np.savez(stream, **arrays)  # type: ignore[arg-type]

@@ -1,0 +1,182 @@
+"""Partitions: every ticket in one part at most, by chance, time, class or owner."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transect.domain.errors import BadInput
+from transect.stages.partition.worker import PARTS, deal, main
+from transect.text.partitioners import PARTITIONERS, Rows
+
+PUBLISHED = (
+    {"train": 0.4, "valid": 0.1, "infer": 0.1, "device": 0.4},
+    {"train": 0.6, "valid": 0.1, "test": 0.1, "infer": 0.1, "device": 0.1},
+    {"train": 0.9, "test": 0.1},
+)
+
+
+def corpus(folder, n=200, classes=4, seed=0, **given):
+    generator = np.random.default_rng(seed)
+    arrays = {
+        "labels": generator.integers(0, classes, n, dtype=np.int32),
+        "times": generator.random(n) * 1e9,
+        "owners": generator.choice(8, n, p=np.arange(1, 9) / 36).astype(np.int32),
+    } | given  # fmt: skip
+    for name, array in arrays.items():
+        np.save(folder / f"{name}.npy", array)
+    return Rows(**arrays)
+
+
+def rule(by="random", clients=0, **shares):
+    return {"rule": dict.fromkeys(PARTS, 0) | shares | {"by": by, "clients": clients}, "seed": 7}
+
+
+def parts_of(folder):
+    with np.load(folder / "parts.npz") as file:
+        return dict(file)
+
+
+@pytest.mark.parametrize("by", PARTITIONERS.names())
+@pytest.mark.parametrize("shares", PUBLISHED, ids=["40/40", "60/10", "90/10"])
+def test_every_ticket_is_in_one_part(tmp_path, by, shares):
+    if by == "owner":
+        shares = {"device": 0.1} | shares | ({"train": 0.8} if "device" not in shares else {})
+    corpus(tmp_path)
+    details = deal(rule(by, **shares), tmp_path, tmp_path)["details"]
+    parts = parts_of(tmp_path)
+    assert list(parts) == list(PARTS)
+    assert all(part.dtype == np.int64 and (np.diff(part) > 0).all() for part in parts.values())
+    assert sorted(np.concatenate([*parts.values()])) == list(range(200))
+    assert details["sizes"] == {part: round(200 * shares.get(part, 0)) for part in PARTS}
+    assert details["left_over"] == 0
+    json.dumps(details, allow_nan=False)
+
+
+@given(
+    st.integers(20, 300), st.integers(0, 9),
+    st.lists(st.floats(0.06, 0.25), min_size=4, max_size=4), st.sampled_from(PARTITIONERS.names()),
+)  # fmt: skip
+def test_no_ticket_is_in_two_parts(n, seed, shares, by):
+    generator = np.random.default_rng(seed)
+    owners = generator.integers(0, 5, n)
+    given_shares = dict(zip(("train", "valid", "test", "device"), shares, strict=True))
+    rows = Rows(generator.integers(0, 3, n), generator.random(n), owners)
+    parts = PARTITIONERS.get(by).parts(rows, given_shares, generator)
+    taken = np.concatenate([*parts.values()])
+    assert len(set(taken)) == len(taken)
+    for part, share in given_shares.items():
+        assert abs(len(parts[part]) - share * n) <= 1, part
+
+
+def test_the_same_seed_gives_the_same_parts_and_another_one_others(tmp_path):
+    corpus(tmp_path)
+    found = []
+    for seed in (1, 1, 2):
+        deal(rule(train=0.5, test=0.5) | {"seed": seed}, tmp_path, tmp_path)
+        found.append(parts_of(tmp_path)["train"].tolist())
+    assert found[0] == found[1] != found[2]
+
+
+def test_by_time_no_part_knows_the_future_of_another(tmp_path):
+    rows = corpus(tmp_path)
+    details = deal(rule("time", **PUBLISHED[1]), tmp_path, tmp_path)["details"]
+    parts = parts_of(tmp_path)
+    last = -np.inf
+    for part in PARTS:
+        times = rows.times[parts[part]]
+        assert times.min() > last
+        last = times.max()
+        assert details["times"][part] == [times.min(), last]
+
+
+def test_by_time_a_ticket_without_one_is_bad_input(tmp_path):
+    corpus(tmp_path, n=3, times=np.array([1.0, np.nan, 2.0]))
+    with pytest.raises(BadInput, match="1 of 3 tickets have no time"):
+        deal(rule("time", train=1), tmp_path, tmp_path)
+
+
+def test_stratified_parts_have_every_class_by_its_share(tmp_path):
+    # One class has ten tickets, one per tenth.
+    labels = np.repeat([0, 1, 2], [700, 290, 10])
+    corpus(tmp_path, labels=labels, n=1000)
+    details = deal(rule("stratified", clients=4, **PUBLISHED[1]), tmp_path, tmp_path)["details"]
+    for part, rows in parts_of(tmp_path).items():
+        share = len(rows) / 1000
+        counts = np.bincount(labels[rows], minlength=3)
+        assert (abs(counts - np.array([700, 290, 10]) * share) <= 2).all(), part
+    assert max(details["balance"].values()) < 0.05
+
+
+def test_small_classes_do_not_all_meet_in_one_part(tmp_path):
+    labels = np.arange(60)
+    corpus(tmp_path, labels=labels, n=60)
+    details = deal(rule("stratified", train=0.5, test=0.5), tmp_path, tmp_path)["details"]
+    assert sorted(parts_of(tmp_path)["train"]) != list(range(30))
+    assert details["unseen"] == {"train": 0.0, "test": 1.0}
+
+
+def test_by_owner_the_rarest_are_on_devices_and_clients_have_whole_owners(tmp_path):
+    rows = corpus(tmp_path, n=400)
+    deal(rule("owner", clients=3, train=0.6, test=0.2, device=0.2), tmp_path, tmp_path)
+    parts = parts_of(tmp_path)
+    counts = np.bincount(rows.owners)
+    rarest = counts[rows.owners[parts["device"]]].max()
+    others = rows.owners[np.concatenate([parts["train"], parts["test"]])]
+    # All the others' owners are at least as frequent: one owner may be cut in two.
+    assert counts[others].min() >= rarest
+    assert len(set(others) & set(rows.owners[parts["device"]])) <= 1
+    clients = [rows.owners[parts[f"client-{k}"]] for k in range(3)]
+    assert sum(len(set(one)) for one in clients) <= len(set(np.concatenate(clients))) + 2
+    # The rest is by chance: both parts have all of the frequent owners.
+    assert set(rows.owners[parts["train"]]) == set(others)
+
+
+@pytest.mark.parametrize(
+    ("owners", "shares", "told"),
+    [
+        (np.array([0, -1, -1]), {"train": 0.5, "device": 0.5}, "2 of 3 tickets have no owner"),
+        (np.array([0, 1, 1]), {"train": 1.0}, "no share `device`"),
+    ],
+)
+def test_by_owner_what_is_missing_is_named(tmp_path, owners, shares, told):
+    corpus(tmp_path, n=3, owners=owners)
+    with pytest.raises(BadInput, match=told):
+        deal(rule("owner", **shares), tmp_path, tmp_path)
+
+
+def test_clients_are_cut_from_the_devices_part(tmp_path):
+    corpus(tmp_path)
+    details = deal(rule(clients=3, train=0.5, device=0.5), tmp_path, tmp_path)["details"]
+    parts = parts_of(tmp_path)
+    clients = [parts[f"client-{k}"] for k in range(3)]
+    assert sorted(np.concatenate(clients)) == parts["device"].tolist()
+    assert [details["sizes"][f"client-{k}"] for k in range(3)] == [34, 33, 33]
+
+
+def test_the_balance_of_a_part_is_its_distance_from_all(tmp_path):
+    corpus(tmp_path, n=4, labels=np.array([0, 0, 1, 1]), times=np.arange(4.0))
+    details = deal(rule("time", train=0.5, test=0.5), tmp_path, tmp_path)["details"]
+    assert details["balance"] == {"train": 0.5, "test": 0.5}
+    assert details["unseen"] == {"train": 0.0, "test": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("given_rule", "told"),
+    [
+        (rule(train=0.8, test=0.01), "of 5 tickets, 0.01 for test is none"),
+        (rule(train=0.5, device=0.5, clients=4), "4 clients, and 3 tickets"),
+    ],
+)
+def test_parts_without_tickets_are_bad_input(tmp_path, given_rule, told):
+    corpus(tmp_path, n=5)
+    spec = given_rule | {"cell": {"stage": "partition", "corpus": "a", "partition": "b"}}
+    (tmp_path / "spec.json").write_text(json.dumps(spec))
+    arguments = ["--spec", tmp_path / "spec.json", "--corpus", tmp_path, "--out", tmp_path]
+    assert main([str(one) for one in arguments]) == 1
+    found = json.loads((tmp_path / "result.json").read_text())
+    assert (found["status"], found["cause"]) == ("failed", "bad-input")
+    assert told in found["message"]
+    assert not (tmp_path / "parts.npz").exists()
