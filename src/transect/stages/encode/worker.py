@@ -1,0 +1,78 @@
+"""Encoded tickets: `python -m transect.stages.encode.worker --spec … --corpus … --tokens … --partition …
+--vectors … --out …`.
+
+Leaves for each part of the partition that has tickets `x_PART.npy` (int32, (tickets, length)),
+`y_PART.npy` and `rows_PART.npy` (int64), and `vocabulary.json` and `result.json`.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from transect.domain.cell import Cell
+from transect.domain.files import write_atomic
+from transect.domain.record import read_record
+from transect.stages.encode.cell import EncodeCell
+from transect.text.encoding import length_of, write_rows
+from transect.text.lengths import Lengths
+from transect.text.payload import run
+from transect.text.token_files import OFFSETS, read_tokens
+from transect.text.vocabulary import VOCABULARY, numbering, read_vocabulary
+
+__all__ = ["TOLD", "encode", "main"]
+
+# What the record of a corpus says that classifiers and reports need too.
+TOLD = ("classes", "synthetic", "bayes_accuracy")
+
+
+def encode(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str, Any]:
+    """Write the rows of one cell; return the details of its record."""
+    cell = Cell.of(**spec["cell"])
+    assert isinstance(cell, EncodeCell)
+    corpus = read_record(folders["corpus"] / "record.json").details
+    tokens, facts = read_tokens(folders["tokens"])
+    vocabulary = read_vocabulary(folders["vectors"])
+    with np.load(folders["partition"] / "parts.npz") as file:
+        parts = {part: file[part] for part in file.files}
+    offsets = np.load(folders["tokens"] / OFFSETS, mmap_mode="r")
+    lengths = Lengths.of((offsets[1:] - offsets[:-1])[parts["train"]])
+    length = length_of(lengths, spec["rule"])
+    rows = write_rows(
+        tokens, numbering(facts["words"], vocabulary["words"]), parts,
+        np.load(folders["corpus"] / "labels.npy", mmap_mode="r"), length, out,
+    )  # fmt: skip
+    write_atomic(out / VOCABULARY, (folders["vectors"] / VOCABULARY).read_bytes())
+    share = spec["rule"]["share"]
+    return {
+        "length": length,
+        "rule": spec["rule"],
+        "gaussian": lengths.gaussian(share) if share < 1 else None,
+        "quantile": lengths.quantile(share),
+        "training_lengths": lengths.facts(),
+        "normality": lengths.normality(),
+        "vocabulary": len(vocabulary["words"]),
+        "parts": rows,
+        "sizes": {part: int(facts["tickets"]) for part, facts in rows.items()},
+        "classes": corpus["classes"],
+        "synthetic": corpus["synthetic"],
+        "bayes_accuracy": bayes_accuracy(corpus.get("bayes_accuracy"), cell),
+    }
+
+
+def bayes_accuracy(told: dict[str, dict[str, Any]] | None, cell: EncodeCell) -> Any:
+    """Return what the corpus knows of the best accuracy that this view with these names allows."""
+    return None if told is None else told[cell.view][cell.names]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one encode cell."""
+    roles = ("corpus", "tokens", "partition", "vectors")
+    return run("tickets as rows of word numbers", roles, encode, ("numpy",), arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

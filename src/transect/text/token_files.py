@@ -1,0 +1,152 @@
+"""The words of a corpus on disk: numbers one text after another, and the words that they stand for."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from transect.domain.files import write_atomic
+from transect.text.arrays import Lists, growing
+from transect.text.language import common, languages_of, stop_words
+from transect.text.lengths import Lengths
+from transect.text.tokeniser import LONGEST, cut
+
+__all__ = ["OFFSETS", "TOKENS", "TOO_LONG", "WORDS", "read_tokens", "texts_in", "write_tokens"]
+
+TOKENS, OFFSETS, WORDS = "tokens.npy", "offsets.npy", "words.json"
+# What stands in a list of words for all those that have too many letters.
+TOO_LONG = ""
+# Texts from which the languages of a corpus are told, evenly spaced over it.
+_SAMPLE = 2000
+# Texts that are cut together, and the bytes after which fewer are: what a call costs is small then.
+_TEXTS, _BYTES = 256, 1 << 20
+_LEFT_OUT = -1
+
+
+def texts_in(path: Path) -> Iterator[list[str]]:
+    """Yield the texts of `texts.jsonl`, some at a time."""
+    with path.open("rb") as stream:
+        lines: list[bytes] = []
+        size = 0
+        for line in stream:
+            lines.append(line)
+            size += len(line)
+            if len(lines) == _TEXTS or size >= _BYTES:
+                yield _parsed(lines)
+                lines, size = [], 0
+        if lines:
+            yield _parsed(lines)
+
+
+def _parsed(lines: list[bytes]) -> list[str]:
+    # One call for all: JSON of one short text is mostly the call.
+    texts: list[str] = json.loads(b"[" + b",".join(lines) + b"]")
+    return texts
+
+
+class _Words(dict[str, int]):
+    """The number of each word, in the order in which they come; stop words have `_LEFT_OUT`."""
+
+    def __init__(self, left_out: list[str]) -> None:
+        super().__init__(dict.fromkeys(left_out, _LEFT_OUT))
+        self.listed: list[str] = []
+        self._too_long: int | None = None
+
+    def __missing__(self, word: str) -> int:
+        if len(word) > LONGEST:
+            # Not one entry each: there may be as many as there is text.
+            if self._too_long is None:
+                self._too_long = self._listed(TOO_LONG)
+            return self._too_long
+        self[word] = number = self._listed(word)
+        return number
+
+    def _listed(self, word: str) -> int:
+        self.listed.append(word)
+        return len(self.listed) - 1
+
+
+def write_tokens(texts: Path, out: Path, stop_words_stay: bool) -> dict[str, Any]:
+    """Cut the texts of a file into words; return what a record says of them.
+
+    Memory grows with the number of different words, not with that of texts.
+    """
+    told = languages_of(_sample(texts))
+    languages = common(told)
+    listed, without = ([], []) if stop_words_stay else stop_words(languages)
+    numbers, lengths, left_out = _Words(listed), Counter[int](), 0
+    counts = np.zeros(0, np.int64)
+    with growing(out / TOKENS, "<i4") as tokens, growing(out / OFFSETS, "<i8") as offsets:
+        offsets.append(np.zeros(1, np.int64))
+        for some in texts_in(texts):
+            words, each = cut(some)
+            found = np.fromiter(map(numbers.__getitem__, words), np.int32, len(words))
+            if listed:
+                stays = found != _LEFT_OUT
+                each = _per_text(stays, each)
+                found = found[stays]
+                left_out += len(words) - len(found)
+            counts = _added(counts, found, len(numbers.listed))
+            lengths.update(each.tolist())
+            offsets.append(tokens.length + np.cumsum(each))
+            tokens.append(found)
+    facts = {
+        "words": numbers.listed, "counts": counts[: len(numbers.listed)].tolist(),
+        "stop_words": listed, "languages": languages,
+    }  # fmt: skip
+    write_atomic(out / WORDS, json.dumps(facts, ensure_ascii=False))
+    described = Lengths(lengths)
+    return {
+        "tickets": described.total,
+        "tokens": int(counts.sum()),
+        "words": len(numbers.listed),
+        "too_long": _count_of(TOO_LONG, numbers.listed, counts),
+        "stop_words": len(listed),
+        "stop_words_left_out": left_out,
+        "languages": {
+            "common": languages, "told": {code or "none": count for code, count in told.items()},
+            "without_stop_words": without,
+        },
+        "lengths": described.facts(),
+        "normality": described.normality(),
+    }  # fmt: skip
+
+
+def _sample(path: Path) -> Iterator[str]:
+    """Yield some texts, evenly spaced; all of them where there are few."""
+    with path.open("rb") as stream:
+        lines = sum(piece.count(b"\n") for piece in iter(lambda: stream.read(1 << 20), b""))
+    step = max(1, lines // _SAMPLE)
+    with path.open("rb") as stream:
+        for number, line in enumerate(stream):
+            if number % step == 0:
+                yield json.loads(line)
+
+
+def _per_text(stays: np.ndarray, each: np.ndarray) -> np.ndarray:
+    """Count what stays of each text, whose words are `each` many."""
+    so_far = np.concatenate([[0], np.cumsum(stays)])
+    return np.diff(so_far[np.cumsum(each)], prepend=0)
+
+
+def _added(counts: np.ndarray, found: np.ndarray, words: int) -> np.ndarray:
+    if words > len(counts):
+        # Twice as much as is needed, so that it is seldom copied.
+        counts = np.concatenate([counts, np.zeros(2 * words - len(counts), np.int64)])
+    np.add.at(counts, found, 1)
+    return counts
+
+
+def _count_of(word: str, listed: list[str], counts: np.ndarray) -> int:
+    return int(counts[listed.index(word)]) if word in listed else 0
+
+
+def read_tokens(folder: Path) -> tuple[Lists, dict[str, Any]]:
+    """Return the numbers that `write_tokens` left, and what stands in its `words.json`."""
+    facts: dict[str, Any] = json.loads((folder / WORDS).read_text(encoding="utf-8"))
+    return Lists(folder / TOKENS, folder / OFFSETS), facts

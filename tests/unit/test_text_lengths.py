@@ -1,0 +1,94 @@
+"""Lengths of texts: the Gaussian's bound, the empirical one, and which of them to believe."""
+
+from collections import Counter
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from transect.text.encoding import length_of
+from transect.text.lengths import Lengths
+
+SOME = st.lists(st.integers(0, 3000), min_size=1, max_size=200)
+
+
+@given(lengths=SOME, share=st.sampled_from([0.01, 0.5, 0.9, 0.95, 1.0]))
+def test_they_are_those_of_numpy(lengths, share):
+    told = Lengths(Counter(lengths))
+    assert told.mean() == pytest.approx(np.mean(lengths))
+    assert told.deviation() == pytest.approx(np.std(lengths))
+    assert told.quantile(share) == np.quantile(lengths, share, method="inverted_cdf")
+    assert np.mean(np.array(lengths) <= told.quantile(share)) >= share
+    if share < 1:
+        bound = (
+            stats.norm(np.mean(lengths), np.std(lengths)).ppf(share)
+            if told.deviation()
+            else lengths[0]
+        )
+        assert told.gaussian(share) == pytest.approx(bound, abs=1e-9)
+
+
+@given(SOME)
+def test_bars_hold_every_text_once(lengths):
+    bars = Lengths(Counter(lengths)).histogram()
+    assert sum(bar["tickets"] for bar in bars) == len(lengths)
+    for bar in bars:
+        assert bar["tickets"] == sum(bar["low"] <= one < bar["high"] for one in lengths)
+    assert all(left["high"] == right["low"] for left, right in pairwise(bars))
+    assert len(bars) <= 42
+
+
+def test_the_distance_is_that_of_kolmogorov_and_smirnov():
+    lengths = np.random.default_rng(4).poisson(30, 300)
+    told = Lengths.of(lengths).normality()
+    fitted = stats.norm(lengths.mean(), lengths.std())
+    assert told["distance"] == pytest.approx(stats.kstest(lengths, fitted.cdf).statistic)
+    assert told["skewness"] == pytest.approx(stats.skew(lengths))
+    assert told["excess_kurtosis"] == pytest.approx(stats.kurtosis(lengths))
+    # Table of Lilliefors (1967) for n = 30: 0.161.
+    assert Lengths.of(lengths[:30]).normality()["critical_05"] == pytest.approx(0.161, abs=0.002)
+
+
+def test_a_gaussian_is_told_from_what_is_none():
+    generator = np.random.default_rng(1)
+    gaussian = np.round(generator.normal(5000, 800, 1000)).astype(int)
+    assert Lengths.of(gaussian).normality()["gaussian"]
+    skewed = np.round(generator.exponential(50, 1000)).astype(int)
+    told = Lengths.of(skewed)
+    assert not told.normality()["gaussian"]
+    # Its bound is not what it claims to be: of an exponential, more than 5 % are longer.
+    assert told.above(told.quantile(0.95)) <= 0.05
+
+
+@pytest.mark.parametrize("lengths", [[], [0], [7, 7, 7]])
+def test_lengths_that_do_not_vary_have_no_distance(lengths):
+    told = Lengths(Counter(lengths))
+    assert told.normality() is None and told.deviation() == 0
+    assert told.facts()["largest"] == max(lengths, default=0)
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        ({"rule": "fixed", "words": 7}, 7),
+        ({"rule": "quantile", "share": 0.95}, 95),
+        ({"rule": "quantile", "share": 1.0}, 100),
+        # 50.5 + 1.6449 · 28.866 = 97.98
+        ({"rule": "gaussian", "share": 0.95}, 98),
+        ({"rule": "gaussian", "share": 1.0}, 512),
+        ({"rule": "gaussian", "share": 0.01}, 1),
+        ({"rule": "quantile", "share": 0.95, "most": 60}, 60),
+    ],
+)
+def test_the_length_that_a_rule_gives(rule, expected):
+    lengths = Lengths.of(np.arange(1, 101))
+    assert length_of(lengths, {"words": None, "most": 512} | rule) == expected
+
+
+def test_texts_without_words_still_have_a_column():
+    assert (
+        length_of(Lengths.of(np.zeros(5, int)), {"rule": "quantile", "share": 0.95, "most": 9}) == 1
+    )

@@ -1,0 +1,109 @@
+"""Cells from texts to rows of numbers, run in the environment that they run in."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from checkouts import ROOT
+from transect.domain.cell import Cell
+from transect.domain.record import Record, Status, write_record
+
+__all__ = ["VECTORS", "Pipeline"]
+
+# One process for many cells: what they import takes longer than what they do.
+PROGRAM = """
+import importlib, json, sys
+for module, arguments in json.load(sys.stdin):
+    print(importlib.import_module(module).main(arguments))
+"""
+VECTORS = {
+    "method": "skip-gram", "width": 8, "window": 2, "epochs": 2, "fit": "train", "minimum": 2,
+    "most": 1000,
+}  # fmt: skip
+
+
+class Pipeline:
+    """Cells of one corpus below a folder; they run when `run` is called."""
+
+    def __init__(self, folder: Path, texts: list[str], parts: dict[str, list[int]]) -> None:
+        self.folder, self.waiting = folder, []
+        for name in ("corpus", "dialogue", "partition"):
+            (folder / name).mkdir(parents=True)
+        lines = (json.dumps(text) + "\n" for text in texts)
+        (folder / "dialogue" / "texts.jsonl").write_text("".join(lines), encoding="utf-8")
+        rows = {part: np.array(taken, np.int64) for part, taken in parts.items()}
+        np.savez(folder / "partition" / "parts.npz", **rows)
+        labels = np.arange(len(texts), dtype=np.int32) % 3
+        np.save(folder / "corpus" / "labels.npy", labels)
+        self._write_record()
+
+    def _write_record(self) -> None:
+        cell = Cell.of(stage="corpus", corpus="c")
+        told = {view: {"kept": 0.5, "pseudonyms": 0.25, "removed": 0.125} for view in ("first",)}
+        details = {"classes": ["a", "b", "c"], "synthetic": True, "bayes_accuracy": told}
+        record = Record(
+            study="s", stage="corpus", cell=cell, cell_id=cell.id, status=Status.OK,
+            fingerprint="f", started="2026-01-01T00:00:00Z", ended="2026-01-01T00:00:00Z",
+            details=details,
+        )  # fmt: skip
+        write_record(self.folder / "corpus" / "record.json", record)
+
+    def _add(self, stage: str, name: str, spec: dict[str, Any], roles: dict[str, str]) -> None:
+        out = self.folder / name
+        out.mkdir()
+        axes = {"stage": stage, "corpus": "c", "view": "first", **spec.pop("axes", {})}
+        cell = Cell.of(**axes).model_dump()
+        (out / "spec.json").write_text(json.dumps({"cell": cell, **spec}))
+        arguments = ["--spec", str(out / "spec.json"), "--out", str(out)]
+        for role, folder in roles.items():
+            arguments += [f"--{role}", str(self.folder / folder)]
+        self.waiting.append((f"transect.stages.{stage}.worker", arguments))
+
+    def tokens(self, name: str = "tokens", stop_words: bool = False) -> None:
+        """Add a tokens cell."""
+        self._add("tokens", name, {"axes": {"stop_words": stop_words}}, {"dialogue": "dialogue"})
+
+    def vectors(self, name: str, seed: int = 5, tokens: str = "tokens", **rule: Any) -> None:
+        """Add a vectors cell."""
+        spec = {
+            "axes": {"partition": "p", "vectors": "v"}, "rule": VECTORS | rule, "seed": seed,
+        }  # fmt: skip
+        self._add("vectors", name, spec, {"tokens": tokens, "partition": "partition"})
+
+    def encode(self, name: str, vectors: str, tokens: str = "tokens", **rule: Any) -> None:
+        """Add an encode cell."""
+        rule = {"rule": "quantile", "share": 0.95, "words": None, "most": 512} | rule
+        spec = {"axes": {"partition": "p", "vectors": "v", "words": "w"}, "rule": rule}
+        roles = {
+            "corpus": "corpus", "tokens": tokens, "partition": "partition", "vectors": vectors,
+        }  # fmt: skip
+        self._add("encode", name, spec, roles)
+
+    def run(self, python: str) -> list[int]:
+        """Run what was added; return the exit codes."""
+        done = subprocess.run(
+            [python, "-c", PROGRAM],
+            input=json.dumps(self.waiting),
+            env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        self.waiting = []
+        return [int(line) for line in done.stdout.split()]
+
+    def result(self, name: str) -> dict[str, Any]:
+        """Return a cell's result."""
+        told: dict[str, Any] = json.loads((self.folder / name / "result.json").read_text())
+        return told
+
+    def read(self, name: str, file: str) -> Any:
+        """Return the content of a cell's file: an array, or JSON."""
+        path = self.folder / name / file
+        return np.load(path) if path.suffix == ".npy" else json.loads(path.read_text("utf-8"))
