@@ -34,7 +34,7 @@ class Ticket:
     queue: str = ""
     # The language of its text, as ISO 639-1; empty where none was told.
     language: str = ""
-    # What a generator knows of it: the probability of each label, by name.
+    # What a generator knows of it, see `transect.text.formats.Generator`.
     truth: dict[str, Any] = field(default_factory=dict)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from transect.domain.errors import BadInput, unknown_name
 from transect.domain.registry import Registry
 from transect.planning.context import Context
+from transect.planning.sources import plugin_files
 from transect.planning.stage import STAGES, Placement, Stage
 from transect.stages.corpus.cell import CorpusCell
 from transect.stages.corpus.plan_section import TicketsSection
@@ -72,7 +73,7 @@ class Corpora(Stage):
 
     def sources(self, cell: CorpusCell) -> list[Path]:
         """Every format: one is chosen by name."""
-        return [FORMATS.source(name) for name in FORMATS]
+        return [file for name in FORMATS for file in plugin_files(FORMATS, name)]
 
     def environment(self, cell: CorpusCell) -> str:
         """Where the libraries are that read mail, HTML and languages."""

@@ -1,0 +1,294 @@
+"""Synthetic tickets: what is said of the best classifier is held against ones that know the model."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import re
+import subprocess
+
+import numpy as np
+import pytest
+
+from checkouts import environment_python
+from transect.domain.errors import BadInput
+from transect.text.formats import FORMATS
+from transect.text.synthetic.model import ALTERNATIVES, LABELS, REPLY_SLOTS, Model
+from transect.text.synthetic.options import SyntheticOptions
+from transect.text.synthetic.wording import MESSAGES, QUEUES, SLOTS, TOPICS, people
+
+SYNTHETIC = FORMATS.get("synthetic")
+NOTHING = {
+    "owners": 12, "skew": 0.0, "focus": 0.0, "strength": 0.0, "signed": 0.0, "stand_in": 0.0,
+    "addressed": 0.0, "follow_ups": 0, "queues": 4,
+}  # fmt: skip
+
+
+def accuracy(label="owner", seed=3, **options):
+    return SYNTHETIC.accuracy(NOTHING | options, seed, label)
+
+
+def alike(value):
+    return pytest.approx(dict.fromkeys(("kept", "pseudonyms", "removed"), value), rel=1e-12)
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_what_tells_nothing_leaves_the_largest_class(label):
+    shares = np.arange(1, 13) ** -1.5
+    shares /= shares.sum()
+    largest = {"owner": shares[0], "queue": shares[0] + shares[4] + shares[8]}[label]
+    for follow_ups in (0, 3):
+        told = accuracy(label, skew=1.5, follow_ups=follow_ups)
+        assert told == {"conversation": alike(largest), "first": alike(largest)}
+    even = {"owner": 1 / 12, "queue": 1 / 4}[label]
+    assert accuracy(label)["first"] == alike(even)
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_a_name_in_every_ticket_tells_all(label):
+    told = accuracy(label, signed=1.0)
+    assert told["conversation"]["kept"] == told["conversation"]["pseudonyms"] == pytest.approx(1)
+    assert told["conversation"]["removed"] == pytest.approx(
+        {"owner": 1 / 12, "queue": 1 / 4}[label]
+    )
+    assert told["first"]["kept"] == told["first"]["removed"]
+    told = accuracy(label, addressed=1.0)
+    assert told["first"]["kept"] == told["conversation"]["kept"] == pytest.approx(1)
+
+
+def test_a_stand_in_takes_its_share_of_what_names_tell():
+    assert accuracy(signed=1.0, stand_in=0.25)["conversation"]["kept"] == pytest.approx(0.75)
+    half = accuracy(signed=0.5, stand_in=0.25)["conversation"]["kept"]
+    assert half == pytest.approx(0.5 * 0.75 + 0.5 / 12)
+    # A name in three of four tickets would be the owner's by chance alone.
+    assert accuracy(owners=4, signed=1.0, stand_in=0.75)["conversation"]["kept"] == pytest.approx(
+        0.25
+    )
+
+
+def test_a_topic_tells_the_queue_and_one_of_its_owners():
+    told = accuracy("queue", focus=1.0)
+    assert told == {"conversation": alike(1), "first": alike(1)}
+    assert accuracy(focus=1.0)["first"] == alike(4 / 12)
+    assert accuracy("queue", focus=0.6)["first"] == alike(0.6 + 0.4 / 4)
+
+
+@pytest.mark.parametrize("owners", [8, 144])
+def test_words_by_habit_alone_tell_owners_apart_whose_habits_differ(owners):
+    options = NOTHING | {"owners": owners, "strength": 1.0}
+    habits = Model(SyntheticOptions(**options), 3).habits[0, :, :REPLY_SLOTS]
+    told = accuracy(owners=owners, strength=1.0)
+    assert told["conversation"] == alike(len(np.unique(habits, axis=0)) / owners)
+    assert told["first"] == alike(1 / owners)
+
+
+def test_more_habit_or_more_text_never_tells_less():
+    for axis, values in (("strength", np.linspace(0, 1, 6)), ("follow_ups", range(4))):
+        common = {"strength": 0.4} if axis == "follow_ups" else {}
+        found = [
+            accuracy(**{axis: value}, **common)["conversation"]["removed"]
+            for value in map(type(values[0]) if axis == "follow_ups" else float, values)
+        ]
+        assert all(np.diff(found) > 0), axis
+
+
+def read(ticket):
+    """Tell from a ticket's texts alone what its model has drawn: topic, names and words."""
+    language = ticket.language
+    question = ticket.messages[0].text
+    (topic,) = {
+        number for number, words in enumerate(TOPICS[language])
+        for word in words if re.search(rf"\b{word}\b", question)
+    }  # fmt: skip
+    hello = re.match(r"H[ae]llo (\w+ \w+),", question)
+    signatures, words = [], []
+    for message in ticket.messages[1::2]:
+        signatures += re.findall(r"(?:Yours|Ihr) (\w+ \w+)$", message.text)
+        words += [
+            (slot, number) for slot, alternatives in enumerate(SLOTS[language])
+            for number, word in enumerate(alternatives) if re.search(rf"\b{word}\b", message.text)
+        ]  # fmt: skip
+    assert len(set(signatures)) <= 1
+    return topic, hello and hello[1], signatures[0] if signatures else None, words
+
+
+class Likelihood:
+    """The best classifier in plain loops, from the definition in the model's docstring."""
+
+    def __init__(self, options, seed):
+        self.options = SyntheticOptions(**options)
+        self.owners, _ = people(self.options.owners, seed)
+        self.model = Model(self.options, seed)
+        n = self.options.tickets
+        self.late = {0: 1 - (n // 2) / n, 1: (n // 2) / n}
+
+    def joint(self, owner, topic, hello, signature, words):
+        o, queue = self.options, owner % self.options.queues
+        asked = (owner + 1) ** -o.skew * ((1 - o.focus) / o.queues + o.focus * (topic == queue))
+        if hello is not None and self.owners[owner] != hello:
+            return 0.0
+        total = 0.0
+        for writer, name in enumerate(self.owners):
+            if signature in (None, name):
+                chance = 1 - o.stand_in if writer == owner else o.stand_in / (o.owners - 1)
+                total += chance * sum(
+                    share * math.prod(
+                        (1 - o.strength) / ALTERNATIVES
+                        + o.strength * (self.model.habits[half, writer, slot] == word)
+                        for slot, word in words
+                    )
+                    for half, share in self.late.items()
+                )  # fmt: skip
+        return asked * total
+
+    def posterior(self, *read):
+        joint = [self.joint(owner, *read) for owner in range(self.options.owners)]
+        by_queue = [
+            sum(joint[queue :: self.options.queues]) for queue in range(self.options.queues)
+        ]
+        return {"owner": np.array(joint) / sum(joint), "queue": np.array(by_queue) / sum(joint)}
+
+    def by_view(self, ticket):
+        topic, hello, signature, words = read(ticket)
+        kept = (topic, hello, signature, words)
+        return {
+            "conversation": {"kept": kept, "removed": (topic, None, None, words)},
+            "first": {"kept": (topic, hello, None, []), "removed": (topic, None, None, [])},
+        }
+
+
+DESKS = {
+    "usual": {"tickets": 1201, "owners": 8},
+    "stand-ins and drift": {
+        "tickets": 701, "owners": 11, "queues": 5, "stand_in": 0.3, "drift": 0.6, "skew": 1.1,
+        "strength": 0.8, "signed": 0.4, "addressed": 0.3, "focus": 0.4, "german": 0.2,
+    },
+    "an owner each": {"tickets": 601, "owners": 3, "queues": 3, "follow_ups": 4, "strength": 0.3},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("desk", DESKS)
+def test_who_knows_the_model_and_reads_the_text_is_as_often_right_as_is_said(desk):
+    options, seed = DESKS[desk], 5
+    known = Likelihood(options, seed)
+    tickets = [*SYNTHETIC.tickets(None, options, seed)]
+    right, best = {}, {}
+    for ticket in tickets:
+        truth = {"owner": known.owners.index(ticket.owner), "queue": QUEUES.index(ticket.queue)}
+        for view, treatments in known.by_view(ticket).items():
+            for names, seen in treatments.items():
+                for label, chances in known.posterior(*seen).items():
+                    case = label, view, names
+                    right.setdefault(case, []).append(chances.argmax() == truth[label])
+                    best.setdefault(case, []).append(chances.max())
+                    assert ticket.truth[label][view][names] == pytest.approx(
+                        chances.max(), rel=1e-9
+                    )
+        kept = ticket.truth["owner"]["conversation"]
+        assert kept["pseudonyms"] == kept["kept"]
+    for (label, view, names), hits in right.items():
+        exact = SYNTHETIC.accuracy(options, seed, label)[view][names]
+        error = math.sqrt(exact * (1 - exact) / len(tickets))
+        # Nothing here is drawn anew from run to run.
+        assert abs(np.mean(hits) - exact) < 3.5 * error, (label, view, names)
+        chances = best[label, view, names]
+        assert (
+            abs(np.mean(chances) - exact) < 3.5 * np.std(chances) / math.sqrt(len(chances)) + 1e-9
+        )
+
+
+def test_the_exact_accuracy_is_the_sum_over_all_texts():
+    options = {
+        "tickets": 5, "owners": 3, "queues": 2, "stand_in": 0.2, "drift": 0.7, "skew": 0.6,
+        "strength": 0.6, "focus": 0.5, "follow_ups": 1,
+    }  # fmt: skip
+    known = Likelihood(options, 2)
+    weights = np.array([(owner + 1) ** -0.6 for owner in range(3)])
+    total = {"owner": 0.0, "queue": 0.0}
+    for topic, slots in itertools.product(range(2), ([0, 1, 2, 3], [0, 1, 2, 3, 4, 5])):
+        for words in itertools.product(range(ALTERNATIVES), repeat=len(slots)):
+            said = [*zip(slots, words, strict=True)]
+            joint = [known.joint(owner, topic, None, None, said) for owner in range(3)]
+            # Half of the tickets have a follow-up.
+            total["owner"] += max(joint) / 2 / weights.sum()
+            total["queue"] += max(joint[0] + joint[2], joint[1]) / 2 / weights.sum()
+    for label, value in total.items():
+        told = SYNTHETIC.accuracy(options, 2, label)
+        assert told["conversation"]["removed"] == pytest.approx(value, rel=1e-10)
+
+
+def test_no_two_people_share_a_part_of_their_names():
+    tickets = [*SYNTHETIC.tickets(None, {"tickets": 300, "owners": 144}, 1)]
+    owners, customers = people(144, 1)
+    assert len(customers) == 96
+    parts = [part for name in owners + customers for part in name.split()]
+    assert len(set(parts)) == len(parts) == 480
+    for ticket in tickets:
+        assert {m.author for m in ticket.messages if m.role == "agent"} <= set(owners)
+        assert {m.author for m in ticket.messages if m.role == "customer"} <= set(customers)
+
+
+def words_of(text):
+    return re.findall(r"[^\W\d_]+", text.lower())
+
+
+@pytest.mark.parametrize("language", sorted(SLOTS))
+def test_what_tells_stands_nowhere_else(language):
+    telling = [word.lower() for words in TOPICS[language] + SLOTS[language] for word in words]
+    assert len(set(telling)) == len(telling)
+    plain = set()
+    for texts in MESSAGES[language].values():
+        for text in [texts] if isinstance(texts, str) else texts:
+            plain |= set(words_of(text))
+    owners, customers = people(144, 0)
+    named = {word for name in owners + customers for word in words_of(name)}
+    assert not set(telling) & plain
+    assert not (set(telling) | plain) & named
+
+
+def test_no_word_that_tells_is_a_stop_word(tmp_path):
+    python = environment_python("text", tmp_path)
+    words = {
+        w.lower() for texts in (TOPICS, SLOTS) for one in texts.values() for s in one for w in s
+    }
+    code = (
+        "import json, sys, stopwordsiso; "
+        "print(json.dumps(sorted(stopwordsiso.stopwords(['en', 'de']) & set(json.load(sys.stdin)))))"
+    )
+    run = subprocess.run(
+        [python, "-c", code], input=json.dumps(sorted(words)), capture_output=True, text=True
+    )
+    assert (run.returncode, run.stdout.strip()) == (0, "[]"), run.stderr
+
+
+def test_the_same_seed_makes_the_same_tickets_in_the_order_of_their_time():
+    first, again, other = ([*SYNTHETIC.tickets(None, {"tickets": 50}, s)] for s in (1, 1, 2))
+    assert first == again != other
+    begins = [ticket.messages[0].time for ticket in first]
+    assert begins == sorted(begins)
+    assert len({ticket.id for ticket in first}) == 50
+    assert {ticket.language for ticket in first} == {"de", "en"}
+    for ticket in first:
+        times = [message.time for message in ticket.messages]
+        assert times == sorted(times)
+        assert [m.role for m in ticket.messages] == ["customer", "agent"] * (len(times) // 2)
+
+
+def test_it_says_that_it_is_synthetic():
+    assert SYNTHETIC.synthetic and not SYNTHETIC.reads
+    assert not FORMATS.get("sample").synthetic
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"owners": 145}, "there.owners: Input should be less than or equal to 144, given 145"),
+        ({"strenght": 1}, "there.strenght: .* Known options: tickets, owners"),
+        ({"strength": "high"}, "there.strength: .* given 'high'"),
+        ({"owners": 4}, "there.queues: 8 queues and 4 owners"),
+    ],
+)
+def test_options_that_cannot_be_used_are_bad_input(options, told):
+    with pytest.raises(BadInput, match=told):
+        SYNTHETIC.check(options, "there")
