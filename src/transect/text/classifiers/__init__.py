@@ -8,9 +8,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from transect.domain.errors import TransectError
 from transect.domain.registry import Registry
 
-__all__ = ["CLASSIFIERS", "Classifier", "Fitted", "Task"]
+__all__ = ["CLASSIFIERS", "MODEL", "STATE", "Classifier", "Diverged", "Fitted", "Task"]
+
+# What a classifier leaves in its folder: that with which a longer run goes on, and what predicts.
+STATE = "state.npz"
+MODEL = "model.onnx"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -19,7 +24,9 @@ class Task:
 
     `x` and `y` by part (`train`, `valid`, `test`, …): word numbers (n, length) int32, 0 where there
     is no word and 1 for an unknown one, and class numbers (n,). `vectors` (vocabulary, width)
-    float32. `resume` is the folder that a shorter run of the same cell left, or None.
+    float32. `told` are the parts whose labels are wanted. `resume` is the folder of a shorter run of
+    the same cell, or of an attempt that was killed; None begins anew. The state goes to `out`
+    after an epoch when `keep_every_s` seconds went by since it last did.
     """
 
     x: dict[str, np.ndarray]
@@ -32,7 +39,9 @@ class Task:
     threads: int
     device: str
     out: Path
+    told: tuple[str, ...] = ("valid", "test")
     resume: Path | None = None
+    keep_every_s: float = 10.0
 
 
 @dataclass(kw_only=True, slots=True)
@@ -40,13 +49,21 @@ class Fitted:
     """Probabilities (n, classes) by part, the path of training, and costs.
 
     `history` has a dict for each epoch: `epoch`, `updates`, `loss` (training), `valid_loss`,
-    `valid_accuracy`, `seconds`.
+    `valid_accuracy`, `seconds`. `details` of one with a history: `ended` and `best_epoch`.
     """
 
     probabilities: dict[str, np.ndarray]
     history: list[dict[str, Any]] = field(default_factory=list)
     parameters: int = 0
     details: dict[str, Any] = field(default_factory=dict)
+
+
+class Diverged(TransectError):
+    """Loss or weights became infinite or NaN. The state of the last good epoch is in the folder."""
+
+    def __init__(self, message: str, history: list[dict[str, Any]]) -> None:
+        super().__init__(message)
+        self.history = history
 
 
 class Classifier(Protocol):
@@ -65,8 +82,18 @@ class Classifier(Protocol):
         """Raise BadInput, beginning with `where`, for options that cannot be used."""
         ...
 
+    def check_knobs(
+        self, options: dict[str, Any], knobs: dict[str, Any], width: int, where: str
+    ) -> None:
+        """Raise BadInput for values that do not go together, or not with vectors of this width."""
+        ...
+
     def usual(self, options: dict[str, Any]) -> dict[str, Any]:
         """Return the value of each knob where a grid gives none."""
+        ...
+
+    def needs_valid(self, options: dict[str, Any]) -> bool:
+        """Whether it ends early by the part `valid`, which must then not be empty."""
         ...
 
     def supports(self, cell: Any) -> str | None:
@@ -74,7 +101,10 @@ class Classifier(Protocol):
         ...
 
     def fit(self, task: Task) -> Fitted:
-        """Train on `train`, end early by `valid`, and tell the labels of all parts."""
+        """Train on `train`, end early by `valid`, and tell the labels of `task.told`.
+
+        Raises BadInput for tickets that it cannot be trained on, and Diverged.
+        """
         ...
 
 

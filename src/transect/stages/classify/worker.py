@@ -1,0 +1,137 @@
+"""One classifier: `python -m transect.stages.classify.worker --spec … --corpus … --encode … --vectors … --out …`.
+
+The folders are those of the cells that it takes something from; `--shorter` is that of a run of fewer
+epochs, with whose state this one goes on. Leaves in `--out`, each file whole or not at all:
+
+| | |
+|---|---|
+| `state.npz` | with what a longer run, or a second attempt at this one, goes on |
+| `probabilities.npz` | of each class, (n, classes) float32, by part |
+| `model.onnx` | of a classifier that exports: `x` int64 (batch, length) to `probabilities` |
+| `result.json` | metrics and facts |
+
+Exit code 0 when the result stands there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from transect.domain.cell import Cell
+from transect.domain.errors import FAULTS, BadInput
+from transect.domain.files import write_atomic
+from transect.domain.record import Cause, Status
+from transect.onnx_models.results import result, write_fault, write_result
+from transect.stages.classify.worker_result import conclude
+from transect.text.classifiers import CLASSIFIERS, STATE, Diverged, Task
+
+__all__ = ["classify", "main", "parser", "read_rows"]
+
+_PARTS = ("train", "valid", "test", "infer")
+_SCORED = ("test", "valid")
+
+
+def read_rows(encode: Path) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Return word numbers and classes by part. Raises BadInput naming a file that is no such thing."""
+    x, y = {}, {}
+    for part in _PARTS:
+        if not (encode / f"x_{part}.npy").is_file():
+            continue
+        try:
+            x[part] = np.load(encode / f"x_{part}.npy", allow_pickle=False)
+            y[part] = np.load(encode / f"y_{part}.npy", allow_pickle=False).astype(np.int64)
+        except (OSError, ValueError) as error:
+            raise BadInput(f"{encode}: part {part}: no readable rows: {error}") from None
+        if x[part].ndim != 2 or len(x[part]) != len(y[part]):
+            raise BadInput(f"{encode}: part {part}: x {x[part].shape} beside y {y[part].shape}")
+    if not len(x.get("train", ())):
+        raise BadInput(f"{encode}: the part `train` has no tickets")
+    if not any(len(x.get(part, ())) for part in _SCORED):
+        raise BadInput(f"{encode}: neither `test` nor `valid` has tickets: nothing can be scored")
+    return x, y
+
+
+def classify(
+    spec: dict[str, Any], knobs: dict[str, Any], folders: dict[str, Path], out: Path,
+    keep_every_s: float,
+) -> dict[str, Any]:  # fmt: skip
+    """Train and score into `out`; return the result. `folders` by role, `shorter` if there is one."""
+    x, y = read_rows(folders["encode"])
+    corpus = json.loads((folders["corpus"] / "record.json").read_text(encoding="utf-8"))["details"]
+    rule, cell = spec["classifier"], Cell.of(**spec["cell"])
+    # What this cell itself left got further than what it began with.
+    shorter = out if (out / STATE).is_file() else folders.get("shorter")
+    task = Task(
+        x=x, y=y, vectors=np.load(folders["vectors"] / "vectors.npy", allow_pickle=False),
+        classes=tuple(corpus["classes"]), options=rule["options"], knobs=knobs,
+        seed=spec["seed"] + cell.repeat, threads=cell.threads, device=cell.device, out=out,
+        told=tuple(part for part in _SCORED if part in x), resume=shorter,
+        keep_every_s=keep_every_s,
+    )  # fmt: skip
+    _check_rows(task, folders["encode"])
+    classifier = CLASSIFIERS.get(rule["kind"])
+    try:
+        fitted = classifier.fit(task)
+    except Diverged as error:
+        return result(
+            status=Status.FAILED, cause=Cause.DIVERGED, message=str(error),
+            details={"history": error.history, "kept_epochs": len(error.history)},
+        )  # fmt: skip
+    for part, shares in fitted.probabilities.items():
+        if not np.isfinite(shares).all():
+            raise BadInput(f"the classifier told probabilities of `{part}` that are not finite")
+    stream = io.BytesIO()
+    np.savez(stream, **fitted.probabilities)  # type: ignore[arg-type]
+    write_atomic(out / "probabilities.npz", stream.getvalue())
+    made = conclude(task, fitted, corpus, cell)
+    made["details"]["went_on_from"] = (spec["inputs"].get("shorter") or [None, None])[1]
+    return made
+
+
+def _check_rows(task: Task, encode: Path) -> None:
+    """Raise BadInput for numbers that no word or class has."""
+    for part in task.x:
+        for what, numbers, most in (
+            ("words", task.x[part], len(task.vectors)), ("classes", task.y[part], len(task.classes)),
+        ):  # fmt: skip
+            if numbers.size and not 0 <= numbers.min() <= numbers.max() < most:
+                raise BadInput(
+                    f"{encode}: part {part}: {what} from {numbers.min()} to {numbers.max()}, and "
+                    f"there are {most}"
+                )
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the arguments that this worker and that of a search share."""
+    made = argparse.ArgumentParser(description="one classifier of tickets")
+    for role in ("spec", "corpus", "encode", "vectors", "out"):
+        made.add_argument(f"--{role}", type=Path, required=True)
+    made.add_argument("--keep-every", type=float, default=10.0, help="seconds between states")
+    return made
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one classify cell."""
+    asked = parser()
+    asked.add_argument("--shorter", type=Path, help="folder of a run with fewer epochs")
+    given = asked.parse_args(arguments)
+    folders = {role: getattr(given, role) for role in ("corpus", "encode", "vectors")}
+    folders |= {"shorter": given.shorter} if given.shorter else {}
+    try:
+        spec = json.loads(given.spec.read_text(encoding="utf-8"))
+        made = classify(spec, spec["knobs"], folders, given.out, given.keep_every)
+        write_result(given.out, made)
+    except FAULTS as error:
+        return write_fault(given.out, error)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,85 @@
+"""What a fitted classifier's probabilities say, as metrics and facts of a record."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from transect.domain.cell import Cell
+from transect.measure.intervals import wilson
+from transect.onnx_models.results import result
+from transect.text import scores
+from transect.text.classifiers import Fitted, Task
+
+__all__ = ["conclude"]
+
+_AT = (1, 2, 3, 5)
+
+
+def conclude(task: Task, fitted: Fitted, corpus: dict[str, Any], cell: Cell) -> dict[str, Any]:
+    """Return the result. Scores are of `test`; where it has no tickets, of `valid`, and that is told."""
+    scored = "test" if len(task.x.get("test", ())) else "valid"
+    shares, y = fitted.probabilities[scored], task.y[scored]
+    table = scores.confusion(shares, y)
+    ranges = scores.calibration(shares, y)
+    values: dict[str, float | None] = {"parameters": fitted.parameters}
+    if scored == "test":
+        low, high = wilson(int(np.trace(table)), len(y))
+        values |= {
+            "accuracy": scores.accuracy_at(shares, y, 1), "accuracy_ci_low": low,
+            "accuracy_ci_high": high, "accuracy_at_3": scores.accuracy_at(shares, y, 3),
+            "macro_f1": scores.macro_f1(table), "log_loss": scores.log_loss(shares, y),
+            "calibration_error": scores.calibration_error(ranges),
+        }  # fmt: skip
+    if len(task.x.get("valid", ())):
+        values["valid_accuracy"] = scores.accuracy_at(
+            fitted.probabilities["valid"], task.y["valid"], 1
+        )
+        values["valid_log_loss"] = scores.log_loss(fitted.probabilities["valid"], task.y["valid"])
+    if fitted.history:
+        values["training_time"] = sum(entry["seconds"] for entry in fitted.history)
+    details = {
+        "classes": list(task.classes),
+        "scored": scored,
+        "confusion": table.tolist(),
+        "calibration": ranges,
+        "answers": scores.answers(shares, y),
+        "at_k": {str(k): scores.accuracy_at(shares, y, k) for k in _AT},
+        "history": fitted.history,
+        "parameters": fitted.parameters,
+        "tickets": {part: len(rows) for part, rows in task.y.items()},
+        "majority": float(np.bincount(y).max() / len(y)),
+        "synthetic": bool(corpus.get("synthetic", False)),
+        "bayes_accuracy": _bayes(corpus.get("bayes_accuracy"), cell),
+        "unseen_classes": _unseen(task),
+        "length": task.x["train"].shape[1],
+        "vocabulary": len(task.vectors),
+        "ended": None,
+        "best_epoch": None,
+        **fitted.details,
+    }
+    metrics = [{"name": name, "value": one} for name, one in values.items() if one is not None]
+    return result(metrics=metrics, details=details, libraries=_libraries())
+
+
+def _bayes(known: Any, cell: Cell) -> Any:
+    """Return the best accuracy that this view of the tickets allows, or None where nobody knows."""
+    told = known
+    for axis in ("view", "names"):
+        told = told.get(cell.get(axis)) if isinstance(told, dict) else None
+    return told
+
+
+def _unseen(task: Task) -> list[str]:
+    """Return the classes that no training ticket has."""
+    counts = np.bincount(task.y["train"], minlength=len(task.classes))
+    return [name for name, count in zip(task.classes, counts, strict=True) if not count]
+
+
+def _libraries() -> dict[str, str]:
+    """Return the versions of what computed."""
+    import sys
+
+    names = ("torch", "sklearn", "numpy", "onnx")
+    return {name: str(sys.modules[name].__version__) for name in names if name in sys.modules}

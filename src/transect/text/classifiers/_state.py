@@ -1,0 +1,97 @@
+"""The state of a training in one file, written whole or not at all, without pickles."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile
+
+import numpy as np
+
+from transect.domain.errors import BadInput
+from transect.domain.files import write_atomic
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["Progress", "copy_weights", "read_state", "write_state"]
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a training got. `best` are the best epoch's weights, where patience looks for one."""
+
+    epoch: int = 0
+    updates: int = 0
+    history: list[dict[str, Any]] = field(default_factory=list)
+    ended: str = ""
+    best: dict[str, torch.Tensor] | None = None
+    best_loss: float = 0.0
+    best_epoch: int = 0
+
+    def copy(self) -> Progress:
+        """Return one whose history does not grow with this one's."""
+        return replace(self, history=list(self.history))
+
+
+_FACTS = ("epoch", "updates", "history", "ended", "best_loss", "best_epoch")
+
+
+def copy_weights(module: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """Return copies of what is trained, by name: the rest is made again as it was."""
+    return {
+        name: one.detach().clone() for name, one in module.named_parameters() if one.requires_grad
+    }
+
+
+def write_state(
+    path: Path, identity: dict[str, Any], weights: dict[str, torch.Tensor],
+    optimiser: dict[str, Any], progress: Progress,
+) -> None:  # fmt: skip
+    """Write weights, the best ones, and the state of a torch optimiser. Raises OSError."""
+    facts = {name: getattr(progress, name) for name in _FACTS}
+    text = json.dumps({"identity": identity, "progress": facts})
+    arrays = {"facts": np.frombuffer(text.encode("utf-8"), np.uint8)}
+    groups = {"weights": weights, "best": progress.best or {}}
+    groups |= {f"optimiser.{place}": kept for place, kept in optimiser["state"].items()}
+    for group, tensors in groups.items():
+        for name, tensor in tensors.items():
+            # SGD without momentum keeps a None.
+            if tensor is not None:
+                arrays[f"{group}/{name}"] = tensor.cpu().numpy()
+    stream = io.BytesIO()
+    np.savez(stream, **arrays)  # type: ignore[arg-type]
+    write_atomic(path, stream.getvalue())
+
+
+def read_state(
+    path: Path, identity: dict[str, Any], module: torch.nn.Module, optimiser: torch.optim.Optimizer
+) -> Progress:
+    """Bring module and optimiser to a state; return how far it got.
+
+    Raises BadInput for a file that is no state, or one of another training.
+    """
+    import torch
+
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            facts = json.loads(stored["facts"].tobytes())
+            arrays = {name: stored[name] for name in stored.files if name != "facts"}
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
+        raise BadInput(f"{path}: no readable state of a training: {error}") from None
+    if facts["identity"] != identity:
+        differ = [key for key in identity if facts["identity"].get(key) != identity[key]]
+        raise BadInput(f"{path}: the state of another training: {', '.join(differ)} differ")
+    device = next(module.parameters()).device
+    groups: dict[str, dict[str, torch.Tensor]] = {}
+    for name, array in arrays.items():
+        group, _, own = name.partition("/")
+        groups.setdefault(group, {})[own] = torch.from_numpy(array).to(device)
+    module.load_state_dict(groups.pop("weights"), strict=False)
+    best = groups.pop("best", None)
+    state = {int(group.rpartition(".")[2]): kept for group, kept in groups.items()}
+    optimiser.load_state_dict(optimiser.state_dict() | {"state": state})
+    return Progress(**facts["progress"], best=best)

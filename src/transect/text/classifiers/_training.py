@@ -1,0 +1,238 @@
+"""Training a torch module step by step: early stopping, and a state to go on from bit for bit.
+
+Nothing depends on how many epochs there will be, and all that is drawn in an epoch depends on the seed
+and the epoch's number alone: so a run that goes on from a state ends as one that was never interrupted.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from transect.domain.errors import BadInput
+from transect.text.classifiers import STATE, Diverged, Fitted, Task
+from transect.text.classifiers._options import TrainingOptions
+from transect.text.classifiers._state import Progress, copy_weights, read_state, write_state
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["count_trained", "tell", "train"]
+
+# Rows whose labels are told at once.
+_TOLD_AT_ONCE = 256
+# Writing states takes at most this share of the time.
+_WRITING_SHARE = 0.05
+
+
+@dataclass(slots=True)
+class _Run:
+    """What one training holds."""
+
+    module: torch.nn.Module
+    optimiser: torch.optim.Optimizer
+    task: Task
+    options: TrainingOptions
+    progress: Progress
+    device: torch.device
+
+
+def train(make: Callable[[], torch.nn.Module], task: Task, options: TrainingOptions) -> Fitted:
+    """Train what `make` makes, from word numbers (n, length) to logits; return what it tells.
+
+    The module is left in `make`'s hands as well: it holds the weights that told. Raises BadInput where
+    patience has no part to look at, Diverged when a number is no longer finite.
+    """
+    import torch
+
+    _check(task, options)
+    torch.set_num_threads(task.threads)
+    device = torch.device(task.device)
+    module = make().to(device)
+    run = _Run(module, _optimiser(options, module), task, options, Progress(), device)
+    if task.resume is not None:
+        run.progress = read_state(
+            task.resume / STATE, _identity(task, options), module, run.optimiser
+        )
+    _run_epochs(run)
+    if run.progress.best is not None:
+        module.load_state_dict(run.progress.best, strict=False)
+    module.eval()
+    return Fitted(
+        probabilities={part: tell(module, task.x[part], device) for part in task.told},
+        history=run.progress.history,
+        parameters=count_trained(module),
+        details={"ended": run.progress.ended, "best_epoch": run.progress.best_epoch},
+    )
+
+
+def _check(task: Task, options: TrainingOptions) -> None:
+    if options.patience is not None and not len(task.x.get("valid", ())):
+        raise BadInput("patience: ends training by the part `valid`, and that has no tickets")
+    if not len(task.x["train"]):
+        raise BadInput("the part `train` has no tickets")
+
+
+def count_trained(module: torch.nn.Module) -> int:
+    """Return how many numbers are trained."""
+    return sum(one.numel() for one in module.parameters() if one.requires_grad)
+
+
+def _optimiser(options: TrainingOptions, module: torch.nn.Module) -> Any:
+    """Return torch's optimiser by the rule that trainings of workloads follow."""
+    from transect.training.frameworks._torch_modules import make_optimiser
+    from transect.training.workloads import Parameters
+
+    rule = Parameters(
+        batch=options.batch, epochs=1, learning_rate=options.learning_rate,
+        optimiser=options.optimiser, momentum=options.momentum,
+        weight_decay=options.weight_decay, quality_target=1,
+    )  # fmt: skip
+    return make_optimiser(rule, [one for one in module.parameters() if one.requires_grad])
+
+
+def _identity(task: Task, options: TrainingOptions) -> dict[str, Any]:
+    """Return what two runs must share for one to go on with the other's state."""
+    return {
+        "options": options.model_dump(exclude={"epochs", "updates"}), "seed": task.seed,
+        "classes": list(task.classes), "rows": {part: list(x.shape) for part, x in task.x.items()},
+    }  # fmt: skip
+
+
+def _run_epochs(run: _Run) -> None:
+    """Train to the end; keep the state, of the last good epoch if it comes to that."""
+    progress, task = run.progress, run.task
+    path, identity = task.out / STATE, _identity(task, run.options)
+    written, wait = time.monotonic(), task.keep_every_s
+    good = _snapshot(run)
+    while not _has_ended(run):
+        try:
+            _run_epoch(run)
+        except Diverged:
+            weights, optimiser, kept = good
+            write_state(path, identity, weights, optimiser, kept)
+            raise
+        good = _snapshot(run)
+        if time.monotonic() - written >= wait:
+            begin = time.monotonic()
+            write_state(path, identity, *good)
+            written = time.monotonic()
+            wait = max(task.keep_every_s, (written - begin) / _WRITING_SHARE)
+    write_state(path, identity, *_snapshot(run))
+
+
+def _snapshot(run: _Run) -> tuple[dict[str, Any], dict[str, Any], Progress]:
+    """Return copies of weights, optimiser's state and progress."""
+    import copy
+
+    kept = copy.deepcopy(run.optimiser.state_dict())
+    return copy_weights(run.module), kept, run.progress.copy()
+
+
+def _has_ended(run: _Run) -> bool:
+    progress, options = run.progress, run.options
+    if progress.ended == "patience":
+        return True
+    if options.updates is not None:
+        progress.ended = "updates" if progress.updates >= options.updates else ""
+    else:
+        assert options.epochs is not None
+        if progress.epoch > options.epochs:
+            raise BadInput(
+                f"the state to go on from has {progress.epoch} epochs, and {options.epochs} are asked for"
+            )
+        progress.ended = "epochs" if progress.epoch == options.epochs else ""
+    return bool(progress.ended)
+
+
+def _run_epoch(run: _Run) -> None:
+    """Go once through the training part in a new order, or until there are enough updates."""
+    import torch
+
+    progress, options, task = run.progress, run.options, run.task
+    begin = time.monotonic()
+    drawn = np.random.default_rng([task.seed, progress.epoch])
+    order = drawn.permutation(len(task.x["train"]))
+    # What dropout leaves out.
+    torch.manual_seed(int(drawn.integers(2**62)))
+    starts = range(0, len(order), options.batch)
+    if options.updates is not None:
+        starts = starts[: options.updates - progress.updates]
+    run.module.train()
+    total = torch.zeros((), device=run.device)
+    for start in starts:
+        total += _step(run, order[start : start + options.batch])
+    progress.epoch += 1
+    progress.updates += len(starts)
+    entry: dict[str, Any] = {"epoch": progress.epoch, "updates": progress.updates}
+    entry["loss"] = float(total) / len(starts)
+    finite = np.isfinite(entry["loss"]) and all(
+        bool(torch.isfinite(one).all()) for one in run.module.parameters()
+    )
+    if not finite:
+        raise Diverged(
+            f"loss or weights were no longer finite in epoch {progress.epoch}", progress.history
+        )
+    seconds = time.monotonic() - begin
+    entry |= _validate(run)
+    entry["seconds"] = seconds
+    progress.history.append(entry)
+    if options.patience is not None:
+        _look_for_better(run, entry["valid_loss"])
+
+
+def _step(run: _Run, rows: np.ndarray) -> torch.Tensor:
+    """Update by one batch; return its mean loss without waiting for the device."""
+    import torch
+
+    x = torch.from_numpy(run.task.x["train"][rows]).to(run.device, torch.int64)
+    y = torch.from_numpy(run.task.y["train"][rows]).to(run.device)
+    run.optimiser.zero_grad()
+    loss = torch.nn.functional.cross_entropy(run.module(x), y)
+    loss.backward()  # type: ignore[no-untyped-call]
+    if run.options.clip is not None:
+        torch.nn.utils.clip_grad_norm_(run.module.parameters(), run.options.clip)
+    run.optimiser.step()
+    return loss.detach()
+
+
+def _validate(run: _Run) -> dict[str, float | None]:
+    """Return loss and accuracy on `valid`; None where it has no tickets."""
+    x, y = run.task.x.get("valid"), run.task.y.get("valid")
+    if x is None or y is None or not len(x):
+        return {"valid_loss": None, "valid_accuracy": None}
+    run.module.eval()
+    probabilities = tell(run.module, x, run.device)
+    right = probabilities[np.arange(len(y)), y]
+    least = np.finfo(np.float32).tiny
+    return {
+        "valid_loss": float(-np.log(np.maximum(right, least)).mean()),
+        "valid_accuracy": float((probabilities.argmax(axis=1) == y).mean()),
+    }
+
+
+def _look_for_better(run: _Run, loss: float) -> None:
+    """Keep the weights of the best epoch; end when none came for as long as patience lasts."""
+    progress = run.progress
+    if progress.best is None or loss < progress.best_loss:
+        progress.best, progress.best_loss = copy_weights(run.module), loss
+        progress.best_epoch = progress.epoch
+    elif progress.epoch - progress.best_epoch >= (run.options.patience or 0):
+        progress.ended = "patience"
+
+
+def tell(module: torch.nn.Module, x: np.ndarray, device: torch.device) -> np.ndarray:
+    """Return probabilities (n, classes) float32 of a module that is set to evaluate."""
+    import torch
+
+    parts = []
+    with torch.inference_mode():
+        for start in range(0, len(x), _TOLD_AT_ONCE):
+            rows = torch.from_numpy(x[start : start + _TOLD_AT_ONCE]).to(device, torch.int64)
+            parts.append(module(rows).softmax(dim=1).cpu().numpy())
+    told: np.ndarray = np.concatenate(parts)
+    return told

@@ -1,0 +1,120 @@
+"""The transformer encoder of `training.text_encoder`, on the study's word vectors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field
+
+from transect.domain.errors import BadInput
+from transect.text.classifiers import CLASSIFIERS, MODEL, Fitted, Task
+from transect.text.classifiers._options import (
+    TrainingOptions,
+    WithTraining,
+    options_of,
+    read_options,
+)
+from transect.training.text_encoder import EncoderConfig, build_encoder
+
+__all__ = ["Transformer"]
+
+
+class _Options(TrainingOptions):
+    heads: int = Field(default=2, ge=1)
+    layers: int = Field(default=1, ge=1)
+    ffn: int = Field(default=128, ge=1)
+    dropout: float = Field(default=0.1, ge=0, lt=1)
+    positions: bool = True
+    mask: bool = True
+    pooling: Literal["mean", "flatten"] = "mean"
+    reshape: Literal["right", "published"] = "right"
+    embedding: Literal["tuned", "frozen"] = "tuned"
+
+
+# What the ticket distributor of Göttingen (2024) was trained with; its vectors were 512 wide, and 280
+# words were read, which stand in the study's `tickets`.
+_PUBLISHED = {
+    "epochs": 300, "batch": 1, "learning_rate": 5e-7, "optimiser": "sgd", "momentum": 0.9,
+    "weight_decay": 1e-4, "heads": 1, "layers": 2, "ffn": 2048, "dropout": 0.1,
+    "pooling": "flatten", "reshape": "published",
+}  # fmt: skip
+
+
+@CLASSIFIERS.register("transformer")
+class Transformer(WithTraining):
+    """Options besides those of a training are those of `EncoderConfig`.
+
+    `preset: published` puts the published values in the place of the defaults.
+    """
+
+    environment = "torch"
+    exports = True
+    knobs: ClassVar[tuple[str, ...]] = (*WithTraining.knobs, "heads", "layers")
+    options = _Options
+
+    def check(self, options: dict[str, Any], where: str) -> None:
+        """Raise BadInput, beginning with `where`, for options that cannot be used."""
+        super().check(_whole(options, where), where)
+
+    def check_knobs(
+        self, options: dict[str, Any], knobs: dict[str, Any], width: int, where: str
+    ) -> None:
+        """Raise BadInput where heads cannot share the width."""
+        read = options_of(_Options, _whole(options, where), knobs, where)
+        if width % read.heads:
+            raise BadInput(
+                f"{where}: {read.heads} heads do not share vectors of width {width} equally"
+            )
+
+    def usual(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Return its options' values."""
+        return super().usual(_whole(options))
+
+    def needs_valid(self, options: dict[str, Any]) -> bool:
+        """With patience."""
+        return read_options(_Options, _whole(options)).patience is not None
+
+    def fit(self, task: Task) -> Fitted:
+        """Train, tell, and export."""
+        from transect.text.classifiers._training import train
+
+        options = options_of(_Options, _whole(task.options), task.knobs)
+        config = EncoderConfig(
+            vocabulary=len(task.vectors), width=task.vectors.shape[1], heads=options.heads,
+            layers=options.layers, ffn=options.ffn, length=task.x["train"].shape[1],
+            classes=len(task.classes), dropout=options.dropout, positions=options.positions,
+            mask=options.mask, pooling=options.pooling, reshape=options.reshape,
+            embedding=options.embedding,
+        )  # fmt: skip
+        module = build_encoder(config, task.vectors, task.seed)
+        fitted = train(lambda: module, task, options)
+        _export(module, task.x["train"][:2], task.out / MODEL, options.pooling == "mean")
+        return fitted
+
+
+def _whole(options: dict[str, Any], where: str = "options") -> dict[str, Any]:
+    """Return the options with those of their preset."""
+    options = dict(options)
+    preset = options.pop("preset", None)
+    if preset not in (None, "published"):
+        raise BadInput(f"{where}.preset: {preset!r:.80}: expected 'published', or none")
+    return (_PUBLISHED if preset else {}) | options
+
+
+def _export(module: Any, example: Any, path: Path, any_length: bool) -> None:
+    """Write `path` by torch's older exporter: the newer one takes longer than a small training."""
+    import torch
+
+    axes = {"x": {0: "batch"} | ({1: "length"} if any_length else {})}
+    part = path.with_name(f".{path.name}.part")
+    whole = torch.nn.Sequential(module, torch.nn.Softmax(dim=1)).cpu().eval()
+    try:
+        torch.onnx.export(
+            whole, (torch.from_numpy(example).to(torch.int64),), str(part), dynamo=False,
+            opset_version=17, input_names=["x"], output_names=["probabilities"],
+            dynamic_axes=axes | {"probabilities": {0: "batch"}},
+        )  # fmt: skip
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
