@@ -37,9 +37,9 @@ class StepWorker:
 
 
 @contextmanager
-def step_worker(python: str) -> Iterator[StepWorker]:
-    """Start the worker in this interpreter's environment."""
-    script = Path(__file__).with_name("step_worker.py")
+def step_worker(python: str, name: str = "step_worker.py") -> Iterator[StepWorker]:
+    """Start the worker, a script of this folder, in this interpreter's environment."""
+    script = Path(__file__).with_name(name)
     paths = {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(
         [python, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,

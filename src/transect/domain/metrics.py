@@ -207,6 +207,43 @@ for _row in (
     # conformance
     ("conformance_pass_rate", "1", _HIGHER, _TIME, "share of ONNX's operator tests that pass"),
     ("conformance_tests", "1", _NEUTRAL, _NONE, "operator tests by what came of them"),
+    # classifiers of tickets
+    (
+        "accuracy_at_3",
+        "1",
+        _HIGHER,
+        _TIME,
+        "share of the test set whose class is among the 3 likeliest",
+    ),
+    (
+        "macro_f1",
+        "1",
+        _HIGHER,
+        _TIME,
+        "mean over classes of the harmonic mean of precision and recall, on the test set",
+    ),
+    (
+        "log_loss",
+        "1",
+        _LOWER,
+        _TIME,
+        "mean of -ln of the true class's probability, on the test set",
+    ),
+    (
+        "calibration_error",
+        "1",
+        _LOWER,
+        _TIME,
+        "mean over the test set of |confidence - accuracy| of its tenth of confidences",
+    ),
+    ("valid_accuracy", "1", _HIGHER, _TIME, "share of the validation set classified right"),
+    (
+        "valid_log_loss",
+        "1",
+        _LOWER,
+        _TIME,
+        "mean of -ln of the true class's probability, on the validation set",
+    ),
     # hardware bounds
     ("flops", "FLOP/s", _HIGHER, _RATE, "floating-point rate of a benchmark"),
     ("memory_bandwidth", "B/s", _HIGHER, _RATE, "memory bandwidth of a benchmark"),

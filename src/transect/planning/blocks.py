@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
@@ -137,13 +137,14 @@ def make_blocks(plan: StudyPlan) -> list[Block]:
             _check(planned, shape, system)
         shapes.setdefault(shape, []).append(planned)
     turns = {stage: turn for turn, stage in enumerate(plan.cells)}
+    places = {key: place for cells in plan.cells.values() for key, place in _places(cells).items()}
     if scheduled:
         _check_memory(system, limits)
     blocks: list[Block] = []
     taken: set[tuple[str, str]] = set()
     for shape in sorted(shapes):
         # In one job what feeds others runs first, and the rest in the study's random order.
-        ordered = sorted(shapes[shape], key=lambda p: (turns[p.cell.stage], p.order))
+        ordered = sorted(shapes[shape], key=lambda p: (turns[p.cell.stage], places[p.key], p.order))
         room = _room(system, limits, len(ordered))
         for number, start in enumerate(range(0, len(ordered), room)):
             cells = tuple(ordered[start : start + room])
@@ -160,6 +161,22 @@ def make_blocks(plan: StudyPlan) -> list[Block]:
             blocks.append(block)
     _check_order(blocks)
     return blocks
+
+
+def _places(cells: Mapping[str, Planned]) -> dict[tuple[str, str], int]:
+    """Return how many cells of its own stage must run before each of a stage's, one after another."""
+    before = {
+        planned.key: {key for key in planned.inputs.values() if key[0] == planned.cell.stage}
+        for planned in cells.values()
+    }
+    places: dict[tuple[str, str], int] = {}
+    try:
+        for key in TopologicalSorter(before).static_order():
+            places[key] = max((places[one] + 1 for one in before[key]), default=0)
+    except CycleError as error:
+        told = " -> ".join(cell_id for _, cell_id in error.args[1])
+        raise BadInput(f"cells go on with each other in a circle: {told}") from None
+    return places
 
 
 def _check_order(blocks: Iterable[Block]) -> None:

@@ -13,6 +13,7 @@ from transect.planning.context import Context
 from transect.planning.stage import STAGES, Stage
 from transect.stages.classify.cell import KNOBS, ClassifyCell
 from transect.stages.classify.plan_section import ClassifyGrid, ClassifySection, TextGrid
+from transect.stages.corpus.cell import CorpusCell
 from transect.stages.corpus.plan import check_names
 from transect.stages.encode.plan import encoded
 from transect.stages.vectors.cell import VectorsCell
@@ -23,11 +24,13 @@ from transect.training.optimisers import OPTIMISERS
 __all__ = ["Classify", "check_text", "classifier_of", "rules_of", "texts_of"]
 
 # The key of a grid for each knob.
-_LISTS = {
+LISTS = {
     "epochs": "epochs", "updates": "updates", "batch": "batches",
     "learning_rate": "learning_rates", "optimiser": "optimisers", "heads": "heads",
     "layers": "layers",
 }  # fmt: skip
+
+_TEXT = ("corpus", "view", "names", "stop_words", "partition", "vectors")
 
 
 def classifier_of(context: Context, model: str) -> Classifier:
@@ -66,13 +69,54 @@ def texts_of(grid: TextGrid) -> Iterable[dict[str, Any]]:
         yield dict(zip(axes, point, strict=True))
 
 
+def check_model(name: str, partitions: Iterable[str], where: str, context: Context) -> None:
+    """Raise BadInput for an unknown classifier, or one that ends early by tickets that are not there."""
+    models = context.section("classify").models
+    if name not in models:
+        raise unknown_name("classifier", name, models, where)
+    if classifier_of(context, name).needs_valid(models[name].options):
+        check_valid(partitions, f"{where}: '{name}' ends early", context)
+
+
+def check_valid(partitions: Iterable[str], who: str, context: Context) -> None:
+    """Raise BadInput for a partition whose part `valid` is empty."""
+    for name in partitions:
+        if not context.section("tickets").partitions[name].valid:
+            raise BadInput(
+                f"{who} by the part `valid`, and tickets.partitions.{name} has no share `valid`"
+            )
+
+
+def check_points(
+    model: str, points: Iterable[dict[str, Any]], vectors: Iterable[str], where: str,
+    context: Context,
+) -> None:  # fmt: skip
+    """Raise BadInput for knobs that do not go together, or not with the width of the vectors."""
+    options = context.section("classify").models[model].options
+    widths = {context.section("tickets").vectors[name].width: name for name in vectors}
+    for point in points:
+        given = {knob: value for knob, value in point.items() if value is not None}
+        for width, name in widths.items():
+            told = f"{where}: classifier '{model}' on vectors '{name}'"
+            classifier_of(context, model).check_knobs(options, given, width, told)
+
+
+def text_inputs(cell: Any) -> dict[str, Cell]:
+    """Return the cells that a classifier's tickets come from, by role."""
+    axes = {axis: getattr(cell, axis) for axis in _TEXT}
+    return {
+        "corpus": CorpusCell(corpus=cell.corpus), "encode": encoded(cell),
+        "vectors": VectorsCell(**axes),
+    }  # fmt: skip
+
+
 @STAGES.register("classify")
 class Classify(Stage):
     """Trains a classifier, tests it, and writes it as ONNX where it can."""
 
     key = "classify"
     section = ClassifySection
-    needs = ("encode",)
+    needs = ("corpus", "encode", "vectors")
 
     def check(self, section: ClassifySection, context: Context) -> None:
         """Names are known, and no list is given that no classifier of its grid has."""
@@ -83,8 +127,7 @@ class Classify(Stage):
             where = context.where(f"classify.grids.{number}")
             check_text(grid, where, context)
             for name in grid.models:
-                if name not in section.models:
-                    raise unknown_name("classifier", name, section.models, f"{where}.models")
+                check_model(name, grid.partitions, f"{where}.models", context)
             for name in grid.optimisers or ():
                 OPTIMISERS.get(name, f"{where}.optimisers")
             if grid.epochs is not None and grid.updates is not None:
@@ -92,9 +135,12 @@ class Classify(Stage):
                     f"{where}.updates: stands in the place of `epochs`, and both are given"
                 )
             had = {knob for name in grid.models for knob in classifier_of(context, name).knobs}
-            for knob, key in _LISTS.items():
+            for knob, key in LISTS.items():
                 if getattr(grid, key) is not None and knob not in had:
                     raise BadInput(f"{where}.{key}: none of {', '.join(grid.models)} has this knob")
+            for name in grid.models:
+                points = _points(grid, section.models[name].options, classifier_of(context, name))
+                check_points(name, points, grid.vectors, where, context)
 
     def size(self, section: ClassifySection) -> int:
         """A list for a knob that a classifier lacks does not multiply: cells are counted when made."""
@@ -104,27 +150,20 @@ class Classify(Stage):
         """The cross product of each grid, with its repeats."""
         for grid in section.grids:
             for text, model in product(texts_of(grid), grid.models):
-                for knobs in _points(
-                    grid, section.models[model].options, classifier_of(context, model)
-                ):
+                rule = section.models[model]
+                for knobs, device, threads in product(
+                    _points(grid, rule.options, classifier_of(context, model)),
+                    dict.fromkeys(grid.devices), dict.fromkeys(grid.threads),
+                ):  # fmt: skip
                     for repeat in range(grid.repeats or section.repeats):
                         yield ClassifyCell(
-                            **text,
-                            model=model,
-                            kind=section.models[model].kind,
-                            **knobs,
-                            repeat=repeat,
-                        )
+                            **text, model=model, kind=rule.kind, **knobs, device=device,
+                            threads=threads, repeat=repeat,
+                        )  # fmt: skip
 
     def inputs(self, cell: ClassifyCell, context: Context) -> dict[str, Cell]:
-        """The rows, the vectors, and a shorter run with which this one goes on."""
-        rows = encoded(cell)
-        taken: dict[str, Cell] = {
-            "encode": rows,
-            "vectors": VectorsCell(**{
-                axis: getattr(rows, axis) for axis in VectorsCell.model_fields if axis in _TEXT
-            }),
-        }  # fmt: skip
+        """Corpus, rows, vectors, and a shorter run with which this one goes on."""
+        taken = text_inputs(cell)
         shorter = _shorter(cell, context)
         return taken | ({"shorter": shorter} if shorter is not None else {})
 
@@ -145,9 +184,6 @@ class Classify(Stage):
         return CLASSIFIERS.get(cell.kind).environment
 
 
-_TEXT = ("corpus", "view", "names", "stop_words", "partition", "vectors")
-
-
 def _points(
     grid: ClassifyGrid, options: dict[str, Any], classifier: Classifier
 ) -> Iterable[dict[str, Any]]:
@@ -156,7 +192,7 @@ def _points(
     lists = {}
     for knob in KNOBS:
         if knob in classifier.knobs:
-            given = getattr(grid, _LISTS[knob])
+            given = getattr(grid, LISTS[knob])
             lists[knob] = [own.get(knob)] if given is None else list(dict.fromkeys(given))
     if grid.updates is not None and "updates" in lists:
         lists["epochs"] = [None]

@@ -57,6 +57,10 @@ class ClassifyGrid(TextGrid):
     )
     heads: Counts | None = Field(default=None, description="null: the classifier's own")
     layers: Counts | None = Field(default=None, description="null: the classifier's own")
+    devices: Annotated[list[Literal["cpu", "cuda"]], Field(min_length=1)] = Field(
+        default=["cpu"], description="where it is trained"
+    )
+    threads: Counts = Field(default=[1], description="of each cell")
     repeats: Count | None = Field(default=None, description="null: as many as `classify.repeats`")
 
 

@@ -38,7 +38,7 @@ def conclude(task: Task, fitted: Fitted, corpus: dict[str, Any], cell: Cell) -> 
         )
         values["valid_log_loss"] = scores.log_loss(fitted.probabilities["valid"], task.y["valid"])
     if fitted.history:
-        values["training_time"] = sum(entry["seconds"] for entry in fitted.history)
+        values["train_time"] = sum(entry["seconds"] for entry in fitted.history)
     details = {
         "classes": list(task.classes),
         "scored": scored,

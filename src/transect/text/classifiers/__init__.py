@@ -26,7 +26,7 @@ class Task:
     is no word and 1 for an unknown one, and class numbers (n,). `vectors` (vocabulary, width)
     float32. `told` are the parts whose labels are wanted. `resume` is the folder of a shorter run of
     the same cell, or of an attempt that was killed; None begins anew. The state goes to `out`
-    after an epoch when `keep_every_s` seconds went by since it last did.
+    after an epoch when `keep_every_s` seconds or more went by since it last did; 0: after each.
     """
 
     x: dict[str, np.ndarray]

@@ -43,7 +43,9 @@ def write_table_graph(
     graph.constant("bias", bias.astype(np.float32))
     graph.constant("zero", np.array(0, np.int64))
     graph.constant("places", np.array([1], np.int64))
-    there = graph.node("Cast", graph.node("Not", graph.node("Equal", "x", "zero")), to=TensorProto.FLOAT)
+    there = graph.node(
+        "Cast", graph.node("Not", graph.node("Equal", "x", "zero")), to=TensorProto.FLOAT
+    )
     total = graph.node("ReduceSum", graph.node("Gather", "table", "x"), "places", keepdims=0)
     words = graph.node("ReduceSum", there, "places", keepdims=1)
     if pairs is not None:

@@ -51,7 +51,9 @@ def read_options(kind: type[O], options: dict[str, Any], where: str = "options")
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join([where, *map(str, first["loc"])])
-        known = f"; known: {', '.join(kind.model_fields)}" if first["type"] == "extra_forbidden" else ""
+        known = (
+            f"; known: {', '.join(kind.model_fields)}" if first["type"] == "extra_forbidden" else ""
+        )
         raise BadInput(f"{key}: {first['input']!r:.80}: {first['msg']}{known}") from None
 
 

@@ -105,7 +105,7 @@ def _identity(task: Task, options: TrainingOptions) -> dict[str, Any]:
 
 def _run_epochs(run: _Run) -> None:
     """Train to the end; keep the state, of the last good epoch if it comes to that."""
-    progress, task = run.progress, run.task
+    task = run.task
     path, identity = task.out / STATE, _identity(task, run.options)
     written, wait = time.monotonic(), task.keep_every_s
     good = _snapshot(run)
@@ -121,7 +121,8 @@ def _run_epochs(run: _Run) -> None:
             begin = time.monotonic()
             write_state(path, identity, *good)
             written = time.monotonic()
-            wait = max(task.keep_every_s, (written - begin) / _WRITING_SHARE)
+            if task.keep_every_s:
+                wait = max(task.keep_every_s, (written - begin) / _WRITING_SHARE)
     write_state(path, identity, *_snapshot(run))
 
 

@@ -49,9 +49,7 @@ class TfIdf(NoKnobs):
         }
         factors = scale.idf_.copy()
         factors[0] = 0.0
-        write_table_graph(
-            task.out / MODEL, factors[:, None] * weights, bias, factors=factors
-        )
+        write_table_graph(task.out / MODEL, factors[:, None] * weights, bias, factors=factors)
         return Fitted(
             probabilities=probabilities, parameters=weights.size + bias.size, details=told
         )

@@ -1,0 +1,81 @@
+"""Made-up cells that a classifier takes: tickets whose words tell their class."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+WIDTH = 8
+WORDS = 60
+LENGTH = 12
+CLASSES = ("hardware", "access", "billing")
+AXES = {
+    "stage": "classify", "corpus": "made", "partition": "random", "vectors": "small",
+    "words": "quantile",
+}  # fmt: skip
+
+
+def rows(count: int, seed: int, classes: int = len(CLASSES)) -> tuple[np.ndarray, np.ndarray]:
+    """Return word numbers and classes: half of a ticket's words are of its class's own."""
+    generator = np.random.default_rng(seed)
+    y = generator.integers(classes, size=count)
+    x = generator.integers(1, WORDS, (count, LENGTH)).astype(np.int32)
+    own = 2 + y[:, None] * 10 + generator.integers(10, size=x.shape)
+    x = np.where(generator.random(x.shape) < 0.5, own, x).astype(np.int32)
+    lengths = generator.integers(0, LENGTH + 1, count)
+    x[np.arange(LENGTH) >= lengths[:, None]] = 0
+    return x, y
+
+
+def write_cells(
+    folder: Path, sizes: dict[str, int] | None = None, seed: int = 1
+) -> dict[str, Path]:
+    """Write corpus, encode and vectors cells; return their folders by role."""
+    sizes = {"train": 96, "valid": 40, "test": 50} if sizes is None else sizes
+    folders = {role: folder / role for role in ("corpus", "encode", "vectors")}
+    for one in folders.values():
+        one.mkdir(parents=True)
+    for place, (part, count) in enumerate(sizes.items()):
+        x, y = rows(count, seed + place)
+        np.save(folders["encode"] / f"x_{part}.npy", x)
+        np.save(folders["encode"] / f"y_{part}.npy", y)
+        np.save(folders["encode"] / f"rows_{part}.npy", np.arange(count))
+    vectors = np.random.default_rng(seed).standard_normal((WORDS, WIDTH)).astype(np.float32)
+    vectors[0] = 0
+    np.save(folders["vectors"] / "vectors.npy", vectors)
+    words = [f"word{chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(WORDS - 2)]
+    vocabulary = {"words": words, "stop_words": [], "letters": "14.0.0"}
+    for role in ("vectors", "encode"):
+        (folders[role] / "vocabulary.json").write_text(json.dumps(vocabulary))
+    facts = {
+        "classes": list(CLASSES), "synthetic": True,
+        "bayes_accuracy": {"conversation": {"kept": 0.9, "pseudonyms": 0.8, "removed": 0.7}},
+    }  # fmt: skip
+    (folders["corpus"] / "record.json").write_text(json.dumps({"details": facts}))
+    return folders
+
+
+def spec_of(
+    kind: str, knobs: dict[str, Any] | None = None, options: dict[str, Any] | None = None,
+    **axes: Any,
+) -> dict[str, Any]:  # fmt: skip
+    """Return what a worker is told."""
+    knobs = knobs or {}
+    return {
+        "cell": AXES | {"model": kind, "kind": kind} | knobs | axes,
+        "classifier": {"kind": kind, "options": options or {}}, "knobs": knobs, "seed": 7,
+        "inputs": {},
+    }  # fmt: skip
+
+
+def arguments(folders: dict[str, Path], spec: dict[str, Any], out: Path, **more: Any) -> list[str]:
+    """Return the worker's arguments, with its spec written."""
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "spec.json").write_text(json.dumps(spec))
+    told = {"spec": out / "spec.json", "out": out} | folders | more
+    return [
+        text for key, value in told.items() for text in (f"--{key.replace('_', '-')}", str(value))
+    ]
