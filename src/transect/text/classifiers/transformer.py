@@ -15,6 +15,7 @@ from transect.text.classifiers._options import (
     options_of,
     read_options,
 )
+from transect.training import text_encoder
 from transect.training.text_encoder import EncoderConfig, build_encoder
 
 __all__ = ["Transformer"]
@@ -74,6 +75,10 @@ class Transformer(WithTraining):
     def needs_valid(self, options: dict[str, Any]) -> bool:
         """With patience."""
         return read_options(_Options, _whole(options)).patience is not None
+
+    def code_files(self) -> list[Path]:
+        """Return the encoder's module, which is loaded by name."""
+        return [Path(text_encoder.__file__).parent / "frameworks" / "_torch_encoder.py"]
 
     def fit(self, task: Task) -> Fitted:
         """Train, tell, and export."""
