@@ -17,10 +17,11 @@ class GraphWriter:
     """Appends nodes of the standard domain to a graph; a value is its name.
 
     The same node of the same inputs is written once: scalars are computed once for all tensors.
+    Names begin with `prefix`.
     """
 
-    def __init__(self, graph: GraphProto) -> None:
-        self.graph = graph
+    def __init__(self, graph: GraphProto, prefix: str = "update") -> None:
+        self.graph, self._prefix = graph, prefix
         self._made: dict[Any, str] = {}
         self._count = 0
 
@@ -91,7 +92,7 @@ class GraphWriter:
 
     def _new(self, operator: str) -> str:
         self._count += 1
-        return f"update.{self._count}.{operator}"
+        return f"{self._prefix}.{self._count}.{operator}"
 
 
 def value_info(name: str, dtype: str, shape: tuple[int | str, ...]) -> Any:

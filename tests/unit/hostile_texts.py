@@ -1,0 +1,71 @@
+"""Texts that a tokeniser may stumble over, as bytes that need not be UTF-8."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+
+__all__ = ["STOP_WORDS", "TEXTS", "WORDS", "batches", "padded"]
+
+# What no text can be cut into stays unfound: a word of 41 letters, one with a sign, a capital.
+WORDS = [
+    "hello", "wörld", "straße", "привет", "ab", "a" * 40, "a" * 41, "don't", "Upper", "é", "x",
+    "אבג", "नमस", "ⱥ",
+]  # fmt: skip
+STOP_WORDS = ["the", "und", "won't"]
+
+TEXTS = [
+    b"", b"\0", b" ", b"\n\t.,;:!?\r\n-", b"hello", b"HELLO the W\xc3\x96RLD x",
+    # 40, 41 and 39 letters.
+    b"a" * 40 + b" " + b"A" * 41 + b" " + b"a" * 39, "é".encode() * 40 + b" " + "é".encode() * 41,
+    b"the " * 100 + b"x", b"und", b"x " * 100, b"x\0x", "Straße STRASSE ẞ ǅ İstanbul".encode(),
+    # Scripts of one, two, three and four bytes; those beyond the letters part words.
+    "Привет мир", "שלום אבג\u200f\u202e x", "नमस्ते", "ᏸ ꭰ Ჿ ⱥ Ⱥ", "日本hello語x", "x🙂x𝐱x𐐀x",
+    # What is decomposed stays so: a combining mark is no letter.
+    "e\u0301 é", "\ufeffhello\u2028x\u0085x\u00a0x\u00adx", "<script>x</script>",
+    # No UTF-8: alone, cut short, too long a form, half a surrogate pair, beyond the last character.
+    b"\x80x\xbf", b"\xff\xfe hello\xc3", b"ab\x80ab ab\xc1\xa1", b"\xc3\xa9\xa9x", b"x\xe2\xb1",
+    b"\xe0\x81\xa1bx x", b"\xed\xa0\x80x", b"\xf0\x9f\x98x", b"\xf4\x90\x80\x80x", b"\xe3\x80x",
+    b"\xe1\x8fx", b"\xc3\xc3\xa9x", b"\xe0\xa0\x7fx", b"\xc2", b"\xe1", b"\xf0",
+]  # fmt: skip
+TEXTS = [text.encode() if isinstance(text, str) else text for text in TEXTS]
+
+_PIECES = [
+    b"hello", b"the", b"a", b"X", b" ", b".", b"\0", "ö".encode(), "Ⱥ".encode(), "🙂".encode(),
+    b"\xc3", b"\x80", b"\xe0", b"\xff", b"\xc0\xaf", b"\xed\xa0\x80", b"a" * 39,
+]  # fmt: skip
+
+
+def _drawn(seed: int) -> bytes:
+    chance = random.Random(seed)
+    return b"".join(
+        chance.choice(_PIECES) if chance.random() < 0.8 else bytes([chance.randrange(256)])
+        for _ in range(chance.randrange(60))
+    )
+
+
+def batches() -> dict[str, list[bytes]]:
+    """Return batches of texts by a name: one text, none that is not empty, many, and long ones."""
+    million = 1_000_000
+    return {
+        "one": [b"Hello, w\xc3\xb6rld"],
+        "nothing": [b""],
+        "nothings": [b"", b"", b""],
+        "separators": [b" \0.\xff"],
+        "cut": [b"x\xe2\xb1"],
+        "all": TEXTS,
+        "drawn": [_drawn(seed) for seed in range(2000)],
+        "long": [b"x. " * (million // 3) + b"hello"],
+        "word": [b"a" * million],
+        "broken": [b"\xe2" * million],
+        "stop": [b"the " * (million // 4 - 2) + b"hello"],
+    }
+
+
+def padded(texts: list[bytes]) -> np.ndarray:
+    """Return (texts, bytes) uint8, filled up with zeros."""
+    array = np.zeros((len(texts), max(map(len, texts))), np.uint8)
+    for row, text in zip(array, texts, strict=True):
+        row[: len(text)] = np.frombuffer(text, np.uint8)
+    return array

@@ -1,0 +1,77 @@
+"""Writes the bundle of test_predict.py: run by the environment of torch, which has onnx.
+
+`python predict_models.py FOLDER` with FOLDER/made.json: `words`, `stop_words`, `length`, `classes`;
+FOLDER/table.npy, a row of logits for each word number. Leaves numbers.onnx (the tokeniser alone),
+predict.onnx and pipeline.json, and refusals.json: what was said of classifiers that do not fit.
+"""
+
+import json
+import sys
+import unicodedata
+from pathlib import Path
+
+import numpy as np
+from onnx import helper, numpy_helper, save
+
+from transect.domain.errors import BadInput
+from transect.portable_step.nodes import value_info
+from transect.text.bundle import tokeniser_graph, write_bundle
+from transect.text.lexicon import Lexicon
+
+OPSET, IR = 17, 8
+
+
+def _save(graph, path, opset=OPSET):
+    imports = [helper.make_opsetid("", opset)]
+    save(helper.make_model(graph, opset_imports=imports, ir_version=IR), path)
+
+
+def _classifier(table, *, output="probabilities", length="length", classes=None):
+    """Return the softmax of the sum of a row of `table` for each word. It has a value called `text`."""
+    nodes = [
+        helper.make_node("Gather", ["table", "x"], ["text"]),
+        helper.make_node("ReduceSum", ["text", "axes"], ["logits"], keepdims=0),
+        helper.make_node("Softmax", ["logits"], [output]),
+    ]
+    stored = {"table": table, "axes": np.array([1])}
+    return helper.make_graph(
+        nodes, "classifier", [value_info("x", "int64", ("batch", length))],
+        [value_info(output, "float32", ("batch", classes or table.shape[1]))],
+        [numpy_helper.from_array(value, name) for name, value in stored.items()],
+    )  # fmt: skip
+
+
+def main(folder: Path) -> None:
+    """Write them all."""
+    made = json.loads((folder / "made.json").read_text())
+    table = np.load(folder / "table.npy")
+    length, classes = made["length"], made["classes"]
+    lexicon = Lexicon.of(made["words"], made["stop_words"])
+    _save(tokeniser_graph(lexicon, length, "numbers"), folder / "numbers.onnx")
+    vocabulary = {
+        "words": made["words"], "stop_words": made["stop_words"],
+        "letters": unicodedata.unidata_version,
+    }  # fmt: skip
+    model = folder / "model.onnx"
+    _save(_classifier(table), model)
+    details = {"view": "first", "unsure": 0.4, "about": {"kind": "made up"}}
+    write_bundle(folder, model, vocabulary, classes, length, details)
+    refused = {
+        "letters": ({}, {}, vocabulary | {"letters": "3.0.0"}),
+        "output": ({"output": "logits_"}, {}, vocabulary),
+        "opset": ({}, {"opset": 13}, vocabulary),
+        "length": ({"length": length + 1}, {}, vocabulary),
+        "classes": ({"classes": 5}, {}, vocabulary),
+    }
+    said = {}
+    for name, (form, saved, words) in refused.items():
+        _save(_classifier(table, **form), model, **saved)
+        try:
+            write_bundle(folder / "refused", model, words, classes, length, {})
+        except BadInput as error:
+            said[name] = str(error)
+    (folder / "refusals.json").write_text(json.dumps(said))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

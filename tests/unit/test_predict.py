@@ -1,0 +1,150 @@
+"""One file from bytes to probabilities: the same through every runner as by Python's tokeniser."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hostile_texts import STOP_WORDS, TEXTS, WORDS, batches, padded
+from runner_program import python_of
+
+from checkouts import ROOT
+from transect.domain.errors import BadInput
+from transect.onnx_models.tensors import read_tensors, write_tensors
+from transect.runtimes import RUNTIMES
+from transect.text.bundle import read_bundle
+from transect.text.lexicon import Lexicon
+from transect.text.tokeniser import FIRST, numbers, words
+
+LENGTH = 7
+CLASSES = ["Hardware", "Zugänge", "ネット"]
+# A row of logits for each number: padding, unknown, and the words.
+TABLE = np.random.default_rng(5).normal(size=(FIRST + len(WORDS), len(CLASSES))).astype(np.float32)
+RUNNERS = (
+    "python", "c", "cpp", "rust", "go", "java", "javascript",
+    pytest.param("browser", marks=pytest.mark.browser),
+)  # fmt: skip
+
+
+def expected(texts: list[bytes]) -> np.ndarray:
+    """Return the numbers by Python's tokeniser, of bytes of which some are no UTF-8."""
+    vocabulary = {word: number for number, word in enumerate(WORDS, FIRST)}
+    told = [
+        numbers(text.decode("utf-8", "replace"), vocabulary, STOP_WORDS, LENGTH) for text in texts
+    ]
+    return np.array(told, np.int64)
+
+
+@pytest.fixture(scope="module")
+def bundle(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("bundle")
+    made = {"words": WORDS, "stop_words": STOP_WORDS, "length": LENGTH, "classes": CLASSES}
+    (folder / "made.json").write_text(json.dumps(made))
+    np.save(folder / "table.npy", TABLE)
+    helper = Path(__file__).with_name("predict_models.py")
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    subprocess.run([torch_python, str(helper), str(folder)], env=environment, check=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("texts")
+    for name, texts in batches().items():
+        write_tensors(folder / name, {"text": padded(texts)})
+    return folder
+
+
+@pytest.mark.parametrize("runtime", RUNNERS)
+def test_hostile_texts_give_the_same_through_every_runner(
+    runtime: str, bundle: Path, inputs: Path, tmp_path: Path
+) -> None:
+    python = python_of(runtime, tmp_path)
+    cases = [
+        {"name": f"{model}-{name}", "model": str(bundle / f"{model}.onnx"),
+         "inputs": str(inputs / name), "outputs": str(tmp_path / f"{model}-{name}")}
+        for model in ("numbers", "predict") for name in batches()
+    ]  # fmt: skip
+    (tmp_path / "cases.json").write_text(json.dumps(cases))
+    record = tmp_path / "record.json"
+    arguments = ["--mode", "cases", "--cases", str(tmp_path / "cases.json"), "--provider", "cpu",
+                 "--record", str(record)]  # fmt: skip
+    done = subprocess.run(
+        RUNTIMES.get(runtime).command(python, arguments),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    ends = [json.loads(line) for line in record.read_text().splitlines()]
+    assert [end for end in ends if end["status"] not in ("started", "ok")] == []
+    for name, texts in batches().items():
+        told = expected(texts)
+        found = read_tensors(tmp_path / f"numbers-{name}")["numbers"]
+        np.testing.assert_array_equal(found, told)
+        logits = TABLE.astype(np.float64)[told].sum(axis=1)
+        odds = np.exp(logits - logits.max(axis=1, keepdims=True))
+        found = read_tensors(tmp_path / f"predict-{name}")["probabilities"]
+        np.testing.assert_allclose(found, odds / odds.sum(axis=1, keepdims=True), atol=1e-6)
+
+
+def test_the_texts_are_hostile() -> None:
+    told = expected(TEXTS)
+    assert set(range(FIRST + len(WORDS))) - set(told.flat) == {
+        FIRST + WORDS.index(word) for word in ("a" * 41, "don't", "Upper")
+    }
+    assert (told[:, -1] > 0).any() and (told == 0).all(axis=1).any()
+    assert {len(word) for text in TEXTS for word in words(text.decode("utf-8", "replace"))} >= {
+        39, 40, 41,
+    }  # fmt: skip
+
+
+def test_a_word_is_found_by_its_sum_and_no_other() -> None:
+    vocabulary = [f"{a}{b}{c}" for a in "abcdefghijkl" for b in "mnopqrstuv" for c in "äöüßéèêñçå"]
+    lexicon = Lexicon.of(vocabulary, ["und"])
+    assert len(np.unique(lexicon.sums[: -lexicon.longest])) == len(vocabulary) + 1
+    assert lexicon.sums.max() < 2**63 - 1 and lexicon.weights[-1] == 0
+    # As the graph looks: no further than `longest` from where its sum's list begins.
+    sums = lexicon.sums[: -lexicon.longest]
+    steps = np.arange(len(sums)) - lexicon.begins[sums % len(lexicon.begins)]
+    assert steps.min() == 0 and steps.max() == lexicon.longest - 1
+    assert sorted(lexicon.numbers[: len(sums)]) == [0, *range(FIRST, FIRST + len(vocabulary))]
+
+
+def test_a_lexicon_may_be_empty() -> None:
+    lexicon = Lexicon.of([], [])
+    assert (lexicon.longest, lexicon.sums.tolist(), lexicon.numbers.tolist()) == (1, [-1], [1])
+
+
+@pytest.mark.parametrize(
+    ("what", "message"),
+    [
+        ("letters", "letters are those of Unicode 3.0.0: expected"),
+        ("output", "takes ['x'] and gives ['logits_']; expected one input and the output"),
+        ("opset", "opset 13; expected 16 or later"),
+        ("length", f"x is ['batch', {LENGTH + 1}]; expected (batch, {LENGTH} words)"),
+        ("classes", "probabilities is ['batch', 5]; expected (batch, 3 classes)"),
+    ],
+)
+def test_a_classifier_that_does_not_fit_is_refused(what: str, message: str, bundle: Path) -> None:
+    assert message in json.loads((bundle / "refusals.json").read_text())[what]
+    assert not (bundle / "refused").exists()
+
+
+def test_a_pipeline_belongs_to_its_model(bundle: Path, tmp_path: Path) -> None:
+    model, pipeline = read_bundle(bundle)
+    assert model == bundle / "predict.onnx" and read_bundle(model) == (model, pipeline)
+    assert (pipeline.classes, pipeline.view, pipeline.unsure) == (CLASSES, "first", 0.4)
+    with pytest.raises(BadInput, match=r"predict\.onnx: no such file; expected predict\.onnx and"):
+        read_bundle(tmp_path)
+    (tmp_path / "predict.onnx").write_bytes(b"another")
+    (tmp_path / "pipeline.json").write_text((bundle / "pipeline.json").read_text())
+    with pytest.raises(BadInput, match=r"its sha256 differs"):
+        read_bundle(tmp_path)
+    (tmp_path / "pipeline.json").write_text('{"classes": [], "sha256": "x"}')
+    with pytest.raises(BadInput, match=r"pipeline\.json: classes: "):
+        read_bundle(tmp_path)
