@@ -36,11 +36,12 @@ def writing_lines(path: Path) -> Iterator[Callable[[Any], None]]:
 
     The function raises ValueError for NaN, infinity and lone surrogates, which the file cannot hold.
     """
+    # One for all lines: json.dumps makes a new one each time.
+    encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
     with writing(path) as stream:
 
         def write(value: Any) -> None:
-            line = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-            stream.write(line.encode("utf-8") + b"\n")
+            stream.write(encode(value).encode("utf-8") + b"\n")
 
         yield write
 
