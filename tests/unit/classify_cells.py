@@ -8,14 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from transect.domain.cell import Cell
+from transect.domain.record import Record, Status, write_record
+from transect.stages.encode.cell import EncodeCell
+
 WIDTH = 8
 WORDS = 60
 LENGTH = 12
 CLASSES = ("hardware", "access", "billing")
-AXES = {
-    "stage": "classify", "corpus": "made", "partition": "random", "vectors": "small",
-    "words": "quantile",
-}  # fmt: skip
+TEXT = {"corpus": "made", "partition": "random", "vectors": "small", "words": "quantile"}
+AXES = TEXT | {"stage": "classify"}
 
 
 def rows(count: int, seed: int, classes: int = len(CLASSES)) -> tuple[np.ndarray, np.ndarray]:
@@ -33,9 +35,9 @@ def rows(count: int, seed: int, classes: int = len(CLASSES)) -> tuple[np.ndarray
 def write_cells(
     folder: Path, sizes: dict[str, int] | None = None, seed: int = 1
 ) -> dict[str, Path]:
-    """Write corpus, encode and vectors cells; return their folders by role."""
+    """Write encode and vectors cells; return their folders by role."""
     sizes = {"train": 96, "valid": 40, "test": 50} if sizes is None else sizes
-    folders = {role: folder / role for role in ("corpus", "encode", "vectors")}
+    folders = {role: folder / role for role in ("encode", "vectors")}
     for one in folders.values():
         one.mkdir(parents=True)
     for place, (part, count) in enumerate(sizes.items()):
@@ -50,12 +52,18 @@ def write_cells(
     vocabulary = {"words": words, "stop_words": [], "letters": "14.0.0"}
     for role in ("vectors", "encode"):
         (folders[role] / "vocabulary.json").write_text(json.dumps(vocabulary))
-    facts = {
-        "classes": list(CLASSES), "synthetic": True,
-        "bayes_accuracy": {"conversation": {"kept": 0.9, "pseudonyms": 0.8, "removed": 0.7}},
-    }  # fmt: skip
-    (folders["corpus"] / "record.json").write_text(json.dumps({"details": facts}))
+    facts = {"classes": list(CLASSES), "synthetic": True, "bayes_accuracy": 0.8}
+    write_record(folders["encode"] / "record.json", record_of(EncodeCell(**TEXT), facts))
     return folders
+
+
+def record_of(cell: Cell, details: dict[str, Any], **more: Any) -> Record:
+    """Return the record of a cell that ended well, unless `more` says otherwise."""
+    return Record(**{
+        "study": "made", "stage": cell.stage, "cell": cell, "cell_id": cell.id,
+        "status": Status.OK, "fingerprint": "f" * 16, "started": "", "ended": "",
+        "details": details,
+    } | more)  # fmt: skip
 
 
 def spec_of(

@@ -13,7 +13,6 @@ from transect.planning.context import Context
 from transect.planning.stage import STAGES, Stage
 from transect.stages.classify.cell import KNOBS, ClassifyCell
 from transect.stages.classify.plan_section import ClassifyGrid, ClassifySection, TextGrid
-from transect.stages.corpus.cell import CorpusCell
 from transect.stages.corpus.plan import check_names
 from transect.stages.encode.plan import encoded
 from transect.stages.vectors.cell import VectorsCell
@@ -104,10 +103,7 @@ def check_points(
 def text_inputs(cell: Any) -> dict[str, Cell]:
     """Return the cells that a classifier's tickets come from, by role."""
     axes = {axis: getattr(cell, axis) for axis in _TEXT}
-    return {
-        "corpus": CorpusCell(corpus=cell.corpus), "encode": encoded(cell),
-        "vectors": VectorsCell(**axes),
-    }  # fmt: skip
+    return {"encode": encoded(cell), "vectors": VectorsCell(**axes)}
 
 
 @STAGES.register("classify")
@@ -116,7 +112,7 @@ class Classify(Stage):
 
     key = "classify"
     section = ClassifySection
-    needs = ("corpus", "encode", "vectors")
+    needs = ("encode", "vectors")
 
     def check(self, section: ClassifySection, context: Context) -> None:
         """Names are known, and no list is given that no classifier of its grid has."""
@@ -162,7 +158,7 @@ class Classify(Stage):
                         )  # fmt: skip
 
     def inputs(self, cell: ClassifyCell, context: Context) -> dict[str, Cell]:
-        """Corpus, rows, vectors, and a shorter run with which this one goes on."""
+        """The rows, the vectors, and a shorter run with which this one goes on."""
         taken = text_inputs(cell)
         shorter = _shorter(cell, context)
         return taken | ({"shorter": shorter} if shorter is not None else {})

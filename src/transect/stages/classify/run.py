@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from transect.domain.errors import BadInput
 from transect.domain.files import canonical_json, digest
 from transect.execution.job import Job
 from transect.execution.stage import RUNNERS
 from transect.execution.stage_helpers import OneProcess, checksums_below, need, record_of
 from transect.text.classifiers import STATE
 
-__all__ = ["FACTS_OF_CORPUS", "Classify", "encoded_checksums"]
+__all__ = ["Classify", "encoded_checksums"]
 
-# What a classifier's record repeats of its corpus.
-FACTS_OF_CORPUS = ("classes", "synthetic", "bayes_accuracy")
+# What a classifier's record repeats of its rows'.
+_TOLD = ("classes", "synthetic", "bayes_accuracy")
 
 
 @RUNNERS.register("classify")
@@ -26,12 +27,12 @@ class Classify(OneProcess):
         shorter = ("--shorter", need(job, "shorter")) if "shorter" in job.spec["inputs"] else ()
         return job.module(
             "transect.stages.classify.worker", "--spec", job.spec_file,
-            "--corpus", need(job, "corpus"), "--encode", need(job, "encode"),
-            "--vectors", need(job, "vectors"), *shorter, "--out", job.folder,
+            "--encode", need(job, "encode"), "--vectors", need(job, "vectors"), *shorter,
+            "--out", job.folder,
         )  # fmt: skip
 
     def inputs(self, job: Job) -> list[str]:
-        """Rows, vectors, what is known of the corpus, and the shorter run's state."""
+        """Rows with what their classes stand for, vectors, and the shorter run's state."""
         shorter = "shorter" in job.spec["inputs"]
         return [
             *encoded_checksums(job),
@@ -43,12 +44,12 @@ def encoded_checksums(job: Job) -> list[str]:
     """Return the checksums of what every classifier takes."""
     encode = job.input("encode")
     try:
-        names = sorted(record_of(encode / "record.json").files)
-        details = record_of(job.input("corpus") / "record.json").details
-        facts = digest([canonical_json({key: details.get(key) for key in FACTS_OF_CORPUS})])
-    except OSError:
-        names, facts = [], "absent"
+        record = record_of(encode / "record.json")
+    except (OSError, BadInput):
+        return ["encode absent"]
+    facts = digest([canonical_json({key: record.details.get(key) for key in _TOLD})])
     return [
-        *checksums_below(encode, *(names or ("rows",))),
-        *checksums_below(job.input("vectors"), "vectors.npy"), f"corpus {facts}",
-    ]  # fmt: skip
+        *checksums_below(encode, *record.files),
+        *checksums_below(job.input("vectors"), "vectors.npy"),
+        f"labels {facts}",
+    ]

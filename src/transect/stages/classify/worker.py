@@ -1,4 +1,4 @@
-"""One classifier: `python -m transect.stages.classify.worker --spec … --corpus … --encode … --vectors … --out …`.
+"""One classifier: `python -m transect.stages.classify.worker --spec … --encode … --vectors … --out …`.
 
 The folders are those of the cells that it takes something from; `--shorter` is that of a run of fewer
 epochs, with whose state this one goes on. Leaves in `--out`, each file whole or not at all:
@@ -27,7 +27,7 @@ import numpy as np
 from transect.domain.cell import Cell
 from transect.domain.errors import FAULTS, BadInput
 from transect.domain.files import write_atomic
-from transect.domain.record import Cause, Status
+from transect.domain.record import Cause, Status, read_record
 from transect.onnx_models.results import result, write_fault, write_result
 from transect.stages.classify.worker_result import conclude
 from transect.text.classifiers import CLASSIFIERS, STATE, Diverged, Task
@@ -64,13 +64,13 @@ def classify(
 ) -> dict[str, Any]:  # fmt: skip
     """Train and score into `out`; return the result. `folders` by role, `shorter` if there is one."""
     x, y = read_rows(folders["encode"])
-    corpus = json.loads((folders["corpus"] / "record.json").read_text(encoding="utf-8"))["details"]
+    facts = read_record(folders["encode"] / "record.json").details
     rule, cell = spec["classifier"], Cell.of(**spec["cell"])
     # What this cell itself left got further than what it began with.
     shorter = out if (out / STATE).is_file() else folders.get("shorter")
     task = Task(
         x=x, y=y, vectors=np.load(folders["vectors"] / "vectors.npy", allow_pickle=False),
-        classes=tuple(corpus["classes"]), options=rule["options"], knobs=knobs,
+        classes=tuple(facts["classes"]), options=rule["options"], knobs=knobs,
         seed=spec["seed"] + cell.repeat, threads=cell.threads, device=cell.device, out=out,
         told=tuple(part for part in _SCORED if part in x), resume=shorter,
         keep_every_s=keep_every_s,
@@ -90,7 +90,7 @@ def classify(
     stream = io.BytesIO()
     np.savez(stream, **fitted.probabilities)  # type: ignore[arg-type]
     write_atomic(out / "probabilities.npz", stream.getvalue())
-    made = conclude(task, fitted, corpus, cell)
+    made = conclude(task, fitted, facts)
     made["details"]["went_on_from"] = (spec["inputs"].get("shorter") or [None, None])[1]
     return made
 
@@ -111,7 +111,7 @@ def _check_rows(task: Task, encode: Path) -> None:
 def parser() -> argparse.ArgumentParser:
     """Return the arguments that this worker and that of a search share."""
     made = argparse.ArgumentParser(description="one classifier of tickets")
-    for role in ("spec", "corpus", "encode", "vectors", "out"):
+    for role in ("spec", "encode", "vectors", "out"):
         made.add_argument(f"--{role}", type=Path, required=True)
     made.add_argument("--keep-every", type=float, default=10.0, help="seconds between states")
     return made
@@ -122,7 +122,7 @@ def main(arguments: list[str] | None = None) -> int:
     asked = parser()
     asked.add_argument("--shorter", type=Path, help="folder of a run with fewer epochs")
     given = asked.parse_args(arguments)
-    folders = {role: getattr(given, role) for role in ("corpus", "encode", "vectors")}
+    folders = {role: getattr(given, role) for role in ("encode", "vectors")}
     folders |= {"shorter": given.shorter} if given.shorter else {}
     try:
         spec = json.loads(given.spec.read_text(encoding="utf-8"))

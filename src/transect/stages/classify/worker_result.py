@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from transect.domain.cell import Cell
 from transect.measure.intervals import wilson
 from transect.onnx_models.results import result
 from transect.text import scores
@@ -17,8 +16,8 @@ __all__ = ["conclude"]
 _AT = (1, 2, 3, 5)
 
 
-def conclude(task: Task, fitted: Fitted, corpus: dict[str, Any], cell: Cell) -> dict[str, Any]:
-    """Return the result. Scores are of `test`; where it has no tickets, of `valid`, and that is told."""
+def conclude(task: Task, fitted: Fitted, facts: dict[str, Any]) -> dict[str, Any]:
+    """Return the result; `facts` are the details of the rows' record. Scores are of `test`; where it has no tickets, of `valid`, and that is told."""
     scored = "test" if len(task.x.get("test", ())) else "valid"
     shares, y = fitted.probabilities[scored], task.y[scored]
     table = scores.confusion(shares, y)
@@ -50,8 +49,8 @@ def conclude(task: Task, fitted: Fitted, corpus: dict[str, Any], cell: Cell) -> 
         "parameters": fitted.parameters,
         "tickets": {part: len(rows) for part, rows in task.y.items()},
         "majority": float(np.bincount(y).max() / len(y)),
-        "synthetic": bool(corpus.get("synthetic", False)),
-        "bayes_accuracy": _bayes(corpus.get("bayes_accuracy"), cell),
+        "synthetic": bool(facts["synthetic"]),
+        "bayes_accuracy": facts["bayes_accuracy"],
         "unseen_classes": _unseen(task),
         "length": task.x["train"].shape[1],
         "vocabulary": len(task.vectors),
@@ -61,14 +60,6 @@ def conclude(task: Task, fitted: Fitted, corpus: dict[str, Any], cell: Cell) -> 
     }
     metrics = [{"name": name, "value": one} for name, one in values.items() if one is not None]
     return result(metrics=metrics, details=details, libraries=_libraries())
-
-
-def _bayes(known: Any, cell: Cell) -> Any:
-    """Return the best accuracy that this view of the tickets allows, or None where nobody knows."""
-    told = known
-    for axis in ("view", "names"):
-        told = told.get(cell.get(axis)) if isinstance(told, dict) else None
-    return told
 
 
 def _unseen(task: Task) -> list[str]:

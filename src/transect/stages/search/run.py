@@ -1,0 +1,83 @@
+"""The search stage: each place of a rung goes on with a point of the rung before."""
+
+from __future__ import annotations
+
+from transect.domain.errors import BadInput, MissingDependency, Unsupported
+from transect.domain.record import Record, Status
+from transect.execution.job import Job
+from transect.execution.stage import RUNNERS
+from transect.execution.stage_helpers import OneProcess, checksums_below, need, record_of
+from transect.stages.classify.run import encoded_checksums
+from transect.text.classifiers import STATE
+
+__all__ = ["Search", "ranked"]
+
+
+@RUNNERS.register("search")
+class Search(OneProcess):
+    """Runs `transect.stages.search.worker`."""
+
+    keeps = (STATE,)
+
+    def command(self, job: Job) -> list[str]:
+        """One process in the classifier's environment."""
+        role = _chosen(job)
+        earlier = ("--from", need(job, role)) if role else ()
+        return job.module(
+            "transect.stages.search.worker", "--spec", job.spec_file,
+            "--encode", need(job, "encode"), "--vectors", need(job, "vectors"), *earlier,
+            "--out", job.folder,
+        )  # fmt: skip
+
+    def inputs(self, job: Job) -> list[str]:
+        """The tickets; of the rung before the chosen point's state, and no other's."""
+        found = encoded_checksums(job)
+        try:
+            role = _chosen(job)
+        except (MissingDependency, Unsupported):
+            return [*found, "place absent"]
+        if role:
+            found += [f"from {job.input(role).name}", *checksums_below(job.input(role), STATE)]
+        return found
+
+
+def _chosen(job: Job) -> str:
+    """Return the role of the cell with which this one goes on; empty in rung 0.
+
+    Raises MissingDependency for a rung that is not there yet, Unsupported when fewer of its cells ended
+    well than this one's place needs.
+    """
+    records: dict[str, Record] = {}
+    for role in job.spec["inputs"]:
+        if role.startswith("place-"):
+            try:
+                records[role] = record_of(job.input(role) / "record.json")
+            except (OSError, BadInput):
+                raise MissingDependency(
+                    f"it takes a point from {job.input(role).name}, which has no readable record"
+                ) from None
+    if not records:
+        return ""
+    good = ranked(records)
+    place: int = job.cell.get("place")
+    if place >= len(good):
+        raise Unsupported(
+            f"only {len(good)} of the {len(records)} cells of the rung before ended well, and this "
+            f"one would go on with number {place + 1} of them"
+        )
+    return good[place]
+
+
+def ranked(records: dict[str, Record]) -> list[str]:
+    """Return the roles of the cells that ended well, the best first.
+
+    By accuracy on `valid`; of equal ones, the smaller loss there, and then the smaller place.
+    """
+
+    def key(role: str) -> tuple[float, float, int]:
+        record = records[role]
+        accuracy, loss = record.value("valid_accuracy"), record.value("valid_log_loss")
+        assert accuracy is not None and loss is not None
+        return -accuracy, loss, int(role.removeprefix("place-"))
+
+    return sorted((role for role, one in records.items() if one.status is Status.OK), key=key)
