@@ -27,7 +27,7 @@ def encoded(cell: Any) -> EncodeCell:
 class Encode(Stage):
     """Numbers words, cuts and pads."""
 
-    needs = ("vectors",)
+    needs = ("corpus", "tokens", "partition", "vectors")
     placement = Placement(group="text")
 
     def inputs(self, cell: EncodeCell, context: Context) -> dict[str, Cell]:

@@ -1,0 +1,46 @@
+"""A study of tickets as text: what its planning is tested with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from transect.planning.plan import StudyPlan, make_plan
+from transect.planning.study import find_system
+
+HEAD = """
+name: made
+tickets:
+  corpora: {one: {format: synthetic}, two: {format: synthetic}}
+  partitions:
+    plain: {train: 0.6, valid: 0.2, test: 0.2}
+    without: {train: 0.8, test: 0.2}
+  vectors: {small: {width: 12}, large: {width: 16}}
+classify:
+  repeats: 1
+  models:
+    encoder: {kind: transformer, options: {epochs: 4, heads: 2}}
+    patient: {kind: transformer, options: {patience: 2}}
+    pairs: {kind: n-grams}
+    words: {kind: tfidf}
+"""
+TEXT = "corpora: [one], partitions: [plain], vectors: [small]"
+
+
+def plan_study(folder: Path, tail: str) -> StudyPlan:
+    """Plan the study `HEAD` with what follows it."""
+    file = folder / "made.yaml"
+    file.write_text(HEAD + tail)
+    return make_plan(file, find_system("laptop"), folder / "results")
+
+
+def plan_grids(folder: Path, *grids: str, text: str = TEXT) -> StudyPlan:
+    """Plan grids of classifiers, each on the same tickets."""
+    listed = "".join(f"    - {{{text}, {grid}}}\n" for grid in grids)
+    return plan_study(folder, f"  grids:\n{listed}")
+
+
+def plan_search(folder: Path, rule: str, more: str = "") -> StudyPlan:
+    """Plan one search named `knobs`; what `rule` does not say is as in `TEXT`."""
+    usual = {"corpora": "[one]", "partition": "plain", "vectors": "small", "model": "encoder"}
+    text = ", ".join(f"{key}: {value}" for key, value in usual.items() if f"{key}: " not in rule)
+    return plan_study(folder, f"search:\n  searches:\n    knobs: {{{text}, {rule}}}\n{more}")
