@@ -36,6 +36,9 @@ class Ticket:
     language: str = ""
     # What a generator knows of it, see `transect.text.formats.Generator`.
     truth: dict[str, Any] = field(default_factory=dict)
+    # Names and addresses of others that it belongs to, such as who got copies: they are looked for
+    # in texts, and not kept.
+    others: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)

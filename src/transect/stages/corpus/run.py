@@ -1,0 +1,31 @@
+"""The corpus stage: tickets of one source."""
+
+from __future__ import annotations
+
+from transect.execution.job import Job
+from transect.execution.stage import RUNNERS
+from transect.execution.stage_helpers import OneProcess
+from transect.text.formats import FORMATS
+from transect.text.salt import read_salt, salt_file
+
+__all__ = ["Corpora"]
+
+
+@RUNNERS.register("corpus")
+class Corpora(OneProcess):
+    """Runs `transect.stages.corpus.worker`."""
+
+    def command(self, job: Job) -> list[str]:
+        """One process in the text environment."""
+        salt = ["--salt", str(salt_file().absolute())] if _has_people(job) else []
+        return job.module(
+            "transect.stages.corpus.worker", "--spec", job.spec_file, "--out", job.folder, *salt
+        )
+
+    def inputs(self, job: Job) -> list[str]:
+        """The salt: with another one, everybody has other pseudonyms."""
+        return [f"salt {read_salt(salt_file()).fingerprint}"] if _has_people(job) else []
+
+
+def _has_people(job: Job) -> bool:
+    return FORMATS.get(job.spec["rule"]["format"]).reads

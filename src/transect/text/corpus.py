@@ -1,0 +1,174 @@
+"""Tickets of any format become a corpus: normalised, without identities, one after another."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+from itertools import chain
+from typing import Any
+
+from transect.text.corpus_columns import Columns
+from transect.text.normalise import normalise
+from transect.text.people import People, Span
+from transect.text.redaction import Counts, redact, replace_spans
+from transect.text.rejection import rejected
+from transect.text.salt import Salt
+from transect.text.tickets import Message, Rejected, Ticket
+
+__all__ = ["Corpus", "PeopleTold", "gather"]
+
+_LETTER = re.compile(r"[^\W_]")
+_LANGUAGE = re.compile(r"[a-z]{2,3}")
+
+
+class PeopleTold(Exception):
+    """A ticket names people, and it was not known that any would."""
+
+
+def gather(tickets: Iterable[Ticket | Rejected], salt: Salt) -> People:
+    """Return everybody who wrote, owns or got a ticket."""
+    people = People(salt)
+    for ticket in tickets:
+        if isinstance(ticket, Ticket):
+            for person in _present(ticket):
+                people.add(person)
+    return people
+
+
+def _present(ticket: Ticket) -> set[str]:
+    authors = (message.author for message in ticket.messages)
+    return {person for person in chain(authors, (ticket.owner,), ticket.others) if person}
+
+
+class Corpus:
+    """Takes tickets, and says of each what is to be written, or why it is rejected.
+
+    `people`: those whose names are looked for; None: the tickets name nobody, else `PeopleTold` is
+    raised by the first that does.
+    """
+
+    def __init__(self, *, label: str, redacts: bool, salt: Salt, people: People | None) -> None:
+        self._label, self._redacts, self._salt, self._people = label, redacts, salt, people
+        self._identities: dict[str, str] = {}
+        self._queues: dict[str, str] = {}
+        self.columns = Columns(label)
+        self.causes: Counter[str] = Counter()
+        self.read = 0
+
+    @property
+    def people(self) -> int:
+        """How many people are known."""
+        return len(self._people) if self._people is not None else 0
+
+    def lines(
+        self, tickets: Iterable[Ticket | Rejected], reject: Callable[[Rejected], None]
+    ) -> Iterator[str]:
+        """Yield a line of JSON for each ticket that is taken; `reject` gets the others."""
+        for ticket in tickets:
+            self.read += 1
+            taken = ticket if isinstance(ticket, Rejected) else self._line(ticket)
+            if isinstance(taken, str):
+                yield taken
+            else:
+                self.causes[taken.cause] += 1
+                reject(taken)
+
+    def _line(self, ticket: Ticket) -> str | Rejected:
+        place = f"ticket {self.read}"
+        present = _present(ticket)
+        if present and self._people is None:
+            raise PeopleTold
+        queue = self._queue(ticket.queue) if ticket.queue else ""
+        label = queue if self._label == "queue" else ticket.owner
+        if not label:
+            return rejected(place, "no-label", f"no {self._label}")
+        counts = Counts()
+        try:
+            messages = [self._message(one, present, counts) for one in ticket.messages]
+        except ValueError:
+            return rejected(place, "broken-time")
+        messages = [one for one in messages if one["text"]]
+        if not _says_anything(messages):
+            return rejected(place, "no-text" if ticket.messages else "no-message")
+        owner = self._identity(ticket.owner) if ticket.owner else ""
+        language = ticket.language.strip().lower()
+        line: dict[str, Any] = {"id": self._salt.ticket(ticket.id), "messages": messages}
+        if owner:
+            line["owner"] = owner
+        if queue:
+            line["queue"] = queue
+        if _LANGUAGE.fullmatch(language):
+            line["language"] = language
+        if ticket.truth:
+            line["truth"] = ticket.truth
+        self.columns.add(line, owner if self._label == "owner" else queue, counts)
+        return _written(line)
+
+    def _message(self, message: Message, present: set[str], counts: Counts) -> dict[str, Any]:
+        text = normalise(message.text)
+        if self._redacts:
+            text = redact(text, counts)
+        spans = self._people.find(text, present) if self._people is not None else []
+        if message.people:
+            given = [(normalise(message.text[a:b]), name) for a, b, name in message.people]
+            spans = _with(spans, given, text)
+        counts.names += len(spans)
+        if spans and self._redacts:
+            text, spans = replace_spans(text, spans)
+        told: dict[str, Any] = {}
+        if message.author:
+            told["author"] = self._identity(message.author)
+        if message.role:
+            told["role"] = message.role
+        if message.time:
+            datetime.fromisoformat(message.time)
+            told["time"] = message.time
+        told["text"] = text
+        if spans:
+            told["people"] = spans
+        return told
+
+    def _identity(self, person: str) -> str:
+        known = self._identities.get(person)
+        if known is None:
+            known = self._identities[person] = self._salt.identity(person)
+        return known
+
+    def _queue(self, given: str) -> str:
+        """Return a queue's name; the hash of one that names a person, an address or a number."""
+        known = self._queues.get(given)
+        if known is None:
+            known = normalise(given).replace("\n", " ")
+            person = self._people is not None and self._people.find(known)
+            if self._redacts and (person or redact(known, Counts()) != known):
+                known = self._salt.identity(known)
+            self._queues[given] = known
+        return known
+
+
+def _says_anything(messages: list[dict[str, Any]]) -> bool:
+    # Nearly always the first character tells.
+    return any(one["text"][0].isalnum() or _LETTER.search(one["text"]) for one in messages)
+
+
+def _with(spans: list[Span], given: list[tuple[str, str]], text: str) -> list[Span]:
+    """Add the names that the format told, where they are now in the text."""
+    added, at = [], 0
+    for name, pseudonym in given:
+        start = text.find(name, at) if name else -1
+        if start < 0:
+            continue
+        at = start + len(name)
+        if all(at <= begin or end <= start for begin, end, _ in spans):
+            added.append((start, at, pseudonym))
+    return sorted([*spans, *added])
+
+
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+
+
+def _written(line: dict[str, Any]) -> str:
+    return _encode(line) + "\n"

@@ -1,0 +1,108 @@
+"""Options that all formats have which read files, and what is done with them."""
+
+from __future__ import annotations
+
+import codecs
+from datetime import UTC, datetime
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from transect.domain.errors import BadInput
+from transect.text.rejection import rejected
+from transect.text.replies import clean
+from transect.text.tickets import Rejected, Ticket
+
+__all__ = ["FileOptions", "Options", "TableOptions", "checked", "cleaned", "moment"]
+
+T = TypeVar("T", bound=BaseModel)
+
+
+class Options(BaseModel):
+    """Of any format that reads."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    largest: int = Field(
+        default=1_000_000, ge=1, description="characters of a ticket; one with more is rejected"
+    )
+    replies: Literal["drop", "keep"] = Field(
+        default="drop", description="what a message quotes of earlier ones"
+    )
+    signatures: Literal["drop", "keep"] = Field(
+        default="drop", description="what follows a line `--` in a message"
+    )
+
+
+class FileOptions(Options):
+    """Of a format that reads a text file."""
+
+    encoding: str | None = Field(
+        default=None, description="of a file without byte order mark; null: UTF-8"
+    )
+
+    @field_validator("encoding")
+    @classmethod
+    def _known(cls, given: str | None) -> str | None:
+        if given is not None:
+            try:
+                "".encode(given)
+                codecs.lookup(given)
+            except LookupError:
+                raise ValueError("no encoding that Python knows") from None
+        return given
+
+
+class TableOptions(FileOptions):
+    """Of a format that reads rows."""
+
+    delimiter: str | None = Field(
+        default=None, min_length=1, max_length=1,
+        description="between columns; null: that of comma, semicolon, tab and | which the header has",
+    )  # fmt: skip
+
+
+def checked(model: type[T], options: dict[str, Any], where: str) -> T:
+    """Return the options as `model`. Raises BadInput, beginning with `where`."""
+    try:
+        return model.model_validate(options)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(map(str, (where, *first["loc"])))
+        raise BadInput(
+            f"{key}: {first['msg']}, given {first['input']!r}. Known options: "
+            f"{', '.join(model.model_fields)}"
+        ) from None
+
+
+def cleaned(ticket: Ticket, options: Options, place: str) -> Ticket | Rejected:
+    """Return the ticket with what its messages say themselves, or why it is not read."""
+    if not ticket.messages:
+        return rejected(place, "no-message")
+    size = sum(len(message.text) for message in ticket.messages)
+    if size > options.largest:
+        return rejected(place, "too-large", f"{size} characters, at most {options.largest}")
+    for message in ticket.messages:
+        message.text = clean(message.text, replies=options.replies, signatures=options.signatures)
+    return ticket
+
+
+def moment(given: object, form: str | None = None) -> str:
+    """Return a time as ISO 8601 in UTC, empty for none; without a zone it is UTC.
+
+    `given`: ISO 8601, seconds since 1970, or text as `form` says (`datetime.strptime`). Raises
+    ValueError for anything else.
+    """
+    if given is None or given == "":
+        return ""
+    try:
+        if isinstance(given, int | float) and not isinstance(given, bool):
+            return datetime.fromtimestamp(given, UTC).isoformat()
+        if not isinstance(given, str):
+            raise ValueError("no time")
+        text = given.strip()
+        time = datetime.strptime(text, form) if form else datetime.fromisoformat(text)
+        zoned = time if time.tzinfo else time.replace(tzinfo=UTC)
+        return zoned.astimezone(UTC).isoformat()
+    except (OverflowError, OSError):
+        raise ValueError("a time out of range") from None

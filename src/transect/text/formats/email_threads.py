@@ -1,0 +1,76 @@
+"""Format `email-threads`: a folder with a file for each mail, as mail programs save them (`.eml`)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from transect.domain.errors import BadInput
+from transect.text.formats import FORMATS
+from transect.text.formats._options import checked
+from transect.text.formats.mbox import LARGEST_MAIL
+from transect.text.mail import LARGEST_HEAD, BrokenMail
+from transect.text.threads import MailOptions, threads
+from transect.text.tickets import Rejected, Ticket
+
+__all__ = ["EmailThreads"]
+
+
+class _Folder:
+    """The files below a folder, sorted by their paths; hidden ones are not counted."""
+
+    def __init__(self, path: Path) -> None:
+        self._top = path
+        self._files: list[str] = []
+        for folder, folders, files in os.walk(path):
+            folders[:] = [name for name in folders if not name.startswith(".")]
+            inside = Path(folder).relative_to(path)
+            self._files += [str(inside / name) for name in files if not name.startswith(".")]
+        self._files.sort()
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def place(self, number: int) -> str:
+        # Its name may be that of a person.
+        return f"file {number + 1} of {len(self._files)}"
+
+    def read(self, number: int, most: int | None = None) -> bytes:
+        file = self._top / self._files[number]
+        if not file.is_file():
+            raise BrokenMail("no file that can be read")
+        with file.open("rb") as stream:
+            raw = stream.read(most or LARGEST_MAIL + 1)
+        if len(raw) > LARGEST_MAIL:
+            raise BrokenMail(f"more than {LARGEST_MAIL} bytes")
+        return raw
+
+    def queue(self, number: int) -> str:
+        parts = Path(self._files[number]).parts
+        return os.fsencode(parts[0]).decode("utf-8", "replace") if len(parts) > 1 else ""
+
+
+@FORMATS.register("email-threads")
+class EmailThreads:
+    """Mails of a folder; those that answer one another are a ticket.
+
+    Where no field of a mail tells the queue, it is the first folder below the given one.
+    """
+
+    reads = True
+    synthetic = False
+
+    def check(self, options: dict[str, Any], where: str) -> None:
+        """Raise BadInput for options that it does not have."""
+        checked(MailOptions, options, where)
+
+    def tickets(
+        self, path: Path | None, options: dict[str, Any], seed: int
+    ) -> Iterator[Ticket | Rejected]:
+        """Yield the ticket of each thread. Raises BadInput for what is no folder."""
+        given = checked(MailOptions, options, "options")
+        if path is None or not path.is_dir():
+            raise BadInput(f"{path}: no such folder; expected one with a file for each mail")
+        yield from threads(_Folder(path), given, LARGEST_HEAD)

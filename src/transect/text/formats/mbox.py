@@ -1,0 +1,89 @@
+"""Format `mbox`: one file of mails, each after a line that begins with `From ` (RFC 4155)."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from transect.domain.errors import BadInput
+from transect.text.formats import FORMATS
+from transect.text.formats._options import checked
+from transect.text.mail import LARGEST_HEAD, BrokenMail
+from transect.text.reading import need_file
+from transect.text.threads import MailOptions, threads
+from transect.text.tickets import Rejected, Ticket
+
+__all__ = ["Mbox"]
+
+_BEGIN = b"From "
+_PIECE = 1 << 16
+# With its attachments, in bytes.
+LARGEST_MAIL = 1 << 26
+
+
+class _File:
+    """The mails of a file, by where they begin and end."""
+
+    def __init__(self, path: Path) -> None:
+        self._stream = path.open("rb")
+        self._bounds = array("q")
+        at, after_empty, whole = 0, True, True
+        while line := self._stream.readline(_PIECE):
+            # Only at the start of a line, and not in the midst of a long one.
+            if whole and after_empty and line.startswith(_BEGIN):
+                self._bounds += array("q", (at, at + len(line)))
+            if at == 0 and not self._bounds and line.strip():
+                raise BadInput(
+                    f"{path}: the first line does not begin with 'From ': expected a file of mails "
+                    "in the format mbox"
+                )
+            after_empty = whole and not line.strip()
+            whole = line.endswith(b"\n")
+            at += len(line)
+        self._bounds.append(at)
+
+    def __len__(self) -> int:
+        return len(self._bounds) // 2
+
+    def place(self, number: int) -> str:
+        return f"mail {number + 1}"
+
+    def read(self, number: int, most: int | None = None) -> bytes:
+        begin, end = self._bounds[2 * number + 1], self._bounds[2 * number + 2]
+        if most is None and end - begin > LARGEST_MAIL:
+            raise BrokenMail(f"{end - begin} bytes, at most {LARGEST_MAIL}")
+        self._stream.seek(begin)
+        raw = self._stream.read(min(end - begin, most or LARGEST_MAIL))
+        # What would have looked like the begin of a mail was quoted.
+        return raw.replace(b"\n>From ", b"\nFrom ")
+
+    def queue(self, number: int) -> str:
+        return ""
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+@FORMATS.register("mbox")
+class Mbox:
+    """Mails of one file; those that answer one another are a ticket."""
+
+    reads = True
+    synthetic = False
+
+    def check(self, options: dict[str, Any], where: str) -> None:
+        """Raise BadInput for options that it does not have."""
+        checked(MailOptions, options, where)
+
+    def tickets(
+        self, path: Path | None, options: dict[str, Any], seed: int
+    ) -> Iterator[Ticket | Rejected]:
+        """Yield the ticket of each thread. Raises BadInput for what is no mbox."""
+        given = checked(MailOptions, options, "options")
+        store = _File(need_file(path))
+        try:
+            yield from threads(store, given, LARGEST_HEAD)
+        finally:
+            store.close()

@@ -1,0 +1,163 @@
+"""One mail (RFC 5322): who wrote it when to whom, and what it says itself."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC
+from email.header import decode_header
+from email.message import Message as Part
+from email.parser import BytesHeaderParser, BytesParser
+from email.policy import compat32
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from transect.text.markup import text_of_html
+
+__all__ = ["BrokenMail", "Head", "body", "head", "same_subject"]
+
+# Of the head of a mail, in bytes; more is not looked at.
+LARGEST_HEAD = 1 << 18
+_ID = re.compile(r"<[^<>\s]{1,998}>")
+_REPLY = re.compile(
+    r"\s*(?:re|aw|antw|antwort|sv|wg|fw|fwd)\s*(?:\[\d+\]|\(\d+\))?\s*:", re.IGNORECASE
+)
+_PARTS = 1000
+
+
+class BrokenMail(ValueError):
+    """What cannot be read as a mail; the message holds nothing of it."""
+
+
+@dataclass(slots=True)
+class Head:
+    """What the head of a mail says; `time` is ISO 8601 in UTC, or empty."""
+
+    id: str
+    references: list[str]
+    subject: str
+    author: str
+    time: str
+    others: list[str]
+    fields: Part
+
+    def field(self, name: str) -> str:
+        """Return one field of the head, empty where there is none."""
+        return _decoded(self.fields.get(name))
+
+
+def head(raw: bytes) -> Head:
+    """Read the head of a mail. Raises BrokenMail for what has none."""
+    try:
+        fields = BytesHeaderParser(policy=compat32).parsebytes(raw[:LARGEST_HEAD])
+    except Exception as error:
+        raise BrokenMail(type(error).__name__) from None
+    if not any(fields.get(name) for name in ("From", "Message-ID", "Date", "Subject", "Received")):
+        raise BrokenMail("none of the fields From, Message-ID, Date, Subject, Received")
+    answered = f"{_raw(fields.get('References'))} {_raw(fields.get('In-Reply-To'))}"
+    own = _ID.findall(_raw(fields.get("Message-ID")))
+    people = [_decoded(fields.get(name)) for name in ("Reply-To", "To", "Cc", "Bcc")]
+    return Head(
+        id=own[0] if own else "",
+        references=_ID.findall(answered),
+        subject=_decoded(fields.get("Subject")),
+        author=_decoded(fields.get("From")),
+        time=_time(_raw(fields.get("Date"))),
+        others=[one for many in people for one in _people(many)],
+        fields=fields,
+    )
+
+
+def same_subject(subject: str) -> tuple[str, bool]:
+    """Return a subject without what says that it is a reply, and whether anything said so."""
+    rest = subject
+    while found := _REPLY.match(rest):
+        rest = rest[found.end() :]
+    return " ".join(rest.casefold().split()), len(rest) < len(subject)
+
+
+def body(raw: bytes, *, quotes: bool) -> str:
+    """Return the text of a mail: its plain text, else that of its HTML; attachments are none.
+
+    `quotes`: whether what HTML marks as quoted stays. Raises BrokenMail.
+    """
+    try:
+        mail = BytesParser(policy=compat32).parsebytes(raw)
+        found = _texts(mail)
+    except Exception as error:
+        # Whatever a hostile mail makes of the parser; RecursionError is one of many.
+        raise BrokenMail(type(error).__name__) from None
+    plain = [text for kind, text in found if kind == "text/plain"]
+    if any(text.strip() for text in plain):
+        return "\n".join(plain)
+    markup = "\n".join(text for kind, text in found if kind == "text/html")
+    text = text_of_html(markup, quotes=quotes)
+    return text if text.strip() else text_of_html(markup, quotes=True)
+
+
+def _texts(mail: Part) -> list[tuple[str, str]]:
+    """Return type and text of the parts that a reader sees first."""
+    found = []
+    waiting: list[Any] = [mail]
+    seen = 0
+    while waiting and seen < _PARTS:
+        part = waiting.pop()
+        seen += 1
+        if part.get_content_disposition() == "attachment":
+            continue
+        kind = part.get_content_type()
+        if part.is_multipart():
+            # A mail within a mail is no part of what this one says.
+            if kind != "message/rfc822":
+                waiting += reversed(part.get_payload())
+        elif kind in ("text/plain", "text/html"):
+            raw = part.get_payload(decode=True) or b""
+            found.append((kind, _text(raw, part.get_content_charset())))
+    return found
+
+
+def _text(raw: bytes, charset: str | None) -> str:
+    # Many a mail says ASCII, or nothing, and is not.
+    for name in (charset, "utf-8"):
+        try:
+            return raw.decode(name or "utf-8")
+        except (LookupError, UnicodeError, ValueError):
+            continue
+    from charset_normalizer import from_bytes
+
+    best = from_bytes(raw[: 1 << 16]).best()
+    return raw.decode(best.encoding if best else "latin-1", "replace")
+
+
+def _raw(value: object) -> str:
+    # A field with bytes that are no ASCII is no str, but an object of the library.
+    return "" if value is None else str(value)
+
+
+def _decoded(value: object) -> str:
+    text = _raw(value)
+    if "=?" not in text:
+        return " ".join(text.split())
+    pieces = []
+    try:
+        for piece, charset in decode_header(text):
+            pieces.append(piece if isinstance(piece, str) else _text(piece, charset))
+    except Exception:
+        # Broken base64, for one: then it is read as it stands.
+        return " ".join(text.split())
+    return " ".join("".join(pieces).split())
+
+
+def _time(date: str) -> str:
+    try:
+        time = parsedate_to_datetime(date)
+        return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return ""
+
+
+def _people(field: str) -> list[str]:
+    """Return the people of a list of addresses; a comma within quotes parts nobody."""
+    if not field:
+        return []
+    return [one.strip() for one in re.findall(r'(?:"[^"]*"|[^",])+', field) if one.strip()]

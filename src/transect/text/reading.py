@@ -1,0 +1,121 @@
+"""Lines of a text file, however long and broken they are, in bounded memory."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TextIO
+
+from transect.domain.errors import BadInput
+
+__all__ = ["Lines", "TooLong", "is_broken", "need_file"]
+
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"),
+)  # fmt: skip
+# How much of a file is looked at before it is read.
+_HEAD = 1 << 20
+_PIECE = 1 << 20
+
+
+class TooLong(ValueError):
+    """A line has more characters than it may have; the next one can be read."""
+
+
+def need_file(path: Path | None) -> Path:
+    """Return the path of a file. Raises BadInput where there is none, or a folder."""
+    if path is None or not path.exists():
+        raise BadInput(f"{path}: no such file; expected one of tickets")
+    if path.is_dir():
+        raise BadInput(f"{path}: is a folder; expected a file of tickets")
+    return path
+
+
+class Lines(Iterator[str]):
+    """The lines of a file with their ends; `number` is that of the last one, from 1.
+
+    Bytes that are no text show as `is_broken` tells. The encoding is that of the byte order mark,
+    else the one given, else UTF-8. Raises BadInput for a file that is plainly in another one.
+    """
+
+    def __init__(self, path: Path, encoding: str | None, longest: int) -> None:
+        self.encoding = _encoding(need_file(path), encoding)
+        # What UTF-8 cannot read is marked byte by byte; other codecs have no such marks.
+        errors = "surrogateescape" if self.encoding == "utf-8-sig" else "replace"
+        self.number = 0
+        self._longest = longest
+        self._stream: TextIO = path.open(encoding=self.encoding, errors=errors, newline="")
+
+    def __next__(self) -> str:
+        """Return the next line. Raises TooLong for one that is too long, and StopIteration."""
+        line = self._stream.readline(self._longest + 1)
+        if not line:
+            raise StopIteration
+        self.number += 1
+        if len(line) <= self._longest:
+            return line
+        while line and not line.endswith(("\n", "\r")):
+            line = self._stream.readline(_PIECE)
+        raise TooLong
+
+    def close(self) -> None:
+        """Close the file."""
+        self._stream.close()
+
+
+def is_broken(text: str, encoding: str) -> bool:
+    """Tell whether a line of `Lines` has bytes that are no text."""
+    if text.isascii():
+        return False
+    if encoding != "utf-8-sig":
+        return "\ufffd" in text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def _encoding(path: Path, given: str | None) -> str:
+    with path.open("rb") as stream:
+        head = stream.read(_HEAD)
+    for mark, encoding in _BOMS:
+        if head.startswith(mark):
+            return encoding
+    if given is not None:
+        name = codecs.lookup(given).name
+        return "utf-8-sig" if name == "utf-8" else name
+    if head.count(0) > len(head) / 10:
+        raise BadInput(
+            f"{path}: a file with so many NUL bytes is no UTF-8: name its encoding in the option "
+            "`encoding`, such as utf-16-le"
+        )
+    lines = head.split(b"\n")
+    wide = [line for line in lines[: len(lines) - (len(head) == _HEAD)] if not line.isascii()]
+    broken = [line for line in wide if not _is_utf8(line)]
+    # A few broken lines are rejected as such; many tell that it is the file.
+    if len(broken) > len(wide) / 2 and len(broken) > len(lines) / 100:
+        raise BadInput(
+            f"{path}: {len(broken)} of the first {len(lines)} lines are not UTF-8: name the encoding "
+            f"in the option `encoding`{_guess(b''.join(broken))}"
+        )
+    return "utf-8-sig"
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _guess(raw: bytes) -> str:
+    try:
+        from charset_normalizer import from_bytes
+    except ImportError:
+        return ""
+    best = from_bytes(raw).best()
+    return f"; it looks like {best.encoding}" if best else ""

@@ -1,0 +1,107 @@
+"""What a mail repeats of earlier ones, and the block of its signature.
+
+Line by line with bounded patterns: those of the known libraries for it search a whole text with
+nested repetitions, which a hostile one makes take hours.
+"""
+
+from __future__ import annotations
+
+import re
+
+from transect.text.markup import is_html, text_of_html
+
+__all__ = ["clean", "without_replies", "without_signature"]
+
+# Lines of a reply's head are shorter; longer ones are not looked at.
+_LONGEST = 400
+_WROTE = re.compile(
+    r"\s*(?:On\b.{4,}\bwrote:|Am\b.{4,}\bschrieb\b.*:|.{2,}\b(?:wrote|schrieb) (?:on|am)\b.*:)\s*",
+    re.IGNORECASE,
+)
+_BEGINS = re.compile(r"\s*(?:On|Am)\b", re.IGNORECASE)
+_ORIGINAL = re.compile(
+    r"\s*[-_]{2,}\s*(?:Original Message|Original Appointment|Reply Message|Urspr(?:ü|ue)ngliche Nachricht|"
+    r"Originalnachricht|Original-Nachricht)\s*[-_]*\s*",
+    re.IGNORECASE,
+)
+_FROM = re.compile(r"\s*[*_]*(?:From|Von)\s*:", re.IGNORECASE)
+_SENT = re.compile(r"\s*[*_]*(?:Sent|Date|Gesendet|Datum)\s*:", re.IGNORECASE)
+_DEVICE = re.compile(
+    r"\s*(?:Sent from my \w[\w ]{,30}|Sent from Outlook.{,40}|Get Outlook for .{,40}|"
+    r"Von meinem \w[\w ]{,30} gesendet)\.?\s*",
+    re.IGNORECASE,
+)
+
+
+def clean(text: str, *, replies: str = "drop", signatures: str = "drop") -> str:
+    """Return what a message says itself: no tags, and unless they are to `keep`, neither
+    replies that it quotes nor the block of its signature.
+    """
+    if is_html(text):
+        own = text_of_html(text, quotes=replies == "keep")
+        # All of it was quoted, as in a forwarded mail: then that is what it says.
+        text = own if own.strip() else text_of_html(text, quotes=True)
+    if "\n" not in text and "\r" not in text:
+        return text
+    if replies == "drop":
+        text = without_replies(text)
+    if signatures == "drop":
+        text = without_signature(text)
+    return text
+
+
+def without_replies(text: str) -> str:
+    """Leave out quoted lines and their heads, and all from the head of a reply below that is not quoted.
+
+    Where nothing would be left, only the marks of quotation go.
+    """
+    lines = text.splitlines()
+    kept: list[str] = []
+    number = 0
+    while number < len(lines):
+        line = lines[number]
+        if line.lstrip().startswith(">"):
+            number += 1
+            continue
+        head = _head(lines, number)
+        if head:
+            number += head
+            if not _quoted_follows(lines, number):
+                break
+            continue
+        kept.append(line)
+        number += 1
+    if not any(line.strip() for line in kept):
+        kept = [line.lstrip().lstrip("> ") for line in lines]
+    return "\n".join(kept)
+
+
+def _head(lines: list[str], number: int) -> int:
+    """Return of how many lines the head of a quoted mail is that begins here; 0: none does."""
+    line = lines[number]
+    if len(line) > _LONGEST:
+        return 0
+    if _ORIGINAL.fullmatch(line) or _WROTE.fullmatch(line):
+        return 1
+    after = lines[number + 1] if number + 1 < len(lines) else ""
+    folded = f"{line.rstrip()} {after.strip()}"
+    if _BEGINS.match(line) and len(after) <= _LONGEST and _WROTE.fullmatch(folded):
+        return 2
+    near = (other for other in lines[number + 1 : number + 5] if len(other) <= _LONGEST)
+    return int(bool(_FROM.match(line)) and any(_SENT.match(other) for other in near))
+
+
+def _quoted_follows(lines: list[str], number: int) -> bool:
+    after = (line.lstrip() for line in lines[number : number + 4])
+    return next((line.startswith(">") for line in after if line), False)
+
+
+def without_signature(text: str) -> str:
+    """Leave out all from a line `-- ` on (RFC 3676, 4.3), and what a telephone adds by itself."""
+    kept: list[str] = []
+    for line in text.splitlines():
+        if line.rstrip() == "--" and any(one.strip() for one in kept):
+            break
+        if len(line) > _LONGEST or not _DEVICE.fullmatch(line):
+            kept.append(line)
+    return "\n".join(kept)
