@@ -104,7 +104,7 @@ class Corpus:
             line["language"] = language
         if ticket.truth:
             line["truth"] = ticket.truth
-        self.columns.add(line, owner if self._label == "owner" else queue, counts)
+        self.columns.add(line, owner if self._label == "owner" else queue, counts, self.read)
         return _written(line)
 
     def _message(self, message: Message, present: set[str], counts: Counts) -> dict[str, Any]:

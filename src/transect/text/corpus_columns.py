@@ -39,12 +39,14 @@ class Columns:
         self._label_column, self._owner_column = array("i"), array("i")
         self._language_column = array("i")
         self._times = array("d")
+        self._numbers = array("I")
         self._ids, self._texts = array("Q"), array("q")
         self._names, self._emails, self._phones, self._ips = (array("I") for _ in range(4))
         self._truth: dict[str, array[float]] = {}
 
-    def add(self, line: dict[str, Any], label: str, counts: Counts) -> None:
-        """Take the numbers of a line of `tickets.jsonl`."""
+    def add(self, line: dict[str, Any], label: str, counts: Counts, number: int) -> None:
+        """Take the numbers of a line of `tickets.jsonl`, made of the source's ticket `number`."""
+        self._numbers.append(number)
         self._label_column.append(self._labels.number(label))
         self._owner_column.append(self._owners.number(line.get("owner", "")))
         self._language_column.append(self._languages.number(line.get("language", "")))
@@ -65,6 +67,10 @@ class Columns:
 
     def __len__(self) -> int:
         return len(self._ids)
+
+    def place(self, row: int) -> str:
+        """Name the ticket of a row by its number in the source, from 1."""
+        return f"ticket {self._numbers[row]}"
 
     def first_of_each_id(self) -> np.ndarray:
         """Return for each ticket the first one with its id: its own number unless it is a duplicate."""

@@ -97,10 +97,13 @@ def _take(
             every.write(line.encode())
         first = corpus.columns.first_of_each_id()
         rows = np.flatnonzero(first == np.arange(len(first)))
-        for row in np.flatnonzero(first != np.arange(len(first))):
+        for row in np.flatnonzero(first != np.arange(len(first))).tolist():
             corpus.causes["duplicate-id"] += 1
-            detail = f"that of number {first[row] + 1} of these"
-            write(asdict(rejected(f"number {row + 1} of those read", "duplicate-id", detail)))
+            place, detail = (
+                corpus.columns.place(row),
+                f"that of {corpus.columns.place(int(first[row]))}",
+            )
+            write(asdict(rejected(place, "duplicate-id", detail)))
         if rule["limit"] is not None and rule["limit"] < len(rows):
             generator = np.random.default_rng([spec["seed"], _DRAW])
             rows = np.sort(generator.choice(rows, rule["limit"], replace=False))
