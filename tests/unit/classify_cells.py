@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from unicodedata import unidata_version
 
 import numpy as np
 
@@ -17,6 +18,7 @@ WORDS = 60
 LENGTH = 12
 CLASSES = ("hardware", "access", "billing")
 TEXT = {"corpus": "made", "partition": "random", "vectors": "small", "words": "quantile"}
+READ = {"view": "conversation", "names": "pseudonyms", "redact": True}
 AXES = TEXT | {"stage": "classify"}
 
 
@@ -49,7 +51,7 @@ def write_cells(
     vectors[0] = 0
     np.save(folders["vectors"] / "vectors.npy", vectors)
     words = [f"word{chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(WORDS - 2)]
-    vocabulary = {"words": words, "stop_words": [], "letters": "14.0.0"}
+    vocabulary = {"words": words, "stop_words": [], "letters": unidata_version}
     for role in ("vectors", "encode"):
         (folders[role] / "vocabulary.json").write_text(json.dumps(vocabulary))
     facts = {"classes": list(CLASSES), "synthetic": True, "bayes_accuracy": 0.8}
@@ -75,7 +77,7 @@ def spec_of(
     return {
         "cell": AXES | {"model": kind, "kind": kind} | knobs | axes,
         "classifier": {"kind": kind, "options": options or {}}, "knobs": knobs, "seed": 7,
-        "inputs": {},
+        "inputs": {}, "text": READ,
     }  # fmt: skip
 
 

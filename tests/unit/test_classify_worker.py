@@ -119,7 +119,8 @@ def test_a_killed_run_goes_on_where_its_state_is(run, tmp_path, knobs):
     assert run("killed", "transformer", knobs)["status"] == "ok"
     assert_same_state(tmp_path / "whole", tmp_path / "killed")
     assert sorted(path.name for path in (tmp_path / "killed").iterdir()) == [
-        "model.onnx", "probabilities.npz", "result.json", "spec.json", "state.npz",
+        "model.onnx", "pipeline.json", "predict.onnx", "probabilities.npz", "result.json",
+        "spec.json", "state.npz",
     ]  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from classify_cells import TEXT, arguments, record_of, write_cells
+from classify_cells import READ, arguments, record_of, write_cells
 from step_worker_client import StepWorker, step_worker
 from ticket_study import plan_search
 
@@ -153,10 +153,9 @@ def worker(torch_python: str) -> Iterator[StepWorker]:
 def test_a_place_goes_on_with_the_point_and_state_of_its_cell(worker, tmp_path):
     folders = write_cells(tmp_path / "cells")
     point = {"batch": 16, "learning_rate": 0.02}
-    text = {axis: TEXT[axis] for axis in ("partition", "vectors", "words")}
     spec = {
         "classifier": {"kind": "transformer", "options": {}}, "seed": 1, "inputs": {},
-        "text": text,
+        "text": READ,
     }  # fmt: skip
     first = search_cell(0, 3)
     told = spec | {"cell": first.axes(), "point": point, "knobs": {"epochs": 2}}

@@ -48,6 +48,12 @@ def rules_of(cell: Any, context: Context) -> dict[str, Any]:
     }
 
 
+def reading_of(cell: Any, context: Context) -> dict[str, Any]:
+    """Return what is done to a text before it is words, for those who apply the classifier."""
+    redact = context.section("tickets").corpora[cell.corpus].redact
+    return {"view": cell.view, "names": cell.names, "redact": redact}
+
+
 def check_text(grid: TextGrid, where: str, context: Context) -> None:
     """Raise BadInput for names that the study's `tickets` does not have."""
     tickets = context.section("tickets")
@@ -172,6 +178,7 @@ class Classify(Stage):
         rule = context.section("classify").models[cell.model]
         return {
             "classifier": rule.model_dump(), "knobs": cell.knobs(), "seed": context.study.seed,
+            "text": reading_of(cell, context),
             "parameters": {"model": rule.model_dump()} | rules_of(cell, context),
         }  # fmt: skip
 

@@ -8,6 +8,7 @@ epochs, with whose state this one goes on. Leaves in `--out`, each file whole or
 | `state.npz` | with what a longer run, or a second attempt at this one, goes on |
 | `probabilities.npz` | of each class, (n, classes) float32, by part |
 | `model.onnx` | of a classifier that exports: `x` int64 (batch, length) to `probabilities` |
+| `predict.onnx`, `pipeline.json` | the same with its tokeniser, see `transect.text.bundle` |
 | `result.json` | metrics and facts |
 
 Exit code 0 when the result stands there.
@@ -30,7 +31,7 @@ from transect.domain.files import write_atomic
 from transect.domain.record import Cause, Status, read_record
 from transect.onnx_models.results import result, write_fault, write_result
 from transect.stages.classify.worker_result import conclude
-from transect.text.classifiers import CLASSIFIERS, STATE, Diverged, Task
+from transect.text.classifiers import CLASSIFIERS, MODEL, STATE, Diverged, Task
 
 __all__ = ["classify", "main", "parser", "read_rows"]
 
@@ -91,8 +92,29 @@ def classify(
     np.savez(stream, **fitted.probabilities)  # type: ignore[arg-type]
     write_atomic(out / "probabilities.npz", stream.getvalue())
     made = conclude(task, fitted, facts)
+    if classifier.exports:
+        _bundle(task, spec, made, folders["encode"], cell)
     made["details"]["went_on_from"] = (spec["inputs"].get("shorter") or [None, None])[1]
     return made
+
+
+def _bundle(
+    task: Task, spec: dict[str, Any], made: dict[str, Any], encode: Path, cell: Cell
+) -> None:
+    """Join the exported classifier with its tokeniser."""
+    from transect.text.bundle import write_bundle
+
+    about = {
+        "cell": cell.id, "kind": spec["classifier"]["kind"], "knobs": task.knobs,
+        "synthetic": made["details"]["synthetic"],
+        "scores": {one["name"]: one["value"] for one in made["metrics"]},
+    }  # fmt: skip
+    vocabulary = json.loads((encode / "vocabulary.json").read_text(encoding="utf-8"))
+    length = made["details"]["length"]
+    write_bundle(
+        task.out, task.out / MODEL, vocabulary, task.classes, length,
+        {key: spec["text"][key] for key in ("view", "names", "redact")} | {"about": about},
+    )  # fmt: skip
 
 
 def _check_rows(task: Task, encode: Path) -> None:

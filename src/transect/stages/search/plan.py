@@ -21,6 +21,7 @@ from transect.stages.classify.plan import (
     check_points,
     check_valid,
     classifier_of,
+    reading_of,
     rules_of,
     text_inputs,
 )
@@ -106,14 +107,14 @@ class Search(Stage):
         point = None
         if not cell.rung:
             point = draw_points(rule, cell.search, context.study.seed)[cell.place]
-        text = {axis: getattr(rule, axis) for axis in _AXES}
+        text = _text(rule, cell)
         return {
             "classifier": model.model_dump(),
             "knobs": {"epochs": rule.epochs * rule.keep**cell.rung},
             "point": point,
-            "text": text,
+            "text": reading_of(text, context),
             "seed": context.study.seed,
-            "parameters": {"model": model.model_dump()} | rules_of(_text(rule, cell), context),
+            "parameters": {"model": model.model_dump()} | rules_of(text, context),
         }
 
     def environment(self, cell: SearchCell) -> str:
