@@ -56,6 +56,12 @@ def torch_python(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="session")
+def text_python(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The interpreter of the text environment, built when the cache has none."""
+    return environment_python("text", tmp_path_factory.mktemp("environment"))
+
+
+@pytest.fixture(scope="session")
 def tensorflow_python(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The interpreter of the tensorflow environment, built when the cache has none."""
     return environment_python("tensorflow", tmp_path_factory.mktemp("environment"))
