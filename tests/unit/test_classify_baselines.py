@@ -46,7 +46,7 @@ def test_onnx_tells_the_same(run, worker, tmp_path, kind):
     cells = write_cells(tmp_path / "cells", {"train": 300, "valid": 40, "test": 80})
     result, told = run(kind, cells)
     accuracy = next(one["value"] for one in result["metrics"] if one["name"] == "accuracy")
-    assert accuracy > 0.6 and result["details"]["converged"]
+    assert accuracy > 0.5 > result["details"]["majority"] and result["details"]["converged"]
     x = np.load(cells["encode"] / "x_test.npy")
     assert (np.count_nonzero(x, axis=1) == 0).any(), "no empty ticket among these"
     model = str(tmp_path / kind / "model.onnx")
