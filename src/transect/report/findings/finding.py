@@ -38,8 +38,8 @@ _MACHINE = ("host", "cpu_model", "cores", "memory_bytes", "kernel", "gpus", "git
 
 # Subjects other than a workload, and what stands above their findings, in this order.
 HEADINGS = {
-    "equality": "Right results", "export": "Exports", "conformance": "Conformance",
-    "study": "This study",
+    "doubts": "Doubts", "equality": "Right results", "export": "Exports",
+    "conformance": "Conformance", "study": "This study",
 }  # fmt: skip
 
 

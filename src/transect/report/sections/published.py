@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from transect.analysis.groups import Group
+from transect.domain.metrics import METRICS
 from transect.report.blocks import Lead, Part, digits, table, words
 from transect.report.context import Context
 from transect.report.text import clean
 
-__all__ = ["published_body"]
+__all__ = ["published_body", "published_of"]
+
+# Keys of `measured` that are no axes.
+_NO_AXES = ("stage", "metric")
 
 
 def published_body(context: Context) -> Iterator[Part]:
@@ -19,6 +24,7 @@ def published_body(context: Context) -> Iterator[Part]:
         empty="This study names no published numbers. A study file lists them with their source; "
         "they then stand here beside what this machine measured.",
     )
+    figures = [_measured(figure, context) for figure in context.published]
     columns = [
         words("Study", lambda figure: _said(figure, "study")),
         words("What", lambda figure: _said(figure, "what")),
@@ -27,7 +33,46 @@ def published_body(context: Context) -> Iterator[Part]:
         digits("Measured / published", _ratio),
         words("Note", lambda figure: _said(figure, "note")),
     ]
-    yield table(context.published, columns) if context.published else None
+    yield table(figures, columns) if figures else None
+
+
+def published_of(context: Context, group: Group[Any], metric: str) -> float | None:
+    """Return the published figure that the study sets beside a group's metric, or None."""
+    for figure in context.published:
+        wanted = figure.get("measured")
+        if isinstance(wanted, dict) and wanted.get("metric") == metric and _is(group, wanted):
+            return _number(figure, "published")
+    return None
+
+
+def _is(group: Group[Any], wanted: Mapping[str, Any]) -> bool:
+    """Whether a group is of the stage, and has the values on the axes, that a study asks for."""
+    axes = {name: value for name, value in wanted.items() if name not in _NO_AXES}
+    return group.cell.stage == wanted.get("stage") and all(
+        group.cell.get(name) == value for name, value in axes.items()
+    )
+
+
+def _measured(figure: dict[str, Any], context: Context) -> dict[str, Any]:
+    """Put the median of the one group that is asked for in the place of `measured`; or say why not."""
+    wanted = figure.get("measured")
+    if not isinstance(wanted, dict):
+        return figure
+    found = [group for group in context.of(str(wanted.get("stage"))) if _is(group, wanted)]
+    metric = str(wanted.get("metric"))
+    summary = found[0].summary(metric) if len(found) == 1 else None
+    said = [str(figure["note"])] if figure.get("note") else []
+    if len(found) != 1:
+        said.append(f"{len(found)} cells of {wanted.get('stage')} are meant: one would be right")
+    elif metric not in METRICS:
+        said.append(f"no metric is called {metric}")
+    elif summary is None:
+        said.append(f"no result: {found[0].records[0].message or 'none yet'}")
+    elif summary.count > 1:
+        said.append(
+            f"median of {summary.count} runs, {summary.word} {summary.low:.3g} to {summary.high:.3g}"
+        )
+    return {**figure, "measured": summary.median if summary else None, "note": "; ".join(said)}
 
 
 def _number(figure: Mapping[str, Any], key: str) -> float | None:

@@ -1,0 +1,206 @@
+"""Which classifiers of tickets stand beside each other, and what a change of one thing does."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from transect.analysis.groups import Group, grouped
+from transect.analysis.statistics import Spread, Summary, summarise
+from transect.stages.classify.cell import ClassifyCell
+
+__all__ = [
+    "ACCURACY", "AXES", "TEXT", "ClassifyGroup", "Difference", "Sweep", "corpus_label", "difference",
+    "is_synthetic", "rule_of", "selected", "sweeps", "test_tickets", "texts",
+]  # fmt: skip
+
+ClassifyGroup = Group[ClassifyCell]
+
+ACCURACY = "accuracy"
+# What says which encoded tickets a classifier reads.
+TEXT = ("corpus", "view", "names", "stop_words", "partition", "vectors", "words")
+# What a sweep may run over: knobs in the order of the published study, then choices of text.
+AXES = (
+    "learning_rate", "batch", "heads", "layers", "epochs", "updates", "optimiser", "vectors",
+    "partition", "words", "stop_words",
+)  # fmt: skip
+# The 97.5 % point of the normal distribution.
+_Z = 1.959963985
+# Names of texts that others are compared with.
+_FIRST = ("train", "random", "quantile")
+
+
+def rule_of(group: Group[Any], axis: str) -> Mapping[str, Any]:
+    """Return what the study says under the name that a cell has on an axis; nothing if untold."""
+    rule = group.records[0].parameters.get(axis) if group.records else None
+    return rule if isinstance(rule, dict) else {}
+
+
+def is_synthetic(group: ClassifyGroup) -> bool:
+    """Whether its tickets were made up."""
+    return bool(rule_of(group, "corpus").get("synthetic"))
+
+
+def corpus_label(group: ClassifyGroup) -> str:
+    """Name its corpus; made-up tickets are called so wherever they appear."""
+    return f"{group.cell.corpus} (synthetic)" if is_synthetic(group) else group.cell.corpus
+
+
+def texts(groups: Iterable[ClassifyGroup]) -> list[list[ClassifyGroup]]:
+    """Part groups by the tickets that they read: those read by most kinds of classifier first."""
+    parts = grouped(groups, lambda group: tuple(getattr(group.cell, axis) for axis in TEXT))
+    return sorted(
+        parts.values(),
+        key=lambda one: (-len({group.cell.kind for group in one}), -len(one), one[0].cell.id),
+    )
+
+
+def test_tickets(group: ClassifyGroup) -> int | None:
+    """Return how many tickets tested it, or None."""
+    for record in group.ok:
+        sizes = record.details.get("tickets")
+        amount = sizes.get("test") if isinstance(sizes, dict) else None
+        if isinstance(amount, int) and amount > 0:
+            return amount
+    return None
+
+
+def _valid_accuracy(group: ClassifyGroup) -> float | None:
+    """Return the median over runs of the best accuracy on the tickets that end training early."""
+    best = []
+    for record in group.ok:
+        history = record.details.get("history") or []
+        known = [one.get("valid_accuracy") for one in history if isinstance(one, dict)]
+        numbers = [value for value in known if isinstance(value, int | float)]
+        best += [max(numbers)] if numbers else []
+    return statistics.median(best) if best and len(best) == len(group.ok) else None
+
+
+def selected(groups: Sequence[ClassifyGroup]) -> ClassifyGroup | None:
+    """Return the group that validation would choose; the test part has no say in it.
+
+    Groups without an accuracy are no choice. Where validation tells nothing of a group, the one with
+    most runs is taken, then the first by id.
+    """
+    known = [group for group in groups if group.values(ACCURACY)]
+    scores = {group.cell: _valid_accuracy(group) for group in known}
+    if all(score is not None for score in scores.values()):
+        return min(known, key=lambda one: (-(scores[one.cell] or 0.0), one.cell.id), default=None)
+    return min(known, key=lambda one: (-len(one.ok), one.cell.id), default=None)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Difference:
+    """By how much the accuracy differs, in shares of one, paired by repeat: both had one seed.
+
+    `summary` is over the repeats; `alone` is by how much the draw of the test tickets alone may move it
+    (95 %, as if the two were tested on tickets of their own; None where their number is not told).
+    `lacking` counts repeats that one side does not have.
+    """
+
+    summary: Summary
+    alone: float | None
+    lacking: int = 0
+
+    @property
+    def shown(self) -> bool:
+        """Whether 0 lies outside of the interval, or of the range of two repeats and more."""
+        one = self.summary.spread is Spread.SINGLE
+        return not one and not self.summary.low <= 0 <= self.summary.high
+
+    @property
+    def firm(self) -> bool:
+        """Whether six repeats show it, and it exceeds what the draw of test tickets may do."""
+        enough = self.alone is not None and abs(self.summary.median) > self.alone
+        return self.shown and self.summary.spread is Spread.INTERVAL and enough and not self.lacking
+
+
+def difference(
+    pairs: Sequence[tuple[ClassifyGroup, ClassifyGroup]], name: str = ACCURACY
+) -> Difference | None:
+    """Return the mean difference, second less first, over all pairs, repeat by repeat.
+
+    None where no repeat has all of them.
+    """
+    sides = [(one.by_repeat(name), other.by_repeat(name)) for one, other in pairs]
+    repeats = {repeat for one, other in sides for repeat in (*one, *other)}
+    whole = sorted(r for r in repeats if all(r in one and r in other for one, other in sides))
+    summary = summarise(
+        statistics.fmean(other[repeat] - one[repeat] for one, other in sides) for repeat in whole
+    )
+    if summary is None:
+        return None
+    return Difference(summary=summary, alone=_alone(pairs), lacking=len(repeats) - len(whole))
+
+
+def _alone(pairs: Sequence[tuple[ClassifyGroup, ClassifyGroup]]) -> float | None:
+    """Return the half-width of the 95 % interval that the number of test tickets gives, the widest."""
+    widest = 0.0
+    for sides in pairs:
+        variance = 0.0
+        for group in sides:
+            amount, values = test_tickets(group), group.values(ACCURACY)
+            if amount is None or not values:
+                return None
+            share = min(max(statistics.median(values), 0.0), 1.0)
+            variance += share * (1 - share) / amount
+        widest = max(widest, _Z * math.sqrt(variance))
+    return widest
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """Groups that differ in one axis alone, in the order of its values."""
+
+    axis: str
+    groups: Sequence[ClassifyGroup]
+    # By the axis's value: none for the first, which is their base, nor for what has no repeat of it.
+    effects: Mapping[Any, Difference] = field(default_factory=dict)
+
+    @property
+    def cell(self) -> ClassifyCell:
+        """Its first cell, with which it shares all other axes."""
+        return self.groups[0].cell
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether the axis has numbers."""
+        values = [getattr(group.cell, self.axis) for group in self.groups]
+        return all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
+
+
+def sweeps(groups: Iterable[ClassifyGroup]) -> Iterator[Sweep]:
+    """Yield each set of groups that differ in one of `AXES` alone, those of an axis together."""
+    members = [group for group in groups if group.values(ACCURACY)]
+    for axis in AXES:
+        for own in _alike(members, axis):
+            # Epochs stand in the place of updates: the other one is no value of its own.
+            with_one = [group for group in own if getattr(group.cell, axis) is not None]
+            if len(with_one) > 1:
+                yield _sweep(axis, with_one)
+
+
+def _alike(groups: Sequence[ClassifyGroup], axis: str) -> Iterable[list[ClassifyGroup]]:
+    """Part groups by all that they share but for one axis."""
+    return grouped(groups, lambda group: group.cell.changed(**{axis: None})).values()
+
+
+def _sweep(axis: str, groups: Sequence[ClassifyGroup]) -> Sweep:
+    def value(group: ClassifyGroup) -> Any:
+        return getattr(group.cell, axis)
+
+    base, *others = ordered = sorted(groups, key=lambda group: _order(value(group)))
+    effects = {value(group): difference([(base, group)]) for group in others}
+    return Sweep(
+        axis=axis, groups=ordered,
+        effects={level: one for level, one in effects.items() if one is not None},
+    )  # fmt: skip
+
+
+def _order(value: Any) -> tuple[int, float, str]:
+    if isinstance(value, int | float):
+        return (0, float(value), "")
+    return (1, float(value not in _FIRST), str(value))

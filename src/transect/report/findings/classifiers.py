@@ -1,0 +1,119 @@
+"""Findings on classifiers of tickets: does the transformer beat the baselines, and how near is the best possible."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from transect.analysis.classifiers import (
+    ACCURACY,
+    ClassifyGroup,
+    Difference,
+    corpus_label,
+    difference,
+    selected,
+    texts,
+)
+from transect.analysis.comparisons import Sureness
+from transect.analysis.groups import grouped
+from transect.analysis.statistics import Spread
+from transect.report.context import Context
+from transect.report.findings.doubts import VIEWS, effect_text
+from transect.report.findings.finding import Finding, joined, names
+from transect.report.findings.retrain_factors import signed
+from transect.report.text import clean, count, tenths
+
+__all__ = ["NOUNS", "best_of_kinds", "classifier_findings", "text_label"]
+
+TRANSFORMER = "transformer"
+NOUNS = {
+    "majority": "the largest class for all", "tfidf": "TF-IDF with logistic regression",
+    "mean-vectors": "a mean of word vectors", "n-grams": "a bag of n-grams",
+    TRANSFORMER: "the transformer",
+}  # fmt: skip
+
+
+def text_label(group: ClassifyGroup) -> str:
+    """Name the tickets that a group reads, and how they were prepared."""
+    cell = group.cell
+    parts = [VIEWS[cell.view], f"names {cell.names}", f"partition {cell.partition}"]
+    parts += [f"vectors {cell.vectors}", f"length {cell.words}"]
+    parts += ["with stop words"] if cell.stop_words else []
+    return clean(", ".join(parts))
+
+
+def best_of_kinds(groups: Sequence[ClassifyGroup]) -> list[ClassifyGroup]:
+    """Return of each kind of classifier the group that validation chooses, the best on test first."""
+    chosen = [selected(own) for own in grouped(groups, lambda group: group.cell.kind).values()]
+    known = [(summary.median, group) for group in chosen
+             if group is not None and (summary := group.summary(ACCURACY)) is not None]  # fmt: skip
+    return [group for _, group in sorted(known, key=lambda one: (-one[0], one[1].cell.id))]
+
+
+def classifier_findings(context: Context) -> list[Finding]:
+    """One for each text that several kinds of classifier read."""
+    found = []
+    for own in texts(context.of("classify")):
+        ranked = best_of_kinds(own)
+        if len(ranked) > 1:
+            found.append(_finding(own, ranked))
+    return found
+
+
+def _noun(group: ClassifyGroup) -> str:
+    return NOUNS.get(group.cell.kind, group.cell.kind)
+
+
+def _accuracy(group: ClassifyGroup) -> str:
+    summary = group.summary(ACCURACY)
+    return "–" if summary is None else tenths(summary.median)
+
+
+def _finding(own: Sequence[ClassifyGroup], ranked: Sequence[ClassifyGroup]) -> Finding:
+    own_kind = [group for group in ranked if group.cell.kind == TRANSFORMER]
+    first = own_kind[0] if own_kind else ranked[0]
+    others = [group for group in ranked if group is not first]
+    rival = others[0]
+    effect = difference([(rival, first)])
+    best = first.detail("bayes_accuracy")
+    bound = (
+        f" The best that anybody can reach on these made-up tickets is {tenths(best)}."
+        if best
+        else ""
+    )
+    return Finding(
+        subject=corpus_label(first), kind="classifier-best", scope=text_label(first),
+        claim=f"{_told(first, rival, effect)}{bound}", sureness=_sure(effect),
+        evidence=joined(
+            f"others: {names([f'{_noun(group)} {_accuracy(group)}' for group in others[1:]], 9)}"
+            if others[1:] else "",
+            f"of {count(_amount(own, first), 'setting')} of {_noun(first)}, validation chose {first.cell.id}"
+            if _amount(own, first) > 1 else "",
+            f"another draw of test tickets alone may move it by {signed(effect.alone)[1:]} points"
+            if effect is not None and effect.alone is not None else "",
+            f"{effect.summary.count} seeds" if effect is not None else "no seed is common to both",
+        ),
+    )  # fmt: skip
+
+
+def _amount(own: Sequence[ClassifyGroup], first: ClassifyGroup) -> int:
+    return sum(group.cell.kind == first.cell.kind for group in own)
+
+
+def _told(first: ClassifyGroup, rival: ClassifyGroup, effect: Difference | None) -> str:
+    noun, other = _noun(first), _noun(rival)
+    reached = (
+        f"{noun} tells {_accuracy(first)} of the test tickets right, {other} {_accuracy(rival)}"
+    )
+    if effect is None:
+        return f"{reached}; which is better is not known."
+    verb = "wins" if effect.summary.median > 0 else "loses"
+    if not effect.shown:
+        return f"{reached}: which is better cannot be told, {effect_text(effect)} points."
+    return f"{reached}: it {verb}, {effect_text(effect)} points."
+
+
+def _sure(effect: Difference | None) -> Sureness:
+    if effect is None or not effect.shown:
+        return Sureness.OPEN
+    whole = effect.firm and effect.summary.spread is Spread.INTERVAL
+    return Sureness.FIRM if whole else Sureness.TENTATIVE

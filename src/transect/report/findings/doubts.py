@@ -1,0 +1,198 @@
+"""Findings on the doubts: how many points each change is worth, and why, or that nothing can be told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from transect.analysis.classifiers import ClassifyGroup, Difference, corpus_label, difference
+from transect.analysis.comparisons import Sureness
+from transect.analysis.doubts import DOUBTS, Case, Doubt, cases
+from transect.analysis.groups import grouped
+from transect.analysis.statistics import Spread
+from transect.report.context import Context
+from transect.report.findings.finding import Finding, joined, names
+from transect.report.findings.retrain_factors import signed
+from transect.report.findings.ticket_inputs import number_of
+from transect.report.text import clean, clipped, count, number, tenths
+
+__all__ = ["case_words", "doubt_findings", "effect_text", "where"]
+
+VIEWS = {"conversation": "whole conversation", "first": "first question"}
+_REASON = 160
+
+
+def doubt_findings(context: Context) -> list[Finding]:
+    """One for each doubt that the study has cells for."""
+    groups: list[ClassifyGroup] = context.of("classify")
+    found = [(doubt, cases(doubt, groups)) for doubt in DOUBTS]
+    return [_finding(context, doubt, own) for doubt, own in found if own]
+
+
+def effect_text(effect: Difference) -> str:
+    """Write a difference with its ends: `−12.3 (95 % interval −14.0 to −11.1)`."""
+    one = effect.summary
+    if one.spread is Spread.SINGLE:
+        return f"{signed(one.median)} (one seed)"
+    if one.low == one.high:
+        return f"{signed(one.median)} (in each of {one.count} seeds)"
+    word = one.word if one.spread is Spread.INTERVAL else f"range of {one.count} seeds"
+    crosses = "" if effect.shown else ", which contains 0"
+    return f"{signed(one.median)} ({word} {signed(one.low)} to {signed(one.high)}{crosses})"
+
+
+def case_words(doubt: Doubt, case: Case) -> str:
+    """Name a change: `kept → removed`."""
+    noun = "batch " if doubt.key == "batch" else ""
+    return f"{noun}{case.before} → {case.after}"
+
+
+def where(doubt: Doubt, case: Case) -> str:
+    """Say on which tickets: corpus, and view and names where these are not what is changed."""
+    cell = case.group.cell
+    parts = [corpus_label(case.group)]
+    parts += [VIEWS[cell.view]] if doubt.axis != "view" else []
+    parts += [f"names {cell.names}"] if doubt.axis != "names" and cell.names == "kept" else []
+    return clean(", ".join(parts))
+
+
+def _finding(context: Context, doubt: Doubt, every: Sequence[Case]) -> Finding:
+    kind = every[0].group.cell.kind
+    main = [case for case in every if case.group.cell.kind == kind]
+    told = [case for case in main if case.effect is not None]
+    if not told:
+        return Finding(
+            subject="doubts", kind=f"doubt-{doubt.key}", named=True, sureness=Sureness.OPEN,
+            claim=f"{doubt.question} Nothing can be told: no seed has both sides of "
+            f"{names([case_words(doubt, case) for case in main], 3)}.",
+            evidence=_missing(main),
+        )  # fmt: skip
+    effects = [case.effect for case in told if case.effect is not None]
+    shown = [effect for effect in effects if effect.shown]
+    lead = "" if shown else "Nothing can be told, since 0 lies within. "
+    clauses = [
+        f"{place}: {names([f'{case_words(doubt, c)} {effect_text(c.effect)}' for c in own if c.effect], 9)}"
+        for place, own in grouped(told, lambda case: where(doubt, case)).items()
+    ]
+    why = _WHYS[doubt.key](context, told)
+    sureness = Sureness.FIRM if all(one.firm for one in shown) else Sureness.TENTATIVE
+    claim = (
+        f"{doubt.question} {lead}In points of the {kind}'s accuracy, {'; '.join(clauses)}. {why}"
+    )
+    return Finding(
+        subject="doubts", kind=f"doubt-{doubt.key}", named=True, claim=claim.strip(),
+        sureness=sureness if shown else Sureness.OPEN,
+        evidence=_evidence(doubt, told, [case for case in every if case.group.cell.kind != kind]),
+    )  # fmt: skip
+
+
+def _evidence(doubt: Doubt, told: Sequence[Case], others: Sequence[Case]) -> str:
+    effects = [case.effect for case in told if case.effect is not None]
+    seeds = sorted({effect.summary.count for effect in effects})
+    alone = [effect.alone for effect in effects if effect.alone is not None]
+    settings = max(len(case.pairs) for case in told)
+    lacking = sum(effect.lacking for effect in effects)
+    left_out = sum(case.left_out for case in told)
+    rest = [
+        f"{case.group.cell.kind}, {where(doubt, case)}, {case_words(doubt, case)} {effect_text(case.effect)}"
+        for case in others
+        if case.effect is not None
+    ]
+    return joined(
+        f"differences within a seed, median over {names([str(n) for n in seeds], 3)} seeds",
+        f"each the mean over up to {settings} settings of all else" if settings > 1 else "",
+        f"another draw of test tickets alone may move an accuracy's difference by {signed(max(alone))[1:]} "
+        "points" if alone else "the number of test tickets is not told",
+        f"{count(lacking, 'seed')} of one side only" if lacking else "",
+        f"{count(left_out, 'setting')} of fewer seeds left out" if left_out else "",
+        f"others: {names(rest, 6)}" if rest else "",
+    )  # fmt: skip
+
+
+def _missing(main: Iterable[Case]) -> str:
+    bad = [
+        group.records[0]
+        for case in main
+        for pair in case.pairs
+        for group in pair
+        if not group.ok and group.records
+    ]
+    told = dict.fromkeys(f"{record.cell_id} ({clipped(record.message, _REASON)})" for record in bad)
+    return f"without a result: {names(list(told), 3)}" if told else "no repeat is common to both"
+
+
+_Why = Callable[[Context, Sequence[Case]], str]
+
+
+def _of_best(context: Context, told: Sequence[Case]) -> str:
+    """Say what the tickets themselves hold: known where they were made up."""
+    parts = []
+    for case in told:
+        before, after = (group.detail("bayes_accuracy") for group in case.pairs[0])
+        if before is not None and after is not None:
+            parts.append(f"{case.before} → {case.after} from {tenths(before)} to {tenths(after)}")
+    if not parts:
+        return ""
+    listed = names(list(dict.fromkeys(parts)), 4)
+    return f"The best accuracy that anybody can reach on these made-up tickets goes: {listed}."
+
+
+def _words(context: Context, told: Sequence[Case]) -> str:
+    best = _of_best(context, told)
+    one, other = told[0].pairs[0]
+    lengths = [number_of(context, "tokens", group, "lengths", "mean") for group in (one, other)]
+    if None in lengths:
+        return best
+    mean = [number(value or 0.0) for value in lengths]
+    told_words = f"A first question has {mean[1]} words in the mean, a conversation {mean[0]}."
+    return f"{told_words} {best}".strip()
+
+
+def _unknown(context: Context, told: Sequence[Case]) -> str:
+    one, other = told[0].pairs[0]
+    shares = [number_of(context, "encode", group, "unknown", "test") for group in (one, other)]
+    if None in shares:
+        return ""
+    before, after = (tenths(share or 0.0) for share in shares)
+    return f"Of the test tickets' words {before} are unknown to the first, {after} to the second."
+
+
+def _control(context: Context, told: Sequence[Case]) -> str:
+    """Say what the same change does with one head, where both compute the same."""
+    [doubt] = [doubt for doubt in DOUBTS if doubt.key == "heads"]
+    control = cases(replace(doubt, among=lambda cell: cell.heads == 1), context.of("classify"))
+    effects = [case.effect for case in control if case.effect is not None]
+    by_heads = []
+    for heads in sorted({one.cell.heads or 0 for case in told for one, _ in case.pairs}):
+        pairs = [pair for case in told for pair in case.pairs if pair[0].cell.heads == heads]
+        effect = difference(pairs)
+        by_heads += [f"{heads} heads {effect_text(effect)}"] if effect is not None else []
+    apart = f"Apart: {names(by_heads, 4)}." if len(by_heads) > 1 else ""
+    if not effects:
+        return apart
+    return f"{apart} With one head, where both are one function: {effect_text(effects[0])}.".strip()
+
+
+def _seen(context: Context, told: Sequence[Case]) -> str:
+    updates = told[0].group.cell.updates or 0
+    amounts = list(dict.fromkeys([told[0].before, *(case.after for case in told)]))
+    seen = [f"{batch * updates} of batch {batch}" for batch in amounts]
+    return f"In {updates} updates each a model sees as many tickets: {names(seen, 4)}."
+
+
+def _drift(context: Context, told: Sequence[Case]) -> str:
+    one, other = told[0].pairs[0]
+    parts = []
+    for word, group in ((told[0].before, one), (told[0].after, other)):
+        distance = number_of(context, "partition", group, "balance", "test")
+        if distance is not None:
+            parts.append(f"{word} {tenths(distance)}")
+    if not parts:
+        return ""
+    return f"So far are the classes of the test part from those of all tickets: {names(parts)}."
+
+
+_WHYS: dict[str, _Why] = {
+    "names": _of_best, "view": _words, "vectors": _unknown, "heads": _control, "batch": _seen,
+    "split": _drift,
+}  # fmt: skip

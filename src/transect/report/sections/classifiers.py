@@ -1,0 +1,150 @@
+"""Section: classifiers of the same tickets side by side, and what the best one is good for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import median
+
+from transect.analysis.classifiers import (
+    ACCURACY,
+    ClassifyGroup,
+    corpus_label,
+    difference,
+    texts,
+)
+from transect.analysis.groups import grouped
+from transect.report.blocks import Chip, Heading, Lead, Part, Value, digits, table, words
+from transect.report.charts.chart import dot_chart
+from transect.report.charts.plots import Dot
+from transect.report.charts.theme import palette
+from transect.report.columns import labelled, medians, metric_columns
+from transect.report.context import Context
+from transect.report.findings.classifiers import (
+    NOUNS,
+    best_of_kinds,
+    text_label,
+)
+from transect.report.findings.doubts import effect_text
+from transect.report.sections.classifier_best import best_parts
+from transect.report.text import Scale, clean, in_unit, number, tenths
+
+__all__ = ["classifiers_body"]
+
+# Texts that have a chart of their own; all are in a table.
+_MOST_TEXTS = 6
+
+
+def classifiers_body(context: Context) -> Iterator[Part]:
+    """Compare kinds on each text that several read, then look closely at the best of each corpus."""
+    groups: list[ClassifyGroup] = context.of("classify")
+    if not groups:
+        return
+    yield Lead(
+        "Of each kind of classifier the setting that validation chose; accuracy on test tickets, median over "
+        "seeds. The upright mark is the best that anybody can reach, known where tickets were made up."
+    )
+    shared = [own for own in texts(groups) if len({group.cell.kind for group in own}) > 1]
+    for number_, own in enumerate(shared[:_MOST_TEXTS]):
+        yield Heading(f"{clean(corpus_label(own[0]))}: {text_label(own[0])}")
+        yield kind_chart(own, f"classifiers-{number_}")
+        yield kind_table(own)
+    if shared[_MOST_TEXTS:]:
+        rest = [group for own in shared[_MOST_TEXTS:] for group in best_of_kinds(own)]
+        yield _table(rest, folded="The same on more texts")
+    for own in grouped(groups, corpus_label).values():
+        first = next(iter(texts(own)), [])
+        ranked = best_of_kinds(first)
+        if ranked:
+            yield from best_parts(ranked[0], ranked)
+    without = [group for group in groups if not group.ok]
+    yield table(without, _failed(without), caption="Without a result", fold_title="Without a result") \
+        if without else None  # fmt: skip
+
+
+def _failed(groups: Sequence[ClassifyGroup]) -> list:  # type: ignore[type-arg]
+    return [
+        labelled(groups, "Classifier"),
+        words("Why", lambda group: clean(group.records[0].message[:200])),
+    ]
+
+
+def _kind(group: ClassifyGroup) -> str:
+    return NOUNS.get(group.cell.kind, group.cell.kind)
+
+
+def kind_chart(own: Sequence[ClassifyGroup], name: str) -> Part:
+    """Draw the accuracy of each kind, the best first, with the share of the largest class as a rule."""
+    ranked = best_of_kinds(own)
+    if not ranked:
+        return None
+    kinds = sorted({group.cell.kind for group in ranked})
+    styles = dict(zip(kinds, palette(len(kinds)), strict=True))
+    largest = next(
+        (value for group in ranked if (value := group.detail("majority")) is not None), None
+    )
+
+    def dot(group: ClassifyGroup) -> Dot:
+        summary = group.summary(ACCURACY)
+        assert summary is not None
+        best = group.detail("bayes_accuracy")
+        return Dot(
+            label=clean(f"{group.cell.model}: {_kind(group)}"), value=100 * summary.median,
+            low=100 * summary.low, high=100 * summary.high,
+            points=[100 * value for value in group.values(ACCURACY)], style=styles[group.cell.kind],
+            right=tenths(summary.median), bound=None if best is None else 100 * best,
+        )  # fmt: skip
+
+    return dot_chart(
+        ranked, dot, _columns(ranked), title="Accuracy of each kind of classifier", name=name,
+        axis="test tickets told right, per cent", first="Best", log=False,
+        rule=None if largest is None else 100 * largest,
+        notes=["Line: the interval, or range, over seeds.",
+               "" if largest is None else "Dashed: the largest class for all."],
+    )  # fmt: skip
+
+
+def kind_table(own: Sequence[ClassifyGroup]) -> Part:
+    """List the chosen setting of each kind, and by what the first of them differs from each."""
+    ranked = best_of_kinds(own)
+    return _table(ranked) if ranked else None
+
+
+def _columns(groups: Sequence[ClassifyGroup]) -> list:  # type: ignore[type-arg]
+    percentages = Scale(factor=0.01, unit="%")
+    several = len({text_label(group) for group in groups}) > 1
+    of_text = [words("Tickets", lambda g: f"{corpus_label(g)}, {text_label(g)}")] if several else []
+    named = words("Classifier", lambda group: clean(group.cell.model))
+    return [*of_text, named, *metric_columns(ACCURACY, percentages, "Accuracy")]
+
+
+def _table(groups: Sequence[ClassifyGroup], folded: str = "") -> Part:
+    first = {(g.cell.corpus, text_label(g)): g for g in reversed(groups)}
+
+    def behind(group: ClassifyGroup) -> Value:
+        best = first[group.cell.corpus, text_label(group)]
+        effect = None if best is group else difference([(best, group)])
+        return None if effect is None else effect_text(effect)
+
+    def setting(group: ClassifyGroup) -> str:
+        given = group.cell.knobs().items()
+        return clean(", ".join(f"{knob.replace('_', ' ')} {value}" for knob, value in given))
+
+    def cost(group: ClassifyGroup) -> float | None:
+        times = [t for record in group.ok if (t := record.value("training_seconds")) is not None]
+        return median(times) if times else None
+
+    return table(
+        groups,
+        [
+            *_columns(groups),
+            medians("Among 3 likeliest", "accuracy_at_3", tenths),
+            medians("Macro F1", "macro_f1", number),
+            medians("Calibration error", "calibration_error", tenths),
+            medians("Log loss", "log_loss", number),
+            digits("Parameters", lambda group: group.detail("parameters")),
+            digits("Training", cost, in_unit("s")),
+            words("Against the first, in points", behind), words("Setting", setting),
+            words("", lambda group: Chip("synthetic", "warn") if "(synthetic)" in corpus_label(group) else None),
+        ],
+        folded=folded, caption="" if folded else "The setting of each kind that validation chose",
+    )  # fmt: skip

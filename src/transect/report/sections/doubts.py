@@ -1,0 +1,85 @@
+"""Section: the doubts about the published study, each as a controlled experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from transect.analysis.classifiers import ACCURACY, ClassifyGroup
+from transect.analysis.doubts import DOUBTS, Case, Doubt, cases
+from transect.report.blocks import Chip, Lead, Part, digits, table, words
+from transect.report.charts.chart import dot_chart
+from transect.report.charts.plots import Dot
+from transect.report.charts.theme import palette
+from transect.report.context import Context
+from transect.report.findings.doubts import case_words, effect_text, where
+from transect.report.findings.retrain_factors import signed
+from transect.report.text import tenths
+
+__all__ = ["doubts_body"]
+
+
+def doubts_body(context: Context) -> Iterator[Part]:
+    """Draw the effects of each doubt, and list all of them."""
+    groups: list[ClassifyGroup] = context.of("classify")
+    found = [(doubt, own) for doubt in DOUBTS if (own := cases(doubt, groups))]
+    if not found:
+        return
+    yield Lead(
+        "Each changes one thing and nothing else: the difference of the accuracy within a seed, its median "
+        "and interval over seeds. The tickets and their parts are the same in all seeds."
+    )
+    for doubt, own in found:
+        yield effect_chart(doubt, own)
+
+
+def _medians(case: Case, side: int) -> str | None:
+    values = [value for pair in case.pairs if (value := pair[side].summary(ACCURACY)) is not None]
+    return tenths(sum(one.median for one in values) / len(values)) if values else None
+
+
+def _verdict(case: Case) -> Chip:
+    effect = case.effect
+    if effect is None:
+        return Chip("no common seed", "warn")
+    if effect.shown:
+        return Chip("shown", "good" if effect.firm else "plain")
+    return Chip("one seed" if effect.summary.count == 1 else "contains 0")
+
+
+def effect_chart(doubt: Doubt, own: Sequence[Case]) -> Part:
+    """Draw a row for each case that has an effect; what contains 0 is hollow."""
+    told = [case for case in own if case.effect is not None]
+    columns = [
+        words("Change", lambda case: case_words(doubt, case)),
+        words("Classifier", lambda case: case.group.cell.kind),
+        words("Tickets", lambda case: where(doubt, case)),
+        digits("Before", lambda case: _medians(case, 0)), digits("After", lambda case: _medians(case, 1)),
+        digits("Effect in points", lambda case: effect_text(case.effect) if case.effect else None),
+        digits("Test tickets alone", lambda case: f"± {signed(case.effect.alone)[1:]}"
+               if case.effect and case.effect.alone else None),
+        digits("Settings", lambda case: len(case.pairs)), words("", _verdict),
+    ]  # fmt: skip
+    if not told:
+        return table(own, columns)
+    kinds = list(dict.fromkeys(case.group.cell.kind for case in told))
+    styles = dict(zip(kinds, palette(len(kinds)), strict=True))
+
+    places = list(dict.fromkeys(where(doubt, case) for case in told))
+
+    def dot(case: Case) -> Dot:
+        assert case.effect is not None
+        summary = case.effect.summary
+        parts = [case.group.cell.kind] if len(kinds) > 1 else []
+        parts += [where(doubt, case)] if len(places) > 1 else []
+        return Dot(
+            label=": ".join([*parts, case_words(doubt, case)]), value=100 * summary.median,
+            low=100 * summary.low, high=100 * summary.high, style=styles[case.group.cell.kind],
+            right=signed(summary.median), hollow=not case.effect.shown,
+        )  # fmt: skip
+
+    return dot_chart(
+        told, dot, columns, title=doubt.question, axis="points of accuracy on the test tickets",
+        name=f"doubt-{doubt.key}", rule=0.0, log=False, first="First", cut="last",
+        others=[case for case in own if case.effect is None],
+        notes=[f"On {places[0]}." if len(places) == 1 else "", "Line: the interval, or range, over seeds. Hollow: it contains 0."],
+    )  # fmt: skip

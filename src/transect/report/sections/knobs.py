@@ -1,0 +1,146 @@
+"""Section: what each knob of a classifier does, on the axes of the published study."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from transect.analysis.classifiers import (
+    ACCURACY,
+    ClassifyGroup,
+    Difference,
+    Sweep,
+    corpus_label,
+    sweeps,
+)
+from transect.analysis.groups import group_labels, grouped
+from transect.report.blocks import Chart, Chip, Heading, Lead, Part, digits, table, words
+from transect.report.charts.chart import MOST_PANELS, Point, Series, line_chart
+from transect.report.charts.theme import palette
+from transect.report.context import Context
+from transect.report.findings.doubts import effect_text
+from transect.report.sections.published import published_of
+from transect.report.text import Scale, clean, number, spread, tenths
+
+__all__ = ["knobs_body"]
+
+_NOUNS = {
+    "learning_rate": "learning rate", "batch": "batch", "heads": "heads", "layers": "layers",
+    "epochs": "epochs", "updates": "updates", "optimiser": "optimiser", "vectors": "vectors",
+    "partition": "partition", "words": "length", "stop_words": "stop words",
+}  # fmt: skip
+_PERCENT = Scale(factor=0.01, unit="%")
+_MOST_SERIES = 6
+
+
+def knobs_body(context: Context) -> Iterator[Part]:
+    """Draw and list each sweep; nothing without one."""
+    groups: list[ClassifyGroup] = context.of("classify")
+    found = list(sweeps(groups))
+    if not found:
+        return
+    yield Lead(
+        "One knob at a time, all else equal. The effect is against the first value, seed by seed; published "
+        "values are of other tickets, so that only the shapes compare."
+    )
+    drawn = 0
+    for (corpus, model), own in grouped(found, _whose).items():
+        yield Heading(clean(f"{corpus}: {model}"))
+        by_axis = grouped(own, lambda sweep: sweep.axis)
+        for axis, members in by_axis.items():
+            if drawn < MOST_PANELS and members[0].is_numeric:
+                drawn += 1
+                yield knob_chart(axis, members, f"knob-{drawn}")
+        yield knob_table(context, own)
+
+
+def _whose(sweep: Sweep) -> tuple[str, str]:
+    return corpus_label(sweep.groups[0]), sweep.cell.model
+
+
+def _labels(sweeps_: Sequence[Sweep], axis: str) -> dict[Any, str]:
+    """Name what sweeps over one axis differ in otherwise."""
+    return group_labels(
+        [sweep.groups[0] for sweep in sweeps_], always=["view"], never=[axis, "model"]
+    )
+
+
+def knob_chart(axis: str, members: Sequence[Sweep], name: str) -> Chart:
+    """Draw the accuracy over the values of one knob, a line for each text."""
+    labels = _labels(members, axis)
+    ordered = sorted(members, key=lambda sweep: -len(sweep.groups))
+    styles = palette(len(ordered))
+    series = [
+        Series(
+            name=labels[sweep.cell], style=style,
+            points=[
+                Point(x=float(getattr(group.cell, axis)), repeats=[100 * v for v in group.values(ACCURACY)])
+                for group in sweep.groups
+            ],
+        )
+        for sweep, style in zip(ordered, styles, strict=True)
+    ]  # fmt: skip
+    rows = [(sweep, group) for sweep in ordered for group in sweep.groups]
+    noun = _NOUNS[axis]
+    return line_chart(
+        series, rows,
+        [
+            words("Text", lambda row: labels[row[0].cell]),
+            digits(noun.capitalize(), lambda row: getattr(row[1].cell, axis), _value),
+            *_accuracy(lambda row: row[1]),
+        ],
+        title=f"Accuracy by {noun}", x=noun, y="test tickets told right, per cent", name=name,
+        alt=f"Accuracy by {noun}, {len(series)} series.", most=_MOST_SERIES, y_log=False,
+        notes=["Lines join medians over seeds; small dots are seeds."],
+    )  # fmt: skip
+
+
+def _accuracy(of: Any) -> list[Any]:
+    """Return the columns of the accuracy of the group that `of` finds in a row."""
+    return [
+        digits("Accuracy", lambda row: of(row).summary(ACCURACY).median, tenths),
+        digits("Range or interval", lambda row: spread(of(row).summary(ACCURACY), _PERCENT)),
+        digits("Seeds", lambda row: len(of(row).values(ACCURACY))),
+    ]
+
+
+def _value(value: Any) -> str:
+    return number(float(value)) if isinstance(value, int | float) else str(value)
+
+
+def _verdict(effect: Difference | None) -> Chip | None:
+    if effect is None:
+        return None
+    if effect.shown:
+        return Chip("shown", "good" if effect.firm else "plain")
+    return Chip("one seed" if effect.summary.count == 1 else "contains 0")
+
+
+def knob_table(context: Context, own: Sequence[Sweep]) -> Part:
+    """List each value with its effect and, where the study names one, the published accuracy."""
+    rows = [(sweep, group) for sweep in own for group in sweep.groups]
+    labels = {
+        (axis, cell): label
+        for axis, members in grouped(own, lambda sweep: sweep.axis).items()
+        for cell, label in _labels(members, axis).items()
+    }
+
+    def effect(row: tuple[Sweep, ClassifyGroup]) -> Difference | None:
+        return row[0].effects.get(getattr(row[1].cell, row[0].axis))
+
+    def published(row: tuple[Sweep, ClassifyGroup]) -> float | None:
+        return published_of(context, row[1], ACCURACY)
+
+    return table(
+        rows,
+        [
+            words("Knob", lambda row: _NOUNS[row[0].axis]),
+            words("Text", lambda row: labels[row[0].axis, row[0].cell]),
+            digits("Value", lambda row: _value(getattr(row[1].cell, row[0].axis))),
+            *_accuracy(lambda row: row[1]),
+            words("Effect in points", lambda row: effect_text(e) if (e := effect(row)) else None),
+            words("", lambda row: _verdict(effect(row))),
+            digits("Published", published, tenths),
+        ],
+        caption="Every value of every knob", fold_title="Every value of every knob",
+    )  # fmt: skip

@@ -1,0 +1,21 @@
+"""What a report says of classifiers: side by side, by knob, and what is doubtful in a published study."""
+
+from transect.report.findings.classifiers import classifier_findings
+from transect.report.findings.doubts import doubt_findings
+from transect.report.parts import FindingMaker, Section
+from transect.report.sections.classifiers import classifiers_body
+from transect.report.sections.doubts import doubts_body
+from transect.report.sections.knobs import knobs_body
+
+__all__ = ["FINDINGS", "SECTIONS"]
+
+SECTIONS = (
+    Section(key="classifiers", title="Classifiers", order=70, make=classifiers_body),
+    Section(key="doubts", title="Doubts", order=75, make=doubts_body),
+    Section(key="knobs", title="Knobs", order=80, make=knobs_body),
+)
+
+FINDINGS = (
+    FindingMaker(order=60, make=classifier_findings),
+    FindingMaker(order=70, make=doubt_findings),
+)

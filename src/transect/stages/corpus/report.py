@@ -1,0 +1,11 @@
+"""What a report says of tickets: where from, what was rejected, and how their text was prepared."""
+
+from transect.report.findings.tickets import ticket_findings
+from transect.report.parts import FindingMaker, Section
+from transect.report.sections.tickets import tickets_body
+
+__all__ = ["FINDINGS", "SECTIONS"]
+
+SECTIONS = (Section(key="tickets", title="Tickets", order=60, make=tickets_body),)
+
+FINDINGS = (FindingMaker(order=80, make=ticket_findings),)

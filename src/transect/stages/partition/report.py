@@ -1,0 +1,3 @@
+"""What it did stands in the section of tickets, which the corpus stage brings."""
+
+__all__: list[str] = []
