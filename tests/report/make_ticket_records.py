@@ -57,15 +57,13 @@ def classify_record(
                     {"threshold": 0.5, "answered": 0.7, "accuracy": min(1.0, accuracy + 0.1)},
                     {"threshold": 0.99, "answered": 0.0, "accuracy": None}],
         "at_k": {"1": accuracy, "2": min(1.0, accuracy + 0.1), "3": 1.0},
-        "history": [] if valid is None else
-        [{"epoch": 1, "updates": 10, "valid_accuracy": valid - 0.1}, {"epoch": 2, "updates": 20, "valid_accuracy": valid}],
     }  # fmt: skip
     rules = {
         "corpus": {"synthetic": synthetic}, "partition": PARTITIONS[cell.partition],
         "vectors": VECTORS[cell.vectors], "words": {"rule": "quantile"}, "model": MODELS[model],
     }  # fmt: skip
     return make_record(
-        cell, {"accuracy": accuracy}, details=facts | (details or {}),
+        cell, {"accuracy": accuracy} | ({} if valid is None else {"valid_accuracy": valid}), details=facts | (details or {}),
         **{"parameters": rules, "provenance": provenance("torch"), **(fields or {})},
     )  # fmt: skip
 
@@ -116,7 +114,7 @@ def text_records() -> list[Record]:
         "redacted": {"names": 1300, "emails": 4},
     }  # fmt: skip
     parts = {"sizes": {"train": 600, "test": 400}, "balance": {"train": 0.01, "test": 0.02}}
-    coded = {"length": 81, "unknown": {"test": 0.04}}
+    coded = {"length": 81, "parts": {"test": {"unknown": 0.04}, "train": {"cut": 0.06}}}
     text = rule | {"partition": "random", "vectors": "train"}
     made = [
         (CorpusCell(**rule), corpus),
@@ -127,7 +125,7 @@ def text_records() -> list[Record]:
         (PartitionCell(**rule, partition="time"), parts | {"balance": {"test": 0.3}}),
         (VectorsCell(**text, names="kept"), {"words": 3000, "covered": {"train": 1.0, "test": 0.95}}),
         (EncodeCell(**text, words="quantile", names="kept"), coded),
-        (EncodeCell(**text | {"vectors": "all"}, words="quantile", names="kept"), coded | {"unknown": {"test": 0.0}}),
+        (EncodeCell(**text | {"vectors": "all"}, words="quantile", names="kept"), coded | {"parts": {"test": {"unknown": 0.0}}}),
     ]  # fmt: skip
     return [make_record(cell, {}, details=details) for cell, details in made]
 

@@ -224,7 +224,7 @@ def test_the_best_is_looked_at_closely():
     assert at_k[0]["k = 3"] == "100.0 %" and len(at_k) == 2
     assert len(made.table("Confusions")) == 3
     [first, second] = made.table("The setting of each kind")
-    assert first["Against the first, in points"] == "None" and second[""] == "synthetic"
+    assert first["Against the first, in points"] == "–" and second[""] == "synthetic"
     assert second["Against the first, in points"].startswith("−10.")
 
 

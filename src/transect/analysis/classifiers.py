@@ -68,17 +68,6 @@ def test_tickets(group: ClassifyGroup) -> int | None:
     return None
 
 
-def _valid_accuracy(group: ClassifyGroup) -> float | None:
-    """Return the median over runs of the best accuracy on the tickets that end training early."""
-    best = []
-    for record in group.ok:
-        history = record.details.get("history") or []
-        known = [one.get("valid_accuracy") for one in history if isinstance(one, dict)]
-        numbers = [value for value in known if isinstance(value, int | float)]
-        best += [max(numbers)] if numbers else []
-    return statistics.median(best) if best and len(best) == len(group.ok) else None
-
-
 def selected(groups: Sequence[ClassifyGroup]) -> ClassifyGroup | None:
     """Return the group that validation would choose; the test part has no say in it.
 
@@ -86,9 +75,10 @@ def selected(groups: Sequence[ClassifyGroup]) -> ClassifyGroup | None:
     most runs is taken, then the first by id.
     """
     known = [group for group in groups if group.values(ACCURACY)]
-    scores = {group.cell: _valid_accuracy(group) for group in known}
-    if all(score is not None for score in scores.values()):
-        return min(known, key=lambda one: (-(scores[one.cell] or 0.0), one.cell.id), default=None)
+    scores = {group.cell: group.summary("valid_accuracy") for group in known}
+    if all(scores.values()):
+        medians = {cell: score.median for cell, score in scores.items() if score is not None}
+        return min(known, key=lambda one: (-medians[one.cell], one.cell.id), default=None)
     return min(known, key=lambda one: (-len(one.ok), one.cell.id), default=None)
 
 

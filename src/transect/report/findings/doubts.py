@@ -16,7 +16,7 @@ from transect.report.findings.retrain_factors import signed
 from transect.report.findings.ticket_inputs import number_of
 from transect.report.text import clean, clipped, count, number, tenths
 
-__all__ = ["case_words", "doubt_findings", "effect_text", "where"]
+__all__ = ["case_words", "doubt_findings", "effect_text", "span", "where"]
 
 VIEWS = {"conversation": "whole conversation", "first": "first question"}
 _REASON = 160
@@ -29,6 +29,12 @@ def doubt_findings(context: Context) -> list[Finding]:
     return [_finding(context, doubt, own) for doubt, own in found if own]
 
 
+def span(effect: Difference) -> str | None:
+    """Write the ends of a difference; None for one seed."""
+    one = effect.summary
+    return None if one.spread is Spread.SINGLE else f"{signed(one.low)} to {signed(one.high)}"
+
+
 def effect_text(effect: Difference) -> str:
     """Write a difference with its ends: `−12.3 (95 % interval −14.0 to −11.1)`."""
     one = effect.summary
@@ -38,7 +44,7 @@ def effect_text(effect: Difference) -> str:
         return f"{signed(one.median)} (in each of {one.count} seeds)"
     word = one.word if one.spread is Spread.INTERVAL else f"range of {one.count} seeds"
     crosses = "" if effect.shown else ", which contains 0"
-    return f"{signed(one.median)} ({word} {signed(one.low)} to {signed(one.high)}{crosses})"
+    return f"{signed(one.median)} ({word} {span(effect)}{crosses})"
 
 
 def case_words(doubt: Doubt, case: Case) -> str:
@@ -150,7 +156,9 @@ def _words(context: Context, told: Sequence[Case]) -> str:
 
 def _unknown(context: Context, told: Sequence[Case]) -> str:
     one, other = told[0].pairs[0]
-    shares = [number_of(context, "encode", group, "unknown", "test") for group in (one, other)]
+    shares = [
+        number_of(context, "encode", group, "parts", "test", "unknown") for group in (one, other)
+    ]
     if None in shares:
         return ""
     before, after = (tenths(share or 0.0) for share in shares)

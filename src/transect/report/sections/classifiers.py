@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from statistics import median
 
 from transect.analysis.classifiers import (
     ACCURACY,
     ClassifyGroup,
+    Difference,
     corpus_label,
     difference,
     texts,
 )
 from transect.analysis.groups import grouped
-from transect.report.blocks import Chip, Heading, Lead, Part, Value, digits, table, words
+from transect.report.blocks import Chip, Heading, Lead, Part, digits, table, words
 from transect.report.charts.chart import dot_chart
 from transect.report.charts.plots import Dot
 from transect.report.charts.theme import palette
@@ -24,7 +24,8 @@ from transect.report.findings.classifiers import (
     best_of_kinds,
     text_label,
 )
-from transect.report.findings.doubts import effect_text
+from transect.report.findings.doubts import span
+from transect.report.findings.retrain_factors import signed
 from transect.report.sections.classifier_best import best_parts
 from transect.report.text import Scale, clean, in_unit, number, tenths
 
@@ -120,18 +121,13 @@ def _columns(groups: Sequence[ClassifyGroup]) -> list:  # type: ignore[type-arg]
 def _table(groups: Sequence[ClassifyGroup], folded: str = "") -> Part:
     first = {(g.cell.corpus, text_label(g)): g for g in reversed(groups)}
 
-    def behind(group: ClassifyGroup) -> Value:
+    def behind(group: ClassifyGroup) -> Difference | None:
         best = first[group.cell.corpus, text_label(group)]
-        effect = None if best is group else difference([(best, group)])
-        return None if effect is None else effect_text(effect)
+        return None if best is group else difference([(best, group)])
 
     def setting(group: ClassifyGroup) -> str:
         given = group.cell.knobs().items()
         return clean(", ".join(f"{knob.replace('_', ' ')} {value}" for knob, value in given))
-
-    def cost(group: ClassifyGroup) -> float | None:
-        times = [t for record in group.ok if (t := record.value("training_seconds")) is not None]
-        return median(times) if times else None
 
     return table(
         groups,
@@ -141,9 +137,11 @@ def _table(groups: Sequence[ClassifyGroup], folded: str = "") -> Part:
             medians("Macro F1", "macro_f1", number),
             medians("Calibration error", "calibration_error", tenths),
             medians("Log loss", "log_loss", number),
-            digits("Parameters", lambda group: group.detail("parameters")),
-            digits("Training", cost, in_unit("s")),
-            words("Against the first, in points", behind), words("Setting", setting),
+            digits("Parameters", lambda group: group.detail("parameters"), number),
+            medians("Training", "train_time", in_unit("s")),
+            digits("Against the first, in points", lambda g: signed(e.summary.median) if (e := behind(g)) else None),
+            digits("Its range or interval", lambda g: span(e) if (e := behind(g)) else None),
+            words("Setting", setting),
             words("", lambda group: Chip("synthetic", "warn") if "(synthetic)" in corpus_label(group) else None),
         ],
         folded=folded, caption="" if folded else "The setting of each kind that validation chose",

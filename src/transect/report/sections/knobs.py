@@ -19,6 +19,7 @@ from transect.report.charts.chart import MOST_PANELS, Point, Series, line_chart
 from transect.report.charts.theme import palette
 from transect.report.context import Context
 from transect.report.findings.doubts import effect_text
+from transect.report.findings.finding import median
 from transect.report.sections.published import published_of
 from transect.report.text import Scale, clean, number, spread, tenths
 
@@ -41,7 +42,7 @@ def knobs_body(context: Context) -> Iterator[Part]:
         return
     yield Lead(
         "One knob at a time, all else equal. The effect is against the first value, seed by seed; published "
-        "values are of other tickets, so that only the shapes compare."
+        "values are best accuracies on validation of other tickets, so that only the shapes compare."
     )
     drawn = 0
     for (corpus, model), own in grouped(found, _whose).items():
@@ -129,7 +130,7 @@ def knob_table(context: Context, own: Sequence[Sweep]) -> Part:
         return row[0].effects.get(getattr(row[1].cell, row[0].axis))
 
     def published(row: tuple[Sweep, ClassifyGroup]) -> float | None:
-        return published_of(context, row[1], ACCURACY)
+        return published_of(context, row[1], ACCURACY, "valid_accuracy")
 
     return table(
         rows,
@@ -138,6 +139,7 @@ def knob_table(context: Context, own: Sequence[Sweep]) -> Part:
             words("Text", lambda row: labels[row[0].axis, row[0].cell]),
             digits("Value", lambda row: _value(getattr(row[1].cell, row[0].axis))),
             *_accuracy(lambda row: row[1]),
+            digits("on validation", lambda row: median(row[1], "valid_accuracy"), tenths),
             words("Effect in points", lambda row: effect_text(e) if (e := effect(row)) else None),
             words("", lambda row: _verdict(effect(row))),
             digits("Published", published, tenths),

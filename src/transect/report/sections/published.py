@@ -36,11 +36,11 @@ def published_body(context: Context) -> Iterator[Part]:
     yield table(figures, columns) if figures else None
 
 
-def published_of(context: Context, group: Group[Any], metric: str) -> float | None:
-    """Return the published figure that the study sets beside a group's metric, or None."""
+def published_of(context: Context, group: Group[Any], *metrics: str) -> float | None:
+    """Return the published figure that the study sets beside one of a group's metrics, or None."""
     for figure in context.published:
         wanted = figure.get("measured")
-        if isinstance(wanted, dict) and wanted.get("metric") == metric and _is(group, wanted):
+        if isinstance(wanted, dict) and wanted.get("metric") in metrics and _is(group, wanted):
             return _number(figure, "published")
     return None
 
