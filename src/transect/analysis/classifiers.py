@@ -13,13 +13,13 @@ from transect.analysis.statistics import Spread, Summary, summarise
 from transect.stages.classify.cell import ClassifyCell
 
 __all__ = [
-    "ACCURACY", "AXES", "TEXT", "ClassifyGroup", "Difference", "Sweep", "corpus_label", "difference",
+    "ACCURACY", "AXES", "TEXT", "VALID", "ClassifyGroup", "Difference", "Sweep", "corpus_label", "difference",
     "is_synthetic", "rule_of", "selected", "sweeps", "test_tickets", "texts",
 ]  # fmt: skip
 
 ClassifyGroup = Group[ClassifyCell]
 
-ACCURACY = "accuracy"
+ACCURACY, VALID = "accuracy", "valid_accuracy"
 # What says which encoded tickets a classifier reads.
 TEXT = ("corpus", "view", "names", "stop_words", "partition", "vectors", "words")
 # What a sweep may run over: knobs in the order of the published study, then choices of text.
@@ -75,7 +75,7 @@ def selected(groups: Sequence[ClassifyGroup]) -> ClassifyGroup | None:
     most runs is taken, then the first by id.
     """
     known = [group for group in groups if group.values(ACCURACY)]
-    scores = {group.cell: group.summary("valid_accuracy") for group in known}
+    scores = {group.cell: group.summary(VALID) for group in known}
     if all(scores.values()):
         medians = {cell: score.median for cell, score in scores.items() if score is not None}
         return min(known, key=lambda one: (-medians[one.cell], one.cell.id), default=None)
@@ -123,7 +123,11 @@ def difference(
     )
     if summary is None:
         return None
-    return Difference(summary=summary, alone=_alone(pairs), lacking=len(repeats) - len(whole))
+    return Difference(
+        summary=summary,
+        alone=_alone(pairs) if name == ACCURACY else None,
+        lacking=len(repeats) - len(whole),
+    )
 
 
 def _alone(pairs: Sequence[tuple[ClassifyGroup, ClassifyGroup]]) -> float | None:
@@ -143,9 +147,13 @@ def _alone(pairs: Sequence[tuple[ClassifyGroup, ClassifyGroup]]) -> float | None
 
 @dataclass(frozen=True, kw_only=True)
 class Sweep:
-    """Groups that differ in one axis alone, in the order of its values."""
+    """Groups that differ in one axis alone, in the order of its values.
+
+    `metric` is the accuracy on test tickets; where a partition has none of a group, that on validation.
+    """
 
     axis: str
+    metric: str
     groups: Sequence[ClassifyGroup]
     # By the axis's value: none for the first, which is their base, nor for what has no repeat of it.
     effects: Mapping[Any, Difference] = field(default_factory=dict)
@@ -164,7 +172,7 @@ class Sweep:
 
 def sweeps(groups: Iterable[ClassifyGroup]) -> Iterator[Sweep]:
     """Yield each set of groups that differ in one of `AXES` alone, those of an axis together."""
-    members = [group for group in groups if group.values(ACCURACY)]
+    members = [group for group in groups if group.values(ACCURACY) or group.values(VALID)]
     for axis in AXES:
         for own in _alike(members, axis):
             # Epochs stand in the place of updates: the other one is no value of its own.
@@ -182,10 +190,12 @@ def _sweep(axis: str, groups: Sequence[ClassifyGroup]) -> Sweep:
     def value(group: ClassifyGroup) -> Any:
         return getattr(group.cell, axis)
 
-    base, *others = ordered = sorted(groups, key=lambda group: _order(value(group)))
-    effects = {value(group): difference([(base, group)]) for group in others}
+    metric = ACCURACY if all(group.values(ACCURACY) for group in groups) else VALID
+    known = [group for group in groups if group.values(metric)]
+    base, *others = ordered = sorted(known, key=lambda group: _order(value(group)))
+    effects = {value(group): difference([(base, group)], metric) for group in others}
     return Sweep(
-        axis=axis, groups=ordered,
+        axis=axis, metric=metric, groups=ordered,
         effects={level: one for level, one in effects.items() if one is not None},
     )  # fmt: skip
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from transect.analysis.classifiers import (
     ACCURACY,
+    VALID,
     ClassifyGroup,
     Difference,
     Sweep,
@@ -14,6 +15,7 @@ from transect.analysis.classifiers import (
     sweeps,
 )
 from transect.analysis.groups import group_labels, grouped
+from transect.analysis.statistics import Summary
 from transect.report.blocks import Chart, Chip, Heading, Lead, Part, digits, table, words
 from transect.report.charts.chart import MOST_PANELS, Point, Series, line_chart
 from transect.report.charts.theme import palette
@@ -75,7 +77,7 @@ def knob_chart(axis: str, members: Sequence[Sweep], name: str) -> Chart:
         Series(
             name=labels[sweep.cell], style=style,
             points=[
-                Point(x=float(getattr(group.cell, axis)), repeats=[100 * v for v in group.values(ACCURACY)])
+                Point(x=float(getattr(group.cell, axis)), repeats=[100 * v for v in group.values(sweep.metric)])
                 for group in sweep.groups
             ],
         )
@@ -88,20 +90,25 @@ def knob_chart(axis: str, members: Sequence[Sweep], name: str) -> Chart:
         [
             words("Text", lambda row: labels[row[0].cell]),
             digits(noun.capitalize(), lambda row: getattr(row[1].cell, axis), _value),
-            *_accuracy(lambda row: row[1]),
+            *_accuracy(),
         ],
-        title=f"Accuracy by {noun}", x=noun, y="test tickets told right, per cent", name=name,
+        title=f"Accuracy by {noun}", x=noun, y="tickets told right, per cent", name=name,
         alt=f"Accuracy by {noun}, {len(series)} series.", most=_MOST_SERIES, y_log=False,
         notes=["Lines join medians over seeds; small dots are seeds."],
     )  # fmt: skip
 
 
-def _accuracy(of: Any) -> list[Any]:
-    """Return the columns of the accuracy of the group that `of` finds in a row."""
+def _accuracy() -> list[Any]:
+    """Return the columns of the accuracy of rows of a sweep and a group of it."""
+
+    def summary(row: tuple[Sweep, ClassifyGroup]) -> Summary | None:
+        return row[1].summary(row[0].metric)
+
     return [
-        digits("Accuracy", lambda row: of(row).summary(ACCURACY).median, tenths),
-        digits("Range or interval", lambda row: spread(of(row).summary(ACCURACY), _PERCENT)),
-        digits("Seeds", lambda row: len(of(row).values(ACCURACY))),
+        digits("Accuracy", lambda row: s.median if (s := summary(row)) else None, tenths),
+        digits("Range or interval", lambda row: spread(summary(row), _PERCENT)),
+        digits("Seeds", lambda row: len(row[1].values(row[0].metric))),
+        words("on", lambda row: "test" if row[0].metric == ACCURACY else "validation"),
     ]
 
 
@@ -130,7 +137,7 @@ def knob_table(context: Context, own: Sequence[Sweep]) -> Part:
         return row[0].effects.get(getattr(row[1].cell, row[0].axis))
 
     def published(row: tuple[Sweep, ClassifyGroup]) -> float | None:
-        return published_of(context, row[1], ACCURACY, "valid_accuracy")
+        return published_of(context, row[1], ACCURACY, VALID)
 
     return table(
         rows,
@@ -138,8 +145,8 @@ def knob_table(context: Context, own: Sequence[Sweep]) -> Part:
             words("Knob", lambda row: _NOUNS[row[0].axis]),
             words("Text", lambda row: labels[row[0].axis, row[0].cell]),
             digits("Value", lambda row: _value(getattr(row[1].cell, row[0].axis))),
-            *_accuracy(lambda row: row[1]),
-            digits("on validation", lambda row: median(row[1], "valid_accuracy"), tenths),
+            *_accuracy(),
+            digits("Validation", lambda row: median(row[1], VALID), tenths),
             words("Effect in points", lambda row: effect_text(e) if (e := effect(row)) else None),
             words("", lambda row: _verdict(effect(row))),
             digits("Published", published, tenths),
