@@ -31,6 +31,9 @@ from transect.onnx_models.models import MODELS
 from transect.planning.stage import STAGES, ordered_stages
 from transect.planning.study import study_model
 from transect.runtimes import RUNTIMES
+from transect.text.classifiers import CLASSIFIERS
+from transect.text.formats import FORMATS
+from transect.text.partitioners import PARTITIONERS
 from transect.training.datasets import DATASETS
 from transect.training.frameworks import FRAMEWORKS
 from transect.training.strategies import STRATEGIES
@@ -49,7 +52,7 @@ _END = "<!-- generated keys: end -->"
 
 _REGISTRIES: tuple[Registry[Any], ...] = (
     FRAMEWORKS, STRATEGIES, WORKLOADS, DATASETS, MODELS, EXPORTERS, LOADERS, RUNTIMES, PARSERS,
-    BENCHMARKS, LAUNCHERS, RENDEZVOUS, STAGES,
+    BENCHMARKS, FORMATS, PARTITIONERS, CLASSIFIERS, LAUNCHERS, RENDEZVOUS, STAGES,
 )  # fmt: skip
 
 

@@ -26,6 +26,7 @@ TRAIN = {
     "stage": "train", "workload": "iris-mlp-ce", "framework": "numpy", "strategy": "single",
     "batch": 16,
 }  # fmt: skip
+TEXT = {"corpus": "mails", "partition": "random", "vectors": "train"}
 CELLS = {
     "train": TRAIN,
     "reference": TRAIN | {"stage": "reference", "precision": "fp64"},
@@ -56,6 +57,15 @@ CELLS = {
     "conformance": {"stage": "conformance", "runtime": "python", "provider": "cpu"},
     "bench": {"stage": "bench", "benchmark": "memory-bandwidth-probe"},
     "ingest": {"stage": "ingest", "source": "logs"},
+    "corpus": {"stage": "corpus", "corpus": "mails"},
+    "dialogue": {"stage": "dialogue", "corpus": "mails"},
+    "tokens": {"stage": "tokens", "corpus": "mails"},
+    "partition": {"stage": "partition", "corpus": "mails", "partition": "random"},
+    "vectors": {"stage": "vectors", **TEXT},
+    "encode": {"stage": "encode", **TEXT, "words": "quantile"},
+    "classify": {
+        "stage": "classify", **TEXT, "words": "quantile", "model": "mine", "kind": "transformer",
+    },
 }  # fmt: skip
 EVERY_STAGE = frozenset(CELLS)
 
@@ -136,7 +146,7 @@ OF_STAGES = {
     "training/divergence.py": {"train"},
     "onnx_models/comparison.py": {"export", "infer", "model", "convert", "roundtrip"},
     "runtimes/infer.py": {"infer"},
-    "measure/intervals.py": {"train", "retrain"},
+    "measure/intervals.py": {"train", "retrain", "classify"},
     "stages/retrain/worker_verdict.py": {"retrain"},
     "stages/step/worker_path.py": {"step"},
     "training/tolerance.py": {"reference", "step"},

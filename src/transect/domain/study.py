@@ -92,5 +92,7 @@ class Study(Section):
         "and gigabytes, and are mostly a slip of the pen",
     )
     published: list[dict[str, Any]] = Field(
-        default=[], description="published figures to compare with"
+        default=[],
+        description="published figures to compare with, each with `study`, `what`, `published` and `note`; "
+        "`measured` is a number, or `stage`, `metric` and as many axes as tell one cell apart",
     )
