@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from make_records import make_record
 from make_ticket_records import (
     classify_record,
     effects,
@@ -20,6 +21,7 @@ from transect.report.build import build_report
 from transect.report.context import Context
 from transect.report.findings.finding import Finding
 from transect.report.making import all_parts, make_findings, make_section
+from transect.stages.search.cell import SearchCell
 
 LOST = {"status": Status.FAILED, "cause": Cause.TIMEOUT, "message": "ended after 300 s"}
 
@@ -253,6 +255,22 @@ def test_reasons_come_from_the_cells_before():
         in only("doubt-view", *records).claim
     )
     assert "random 2.0 % and time 30.0 %" in only("doubt-split", *records).claim
+
+
+def test_a_search_lists_its_last_rung_first_and_where_each_place_came_from():
+    cells = [SearchCell(corpus="c", search="rates", kind="transformer", rung=rung, place=place)
+             for rung, place in ((0, 0), (0, 1), (1, 0))]  # fmt: skip
+    records = [
+        make_record(cell, {"valid_accuracy": 0.5 + 0.1 * n}, details={
+            "point": {"learning_rate": 0.01, "batch": 8}, "from": cells[1].id if cell.rung else None,
+            "history": [{"epoch": 1}]})
+        for n, cell in enumerate(cells)
+    ]  # fmt: skip
+    table = rows(Made("searches", *records).tables[0])
+    assert [(row["Rung"], row["Place"], row["from"]) for row in table] == [
+        ("1", "0", "place1"), ("0", "0", "None"), ("0", "1", "None"),
+    ]  # fmt: skip
+    assert table[0]["Point"] == "learning rate 0.01, batch 8" and table[0]["Validation"] == "70.0 %"
 
 
 def test_a_whole_report_can_be_made_of_it(tmp_path):

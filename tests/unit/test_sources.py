@@ -66,6 +66,10 @@ CELLS = {
     "classify": {
         "stage": "classify", **TEXT, "words": "quantile", "model": "mine", "kind": "transformer",
     },
+    "search": {
+        "stage": "search", "corpus": "mails", "search": "rates", "kind": "transformer", "rung": 0,
+        "place": 0,
+    },
 }  # fmt: skip
 EVERY_STAGE = frozenset(CELLS)
 
@@ -146,7 +150,7 @@ OF_STAGES = {
     "training/divergence.py": {"train"},
     "onnx_models/comparison.py": {"export", "infer", "model", "convert", "roundtrip"},
     "runtimes/infer.py": {"infer"},
-    "measure/intervals.py": {"train", "retrain", "classify"},
+    "measure/intervals.py": {"train", "retrain", "classify", "search"},
     "stages/retrain/worker_verdict.py": {"retrain"},
     "stages/step/worker_path.py": {"step"},
     "training/tolerance.py": {"reference", "step"},

@@ -33,7 +33,10 @@ class _Options(TrainingOptions):
 
 @CLASSIFIERS.register("n-grams")
 class NGrams(WithTraining):
-    """Options besides those of a training: `width` of the embeddings, `buckets` for pairs of words."""
+    """A mean of trained embeddings of words and of pairs of neighbours, as fastText has it.
+
+    Options besides those of a training: `width` of the embeddings, `buckets` for pairs of words.
+    """
 
     environment = "torch"
     exports = True

@@ -44,9 +44,9 @@ _PUBLISHED = {
 
 @CLASSIFIERS.register("transformer")
 class Transformer(WithTraining):
-    """Options besides those of a training are those of `EncoderConfig`.
+    """An encoder with self-attention, trained from scratch on the study's word vectors.
 
-    `preset: published` puts the published values in the place of the defaults.
+    Options besides those of a training are those of `EncoderConfig`. `preset: published` puts the published values in the place of the defaults.
     """
 
     environment = "torch"

@@ -1,0 +1,8 @@
+"""What a report says of searches: their points, rung by rung."""
+
+from transect.report.parts import Section
+from transect.report.sections.searches import searches_body
+
+__all__ = ["SECTIONS"]
+
+SECTIONS = (Section(key="searches", title="Searches", order=85, make=searches_body),)
