@@ -22,7 +22,7 @@ _ID = re.compile(r"<[^<>\s]{1,998}>")
 _REPLY = re.compile(
     r"\s*(?:re|aw|antw|antwort|sv|wg|fw|fwd)\s*(?:\[\d+\]|\(\d+\))?\s*:", re.IGNORECASE
 )
-_PARTS = 1000
+_PARTS, _BOUNDARIES = 1000, 100
 
 
 class BrokenMail(ValueError):
@@ -81,9 +81,14 @@ def body(raw: bytes, *, quotes: bool) -> str:
 
     `quotes`: whether what HTML marks as quoted stays. Raises BrokenMail.
     """
+    if raw.lower().count(b"boundary=") > _BOUNDARIES:
+        # The parser compares each line with all of them.
+        raise BrokenMail(f"more than {_BOUNDARIES} boundaries of parts")
     try:
         mail = BytesParser(policy=compat32).parsebytes(raw)
         found = _texts(mail)
+    except (ImportError, MemoryError):
+        raise
     except Exception as error:
         # Whatever a hostile mail makes of the parser; RecursionError is one of many.
         raise BrokenMail(type(error).__name__) from None

@@ -20,6 +20,7 @@ _WORD = re.compile(r"[^\W_]+")
 _ADDRESS = re.compile(r"<?\s*([^\s<>\"',;@]+)@[^\s<>\"',;]+\s*>?")
 # Between the words of one name.
 _GAP = re.compile(r"[\s,.'’`´_-]{1,3}")
+_APOSTROPHE = re.compile(r"['’`´]")
 _SHORTEST = 3
 
 
@@ -148,8 +149,10 @@ def _names(person: str) -> Iterator[tuple[str, ...]]:
     for local in _ADDRESS.findall(person):
         if words := _words(local):
             yield words
-    if words := _words(_ADDRESS.sub(" ", person)):
-        yield words
+    name = _ADDRESS.sub(" ", person)
+    for written in dict.fromkeys((name, _APOSTROPHE.sub("", name))):
+        if words := _words(written):
+            yield words
 
 
 def _words(name: str) -> tuple[str, ...]:

@@ -18,6 +18,8 @@ _BOMS = (
 # How much of a file is looked at before it is read.
 _HEAD = 1 << 20
 _PIECE = 1 << 20
+# Bytes from which an encoding can be guessed with some right.
+_ENOUGH = 100
 
 
 class TooLong(ValueError):
@@ -113,6 +115,8 @@ def _is_utf8(line: bytes) -> bool:
 
 
 def _guess(raw: bytes) -> str:
+    if len(raw) < _ENOUGH:
+        return ""
     try:
         from charset_normalizer import from_bytes
     except ImportError:

@@ -105,7 +105,8 @@ def _make(path: Path) -> None:
             f"{path}: a salt cannot be made there: {error.strerror}; name a file by {SALT_VARIABLE}"
         ) from None
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink()
 
 
 def public_salt() -> Salt:

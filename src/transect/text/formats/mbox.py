@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ from transect.text.tickets import Rejected, Ticket
 __all__ = ["Mbox"]
 
 _BEGIN = b"From "
+_DATED = re.compile(rb"From \S+ +[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d\d:\d\d")
 _PIECE = 1 << 16
 # With its attachments, in bytes.
 LARGEST_MAIL = 1 << 26
@@ -31,8 +33,8 @@ class _File:
         self._bounds = array("q")
         at, after_empty, whole = 0, True, True
         while line := self._stream.readline(_PIECE):
-            # Only at the start of a line, and not in the midst of a long one.
-            if whole and after_empty and line.startswith(_BEGIN):
+            # After an empty line; after a mail that was cut short, one with a date in it.
+            if whole and line.startswith(_BEGIN) and (after_empty or _DATED.match(line)):
                 self._bounds += array("q", (at, at + len(line)))
             if at == 0 and not self._bounds and line.strip():
                 raise BadInput(

@@ -1,0 +1,213 @@
+"""Mails become tickets: files of them, folders of them, what belongs together, and broken ones."""
+
+from __future__ import annotations
+
+import os
+from email.message import EmailMessage
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from test_ticket_formats import read, texts
+from transect.domain.errors import BadInput
+from transect.text.mail import BrokenMail, body, head
+
+
+def mail(
+    number: int,
+    subject: str = "Printer",
+    text: str = "text",
+    answers: int | None = None,
+    **fields: str,
+) -> bytes:
+    """Return a mail whose id is its number."""
+    made = EmailMessage()
+    made["Message-ID"] = f"<{number}@x.example>"
+    made["From"] = fields.pop("author", "Bob Miller <bob@x.example>")
+    made["Date"] = f"Mon, 02 Jan 2023 10:{number:02}:00 +0100"
+    made["Subject"] = subject
+    if answers is not None:
+        made["In-Reply-To"] = f"<{answers}@x.example>"
+    for name, value in fields.items():
+        made[name.replace("_", "-")] = value
+    made.set_content(text)
+    return bytes(made)
+
+
+def mbox(*mails: bytes) -> bytes:
+    return b"".join(
+        b"From bob Mon Jan  2 10:00:00 2023\n" + one.replace(b"\nFrom ", b"\n>From ") + b"\n"
+        for one in mails
+    )
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "mails"
+
+
+@pytest.mark.parametrize("shape", ["mbox", "email-threads"])
+def test_mails_that_answer_one_another_are_a_ticket(tmp_path: Path, shape: str):
+    mails = [
+        mail(1, text="broken", X_Queue="it", To="Help <help@firm.example>, Carl <carl@x.example>"),
+        mail(2, "Screen", "other"),
+        mail(3, "AW: Printer", "try again\n\nOn Monday Bob wrote:\n> broken", answers=1, author="a@firm.example"),
+        mail(5, "Re: Printer", "no", answers=3),
+        mail(4, "RE: printer", "later", answers=99, References="<1@x.example> <98@x.example>"),
+        mail(6, "Re: Screen", "by its subject"),
+        mail(7, "Printer", "a new one"),
+    ]  # fmt: skip
+    path = tmp_path / "in"
+    if shape == "mbox":
+        path.write_bytes(mbox(*mails))
+    else:
+        for number, one in enumerate(mails):
+            where = path / ("it" if number % 2 else "hr") / f"{number}.eml"
+            where.parent.mkdir(parents=True, exist_ok=True)
+            where.write_bytes(one)
+    tickets, wrong = read(shape, path, agents=["@firm.example"])
+    assert not wrong
+    by_id = {ticket.id: ticket for ticket in tickets}
+    assert set(by_id) == {"<1@x.example>", "<2@x.example>", "<7@x.example>"}
+    first = by_id["<1@x.example>"]
+    assert [message.text.split() for message in first.messages] == [
+        ["Printer", "broken"], ["try", "again"], ["later"], ["no"],
+    ]  # fmt: skip
+    assert [message.role for message in first.messages] == [
+        "customer",
+        "agent",
+        "customer",
+        "customer",
+    ]
+    assert (first.owner, first.queue) == ("a@firm.example", "it")
+    assert "Carl <carl@x.example>" in first.others
+    assert first.messages[0].time == "2023-01-02T09:01:00+00:00"
+    assert [len(one) for one in texts([by_id["<2@x.example>"]])] == [2]
+    assert by_id["<2@x.example>"].queue == ("" if shape == "mbox" else "it")
+
+
+def test_mails_without_a_date_stay_in_their_order(file: Path):
+    late, early = mail(9, text="late"), mail(1, "Re: Printer", "early", answers=9)
+    undated = mail(5, "Re: Printer", "undated", answers=9).replace(b"Date: ", b"X-Date: ")
+    broken = mail(6, "Re: Printer", "broken", answers=9).replace(b"10:06:00", b"25:99:00")
+    (ticket,), _ = read("mbox", file, mbox(late, early))
+    assert [m.text.split()[-1] for m in ticket.messages] == ["early", "late"]
+    (ticket,), _ = read("mbox", file, mbox(late, early, undated, broken))
+    assert [m.text.split()[-1] for m in ticket.messages] == ["late", "early", "undated", "broken"]
+    assert ticket.messages[2].time == ""
+
+
+def test_a_mail_that_is_there_twice_counts_once(file: Path):
+    tickets, wrong = read("mbox", file, mbox(mail(1), mail(2, "Other"), mail(1)))
+    assert len(tickets) == 2 and wrong == [("mail 3", "duplicate-message")]
+
+
+def test_a_line_that_looks_like_a_mail_is_none(file: Path):
+    text = "From here on\nFrom there\n\n>From quoted"
+    tickets, _ = read("mbox", file, mbox(mail(1, text=text)), replies="keep")
+    (message,) = tickets[0].messages
+    assert "From here on\nFrom there" in message.text and len(tickets) == 1
+
+
+@pytest.mark.parametrize("content", [b"Subject: x\n\ntext", b"{}", b"\xff\xfe", b">From x\n"])
+def test_what_is_no_mbox(file: Path, content: bytes):
+    with pytest.raises(BadInput, match="mbox"):
+        read("mbox", file, content)
+
+
+def test_what_is_no_folder(tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    for path in (tmp_path / "file", tmp_path / "none"):
+        with pytest.raises(BadInput, match="no such folder"):
+            read("email-threads", path)
+    assert read("email-threads", tmp_path / ".") != ([], [])
+
+
+def test_a_folder_with_other_things_in_it(tmp_path: Path):
+    (tmp_path / "1.eml").write_bytes(mail(1))
+    (tmp_path / "2.eml").write_bytes(b"")
+    (tmp_path / "3.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    (tmp_path / "4.eml").symlink_to("nowhere")
+    (tmp_path / ".hidden").write_bytes(b"x")
+    os.mkfifo(tmp_path / "5.eml")
+    tickets, wrong = read("email-threads", tmp_path)
+    assert len(tickets) == 1
+    assert wrong == [(f"file {number} of 5", "broken-mail") for number in (2, 3, 4, 5)]
+
+
+BROKEN = {
+    "no head": b"text\n",
+    "only a head": b"Subject: x\n",
+    "half": mail(1)[:60],
+    "no colon": b"Subject x\nFrom: a@b.c\n\ntext",
+    "long field": b"Subject: " + b"x" * 2_000_000 + b"\n\ntext",
+    "many fields": b"From: a@b.c\n" + b"X: y\n" * 100_000 + b"\ntext",
+    "folded": b"Subject: a\n" + b" b\n" * 100_000 + b"\ntext",
+    "broken base64": b"Subject: =?utf-8?b?!!!?=\nContent-Transfer-Encoding: base64\n\n!!!!",
+    "unknown charset": b"Subject: =?x-none?q?=FC?=\nContent-Type: text/plain; charset=x-none\n\ngr\xfc\xdfe",
+    "codec that is none": b"From: a\nContent-Type: text/plain; charset=base64\n\ntext",
+    "charset with NUL": b"From: a\nContent-Type: text/plain; charset=\"a\0b\"\n\ntext",
+    "no boundary": b"From: a\nContent-Type: multipart/mixed\n\ntext",
+    "open boundary": b"From: a\nContent-Type: multipart/mixed; boundary=x\n\n--x\n\ntext",
+    "nested": b"From: a\n" + b"Content-Type: multipart/mixed; boundary=x\n\n--x\n" * 3000 + b"\n\ntext",
+    "nested mails": b"From: a\n" + b"Content-Type: message/rfc822\n\n" * 3000 + b"\n\ntext",
+    "many parts": b"From: a\nContent-Type: multipart/mixed; boundary=x\n\n" + b"--x\n\na\n" * 20_000 + b"--x--",
+    "NUL": b"From: a\0b\nSubject: \0\n\nte\0xt",
+    "8 bit": "From: Jörg <j@x>\nSubject: Grüße\n\nGrüße".encode("latin-1"),
+    "bad disposition": b"From: a\nContent-Disposition: ;;;=\"\nContent-Type: ;;;\n\ntext",
+    "parameters": b"From: a\nContent-Type: text/plain; " + b"x*0*=" * 50_000 + b"\n\ntext",
+    "surrogate": "Message-ID: <\udcff@x>\nFrom: \udcff\n\n".encode("utf-8", "surrogateescape"),
+    "yenc": b"From: a\nContent-Transfer-Encoding: x-uuencode\n\nbegin 666 x\n#!!\nend",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("raw", BROKEN.values(), ids=BROKEN)
+def test_a_broken_mail_costs_nothing_but_itself(file: Path, raw: bytes):
+    tickets, wrong = read("mbox", file, mbox(mail(1, "First"), raw, mail(3, "Last")))
+    assert {"<1@x.example>", "<3@x.example>"} <= {ticket.id for ticket in tickets}
+    assert len(tickets) + len(wrong) == 3
+    assert all(place == "mail 2" for place, _ in wrong)
+
+
+def test_eight_bit_mails_are_read_as_they_were_meant():
+    raw = "From: a\nSubject: x\n\nViele Grüße aus Göttingen, schöne Wünsche für die Ärztin"
+    assert "Grüße aus Göttingen" in body(raw.encode("latin-1"), quotes=False)
+    assert "Grüße aus Göttingen" in body(raw.encode(), quotes=False)
+
+
+def test_encoded_fields_are_decoded():
+    facts = head(
+        b"From: =?utf-8?q?J=C3=B6rg?= <j@x.example>\nSubject: =?iso-8859-1?b?R3L832U=?= =?utf-8?q?_x?=\n\n"
+    )
+    assert facts.author == "Jörg <j@x.example>" and facts.subject == "Grüße x"
+
+
+def test_the_text_of_a_mail_is_what_a_reader_sees_first():
+    made = EmailMessage()
+    made["From"] = "a@x.example"
+    made.set_content("plain")
+    made.add_alternative("<p>markup</p>", subtype="html")
+    made.add_attachment("attached", filename="a.txt")
+    assert body(bytes(made), quotes=False).strip() == "plain"
+    only = EmailMessage()
+    only["From"] = "a@x.example"
+    only.set_content("<p>m&uuml;</p><blockquote>old</blockquote>", subtype="html")
+    assert body(bytes(only), quotes=False).strip() == "mü"
+    assert "old" in body(bytes(only), quotes=True)
+
+
+@given(st.binary(max_size=400))
+def test_any_bytes_are_a_mail_or_none(raw: bytes):
+    for start in (
+        b"",
+        b"From: a\nContent-Type: multipart/mixed; boundary=x\n\n--x\n",
+        b"Subject: =?utf-8?q?",
+    ):
+        try:
+            facts = head(start + raw)
+            assert isinstance(facts.author, str) and isinstance(facts.field("Subject"), str)
+            assert isinstance(body(start + raw, quotes=False), str)
+        except BrokenMail as told:
+            assert not raw or str(told)

@@ -1,0 +1,232 @@
+"""What identifies people: the salt, their names in texts, addresses and numbers."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from test_normalise import HOSTILE
+from transect.domain.errors import BadInput
+from transect.text.people import People
+from transect.text.redaction import EMAIL, IP, PHONE, Counts, redact, replace_spans
+from transect.text.salt import SALT_VARIABLE, Salt, public_salt, read_salt, salt_file
+
+SALT = Salt(b"k" * 32)
+ANNA = "Anna Schmidt <anna.schmidt@firm.example>"
+
+
+def known(*names: str) -> People:
+    people = People(SALT)
+    for name in names:
+        people.add(name)
+    return people
+
+
+def without(text: str, *names: str, present: tuple[str, ...] = ()) -> str:
+    """Return the text with a letter for each name: `A` for the first person, `?` for nobody known."""
+    spans = known(*names).find(text, present)
+    letters = {SALT.pseudonym(name): chr(ord("A") + i) for i, name in enumerate(names)}
+    return replace_spans(text, [(a, b, letters.get(own, "?")) for a, b, own in spans])[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "mail bob@firm.example now",
+        "mail Bob.Miller+x@mail.firm.example, now",
+        "<bob@firm.example>",
+        "mailto:bob@firm.example",
+        "bob (at) firm.example",
+        "bob[at]firm.example",
+        "müller@büro.example",
+        "bob@host",
+        f"{'x' * 200}@firm.example",
+    ],
+)
+def test_addresses_go(text: str):
+    counts = Counts()
+    told = redact(text, counts)
+    assert EMAIL in told and "firm" not in told and "host" not in told and counts.emails == 1
+
+
+@pytest.mark.parametrize(
+    "number",
+    ["+49 551 39-12345", "0551/3912345", "(0551) 39 12 345", "+1 (555) 123-4567", "5551234567", "0551.39.12345",
+     "0049 551 3912345", "0551\u201339\u201312345", "٠٥٥١٣٩١٢٣٤٥"],
+)  # fmt: skip
+@pytest.mark.parametrize("around", ["{}", "call {}, please", "tel.{}.", "2023-11-22 {}", "{} {}"])
+def test_telephone_numbers_go(number: str, around: str):
+    counts = Counts()
+    told = redact(around.format(number, number), counts)
+    assert PHONE in told and not any(map(str.isdigit, told.replace("2023-11-22", ""))), told
+    assert counts.phones >= 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["on 2023-11-22 at 12:30:45", "22.11.2023", "1/2/2023", "version 1.2.3", "room 123 456", "INC0012345",
+     "0x80070005", "12:30-13:45"],
+)  # fmt: skip
+def test_dates_versions_and_codes_stay(text: str):
+    assert redact(text, Counts()) == text
+
+
+@pytest.mark.parametrize(
+    "ip",
+    ["10.1.2.3", "255.255.255.255", "2001:db8::8a2e:370:7334", "::1", "fe80::1", "::ffff:10.1.2.3",
+     "1:2:3:4:5:6:7:8"],
+)  # fmt: skip
+@pytest.mark.parametrize("around", ["{}", "at {}, now", "host={};", "[{}]", "http://{}/"])
+def test_ip_addresses_go(ip: str, around: str):
+    counts = Counts()
+    told = redact(around.format(ip), counts)
+    assert IP in told and "10.1" not in told and "db8" not in told and counts.ips == 1, told
+
+
+@given(HOSTILE, st.sampled_from(["bob@firm.example", "+49 551 3912345", "10.1.2.3"]), HOSTILE)
+def test_nothing_beside_it_hides_it(before: str, secret: str, after: str):
+    told = redact(f"{before} {secret} {after}", Counts())
+    assert secret not in told.split(" ")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Dear Anna Schmidt, hello", "Dear A, hello"),
+        ("Schmidt, Anna", "A"),
+        ("ANNA SCHMIDT and anna and Schmidt", "A and A and A"),
+        ("Annas and Schmidts and Anna Schmidts PC", "A and A and A PC"),
+        ("anna.schmidt, anna_schmidt, annaschmidt, aschmidt", "A, A, A, A"),
+        ("Anna\nSchmidt", "A"),
+        ("Anna's", "A's"),
+        ("Hannah, Annaberg, Schmidtke", "Hannah, Annaberg, Schmidtke"),
+        ("(Anna)", "(A)"),
+    ],
+)
+def test_a_known_person_is_found_however_written(text: str, expected: str):
+    assert without(text, ANNA) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("Jörg Müßig", "Joerg; JÖRG; Muessig; joerg muessig", "A; A; A; A"),
+        ("Jörg Müßig", "Jorg", "A"),
+        ("Lang, Eva", "wie lang dauert es, Lang?", "wie lang dauert es, A?"),
+        ("Will Mark", "will you mark it? Will", "will you mark it? A"),
+        ("IT Service Desk", "the service desk, IT Service Desk", "the service desk, A"),
+        ("Dr. Eva Ott", "Dr. Ott", "Dr. A"),
+        ("Jean-Luc O'Brien", "Jean-Luc O'Brien; JEAN LUC; obrien", "A-A O'A; A A; A"),
+        ("ab12345", "login AB12345", "login A"),
+        ("noreply@firm.example", "noreply", "noreply"),
+        ("Иван Петров", "Привет, Иван", "Привет, A"),
+        ("Al", "Al and al", "Al and al"),
+    ],
+)
+def test_names_of_many_kinds(name: str, text: str, expected: str):
+    assert without(text, name) == expected
+
+
+def test_a_name_of_several_people_means_the_one_who_is_there():
+    two = ("Anna Schmidt", "Anna Ott")
+    assert without("Anna", *two, present=("Anna Ott",)) == "B"
+    assert without("Anna", *two, present=two) == "?"
+    assert without("Anna", *two) == "?"
+    assert without("Anna Ott", *two) == "B"
+
+
+@given(st.lists(st.text(max_size=20), max_size=6), HOSTILE)
+def test_spans_lie_in_the_text_one_after_another(names: list[str], text: str):
+    for whole in (text, " ".join(names), f"{text} {' '.join(names)}"):
+        end = 0
+        for start, stop, pseudonym in known(*names).find(whole, names):
+            assert end <= start < stop <= len(whole) and pseudonym.startswith("person")
+            end = stop
+
+
+@given(st.lists(st.text("ab ", max_size=6), max_size=5))
+def test_replaced_spans_are_where_they_are_said_to_be(names: list[str]):
+    text = " ".join(names)
+    spans = known(*names).find(text)
+    replaced, moved = replace_spans(text, spans)
+    assert [replaced[a:b] for a, b, _ in moved] == [own for _, _, own in spans]
+
+
+def test_identities_are_those_of_addresses_where_there_are_any():
+    assert SALT.identity(ANNA) == SALT.identity("ANNA.SCHMIDT@firm.example ")
+    assert SALT.identity("Anna  Schmidt") == SALT.identity("anna schmidt") != SALT.identity(ANNA)
+    assert SALT.identity("x") != SALT.ticket("x")
+    assert SALT.identity("x") != public_salt().identity("x")
+    word = SALT.pseudonym("x")
+    assert word.isalpha() and word.islower() and word.isascii() and len(word) == 14
+
+
+def test_a_salt_is_made_once_for_its_owner_alone(tmp_path: Path):
+    path = tmp_path / "made" / "salt"
+    first = read_salt(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert read_salt(path).fingerprint == first.fingerprint
+    assert [file.name for file in path.parent.iterdir()] == ["salt"]
+    assert read_salt(tmp_path / "other").fingerprint != first.fingerprint
+    assert first.fingerprint not in path.read_text()
+
+
+def test_of_two_that_make_a_salt_the_first_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path = tmp_path / "salt"
+    monkeypatch.setattr(Path, "exists", lambda self: False)
+    first = read_salt(path).fingerprint
+    assert read_salt(path).fingerprint == first
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o666])
+def test_a_salt_that_others_read_is_refused(tmp_path: Path, mode: int):
+    path = tmp_path / "salt"
+    read_salt(path)
+    path.chmod(mode)
+    with pytest.raises(BadInput, match="chmod 600"):
+        read_salt(path)
+
+
+@pytest.mark.parametrize("content", ["", "ab" * 31, "x" * 64, "\xff" * 64])
+def test_what_is_no_salt_is_refused(tmp_path: Path, content: str):
+    path = tmp_path / "salt"
+    path.write_text(content, encoding="latin-1")
+    path.chmod(0o600)
+    with pytest.raises(BadInput, match="salt") as told:
+        read_salt(path)
+    assert not content or content not in str(told.value)
+
+
+def test_a_place_where_no_salt_can_be_made_is_named(tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BadInput, match=SALT_VARIABLE):
+        read_salt(tmp_path / "file" / "salt")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(BadInput, match="folder"):
+        read_salt(tmp_path / "folder")
+
+
+def test_where_the_salt_lies(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setenv(SALT_VARIABLE, "")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    assert salt_file() == tmp_path / "transect" / "salt"
+    monkeypatch.delenv("XDG_CONFIG_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert salt_file() == tmp_path / ".config" / "transect" / "salt"
+    monkeypatch.setenv(SALT_VARIABLE, os.fspath(tmp_path / "own"))
+    assert salt_file() == tmp_path / "own"
+
+
+@pytest.mark.parametrize(
+    "piece", ["@", "a@", "a.", "1", "1 ", "1.1.", "1:", ":", "(", "+1", "a(at)", "a@b.", "a [", "2023-11-22 ",
+              "anna.schmidt ", "Anna "]
+)  # fmt: skip
+def test_a_million_of_anything_is_redacted(piece: str):
+    text = piece * (1_000_000 // len(piece))
+    spans = known(ANNA).find(redact(text, Counts()))
+    assert bool(spans) == ("nna" in piece)

@@ -1,0 +1,336 @@
+"""Formats of tickets in files: what is read, what is rejected and why, and what is no such file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from test_normalise import HOSTILE
+from transect.domain.errors import BadInput
+from transect.text.formats import FORMATS
+from transect.text.rejection import CAUSES
+from transect.text.tickets import Rejected, Ticket
+
+
+def read(
+    kind: str, path: Path, content: bytes | str | None = None, **options: Any
+) -> tuple[list[Ticket], list[tuple[str, str]]]:
+    """Return the tickets of a file, and place and cause of what was rejected."""
+    if content is not None:
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    reader = FORMATS.get(kind)
+    reader.check(options, "options")
+    every = [*reader.tickets(path, options, 0)]
+    tickets = [one for one in every if isinstance(one, Ticket)]
+    wrong = [one for one in every if isinstance(one, Rejected)]
+    assert all(one.cause in CAUSES for one in wrong)
+    return tickets, [(one.place, one.cause) for one in wrong]
+
+
+def texts(tickets: list[Ticket]) -> list[list[str]]:
+    return [[message.text for message in ticket.messages] for ticket in tickets]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "tickets"
+
+
+FULL = {
+    "id": "T-1", "owner": "Anna", "queue": "it", "language": "en", "people": ["Bob"],
+    "messages": [
+        {"text": "a", "author": "Bob", "role": "Customer", "time": "2023-01-02T10:00:00+02:00"},
+        {"text": "b", "role": "agent", "time": 0},
+        "c",
+    ],
+}  # fmt: skip
+
+
+def test_a_line_of_json_is_a_ticket(file: Path):
+    (ticket,), wrong = read("jsonl", file, json.dumps(FULL))
+    assert not wrong
+    assert (ticket.id, ticket.owner, ticket.queue, ticket.language) == ("T-1", "Anna", "it", "en")
+    assert [(m.text, m.author, m.role, m.time) for m in ticket.messages] == [
+        ("a", "Bob", "customer", "2023-01-02T08:00:00+00:00"),
+        ("b", "", "agent", "1970-01-01T00:00:00+00:00"),
+        ("c", "", "", ""),
+    ]
+    assert ticket.others == ["Bob"]
+
+
+@pytest.mark.parametrize(
+    ("line", "cause"),
+    [
+        ('{"id": 1, "text": "half', "broken-json"),
+        ("[" * 100_000, "broken-json"),
+        ('{"text": ' + "9" * 10_000 + "}", "broken-json"),
+        ("nonsense", "broken-json"),
+        ('{"text": "a\0b"}', "broken-json"),
+        ("[]", "wrong-type"),
+        ('"text"', "wrong-type"),
+        ('{"text": 1}', "wrong-type"),
+        ('{"text": "a", "id": [1]}', "wrong-type"),
+        ('{"text": "a", "id": true}', "wrong-type"),
+        ('{"text": "a", "role": "boss"}', "wrong-type"),
+        ('{"text": "a", "people": "Bob"}', "wrong-type"),
+        ('{"messages": {}}', "wrong-type"),
+        ('{"messages": [1]}', "wrong-type"),
+        ('{"messages": [{}]}', "missing-column"),
+        ('{"id": 1}', "missing-column"),
+        ('{"messages": []}', "no-message"),
+        ('{"text": "a", "time": "yesterday"}', "broken-time"),
+        ('{"text": "a", "time": 1e300}', "broken-time"),
+        ('{"text": "a", "time": true}', "broken-time"),
+        ('{"text": "a", "time": "0001-01-01T00:00:00+23:00"}', "broken-time"),
+        ('{"text": "a", "time": NaN}', "broken-time"),
+    ],
+)
+def test_a_broken_line_costs_nothing_but_itself(file: Path, line: str, cause: str):
+    good = '{"text": "good"}\n'
+    tickets, wrong = read("jsonl", file, f"{good}{line}\n\n{good}")
+    assert texts(tickets) == [["good"], ["good"]]
+    assert wrong == [("line 2", cause)]
+
+
+def test_what_is_rejected_says_nothing_of_the_ticket(file: Path):
+    for line in ('{"text": "Anna"', '{"text": ["Anna"]}', '{"text": "x", "time": "Anna"}', "Anna"):
+        file.write_text(line)
+        (wrong,) = FORMATS.get("jsonl").tickets(file, {}, 0)
+        assert "Anna" not in f"{wrong}"
+
+
+def test_a_file_that_was_not_written_to_its_end(file: Path):
+    whole = json.dumps(FULL)
+    tickets, wrong = read("jsonl", file, f"{whole}\n{whole[:-5]}")
+    assert len(tickets) == 1 and wrong == [("line 2", "broken-json")]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
+@pytest.mark.parametrize("kind", ["jsonl", "flat-csv"])
+def test_a_byte_order_mark_tells_the_encoding(file: Path, kind: str, encoding: str):
+    content = '{"text": "Grüße 🙂"}\r\n' if kind == "jsonl" else "Document\r\nGrüße 🙂\r\n"
+    tickets, wrong = read(kind, file, content.encode(encoding))
+    assert texts(tickets) == [["Grüße 🙂"]] and not wrong
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "utf-16-le"])
+def test_another_encoding_is_said_to_be_needed_and_then_read(file: Path, encoding: str):
+    content = ("Document,Topic_group\n" + "Grüße und Wünsche,Büro\n" * 20).encode(encoding)
+    with pytest.raises(BadInput, match="`encoding`"):
+        read("flat-csv", file, content)
+    tickets, wrong = read("flat-csv", file, content, encoding=encoding)
+    assert texts(tickets) == [["Grüße und Wünsche"]] * 20 and not wrong
+
+
+def test_single_broken_bytes_are_rejected(file: Path):
+    good = "Grüße,b\n".encode()
+    content = b"Document,Topic_group\n" + good * 5 + b"Gr\xfc\xdfe,b\n" + good
+    tickets, wrong = read("flat-csv", file, content)
+    assert len(tickets) == 6 and wrong == [("line 7", "broken-encoding")]
+
+
+def test_bytes_that_an_encoding_lacks_are_rejected(file: Path):
+    content = b"Document,Topic_group\na\x81b,c\nab,c\n"
+    tickets, wrong = read("flat-csv", file, content, encoding="cp1252")
+    assert len(tickets) == 1 and wrong == [("line 2", "broken-encoding")]
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "csv", "flat-csv", "mbox"])
+def test_a_folder_or_nothing_is_no_file(tmp_path: Path, kind: str):
+    with pytest.raises(BadInput, match="is a folder"):
+        read(kind, tmp_path)
+    with pytest.raises(BadInput, match="no such file"):
+        read(kind, tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    ("kind", "content"),
+    [
+        ("jsonl", b""),
+        ("jsonl", b"\n\n \n"),
+        ("jsonl", b"\xef\xbb\xbf"),
+        ("mbox", b""),
+        ("mbox", b"\n\n \n"),
+    ],
+)
+def test_an_empty_file_has_no_tickets(file: Path, kind: str, content: bytes):
+    assert read(kind, file, content) == ([], [])
+
+
+@pytest.mark.parametrize("kind", ["csv", "flat-csv"])
+def test_an_empty_table_lacks_its_header(file: Path, kind: str):
+    with pytest.raises(BadInput, match="header"):
+        read(kind, file, b"")
+    with pytest.raises(BadInput, match="header"):
+        read(kind, file, b"\n")
+
+
+HEADER = "id,text,author,role,time,owner,queue,language\n"
+
+
+def test_rows_with_one_id_are_one_ticket(file: Path):
+    rows = (
+        'T-1,"a, ""b""\nc",Bob,customer,2023-01-02,,it,en\n'
+        "T-1,d,Anna,agent,2023-01-03,Anna,,\n"
+        "T-2,e,,,,,,\n"
+        ",f,,,,,,\n,g,,,,,,\n"
+    )
+    tickets, wrong = read("csv", file, HEADER + rows)
+    assert not wrong
+    assert texts(tickets) == [['a, "b"\nc', "d"], ["e"], ["f"], ["g"]]
+    first = tickets[0]
+    assert (first.id, first.owner, first.queue, first.language) == ("T-1", "Anna", "it", "en")
+    assert [m.author for m in first.messages] == ["Bob", "Anna"]
+    assert first.messages[0].time == "2023-01-02T00:00:00+00:00"
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_delimiters_and_line_ends(file: Path, delimiter: str, end: str):
+    lines = ["id,text,queue", '1,"a,b;c|d",x', "2,e,y", ""]
+    content = end.join(lines[:1]).replace(",", delimiter) + end
+    content += f'1{delimiter}"a,b;c|d"{delimiter}x{end}2{delimiter}e{delimiter}y{end}'
+    tickets, wrong = read("csv", file, content)
+    assert texts(tickets) == [["a,b;c|d"], ["e"]] and not wrong
+    assert [ticket.queue for ticket in tickets] == ["x", "y"]
+
+
+def test_columns_by_other_names(file: Path):
+    content = "Nr;Beschreibung;Wann\n1;a;02.01.2023 10:00\n2;b;x\n"
+    columns = {"id": "Nr", "text": "Beschreibung", "time": "Wann"}
+    tickets, wrong = read("csv", file, content, columns=columns, time_format="%d.%m.%Y %H:%M")
+    assert tickets[0].messages[0].time == "2023-01-02T10:00:00+00:00"
+    assert wrong == [("line 3", "broken-time")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "header", "options", "lacking"),
+    [
+        ("csv", "id,body\n", {}, "text"),
+        ("csv", "text,queue\n", {}, "id"),
+        ("csv", "id,text\n", {"columns": {"queue": "Gruppe"}}, "Gruppe"),
+        ("flat-csv", "Text,Topic_group\n", {}, "Document"),
+        ("flat-csv", "Document,Group\n", {"queue": "Topic_group"}, "Topic_group"),
+        ("flat-csv", "Document;Group\n", {"delimiter": ","}, "Document"),
+    ],
+)
+def test_a_missing_column_is_named(
+    file: Path, kind: str, header: str, options: dict[str, Any], lacking: str
+):
+    with pytest.raises(BadInput, match=f"no '{lacking}'"):
+        read(kind, file, f"{header}Anna,Anna\n", **options)
+
+
+def test_a_file_without_header_is_not_quoted_in_the_error(file: Path):
+    with pytest.raises(BadInput) as told:
+        read("flat-csv", file, "Anna Schmidt is ill,hr\n")
+    assert "Anna" not in str(told.value)
+
+
+def test_a_column_that_is_there_twice(file: Path):
+    with pytest.raises(BadInput, match="more than once"):
+        read("flat-csv", file, "Document,Document\na,b\n")
+
+
+@pytest.mark.parametrize(
+    ("row", "cause"),
+    [
+        ("a", "missing-column"),
+        ("a,b,c", "extra-column"),
+        ('"a"b,c', "broken-row"),
+    ],
+)
+def test_a_broken_row_costs_nothing_but_itself(file: Path, row: str, cause: str):
+    good = "good,q\n"
+    content = f"Document,Topic_group\n{good}{row}\n{good}"
+    tickets, wrong = read("flat-csv", file, content)
+    assert texts(tickets) == [["good"], ["good"]] and wrong == [("line 3", cause)]
+
+
+def test_a_quote_that_is_never_closed_ends_at_the_next_one(file: Path):
+    content = 'Document,Topic_group\na,q\n"b,q\nc,q\n"d",q\ne,q\n"f,q\n'
+    tickets, wrong = read("flat-csv", file, content)
+    assert texts(tickets) == [["a"], ["e"]]
+    assert wrong == [("lines 3 to 5", "broken-row"), ("line 7", "broken-row")]
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "csv", "flat-csv"])
+def test_what_is_too_large_is_rejected_and_the_rest_read(file: Path, kind: str):
+    head = {"jsonl": "", "csv": "id,text\n", "flat-csv": "Document\n"}[kind]
+    row = {"jsonl": '{{"text": "{1}"}}\n', "csv": "{0},{1}\n", "flat-csv": "{1}\n"}[kind]
+    long = ["x" * 101, "x" * 300_000, "x" * 2_000_000]
+    content = head + row.format(1, "a") + "".join(row.format(i, x) for i, x in enumerate(long, 2))
+    tickets, wrong = read(kind, file, content + row.format(9, "b"), largest=100)
+    assert texts(tickets) == [["a"], ["b"]]
+    assert [cause for _, cause in wrong] == ["too-large"] * 3
+
+
+def test_ten_megabytes_are_read_where_they_may_be(file: Path):
+    text = "Ünd " * 2_600_000
+    tickets, wrong = read("flat-csv", file, f"Document\n{text}\nb\n", largest=20_000_000)
+    assert [len(one[0]) for one in texts(tickets)] == [len(text), 1] and not wrong
+
+
+def test_many_rows_of_one_id_do_not_grow_without_end(file: Path):
+    content = "id,text\n" + "1,xxxxxxxxxx\n" * 1000 + "2,a\n"
+    tickets, wrong = read("csv", file, content, largest=100)
+    assert texts(tickets) == [["a"]] and wrong == [("line 2", "too-large")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "key"),
+    [
+        ("jsonl", {"encoding": "utf-9"}, "encoding"),
+        ("jsonl", {"encoding": "base64"}, "encoding"),
+        ("jsonl", {"largest": 0}, "largest"),
+        ("jsonl", {"delimiter": ","}, "delimiter"),
+        ("csv", {"columns": {"body": "x"}}, "columns"),
+        ("csv", {"delimiter": ",,"}, "delimiter"),
+        ("flat-csv", {"replies": "maybe"}, "replies"),
+        ("mbox", {"agents": "x"}, "agents"),
+        ("email-threads", {"x": 1}, "x"),
+    ],
+)
+def test_options_that_there_are_not(kind: str, options: dict[str, Any], key: str):
+    with pytest.raises(BadInput, match=rf"^here\.{key}"):
+        FORMATS.get(kind).check(options, "here")
+
+
+@given(st.binary(max_size=300), st.sampled_from(["jsonl", "csv", "flat-csv", "mbox"]))
+def test_any_bytes_are_tickets_rejected_or_no_such_file(
+    tmp_path_factory: pytest.TempPathFactory, content: bytes, kind: str
+):
+    path = tmp_path_factory.getbasetemp() / "fuzz"
+    head = {
+        "csv": b"id,text,role,time\n",
+        "flat-csv": b"Document,Topic_group\n",
+        "mbox": b"From x\n",
+    }
+    for start in (b"", head.get(kind, b"")):
+        try:
+            read(kind, path, start + content)
+        except BadInput as told:
+            assert str(path) in str(told)
+
+
+@given(st.lists(HOSTILE.filter(lambda text: "\ud800" not in text), max_size=5))
+def test_any_text_comes_through_every_file(
+    tmp_path_factory: pytest.TempPathFactory, many: list[str]
+):
+    import csv
+
+    many = [text.encode("utf-8", "replace").decode() for text in many]
+    path = tmp_path_factory.getbasetemp() / "fuzz"
+    lines = "".join(json.dumps({"text": text}, ensure_ascii=False) + "\n" for text in many)
+    options = {"replies": "keep", "signatures": "keep"}
+    from_json, wrong = read("jsonl", path, lines, **options)
+    assert not wrong and len(from_json) == len(many)
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        csv.writer(stream).writerows([("Document", "x"), *((text, "y") for text in many)])
+    from_csv, wrong = read("flat-csv", path, **options)
+    assert not wrong and texts(from_csv) == texts(from_json)
