@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from test_mail_threads import mail, mbox
 from test_normalise import HOSTILE
+
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
 from transect.domain.files import sha256_file

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from test_ticket_formats import read, texts
+
 from transect.domain.errors import BadInput
 from transect.text.mail import BrokenMail, body, head
 

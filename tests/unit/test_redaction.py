@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from test_normalise import HOSTILE
+
 from transect.domain.errors import BadInput
 from transect.text.people import People
 from transect.text.redaction import EMAIL, IP, PHONE, Counts, redact, replace_spans

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from test_normalise import HOSTILE
+
 from transect.domain.errors import BadInput
 from transect.text.formats import FORMATS
 from transect.text.rejection import CAUSES
