@@ -27,6 +27,8 @@ _DIGITS = re.compile(r"(?<![\w+])\+?\(?\d[\d ()./\u2010-\u2015\u2212-]*")
 _DIGIT = re.compile(r"\d")
 _DATE = re.compile(r"\b(?:\d{4}[-./]\d{1,2}[-./]\d{1,2}|\d{1,2}[-./]\d{1,2}[-./](?:\d{4}|\d\d))\b")
 _SHORTEST_PHONE = 7
+# Without one of them in it a text in ASCII has nothing that is looked for; most have none.
+_MARKS = b"@([:0123456789"
 
 
 @dataclass(slots=True)

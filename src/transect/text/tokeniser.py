@@ -63,7 +63,7 @@ def cut(texts: Sequence[str]) -> Cut:
     joined = "".join(f"{text} " for text in texts)
     # Half a surrogate pair is no letter, and no error either.
     codes = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), "<u4")
-    letters = _spaced()[np.minimum(codes, LETTERS_END)]
+    letters = np.take(_spaced(), codes, mode="clip")
     found = letters != _SPACE
     # A word ends where a space follows a letter.
     ends = np.flatnonzero(found[:-1] & ~found[1:]) + 1

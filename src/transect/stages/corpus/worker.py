@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -109,9 +110,12 @@ def _take(
             rows = np.sort(generator.choice(rows, rule["limit"], replace=False))
         every.seek(0)
         with writing(out / "tickets.jsonl") as stream:
-            stays = np.zeros(len(first), bool)
-            stays[rows] = True
-            stream.writelines(compress(every, stays))
+            if len(rows) == len(first):
+                shutil.copyfileobj(every, stream, 1 << 20)
+            else:
+                stays = np.zeros(len(first), bool)
+                stays[rows] = True
+                stream.writelines(compress(every, stays))
     return corpus, rows
 
 
