@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
-import subprocess
-import sys
-import tempfile
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from transect.domain.errors import MissingDependency
+from transect.cli.elsewhere import run_module
 
 __all__ = ["export_step"]
-
-_ENVIRONMENT = "torch"
-_SOURCES = Path(__file__).resolve().parents[2]
 
 
 def export_step(
@@ -32,21 +24,7 @@ def export_step(
     runs in this Python where torch, onnx and onnxscript are installed, else in the environment
     `torch`, which is built once. Example: transect export-step train.py:make_step --out step
     """
-    command = [_python(), "-m", "transect.portable_step", reference, "--out", str(out)]
-    paths = os.pathsep.join(filter(None, (str(_SOURCES), os.environ.get("PYTHONPATH"))))
-    done = subprocess.run(command, env=os.environ | {"PYTHONPATH": paths}, check=False)
-    if done.returncode:
-        raise typer.Exit(done.returncode)
-
-
-def _python() -> str:
-    """Return an interpreter that has torch; raises MissingDependency when none can be made."""
-    if all(importlib.util.find_spec(name) for name in ("torch", "onnx", "onnxscript")):
-        return sys.executable
-    from transect.execution.build_environment import build
-
-    with tempfile.TemporaryDirectory(prefix="export-step-") as folder:
-        facts = build(_ENVIRONMENT, Path(folder) / "build.log")
-    if facts["status"] != "ok":
-        raise MissingDependency(f"environment {_ENVIRONMENT}: {facts['message']}")
-    return str(facts["python"])
+    run_module(
+        "torch", ("torch", "onnx", "onnxscript"), "transect.portable_step",
+        [reference, "--out", str(out)],
+    )  # fmt: skip

@@ -17,6 +17,7 @@ from transect.cli.conformance import conformance
 from transect.cli.export_step import export_step
 from transect.cli.launch import launch
 from transect.cli.output import Json, add_row, new_table, print_lines, print_table
+from transect.cli.predict import predict
 from transect.cli.results import clean, report, retry, status
 from transect.cli.verify import verify
 from transect.domain.errors import BadInput, Interruption, say_fault
@@ -100,7 +101,7 @@ def doctor(
         raise typer.Exit(1)
 
 
-for command in (launch, conformance):
+for command in (launch, conformance, predict):
     app.command()(command)
 app.command("export-step")(export_step)
 

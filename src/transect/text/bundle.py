@@ -45,6 +45,8 @@ class Pipeline(BaseModel):
     view: Literal["conversation", "first"] = "conversation"
     names: Literal["kept", "pseudonyms", "removed"] = "kept"
     redact: bool = False
+    replies: Literal["drop", "keep"] = "drop"
+    signatures: Literal["drop", "keep"] = "drop"
     normalisation: Literal["NFC"] = "NFC"
     # The version of Unicode whose letters the model's are.
     letters: str
@@ -63,8 +65,8 @@ def write_bundle(
     """Write `predict.onnx` and `pipeline.json` into `folder`; `onnx` is needed.
 
     `model_onnx` takes word numbers (batch, length) and gives `probabilities`; `vocabulary` is what a
-    vocabulary.json holds; `details`: `view`, `names`, `redact`, `unsure`, and anything about the
-    classifier under `about`. Raises BadInput for what does not fit together.
+    vocabulary.json holds; `details`: fields of `Pipeline` that say how texts are made ready, `unsure`, and
+    anything about the classifier as `about`. Raises BadInput for what does not fit together.
     """
     import onnx
 

@@ -1,0 +1,134 @@
+"""`python -m transect.text.predict_command MODEL TICKETS`: what `transect predict` runs.
+
+It needs onnxruntime, and what reads the format.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import json
+import os
+import sys
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from transect.domain.errors import BadInput, say_fault
+from transect.domain.terminal import say
+from transect.text.prediction import Answer, Predictor
+from transect.text.prepared import format_of, prepared
+from transect.text.tickets import Rejected
+
+__all__ = ["main"]
+
+_SOME_REJECTED = 1
+# ONNX Runtime's own choice of threads: one for each core.
+_ALL = 0
+# As a shell tells a process that SIGPIPE ended.
+_NOBODY_READS = 141
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print a line for each ticket; return the exit code: 1 when some could not be read."""
+    given = _parser().parse_args(arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Whatever the terminal is: both forms are UTF-8, and JSON knows half characters by number.
+        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
+    try:
+        return _predict(given)
+    except BrokenPipeError:
+        # Or Python complains once more when it flushes at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _NOBODY_READS
+    except Exception as error:
+        return say_fault(error)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="transect predict")
+    parser.add_argument("model", type=Path)
+    parser.add_argument("tickets", type=Path)
+    parser.add_argument("--format")
+    parser.add_argument("--option", action="append", default=[], metavar="KEY=VALUE")
+    parser.add_argument("--top", type=int, default=3)
+    parser.add_argument("--unsure", type=float)
+    parser.add_argument("--output", choices=_WRITERS, default="jsonl")
+    return parser
+
+
+def _predict(given: argparse.Namespace) -> int:
+    predictor = Predictor(given.model, threads=_ALL)
+    kind = given.format or format_of(given.tickets)
+    causes: Counter[str] = Counter()
+
+    def reject(one: Rejected) -> None:
+        causes[one.cause] += 1
+        say(f"{one.place}: {one.cause}{': ' if one.detail else ''}{one.detail}")
+
+    read = prepared(given.tickets, kind, _options(given.option), predictor.pipeline, reject)
+    names: deque[str] = deque()
+
+    def texts() -> Iterator[str]:
+        for name, text in read:
+            names.append(name)
+            yield text
+
+    counts: Counter[bool] = Counter()
+
+    def rows() -> Iterator[tuple[str, Answer]]:
+        for answer in predictor.answers(texts(), given.top, given.unsure):
+            counts[answer.unsure] += 1
+            yield names.popleft(), answer
+
+    _WRITERS[given.output](rows(), min(given.top, len(predictor.pipeline.classes)))
+    sys.stdout.flush()
+    rejected = ", ".join(f"{count} {cause}" for cause, count in causes.most_common())
+    say(
+        f"{counts.total()} tickets told, {counts[True]} of them unsure; "
+        f"{causes.total()} not read{': ' if rejected else ''}{rejected}"
+    )
+    return _SOME_REJECTED if causes else 0
+
+
+def _options(given: list[str]) -> dict[str, Any]:
+    """Return options of the format; values are JSON, and text where they are none."""
+    options = {}
+    for one in given:
+        key, equals, value = one.partition("=")
+        if not key or not equals:
+            raise BadInput(f"--option {one}: expected KEY=VALUE")
+        try:
+            options[key] = json.loads(value)
+        except ValueError:
+            options[key] = value
+    return options
+
+
+def _write_lines(rows: Iterable[tuple[str, Answer]], top: int) -> None:
+    for name, answer in rows:
+        told = {
+            "id": name,
+            "class": None if answer.unsure else answer.likeliest[0][0],
+            "likeliest": [[kind, round(share, 6)] for kind, share in answer.likeliest],
+        }
+        print(json.dumps(told, ensure_ascii=False))
+
+
+def _write_table(rows: Iterable[tuple[str, Answer]], top: int) -> None:
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    places = [f"{what}_{place}" for place in range(1, top + 1) for what in ("class", "probability")]
+    writer.writerow(["id", "class", *places])
+    for name, answer in rows:
+        cells = [cell for kind, share in answer.likeliest for cell in (kind, f"{share:.6f}")]
+        writer.writerow([name, "" if answer.unsure else answer.likeliest[0][0], *cells])
+
+
+_WRITERS: dict[str, Callable[[Iterable[tuple[str, Answer]], int], None]] = {
+    "jsonl": _write_lines, "csv": _write_table,
+}  # fmt: skip
+
+if __name__ == "__main__":
+    sys.exit(main())
