@@ -1,19 +1,35 @@
-"""Texts that a tokeniser may stumble over, as bytes that need not be UTF-8."""
+"""Texts that a tokeniser may stumble over, as bytes that need not be UTF-8, and a bundle for them."""
 
 from __future__ import annotations
 
+import json
+import os
 import random
+import subprocess
+from pathlib import Path
 
 import numpy as np
 
-__all__ = ["STOP_WORDS", "TEXTS", "WORDS", "batches", "padded"]
+from checkouts import ROOT
+from transect.text.tokeniser import FIRST, numbers
+
+__all__ = [
+    "CLASSES", "LENGTH", "STOP_WORDS", "TABLE", "TEXTS", "WORDS", "batches", "make_bundle", "padded",
+    "probabilities", "told",
+]  # fmt: skip
 
 # What no text can be cut into stays unfound: a word of 41 letters, one with a sign, a capital.
 WORDS = [
     "hello", "wörld", "straße", "привет", "ab", "a" * 40, "a" * 41, "don't", "Upper", "é", "x",
-    "אבג", "नमस", "ⱥ",
+    "אבג", "नमस", "ⱥ", "emailaddress",
 ]  # fmt: skip
 STOP_WORDS = ["the", "und", "won't"]
+LENGTH = 7
+CLASSES = ["Hardware", "Zugänge", "ネット"]
+# A row of logits for each number: padding, unknown, and the words.
+TABLE = (
+    np.random.default_rng(5).normal(0, 0.3, (FIRST + len(WORDS), len(CLASSES))).astype(np.float32)
+)
 
 TEXTS = [
     b"", b"\0", b" ", b"\n\t.,;:!?\r\n-", b"hello", b"HELLO the W\xc3\x96RLD x",
@@ -69,3 +85,30 @@ def padded(texts: list[bytes]) -> np.ndarray:
     for row, text in zip(array, texts, strict=True):
         row[: len(text)] = np.frombuffer(text, np.uint8)
     return array
+
+
+def told(texts: list[bytes]) -> np.ndarray:
+    """Return the numbers by Python's tokeniser, of bytes of which some are no UTF-8."""
+    vocabulary = {word: number for number, word in enumerate(WORDS, FIRST)}
+    rows = [
+        numbers(text.decode("utf-8", "replace"), vocabulary, STOP_WORDS, LENGTH) for text in texts
+    ]
+    return np.array(rows, np.int64)
+
+
+def probabilities(texts: list[bytes]) -> np.ndarray:
+    """Return what the bundle's classifier makes of these numbers, in float64."""
+    logits = TABLE.astype(np.float64)[told(texts)].sum(axis=1)
+    odds = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return np.asarray(odds / odds.sum(axis=1, keepdims=True))
+
+
+def make_bundle(torch_python: str, folder: Path) -> Path:
+    """Write what predict_models.py writes; return the folder."""
+    made = {"words": WORDS, "stop_words": STOP_WORDS, "length": LENGTH, "classes": CLASSES}
+    (folder / "made.json").write_text(json.dumps(made))
+    np.save(folder / "table.npy", TABLE)
+    helper = Path(__file__).with_name("predict_models.py")
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    subprocess.run([torch_python, str(helper), str(folder)], env=environment, check=True)
+    return folder

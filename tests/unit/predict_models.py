@@ -54,7 +54,10 @@ def main(folder: Path) -> None:
     }  # fmt: skip
     model = folder / "model.onnx"
     _save(_classifier(table), model)
-    details = {"view": "first", "unsure": 0.4, "about": {"kind": "made up"}}
+    details = {
+        "view": "first", "names": "removed", "redact": True, "unsure": 0.6,
+        "about": {"kind": "made up"},
+    }  # fmt: skip
     write_bundle(folder, model, vocabulary, classes, length, details)
     refused = {
         "letters": ({}, {}, vocabulary | {"letters": "3.0.0"}),
