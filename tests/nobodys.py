@@ -25,4 +25,7 @@ NO_CELLS_OWN = {
     "portable_step/__main__.py": "`transect export-step`, which a person calls",
     "portable_step/coverage/*": "what the tests and a generated table of the documentation go through",
     "hpc/table.py": "`transect ingest`, which a person calls",
+    "text/predict_command.py": "`transect predict`, which a person calls",
+    "text/prediction.py": "`transect predict`, which a person calls",
+    "text/prepared.py": "`transect predict`, which a person calls",
 }

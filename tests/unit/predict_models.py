@@ -14,7 +14,7 @@ import numpy as np
 from onnx import helper, numpy_helper, save
 
 from transect.domain.errors import BadInput
-from transect.portable_step.nodes import value_info
+from transect.onnx_models.graph_writer import value_info
 from transect.text.bundle import tokeniser_graph, write_bundle
 from transect.text.lexicon import Lexicon
 

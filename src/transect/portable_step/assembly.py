@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from transect.onnx_models.graph_writer import GraphWriter, value_info
 from transect.portable_step.manifest import StateTensor
-from transect.portable_step.nodes import GraphWriter, value_info
 from transect.portable_step.optimisers import Group, Optimiser
 from transect.portable_step.update import (
     adamw,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from transect.portable_step.nodes import GraphWriter
+from transect.onnx_models.graph_writer import GraphWriter
 from transect.portable_step.optimisers import Group
 
 __all__ = ["adamw", "clip_by_norm", "clip_by_value", "mean_gradient", "proximal", "sgd"]

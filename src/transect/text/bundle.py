@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from transect.domain.errors import BadInput
 from transect.domain.files import sha256_file, write_atomic
-from transect.portable_step.nodes import value_info
+from transect.onnx_models.graph_writer import value_info
 from transect.text.lexicon import Lexicon
 from transect.text.onnx_tokeniser import LEAST_OPSET, add_tokeniser
 

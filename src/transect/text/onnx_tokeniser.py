@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from transect.portable_step.nodes import GraphWriter
+from transect.onnx_models.graph_writer import GraphWriter
 from transect.text.lexicon import LEFT_OUT, Lexicon
 from transect.text.tokeniser import LETTERS_END, LONGEST, UNKNOWN, letter_table
 
