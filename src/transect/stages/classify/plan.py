@@ -50,8 +50,10 @@ def rules_of(cell: Any, context: Context) -> dict[str, Any]:
 
 def reading_of(cell: Any, context: Context) -> dict[str, Any]:
     """Return what is done to a text before it is words, for those who apply the classifier."""
-    redact = context.section("tickets").corpora[cell.corpus].redact
-    return {"view": cell.view, "names": cell.names, "redact": redact}
+    rule = context.section("tickets").corpora[cell.corpus]
+    # Formats that have no such options make tickets without quotes.
+    cleaned = {key: rule.options.get(key, "drop") for key in ("replies", "signatures")}
+    return {"view": cell.view, "names": cell.names, "redact": rule.redact} | cleaned
 
 
 def check_text(grid: TextGrid, where: str, context: Context) -> None:

@@ -113,7 +113,7 @@ def _bundle(
     length = made["details"]["length"]
     write_bundle(
         task.out, task.out / MODEL, vocabulary, task.classes, length,
-        {key: spec["text"][key] for key in ("view", "names", "redact")} | {"about": about},
+        spec["text"] | {"about": about},
     )  # fmt: skip
 
 
