@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from transect.domain.cell import Cell
 from transect.domain.registry import Registry
@@ -16,7 +17,7 @@ from transect.planning.stage import STAGES, Stage
 __all__ = ["check_launchers", "plugin_files", "report_hash", "roots_of", "sources_of"]
 
 
-def plugin_files(registry: Registry[object], name: str) -> list[Path]:
+def plugin_files(registry: Registry[Any], name: str) -> list[Path]:
     """Return a plug-in's file, and those that it says it runs besides: in `code_files`."""
     more = getattr(registry.get(name), "code_files", None)
     return [registry.source(name), *(more() if more is not None else ())]

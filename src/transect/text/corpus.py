@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
-from itertools import chain
 from typing import Any
 
 from transect.text.corpus_columns import Columns
@@ -39,8 +38,11 @@ def gather(tickets: Iterable[Ticket | Rejected], salt: Salt) -> People:
 
 
 def _present(ticket: Ticket) -> set[str]:
-    authors = (message.author for message in ticket.messages)
-    return {person for person in chain(authors, (ticket.owner,), ticket.others) if person}
+    people = {message.author for message in ticket.messages}
+    people.add(ticket.owner)
+    people.update(ticket.others)
+    people.discard("")
+    return people
 
 
 class Corpus:
@@ -151,7 +153,10 @@ class Corpus:
 
 def _says_anything(messages: list[dict[str, Any]]) -> bool:
     # Nearly always the first character tells.
-    return any(one["text"][0].isalnum() or _LETTER.search(one["text"]) for one in messages)
+    for message in messages:
+        if message["text"][0].isalnum() or _LETTER.search(message["text"]):
+            return True
+    return False
 
 
 def _with(spans: list[Span], given: list[tuple[str, str]], text: str) -> list[Span]:
@@ -171,4 +176,13 @@ _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",",
 
 
 def _written(line: dict[str, Any]) -> str:
-    return _encode(line) + "\n"
+    """Return a line of JSON; by hand where a ticket is one message, several times as fast."""
+    messages = line["messages"]
+    if len(messages) > 1 or "people" in messages[0] or "truth" in line:
+        return _encode(line) + "\n"
+    message = ",".join([f'"{key}":{_encode(value)}' for key, value in messages[0].items()])
+    rest = "".join([f',"{key}":{_encode(line[key])}' for key in line if key not in _SHOWN])
+    return f'{{"id":"{line["id"]}","messages":[{{{message}}}]{rest}}}\n'
+
+
+_SHOWN = ("id", "messages")

@@ -47,6 +47,8 @@ class Lines(Iterator[str]):
         # What UTF-8 cannot read is marked byte by byte; other codecs have no such marks.
         errors = "surrogateescape" if self.encoding == "utf-8-sig" else "replace"
         self.number = 0
+        # Whether any line since it was last set to false is more than ASCII.
+        self.wide = False
         self._longest = longest
         self._stream: TextIO = path.open(encoding=self.encoding, errors=errors, newline="")
 
@@ -57,6 +59,8 @@ class Lines(Iterator[str]):
             raise StopIteration
         self.number += 1
         if len(line) <= self._longest:
+            if not line.isascii():
+                self.wide = True
             return line
         while line and not line.endswith(("\n", "\r")):
             line = self._stream.readline(_PIECE)

@@ -46,7 +46,11 @@ def redact(text: str, counts: Counts) -> str:
 
     A telephone number is whatever has 7 digits or more and is no date.
     """
-    if "@" in text or (("(" in text or "[" in text) and _AT.search(text)):
+    if text.isascii():
+        raw = text.encode()
+        if len(raw.translate(None, _MARKS)) == len(raw):
+            return text
+    if "@" in text or _AT.search(text):
         text, found = _EMAIL.subn(EMAIL, text)
         counts.emails += found
     if _DIGIT.search(text) or "::" in text:

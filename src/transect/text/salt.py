@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import hmac
 import os
 import re
 import secrets
@@ -22,7 +21,7 @@ _ADDRESS = re.compile(r"[^\s<>\"',;]+@[^\s<>\"',;]+")
 
 
 class Salt:
-    """Hashes with one key (HMAC, RFC 2104, with SHA-256)."""
+    """Hashes with one key of 64 bytes at most (BLAKE2b with a key, RFC 7693)."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key
@@ -30,19 +29,19 @@ class Salt:
     @property
     def fingerprint(self) -> str:
         """Tell two keys apart, and nothing about them."""
-        return self._digest("fingerprint", "").hex()[:16]
+        return self._digest("fingerprint", "").hex()
 
     def identity(self, person: str) -> str:
         """Return 16 hexadecimal digits for a person: for the address where there is one."""
-        return self._digest("person", _canonical(person)).hex()[:16]
+        return self._digest("person", _canonical(person)).hex()
 
     def ticket(self, identifier: str) -> str:
         """Return 16 hexadecimal digits for a ticket's id."""
-        return self._digest("ticket", identifier).hex()[:16]
+        return self._digest("ticket", identifier).hex()
 
     def pseudonym(self, person: str) -> str:
         """Return a word of small letters that stands for a person: `person` and eight more."""
-        number = int.from_bytes(self._digest("pseudonym", _canonical(person))[:8])
+        number = int.from_bytes(self._digest("pseudonym", _canonical(person)))
         letters = []
         for _ in range(8):
             number, letter = divmod(number, 26)
@@ -51,7 +50,7 @@ class Salt:
 
     def _digest(self, kind: str, value: str) -> bytes:
         text = f"{kind}\0{value}".encode("utf-8", "surrogatepass")
-        return hmac.digest(self._key, text, hashlib.sha256)
+        return hashlib.blake2b(text, key=self._key, digest_size=8).digest()
 
 
 def _canonical(person: str) -> str:
@@ -82,12 +81,11 @@ def read_salt(path: Path) -> Salt:
         raise BadInput(
             f"{path}: mode {mode:o}: expected a salt that only its owner can read: chmod 600 {path}"
         )
-    if not re.fullmatch(rf"[0-9a-f]{{{2 * _BYTES},}}", text):
+    if not re.fullmatch(rf"[0-9a-f]{{{2 * _BYTES}}}", text):
         raise BadInput(
-            f"{path}: expected at least {2 * _BYTES} hexadecimal digits, as in a file that is made "
-            "where there is none"
+            f"{path}: expected a salt of {2 * _BYTES} hexadecimal digits, as it is made where there is none"
         )
-    return Salt(bytes.fromhex(text[: len(text) // 2 * 2]))
+    return Salt(bytes.fromhex(text))
 
 
 def _make(path: Path) -> None:

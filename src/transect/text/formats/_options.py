@@ -79,11 +79,16 @@ def cleaned(ticket: Ticket, options: Options, place: str) -> Ticket | Rejected:
     """Return the ticket with what its messages say themselves, or why it is not read."""
     if not ticket.messages:
         return rejected(place, "no-message")
-    size = sum(len(message.text) for message in ticket.messages)
+    size = 0
+    for message in ticket.messages:
+        size += len(message.text)
     if size > options.largest:
         return rejected(place, "too-large", f"{size} characters, at most {options.largest}")
     for message in ticket.messages:
-        message.text = clean(message.text, replies=options.replies, signatures=options.signatures)
+        text = message.text
+        # Nothing else has tags, or a line that could be a reply's.
+        if "<" in text or "\n" in text or "\r" in text:
+            message.text = clean(text, replies=options.replies, signatures=options.signatures)
     return ticket
 
 

@@ -126,7 +126,7 @@ def rows(
         places = {name: header.index(title) for name, title in columns.items() if title in header}
         reader = csv.reader(lines, delimiter=delimiter, strict=True)
         while True:
-            first = lines.number + 1
+            first, lines.wide = lines.number + 1, False
             try:
                 cells = next(reader)
             except StopIteration:
@@ -141,19 +141,16 @@ def rows(
             if not cells:
                 continue
             place = _place(first, lines.number)
-            wrong = _wrong(cells, len(header), lines.encoding, place)
-            yield wrong or Row(place, {name: cells[at] for name, at in places.items()})
+            if len(cells) != len(header):
+                cause = "missing-column" if len(cells) < len(header) else "extra-column"
+                detail = f"{len(cells)} columns, the header has {len(header)}"
+                yield rejected(place, cause, detail)
+            elif lines.wide and is_broken("\n".join(cells), lines.encoding):
+                yield rejected(place, "broken-encoding", f"not {lines.encoding}")
+            else:
+                yield Row(place, {name: cells[at] for name, at in places.items()})
     finally:
         lines.close()
-
-
-def _wrong(cells: list[str], expected: int, encoding: str, place: str) -> Rejected | None:
-    if len(cells) != expected:
-        cause = "missing-column" if len(cells) < expected else "extra-column"
-        return rejected(place, cause, f"{len(cells)} columns, the header has {expected}")
-    if is_broken("\n".join(cells), encoding):
-        return rejected(place, "broken-encoding", f"not {encoding}")
-    return None
 
 
 def _place(first: int, last: int) -> str:
