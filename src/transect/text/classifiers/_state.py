@@ -13,11 +13,12 @@ import numpy as np
 
 from transect.domain.errors import BadInput
 from transect.domain.files import write_atomic
+from transect.text.classifiers._updates import Updates
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["Progress", "copy_weights", "read_state", "write_state"]
+__all__ = ["Progress", "copy_weights", "put_weights", "read_state", "write_state"]
 
 
 @dataclass(slots=True)
@@ -28,7 +29,7 @@ class Progress:
     updates: int = 0
     history: list[dict[str, Any]] = field(default_factory=list)
     ended: str = ""
-    best: dict[str, torch.Tensor] | None = None
+    best: dict[str, np.ndarray] | None = None
     best_loss: float = 0.0
     best_epoch: int = 0
 
@@ -40,42 +41,46 @@ class Progress:
 _FACTS = ("epoch", "updates", "history", "ended", "best_loss", "best_epoch")
 
 
-def copy_weights(module: torch.nn.Module) -> dict[str, torch.Tensor]:
+def copy_weights(module: torch.nn.Module) -> dict[str, np.ndarray]:
     """Return copies of what is trained, by name: the rest is made again as it was."""
     return {
-        name: one.detach().clone() for name, one in module.named_parameters() if one.requires_grad
+        name: one.detach().cpu().numpy().copy()
+        for name, one in module.named_parameters()
+        if one.requires_grad
     }
 
 
+def put_weights(module: torch.nn.Module, weights: dict[str, np.ndarray]) -> None:
+    """Give a module what `copy_weights` took from one like it."""
+    import torch
+
+    tensors = {name: torch.from_numpy(array) for name, array in weights.items()}
+    module.load_state_dict(tensors, strict=False)
+
+
 def write_state(
-    path: Path, identity: dict[str, Any], weights: dict[str, torch.Tensor],
-    optimiser: dict[str, Any], progress: Progress,
+    path: Path, identity: dict[str, Any], weights: dict[str, np.ndarray],
+    updates: dict[str, np.ndarray], progress: Progress,
 ) -> None:  # fmt: skip
-    """Write weights, the best ones, and the state of a torch optimiser. Raises OSError."""
+    """Write weights, the best ones, and what the optimiser keeps. Raises OSError."""
     facts = {name: getattr(progress, name) for name in _FACTS}
     text = json.dumps({"identity": identity, "progress": facts})
     arrays = {"facts": np.frombuffer(text.encode("utf-8"), np.uint8)}
-    groups = {"weights": weights, "best": progress.best or {}}
-    groups |= {f"optimiser.{place}": kept for place, kept in optimiser["state"].items()}
-    for group, tensors in groups.items():
-        for name, tensor in tensors.items():
-            # SGD without momentum keeps a None.
-            if tensor is not None:
-                arrays[f"{group}/{name}"] = tensor.cpu().numpy()
+    groups = {"weights": weights, "best": progress.best or {}, "updates": updates}
+    for group, kept in groups.items():
+        arrays |= {f"{group}/{name}": array for name, array in kept.items()}
     stream = io.BytesIO()
     np.savez(stream, **arrays)  # type: ignore[arg-type]
     write_atomic(path, stream.getvalue())
 
 
 def read_state(
-    path: Path, identity: dict[str, Any], module: torch.nn.Module, optimiser: torch.optim.Optimizer
+    path: Path, identity: dict[str, Any], module: torch.nn.Module, updates: Updates
 ) -> Progress:
     """Bring module and optimiser to a state; return how far it got.
 
     Raises BadInput for a file that is no state, or one of another training.
     """
-    import torch
-
     try:
         with np.load(path, allow_pickle=False) as stored:
             facts = json.loads(stored["facts"].tobytes())
@@ -85,13 +90,10 @@ def read_state(
     if facts["identity"] != identity:
         differ = [key for key in identity if facts["identity"].get(key) != identity[key]]
         raise BadInput(f"{path}: the state of another training: {', '.join(differ)} differ")
-    device = next(module.parameters()).device
-    groups: dict[str, dict[str, torch.Tensor]] = {}
+    groups: dict[str, dict[str, np.ndarray]] = {"weights": {}, "best": {}, "updates": {}}
     for name, array in arrays.items():
         group, _, own = name.partition("/")
-        groups.setdefault(group, {})[own] = torch.from_numpy(array).to(device)
-    module.load_state_dict(groups.pop("weights"), strict=False)
-    best = groups.pop("best", None)
-    state = {int(group.rpartition(".")[2]): kept for group, kept in groups.items()}
-    optimiser.load_state_dict(optimiser.state_dict() | {"state": state})
-    return Progress(**facts["progress"], best=best)
+        groups[group][own] = array
+    put_weights(module, groups["weights"])
+    updates.load(groups["updates"])
+    return Progress(**facts["progress"], best=groups["best"] or None)

@@ -16,7 +16,14 @@ import numpy as np
 from transect.domain.errors import BadInput
 from transect.text.classifiers import STATE, Diverged, Fitted, Task
 from transect.text.classifiers._options import TrainingOptions
-from transect.text.classifiers._state import Progress, copy_weights, read_state, write_state
+from transect.text.classifiers._state import (
+    Progress,
+    copy_weights,
+    put_weights,
+    read_state,
+    write_state,
+)
+from transect.text.classifiers._updates import Updates, make_updates
 
 if TYPE_CHECKING:
     import torch
@@ -25,6 +32,8 @@ __all__ = ["count_trained", "tell", "train"]
 
 # Rows whose labels are told at once.
 _TOLD_AT_ONCE = 256
+# Of so many batches the tickets are sorted by length before they are dealt out to them.
+_POOLED = 16
 # Writing states takes at most this share of the time.
 _WRITING_SHARE = 0.05
 
@@ -34,17 +43,21 @@ class _Run:
     """What one training holds."""
 
     module: torch.nn.Module
-    optimiser: torch.optim.Optimizer
+    updates: Updates
     task: Task
     options: TrainingOptions
     progress: Progress
     device: torch.device
+    cuts: bool
 
 
-def train(make: Callable[[], torch.nn.Module], task: Task, options: TrainingOptions) -> Fitted:
+def train(
+    make: Callable[[], torch.nn.Module], task: Task, options: TrainingOptions, *, cuts: bool
+) -> Fitted:
     """Train what `make` makes, from word numbers (n, length) to logits; return what it tells.
 
-    The module is left in `make`'s hands as well: it holds the weights that told. Raises BadInput where
+    `cuts`: columns of padding change nothing, so batches are as long as their longest ticket. The module
+    is left in `make`'s hands as well: it holds the weights that told. Raises BadInput where
     patience has no part to look at, Diverged when a number is no longer finite.
     """
     import torch
@@ -53,17 +66,17 @@ def train(make: Callable[[], torch.nn.Module], task: Task, options: TrainingOpti
     torch.set_num_threads(task.threads)
     device = torch.device(task.device)
     module = make().to(device)
-    run = _Run(module, _optimiser(options, module), task, options, Progress(), device)
+    run = _Run(module, make_updates(options, module), task, options, Progress(), device, cuts)
     if task.resume is not None:
         run.progress = read_state(
-            task.resume / STATE, _identity(task, options), module, run.optimiser
+            task.resume / STATE, _identity(task, options), module, run.updates
         )
     _run_epochs(run)
     if run.progress.best is not None:
-        module.load_state_dict(run.progress.best, strict=False)
+        put_weights(module, run.progress.best)
     module.eval()
     return Fitted(
-        probabilities={part: tell(module, task.x[part], device) for part in task.told},
+        probabilities={part: tell(module, task.x[part], device, cuts) for part in task.told},
         history=run.progress.history,
         parameters=count_trained(module),
         details={"ended": run.progress.ended, "best_epoch": run.progress.best_epoch},
@@ -80,19 +93,6 @@ def _check(task: Task, options: TrainingOptions) -> None:
 def count_trained(module: torch.nn.Module) -> int:
     """Return how many numbers are trained."""
     return sum(one.numel() for one in module.parameters() if one.requires_grad)
-
-
-def _optimiser(options: TrainingOptions, module: torch.nn.Module) -> Any:
-    """Return torch's optimiser by the rule that trainings of workloads follow."""
-    from transect.training.frameworks._torch_modules import make_optimiser
-    from transect.training.workloads import Parameters
-
-    rule = Parameters(
-        batch=options.batch, epochs=1, learning_rate=options.learning_rate,
-        optimiser=options.optimiser, momentum=options.momentum,
-        weight_decay=options.weight_decay, quality_target=1,
-    )  # fmt: skip
-    return make_optimiser(rule, [one for one in module.parameters() if one.requires_grad])
 
 
 def _identity(task: Task, options: TrainingOptions) -> dict[str, Any]:
@@ -113,8 +113,7 @@ def _run_epochs(run: _Run) -> None:
         try:
             _run_epoch(run)
         except Diverged:
-            weights, optimiser, kept = good
-            write_state(path, identity, weights, optimiser, kept)
+            write_state(path, identity, *good)
             raise
         good = _snapshot(run)
         if time.monotonic() - written >= wait:
@@ -126,12 +125,9 @@ def _run_epochs(run: _Run) -> None:
     write_state(path, identity, *_snapshot(run))
 
 
-def _snapshot(run: _Run) -> tuple[dict[str, Any], dict[str, Any], Progress]:
-    """Return copies of weights, optimiser's state and progress."""
-    import copy
-
-    kept = copy.deepcopy(run.optimiser.state_dict())
-    return copy_weights(run.module), kept, run.progress.copy()
+def _snapshot(run: _Run) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray], Progress]:
+    """Return copies of weights, what the optimiser keeps, and progress."""
+    return copy_weights(run.module), run.updates.state(), run.progress.copy()
 
 
 def _has_ended(run: _Run) -> bool:
@@ -157,20 +153,19 @@ def _run_epoch(run: _Run) -> None:
     progress, options, task = run.progress, run.options, run.task
     begin = time.monotonic()
     drawn = np.random.default_rng([task.seed, progress.epoch])
-    order = drawn.permutation(len(task.x["train"]))
+    batches = _batches(task.x["train"], options.batch, drawn)
     # What dropout leaves out.
     torch.manual_seed(int(drawn.integers(2**62)))
-    starts = range(0, len(order), options.batch)
     if options.updates is not None:
-        starts = starts[: options.updates - progress.updates]
+        batches = batches[: options.updates - progress.updates]
     run.module.train()
     total = torch.zeros((), device=run.device)
-    for start in starts:
-        total += _step(run, order[start : start + options.batch])
+    for rows in batches:
+        total += _step(run, rows)
     progress.epoch += 1
-    progress.updates += len(starts)
+    progress.updates += len(batches)
     entry: dict[str, Any] = {"epoch": progress.epoch, "updates": progress.updates}
-    entry["loss"] = float(total) / len(starts)
+    entry["loss"] = float(total) / len(batches)
     finite = np.isfinite(entry["loss"]) and all(
         bool(torch.isfinite(one).all()) for one in run.module.parameters()
     )
@@ -186,18 +181,40 @@ def _run_epoch(run: _Run) -> None:
         _look_for_better(run, entry["valid_loss"])
 
 
+def _batches(x: np.ndarray, size: int, generator: np.random.Generator) -> list[np.ndarray]:
+    """Return the rows of each batch of an epoch: drawn, but for tickets of like length coming together.
+
+    Whether or not batches are cut to their longest ticket: what is compared has the same batches.
+    """
+    order = generator.permutation(len(x))
+    lengths = np.count_nonzero(x, axis=1)
+    batches = []
+    for start in range(0, len(order), size * _POOLED):
+        pool = order[start : start + size * _POOLED]
+        pool = pool[np.argsort(lengths[pool], kind="stable")]
+        batches += [pool[first : first + size] for first in range(0, len(pool), size)]
+    return [batches[place] for place in generator.permutation(len(batches))]
+
+
+def _cut(x: np.ndarray) -> np.ndarray:
+    """Leave out columns in which no row has a word, but for the first."""
+    longest = int(np.count_nonzero(x, axis=1).max(initial=1))
+    return x[:, :longest]
+
+
 def _step(run: _Run, rows: np.ndarray) -> torch.Tensor:
     """Update by one batch; return its mean loss without waiting for the device."""
     import torch
 
-    x = torch.from_numpy(run.task.x["train"][rows]).to(run.device, torch.int64)
+    words = run.task.x["train"][rows]
+    x = torch.from_numpy(_cut(words) if run.cuts else words).to(run.device, torch.int64)
     y = torch.from_numpy(run.task.y["train"][rows]).to(run.device)
-    run.optimiser.zero_grad()
+    run.updates.zero()
     loss = torch.nn.functional.cross_entropy(run.module(x), y)
     loss.backward()  # type: ignore[no-untyped-call]
     if run.options.clip is not None:
         torch.nn.utils.clip_grad_norm_(run.module.parameters(), run.options.clip)
-    run.optimiser.step()
+    run.updates.step()
     return loss.detach()
 
 
@@ -207,7 +224,7 @@ def _validate(run: _Run) -> dict[str, float | None]:
     if x is None or y is None or not len(x):
         return {"valid_loss": None, "valid_accuracy": None}
     run.module.eval()
-    probabilities = tell(run.module, x, run.device)
+    probabilities = tell(run.module, x, run.device, run.cuts)
     right = probabilities[np.arange(len(y)), y]
     least = np.finfo(np.float32).tiny
     return {
@@ -226,14 +243,18 @@ def _look_for_better(run: _Run, loss: float) -> None:
         progress.ended = "patience"
 
 
-def tell(module: torch.nn.Module, x: np.ndarray, device: torch.device) -> np.ndarray:
+def tell(module: torch.nn.Module, x: np.ndarray, device: torch.device, cuts: bool) -> np.ndarray:
     """Return probabilities (n, classes) float32 of a module that is set to evaluate."""
     import torch
 
+    order = np.argsort(np.count_nonzero(x, axis=1), kind="stable")
     parts = []
     with torch.inference_mode():
         for start in range(0, len(x), _TOLD_AT_ONCE):
-            rows = torch.from_numpy(x[start : start + _TOLD_AT_ONCE]).to(device, torch.int64)
-            parts.append(module(rows).softmax(dim=1).cpu().numpy())
-    told: np.ndarray = np.concatenate(parts)
-    return told
+            rows = x[order[start : start + _TOLD_AT_ONCE]]
+            words = torch.from_numpy(_cut(rows) if cuts else rows).to(device, torch.int64)
+            parts.append(module(words).softmax(dim=1).cpu().numpy())
+    told = np.concatenate(parts)
+    back = np.empty_like(told)
+    back[order] = told
+    return back

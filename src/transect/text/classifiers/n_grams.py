@@ -48,7 +48,7 @@ class NGrams(WithTraining):
 
         options = options_of(_Options, task.options, task.knobs)
         module = _module(len(task.vectors), options, len(task.classes), task.seed)
-        fitted = train(lambda: module, task, options)
+        fitted = train(lambda: module, task, options, cuts=True)
         state = {
             name: tensor.double().cpu().numpy() for name, tensor in module.state_dict().items()
         }

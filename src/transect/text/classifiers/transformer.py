@@ -22,6 +22,7 @@ __all__ = ["Transformer"]
 
 
 class _Options(TrainingOptions):
+    learning_rate: float = Field(default=3e-3, gt=0)
     heads: int = Field(default=2, ge=1)
     layers: int = Field(default=1, ge=1)
     ffn: int = Field(default=128, ge=1)
@@ -93,7 +94,10 @@ class Transformer(WithTraining):
             embedding=options.embedding,
         )  # fmt: skip
         module = build_encoder(config, task.vectors, task.seed)
-        fitted = train(lambda: module, task, options)
+        # Heads put together as published mix places, those of padding too.
+        unmixed = options.reshape == "right" or options.heads == 1
+        cuts = options.mask and options.pooling == "mean" and unmixed
+        fitted = train(lambda: module, task, options, cuts=cuts)
         _export(module, task.x["train"][:2], task.out / MODEL, options.pooling == "mean")
         return fitted
 

@@ -1,0 +1,127 @@
+"""How a torch module's weights are changed: on a CPU by the rules of `training.optimisers` themselves.
+
+torch.optim imports torch's compiler at its first step, which takes as long as training a small
+classifier; on a GPU, where the rules do not run, it is used nevertheless.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from transect.text.classifiers._options import TrainingOptions
+from transect.training.optimisers import OPTIMISERS
+from transect.training.workloads import Parameters
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["Updates", "make_updates"]
+
+
+class Updates(Protocol):
+    """Changes weights by their gradients."""
+
+    def zero(self) -> None:
+        """Forget the gradients."""
+        ...
+
+    def step(self) -> None:
+        """Change the weights once."""
+        ...
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Return copies of what is kept from step to step, by name."""
+        ...
+
+    def load(self, state: dict[str, np.ndarray]) -> None:
+        """Go on from a state."""
+        ...
+
+
+def make_updates(options: TrainingOptions, module: torch.nn.Module) -> Updates:
+    """Return what changes the weights of a module that lies on its device for good."""
+    rule = Parameters(
+        batch=options.batch, epochs=1, learning_rate=options.learning_rate,
+        optimiser=options.optimiser, momentum=options.momentum,
+        weight_decay=options.weight_decay, quality_target=1,
+    )  # fmt: skip
+    trained = [one for one in module.parameters() if one.requires_grad]
+    on_cpu = all(one.device.type == "cpu" for one in trained)
+    return _ByRule(rule, trained) if on_cpu else _ByTorch(rule, trained)
+
+
+class _ByRule:
+    """All weights in one array, and all gradients in another: parameters look into them."""
+
+    def __init__(self, rule: Parameters, parameters: list[torch.nn.Parameter]) -> None:
+        import torch
+
+        self._rule, self._optimiser = rule, OPTIMISERS.get(rule.optimiser)
+        weights = torch.cat([one.detach().reshape(-1) for one in parameters])
+        gradient = torch.zeros_like(weights)
+        start = 0
+        for one in parameters:
+            end = start + one.numel()
+            one.data = weights[start:end].view(one.shape)
+            one.grad = gradient[start:end].view(one.shape)
+            start = end
+        self._weights, self._gradient = weights.numpy(), gradient.numpy()
+        self._states = [np.zeros_like(self._weights) for _ in range(self._optimiser.states)]
+        self._steps = 0
+
+    def zero(self) -> None:
+        self._gradient.fill(0)
+
+    def step(self) -> None:
+        self._steps += 1
+        # What diverges is noticed at the end of the epoch.
+        with np.errstate(all="ignore"):
+            self._optimiser.update(
+                self._rule, self._weights, self._gradient, self._states,
+                self._rule.learning_rate, self._steps,
+            )  # fmt: skip
+
+    def state(self) -> dict[str, np.ndarray]:
+        kept = {f"state-{place}": one.copy() for place, one in enumerate(self._states)}
+        return kept | {"steps": np.array(self._steps)}
+
+    def load(self, state: dict[str, np.ndarray]) -> None:
+        for place, one in enumerate(self._states):
+            one[:] = state[f"state-{place}"]
+        self._steps = int(state["steps"])
+
+
+class _ByTorch:
+    """torch's own optimiser of the same rule."""
+
+    def __init__(self, rule: Parameters, parameters: list[torch.nn.Parameter]) -> None:
+        from transect.training.frameworks._torch_modules import make_optimiser
+
+        self._optimiser = make_optimiser(rule, list(parameters))
+        self._device = parameters[0].device
+
+    def zero(self) -> None:
+        self._optimiser.zero_grad()
+
+    def step(self) -> None:
+        self._optimiser.step()
+
+    def state(self) -> dict[str, np.ndarray]:
+        return {
+            f"{place}.{name}": tensor.cpu().numpy().copy()
+            for place, kept in self._optimiser.state_dict()["state"].items()
+            for name, tensor in kept.items()
+            # SGD without momentum keeps a None.
+            if tensor is not None
+        }
+
+    def load(self, state: dict[str, np.ndarray]) -> None:
+        import torch
+
+        kept: dict[int, dict[str, torch.Tensor]] = {}
+        for key, array in state.items():
+            place, _, name = key.partition(".")
+            kept.setdefault(int(place), {})[name] = torch.from_numpy(array)
+        self._optimiser.load_state_dict(self._optimiser.state_dict() | {"state": kept})
