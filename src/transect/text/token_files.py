@@ -14,39 +14,17 @@ from transect.domain.files import write_atomic
 from transect.text.arrays import Lists, growing
 from transect.text.language import common, languages_of, stop_words
 from transect.text.lengths import Lengths
+from transect.text.lines import read_batches
 from transect.text.tokeniser import LONGEST, cut
 
-__all__ = ["OFFSETS", "TOKENS", "TOO_LONG", "WORDS", "read_tokens", "texts_in", "write_tokens"]
+__all__ = ["OFFSETS", "TOKENS", "TOO_LONG", "WORDS", "read_tokens", "write_tokens"]
 
 TOKENS, OFFSETS, WORDS = "tokens.npy", "offsets.npy", "words.json"
 # What stands in a list of words for all those that have too many letters.
 TOO_LONG = ""
 # Texts from which the languages of a corpus are told, evenly spaced over it.
 _SAMPLE = 2000
-# Texts that are cut together, and the bytes after which fewer are: what a call costs is small then.
-_TEXTS, _BYTES = 256, 1 << 20
 _LEFT_OUT = -1
-
-
-def texts_in(path: Path) -> Iterator[list[str]]:
-    """Yield the texts of `texts.jsonl`, some at a time."""
-    with path.open("rb") as stream:
-        lines: list[bytes] = []
-        size = 0
-        for line in stream:
-            lines.append(line)
-            size += len(line)
-            if len(lines) == _TEXTS or size >= _BYTES:
-                yield _parsed(lines)
-                lines, size = [], 0
-        if lines:
-            yield _parsed(lines)
-
-
-def _parsed(lines: list[bytes]) -> list[str]:
-    # One call for all: JSON of one short text is mostly the call.
-    texts: list[str] = json.loads(b"[" + b",".join(lines) + b"]")
-    return texts
 
 
 class _Words(dict[str, int]):
@@ -83,7 +61,7 @@ def write_tokens(texts: Path, out: Path, stop_words_stay: bool) -> dict[str, Any
     counts = np.zeros(0, np.int64)
     with growing(out / TOKENS, "<i4") as tokens, growing(out / OFFSETS, "<i8") as offsets:
         offsets.append(np.zeros(1, np.int64))
-        for some in texts_in(texts):
+        for some in read_batches(texts):
             words, each = cut(some)
             found = np.fromiter(map(numbers.__getitem__, words), np.int32, len(words))
             if listed:

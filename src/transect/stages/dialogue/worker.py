@@ -1,7 +1,7 @@
 """One view of a corpus: `python -m transect.stages.dialogue.worker --spec … --corpus … --out …`.
 
 Leaves `texts.jsonl`, one JSON string for each ticket in the order of `tickets.jsonl`, "" where there
-is nothing to read, and `result.json`. One ticket is in memory at a time.
+is nothing to read, and `result.json`. A few tickets are in memory at a time.
 """
 
 from __future__ import annotations
