@@ -178,6 +178,24 @@ def test_of_several_settings_validation_chooses_not_the_test():
     assert "the transformer tells 6" in found.claim and "of 2 settings" in found.evidence
 
 
+def test_one_run_of_what_draws_nothing_stands_for_all_seeds():
+    found = only("classifier-best", *seeds(0.7), *seeds(0.8, 1, model="tfidf"))
+    assert (
+        found.sureness is Sureness.FIRM
+        and "it loses, −10." in found.claim
+        and "6 seeds" in found.evidence
+    )
+    both = [
+        *seeds(0.8, 1, model="tfidf", names="kept"),
+        *seeds(0.5, 1, model="tfidf", names="removed"),
+    ]
+    names = only("doubt-names", *both)
+    assert "(no seed plays a part, test tickets alone ± 2." in names.claim
+    assert names.sureness is Sureness.FIRM
+    near = [*both[:1], *seeds(0.79, 1, model="tfidf", names="removed")]
+    assert only("doubt-names", *near).sureness is Sureness.OPEN
+
+
 def test_a_sweep_holds_all_else_equal():
     groups = context(*seeds(0.6, heads=1), *seeds(0.7, heads=4), *seeds(0.5, heads=4, layers=2)).of(
         "classify"

@@ -14,7 +14,7 @@ from transect.stages.classify.cell import ClassifyCell
 
 __all__ = [
     "ACCURACY", "AXES", "TEXT", "VALID", "ClassifyGroup", "Difference", "Sweep", "corpus_label", "difference",
-    "is_synthetic", "rule_of", "selected", "sweeps", "test_tickets", "texts",
+    "is_fixed", "is_synthetic", "rule_of", "selected", "sweeps", "test_tickets", "texts",
 ]  # fmt: skip
 
 ClassifyGroup = Group[ClassifyCell]
@@ -88,24 +88,34 @@ class Difference:
 
     `summary` is over the repeats; `alone` is by how much the draw of the test tickets alone may move it
     (95 %, as if the two were tested on tickets of their own; None where their number is not told).
-    `lacking` counts repeats that one side does not have.
+    `lacking` counts repeats that one side does not have. `fixed`: no seed plays a part on either side.
     """
 
     summary: Summary
     alone: float | None
     lacking: int = 0
+    fixed: bool = False
 
     @property
     def shown(self) -> bool:
-        """Whether 0 lies outside of the interval, or of the range of two repeats and more."""
+        """Whether 0 lies outside of the interval, or of the range of two repeats and more.
+
+        Where no seed plays a part: whether it exceeds what the draw of test tickets may do.
+        """
+        if self.fixed:
+            return self._exceeds
         one = self.summary.spread is Spread.SINGLE
         return not one and not self.summary.low <= 0 <= self.summary.high
 
     @property
     def firm(self) -> bool:
         """Whether six repeats show it, and it exceeds what the draw of test tickets may do."""
-        enough = self.alone is not None and abs(self.summary.median) > self.alone
-        return self.shown and self.summary.spread is Spread.INTERVAL and enough and not self.lacking
+        enough = self.fixed or self.summary.spread is Spread.INTERVAL
+        return self.shown and enough and self._exceeds and not self.lacking
+
+    @property
+    def _exceeds(self) -> bool:
+        return self.alone is not None and abs(self.summary.median) > self.alone
 
 
 def difference(
@@ -113,10 +123,14 @@ def difference(
 ) -> Difference | None:
     """Return the mean difference, second less first, over all pairs, repeat by repeat.
 
-    None where no repeat has all of them.
+    None where no repeat has all of them. The one run of a classifier without knobs, which draws
+    nothing, stands for all repeats.
     """
-    sides = [(one.by_repeat(name), other.by_repeat(name)) for one, other in pairs]
-    repeats = {repeat for one, other in sides for repeat in (*one, *other)}
+    fixed = all(is_fixed(group) for pair in pairs for group in pair)
+    drawn = [set(group.by_repeat(name)) for pair in pairs for group in pair
+             if fixed or not is_fixed(group)]  # fmt: skip
+    repeats = set.union(*drawn) if drawn else set()
+    sides = [(_scores(one, name, repeats), _scores(other, name, repeats)) for one, other in pairs]
     whole = sorted(r for r in repeats if all(r in one and r in other for one, other in sides))
     summary = summarise(
         statistics.fmean(other[repeat] - one[repeat] for one, other in sides) for repeat in whole
@@ -124,10 +138,19 @@ def difference(
     if summary is None:
         return None
     return Difference(
-        summary=summary,
-        alone=_alone(pairs) if name == ACCURACY else None,
-        lacking=len(repeats) - len(whole),
-    )
+        summary=summary, alone=_alone(pairs) if name == ACCURACY else None,
+        lacking=len(repeats) - len(whole), fixed=fixed,
+    )  # fmt: skip
+
+
+def is_fixed(group: ClassifyGroup) -> bool:
+    """Whether one run tells all: a classifier without knobs is fitted in one go, whatever the seed."""
+    return not group.cell.knobs() and len(group.records) == 1
+
+
+def _scores(group: ClassifyGroup, name: str, repeats: set[int]) -> dict[int, float]:
+    values = group.by_repeat(name)
+    return dict.fromkeys(repeats, *values.values()) if values and is_fixed(group) else values
 
 
 def _alone(pairs: Sequence[tuple[ClassifyGroup, ClassifyGroup]]) -> float | None:

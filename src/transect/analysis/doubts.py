@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from transect.analysis.classifiers import ACCURACY, ClassifyGroup, Difference, difference, rule_of
+from transect.analysis.classifiers import ClassifyGroup, Difference, difference, rule_of
 from transect.analysis.groups import grouped
 from transect.domain.files import canonical_json
 from transect.stages.classify.cell import ClassifyCell
@@ -127,10 +127,8 @@ def cases(doubt: Doubt, groups: Iterable[ClassifyGroup]) -> list[Case]:
 
 def _case(members: Sequence[tuple[Any, Any, ClassifyGroup, ClassifyGroup]]) -> Case:
     pairs = [(one, other) for _, _, one, other in members]
-    amounts = [
-        len(one.by_repeat(ACCURACY).keys() & other.by_repeat(ACCURACY).keys())
-        for one, other in pairs
-    ]
+    effects = [difference([pair]) for pair in pairs]
+    amounts = [0 if effect is None else effect.summary.count for effect in effects]
     kept = [pair for pair, amount in zip(pairs, amounts, strict=True) if amount == max(amounts)]
     before, after, *_ = members[0]
     return Case(before=before, after=after, pairs=kept, left_out=len(pairs) - len(kept),

@@ -38,6 +38,9 @@ def span(effect: Difference) -> str | None:
 def effect_text(effect: Difference) -> str:
     """Write a difference with its ends: `−12.3 (95 % interval −14.0 to −11.1)`."""
     one = effect.summary
+    if effect.fixed:
+        alone = "" if effect.alone is None else f", test tickets alone ± {signed(effect.alone)[1:]}"
+        return f"{signed(one.median)} (no seed plays a part{alone})"
     if one.spread is Spread.SINGLE:
         return f"{signed(one.median)} (one seed)"
     if one.low == one.high:
