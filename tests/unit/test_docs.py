@@ -154,14 +154,18 @@ def test_examples_are_those_that_the_tests_run():
 def test_examples_are_one_of_each_kind():
     decorators = re.findall(r"^@([A-Z]+)\.register", ADDING.read_text(), re.MULTILINE)
     kinds = {"FRAMEWORKS", "STRATEGIES", "WORKLOADS", "DATASETS", "EXPORTERS", "RUNTIMES", "PARSERS",
-             "BENCHMARKS", "LAUNCHERS"}  # fmt: skip
+             "BENCHMARKS", "LAUNCHERS", "FORMATS", "PARTITIONERS", "CLASSIFIERS"}  # fmt: skip
     assert kinds == set(decorators)
 
 
 _USE = """
 from pathlib import Path
+import numpy as np
 from transect.hpc.ingest import ingest
 from transect.launch import LAUNCHERS, Request
+from transect.text.classifiers import CLASSIFIERS, Task
+from transect.text.formats import FORMATS
+from transect.text.partitioners import PARTITIONERS, Rows
 from transect.training.datasets import DATASETS
 from transect.training.layers import shapes
 from transect.training.workloads import WORKLOADS
@@ -171,6 +175,16 @@ assert command[0] == "numactl" and command[-1] == "program" and variables["WORLD
 workload = WORKLOADS.get("wine-mlp")
 assert workload.dataset in DATASETS
 assert shapes(workload.layers, workload.sample)[-1] == (3,)
+good, bad = FORMATS.get("extra-lines").tickets(Path("tickets.txt"), {}, 0)
+assert (good.queue, good.messages[0].text, bad.cause) == ("printers", " no ink\\n", "no-label")
+rows = Rows(np.zeros(4, int), np.zeros(4), np.zeros(4, int))
+parts = PARTITIONERS.get("extra-as-given").parts(rows, {"train": 0.5, "test": 0.25}, None)
+assert parts["train"].tolist() == [0, 1] and parts["test"].tolist() == [2]
+x, y = np.array([[2, 3], [2, 0]]), np.array([0, 1])
+task = Task(x={"train": x, "test": x}, y={"train": y}, vectors=np.zeros((4, 1)), classes=("a", "b"),
+            options={}, knobs={}, seed=0, threads=1, device="cpu", out=Path(), told=("test",))
+told = CLASSIFIERS.get("extra-length").fit(task).probabilities["test"]
+assert np.allclose(told, [[2 / 3, 1 / 3], [1 / 3, 2 / 3]])
 run, = ingest([Path("extra.log")])
 assert run.metrics[0].normalised.value == 12.5e9
 """
@@ -182,6 +196,7 @@ def test_examples_work(tmp_path):
     for name, text in _EXAMPLE.findall(ADDING.read_text()):
         (plugins / name if name.endswith(".py") else tmp_path / name).write_text(text)
     (tmp_path / "extra.log").write_text("noise\nEXTRA BENCH: 12.5 GB/s\n")
+    (tmp_path / "tickets.txt").write_text("printers: no ink\nnothing\n")
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "TRANSECT_PLUGINS": str(plugins)}
     used = subprocess.run(
         [sys.executable, "-c", _USE], cwd=tmp_path, env=environment, capture_output=True, text=True
@@ -198,5 +213,5 @@ def test_examples_work(tmp_path):
     assert {one["skip"] for one in cells} == {None}
     told = " ".join(one["cell"] for one in cells)
     for name in ("extra-framework", "extra-reduce-broadcast", "wine-mlp", "torchscript-opset-13",
-                 "extra-runtime", "extra-copy"):  # fmt: skip
+                 "extra-runtime", "extra-copy", "as-given", "by-length"):  # fmt: skip
         assert name in told
