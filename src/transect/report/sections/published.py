@@ -11,7 +11,7 @@ from transect.report.blocks import Lead, Part, digits, table, words
 from transect.report.context import Context
 from transect.report.text import clean
 
-__all__ = ["published_body", "published_of"]
+__all__ = ["is_meant", "published_body", "published_of"]
 
 # Keys of `measured` that are no axes.
 _NO_AXES = ("stage", "metric")
@@ -40,12 +40,12 @@ def published_of(context: Context, group: Group[Any], *metrics: str) -> float | 
     """Return the published figure that the study sets beside one of a group's metrics, or None."""
     for figure in context.published:
         wanted = figure.get("measured")
-        if isinstance(wanted, dict) and wanted.get("metric") in metrics and _is(group, wanted):
+        if isinstance(wanted, dict) and wanted.get("metric") in metrics and is_meant(group, wanted):
             return _number(figure, "published")
     return None
 
 
-def _is(group: Group[Any], wanted: Mapping[str, Any]) -> bool:
+def is_meant(group: Group[Any], wanted: Mapping[str, Any]) -> bool:
     """Whether a group is of the stage, and has the values on the axes, that a study asks for."""
     axes = {name: value for name, value in wanted.items() if name not in _NO_AXES}
     return group.cell.stage == wanted.get("stage") and all(
@@ -58,7 +58,7 @@ def _measured(figure: dict[str, Any], context: Context) -> dict[str, Any]:
     wanted = figure.get("measured")
     if not isinstance(wanted, dict):
         return figure
-    found = [group for group in context.of(str(wanted.get("stage"))) if _is(group, wanted)]
+    found = [group for group in context.of(str(wanted.get("stage"))) if is_meant(group, wanted)]
     metric = str(wanted.get("metric"))
     summary = found[0].summary(metric) if len(found) == 1 else None
     said = [str(figure["note"])] if figure.get("note") else []

@@ -1,0 +1,64 @@
+"""The studies of ticket classifiers, as they are planned."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from transect.analysis.groups import Group
+from transect.domain.metrics import METRICS
+from transect.domain.paths import ROOT
+from transect.planning.plan import StudyPlan, make_plan
+from transect.planning.study import find_system
+from transect.report.sections.published import is_meant
+
+SEEDS = 6
+
+
+@pytest.fixture(scope="module", params=["tickets", "tickets-full"])
+def plan(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> StudyPlan:
+    """The study with a file of its own in the place of the real tickets."""
+    folder = tmp_path_factory.mktemp("study")
+    study = yaml.safe_load((ROOT / "config" / "studies" / f"{request.param}.yaml").read_text())
+    for corpus in study["tickets"]["corpora"].values():
+        if "path" in corpus:
+            corpus["path"] = "tickets.csv"
+    (folder / "tickets.csv").write_text("Document,Topic_group\nno ink,Hardware\n")
+    (folder / "study.yaml").write_text(yaml.safe_dump(study))
+    return make_plan(folder / "study.yaml", find_system("laptop"), Path(folder / "results"))
+
+
+def test_every_published_figure_means_one_cell_that_is_planned(plan):
+    cells = {one.cell.without_repeat() for one in plan.stage("classify").values()}
+    groups = [Group(cell=cell, records=()) for cell in cells]
+    assert plan.study.published
+    for figure in plan.study.published:
+        found = [group.cell.id for group in groups if is_meant(group, figure["measured"])]
+        assert len(found) == 1, (figure["what"], found)
+        assert figure["measured"]["metric"] in METRICS
+
+
+def test_each_side_of_each_doubt_has_six_seeds(plan):
+    seeds: dict[object, int] = {}
+    for one in plan.stage("classify").values():
+        key = one.cell.without_repeat()
+        seeds[key] = seeds.get(key, 0) + 1
+    whole = {cell for cell, amount in seeds.items() if amount >= SEEDS}
+
+    def differing(axis: str, *values: object) -> bool:
+        """Whether cells of six seeds differ in this axis alone."""
+        levels: dict[object, set[object]] = {}
+        for cell in whole:
+            levels.setdefault(cell.changed(**{axis: None}), set()).add(getattr(cell, axis))
+        return any(set(values) <= found for found in levels.values())
+
+    assert differing("names", "kept", "pseudonyms", "removed")
+    assert differing("view", "conversation", "first")
+    assert differing("vectors", "train", "all")
+    assert differing("model", "transformer", "published-heads")
+    assert differing("batch", 1, 8, 64)
+    assert any(cell.updates is not None and cell.batch == 1 for cell in whole)
+    partition = {cell.partition for cell in whole}
+    assert "time" in partition and partition & {"random", "forty"}
