@@ -90,7 +90,7 @@ def test_every_doubt_has_one_finding_and_says_how_many_points_of_made_up_tickets
         "a point of pseudonyms may be the draw of test tickets"
     )
     assert "kept → removed −30." in names.claim and "(95 % interval −3" in names.claim
-    assert "kept → removed from 90.0 % to 60.0 %" in names.claim
+    assert "kept → removed 90.0 % to 60.0 %" in names.claim
     assert "published → right +10." in doubts["doubt-heads"][0].claim
     assert doubts["doubt-heads"][0].sureness is Sureness.FIRM
     assert "batch 1 → 64 +20." in doubts["doubt-batch"][0].claim
@@ -182,7 +182,7 @@ def test_one_run_of_what_draws_nothing_stands_for_all_seeds():
     found = only("classifier-best", *seeds(0.7), *seeds(0.8, 1, model="tfidf"))
     assert (
         found.sureness is Sureness.FIRM
-        and "it loses, −10." in found.claim
+        and "it loses, −9.9 (95 %" in found.claim
         and "6 seeds" in found.evidence
     )
     both = [

@@ -17,19 +17,15 @@ from transect.analysis.comparisons import Sureness
 from transect.analysis.groups import grouped
 from transect.analysis.statistics import Spread
 from transect.report.context import Context
-from transect.report.findings.doubts import VIEWS, effect_text
+from transect.report.findings.doubts import effect_text
 from transect.report.findings.finding import Finding, joined, names
 from transect.report.findings.retrain_factors import signed
+from transect.report.findings.ticket_inputs import NOUNS, VIEWS
 from transect.report.text import clean, count, tenths
 
-__all__ = ["NOUNS", "best_of_kinds", "classifier_findings", "text_label"]
+__all__ = ["best_of_kinds", "classifier_findings", "text_label"]
 
 TRANSFORMER = "transformer"
-NOUNS = {
-    "majority": "the largest class for all", "tfidf": "TF-IDF with logistic regression",
-    "mean-vectors": "a mean of word vectors", "n-grams": "a bag of n-grams",
-    TRANSFORMER: "the transformer",
-}  # fmt: skip
 
 
 def text_label(group: ClassifyGroup) -> str:
@@ -90,7 +86,7 @@ def _finding(own: Sequence[ClassifyGroup], ranked: Sequence[ClassifyGroup]) -> F
             if _amount(own, first) > 1 else "",
             f"another draw of test tickets alone may move it by {signed(effect.alone)[1:]} points"
             if effect is not None and effect.alone is not None else "",
-            f"{effect.summary.count} seeds" if effect is not None else "no seed is common to both",
+            count(effect.summary.count, "seed") if effect is not None else "no seed is common to both",
         ),
     )  # fmt: skip
 

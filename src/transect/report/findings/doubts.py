@@ -13,12 +13,11 @@ from transect.analysis.statistics import Spread
 from transect.report.context import Context
 from transect.report.findings.finding import Finding, joined, names
 from transect.report.findings.retrain_factors import signed
-from transect.report.findings.ticket_inputs import number_of
+from transect.report.findings.ticket_inputs import VIEWS, number_of
 from transect.report.text import clean, clipped, count, number, tenths
 
 __all__ = ["case_words", "doubt_findings", "effect_text", "span", "where"]
 
-VIEWS = {"conversation": "whole conversation", "first": "first question"}
 _REASON = 160
 
 
@@ -80,7 +79,7 @@ def _finding(context: Context, doubt: Doubt, every: Sequence[Case]) -> Finding:
     shown = [effect for effect in effects if effect.shown]
     lead = "" if shown else "Nothing can be told, since 0 lies within. "
     clauses = [
-        f"{place}: {names([f'{case_words(doubt, c)} {effect_text(c.effect)}' for c in own if c.effect], 9)}"
+        f"on {place}, {names([f'{case_words(doubt, c)} {effect_text(c.effect)}' for c in own if c.effect], 9)}"
         for place, own in grouped(told, lambda case: where(doubt, case)).items()
     ]
     why = _WHYS[doubt.key](context, told)
@@ -97,7 +96,7 @@ def _finding(context: Context, doubt: Doubt, every: Sequence[Case]) -> Finding:
 
 def _evidence(doubt: Doubt, told: Sequence[Case], others: Sequence[Case]) -> str:
     effects = [case.effect for case in told if case.effect is not None]
-    seeds = sorted({effect.summary.count for effect in effects})
+    seeds = sorted({effect.summary.count for effect in effects if not effect.fixed})
     alone = [effect.alone for effect in effects if effect.alone is not None]
     settings = max(len(case.pairs) for case in told)
     lacking = sum(effect.lacking for effect in effects)
@@ -108,7 +107,8 @@ def _evidence(doubt: Doubt, told: Sequence[Case], others: Sequence[Case]) -> str
         if case.effect is not None
     ]
     return joined(
-        f"differences within a seed, median over {names([str(n) for n in seeds], 3)} seeds",
+        f"differences within a seed, median over {names([count(n, 'seed') for n in seeds], 3)}"
+        if seeds else "",
         f"each the mean over up to {settings} settings of all else" if settings > 1 else "",
         f"another draw of test tickets alone may move an accuracy's difference by {signed(max(alone))[1:]} "
         "points" if alone else "the number of test tickets is not told",
@@ -135,15 +135,16 @@ _Why = Callable[[Context, Sequence[Case]], str]
 
 def _of_best(context: Context, told: Sequence[Case]) -> str:
     """Say what the tickets themselves hold: known where they were made up."""
+    views = {case.group.cell.view for case in told}
     parts = []
     for case in told:
         before, after = (group.detail("bayes_accuracy") for group in case.pairs[0])
         if before is not None and after is not None:
-            parts.append(f"{case.before} → {case.after} from {tenths(before)} to {tenths(after)}")
+            of = f" of a {VIEWS[case.group.cell.view]}" if len(views) > 1 else ""
+            parts.append(f"{case.before} → {case.after}{of} {tenths(before)} to {tenths(after)}")
     if not parts:
         return ""
-    listed = names(list(dict.fromkeys(parts)), 4)
-    return f"The best accuracy that anybody can reach on these made-up tickets goes: {listed}."
+    return f"The best that anybody can reach on these made-up tickets: {names(parts, 4)}."
 
 
 def _words(context: Context, told: Sequence[Case]) -> str:

@@ -9,9 +9,8 @@ from typing import Any
 from transect.analysis.comparisons import Sureness
 from transect.analysis.groups import Group
 from transect.report.context import Context
-from transect.report.findings.doubts import VIEWS
 from transect.report.findings.finding import Finding, joined, names
-from transect.report.findings.ticket_inputs import corpus_name
+from transect.report.findings.ticket_inputs import VIEWS, corpus_name
 from transect.report.text import count, number, percent
 
 __all__ = ["lengths_of", "not_gaussian", "ticket_findings"]

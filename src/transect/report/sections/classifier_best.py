@@ -12,7 +12,7 @@ from transect.report.blocks import Chart, Heading, Part, digits, table, words
 from transect.report.charts.chart import drawn
 from transect.report.charts.plots import Line, line_plot
 from transect.report.charts.theme import MUTED, Style, legend, palette
-from transect.report.findings.classifiers import NOUNS
+from transect.report.findings.ticket_inputs import NOUNS
 from transect.report.text import clean, clipped, count, number, tenths
 
 __all__ = ["best_parts"]

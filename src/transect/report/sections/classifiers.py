@@ -19,13 +19,10 @@ from transect.report.charts.plots import Dot
 from transect.report.charts.theme import palette
 from transect.report.columns import labelled, medians, metric_columns
 from transect.report.context import Context
-from transect.report.findings.classifiers import (
-    NOUNS,
-    best_of_kinds,
-    text_label,
-)
+from transect.report.findings.classifiers import best_of_kinds, text_label
 from transect.report.findings.doubts import span
 from transect.report.findings.retrain_factors import signed
+from transect.report.findings.ticket_inputs import NOUNS
 from transect.report.sections.classifier_best import best_parts
 from transect.report.text import Scale, clean, in_unit, number, tenths
 

@@ -12,8 +12,7 @@ from transect.report.charts.chart import MOST_PANELS, drawn
 from transect.report.charts.plots import Line, line_plot
 from transect.report.charts.theme import legend, palette
 from transect.report.context import Context
-from transect.report.findings.doubts import VIEWS
-from transect.report.findings.ticket_inputs import corpus_name
+from transect.report.findings.ticket_inputs import VIEWS, corpus_name
 from transect.report.findings.tickets import lengths_of
 from transect.report.text import clean, number, percent
 
