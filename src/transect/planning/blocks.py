@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
@@ -19,7 +19,7 @@ from transect.domain.errors import BadInput
 from transect.domain.files import digest
 from transect.domain.study import Limits
 from transect.domain.system import System
-from transect.planning.plan import Planned, StudyPlan
+from transect.planning.plan import Planned, StudyPlan, turns_within
 from transect.planning.stage import STAGES
 
 __all__ = ["BLOCK_PATTERN", "Block", "Shape", "make_blocks", "resources"]
@@ -137,7 +137,9 @@ def make_blocks(plan: StudyPlan) -> list[Block]:
             _check(planned, shape, system)
         shapes.setdefault(shape, []).append(planned)
     turns = {stage: turn for turn, stage in enumerate(plan.cells)}
-    places = {key: place for cells in plan.cells.values() for key, place in _places(cells).items()}
+    places = {
+        key: place for cells in plan.cells.values() for key, place in turns_within(cells).items()
+    }
     if scheduled:
         _check_memory(system, limits)
     blocks: list[Block] = []
@@ -161,22 +163,6 @@ def make_blocks(plan: StudyPlan) -> list[Block]:
             blocks.append(block)
     _check_order(blocks)
     return blocks
-
-
-def _places(cells: Mapping[str, Planned]) -> dict[tuple[str, str], int]:
-    """Return how many cells of its own stage must run before each of a stage's, one after another."""
-    before = {
-        planned.key: {key for key in planned.inputs.values() if key[0] == planned.cell.stage}
-        for planned in cells.values()
-    }
-    places: dict[tuple[str, str], int] = {}
-    try:
-        for key in TopologicalSorter(before).static_order():
-            places[key] = max((places[one] + 1 for one in before[key]), default=0)
-    except CycleError as error:
-        told = " -> ".join(cell_id for _, cell_id in error.args[1])
-        raise BadInput(f"cells go on with each other in a circle: {told}") from None
-    return places
 
 
 def _check_order(blocks: Iterable[Block]) -> None:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from transect.planning.sources import check_launchers, sources_of
 from transect.planning.stage import STAGES
 from transect.planning.study import load_study
 
-__all__ = ["Planned", "StudyPlan", "make_plan"]
+__all__ = ["Planned", "StudyPlan", "make_plan", "turns_within"]
 
 # As the Snakefile has it.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -60,7 +61,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class StudyPlan:
-    """All cells of a study by stage and id, stages in the order of what they need."""
+    """All cells of a study by stage and id, each after those that it takes something from."""
 
     study: Study
     system: System
@@ -177,6 +178,31 @@ class _Planner:
         return self._systems[key]
 
 
+def turns_within(cells: Mapping[str, Planned]) -> dict[tuple[str, str], int]:
+    """Return how many of a stage's cells must run before each of them, one after another.
+
+    Raises BadInput where cells wait for each other.
+    """
+    before = {
+        planned.key: {key for key in planned.inputs.values() if key[0] == planned.cell.stage}
+        for planned in cells.values()
+    }
+    turns: dict[tuple[str, str], int] = {}
+    try:
+        for key in TopologicalSorter(before).static_order():
+            turns[key] = max((turns[one] + 1 for one in before[key]), default=0)
+    except CycleError as error:
+        told = " -> ".join(cell_id for _, cell_id in error.args[1])
+        raise BadInput(f"cells go on with each other in a circle: {told}") from None
+    return turns
+
+
+def _in_turn(cells: dict[str, Planned]) -> dict[str, Planned]:
+    """Put what others of the stage go on with before them."""
+    turns = turns_within(cells)
+    return dict(sorted(cells.items(), key=lambda item: turns[item[1].key]))
+
+
 @kept_state("a plug-in")
 def make_plan(study_file: Path, system_file: Path, results: Path) -> StudyPlan:
     """Expand, check and fingerprint. Raises BadInput with everything that a run would say."""
@@ -190,11 +216,11 @@ def make_plan(study_file: Path, system_file: Path, results: Path) -> StudyPlan:
     order = iter(shuffled)
     planner = _Planner(context)
     planned = {
-        name: {
+        name: _in_turn({
             cell_id: planner.plan(cell, inputs, next(order))
             for cell_id, (cell, inputs) in cells.items()
-        }
+        })
         for name, cells in expanded.items()
-    }
+    }  # fmt: skip
     paths = StudyPaths(results=results, study=study.name)
     return StudyPlan(study, system, study_file, paths, planned, planner.sources, context.left_out)

@@ -206,7 +206,8 @@ def _points(
 
 
 def _all_but_epochs(cell: Any) -> Hashable:
-    return cell.changed(epochs=None)
+    same: ClassifyCell = cell.changed(epochs=None)
+    return same
 
 
 def _shorter(cell: ClassifyCell, context: Context) -> ClassifyCell | None:

@@ -128,7 +128,8 @@ def _text(rule: SearchRule, cell: SearchCell) -> Any:
 
 
 def _places(rule: SearchRule, first: int, rung: int) -> int:
-    return max(1, first // rule.keep**rung)
+    places: int = max(1, first // rule.keep**rung)
+    return places
 
 
 def _cost(rule: SearchRule, first: int) -> int:

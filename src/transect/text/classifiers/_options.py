@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
@@ -69,8 +69,8 @@ def options_of(
 class NoKnobs:
     """A classifier that is fitted in one go."""
 
-    knobs: ClassVar[tuple[str, ...]] = ()
-    options: ClassVar[type[Options]] = Options
+    knobs: tuple[str, ...] = ()
+    options: type[Options] = Options
 
     def check(self, options: dict[str, Any], where: str) -> None:
         """Raise BadInput, beginning with `where`, for options that it does not have."""
@@ -99,8 +99,8 @@ class NoKnobs:
 class WithTraining:
     """A classifier that is trained step by step."""
 
-    knobs: ClassVar[tuple[str, ...]] = ("epochs", "updates", "batch", "learning_rate", "optimiser")
-    options: ClassVar[type[TrainingOptions]] = TrainingOptions
+    knobs: tuple[str, ...] = ("epochs", "updates", "batch", "learning_rate", "optimiser")
+    options: type[TrainingOptions] = TrainingOptions
 
     def check(self, options: dict[str, Any], where: str) -> None:
         """Raise BadInput, beginning with `where`, for options that cannot be used."""

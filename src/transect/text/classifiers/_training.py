@@ -211,7 +211,7 @@ def _step(run: _Run, rows: np.ndarray) -> torch.Tensor:
     y = torch.from_numpy(run.task.y["train"][rows]).to(run.device)
     run.updates.zero()
     loss = torch.nn.functional.cross_entropy(run.module(x), y)
-    loss.backward()  # type: ignore[no-untyped-call]
+    loss.backward()
     if run.options.clip is not None:
         torch.nn.utils.clip_grad_norm_(run.module.parameters(), run.options.clip)
     run.updates.step()

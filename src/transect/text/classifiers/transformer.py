@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -52,7 +52,7 @@ class Transformer(WithTraining):
 
     environment = "torch"
     exports = True
-    knobs: ClassVar[tuple[str, ...]] = (*WithTraining.knobs, "heads", "layers")
+    knobs: tuple[str, ...] = (*WithTraining.knobs, "heads", "layers")
     options = _Options
 
     def check(self, options: dict[str, Any], where: str) -> None:
