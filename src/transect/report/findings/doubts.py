@@ -60,7 +60,7 @@ def where(doubt: Doubt, case: Case) -> str:
     cell = case.group.cell
     parts = [corpus_label(case.group)]
     parts += [VIEWS[cell.view]] if doubt.axis != "view" else []
-    parts += [f"names {cell.names}"] if doubt.axis != "names" and cell.names == "kept" else []
+    parts += [f"names {cell.names}"] if doubt.axis != "names" else []
     return clean(", ".join(parts))
 
 

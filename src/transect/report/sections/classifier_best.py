@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from statistics import fmean
@@ -20,7 +21,8 @@ __all__ = ["best_parts"]
 # Classes of a whole confusion matrix; of more, the most frequent confusions are listed alone.
 _MOST_CLASSES = 12
 _MOST_CONFUSIONS = 15
-_NAME = 18
+_NAME, _OF_HASH = 18, 6
+_HASH = re.compile(r"[0-9a-f]{16,}")
 _DIAGONAL = Style(MUTED, "square", (4, 3))
 
 
@@ -125,6 +127,11 @@ def at_k_chart(groups: Sequence[ClassifyGroup], name: str) -> Chart | None:
     )  # fmt: skip
 
 
+def _short(name: str) -> str:
+    """Cut a class's name; of an owner's hash its beginning tells enough."""
+    return name[:_OF_HASH] if _HASH.fullmatch(name) else clipped(name, _NAME)
+
+
 def confusion_parts(group: ClassifyGroup) -> Iterator[Part]:
     """List which classes are taken for which, over all seeds."""
     found, named = _details(group, "confusion"), _details(group, "classes")
@@ -132,7 +139,7 @@ def confusion_parts(group: ClassifyGroup) -> Iterator[Part]:
         return
     size = len(named[0])
     total = [[sum(one[i][j] for one in found) for j in range(size)] for i in range(size)]
-    names = [clipped(str(name), _NAME) for name in named[0]]
+    names = [_short(str(name)) for name in named[0]]
     if size <= _MOST_CLASSES:
         columns = [digits(f"→ {name}", lambda i, j=j: total[i][j]) for j, name in enumerate(names)]
         yield table(

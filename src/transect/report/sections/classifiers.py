@@ -13,7 +13,7 @@ from transect.analysis.classifiers import (
     texts,
 )
 from transect.analysis.groups import grouped
-from transect.report.blocks import Chip, Heading, Lead, Part, digits, table, words
+from transect.report.blocks import Chip, Heading, Lead, Part, digits, note, table, words
 from transect.report.charts.chart import dot_chart
 from transect.report.charts.plots import Dot
 from transect.report.charts.theme import palette
@@ -46,6 +46,7 @@ def classifiers_body(context: Context) -> Iterator[Part]:
         yield Heading(f"{clean(corpus_label(own[0]))}: {text_label(own[0])}")
         yield kind_chart(own, f"classifiers-{number_}")
         yield kind_table(own)
+        yield settings_note(best_of_kinds(own))
     if shared[_MOST_TEXTS:]:
         rest = [group for own in shared[_MOST_TEXTS:] for group in best_of_kinds(own)]
         yield _table(rest, folded="The same on more texts")
@@ -107,6 +108,15 @@ def kind_table(own: Sequence[ClassifyGroup]) -> Part:
     return _table(ranked) if ranked else None
 
 
+def settings_note(groups: Sequence[ClassifyGroup]) -> Part:
+    """Say the knobs of each group that has some; nothing where none has."""
+    told = []
+    for group in groups:
+        knobs = [f"{knob.replace('_', ' ')} {value}" for knob, value in group.cell.knobs().items()]
+        told += [f"{group.cell.model}: {', '.join(knobs)}"] if knobs else []
+    return note(clean(f"Chosen by validation: {'; '.join(told)}.")) if told else None
+
+
 def _columns(groups: Sequence[ClassifyGroup]) -> list:  # type: ignore[type-arg]
     percentages = Scale(factor=0.01, unit="%")
     several = len({text_label(group) for group in groups}) > 1
@@ -122,10 +132,6 @@ def _table(groups: Sequence[ClassifyGroup], folded: str = "") -> Part:
         best = first[group.cell.corpus, text_label(group)]
         return None if best is group else difference([(best, group)])
 
-    def setting(group: ClassifyGroup) -> str:
-        given = group.cell.knobs().items()
-        return clean(", ".join(f"{knob.replace('_', ' ')} {value}" for knob, value in given))
-
     return table(
         groups,
         [
@@ -138,7 +144,6 @@ def _table(groups: Sequence[ClassifyGroup], folded: str = "") -> Part:
             medians("Training", "train_time", in_unit("s")),
             digits("Against the first, in points", lambda g: signed(e.summary.median) if (e := behind(g)) else None),
             digits("Its range or interval", lambda g: span(e) if (e := behind(g)) else None),
-            words("Setting", setting),
             words("", lambda group: Chip("synthetic", "warn") if "(synthetic)" in corpus_label(group) else None),
         ],
         folded=folded, caption="" if folded else "The setting of each kind that validation chose",

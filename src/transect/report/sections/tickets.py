@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from transect.analysis.groups import Group
-from transect.report.blocks import Chip, Lead, Part, Value, digits, table, words
-from transect.report.columns import labelled
+from transect.report.blocks import Chip, Column, Lead, Part, Value, digits, table, words
 from transect.report.context import Context
+from transect.report.findings.ticket_inputs import VIEWS
 from transect.report.sections.ticket_lengths import length_parts
 from transect.report.text import clean, clipped, count, number, percent, quantity, tenths
 
@@ -161,6 +161,18 @@ def _failed(group: Group[Any]) -> Value:
     return None if group.ok else _state(group)
 
 
+def _text_columns() -> list[Column[Any]]:
+    """Return what names a text, and the vocabulary of it."""
+    columns = [
+        words("Source", lambda group: clean(group.cell.corpus)),
+        words("View", lambda group: VIEWS[group.cell.view]),
+        words("Names", lambda group: group.cell.names),
+        words("Partition", lambda group: clean(group.cell.partition)),
+        words("Vectors", lambda group: clean(group.cell.vectors)),
+    ]
+    return columns
+
+
 def vector_table(groups: Sequence[Group[Any]]) -> Part:
     """List vocabularies and which share of each part's words they know."""
     if not groups:
@@ -168,7 +180,7 @@ def vector_table(groups: Sequence[Group[Any]]) -> Part:
     return table(
         groups,
         [
-            labelled(groups, "Vocabulary"), digits("Words", lambda group: _detail(group, "words")),
+            *_text_columns(), digits("Words", lambda group: _detail(group, "words")),
             digits("Known in train", lambda group: _share(group, "covered", "train"), tenths),
             digits("Known in test", lambda group: _share(group, "covered", "test"), tenths),
             digits("Time", lambda group: _share(group, "seconds"), lambda s: quantity(s, "s")),
@@ -185,7 +197,7 @@ def encode_table(groups: Sequence[Group[Any]]) -> Part:
     return table(
         groups,
         [
-            labelled(groups, "Encoded"), digits("Words read", lambda group: _detail(group, "length")),
+            *_text_columns(), words("Length", lambda group: clean(group.cell.words)), digits("Words read", lambda group: _detail(group, "length")),
             digits("Gaussian bound", lambda group: _share(group, "gaussian"), number),
             digits("Quantile", lambda group: _share(group, "quantile"), number),
             digits("Tickets cut", lambda group: _share(group, "parts", "train", "cut"), lambda s: percent(s, 1)),
