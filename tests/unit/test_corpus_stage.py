@@ -17,6 +17,7 @@ from test_normalise import HOSTILE
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
 from transect.domain.files import sha256_file
+from transect.planning.stage import STAGES
 from transect.stages.corpus.run import Corpora
 from transect.stages.corpus.worker import build, main
 from transect.text.rejection import CAUSES
@@ -296,6 +297,10 @@ def test_a_changed_salt_runs_a_corpus_again(tmp_path: Path, monkeypatch: pytest.
     assert runner.inputs(job) != first
     key = (tmp_path / "two").read_text().strip()
     assert key not in str(runner.inputs(job))
+    # Snakemake has to notice it too, at the first run as well.
+    monkeypatch.setenv(SALT_VARIABLE, str(tmp_path / "three"))
+    assert STAGES.get("corpus").files(job.spec) == [tmp_path, tmp_path / "three"]
+    assert (tmp_path / "three").is_file()
 
 
 def test_tickets_of_the_package_need_no_salt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -303,4 +308,5 @@ def test_tickets_of_the_package_need_no_salt(tmp_path: Path, monkeypatch: pytest
     for kind in ("sample", "synthetic"):
         assert Corpora().inputs(_Job(kind, tmp_path)) == []
         assert "--salt" not in Corpora().command(_Job(kind, tmp_path))
+        assert STAGES.get("corpus").files(spec(kind, None)) == []
     assert not (tmp_path / "none").exists()

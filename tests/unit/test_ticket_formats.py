@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +147,10 @@ def test_a_folder_or_nothing_is_no_file(tmp_path: Path, kind: str):
         read(kind, tmp_path)
     with pytest.raises(BadInput, match="no such file"):
         read(kind, tmp_path / "none")
+    # Reading it would wait for ever.
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(BadInput, match="no plain file"):
+        read(kind, tmp_path / "pipe")
 
 
 @pytest.mark.parametrize(

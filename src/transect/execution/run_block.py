@@ -77,7 +77,9 @@ def _drop_stale(jobs: Iterable[Job]) -> list[Job]:
     """
     todo: dict[tuple[str, str], Job] = {}
     for job in jobs:
-        if _holds(job):
+        # What it takes from a cell without a record would be read as it still lies there.
+        takes = any(tuple(source) in todo for source in job.spec["inputs"].values())
+        if not takes and _holds(job):
             continue
         record = job.folder / "record.json"
         if os.path.lexists(record):
@@ -85,7 +87,7 @@ def _drop_stale(jobs: Iterable[Job]) -> list[Job]:
                 kept = set_aside(job.paths, job.cell.stage, job.cell.id)
                 told = f"{job.cell.stage}/{job.cell.id}: {wrong}: made again"
                 say(f"[transect] {told}; the old record is kept as {kept}")
-            elif any(tuple(source) in todo for source in job.spec["inputs"].values()):
+            elif takes:
                 record.replace(job.paths.record_aside(job.cell.stage, job.cell.id))
             else:
                 record.unlink()

@@ -30,8 +30,9 @@ def need_file(path: Path | None) -> Path:
     """Return the path of a file. Raises BadInput where there is none, or a folder."""
     if path is None or not path.exists():
         raise BadInput(f"{path}: no such file; expected one of tickets")
-    if path.is_dir():
-        raise BadInput(f"{path}: is a folder; expected a file of tickets")
+    if not path.is_file():
+        kind = "a folder" if path.is_dir() else "no plain file"
+        raise BadInput(f"{path}: is {kind}; expected a file of tickets")
     return path
 
 

@@ -15,6 +15,7 @@ from transect.stages.corpus.cell import CorpusCell
 from transect.stages.corpus.plan_section import TicketsSection
 from transect.text.formats import FORMATS
 from transect.text.partitioners import PARTITIONERS
+from transect.text.salt import read_salt, salt_file
 
 __all__ = ["Corpora", "check_names"]
 
@@ -80,9 +81,13 @@ class Corpora(Stage):
         return "text"
 
     def files(self, spec: dict[str, Any]) -> list[Path]:
-        """What the tickets are read from."""
+        """What the tickets are read from, and the salt, which is made where there is none yet."""
         path = spec["rule"]["path"]
-        return [Path(path)] if path else []
+        if path is None:
+            return []
+        salt = salt_file()
+        read_salt(salt)
+        return [Path(path), salt]
 
 
 def _check_path(given: str | None, reads: bool, context: Context, where: str) -> None:
