@@ -26,10 +26,11 @@ WORDS = [
 STOP_WORDS = ["the", "und", "won't"]
 LENGTH = 7
 CLASSES = ["Hardware", "Zugänge", "ネット"]
-# A row of logits for each number: padding, unknown, and the words.
+# A row of logits for each number: padding, which counts for nothing, unknown, and the words.
 TABLE = (
     np.random.default_rng(5).normal(0, 0.3, (FIRST + len(WORDS), len(CLASSES))).astype(np.float32)
 )
+TABLE[0] = 0
 
 TEXTS = [
     b"", b"\0", b" ", b"\n\t.,;:!?\r\n-", b"hello", b"HELLO the W\xc3\x96RLD x",

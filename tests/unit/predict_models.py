@@ -1,8 +1,9 @@
 """Writes the bundle of test_predict.py: run by the environment of torch, which has onnx.
 
 `python predict_models.py FOLDER` with FOLDER/made.json: `words`, `stop_words`, `length`, `classes`;
-FOLDER/table.npy, a row of logits for each word number. Leaves numbers.onnx (the tokeniser alone),
-predict.onnx and pipeline.json, and refusals.json: what was said of classifiers that do not fit.
+FOLDER/table.npy, a row of logits for each word number. Leaves numbers.onnx and narrow.onnx (the tokeniser
+alone, with as many columns as are told and as are needed), predict.onnx and pipeline.json, and
+refusals.json: what was said of classifiers that do not fit.
 """
 
 import json
@@ -47,7 +48,9 @@ def main(folder: Path) -> None:
     table = np.load(folder / "table.npy")
     length, classes = made["length"], made["classes"]
     lexicon = Lexicon.of(made["words"], made["stop_words"])
-    _save(tokeniser_graph(lexicon, length, "numbers"), folder / "numbers.onnx")
+    for name, narrow in (("numbers", False), ("narrow", True)):
+        graph = tokeniser_graph(lexicon, length, "numbers", narrow=narrow)
+        _save(graph, folder / f"{name}.onnx")
     vocabulary = {
         "words": made["words"], "stop_words": made["stop_words"],
         "letters": unicodedata.unidata_version,

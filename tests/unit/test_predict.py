@@ -40,7 +40,7 @@ def test_hostile_texts_give_the_same_through_every_runner(
     cases = [
         {"name": f"{model}-{name}", "model": str(bundle / f"{model}.onnx"),
          "inputs": str(inputs / name), "outputs": str(tmp_path / f"{model}-{name}")}
-        for model in ("numbers", "predict") for name in batches()
+        for model in ("numbers", "narrow", "predict") for name in batches()
     ]  # fmt: skip
     (tmp_path / "cases.json").write_text(json.dumps(cases))
     record = tmp_path / "record.json"
@@ -58,6 +58,9 @@ def test_hostile_texts_give_the_same_through_every_runner(
     for name, texts in batches().items():
         found = read_tensors(tmp_path / f"numbers-{name}")["numbers"]
         np.testing.assert_array_equal(found, told(texts))
+        found = read_tensors(tmp_path / f"narrow-{name}")["numbers"]
+        longest = (told(texts) > 0).sum(axis=1).max()
+        np.testing.assert_array_equal(found, told(texts)[:, : max(longest, 1)])
         found = read_tensors(tmp_path / f"predict-{name}")["probabilities"]
         np.testing.assert_allclose(found, probabilities(texts), atol=1e-6)
 

@@ -21,7 +21,7 @@ from transect.text.lexicon import Lexicon
 from transect.text.onnx_tokeniser import LEAST_OPSET, add_tokeniser
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto
+    from onnx import GraphProto, ModelProto, ValueInfoProto
 
 __all__ = ["MODEL", "PIPELINE", "Pipeline", "read_bundle", "tokeniser_graph", "write_bundle"]
 
@@ -64,8 +64,8 @@ def write_bundle(
 ) -> Pipeline:  # fmt: skip
     """Write `predict.onnx` and `pipeline.json` into `folder`; `onnx` is needed.
 
-    `model_onnx` takes word numbers (batch, length) and gives `probabilities`; `vocabulary` is what a
-    vocabulary.json holds; `details`: fields of `Pipeline` that say how texts are made ready, `unsure`, and
+    `model_onnx` takes word numbers (batch, length) and gives `probabilities`; where its length is no
+    fixed number, columns of padding must change nothing. `vocabulary` is what a vocabulary.json holds; `details`: fields of `Pipeline` that say how texts are made ready, `unsure`, and
     anything about the classifier as `about`. Raises BadInput for what does not fit together.
     """
     import onnx
@@ -115,26 +115,31 @@ def read_bundle(path: Path) -> tuple[Path, Pipeline]:
     return model, pipeline
 
 
-def tokeniser_graph(lexicon: Lexicon, length: int, numbers: str) -> GraphProto:
-    """Return the tokeniser alone: `text` to `numbers` (batch, length) int64."""
+def tokeniser_graph(
+    lexicon: Lexicon, length: int, numbers: str, *, narrow: bool = False
+) -> GraphProto:
+    """Return the tokeniser alone: `text` to `numbers` (batch, length) int64; see `add_tokeniser`."""
     from onnx import GraphProto, helper
 
     graph = GraphProto(name="tokeniser")
     graph.input.append(value_info(_TEXT, "uint8", ("batch", "bytes")))
-    made = add_tokeniser(graph, _TEXT, lexicon, length)
+    made = add_tokeniser(graph, _TEXT, lexicon, length, narrow=narrow)
     graph.node.append(helper.make_node("Identity", [made], [numbers], name=numbers))
-    graph.output.append(value_info(numbers, "int64", ("batch", length)))
+    graph.output.append(value_info(numbers, "int64", ("batch", "length" if narrow else length)))
     return graph
 
 
-def _joined(model: ModelProto, taken: str, lexicon: Lexicon, length: int) -> ModelProto:
+def _joined(model: ModelProto, taken: ValueInfoProto, lexicon: Lexicon, length: int) -> ModelProto:
     """Return the model behind its tokeniser; `taken` is its input."""
     from onnx import compose
 
     # An exporter may call its values anything, `text` among them.
     prefix = "classifier/"
     model = compose.add_prefix(model, prefix, rename_outputs=False, rename_functions=False)
-    before, graph = tokeniser_graph(lexicon, length, prefix + taken), model.graph
+    # What takes any length gets no column that all texts leave empty.
+    narrow = not taken.type.tensor_type.shape.dim[1].dim_value
+    before = tokeniser_graph(lexicon, length, prefix + taken.name, narrow=narrow)
+    graph = model.graph
     nodes, inputs = [*before.node, *graph.node], list(before.input)
     del graph.node[:], graph.input[:]
     graph.node.extend(nodes)
@@ -143,8 +148,8 @@ def _joined(model: ModelProto, taken: str, lexicon: Lexicon, length: int) -> Mod
     return model
 
 
-def _input_of(model: ModelProto, name: str, classes: int, length: int) -> str:
-    """Return the name of the one input. Raises BadInput for a model of another form."""
+def _input_of(model: ModelProto, name: str, classes: int, length: int) -> ValueInfoProto:
+    """Return the one input. Raises BadInput for a model of another form."""
     stored = {one.name for one in model.graph.initializer}
     inputs = [one for one in model.graph.input if one.name not in stored]
     outputs = list(model.graph.output)
@@ -160,4 +165,4 @@ def _input_of(model: ModelProto, name: str, classes: int, length: int) -> str:
         sizes = [dim.dim_value or dim.dim_param for dim in one.type.tensor_type.shape.dim]
         if len(sizes) != 2 or (isinstance(sizes[1], int) and sizes[1] != columns):
             raise BadInput(f"{name}: {one.name} is {sizes}; expected (batch, {columns} {what})")
-    return str(inputs[0].name)
+    return inputs[0]

@@ -35,13 +35,16 @@ _TOO_LONG = 2**63 - 1
 _BEHIND = 3
 
 
-def add_tokeniser(graph: GraphProto, text: str, lexicon: Lexicon, length: int) -> str:
+def add_tokeniser(
+    graph: GraphProto, text: str, lexicon: Lexicon, length: int, *, narrow: bool
+) -> str:
     """Add the nodes; return the name of the word numbers: (batch, `length`) int64.
 
-    `text` names a value (batch, bytes) uint8: UTF-8, filled up with zeros. The graph's model is of
-    opset LEAST_OPSET or later.
+    `text` names a value (batch, bytes) uint8: UTF-8, filled up with zeros. With `narrow` there are only
+    as many columns as the longest text needs, one at least. The graph's model is of opset LEAST_OPSET
+    or later.
     """
-    return _Tokeniser(graph, lexicon).numbers(text, length)
+    return _Tokeniser(graph, lexicon).numbers(text, length, narrow)
 
 
 class _Tokeniser:
@@ -51,7 +54,7 @@ class _Tokeniser:
         self._writer, self._lexicon = GraphWriter(graph, "tokeniser"), lexicon
         self._node, self._cast = self._writer.node, self._writer.cast
 
-    def numbers(self, text: str, length: int) -> str:
+    def numbers(self, text: str, length: int, narrow: bool) -> str:
         """Return the numbers of each text's first words that are not left out."""
         node = self._node
         shape = node("Shape", text)
@@ -64,7 +67,8 @@ class _Tokeniser:
         letters, begins = self._letters(self._cast(row, "int32"))
         places = self._flat(node("NonZero", begins))
         found = self._look_up(self._sums(letters, begins, places))
-        return self._cut(found, node("Div", places, node("Add", width, one)), texts, length)
+        owner = node("Div", places, node("Add", width, one))
+        return self._cut(found, owner, texts, length, narrow)
 
     def _letters(self, byte: str) -> tuple[str, str]:
         """Return the letter that begins with each byte, or 0, and where words begin."""
@@ -140,7 +144,7 @@ class _Tokeniser:
         number = node("Gather", self._writer.constant(lexicon.numbers, "int64"), at)
         return node("Where", found, number, self._int64(UNKNOWN))
 
-    def _cut(self, number: str, text: str, texts: str, length: int) -> str:
+    def _cut(self, number: str, text: str, texts: str, length: int, narrow: bool) -> str:
         """Return the first numbers of each text; `text` says to which each belongs."""
         node = self._node
         stays = self._cast(node("Not", node("Equal", number, self._int64(LEFT_OUT))), "int64")
@@ -150,12 +154,15 @@ class _Tokeniser:
         rank = node("Sub", before, node("Gather", self._running(each, exclusive=1), text))
         fits = node("Less", rank, self._int64(length))
         taken = node("And", fits, self._cast(stays, "bool"))
-        width = self._int64(length)
+        width = self._int64([length])
+        if narrow:
+            longest = node("ReduceMax", node("Concat", each, self._int64([1]), axis=0), keepdims=1)
+            width = node("Min", width, longest)
         slot = node("Add", node("Mul", text, width), rank)
         slot, number = (node("Compress", values, taken, axis=0) for values in (slot, number))
         rows = self._zeros("int64", node("Mul", texts, width))
         rows = node("ScatterElements", rows, slot, number, axis=0)
-        return node("Reshape", rows, node("Concat", texts, self._int64([length]), axis=0))
+        return node("Reshape", rows, node("Concat", texts, width, axis=0))
 
     def _int32(self, value: Any) -> str:
         return self._writer.constant(value, "int32")

@@ -71,7 +71,8 @@ class Classifier(Protocol):
 
     `knobs` are those of `stages.classify.cell.KNOBS` that it has; `environment` is where it runs;
     `exports`: whether `fit` leaves `model.onnx` in `task.out`, from word numbers `x`
-    (batch, length) int64 to `probabilities` (batch, classes) float32.
+    (batch, length) int64 to `probabilities` (batch, classes) float32. Any length is taken only where
+    columns of padding change nothing.
     """
 
     environment: str

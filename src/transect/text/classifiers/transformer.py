@@ -98,7 +98,7 @@ class Transformer(WithTraining):
         unmixed = options.reshape == "right" or options.heads == 1
         cuts = options.mask and options.pooling == "mean" and unmixed
         fitted = train(lambda: module, task, options, cuts=cuts)
-        _export(module, task.x["train"][:2], task.out / MODEL, options.pooling == "mean")
+        _export(module, task.x["train"][:2], task.out / MODEL, cuts)
         return fitted
 
 
