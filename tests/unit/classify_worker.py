@@ -63,6 +63,12 @@ def _limited(most_bytes: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
+def has_gpu() -> bool:
+    import torch
+
+    return torch.cuda.is_available()
+
+
 def outputs(model: str, x: list[list[int]]) -> list[list[float]]:
     """Return what ONNX Runtime makes of word numbers."""
     import numpy as np

@@ -228,3 +228,15 @@ def test_the_published_preset_trains_with_its_own_values(run, tmp_path):
     result = run("one", "transformer", {"epochs": 1, "heads": 4}, options)
     assert result["status"] == "ok"
     assert result["details"]["history"][-1]["updates"] == 96
+
+
+def test_a_gpu_trains_or_is_missed(run, worker, tmp_path):
+    axes = {"device": "cuda"}
+    knobs = {"epochs": 3, "batch": 16, "learning_rate": 0.01}
+    result = run("one", "transformer", knobs, axes=axes)
+    if not worker("has_gpu"):
+        assert (result["cause"], result["code"]) == ("missing-dependency", 1)
+        return
+    assert result["status"] == "ok" and result["details"]["at_k"]["1"] > 0.5
+    longer = run("two", "transformer", knobs | {"epochs": 5}, axes=axes, shorter=tmp_path / "one")
+    assert [entry["epoch"] for entry in longer["details"]["history"]] == [1, 2, 3, 4, 5]

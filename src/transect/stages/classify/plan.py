@@ -172,8 +172,9 @@ class Classify(Stage):
         return taken | ({"shorter": shorter} if shorter is not None else {})
 
     def plugins(self, cell: ClassifyCell) -> list[tuple[Registry[Any], str]]:
-        """The classifier."""
-        return [(CLASSIFIERS, cell.kind)]
+        """The classifier, and the rule by which it is trained."""
+        found: list[tuple[Registry[Any], str]] = [(CLASSIFIERS, cell.kind)]
+        return found if cell.optimiser is None else [*found, (OPTIMISERS, cell.optimiser)]
 
     def spec(self, cell: ClassifyCell, context: Context) -> dict[str, Any]:
         """The classifier with its options, and as parameters what the names in the cell stand for."""

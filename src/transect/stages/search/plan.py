@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from itertools import product
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -116,6 +117,10 @@ class Search(Stage):
             "seed": context.study.seed,
             "parameters": {"model": model.model_dump()} | rules_of(text, context),
         }
+
+    def sources(self, cell: SearchCell) -> list[Path]:
+        """Every optimiser: which one trains here is known when the rung before has ended."""
+        return [OPTIMISERS.source(name) for name in OPTIMISERS]
 
     def environment(self, cell: SearchCell) -> str:
         """The classifier's."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from transect.domain.errors import BadInput
+from transect.domain.errors import BadInput, MissingDependency
 from transect.text.classifiers import STATE, Diverged, Fitted, Task
 from transect.text.classifiers._options import TrainingOptions
 from transect.text.classifiers._state import (
@@ -58,11 +58,14 @@ def train(
 
     `cuts`: columns of padding change nothing, so batches are as long as their longest ticket. The module
     is left in `make`'s hands as well: it holds the weights that told. Raises BadInput where
-    patience has no part to look at, Diverged when a number is no longer finite.
+    patience has no part to look at, MissingDependency without a GPU that is asked for, Diverged when a
+    number is no longer finite.
     """
     import torch
 
     _check(task, options)
+    if task.device == "cuda" and not torch.cuda.is_available():
+        raise MissingDependency("the cell trains on a GPU, and torch finds none")
     torch.set_num_threads(task.threads)
     device = torch.device(task.device)
     module = make().to(device)
