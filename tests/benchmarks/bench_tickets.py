@@ -199,6 +199,7 @@ def summary(turns: list[dict[str, Any]]) -> dict[str, Any]:
         "contenders": kinds,
         "faster_of_the_others": faster,
         "speed_ratio": own["tickets_per_s"] / other["tickets_per_s"],
+        "cpu_ratio": other["cpu_s"] / own["cpu_s"],
         "memory_ratio": own["peak_bytes"] / other["peak_bytes"],
     }
 
