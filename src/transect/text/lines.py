@@ -16,7 +16,7 @@ import numpy as np
 __all__ = ["read_batches", "read_lines", "write_array", "write_arrays", "writing", "writing_lines"]
 
 # So many are read together; fewer where they are long.
-_LINES, _BYTES = 256, 1 << 20
+_LINES, _BYTES = 128, 1 << 20
 
 
 @contextmanager
