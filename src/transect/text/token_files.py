@@ -23,7 +23,7 @@ TOKENS, OFFSETS, WORDS = "tokens.npy", "offsets.npy", "words.json"
 # What stands in a list of words for all those that have too many letters.
 TOO_LONG = ""
 # Texts from which the languages of a corpus are told, evenly spaced over it.
-_SAMPLE = 2000
+_SAMPLE = 1000
 _LEFT_OUT = -1
 
 

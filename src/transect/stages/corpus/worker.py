@@ -16,7 +16,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict
-from itertools import compress
+from itertools import compress, islice
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,8 @@ __all__ = ["build", "main"]
 _ARRAYS = ("labels", "times", "owners")
 # So that a limit draws otherwise than a format that makes tickets from the same seed.
 _DRAW = 27
+# Lines that are written at once.
+_TOGETHER = 64
 
 
 def build(spec: dict[str, Any], salt: Salt, out: Path) -> dict[str, Any]:
@@ -94,8 +96,9 @@ def _take(
     corpus = Corpus(label=rule["label"], redacts=rule["redact"], salt=salt, people=people)
     # Redacted, but which stay is not known yet; without a name nothing is left of it.
     with tempfile.TemporaryFile(dir=out) as every, writing_lines(out / "rejected.jsonl") as write:
-        for line in corpus.lines(tickets, lambda one: write(asdict(one))):
-            every.write(line.encode())
+        lines = corpus.lines(tickets, lambda one: write(asdict(one)))
+        while some := "".join(islice(lines, _TOGETHER)):
+            every.write(some.encode())
         first = corpus.columns.first_of_each_id()
         rows = np.flatnonzero(first == np.arange(len(first)))
         for row in np.flatnonzero(first != np.arange(len(first))).tolist():
