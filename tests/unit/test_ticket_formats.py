@@ -12,9 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_normalise import HOSTILE
 
+from checkouts import ROOT
 from transect.domain.errors import BadInput
 from transect.text.formats import FORMATS
+from transect.text.formats.csv_ import CsvOptions
+from transect.text.formats.flat_csv import FlatOptions
+from transect.text.formats.jsonl import JsonOptions
 from transect.text.rejection import CAUSES
+from transect.text.threads import MailOptions
 from transect.text.tickets import Rejected, Ticket
 
 
@@ -339,3 +344,22 @@ def test_any_text_comes_through_every_file(
         csv.writer(stream).writerows([("Document", "x"), *((text, "y") for text in many)])
     from_csv, wrong = read("flat-csv", path, **options)
     assert not wrong and texts(from_csv) == texts(from_json)
+
+
+def test_the_documented_example_is_read(file: Path):
+    page = (ROOT / "docs" / "tickets.md").read_text(encoding="utf-8")
+    example = page.split("<!-- example: tickets.jsonl -->\n```json\n")[1].split("```")[0]
+    tickets, wrong = read("jsonl", file, example)
+    assert not wrong and [len(ticket.messages) for ticket in tickets] == [2, 1]
+    assert tickets[0].others and tickets[0].messages[0].time
+
+
+def test_causes_and_options_are_documented():
+    page = (ROOT / "docs" / "tickets.md").read_text(encoding="utf-8")
+    for cause, meaning in CAUSES.items():
+        assert f"| `{cause}` | {meaning} |" in page
+    for model in (JsonOptions, CsvOptions, FlatOptions, MailOptions):
+        for name, field in model.model_fields.items():
+            default = field.default
+            usual = f"`{default}`" if isinstance(default, str) else json.dumps(default)
+            assert f"| `{name}` | {usual} |" in page, name
