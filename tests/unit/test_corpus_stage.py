@@ -142,6 +142,17 @@ def test_a_source_without_a_ticket_is_an_error(
         made(kind, content)
 
 
+def test_a_language_is_one_without_its_country_and_a_queue_a_name(made: Callable[..., Made]):
+    content = (
+        '{"text": "a", "queue": "q", "language": "de-AT"}\n{"text": "a", "queue": "q", "language": "German"}\n'
+        f'{{"text": "a", "queue": "{"q" * 201}"}}\n{{"text": "a", "queue": " <b>\\u202e\\n\\u001b[1m "}}\n'
+    )
+    corpus = made("jsonl", content)
+    assert corpus.details["languages"] == {"unknown": 2, "de": 1}
+    assert corpus.details["rejected"] == {"too-large": 1}
+    assert corpus.details["classes"] == ["<b> [1m", "q"] and corpus.details["same_text"] == 2
+
+
 PEOPLE = ["Anna Schmidt", "Bob Miller", "Jörg Müßig", "Carla Ortega"]
 SECRETS = ["Schmidt", "Miller", "Müßig", "Muessig", "Ortega", "bob@x.example", "x.example", "3912345", "39-12345",
            "10.1.2.3", "2001:db8", "T-4711"]  # fmt: skip

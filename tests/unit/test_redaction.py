@@ -106,6 +106,8 @@ def test_nothing_beside_it_hides_it(before: str, secret: str, after: str):
         ("Anna's", "A's"),
         ("Hannah, Annaberg, Schmidtke", "Hannah, Annaberg, Schmidtke"),
         ("(Anna)", "(A)"),
+        ("anna2; Schmidt07; SchmidtAnna; schmidta", "A; A; A; A"),
+        ("https://x.example/users/anna-schmidt/1", "https://x.example/users/A/1"),
     ],
 )
 def test_a_known_person_is_found_however_written(text: str, expected: str):
@@ -138,6 +140,17 @@ def test_a_name_of_several_people_means_the_one_who_is_there():
     assert without("Anna", *two, present=two) == "?"
     assert without("Anna", *two) == "?"
     assert without("Anna Ott", *two) == "B"
+
+
+def test_a_name_without_end_costs_no_more_than_another():
+    name = "anna " * 20_000
+    assert set(known(name).find(name)) and known(f"x {name}").find(name)
+    assert len(known(*(f"Anna {i}" for i in range(2000))).find(name)) == 20_000
+
+
+def test_marks_that_are_not_seen_hide_no_name():
+    assert without("Anna Schmidt", "An\u200bna Schm\u00adidt") == "A"
+    assert SALT.identity("An\u200bna") == SALT.identity("Anna")
 
 
 @given(st.lists(st.text(max_size=20), max_size=6), HOSTILE)
@@ -226,7 +239,7 @@ def test_where_the_salt_lies(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     "piece", ["@", "a@", "a.", "1", "1 ", "1.1.", "1:", ":", "(", "+1", "a(at)", "a@b.", "a [", "2023-11-22 ",
               "anna.schmidt ", "Anna "]
 )  # fmt: skip
-def test_a_million_of_anything_is_redacted(piece: str):
-    text = piece * (1_000_000 // len(piece))
+def test_however_many_are_redacted(piece: str):
+    text = piece * (200_000 // len(piece))
     spans = known(ANNA).find(redact(text, Counts()))
     assert bool(spans) == ("nna" in piece)

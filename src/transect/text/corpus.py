@@ -19,6 +19,8 @@ from transect.text.tickets import Message, Rejected, Ticket
 
 __all__ = ["Corpus", "PeopleTold", "gather"]
 
+# It is the name of a class, and stands in tables and charts.
+_LONGEST_QUEUE = 200
 _LETTER = re.compile(r"[^\W_]")
 _LANGUAGE = re.compile(r"[a-z]{2,3}")
 
@@ -87,6 +89,8 @@ class Corpus:
         label = queue if self._label == "queue" else ticket.owner
         if not label:
             return rejected(place, "no-label", f"no {self._label}")
+        if len(queue) > _LONGEST_QUEUE:
+            return rejected(place, "too-large", f"a queue of {len(queue)} characters")
         counts = Counts()
         try:
             messages = [self._message(one, present, counts) for one in ticket.messages]
@@ -96,7 +100,8 @@ class Corpus:
         if not _says_anything(messages):
             return rejected(place, "no-text" if ticket.messages else "no-message")
         owner = self._identity(ticket.owner) if ticket.owner else ""
-        language = ticket.language.strip().lower()
+        # Of `de-AT` the language.
+        language = re.split("[-_]", ticket.language.strip().lower(), maxsplit=1)[0]
         line: dict[str, Any] = {"id": self._salt.ticket(ticket.id), "messages": messages}
         if owner:
             line["owner"] = owner

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator
 from itertools import pairwise
 from typing import Any
 
+from transect.text.normalise import normalise
 from transect.text.people_words import OFFICES, ORDINARY, TITLES
 from transect.text.salt import Salt
 
@@ -22,6 +23,9 @@ _ADDRESS = re.compile(r"<?\s*([^\s<>\"',;@]+)@[^\s<>\"',;]+\s*>?")
 _GAP = re.compile(r"[\s,.'’`´_-]{1,3}")
 _APOSTROPHE = re.compile(r"['’`´]")
 _SHORTEST = 3
+# Of a name that are looked for; no text can make that take longer.
+_MOST_WORDS = 8
+_DIGITS = "0123456789"
 
 
 class People:
@@ -62,7 +66,7 @@ class People:
 
     def _spans(self, text: str, present: Collection[str]) -> Iterator[Span]:
         found = list(_WORD.finditer(text))
-        words = [one.group().casefold() for one in found]
+        words = [self._word(one.group().casefold()) for one in found]
         if self._parts.keys().isdisjoint(words) and self._longest.keys().isdisjoint(words):
             return
         number = 0
@@ -78,6 +82,10 @@ class People:
             if word in self._parts and _means_a_name(found[number].group(), word):
                 yield *found[number].span(), self._parts[word] or self._one_of((word,), present)
             number += 1
+
+    def _word(self, word: str) -> str:
+        """Return a word as names are kept: without digits behind it, unless somebody goes by these."""
+        return word.rstrip(_DIGITS) if word[-1] in _DIGITS and word not in self._parts else word
 
     def _whole_at(
         self, text: str, found: list[re.Match[str]], words: list[str], number: int
@@ -130,7 +138,8 @@ def _parts(words: tuple[str, ...]) -> set[str]:
     for spelt in _spellings(words):
         parts |= set(spelt)
         if len(spelt) > 1:
-            parts |= {"".join(spelt), spelt[0][0] + spelt[-1]}
+            first, last = spelt[0], spelt[-1]
+            parts |= {"".join(spelt), first[0] + last, last + first, last + first[0]}
     parts = {part for part in parts if len(part) >= _SHORTEST}
     return parts | {f"{part}s" for part in parts}
 
@@ -145,7 +154,7 @@ def _means_a_name(written: str, word: str) -> bool:
 
 def _names(person: str) -> Iterator[tuple[str, ...]]:
     """Yield what a person may be called: the name before an address, and the words in the address."""
-    person = unicodedata.normalize("NFC", person)
+    person = normalise(person)
     for local in _ADDRESS.findall(person):
         if words := _words(local):
             yield words
@@ -157,8 +166,9 @@ def _names(person: str) -> Iterator[tuple[str, ...]]:
 
 def _words(name: str) -> tuple[str, ...]:
     words = tuple(one.casefold() for one in _WORD.findall(name))
-    # A letter or two are an initial, or too little to know anybody by.
-    return tuple(word for word in words if word not in TITLES and len(word) > 1)
+    # One letter is an initial, or too little to know anybody by.
+    named = tuple(word for word in words if word not in TITLES and len(word) > 1)
+    return named[:_MOST_WORDS]
 
 
 def _without_umlauts(word: str) -> str:

@@ -94,9 +94,9 @@ def _encoding(path: Path, given: str | None) -> str:
     if given is not None:
         name = codecs.lookup(given).name
         return "utf-8-sig" if name == "utf-8" else name
-    if head.count(0) > len(head) / 10:
+    if any(half.count(0) > len(half) / 2 for half in (head[::2], head[1::2])):
         raise BadInput(
-            f"{path}: a file with so many NUL bytes is no UTF-8: name its encoding in the option "
+            f"{path}: every second byte is NUL, as in UTF-16: name its encoding in the option "
             "`encoding`, such as utf-16-le"
         )
     lines = head.split(b"\n")

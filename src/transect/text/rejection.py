@@ -15,7 +15,7 @@ CAUSES = {
     "wrong-type": "a value of another type than expected",
     "missing-column": "a row with fewer columns than the header, or a ticket without a key it needs",
     "extra-column": "a row with more columns than the header",
-    "too-large": "more characters than the option `largest` allows",
+    "too-large": "more characters than the option `largest` allows, or a queue of more than 200",
     "no-message": "a ticket without messages",
     "no-text": "messages without a letter or digit",
     "no-label": "neither owner nor queue, whichever the corpus is to tell",

@@ -6,6 +6,7 @@ nested repetitions, which a hostile one makes take hours.
 
 from __future__ import annotations
 
+import html
 import re
 
 from transect.text.markup import is_html, text_of_html
@@ -24,6 +25,8 @@ _ORIGINAL = re.compile(
     r"Originalnachricht|Original-Nachricht)\s*[-_]*\s*",
     re.IGNORECASE,
 )
+# Left by an export that took only the tags out.
+_ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]{2,8});")
 _FROM = re.compile(r"\s*[*_]*(?:From|Von)\s*:", re.IGNORECASE)
 _SENT = re.compile(r"\s*[*_]*(?:Sent|Date|Gesendet|Datum)\s*:", re.IGNORECASE)
 _DEVICE = re.compile(
@@ -41,6 +44,8 @@ def clean(text: str, *, replies: str = "drop", signatures: str = "drop") -> str:
         own = text_of_html(text, quotes=replies == "keep")
         # All of it was quoted, as in a forwarded mail: then that is what it says.
         text = own if own.strip() else text_of_html(text, quotes=True)
+    elif "&" in text and _ENTITY.search(text):
+        text = html.unescape(text)
     if "\n" not in text and "\r" not in text:
         return text
     if replies == "drop":

@@ -8,10 +8,10 @@ import os
 import re
 import secrets
 import stat
-import unicodedata
 from pathlib import Path
 
 from transect.domain.errors import BadInput
+from transect.text.normalise import normalise
 
 __all__ = ["SALT_VARIABLE", "Salt", "public_salt", "read_salt", "salt_file"]
 
@@ -56,7 +56,7 @@ class Salt:
 def _canonical(person: str) -> str:
     found = _ADDRESS.search(person) if "@" in person else None
     text = found.group() if found else person
-    return " ".join(unicodedata.normalize("NFC", text).casefold().split())
+    return " ".join(normalise(text).casefold().split())
 
 
 def salt_file() -> Path:

@@ -87,7 +87,7 @@ def cleaned(ticket: Ticket, options: Options, place: str) -> Ticket | Rejected:
     for message in ticket.messages:
         text = message.text
         # Nothing else has tags, or a line that could be a reply's.
-        if "<" in text or "\n" in text or "\r" in text:
+        if "<" in text or "&" in text or "\n" in text or "\r" in text:
             message.text = clean(text, replies=options.replies, signatures=options.signatures)
     return ticket
 
