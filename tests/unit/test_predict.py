@@ -65,6 +65,23 @@ def test_hostile_texts_give_the_same_through_every_runner(
         np.testing.assert_allclose(found, probabilities(texts), atol=1e-6)
 
 
+def test_memory_is_linear_in_the_bytes(bundle: Path, tmp_path: Path) -> None:
+    command = RUNTIMES.get("python").command
+    python = python_of("python", tmp_path)
+    peaks = []
+    for million in (1, 4):
+        folder = tmp_path / str(million)
+        text = (b"hello the printer does not print. " * 120_000)[: million * 1_000_000]
+        write_tensors(folder / "inputs", {"text": padded([text])})
+        arguments = ["--model", bundle / "predict.onnx", "--inputs", folder / "inputs", "--outputs",
+                     folder / "outputs", "--warmup", 0, "--min-runs", 1, "--max-seconds", 0,
+                     "--record", folder / "record.json"]  # fmt: skip
+        subprocess.run(command(python, list(map(str, arguments))), check=True)
+        peaks.append(json.loads((folder / "record.json").read_text())["peak_memory_bytes"])
+    # About 55 and no more with more of them; the input itself is there twice.
+    assert 10 < (peaks[1] - peaks[0]) / 3_000_000 < 100
+
+
 def test_the_texts_are_hostile() -> None:
     rows = told(TEXTS)
     assert set(range(FIRST + len(WORDS))) - set(rows.flat) == {
