@@ -206,6 +206,15 @@ def test_a_sweep_holds_all_else_equal():
     assert [g.cell.layers for g in found["layers"].groups] == [1, 2]
 
 
+def test_knobs_are_told_the_strongest_first():
+    found = only(
+        "knobs", *seeds(0.6, heads=1), *seeds(0.603, heads=4), *seeds(0.8, heads=1, layers=2)
+    )
+    assert found.scope == "whole conversation, transformer"
+    assert found.claim.startswith("one knob at a time, in points of accuracy: layers 1 → 2 +20.")
+    assert " and heads 1 → 4 +0." in found.claim and found.sureness is Sureness.TENTATIVE
+
+
 def test_published_values_stand_beside_the_knob_and_in_their_section():
     figure = {"study": "T 2024", "what": "4 heads", "published": 0.385,
               "measured": {"stage": "classify", "metric": "accuracy", "heads": 4}}  # fmt: skip

@@ -22,16 +22,12 @@ from transect.report.charts.theme import palette
 from transect.report.context import Context
 from transect.report.findings.doubts import effect_text
 from transect.report.findings.finding import median
+from transect.report.findings.knobs import KNOB_NOUNS, knob_value
 from transect.report.sections.published import published_of
-from transect.report.text import Scale, clean, number, spread, tenths
+from transect.report.text import Scale, clean, spread, tenths
 
 __all__ = ["knobs_body"]
 
-_NOUNS = {
-    "learning_rate": "learning rate", "batch": "batch", "heads": "heads", "layers": "layers",
-    "epochs": "epochs", "updates": "updates", "optimiser": "optimiser", "vectors": "vectors",
-    "partition": "partition", "words": "length", "stop_words": "stop words",
-}  # fmt: skip
 _PERCENT = Scale(factor=0.01, unit="%")
 _MOST_SERIES = 6
 
@@ -84,12 +80,12 @@ def knob_chart(axis: str, members: Sequence[Sweep], name: str) -> Chart:
         for sweep, style in zip(ordered, styles, strict=True)
     ]  # fmt: skip
     rows = [(sweep, group) for sweep in ordered for group in sweep.groups]
-    noun = _NOUNS[axis]
+    noun = KNOB_NOUNS[axis]
     return line_chart(
         series, rows,
         [
             words("Text", lambda row: labels[row[0].cell]),
-            digits(noun.capitalize(), lambda row: getattr(row[1].cell, axis), _value),
+            digits(noun.capitalize(), lambda row: getattr(row[1].cell, axis), knob_value),
             *_accuracy(),
         ],
         title=f"Accuracy by {noun}", x=noun, y="tickets told right, per cent", name=name,
@@ -110,10 +106,6 @@ def _accuracy() -> list[Any]:
         digits("Seeds", lambda row: len(row[1].values(row[0].metric))),
         words("on", lambda row: "test" if row[0].metric == ACCURACY else "validation"),
     ]
-
-
-def _value(value: Any) -> str:
-    return number(float(value)) if isinstance(value, int | float) else str(value)
 
 
 def _verdict(effect: Difference | None) -> Chip | None:
@@ -142,9 +134,9 @@ def knob_table(context: Context, own: Sequence[Sweep]) -> Part:
     return table(
         rows,
         [
-            words("Knob", lambda row: _NOUNS[row[0].axis]),
+            words("Knob", lambda row: KNOB_NOUNS[row[0].axis]),
             words("Text", lambda row: labels[row[0].axis, row[0].cell]),
-            digits("Value", lambda row: _value(getattr(row[1].cell, row[0].axis))),
+            digits("Value", lambda row: knob_value(getattr(row[1].cell, row[0].axis))),
             *_accuracy(),
             digits("Validation", lambda row: median(row[1], VALID), tenths),
             words("Effect in points", lambda row: effect_text(e) if (e := effect(row)) else None),

@@ -2,6 +2,7 @@
 
 from transect.report.findings.classifiers import classifier_findings
 from transect.report.findings.doubts import doubt_findings
+from transect.report.findings.knobs import knob_findings
 from transect.report.parts import FindingMaker, Section
 from transect.report.sections.classifiers import classifiers_body
 from transect.report.sections.doubts import doubts_body
@@ -17,5 +18,6 @@ SECTIONS = (
 
 FINDINGS = (
     FindingMaker(order=60, make=classifier_findings),
+    FindingMaker(order=65, make=knob_findings),
     FindingMaker(order=70, make=doubt_findings),
 )

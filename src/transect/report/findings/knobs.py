@@ -1,0 +1,87 @@
+"""Findings on knobs: how much each one moves the accuracy, the strongest first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from transect.analysis.classifiers import (
+    ACCURACY,
+    ClassifyGroup,
+    Difference,
+    Sweep,
+    corpus_label,
+    sweeps,
+)
+from transect.analysis.comparisons import Sureness
+from transect.analysis.groups import grouped
+from transect.report.context import Context
+from transect.report.findings.doubts import effect_text
+from transect.report.findings.finding import Finding, joined, names
+from transect.report.findings.ticket_inputs import VIEWS
+from transect.report.text import clean, count, number
+from transect.stages.classify.cell import KNOBS
+
+__all__ = ["KNOB_NOUNS", "knob_findings", "knob_value"]
+
+KNOB_NOUNS = {
+    "learning_rate": "learning rate", "batch": "batch", "heads": "heads", "layers": "layers",
+    "epochs": "epochs", "updates": "updates", "optimiser": "optimiser", "vectors": "vectors",
+    "partition": "partition", "words": "length", "stop_words": "stop words",
+}  # fmt: skip
+
+
+def knob_value(value: Any) -> str:
+    """Write a knob's value."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number(float(value)) if is_number else clean(str(value))
+
+
+def knob_findings(context: Context) -> list[Finding]:
+    """One for each corpus, model and view whose knobs were changed one at a time."""
+    groups: list[ClassifyGroup] = context.of("classify")
+    found = [
+        sweep
+        for sweep in sweeps(groups)
+        if sweep.axis in KNOBS and sweep.metric == ACCURACY and sweep.effects
+    ]
+    parts = grouped(found, lambda one: (corpus_label(one.groups[0]), one.cell.model, one.cell.view))
+    return [_finding(own) for own in parts.values()]
+
+
+def _strongest(sweep: Sweep) -> tuple[Any, Difference]:
+    return max(sweep.effects.items(), key=lambda one: abs(one[1].summary.median))
+
+
+def _finding(own: Sequence[Sweep]) -> Finding:
+    # Of several sweeps over one knob, the one of most seeds speaks; the section has all.
+    best: dict[str, Sweep] = {}
+    for sweep in own:
+        known = best.get(sweep.axis)
+        if known is None or _seeds(sweep) > _seeds(known):
+            best[sweep.axis] = sweep
+    ordered = sorted(best.values(), key=lambda one: -abs(_strongest(one)[1].summary.median))
+    told = []
+    for sweep in ordered:
+        value, effect = _strongest(sweep)
+        base = getattr(sweep.cell, sweep.axis)
+        change = f"{KNOB_NOUNS[sweep.axis]} {knob_value(base)} → {knob_value(value)}"
+        told.append(f"{change} {effect_text(effect)}")
+    effects = [_strongest(sweep)[1] for sweep in ordered]
+    shown = [effect for effect in effects if effect.shown]
+    sureness = Sureness.FIRM if all(one.firm for one in shown) else Sureness.TENTATIVE
+    first = own[0].groups[0]
+    return Finding(
+        subject=corpus_label(first), kind="knobs", scope=f"{VIEWS[first.cell.view]}, {first.cell.model}",
+        claim=f"one knob at a time, in points of accuracy: {names(told, 9)}.",
+        sureness=sureness if shown else Sureness.OPEN,
+        evidence=joined(
+            "of each knob the value that moves it most from its first one",
+            names([f"{KNOB_NOUNS[sweep.axis]}: {count(len(sweep.groups), 'value')}, "
+                   f"{count(_seeds(sweep), 'seed')}" for sweep in ordered], 9),
+        ),
+    )  # fmt: skip
+
+
+def _seeds(sweep: Sweep) -> int:
+    return max(effect.summary.count for effect in sweep.effects.values())
