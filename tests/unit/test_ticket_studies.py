@@ -10,6 +10,7 @@ import yaml
 from transect.analysis.groups import Group
 from transect.domain.metrics import METRICS
 from transect.domain.paths import ROOT
+from transect.execution.run_chosen import with_inputs
 from transect.planning.plan import StudyPlan, make_plan
 from transect.planning.study import find_system
 from transect.report.sections.published import is_meant
@@ -38,6 +39,15 @@ def test_every_published_figure_means_one_cell_that_is_planned(plan):
         found = [group.cell.id for group in groups if is_meant(group, figure["measured"])]
         assert len(found) == 1, (figure["what"], found)
         assert figure["measured"]["metric"] in METRICS
+
+
+def test_a_chosen_run_that_goes_on_with_another_comes_after_it(plan):
+    longer = [one for one in plan.stage("classify").values() if "shorter" in one.inputs]
+    keys = [planned.key for planned in with_inputs(plan, longer[::-1])]
+    assert all(keys.index(one.inputs["shorter"]) < keys.index(one.key) for one in longer)
+    assert len(keys) == len(set(keys))
+    stages = [stage for stage, _ in keys]
+    assert stages == sorted(stages, key=list(plan.cells).index)
 
 
 def test_each_side_of_each_doubt_has_six_seeds(plan):

@@ -20,20 +20,24 @@ from transect.execution.run_block import end_on_signals, run_jobs
 from transect.planning.blocks import make_blocks
 from transect.planning.plan import Planned, StudyPlan
 
-__all__ = ["run_chosen"]
+__all__ = ["run_chosen", "with_inputs"]
 
 
-def _with_inputs(plan: StudyPlan, cells: list[Planned]) -> list[Planned]:
+def with_inputs(plan: StudyPlan, cells: list[Planned]) -> list[Planned]:
     """Return the cells and all that they take, in an order in which inputs come first."""
-    wanted: set[tuple[str, str]] = set()
-    open_ = list(cells)
-    while open_:
-        planned = open_.pop()
-        if planned.key not in wanted:
-            wanted.add(planned.key)
-            open_ += [plan.cells[stage][cell_id] for stage, cell_id in planned.inputs.values()]
-    # A plan holds its stages in the order of what they need.
-    return [planned for planned in plan if planned.key in wanted]
+    ordered: dict[tuple[str, str], Planned] = {}
+
+    def put(planned: Planned) -> None:
+        if planned.key not in ordered:
+            for stage, cell_id in planned.inputs.values():
+                put(plan.cells[stage][cell_id])
+            ordered[planned.key] = planned
+
+    for planned in cells:
+        put(planned)
+    # A plan holds its stages in the order of what they need: those of one stage stay together.
+    turns = {stage: turn for turn, stage in enumerate(plan.cells)}
+    return sorted(ordered.values(), key=lambda planned: turns[planned.cell.stage])
 
 
 def _build_environments(plan: StudyPlan, paths: StudyPaths, cells: list[Planned]) -> None:
@@ -68,7 +72,7 @@ def run_chosen(plan: StudyPlan, cells: list[Planned], *, again: bool) -> dict[st
     try:
         blocks = make_blocks(plan)
         write_plan(plan, blocks)
-        todo = _with_inputs(plan, cells)
+        todo = with_inputs(plan, cells)
         _build_environments(plan, paths, todo)
         if again:
             for planned in cells:
