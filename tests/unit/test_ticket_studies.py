@@ -43,6 +43,7 @@ def test_every_published_figure_means_one_cell_that_is_planned(plan):
 
 def test_a_chosen_run_that_goes_on_with_another_comes_after_it(plan):
     longer = [one for one in plan.stage("classify").values() if "shorter" in one.inputs]
+    assert longer or plan.study.name != "tickets"
     keys = [planned.key for planned in with_inputs(plan, longer[::-1])]
     assert all(keys.index(one.inputs["shorter"]) < keys.index(one.key) for one in longer)
     assert len(keys) == len(set(keys))
