@@ -172,103 +172,6 @@ def test_an_empty_file_has_no_tickets(file: Path, kind: str, content: bytes):
     assert read(kind, file, content) == ([], [])
 
 
-@pytest.mark.parametrize("kind", ["csv", "flat-csv"])
-def test_an_empty_table_lacks_its_header(file: Path, kind: str):
-    with pytest.raises(BadInput, match="header"):
-        read(kind, file, b"")
-    with pytest.raises(BadInput, match="header"):
-        read(kind, file, b"\n")
-
-
-HEADER = "id,text,author,role,time,owner,queue,language\n"
-
-
-def test_rows_with_one_id_are_one_ticket(file: Path):
-    rows = (
-        'T-1,"a, ""b""\nc",Bob,customer,2023-01-02,,it,en\n'
-        "T-1,d,Anna,agent,2023-01-03,Anna,,\n"
-        "T-2,e,,,,,,\n"
-        ",f,,,,,,\n,g,,,,,,\n"
-    )
-    tickets, wrong = read("csv", file, HEADER + rows)
-    assert not wrong
-    assert texts(tickets) == [['a, "b"\nc', "d"], ["e"], ["f"], ["g"]]
-    first = tickets[0]
-    assert (first.id, first.owner, first.queue, first.language) == ("T-1", "Anna", "it", "en")
-    assert [m.author for m in first.messages] == ["Bob", "Anna"]
-    assert first.messages[0].time == "2023-01-02T00:00:00+00:00"
-
-
-@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
-@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-def test_delimiters_and_line_ends(file: Path, delimiter: str, end: str):
-    lines = ["id,text,queue", '1,"a,b;c|d",x', "2,e,y", ""]
-    content = end.join(lines[:1]).replace(",", delimiter) + end
-    content += f'1{delimiter}"a,b;c|d"{delimiter}x{end}2{delimiter}e{delimiter}y{end}'
-    tickets, wrong = read("csv", file, content)
-    assert texts(tickets) == [["a,b;c|d"], ["e"]] and not wrong
-    assert [ticket.queue for ticket in tickets] == ["x", "y"]
-
-
-def test_columns_by_other_names(file: Path):
-    content = "Nr;Beschreibung;Wann\n1;a;02.01.2023 10:00\n2;b;x\n"
-    columns = {"id": "Nr", "text": "Beschreibung", "time": "Wann"}
-    tickets, wrong = read("csv", file, content, columns=columns, time_format="%d.%m.%Y %H:%M")
-    assert tickets[0].messages[0].time == "2023-01-02T10:00:00+00:00"
-    assert wrong == [("line 3", "broken-time")]
-
-
-@pytest.mark.parametrize(
-    ("kind", "header", "options", "lacking"),
-    [
-        ("csv", "id,body\n", {}, "text"),
-        ("csv", "text,queue\n", {}, "id"),
-        ("csv", "id,text\n", {"columns": {"queue": "Gruppe"}}, "Gruppe"),
-        ("flat-csv", "Text,Topic_group\n", {}, "Document"),
-        ("flat-csv", "Document,Group\n", {"queue": "Topic_group"}, "Topic_group"),
-        ("flat-csv", "Document;Group\n", {"delimiter": ","}, "Document"),
-    ],
-)
-def test_a_missing_column_is_named(
-    file: Path, kind: str, header: str, options: dict[str, Any], lacking: str
-):
-    with pytest.raises(BadInput, match=f"no '{lacking}'"):
-        read(kind, file, f"{header}Anna,Anna\n", **options)
-
-
-def test_a_file_without_header_is_not_quoted_in_the_error(file: Path):
-    with pytest.raises(BadInput) as told:
-        read("flat-csv", file, "Anna Schmidt is ill,hr\n")
-    assert "Anna" not in str(told.value)
-
-
-def test_a_column_that_is_there_twice(file: Path):
-    with pytest.raises(BadInput, match="more than once"):
-        read("flat-csv", file, "Document,Document\na,b\n")
-
-
-@pytest.mark.parametrize(
-    ("row", "cause"),
-    [
-        ("a", "missing-column"),
-        ("a,b,c", "extra-column"),
-        ('"a"b,c', "broken-row"),
-    ],
-)
-def test_a_broken_row_costs_nothing_but_itself(file: Path, row: str, cause: str):
-    good = "good,q\n"
-    content = f"Document,Topic_group\n{good}{row}\n{good}"
-    tickets, wrong = read("flat-csv", file, content)
-    assert texts(tickets) == [["good"], ["good"]] and wrong == [("line 3", cause)]
-
-
-def test_a_quote_that_is_never_closed_ends_at_the_next_one(file: Path):
-    content = 'Document,Topic_group\na,q\n"b,q\nc,q\n"d",q\ne,q\n"f,q\n'
-    tickets, wrong = read("flat-csv", file, content)
-    assert texts(tickets) == [["a"], ["e"]]
-    assert wrong == [("lines 3 to 5", "broken-row"), ("line 7", "broken-row")]
-
-
 @pytest.mark.parametrize("kind", ["jsonl", "csv", "flat-csv"])
 def test_what_is_too_large_is_rejected_and_the_rest_read(file: Path, kind: str):
     head = {"jsonl": "", "csv": "id,text\n", "flat-csv": "Document\n"}[kind]
@@ -284,12 +187,6 @@ def test_ten_megabytes_are_read_where_they_may_be(file: Path):
     text = "Ünd " * 2_600_000
     tickets, wrong = read("flat-csv", file, f"Document\n{text}\nb\n", largest=20_000_000)
     assert [len(one[0]) for one in texts(tickets)] == [len(text), 1] and not wrong
-
-
-def test_many_rows_of_one_id_do_not_grow_without_end(file: Path):
-    content = "id,text\n" + "1,xxxxxxxxxx\n" * 1000 + "2,a\n"
-    tickets, wrong = read("csv", file, content, largest=100)
-    assert texts(tickets) == [["a"]] and wrong == [("line 2", "too-large")]
 
 
 @pytest.mark.parametrize(
