@@ -66,7 +66,7 @@ def test_tickets_are_read_as_in_training_and_told(
         assert line["class"] == (CLASSES[order[0]] if shares.max() >= 0.6 else None)
         unsure += shares.max() < 0.6
     assert 0 < unsure < len(READ)
-    assert done.stderr == f"4 tickets told, {unsure} of them unsure; 0 not read\n"
+    assert done.stderr == f"tickets told: 4, unsure: {unsure}, not read: 0\n"
 
 
 def test_a_table_of_the_likeliest(bundle: Path, tickets: Path, tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_a_table_of_the_likeliest(bundle: Path, tickets: Path, tmp_path: Path) -
     assert [row[:3] for row in rows] == [
         [one["id"], "", CLASSES[shares.argmax()]] for one, shares in zip(TICKETS, best, strict=True)
     ]
-    assert "4 of them unsure" in done.stderr
+    assert "unsure: 4, " in done.stderr
 
 
 def test_what_cannot_be_read_is_listed_and_the_rest_told(bundle: Path, tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_what_cannot_be_read_is_listed_and_the_rest_told(bundle: Path, tmp_path:
         ["line 2", "broken-json"], ["ticket 2", "no-text"], ["line 4", "missing-column"],
         ["line 5", "broken-encoding"],
     ]  # fmt: skip
-    assert "2 tickets told" in said[-1] and "; 4 not read: 1 " in said[-1]
+    assert "tickets told: 2, " in said[-1] and "not read: 4 (1 " in said[-1]
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,8 @@ def test_what_cannot_be_read_is_listed_and_the_rest_told(bundle: Path, tmp_path:
         (["tickets.jsonl", "--option", "largest"], "expected KEY=VALUE"),
         (["tickets.jsonl", "--option", "largets=7"], "--option.largets"),
         (["tickets.jsonl", "--top", "0"], "expected one or more"),
-        (["tickets.jsonl", "--unsure", "7"], "a probability"),
+        (["tickets.jsonl", "--unsure", "nan"], "a probability"),
+        (["tickets.jsonl", "--output", "xml"], "--output 'xml': expected jsonl or csv"),
     ],
 )
 def test_what_cannot_be_used_is_one_message(

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from transect.cli.elsewhere import run_module
+from transect.domain.errors import BadInput
 
 __all__ = ["predict"]
 
@@ -34,6 +35,8 @@ def predict(
     when some could not be read: stderr lists them. The work is done in the environment `text`, which is
     built once. Example: transect predict results/tickets/classify/CELL new.jsonl --unsure 0.6
     """
+    if output not in ("jsonl", "csv"):
+        raise BadInput(f"--output {output!r}: expected jsonl or csv")
     given = ["--top", str(top), "--output", output]
     for name, value in (("--format", kind), ("--unsure", unsure)):
         given += [] if value is None else [name, str(value)]

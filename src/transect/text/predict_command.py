@@ -87,8 +87,8 @@ def _predict(given: argparse.Namespace) -> int:
     sys.stdout.flush()
     rejected = ", ".join(f"{count} {cause}" for cause, count in causes.most_common())
     say(
-        f"{counts.total()} tickets told, {counts[True]} of them unsure; "
-        f"{causes.total()} not read{': ' if rejected else ''}{rejected}"
+        f"tickets told: {counts.total()}, unsure: {counts[True]}, not read: {causes.total()}"
+        f"{f' ({rejected})' if rejected else ''}"
     )
     return _SOME_REJECTED if causes else 0
 
