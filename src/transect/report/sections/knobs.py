@@ -129,7 +129,7 @@ def knob_table(context: Context, own: Sequence[Sweep]) -> Part:
         return row[0].effects.get(getattr(row[1].cell, row[0].axis))
 
     def published(row: tuple[Sweep, ClassifyGroup]) -> float | None:
-        return published_of(context, row[1], ACCURACY, VALID)
+        return published_of(context, row[1], row[0].axis)
 
     return table(
         rows,

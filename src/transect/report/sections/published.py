@@ -36,11 +36,11 @@ def published_body(context: Context) -> Iterator[Part]:
     yield table(figures, columns) if figures else None
 
 
-def published_of(context: Context, group: Group[Any], *metrics: str) -> float | None:
-    """Return the published figure that the study sets beside one of a group's metrics, or None."""
+def published_of(context: Context, group: Group[Any], knob: str) -> float | None:
+    """Return the published figure of a knob that the study sets beside a group, or None."""
     for figure in context.published:
         wanted = figure.get("measured")
-        if isinstance(wanted, dict) and wanted.get("metric") in metrics and is_meant(group, wanted):
+        if figure.get("knob") == knob and isinstance(wanted, dict) and is_meant(group, wanted):
             return _number(figure, "published")
     return None
 
@@ -62,7 +62,9 @@ def _measured(figure: dict[str, Any], context: Context) -> dict[str, Any]:
     metric = str(wanted.get("metric"))
     summary = found[0].summary(metric) if len(found) == 1 else None
     said = [str(figure["note"])] if figure.get("note") else []
-    if len(found) != 1:
+    if not found:
+        said.append("no record of such a cell")
+    elif len(found) > 1:
         said.append(f"{len(found)} cells of {wanted.get('stage')} are meant: one would be right")
     elif metric not in METRICS:
         said.append(f"no metric is called {metric}")
