@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 
 import pytest
 
+from transect.domain import checksums
 from transect.domain.checksums import Checksums
 from transect.execution.flow_facts import facts_of_plan
 from transect.execution.job import load_job
@@ -67,13 +69,25 @@ def test_a_deck_that_is_not_there_is_for_the_benchmark_to_say(tmp_path):
     assert STAGES.get("bench").files(planned.spec) == []
 
 
-def test_kept_checksums_forget_files_that_have_gone(tmp_path):
-    files = [tmp_path / name for name in ("a", "b")]
+def test_kept_checksums_forget_files_that_have_gone_and_tell_no_names(tmp_path, monkeypatch):
+    monkeypatch.setattr(checksums, "_YOUNG_NS", 0)
+    files = [tmp_path / "mails" / name for name in ("Anna", "Bob \udcff")]
+    files[0].parent.mkdir()
     for file in files:
-        file.write_text(file.name)
-    kept = Checksums(tmp_path / "kept.json")
-    kept._known = {str(file): [1, 1, 1, 1, "x"] for file in files}
-    kept._new = True
+        file.write_text(str(file.name == "Anna"))
+    kept = tmp_path / "kept.json"
+
+    def entries() -> int:
+        known = Checksums(kept)
+        for file in files:
+            if file.exists():
+                known.of(file, file.stat())
+        known.save()
+        return len(json.loads(kept.read_text()))
+
+    assert entries() == 2
+    assert "Anna" not in kept.read_text() and "Bob" not in kept.read_text()
     files[0].unlink()
-    kept.save()
-    assert set(Checksums(tmp_path / "kept.json")._known) == {str(files[1])}
+    files.append(tmp_path / "new")
+    files[2].write_text("new")
+    assert entries() == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import time
@@ -16,7 +17,9 @@ _YOUNG_NS = 2 * 10**9
 
 
 class Checksums:
-    """SHA-256 of files by path, kept in one JSON file.
+    """SHA-256 of files by folder and the hash of their name, kept in one JSON file.
+
+    A name may be somebody's, as that of a mail is, and results may be given away.
 
     Good for one inode, size, time of content and time of any change. That last one (ctime) is the kernel's
     to set, so content that is exchanged behind an equal size and time stamp is seen nevertheless.
@@ -35,7 +38,7 @@ class Checksums:
     def of(self, path: Path, facts: os.stat_result) -> str:
         """Return a file's checksum; `facts` are of a look at it just now. Raises OSError."""
         now = [facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns]
-        name = os.fsencode(path).decode("utf-8", "backslashreplace")
+        name = _key(path)
         kept = self._known.get(name)
         if kept is not None and kept[:-1] == now:
             return str(kept[-1])
@@ -49,9 +52,25 @@ class Checksums:
         """Write what is new, without files that have gone; no folder for it is no reason to stop."""
         if not self._new or not self._file.parent.is_dir():
             return
-        self._known = {path: entry for path, entry in self._known.items() if os.path.lexists(path)}
+        folders = {key.rpartition("/")[0] for key in self._known}
+        there = {key for folder in folders for key in _keys(folder)}
+        self._known = {key: entry for key, entry in self._known.items() if key in there}
         try:
             write_atomic(self._file, json.dumps(self._known, separators=(",", ":")))
         except OSError:
             return
         self._new = False
+
+
+def _key(path: Path) -> str:
+    folder, name = os.path.split(os.fsencode(path))
+    hashed = hashlib.sha256(name).hexdigest()[:32]
+    return f"{folder.decode('utf-8', 'backslashreplace')}/{hashed}"
+
+
+def _keys(folder: str) -> list[str]:
+    """Return the keys of what is in a folder; none where it has gone."""
+    try:
+        return [_key(path) for path in Path(folder or "/").iterdir()]
+    except OSError:
+        return []
