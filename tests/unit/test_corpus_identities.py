@@ -12,6 +12,7 @@ from test_corpus_stage import SALT, Made, lines, made, spec
 from test_mail_threads import mail, mbox
 
 from transect.domain.cell import Cell
+from transect.domain.paths import StudyPaths
 from transect.planning.stage import STAGES
 from transect.stages.corpus.run import Corpora
 from transect.stages.corpus.worker import main
@@ -127,13 +128,31 @@ class _Job:
     def __init__(self, kind: str, folder: Path) -> None:
         self.spec, self.folder = spec(kind, folder), folder
         self.cell, self.spec_file = Cell.of(**self.spec["cell"]), folder / "spec.json"
+        self.paths = StudyPaths(results=folder / "results", study="mine")
 
     def module(self, *arguments: str | Path) -> list[str]:
         return [str(one) for one in arguments]
 
 
+def test_a_changed_source_runs_a_corpus_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv(SALT_VARIABLE, str(tmp_path / "salt"))
+    file, folder = tmp_path / "tickets.jsonl", tmp_path / "mails"
+    (folder / "net").mkdir(parents=True)
+    mail = folder / "net" / "1.eml"
+    for path, changed in ((file, file), (folder, mail)):
+        changed.write_text("one")
+        runner, job = Corpora(), _Job("jsonl", tmp_path)
+        job.spec["rule"]["path"] = str(path)
+        before = runner.inputs(job)
+        assert before == runner.inputs(job)
+        changed.write_text("two, and longer")
+        assert runner.inputs(job) != before
+
+
 def test_a_changed_salt_runs_a_corpus_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "tickets").mkdir()
     runner, job = Corpora(), _Job("jsonl", tmp_path)
+    job.spec["rule"]["path"] = str(tmp_path / "tickets")
     monkeypatch.setenv(SALT_VARIABLE, str(tmp_path / "one"))
     first = runner.inputs(job)
     assert first == runner.inputs(job) and str(tmp_path / "one") in runner.command(job)
@@ -143,7 +162,7 @@ def test_a_changed_salt_runs_a_corpus_again(tmp_path: Path, monkeypatch: pytest.
     assert key not in str(runner.inputs(job))
     # Snakemake has to notice it too, at the first run as well.
     monkeypatch.setenv(SALT_VARIABLE, str(tmp_path / "three"))
-    assert STAGES.get("corpus").files(job.spec) == [tmp_path, tmp_path / "three"]
+    assert STAGES.get("corpus").files(job.spec) == [tmp_path / "tickets", tmp_path / "three"]
     assert (tmp_path / "three").is_file()
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from transect.execution.job import Job
 from transect.execution.stage import RUNNERS
-from transect.execution.stage_helpers import OneProcess
+from transect.execution.stage_helpers import OneProcess, facts_of
 from transect.text.formats import FORMATS
 from transect.text.salt import read_salt, salt_file
 
@@ -23,8 +25,11 @@ class Corpora(OneProcess):
         )
 
     def inputs(self, job: Job) -> list[str]:
-        """The salt: with another one, everybody has other pseudonyms."""
-        return [f"salt {read_salt(salt_file()).fingerprint}"] if _has_people(job) else []
+        """What is read, and the salt: with another one, everybody has other pseudonyms."""
+        if not _has_people(job):
+            return []
+        source = facts_of(Path(job.spec["rule"]["path"]), job.paths)
+        return [f"source {source}", f"salt {read_salt(salt_file()).fingerprint}"]
 
 
 def _has_people(job: Job) -> bool:
