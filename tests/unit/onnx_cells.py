@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from transect.runtimes.options import session_options
-from transect.training.layers import initial_weights
-from transect.training.workloads import WORKLOADS
+from transect.training.workloads import WORKLOADS, model_of
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 ROWS = 50
@@ -24,11 +23,14 @@ def make_inputs(folder: Path, workload: str) -> tuple[Path, Path]:
 
     Batch norms are as after training: what they begin with hides a wrong one.
     """
-    model = WORKLOADS.get(workload)
+    model = model_of(WORKLOADS.get(workload))
     generator = np.random.default_rng(7)
-    x = generator.normal(size=(ROWS, *model.sample))
+    if model.inputs == "float":
+        x = generator.normal(size=(ROWS, *model.sample))
+    else:
+        x = np.stack([model.draw(generator)[0] for _ in range(ROWS)])
     y = np.zeros(ROWS, np.int64)
-    weights = initial_weights(model.layers, 3)
+    weights = model.initial_weights(3)
     for name in [name for name in weights if name.endswith("running_var")]:
         for part in ("weight", "bias", "running_mean", "running_var"):
             array = weights[name.replace("running_var", part)]

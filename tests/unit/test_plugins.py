@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from checkouts import ROOT
@@ -21,12 +22,10 @@ from transect.onnx_models.exporters import EXPORTERS
 from transect.planning.environments import environment_names
 from transect.planning.stage import STAGES
 from transect.runtimes import RUNTIMES
-from transect.training.costs import parameter_count
 from transect.training.datasets import DATASETS
 from transect.training.frameworks import FRAMEWORKS
-from transect.training.layers import initial_weights, is_statistic, shapes
 from transect.training.strategies import STRATEGIES
-from transect.training.workloads import WORKLOADS
+from transect.training.workloads import WORKLOADS, model_of
 
 REGISTRIES = [
     BENCHMARKS, DATASETS, EXPORTERS, FRAMEWORKS, LAUNCHERS, PARSERS, RENDEZVOUS, RUNNERS, RUNTIMES,
@@ -72,13 +71,16 @@ def test_strategy_answers_for_any_cell(name):
 
 
 @pytest.mark.parametrize("name", WORKLOADS.names())
-def test_workload_fits_its_layers_and_weights(name):
+def test_workload_fits_its_model_and_weights(name):
     workload = WORKLOADS.get(name)
     assert workload.dataset in DATASETS
-    assert len(shapes(workload.layers, workload.sample)[-1]) == 1
-    weights = initial_weights(workload.layers, 1)
-    trained = [array.size for name, array in weights.items() if not is_statistic(name)]
-    assert sum(trained) == parameter_count(workload.layers)
+    model = model_of(workload)
+    x, y = model.draw(np.random.default_rng(1))
+    assert x.shape == model.sample and y.shape == ()
+    weights, described = model.initial_weights(1), model.weight_shapes()
+    assert {n: a.shape for n, a in weights.items()} == {w.name: w.shape for w in described}
+    trained = [weights[weight.name].size for weight in described if weight.trained]
+    assert sum(trained) == model.costs(workload.defaults).parameters
 
 
 @pytest.mark.parametrize("name", LAUNCHERS.names())

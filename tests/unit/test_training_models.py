@@ -94,6 +94,7 @@ class NextToken:
         # gradient for each number of an embedding.
         products, looked_up = 2 * LENGTH * 2 * WIDTH * TOKENS, LENGTH * WIDTH
         return ModelCosts(parameters=count, training_flops=3 * products + looked_up,
+                          prediction_flops=products, prediction_weights=(2 * TOKENS + 1) * WIDTH,
                           activations=LENGTH * (2 * WIDTH + TOKENS), inputs=LENGTH,
                           outputs=LENGTH * TOKENS)
 
@@ -233,12 +234,12 @@ def test_a_twin_without_data_draws_tokens(training):
     assert np.isfinite(arrays(out / "rank-000.npz")["loss"]).all()
 
 
-def test_a_framework_of_layers_refuses_it(training):
+def test_torch_refuses_what_gives_it_no_module(training):
     out, _ = training.train(framework="torch", expect=1)
     (error,) = out.glob("*.error.json")
     facts = json.loads(error.read_text())
     assert facts["cause"] == "bad-input"
-    assert "builds lists of layers, not a NextToken" in facts["message"]
+    assert "a NextToken gives no module of torch" in facts["message"]
 
 
 def test_layers_are_one_model():

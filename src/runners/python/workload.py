@@ -10,29 +10,28 @@ from typing import Any
 import numpy as np
 from tensors import BadInput
 
-__all__ = ["batch_shape", "read_model"]
+__all__ = ["batch_shape", "input_dtype", "read_model"]
 
 
 def read_model(path: Path) -> tuple[Any, dict[str, np.ndarray]]:
-    """Return the workload that `{"workload", "weights"}` names, and its arrays by neutral name.
+    """Return the model of the workload that `{"workload", "weights"}` names, and its arrays by neutral name.
 
     To be called before a framework is imported, which takes seconds. Raises BadInput naming the
-    file, also for arrays that are not those of the workload's layers.
+    file, also for arrays that are not those of the model.
     """
-    from transect.training.layers import weight_shapes
-    from transect.training.workloads import WORKLOADS
+    from transect.training.workloads import WORKLOADS, model_of
 
     try:
-        model = json.loads(path.read_text(encoding="utf-8"))
-        workload = WORKLOADS.get(model["workload"])
-        with np.load(path.parent / model["weights"]) as file:
+        told = json.loads(path.read_text(encoding="utf-8"))
+        model = model_of(WORKLOADS.get(told["workload"]))
+        with np.load(path.parent / told["weights"]) as file:
             weights = {name: file[name] for name in file.files}
     except (OSError, EOFError, LookupError, TypeError, ValueError, RecursionError,
             zipfile.BadZipFile) as error:  # fmt: skip
         raise BadInput(
             f'{path}: expected {{"workload", "weights"}}: {type(error).__name__}: {error}'
         ) from error
-    wanted = {weight.name: weight.shape for weight in weight_shapes(workload.layers)}
+    wanted = {weight.name: weight.shape for weight in model.weight_shapes()}
     given = {name: array.shape for name, array in weights.items()}
     if wrong := sorted(name for name in wanted | given if wanted.get(name) != given.get(name)):
         name = wrong[0]
@@ -40,20 +39,26 @@ def read_model(path: Path) -> tuple[Any, dict[str, np.ndarray]]:
             f"{path}: weights do not fit the model: '{name}' has shape {given.get(name, 'none')}, "
             f"expected {wanted.get(name, 'no such weight')}"
         )
-    return workload, weights
+    return model, weights
 
 
-def batch_shape(inputs: Path, sample: tuple[int, ...]) -> list[int]:
+def input_dtype(model: Any) -> str:
+    """Return the type of the numbers that the model takes."""
+    return "float32" if model.inputs == "float" else str(model.inputs)
+
+
+def batch_shape(inputs: Path, model: Any) -> list[int]:
     """Return the shape of one full batch; the header itself has been checked.
 
-    Raises BadInput unless it has one tensor of float32, rows of the workload's sample.
+    Raises BadInput unless it has one tensor, rows of the model's samples: float32, or int64 of words.
     """
     header = json.loads((inputs / "header.json").read_text(encoding="utf-8"))
     given = [(entry["dtype"], entry["shape"][1:]) for entry in header["tensors"]]
-    if given != [("float32", list(sample))]:
+    wanted = input_dtype(model)
+    if given != [(wanted, list(model.sample))]:
         raise BadInput(
-            f"{inputs / 'header.json'}: the workload takes one float32 tensor, rows of "
-            f"{list(sample)}; got {', '.join(f'{dtype} {shape}' for dtype, shape in given)}"
+            f"{inputs / 'header.json'}: the workload takes one {wanted} tensor, rows of "
+            f"{list(model.sample)}; got {', '.join(f'{dtype} {shape}' for dtype, shape in given)}"
         )
     shape: list[int] = header["tensors"][0]["shape"]
     return [header.get("batch") or shape[0], *shape[1:]]

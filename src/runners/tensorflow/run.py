@@ -38,9 +38,9 @@ class Function:
         if given.provider != "cpu":
             raise BadInput(f"--provider {given.provider}: expected cpu")
         begin = time.monotonic_ns()
-        workload, weights = read_model(given.model)
+        model, weights = read_model(given.model)
         reading_ns = time.monotonic_ns() - begin
-        batch_shape(given.inputs, workload.sample)
+        batch_shape(given.inputs, model)
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
         os.environ["KERAS_BACKEND"] = "tensorflow"
         import keras
@@ -57,7 +57,7 @@ class Function:
         self.output_names, self.output_types = ["output"], {"output": "tensor(float)"}
         self.results: list[Any] = []
         begin = time.monotonic_ns()
-        self._function = self._traced(keras, workload, weights)
+        self._function = self._traced(keras, model, weights)
         self.session_ns = reading_ns + time.monotonic_ns() - begin
         self.facts: dict[str, Any] = {
             "runtime_version": tf.__version__,
@@ -72,14 +72,14 @@ class Function:
             },
         }
 
-    def _traced(self, keras: Any, workload: Any, weights: dict[str, np.ndarray]) -> Any:
+    def _traced(self, keras: Any, described: Any, weights: dict[str, np.ndarray]) -> Any:
         """Return the concrete function."""
         from transect.training.frameworks._channels_last import to_native
         from transect.training.frameworks._keras_model import build_model, configure
 
         configure(keras, "float32", "channels_last")
-        model, variables = build_model(keras, workload.layers, workload.sample)
-        native = to_native(weights, workload.layers, workload.sample)
+        model, variables = build_model(keras, described.layers, described.sample)
+        native = to_native(weights, described.layers, described.sample)
         for name, variable in variables.items():
             variable.assign(native[name].astype(np.float32))
         shape = (None, *model.input_shape[1:])

@@ -1,4 +1,4 @@
-"""A workload's own PyTorch module, built from its layers and weights: what runs it is a subclass.
+"""A workload's own PyTorch module, with its weights: what runs it is a subclass.
 
 `--model` is a JSON file {"workload": NAME, "weights": FILE.npz}, the weights in the neutral
 layout, the file absolute or relative to the JSON. The workload comes from transect.training.
@@ -18,7 +18,7 @@ _SOURCE = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(_SOURCE), str(_SOURCE / "runners" / "python")]
 
 from contract import BadInput, OpenTrainer, Skip, run_program  # noqa: E402
-from workload import batch_shape, read_model  # noqa: E402
+from workload import batch_shape, input_dtype, read_model  # noqa: E402
 
 __all__ = ["Eager", "run_torch", "set_up"]
 
@@ -63,13 +63,13 @@ class Eager:
             raise BadInput(f"--provider {given.provider}: expected one of cpu, cuda")
         self.device = given.provider
         begin = time.monotonic_ns()
-        workload, weights = read_model(given.model)
+        model, weights = read_model(given.model)
         reading_ns = time.monotonic_ns() - begin
-        self.batch_shape = batch_shape(given.inputs, workload.sample)
+        self._batch = batch_shape(given.inputs, model), input_dtype(model)
         self.load_library()
         import torch
 
-        from transect.training.frameworks._torch_modules import build_module, load_weights
+        from transect.training.frameworks._torch_modules import load_weights
 
         self.facts = set_up(given) | {"run_includes": []}
         self.facts["session_options"]["inference_mode"] = True
@@ -77,12 +77,19 @@ class Eager:
         self.results: list[Any] = []
         begin = time.monotonic_ns()
         with torch.inference_mode():
-            module = load_weights(build_module(workload.layers).eval(), weights, torch.float32)
+            module = load_weights(model.torch_module().eval(), weights, torch.float32)
             self.module = self.prepare(module.requires_grad_(False).to(self.device))
         self.session_ns = reading_ns + time.monotonic_ns() - begin
 
     def load_library(self) -> None:
         """Import what is part of the library: no session's time."""
+
+    def zeros(self) -> Any:
+        """Return a full batch of the inputs' shape and type."""
+        import torch
+
+        shape, dtype = self._batch
+        return torch.zeros(shape, dtype=getattr(torch, dtype), device=self.device)
 
     def prepare(self, module: Any) -> Any:
         """Return what is called; the time counts as that of the session."""

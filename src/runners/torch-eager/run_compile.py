@@ -37,7 +37,7 @@ class Compiled(Eager):
         import torch
 
         compiled = torch.compile(module, dynamic=False)
-        compiled(torch.zeros(self.batch_shape, device=self.device))
+        compiled(self.zeros())
         return compiled
 
 

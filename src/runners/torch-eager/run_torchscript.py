@@ -17,8 +17,7 @@ class TorchScript(Eager):
         """Trace on one batch of the inputs' shape; other numbers of rows take the same graph."""
         import torch
 
-        example = torch.zeros(self.batch_shape, device=self.device)
-        return torch.jit.freeze(torch.jit.trace(module, example))
+        return torch.jit.freeze(torch.jit.trace(module, self.zeros()))
 
 
 if __name__ == "__main__":

@@ -37,8 +37,8 @@ class TorchTrainer:
         self._inputs = _ends(step)
         import torch
 
-        from transect.training.frameworks._torch_modules import build_module
-        from transect.training.workloads import WORKLOADS
+        from transect.training.models import TorchModel
+        from transect.training.workloads import WORKLOADS, model_of
 
         self.facts: dict[str, Any] = set_up(given) | {"run_includes": []}
         self._device = given.provider
@@ -46,7 +46,10 @@ class TorchTrainer:
         if told.name not in WORKLOADS:
             raise BadInput(f"{given.step}: unknown workload '{told.name}'")
         dtype = next(t.dtype for t in step.state if t.name.startswith("model."))
-        module = build_module(WORKLOADS.get(told.name).layers).train()
+        model = model_of(WORKLOADS.get(told.name))
+        if not isinstance(model, TorchModel):
+            raise BadInput(f"{given.step}: workload '{told.name}' gives no module of torch")
+        module = model.torch_module().train()
         module.to(self._device, getattr(torch, dtype))
         self._module = module
         self._parameters = dict(module.named_parameters())

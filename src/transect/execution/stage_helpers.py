@@ -20,6 +20,7 @@ from transect.measure.provenance import available_cores
 
 __all__ = [
     "OneProcess",
+    "all_checksums",
     "checksums",
     "checksums_below",
     "cores",
@@ -119,6 +120,15 @@ def checksums_below(folder: Path, *names: str) -> list[str]:
         own = [path for path in files if path == name or path.startswith(f"{name}/")]
         found += [f"{Path(path).name} {files[path]}" for path in own] or [f"{name} absent"]
     return found
+
+
+def all_checksums(folder: Path) -> list[str]:
+    """Return name and checksum of every file in another cell's folder, as that cell's record has them."""
+    try:
+        record = record_of(folder / "record.json")
+    except (OSError, BadInput):
+        return [f"{folder.name} absent"]
+    return [f"{Path(path).name} {sha}" for path, sha in record.files.items()]
 
 
 def _checksum(file: Path) -> str:

@@ -9,17 +9,17 @@ from transect.training.operations import Windows
 
 __all__ = ["graph_costs", "value_shapes"]
 
-# Operations for each element read, as `training.operations` counts those that it knows.
+# Operations for each element of the largest input, as `training.operations` counts those that it knows.
 _ELEMENTWISE = dict.fromkeys((
     "Add", "AveragePool", "Clip", "Div", "Elu", "Erf", "Exp", "Gelu", "LeakyRelu", "LogSoftmax",
-    "Mul", "ReduceSum", "Relu", "Softmax", "Sqrt", "Sub", "Tanh",
-), 1) | {"Sigmoid": 3}  # fmt: skip
+    "Max", "Mul", "ReduceSum", "Relu", "Softmax", "Sqrt", "Sub", "Tanh",
+), 1) | {"Sigmoid": 3, "LayerNormalization": 7}  # fmt: skip
 # A sum, then one division for each mean.
 _MEANS = {"GlobalAveragePool", "ReduceMean"}
 # They move or describe numbers and compute none; a batch norm is a factor in the weights beside it.
 _FREE = {
-    "BatchNormalization", "Cast", "Concat", "Constant", "ConstantOfShape", "Flatten", "Gather", "Identity", "Reshape",
-    "Shape", "Slice", "Squeeze", "Transpose", "Unsqueeze",
+    "BatchNormalization", "Cast", "Concat", "Constant", "ConstantOfShape", "Equal", "Expand", "Flatten", "Gather",
+    "Identity", "Not", "Reshape", "Shape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze", "Where",
 }  # fmt: skip
 
 
@@ -64,6 +64,9 @@ def _operations(node: Any, shapes: dict[str, list[int]]) -> int | None:
     """Return the operations of a node, as `training.operations`; None when there is no rule for it."""
     if node.op_type in _FREE:
         return 0
+    if node.op_type in _ELEMENTWISE:
+        sizes = [prod(shapes[name]) for name in node.input if name in shapes]
+        return _ELEMENTWISE[node.op_type] * max(sizes) if sizes else None
     if any(name not in shapes for name in (*filter(None, node.input), *node.output)):
         return None
     inputs = [shapes[name] for name in node.input if name]
@@ -83,8 +86,6 @@ def _operations(node: Any, shapes: dict[str, list[int]]) -> int | None:
         return prod(output[:2]) * prod(axis.covered for axis in windows) - prod(output)
     if node.op_type in _MEANS:
         return prod(inputs[0]) + prod(output)
-    if node.op_type in _ELEMENTWISE:
-        return _ELEMENTWISE[node.op_type] * prod(inputs[0])
     return None
 
 
@@ -92,7 +93,8 @@ def graph_costs(graph: Any) -> dict[str, Any]:
     """Count one forward pass; `graph` is an ONNX graph after shape inference.
 
     `flops_per_sample`: the least that its nodes ask for, by the rules of `training.operations`.
-    `weight_bytes`: the floating-point initialisers that nodes read.
+    `weight_bytes`: the floating-point initialisers that nodes read; of a table in which rows are only
+    looked up, one row.
     `end_bytes_per_sample`: inputs and outputs. `operators_without_rule`: types that have no rule
     here; their operations are missing in the count.
     """
@@ -107,9 +109,22 @@ def graph_costs(graph: Any) -> dict[str, Any]:
         else:
             total += operations
     read = {name for node in graph.node for name in node.input}
-    arrays = [onnx.numpy_helper.to_array(one) for one in graph.initializer if one.name in read]
+    looked_up = {node.input[0] for node in graph.node if node.op_type == "Gather"}
+    looked_up -= {
+        name
+        for node in graph.node
+        for place, name in enumerate(node.input)
+        if place or node.op_type != "Gather"
+    }
+    arrays = {
+        one.name: onnx.numpy_helper.to_array(one) for one in graph.initializer if one.name in read
+    }
     # Integers are shapes and axes.
-    weights = sum(array.nbytes for array in arrays if array.dtype.kind == "f")
+    weights = sum(
+        array.nbytes // (len(array) if name in looked_up and array.ndim else 1)
+        for name, array in arrays.items()
+        if array.dtype.kind == "f"
+    )
     ends = 0
     weights_of = {one.name for one in graph.initializer}
     for value in (*graph.input, *graph.output):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,11 @@ from transect.onnx_models.counting import graph_costs
 __all__ = ["inspect_model"]
 
 
-def inspect_model(path: Path) -> dict[str, Any]:
+def inspect_model(path: Path, sizes: Mapping[str, int] | None = None) -> dict[str, Any]:
     """Check the file and describe it; needs the onnx package.
+
+    `sizes` are those for which costs are counted, of symbolic axes besides the batch's, by name; that
+    one is taken to be 1.
 
     `initialisers_shared` counts the initialisers that more than one node reads (weights used
     twice but stored once); `initialisers_duplicated` those that have type, shape and content of
@@ -26,6 +30,7 @@ def inspect_model(path: Path) -> dict[str, Any]:
     model = onnx.shape_inference.infer_shapes(
         onnx.load(str(path)), check_type=True, strict_mode=True, data_prop=True
     )
+    counted = _sized(model, sizes) if sizes else model
     graph = model.graph
     readers = Counter(name for node in graph.node for name in set(node.input))
     contents = Counter(
@@ -33,10 +38,7 @@ def inspect_model(path: Path) -> dict[str, Any]:
         for i in graph.initializer
     )
     domains = {entry.domain or "ai.onnx": entry.version for entry in model.opset_import}
-    given = {i.name for i in graph.initializer}
-    # Older exporters list weights among the inputs, as defaults.
-    inputs = [value for value in graph.input if value.name not in given]
-    ends = {"input": _ends(inputs), "output": _ends(graph.output)}
+    ends = _all_ends(graph)
     return {
         "operators_by_type": dict(sorted(Counter(node.op_type for node in graph.node).items())),
         "initialisers": len(graph.initializer),
@@ -49,12 +51,33 @@ def inspect_model(path: Path) -> dict[str, Any]:
         ),
         "checker": "onnx.checker full check and strict shape inference passed",
         **ends,
-        "costs": graph_costs(graph) if _countable(ends) else None,
+        "costs": graph_costs(counted.graph) if _countable(_all_ends(counted.graph)) else None,
         "producer": f"{model.producer_name} {model.producer_version}".strip(),
         "opset": domains["ai.onnx"],
         "opset_by_domain": domains,
         "ir_version": model.ir_version,
     }
+
+
+def _sized(model: Any, sizes: Mapping[str, int]) -> Any:
+    """Return a copy with constant axes of its inputs, and shapes inferred from them."""
+    import onnx
+
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    for value in copy.graph.input:
+        for axis in value.type.tensor_type.shape.dim:
+            if not axis.HasField("dim_value"):
+                axis.dim_value = sizes.get(axis.dim_param, 1)
+    del copy.graph.value_info[:]
+    return onnx.shape_inference.infer_shapes(copy, data_prop=True)
+
+
+def _all_ends(graph: Any) -> dict[str, list[dict[str, Any]]]:
+    given = {i.name for i in graph.initializer}
+    # Older exporters list weights among the inputs, as defaults.
+    inputs = [value for value in graph.input if value.name not in given]
+    return {"input": _ends(inputs), "output": _ends(graph.output)}
 
 
 def _countable(ends: dict[str, list[dict[str, Any]]]) -> bool:

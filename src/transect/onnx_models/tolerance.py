@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from transect.training.layered import LayeredModel
 from transect.training.layers import (
     BatchNorm2d,
     Conv2d,
@@ -19,6 +20,7 @@ from transect.training.layers import (
     Residual,
     Sigmoid,
 )
+from transect.training.models import Model
 
 if TYPE_CHECKING:
     import torch
@@ -33,7 +35,8 @@ _SAFETY = 32
 TOLERANCE_RULE = (
     "min(worst_case, max(32 * framework_error, 2 (K+1) u * output_scale)); u = 2^-24; K is the "
     "longest accumulation; output_scale is the largest absolute output; framework_error is the "
-    "framework's own largest distance to the same model in float64; worst_case is twice the "
+    "framework's own largest distance to the same model in float64; worst_case, known of lists of "
+    "layers, is twice the "
     "float32 error bound propagated layer by layer over the test set: a sum of K products plus "
     "bias adds gamma(K+1) (|W||x| + |b|), gamma(n) = n u / (1 - n u), in any order of summation, "
     "|W| carries on the error of the layer before, sigmoid divides it by 4 and adds 4 u. "
@@ -46,28 +49,32 @@ class Tolerance:
     """The largest permitted absolute difference, and what it was made from (see the rule)."""
 
     tolerance: float
-    worst_case: float
+    worst_case: float | None
     framework_error: float
     longest_accumulation: int
     output_scale: float
 
 
 def output_tolerance(
-    layers: tuple[Layer, ...], module: torch.nn.Sequential, x: np.ndarray, outputs: np.ndarray
+    model: Model, module: torch.nn.Module, x: np.ndarray, outputs: np.ndarray
 ) -> Tolerance:
-    """Derive the tolerance for float32 outputs (n, classes) of `module` on x (n, ...).
+    """Derive the tolerance for float32 outputs (n, classes) of the model's `module` on x (n, ...).
 
     The module is not changed. Running error analysis: N. J. Higham, "Accuracy and Stability of
     Numerical Algorithms", 2nd ed., sections 3.1 and 3.3. Raises TypeError for a layer without
     a rule.
     """
-    exact, error, longest = _propagate(layers, module, x)
-    worst_case = 2.0 * error
+    worst_case = None
+    if isinstance(model, LayeredModel):
+        exact, error, longest = _propagate(model.layers, module, x)
+        worst_case = 2.0 * error
+    else:
+        exact, longest = _exact(module, x), model.longest_sum(1)
     framework_error = float(np.abs(outputs.astype(np.float64) - exact).max())
     scale = float(np.abs(exact).max())
     usual = max(_SAFETY * framework_error, 2 * (longest + 1) * UNIT_ROUNDOFF * scale)
     return Tolerance(
-        tolerance=min(worst_case, usual),
+        tolerance=usual if worst_case is None else min(worst_case, usual),
         worst_case=worst_case,
         framework_error=framework_error,
         longest_accumulation=longest,
@@ -75,8 +82,23 @@ def output_tolerance(
     )
 
 
+def _exact(module: torch.nn.Module, x: np.ndarray) -> np.ndarray:
+    import torch
+
+    with torch.inference_mode():
+        outputs: np.ndarray = _double(module)(_double_of(x)).numpy()
+    return outputs
+
+
+def _double_of(x: np.ndarray) -> Any:
+    """Return a tensor in float64; integers stay."""
+    import torch
+
+    return torch.tensor(x, dtype=torch.float64 if x.dtype.kind == "f" else None)
+
+
 def _propagate(
-    layers: tuple[Layer, ...], module: torch.nn.Sequential, x: np.ndarray
+    layers: tuple[Layer, ...], module: torch.nn.Module, x: np.ndarray
 ) -> tuple[np.ndarray, float, int]:
     """Return the float64 outputs, the bound of one float32 run's error, and the longest K."""
     import torch
@@ -139,7 +161,7 @@ def _accumulation(layer: Linear | Conv2d) -> int:
     return layer.inputs * (layer.kernel**2 if isinstance(layer, Conv2d) else 1)
 
 
-def _double(module: torch.nn.Sequential) -> torch.nn.Sequential:
+def _double(module: torch.nn.Module) -> Any:
     import copy
 
     return copy.deepcopy(module).double()

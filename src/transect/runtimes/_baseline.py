@@ -10,16 +10,18 @@ from transect.runtimes._programs import CONTRACT, packages
 from transect.runtimes.options import EQUAL
 from transect.stages.infer.cell import InferCell
 from transect.training import layers
-from transect.training.workloads import WORKLOADS
+from transect.training.frameworks import only_layers
+from transect.training.models import Model
+from transect.training.workloads import WORKLOADS, model_of
 
 __all__ = ["Baseline"]
 
 
 class Baseline(ABC):
-    """A program in Python that builds a workload's model from its layers and weights.
+    """A program in Python that builds a workload's model and loads its weights.
 
-    A subclass sets `environment`, `package` (the framework's) and `program`, and names in
-    `code_files` what the program is made of.
+    A subclass sets `environment`, `package` (the framework's) and `program`, says what models it
+    `builds`, and names in `code_files` what the program is made of.
     """
 
     environment: str
@@ -31,12 +33,18 @@ class Baseline(ABC):
     def supports(self, cell: InferCell) -> str | None:
         """Float32 models of the registered workloads, one call after another."""
         if cell.workload not in WORKLOADS:
-            return f"workload '{cell.workload}' has no layers to build"
+            return f"'{cell.workload}' is no workload, whose model could be built"
+        if reason := self.builds(model_of(WORKLOADS.get(cell.workload))):
+            return reason
         if cell.get("options", EQUAL) != EQUAL:
             return "a baseline has no session options"
         if cell.get("load") is not None:
             return "a baseline is called once after another, without an offered load"
         return unsupported_run(cell, providers=self.providers, precisions=("fp32",))
+
+    def builds(self, model: Model) -> str | None:
+        """Return why it cannot build the model, or None; most build lists of layers."""
+        return only_layers(model)
 
     def command(self, python: str, arguments: list[str]) -> list[str]:
         """Run the program with the environment's interpreter."""

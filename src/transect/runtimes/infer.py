@@ -34,7 +34,7 @@ from transect.runtimes.prepare import RECORD, expected_outputs, prepare_run
 from transect.runtimes.times import load_samples, load_values, run_samples, run_values
 from transect.stages.infer.cell import InferCell
 from transect.training.costs import run_costs
-from transect.training.workloads import WORKLOADS
+from transect.training.workloads import WORKLOADS, model_of
 
 __all__ = ["conclude", "infer_cell", "main"]
 
@@ -46,8 +46,9 @@ def _costs(cell: InferCell, facts: dict[str, Any]) -> dict[str, Any]:
     """
     if cell.exporter is None:
         workload = WORKLOADS.get(cell.workload)
-        costs = run_costs(workload.layers, workload.sample, cell.batch, cell.precision)
-        return {**costs, "costs_from": "layers"}
+        model = model_of(workload)
+        costs = run_costs(model, workload.defaults, cell.batch, cell.precision)
+        return {**costs, "costs_from": "model"}
     graph = facts.get("costs")
     if not graph:
         return {}

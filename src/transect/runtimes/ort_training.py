@@ -8,8 +8,7 @@ from transect.runtimes import RUNNERS, RUNTIMES, unsupported_run
 from transect.runtimes._programs import CONTRACT, TRAINING, packages
 from transect.stages.infer.cell import InferCell
 from transect.stages.retrain.cell import RetrainCell
-from transect.training.layers import has_batch_norm
-from transect.training.workloads import WORKLOADS
+from transect.training.workloads import WORKLOADS, model_of
 
 __all__ = ["OrtTrainingRuntime", "OrtTrainingTorchScriptRuntime"]
 
@@ -41,10 +40,7 @@ class OrtTrainingRuntime:
             return "ONNX Runtime training adds up the gradients of micro-batches, without a mean"
         if cell.clip is not None:
             return "gradients are not clipped here"
-        layers = getattr(WORKLOADS.get(cell.workload), "layers", None)
-        if layers is None:
-            return f"workload '{cell.workload}' has no layers to build"
-        if has_batch_norm(layers):
+        if model_of(WORKLOADS.get(cell.workload)).parts_matter:
             return "ONNX Runtime training averages batch norm's biased variance, PyTorch the unbiased one"
         return None
 

@@ -8,9 +8,12 @@ from transect.runtimes import RUNNERS, RUNTIMES
 from transect.runtimes._baseline import Baseline
 from transect.runtimes._programs import TRAINING
 from transect.stages.retrain.cell import RetrainCell
-from transect.training.workloads import WORKLOADS
+from transect.training.models import Model, no_module
+from transect.training.workloads import WORKLOADS, model_of
 
 __all__ = ["TorchEagerRuntime"]
+
+_BUILDING = ("_torch_modules", "_torch_encoder")
 
 
 @RUNTIMES.register("torch-eager")
@@ -23,13 +26,15 @@ class TorchEagerRuntime(Baseline):
     trains = True
 
     def trains_on(self, cell: RetrainCell) -> str | None:
-        """Workloads of layers, by torch's own optimisers."""
-        if getattr(WORKLOADS.get(cell.workload), "layers", None) is None:
-            return f"workload '{cell.workload}' has no layers to build"
-        return None
+        """Whatever it builds, by torch's own optimisers."""
+        return self.builds(model_of(WORKLOADS.get(cell.workload)))
+
+    def builds(self, model: Model) -> str | None:
+        """Whatever gives a module."""
+        return no_module(model)
 
     def code_files(self) -> list[Path]:
         """Return the programs' files, and what builds the module."""
         own = [RUNNERS / "torch-eager" / f"{name}.py" for name in ("eager", "torch_trainer")]
         shared = [RUNNERS / "python" / "step_workload.py", *TRAINING]
-        return [self.program, *own, *shared, *self.shared_files("_torch_modules")]
+        return [self.program, *own, *shared, *self.shared_files(*_BUILDING)]

@@ -5,10 +5,9 @@ from __future__ import annotations
 from math import prod
 
 from transect.domain.precisions import find_precision
-from transect.training.layers import Layer, Shape, shapes, weight_shapes
+from transect.training.layers import Layer, weight_shapes
 from transect.training.layout import Layout
 from transect.training.models import Model
-from transect.training.operations import prediction_operations
 from transect.training.optimisers import OPTIMISERS
 from transect.training.workloads import Parameters
 
@@ -21,18 +20,18 @@ def parameter_count(layers: tuple[Layer, ...]) -> int:
 
 
 def run_costs(
-    layers: tuple[Layer, ...], sample: Shape, batch: int, precision: str = "fp32"
+    model: Model, parameters: Parameters, batch: int, precision: str = "fp32"
 ) -> dict[str, int]:
     """Return `flops_per_run` and `bytes_per_run` of one forward pass over a batch.
 
-    Bytes are the least traffic: weights and inputs read once, outputs written once,
+    Bytes are the least traffic: weights that are needed and inputs read once, outputs written once,
     activations kept in cache.
     """
-    ends = prod(sample) + prod(shapes(layers, sample)[-1])
+    costs = model.costs(parameters)
+    numbers = costs.prediction_weights + batch * (costs.inputs + costs.outputs)
     return {
-        "flops_per_run": batch * prediction_operations(layers, sample),
-        "bytes_per_run": find_precision(precision).bytes_per_number
-        * (parameter_count(layers) + batch * ends),
+        "flops_per_run": batch * costs.prediction_flops,
+        "bytes_per_run": find_precision(precision).bytes_per_number * numbers,
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from math import prod
@@ -26,6 +27,8 @@ from transect.training.layers import (
 from transect.training.models import Computation, ModelCosts
 
 if TYPE_CHECKING:
+    import torch
+
     from transect.training.workloads import Parameters
 
 __all__ = ["LayeredModel"]
@@ -40,6 +43,7 @@ class LayeredModel:
 
     inputs: ClassVar[Literal["float", "int64"]] = "float"
     score: ClassVar[str] = "accuracy"
+    axes: ClassVar[Mapping[int, tuple[str, int]]] = {}
 
     @property
     def parts_matter(self) -> bool:
@@ -82,9 +86,12 @@ class LayeredModel:
             for placed in walk(self.layers, self.sample)
             if not isinstance(placed.layer, Flatten)
         )
+        trained = sum(prod(w.shape) for w in weight_shapes(self.layers) if w.trained)
         return ModelCosts(
-            parameters=sum(prod(w.shape) for w in weight_shapes(self.layers) if w.trained),
+            parameters=trained,
             training_flops=training + loss,
+            prediction_flops=count.prediction_operations(self.layers, self.sample),
+            prediction_weights=trained,
             activations=sum(written),
             inputs=prod(self.sample),
             outputs=prod(self.output),
@@ -118,6 +125,12 @@ class LayeredModel:
             self.layers, parameters.loss, weights, gradients
         )
         return bound
+
+    def torch_module(self) -> torch.nn.Module:
+        """Chain torch's layers."""
+        modules = import_module("transect.training.frameworks._torch_modules")
+        module: torch.nn.Module = modules.build_module(self.layers)
+        return module
 
     def score_sum(self, outputs: np.ndarray, y: np.ndarray) -> float:
         """Count the samples whose largest output is that of their class."""

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
 from transect.training.layers import Shape, Weight
 
 if TYPE_CHECKING:
+    import torch
+
     from transect.training.workloads import Parameters
 
-__all__ = ["Computation", "Model", "ModelCosts"]
+__all__ = ["Arrays", "Computation", "Model", "ModelCosts", "TorchModel", "no_module"]
 
 Arrays = dict[str, np.ndarray]
 
@@ -21,11 +24,14 @@ Arrays = dict[str, np.ndarray]
 class ModelCosts:
     """`parameters`: trained numbers. All else is of one sample: the operations that training on it
     cannot do without (forward pass, loss, backward pass; `operations` says what counts as one), numbers
-    that the forward pass writes, numbers of its input and of its output.
+    that the forward pass writes, numbers of its input and of its output. Of a forward pass in
+    prediction: its operations for one sample, and the numbers of weights that any batch has to read.
     """
 
     parameters: int
     training_flops: int
+    prediction_flops: int
+    prediction_weights: int
     activations: int
     inputs: int
     outputs: int
@@ -99,3 +105,32 @@ class Model(Protocol):
     def score_sum(self, outputs: np.ndarray, y: np.ndarray) -> float:
         """Return the sum of the samples' scores."""
         ...
+
+
+@runtime_checkable
+class TorchModel(Protocol):
+    """A model that torch can build: it is trained by torch, exported, and its step made portable.
+
+    `axes` are axes of a batch, besides the first one, that may be shorter than in `sample`: by the
+    axis's number a name and the largest size.
+    """
+
+    @property
+    def axes(self) -> Mapping[int, tuple[str, int]]:
+        """Return them; most models have none."""
+        ...
+
+    def torch_module(self) -> torch.nn.Module:
+        """Return a module from batches to what `Computation.outputs` gives, as the loss takes it.
+
+        Its parameters bear the names of `weight_shapes` and have their shapes; one that is not
+        trained requires no gradient. Its weights are to be loaded.
+        """
+        ...
+
+
+def no_module(model: Model) -> str | None:
+    """Return why torch cannot build the model, or None."""
+    if isinstance(model, TorchModel):
+        return None
+    return f"a {type(model).__name__} gives no module of torch"

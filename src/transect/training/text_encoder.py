@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib import import_module
 from math import prod
 from typing import TYPE_CHECKING, Literal
 
@@ -182,6 +181,8 @@ def build_encoder(
     """
     import torch
 
+    from transect.training.frameworks._torch_encoder import make_encoder
+
     weights = initial_weights(config, seed)
     if vectors is not None:
         expected = weights["embedding.weight"].shape
@@ -190,9 +191,7 @@ def build_encoder(
         if vectors[0].any():
             raise BadInput("row 0 of the vectors is padding's and must be 0")
         weights["embedding.weight"] = vectors
-    # By its name: what only asks for sizes does not run again when the way to compute is edited.
-    module = import_module("transect.training.frameworks._torch_encoder").make_encoder(config)
+    module = make_encoder(config)
     state = {name: torch.tensor(array, dtype=torch.float32) for name, array in weights.items()}
     module.load_state_dict(state)
-    assert isinstance(module, torch.nn.Module)
     return module

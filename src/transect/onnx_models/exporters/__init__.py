@@ -25,7 +25,8 @@ class Source:
 
     `examples` holds an array for each input, by name, in the order in which the model takes them.
     With `batched` their first axis, of n >= 2 rows, is dynamic: an axis of 1 may be taken for a
-    constant. Without it their shapes are the model's. `opset` None takes the exporter's default.
+    constant. Without it their shapes are the model's. `axes` are further axes of every input that are
+    dynamic, by number: a name and the largest size. `opset` None takes the exporter's default.
     `options` are of one exporter alone.
     """
 
@@ -33,6 +34,7 @@ class Source:
     examples: dict[str, np.ndarray]
     outputs: tuple[str, ...] = (OUTPUT,)
     batched: bool = True
+    axes: Mapping[int, tuple[str, int]] = field(default_factory=dict)
     opset: int | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
 

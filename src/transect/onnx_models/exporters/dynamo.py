@@ -25,7 +25,10 @@ class DynamoExporter:
         """Export with a symbolic first axis `batch`, the weights inside the file (up to 2 GB)."""
         import torch
 
-        shapes = tuple({0: torch.export.Dim("batch")} for _ in source.examples)
+        axes = {0: torch.export.Dim("batch")} if source.batched else {}
+        for axis, (name, largest) in source.axes.items():
+            axes[axis] = torch.export.Dim(name, max=largest)
+        shapes = tuple(axes for _ in source.examples)
         torch.onnx.export(
             source.model,
             tuple(torch.from_numpy(array.copy()) for array in source.examples.values()),
@@ -34,7 +37,7 @@ class DynamoExporter:
             opset_version=source.opset,
             input_names=list(source.examples),
             output_names=list(source.outputs),
-            dynamic_shapes=shapes if source.batched else None,
+            dynamic_shapes=shapes if axes else None,
             external_data=False,
             verbose=False,
         )

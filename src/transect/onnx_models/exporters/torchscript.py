@@ -25,7 +25,8 @@ class TorchScriptExporter:
         """Trace with the examples, unless the model is a script; the first axis is `batch`."""
         import torch
 
-        ends = (*source.examples, *source.outputs) if source.batched else ()
+        rows = {0: "batch"} if source.batched else {}
+        axes = rows | {axis: name for axis, (name, _) in source.axes.items()}
         torch.onnx.export(
             source.model,
             tuple(torch.from_numpy(array.copy()) for array in source.examples.values()),
@@ -34,5 +35,5 @@ class TorchScriptExporter:
             opset_version=source.opset,
             input_names=list(source.examples),
             output_names=list(source.outputs),
-            dynamic_axes={name: {0: "batch"} for name in ends},
+            dynamic_axes=dict.fromkeys(source.examples, axes) | dict.fromkeys(source.outputs, rows),
         )

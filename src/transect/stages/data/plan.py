@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from transect.domain.cell import Cell
 from transect.domain.registry import Registry
 from transect.planning.context import Context
 from transect.planning.parameters import dataset_paths
 from transect.planning.stage import STAGES, Placement, Stage
 from transect.stages.data.cell import DataCell
-from transect.training.datasets import DATASETS
+from transect.training.datasets import DATASETS, DerivedDataset
 from transect.training.workloads import WORKLOADS
 
 __all__ = ["Data", "workload_plugins"]
@@ -29,6 +30,19 @@ class Data(Stage):
     """Splits, normalises, draws initial weights and batch orders."""
 
     placement = Placement(group="prepare")
+
+    @property
+    def needs(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Whatever any dataset takes its samples from."""
+        stages = (getattr(DATASETS.get(name), "stages", ()) for name in DATASETS)
+        return tuple(sorted({stage for some in stages for stage in some}))
+
+    def inputs(self, cell: DataCell, context: Context) -> dict[str, Cell]:
+        """What the dataset takes."""
+        dataset = DATASETS.get(WORKLOADS.get(cell.workload).dataset)
+        if not isinstance(dataset, DerivedDataset):
+            return {}
+        return dataset.cells(context.parameters(cell.workload).dataset_options)
 
     def plugins(self, cell: DataCell) -> list[tuple[Registry[Any], str]]:
         """Workload and dataset."""

@@ -1,8 +1,8 @@
 """The data stage: split, normalise, initial weights and batch order for every repeat.
 
-`python -m transect.stages.data.worker --spec … --out …` writes `data.npz`, `start-R.npz` for every
-repeat R (initial weights and batch order: the same for every framework), and `result.json`. Images
-lie beside as bytes, `x_train.npy` and `x_test.npy`, with the list of their files.
+`python -m transect.stages.data.worker --spec … [--cells …] --out …` writes `data.npz`,
+`start-R.npz` for every repeat R (initial weights and batch order: the same for every framework), and
+`result.json`. Images lie beside as bytes, `x_train.npy` and `x_test.npy`, with the list of their files.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import argparse
 import json
 import sys
 import traceback
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,15 @@ import numpy as np
 
 from transect.domain.errors import FAULTS, BadInput, error_facts
 from transect.domain.files import sha256_file, write_atomic
-from transect.training.datasets import DATASETS, Dataset, Division, Stored, StoredDataset
+from transect.training.datasets import (
+    DATASETS,
+    Dataset,
+    DerivedDataset,
+    Division,
+    Samples,
+    Stored,
+    StoredDataset,
+)
 from transect.training.layers import Shape
 from transect.training.models import Model
 from transect.training.workloads import WORKLOADS, Parameters, model_of
@@ -41,16 +50,19 @@ def split(y: np.ndarray, test_fraction: float, seed: int) -> tuple[np.ndarray, n
 
 def _divide(
     model: Model, name: str, parameters: Parameters, seed: int, source: str,
-    shape: Shape, y: np.ndarray, classes: tuple[str, ...],
+    shape: Shape, y: np.ndarray, classes: tuple[str, ...], given: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """Check that samples fit the workload's model, then split them."""
+    """Check that samples fit the workload's model, then split them; `given` is a test part."""
     try:
         model.check_data(shape, y, classes)
     except BadInput as error:
         raise BadInput(f"{source} for {name}: {error}") from None
-    # Targets that are no classes have nothing to be stratified by.
-    strata = y if classes else np.zeros(len(y), np.int64)
-    train, test = split(strata, parameters.test_fraction, seed)
+    if given is None:
+        # Targets that are no classes have nothing to be stratified by.
+        strata = y if classes else np.zeros(len(y), np.int64)
+        train, test = split(strata, parameters.test_fraction, seed)
+    else:
+        train, test = np.setdiff1d(np.arange(len(y)), given), given
     if len(train) < parameters.batch:
         raise BadInput(
             f"{name}: batch {parameters.batch} exceeds the {len(train)} training samples"
@@ -59,13 +71,13 @@ def _divide(
 
 
 def _load(
-    dataset: Dataset, options: dict[str, Any], model: Model, divide: Division, out: Path
-) -> Stored:
+    dataset: Dataset | DerivedDataset, samples: Samples, model: Model,
+    divide: Callable[..., tuple[np.ndarray, np.ndarray]], out: Path,
+) -> Stored:  # fmt: skip
     """Write the arrays of a dataset that fits in memory, normalised."""
-    samples = dataset.load(options)
     if (samples.x.dtype.kind == "f") != (model.inputs == "float"):
         raise BadInput(f"its samples are {samples.x.dtype}, the model takes {model.inputs}")
-    train, test = divide(samples.x.shape[1:], samples.y, samples.classes)
+    train, test = divide(samples.x.shape[1:], samples.y, samples.classes, samples.test)
     x_train, x_test = dataset.normalise(samples.x[train], samples.x[test])
     out.mkdir(parents=True, exist_ok=True)
     np.savez(
@@ -97,8 +109,13 @@ def _store(
     return stored
 
 
-def prepare(spec: dict[str, Any], out: Path) -> dict[str, Any]:
-    """Write the arrays; return the manifest. Raises BadInput when the data does not fit."""
+def prepare(
+    spec: dict[str, Any], out: Path, folders: Mapping[str, Path] | None = None
+) -> dict[str, Any]:
+    """Write the arrays; return the manifest. Raises BadInput when the data does not fit.
+
+    `folders` are those of the cells that the dataset takes, by role.
+    """
     name, seed, repeats = spec["workload"], spec["seed"], spec["repeats"]
     workload = WORKLOADS.get(name)
     model = model_of(workload)
@@ -108,8 +125,10 @@ def prepare(spec: dict[str, Any], out: Path) -> dict[str, Any]:
     divide = partial(_divide, model, name, parameters, seed, workload.dataset)
     if isinstance(dataset, StoredDataset):
         data = _store(dataset, options, model.sample, divide, out)
+    elif isinstance(dataset, DerivedDataset):
+        data = _load(dataset, dataset.load_from(options, folders or {}), model, divide, out)
     else:
-        data = _load(dataset, options, model, divide, out)
+        data = _load(dataset, dataset.load(options), model, divide, out)
     for repeat in range(repeats):
         generator = np.random.default_rng([seed, repeat])
         order = np.stack([generator.permutation(len(data.train)) for _ in range(parameters.epochs)])
@@ -149,9 +168,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--spec", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument(
+        "--cells", type=json.loads, default={}, help="JSON: folders of cells taken, by role"
+    )
     given = parser.parse_args(arguments)
     try:
-        manifest = prepare(json.loads(given.spec.read_text()), given.out)
+        folders = {role: Path(folder) for role, folder in given.cells.items()}
+        manifest = prepare(json.loads(given.spec.read_text()), given.out, folders)
         result: dict[str, Any] = {"status": "ok", "details": manifest}
         code = 0
     except FAULTS as error:

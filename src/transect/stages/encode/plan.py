@@ -8,6 +8,7 @@ from transect.domain.cell import Cell
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, Placement, Stage
 from transect.stages.corpus.cell import CorpusCell
+from transect.stages.corpus.plan import check_names
 from transect.stages.encode.cell import EncodeCell
 from transect.stages.partition.cell import PartitionCell
 from transect.stages.vectors.cell import VectorsCell
@@ -31,7 +32,13 @@ class Encode(Stage):
     placement = Placement(group="text")
 
     def inputs(self, cell: EncodeCell, context: Context) -> dict[str, Cell]:
-        """Labels, words, parts and vocabulary."""
+        """Labels, words, parts and vocabulary. A cell may be asked for outside of sections."""
+        section, where = context.section("tickets"), context.where("encoded tickets")
+        for key, name in (
+            ("corpora", cell.corpus), ("partitions", cell.partition), ("vectors", cell.vectors),
+            ("lengths", cell.words),
+        ):  # fmt: skip
+            check_names(section, key, [name], where)
         return {
             "corpus": CorpusCell(corpus=cell.corpus),
             "tokens": tokens_of(cell),

@@ -14,6 +14,7 @@ import json
 import platform
 import sys
 import time
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict
 from math import prod
 from pathlib import Path
@@ -32,7 +33,8 @@ from transect.onnx_models.results import result, write_fault, write_result
 from transect.onnx_models.tensors import write_tensors
 from transect.onnx_models.tolerance import TOLERANCE_RULE, output_tolerance
 from transect.training.inputs import load_arrays
-from transect.training.workloads import WORKLOADS
+from transect.training.models import TorchModel, no_module
+from transect.training.workloads import WORKLOADS, model_of
 
 __all__ = ["export_cell", "main", "run_onnx"]
 
@@ -43,7 +45,7 @@ _COMPARED_ROWS, _COMPARED_NUMBERS = 512, 2**22
 
 
 def run_onnx(path: Path, x: np.ndarray, batch: int) -> np.ndarray:
-    """Run all rows of x, float32 (n, ...), in batches, the last one partial; one thread, CPU."""
+    """Run all rows of x (n, ...) in batches, the last one partial; one thread, CPU."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -67,14 +69,24 @@ def _libraries() -> dict[str, str]:
     return found
 
 
-def _worst(comparisons: dict[int, Comparison]) -> Comparison:
+def _shortened(
+    x: np.ndarray, axes: Mapping[int, tuple[str, int]]
+) -> Iterator[tuple[tuple[int, ...], np.ndarray]]:
+    """Yield batches whose axes are shorter, with their shapes: half, and a single place."""
+    for axis in axes:
+        for size in (x.shape[axis] // 2, 1):
+            rows = np.ascontiguousarray(np.take(x, range(size), axis))
+            yield rows.shape, rows
+
+
+def _worst(comparisons: Collection[Comparison]) -> Comparison:
     """Return the comparison with the largest difference; one with NaN before all others."""
 
     def size(one: Comparison) -> float:
         largest = one.max_abs_difference
         return largest if np.isfinite(largest) else np.inf
 
-    return max(comparisons.values(), key=size)
+    return max(comparisons, key=size)
 
 
 def export_cell(
@@ -86,41 +98,52 @@ def export_cell(
 ) -> dict[str, Any]:
     """Export one cell into `out`; return its result.
 
-    `weights` are in the neutral layout, `x_test` is (n, ...) and is rounded to float32. Raises
-    BadInput when the cell cannot be exported, and what the exporter, checker or runtime raise.
+    `weights` are in the neutral layout, `x_test` is (n, ...); real numbers are rounded to float32.
+    Raises BadInput when the cell cannot be exported, and what the exporter, checker or runtime raise.
     """
     import torch
 
-    from transect.training.frameworks._torch_modules import build_module, load_weights
+    from transect.training.frameworks._torch_modules import load_weights
 
     if not (cell.workload and cell.exporter):
         raise BadInput(f"an export cell names a workload and an exporter, got {cell.axes()}")
-    workload, exporter = WORKLOADS.get(cell.workload), EXPORTERS.get(cell.exporter)
-    if reason := exporter.supports(cell):
+    model, exporter = model_of(WORKLOADS.get(cell.workload)), EXPORTERS.get(cell.exporter)
+    if reason := exporter.supports(cell) or no_module(model):
         return result(status=Status.SKIPPED, cause=Cause.UNSUPPORTED, message=reason)
-    if x_test.shape[1:] != workload.sample or len(x_test) < 2:
+    assert isinstance(model, TorchModel)
+    if x_test.shape[1:] != model.sample or len(x_test) < 2:
         raise BadInput(
-            f"x_test has shape {x_test.shape}, {cell.workload} takes (n >= 2, *{workload.sample})"
+            f"x_test has shape {x_test.shape}, {cell.workload} takes (n >= 2, *{model.sample})"
         )
     torch.set_num_threads(cell.threads)
-    module = build_module(workload.layers).eval()
-    load_weights(module, weights, torch.float32)
+    module = load_weights(model.torch_module().eval(), weights, torch.float32)
     module.requires_grad_(False)
-    x = np.ascontiguousarray(x_test, dtype=np.float32)
-    with torch.inference_mode():
-        expected = module(torch.from_numpy(x)).numpy()
+    x = np.ascontiguousarray(x_test, dtype=np.float32 if model.inputs == "float" else None)
+
+    def computed(rows: np.ndarray) -> np.ndarray:
+        with torch.inference_mode():
+            outputs: np.ndarray = module(torch.from_numpy(rows)).numpy()
+        return outputs
+
+    expected = computed(x)
 
     path = out / MODEL
     begin = time.perf_counter()
-    exporter.export(Source(model=module, examples={INPUT: x[:2]}, opset=opset), path)
+    source = Source(model=module, examples={INPUT: x[:2]}, axes=model.axes, opset=opset)
+    exporter.export(source, path)
     export_time_s = time.perf_counter() - begin
 
-    facts = inspect_model(path)
-    tolerance = output_tolerance(workload.layers, module, x, expected)
+    sizes = {name: x.shape[axis] for axis, (name, _) in model.axes.items()}
+    facts = inspect_model(path, sizes)
+    tolerance = output_tolerance(model, module, x, expected)
     comparisons = {
         batch: compare(run_onnx(path, x, batch), expected) for batch in (*_BATCHES, len(x))
     }
-    worst = _worst(comparisons)
+    shorter = {
+        shape: compare(run_onnx(path, rows, len(rows)), computed(rows))
+        for shape, rows in _shortened(x, model.axes)
+    }
+    worst = _worst([*comparisons.values(), *shorter.values()])
     write_tensors(out / "inputs", {INPUT: x})
     write_tensors(out / "expected", {OUTPUT: expected})
     values = {
@@ -148,6 +171,7 @@ def export_cell(
             "batched": True,
             "rel_floor": worst.rel_floor,
             "batches_compared": list(comparisons),
+            "shapes_compared": [list(shape) for shape in shorter],
             "rows_compared": len(x),
         },
         libraries=_libraries(),
@@ -158,7 +182,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one export cell."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--spec", type=Path, required=True)
-    parser.add_argument("--weights", type=Path, required=True, help="INDEX.weight, INDEX.bias")
+    parser.add_argument("--weights", type=Path, required=True, help="npz in the neutral layout")
     parser.add_argument("--data", type=Path, required=True, help="folder of the data stage")
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args(arguments)

@@ -14,7 +14,7 @@ from transect.stages.data.cell import data_of
 from transect.stages.data.plan import workload_plugins
 from transect.stages.step.cell import StepCell
 from transect.stages.train.plan import exported_by
-from transect.training.layered import LayeredModel
+from transect.training.models import no_module
 from transect.training.workloads import WORKLOADS, model_of
 
 __all__ = ["BASE_FRAMEWORK", "Step"]
@@ -43,11 +43,8 @@ class Step(Stage):
         return workload_plugins(cell.workload)
 
     def supports(self, cell: StepCell) -> str | None:
-        """Models that are a list of layers, which torch builds."""
-        model = model_of(WORKLOADS.get(cell.workload))
-        if not isinstance(model, LayeredModel):
-            return f"a step is exported from a list of layers, not from a {type(model).__name__}"
-        return None
+        """Models that torch builds."""
+        return no_module(model_of(WORKLOADS.get(cell.workload)))
 
     def spec(self, cell: StepCell, context: Context) -> dict[str, Any]:
         """The hyper-parameters, and each problem that a retraining of the step poses."""

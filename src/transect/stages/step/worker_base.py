@@ -18,8 +18,7 @@ from transect.portable_step.export import export_step
 from transect.stages.step.cell import StepCell
 from transect.stages.step.worker_path import trainer_of
 from transect.training.inputs import load_data, load_weights
-from transect.training.layered import LayeredModel
-from transect.training.models import Model
+from transect.training.models import Model, TorchModel
 from transect.training.workloads import Parameters
 
 __all__ = ["WORKLOAD", "Bases", "export", "libraries"]
@@ -80,19 +79,16 @@ def export(
     """Write the step's folder, with `workload.json` beside the manifest."""
     import torch
 
-    from transect.training.frameworks._torch_modules import (
-        build_module,
-        load_weights,
-        make_optimiser,
-    )
+    from transect.training.frameworks._torch_modules import load_weights, make_optimiser
 
-    assert isinstance(model, LayeredModel)
+    assert isinstance(model, TorchModel)
     torch.set_num_threads(1)
-    module = load_weights(build_module(model.layers), weights, torch.float32).train()
+    module = load_weights(model.torch_module(), weights, torch.float32).train()
+    trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
     example = [torch.from_numpy(np.ascontiguousarray(rows[name][:_EXAMPLE])) for name in ("x", "y")]
     clip = {} if cell.clip is None else {"clip": "norm", "defaults": {"clip": cell.clip}}
     export_step(
-        module, _loss(parameters), make_optimiser(parameters, list(module.parameters())), example,
+        module, _loss(parameters), make_optimiser(parameters, trained), example,
         folder, metrics=("accuracy",) if model.score == "accuracy" else (),
         accumulation=cell.accumulates, **clip,
     )  # fmt: skip

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from transect.domain.cell import Cell
 from transect.domain.registry import Registry
 from transect.training.layers import Shape
 
-__all__ = ["DATASETS", "Dataset", "Division", "Samples", "Stored", "StoredDataset"]
+__all__ = [
+    "DATASETS", "Dataset", "DerivedDataset", "Division", "Samples", "Stored", "StoredDataset",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,6 +31,8 @@ class Samples:
     source: str
     # The raw file that was read, whose checksum goes into the manifest.
     file: Path
+    # Rows of the test part, where the samples come divided; None: to be drawn.
+    test: np.ndarray | None = None
 
 
 class Dataset(Protocol):
@@ -35,6 +40,25 @@ class Dataset(Protocol):
 
     def load(self, options: dict[str, Any]) -> Samples:
         """Return all samples. Raises BadInput when they cannot be read."""
+        ...
+
+    def normalise(self, train: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Scale both by what the training part alone tells."""
+        ...
+
+
+@runtime_checkable
+class DerivedDataset(Protocol):
+    """Makes its samples of what cells of other stages, `stages`, have left."""
+
+    stages: tuple[str, ...]
+
+    def cells(self, options: dict[str, Any]) -> dict[str, Cell]:
+        """Return those cells by role. Raises BadInput when the options cannot be used."""
+        ...
+
+    def load_from(self, options: dict[str, Any], folders: Mapping[str, Path]) -> Samples:
+        """Return all samples, given each cell's folder by role. Raises BadInput as `Dataset.load`."""
         ...
 
     def normalise(self, train: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -89,4 +113,6 @@ class StoredDataset(Protocol):
         ...
 
 
-DATASETS: Registry[Dataset | StoredDataset] = Registry("dataset", "transect.training.datasets")
+DATASETS: Registry[Dataset | DerivedDataset | StoredDataset] = Registry(
+    "dataset", "transect.training.datasets"
+)

@@ -42,19 +42,16 @@ def _attention_class() -> Any:
         def forward(self, x: Tensor, hidden: Tensor | None) -> Tensor:
             projected = functional.linear(x, self.in_proj_weight, self.in_proj_bias)
             query, key, value = (
-                part.unflatten(-1, (self._heads, self._size)).transpose(1, 2)
-                for part in projected.chunk(3, dim=-1)
+                part.reshape(x.shape[0], x.shape[1], self._heads, self._size).transpose(1, 2)
+                for part in projected.split(self._heads * self._size, dim=-1)
             )
             scores = query @ key.transpose(-2, -1) * self._size**-0.5
             if hidden is not None:
                 scores = scores.masked_fill(hidden[:, None, None, :], HIDDEN)
             # (n, heads, length, size)
             attended = self.dropout(scores.softmax(dim=-1)) @ value
-            if self._published:
-                joined = attended.reshape(x.shape)
-            else:
-                joined = attended.transpose(1, 2).flatten(2)
-            result: Tensor = self.out_proj(joined)
+            turned = attended if self._published else attended.transpose(1, 2)
+            result: Tensor = self.out_proj(turned.reshape(x.shape))
             return result
 
     return Attention

@@ -152,6 +152,8 @@ def set_optimiser_state(
         return
     with torch.no_grad():
         for name, parameter in module.named_parameters():
+            if not parameter.requires_grad:
+                continue
             kept = optimiser.state[parameter]
             for own, given in zip(names, state.states, strict=True):
                 kept[own] = torch.zeros_like(parameter)

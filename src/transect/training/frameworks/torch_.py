@@ -12,7 +12,7 @@ import numpy as np
 from transect.domain.precisions import find_precision
 from transect.stages.train.cell import TrainCell
 from transect.training.frameworks import FRAMEWORKS, ModelPlan, TrainingState
-from transect.training.layers import has_batch_norm
+from transect.training.models import Model, TorchModel, no_module
 
 __all__ = ["TorchFramework", "TorchTrainer"]
 
@@ -30,7 +30,6 @@ class TorchTrainer:
         import torch
 
         from transect.training.frameworks._torch_modules import (
-            build_module,
             load_weights,
             make_optimiser,
             module_dtype,
@@ -50,11 +49,12 @@ class TorchTrainer:
         self._load, self._make_optimiser = load_weights, make_optimiser
         self._set_optimiser_state = set_optimiser_state
         self._rule = plan.parameters
-        self.model: Any = build_module(plan.layers).to(self.device, self.dtype)
+        assert isinstance(plan.model, TorchModel)
+        self.model: Any = plan.model.torch_module().to(self.device, self.dtype)
         self.load(plan.weights)
         self._as_it_is = nullcontext()
         # Only a batch norm does otherwise in prediction, and going through all modules takes time.
-        self._has_modes = has_batch_norm(plan.layers)
+        self._has_modes = plan.model.parts_matter
         precision = find_precision(plan.precision)
         self._autocast = precision.multiplied != precision.stored
         self._computes: Any = self.model.train()
@@ -74,7 +74,7 @@ class TorchTrainer:
 
     def rebind(self, parameters: Iterable[Any]) -> None:
         """Train these parameters, which may be shards, with a new optimiser of the same rule."""
-        self.parameters = list(parameters)
+        self.parameters = [one for one in parameters if one.requires_grad]
         self.optimiser = self._make_optimiser(self._rule, self.parameters)
 
     def wrap_optimiser(self, optimiser: Any) -> None:
@@ -96,12 +96,11 @@ class TorchTrainer:
         self._set_optimiser_state(self._rule, self.optimiser, self.model, state)
 
     def batch(self, x: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
-        """Copy to device and precision."""
-        torch = self.torch
-        return (
-            torch.from_numpy(x).to(self.device, self.dtype),
-            torch.from_numpy(y).to(self.device),
-        )
+        """Copy to device and precision; integers stay."""
+        inputs = self.torch.from_numpy(x).to(self.device)
+        if inputs.is_floating_point():
+            inputs = inputs.to(self.dtype)
+        return inputs, self.torch.from_numpy(y).to(self.device)
 
     def forward_backward(self, x: Any, y: Any) -> float:
         """Run autograd; returns the loss as a Python number, which waits for the device."""
@@ -184,6 +183,10 @@ class TorchFramework:
         if cell.device not in ("cpu", "cuda"):
             return f"torch cells run on cpu or cuda, not on {cell.device}"
         return None
+
+    def builds(self, model: Model) -> str | None:
+        """Whatever gives a module."""
+        return no_module(model)
 
     def trainer(self, plan: ModelPlan) -> TorchTrainer:
         """Build the module and its optimiser."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from math import nan
 from typing import Any
@@ -97,7 +97,7 @@ class Fsdp(Strategy):
         mesh = init_device_mesh(self._device, (dist.get_world_size(),))
         large = [
             layer
-            for layer in root.children()
+            for layer in _layers(root)
             if sum(p.numel() for p in layer.parameters()) >= self.smallest_group
         ]
         self._groups = [fully_shard(module, mesh=mesh) for module in (*large, root)]
@@ -157,6 +157,14 @@ class Fsdp(Strategy):
     def libraries(self) -> dict[str, str]:
         """Return the back end's name."""
         return {"torch.distributed": "nccl" if self._device == "cuda" else "gloo"}
+
+
+def _layers(root: Any) -> Iterator[Any]:
+    """Yield the modules below the root that compute; a list of modules does not."""
+    from torch.nn import ModuleList
+
+    for child in root.children():
+        yield from child if isinstance(child, ModuleList) else (child,)
 
 
 def _reduce_scatter(output: Any, source: Any, **how: Any) -> Any:

@@ -1,0 +1,96 @@
+"""Tickets of the study: rows of word numbers, as a cell of the encode stage leaves them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from transect.domain.cell import Cell
+from transect.domain.errors import BadInput
+from transect.domain.record import read_record
+from transect.stages.encode.cell import EncodeCell
+from transect.training.datasets import DATASETS, Samples
+
+__all__ = ["Tickets"]
+
+_UNKNOWN = 1
+_PARTS = ("train", "test")
+
+
+class Options(BaseModel):
+    """Which encoded tickets, by the names of the study's `tickets`, and what is read of them.
+
+    Rows are cut or padded to `length` words; a word's number of `vocabulary` or more is a rare
+    word's, as the most frequent come first, and becomes the unknown one.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    corpus: str
+    partition: str
+    vectors: str
+    words: str = "quantile"
+    view: str = "conversation"
+    names: str = "pseudonyms"
+    stop_words: bool = False
+    length: int = Field(ge=1)
+    vocabulary: int = Field(ge=3)
+
+
+@DATASETS.register("tickets")
+class Tickets:
+    """The parts `train` and `test` of a partition."""
+
+    stages = ("encode",)
+
+    def cells(self, options: dict[str, Any]) -> dict[str, Cell]:
+        """Return the encoded tickets. Raises BadInput for options that name none."""
+        given = _options(options).model_dump(exclude={"length", "vocabulary"})
+        try:
+            return {"encode": EncodeCell(**given)}
+        except ValidationError as error:
+            raise BadInput(f"no encoded tickets have the options {given}: {error}") from None
+
+    def load_from(self, options: dict[str, Any], folders: Mapping[str, Path]) -> Samples:
+        """Read the two parts. Raises BadInput where one is empty."""
+        told, folder = _options(options), folders["encode"]
+        details = read_record(folder / "record.json").details
+        rows, labels = [], []
+        for part in _PARTS:
+            file = folder / f"x_{part}.npy"
+            if not file.is_file():
+                raise BadInput(f"partition '{told.partition}' has no tickets in its part `{part}`")
+            rows.append(_fitted(np.load(file), told))
+            labels.append(np.load(folder / f"y_{part}.npy"))
+        counts = [len(one) for one in rows]
+        made_up = ", synthetic" if details["synthetic"] else ""
+        return Samples(
+            x=np.concatenate(rows), y=np.concatenate(labels), classes=tuple(details["classes"]),
+            source=f"tickets of '{told.corpus}', encoded{made_up}", file=folder / "x_train.npy",
+            test=np.arange(counts[0], sum(counts)),
+        )  # fmt: skip
+
+    def normalise(self, train: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Words stay what they are."""
+        return train, other
+
+
+def _options(options: dict[str, Any]) -> Options:
+    try:
+        return Options.model_validate(options)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(map(str, first["loc"]))
+        raise BadInput(f"option '{name}' of dataset tickets: {first['msg']}") from None
+
+
+def _fitted(x: np.ndarray, told: Options) -> np.ndarray:
+    """Return int64 (n, length)."""
+    fitted = np.zeros((len(x), told.length), np.int64)
+    kept = x[:, : told.length]
+    fitted[:, : kept.shape[1]] = np.where(kept < told.vocabulary, kept, _UNKNOWN)
+    return fitted
