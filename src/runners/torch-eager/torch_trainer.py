@@ -53,7 +53,9 @@ class TorchTrainer:
         module.to(self._device, getattr(torch, dtype))
         self._module = module
         self._parameters = dict(module.named_parameters())
-        self._tensors = {f"model.{name}": tensor for name, tensor in module.state_dict().items()}
+        # A step keeps buffers too that a module's own state leaves out.
+        held = module.state_dict() | dict(module.named_buffers())
+        self._tensors = {f"model.{name}": tensor for name, tensor in held.items()}
         self._kept = self._check_state(told)
         self._optimiser = _optimiser(told, list(self._parameters.values()))
         self._loss = _loss_of(told.loss)

@@ -25,7 +25,7 @@ class TicketsTransformer:
         )
     )
     defaults = Parameters(
-        batch=16, epochs=10, learning_rate=0.05, momentum=0.9, quality_target=0.5,
+        batch=16, epochs=10, learning_rate=0.05, momentum=0.9, quality_target=0.4, reference_steps=50,
         dataset_options={
             "corpus": "sample", "partition": "random", "vectors": "words", "words": "quantile",
             "length": _LENGTH, "vocabulary": _VOCABULARY,

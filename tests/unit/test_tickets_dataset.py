@@ -1,0 +1,111 @@
+"""Encoded tickets as a workload's data."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from transect.domain.errors import BadInput
+from transect.domain.record import Record, Status, write_record
+from transect.stages.data.worker import main, prepare
+from transect.stages.encode.cell import EncodeCell
+from transect.training.datasets import DATASETS, DerivedDataset
+
+OPTIONS = {
+    "corpus": "made", "partition": "random", "vectors": "words", "length": 48, "vocabulary": 4096,
+}  # fmt: skip
+CLASSES = [f"queue {number}" for number in range(8)]
+
+
+@pytest.fixture
+def encoded(tmp_path: Path) -> Path:
+    """The folder of an encode cell: 40 texts of 60 words to train with and 10 of 3 to test."""
+    folder = tmp_path / "encode"
+    folder.mkdir()
+    generator = np.random.default_rng(1)
+    for part, rows, words in (("train", 40, 60), ("test", 10, 3)):
+        x = generator.integers(2, 4096, (rows, 60)).astype(np.int32)
+        x[:, words:] = 0
+        x[0, :2] = 5000, 1
+        np.save(folder / f"x_{part}.npy", x)
+        np.save(folder / f"y_{part}.npy", np.arange(rows) % 8)
+    cell = EncodeCell(corpus="made", partition="random", vectors="words", words="quantile")
+    record = Record(
+        study="s", stage="encode", cell=cell, cell_id=cell.id, status=Status.OK, fingerprint="f",
+        started="2026-11-22T00:00:00Z", ended="2026-11-22T00:00:01Z",
+        details={"classes": CLASSES, "synthetic": True},
+    )  # fmt: skip
+    write_record(folder / "record.json", record)
+    return folder
+
+
+def spec(**options: Any) -> dict[str, Any]:
+    parameters = {"batch": 16, "epochs": 2, "test_fraction": 0.25, "dataset_options": OPTIONS | options}
+    return {
+        "workload": "tickets-transformer", "seed": 1, "repeats": 1, "parameters": parameters,
+    }  # fmt: skip
+
+
+def test_rows_are_cut_and_rare_words_unknown(encoded: Path, tmp_path: Path) -> None:
+    manifest = prepare(spec(), tmp_path / "data", {"encode": encoded})
+    with np.load(tmp_path / "data" / "data.npz") as file:
+        data = dict(file)
+    given = np.load(encoded / "x_train.npy")
+    assert data["x_train"].dtype == np.int64 and data["x_train"].shape == (40, 48)
+    assert data["x_train"][0, :2].tolist() == [1, 1]
+    np.testing.assert_array_equal(data["x_train"][:, 2:], given[:, 2:48])
+    assert data["x_test"].shape == (10, 48) and not data["x_test"][:, 3:].any()
+    # The parts are the partition's: nothing is drawn anew.
+    np.testing.assert_array_equal(data["y_test"], np.arange(10) % 8)
+    assert (manifest["train"], manifest["test"], manifest["classes"]) == (40, 10, CLASSES)
+    assert manifest["source"] == "tickets of 'made', encoded, synthetic"
+
+
+def test_shorter_rows_are_padded(encoded: Path, tmp_path: Path) -> None:
+    for part in ("train", "test"):
+        np.save(encoded / f"x_{part}.npy", np.load(encoded / f"x_{part}.npy")[:, :5])
+    prepare(spec(), tmp_path / "data", {"encode": encoded})
+    with np.load(tmp_path / "data" / "data.npz") as file:
+        assert file["x_train"].shape == (40, 48) and not file["x_train"][:, 5:].any()
+
+
+def test_the_worker_is_told_where_cells_lie(encoded: Path, tmp_path: Path) -> None:
+    (tmp_path / "spec.json").write_text(json.dumps(spec()))
+    told = ["--spec", tmp_path / "spec.json", "--out", tmp_path / "data"]
+    cells = json.dumps({"encode": str(encoded)})
+    assert main([str(part) for part in (*told, "--cells", cells)]) == 0
+    result = json.loads((tmp_path / "data" / "result.json").read_text())
+    assert result["details"]["dataset"] == "tickets"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"length": 40}, r"samples have shape \(40,\), the model takes \(48,\)"),
+     ({"length": 0}, "option 'length' of dataset tickets"),
+     ({"colour": "red"}, "option 'colour' of dataset tickets"),
+     ({"corpus": 3}, "option 'corpus' of dataset tickets")],
+)  # fmt: skip
+def test_options_that_do_not_fit(
+    encoded: Path, tmp_path: Path, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(BadInput, match=message):
+        prepare(spec(**options), tmp_path / "data", {"encode": encoded})
+
+
+def test_an_empty_part_is_named(encoded: Path, tmp_path: Path) -> None:
+    (encoded / "x_test.npy").unlink()
+    with pytest.raises(BadInput, match="partition 'random' has no tickets in its part `test`"):
+        prepare(spec(), tmp_path / "data", {"encode": encoded})
+
+
+def test_it_names_the_cell_that_it_takes() -> None:
+    dataset = DATASETS.get("tickets")
+    assert isinstance(dataset, DerivedDataset)
+    cell = dataset.cells(OPTIONS | {"view": "first", "names": "kept", "words": "gaussian"})["encode"]
+    assert cell.axes() | {"view": "first", "words": "gaussian", "corpus": "made"} == cell.axes()
+    with pytest.raises(BadInput, match="no encoded tickets have the options"):
+        dataset.cells(OPTIONS | {"view": "last"})
