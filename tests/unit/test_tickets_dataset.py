@@ -44,7 +44,12 @@ def encoded(tmp_path: Path) -> Path:
 
 
 def spec(**options: Any) -> dict[str, Any]:
-    parameters = {"batch": 16, "epochs": 2, "test_fraction": 0.25, "dataset_options": OPTIONS | options}
+    parameters = {
+        "batch": 16,
+        "epochs": 2,
+        "test_fraction": 0.25,
+        "dataset_options": OPTIONS | options,
+    }
     return {
         "workload": "tickets-transformer", "seed": 1, "repeats": 1, "parameters": parameters,
     }  # fmt: skip
@@ -105,7 +110,9 @@ def test_an_empty_part_is_named(encoded: Path, tmp_path: Path) -> None:
 def test_it_names_the_cell_that_it_takes() -> None:
     dataset = DATASETS.get("tickets")
     assert isinstance(dataset, DerivedDataset)
-    cell = dataset.cells(OPTIONS | {"view": "first", "names": "kept", "words": "gaussian"})["encode"]
+    cell = dataset.cells(OPTIONS | {"view": "first", "names": "kept", "words": "gaussian"})[
+        "encode"
+    ]
     assert cell.axes() | {"view": "first", "words": "gaussian", "corpus": "made"} == cell.axes()
     with pytest.raises(BadInput, match="no encoded tickets have the options"):
         dataset.cells(OPTIONS | {"view": "last"})

@@ -5,6 +5,9 @@ from __future__ import annotations
 from math import prod
 
 from transect.domain.precisions import find_precision
+
+# What models count with, by their names: who asks for costs runs again when these are edited.
+from transect.training import _encoder_costs, operations  # noqa: F401
 from transect.training.layers import Layer, weight_shapes
 from transect.training.layout import Layout
 from transect.training.models import Model

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from math import prod
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
 from transect.domain.errors import BadInput
-from transect.training._encoder_costs import encoder_operations
 from transect.training.layers import Shape, Weight
 from transect.training.models import Arrays, Computation, ModelCosts
 from transect.training.text_encoder import EncoderConfig, encoder_weights, initial_weights
@@ -80,7 +80,10 @@ class TextEncoder:
     def costs(self, parameters: Parameters) -> ModelCosts:
         """Count over all places, as `_encoder_costs` says."""
         config = self.config
-        prediction, training = encoder_operations(config, parameters.loss)
+        # By its name: `costs` imports it, and what asks for nothing but shapes does not run again when
+        # the way to count is edited.
+        count = import_module("transect.training._encoder_costs")
+        prediction, training = count.encoder_operations(config, parameters.loss)
         own = config.length * config.width
         # Written: looked up, projected, scores and shares, attended, added, normalised, inner twice …
         of_layer = (

@@ -1,0 +1,114 @@
+"""The encoder of tickets through the stages that know no tickets: from its data to its retraining."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from checkouts import ROOT
+
+pytestmark = pytest.mark.study
+
+STUDY = """
+name: encoder
+plugins: [{plugins}]
+tickets:
+  corpora: {{sample: {{format: sample}}}}
+  partitions: {{half: {{by: stratified, train: 0.5, test: 0.5}}}}
+  vectors: {{words: {{width: 8, epochs: 1, method: drawn}}}}
+train:
+  repeats: 1
+  grids:
+    - {{workloads: [test-encoder], frameworks: [torch], strategies: [single]}}
+    - {{workloads: [test-encoder], frameworks: [torch], strategies: [ddp-gloo, fsdp], ranks: [2]}}
+export: {{workloads: [test-encoder], exporters: [dynamo]}}
+infer:
+  repeats: 1
+  min_runs: 10
+  max_seconds: 0.1
+  grids:
+    - {{workloads: [test-encoder], runtimes: [python, torch-eager, tensorflow], batches: [7]}}
+retrain:
+  repeats: 1
+  grids:
+    - {{workloads: [test-encoder], base_epochs: [1], steps: [20], runtimes: [python, torch-eager]}}
+"""
+
+
+@pytest.fixture(scope="module")
+def records(checkout) -> dict:
+    """All records by stage and id, after one run."""
+    plugins = ROOT / "tests" / "plugins" / "encoder"
+    (checkout.folder / "encoder.yaml").write_text(STUDY.format(plugins=plugins))
+    stages = ("train", "infer", "retrain")
+    ran = checkout.python("-m", "transect", "run", "encoder.yaml", *stages, timeout=900)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return {
+        stage: {
+            one["cell_id"]: one for one in checkout.records("encoder", stage).values()
+        }
+        for stage in ("encode", "data", "train", "export", "infer", "step", "retrain")
+    }  # fmt: skip
+
+
+def values(record: dict) -> dict[str, float]:
+    return {one["name"]: one["value"] for one in record["metrics"]}
+
+
+def test_its_data_is_made_of_encoded_tickets(records):
+    (data,), (encoded,) = records["data"].values(), records["encode"].values()
+    assert data["details"]["dataset"] == "tickets"
+    assert data["details"]["train"] == encoded["details"]["sizes"]["train"]
+    assert data["details"]["classes"] == encoded["details"]["classes"]
+    # What it took is named, with its content.
+    taken = " ".join(data["inputs"])
+    assert encoded["files"]["x_train.npy"] in taken
+
+
+def test_every_strategy_follows_the_float64_path(records):
+    cells = {
+        (one["cell"]["framework"], one["cell"]["strategy"]): one
+        for one in records["train"].values()
+    }
+    assert len(cells) == 3
+    for record in cells.values():
+        assert record["status"] == "ok", record["message"]
+        found = values(record)
+        assert 0 < found["equality_ratio"] < 1 and found["weights_equality_ratio"] < 1
+
+
+def test_a_runtime_of_layers_says_that_it_is_none(records):
+    states = {
+        one["cell"]["runtime"]: (one["status"], one["message"]) for one in records["infer"].values()
+    }
+    assert states["python"][0] == states["torch-eager"][0] == "ok"
+    assert states["tensorflow"] == ("skipped", "it builds lists of layers, not a TextEncoder")
+
+
+def test_costs_come_from_the_model_where_there_is_no_graph(records):
+    of = {one["cell"]["runtime"]: one["details"] for one in records["infer"].values()}
+    assert (of["python"]["costs_from"], of["torch-eager"]["costs_from"]) == ("ONNX graph", "model")
+    assert of["python"]["operators_without_rule"] == []
+    ratio = of["python"]["flops_per_run"] / of["torch-eager"]["flops_per_run"]
+    assert 0.8 < ratio < 1.25
+
+
+def test_its_step_is_portable_and_retrained(records):
+    (step,) = records["step"].values()
+    assert step["status"] == "ok", step["message"]
+    assert len(records["retrain"]) == 2
+    for record in records["retrain"].values():
+        assert record["status"] == "ok", record["message"]
+        assert values(record)["weights_equality_ratio"] < 1
+
+
+def test_a_name_that_tickets_lack_is_bad_input(checkout):
+    text = (checkout.folder / "encoder.yaml").read_text()
+    wrong = text + "workloads: {test-encoder: {dataset_options: " + json.dumps(
+        {"corpus": "sampel", "partition": "half", "vectors": "words", "length": 12, "vocabulary": 64}
+    ) + "}}\n"  # fmt: skip
+    (checkout.folder / "wrong.yaml").write_text(wrong)
+    ran = checkout.transect("check", "wrong.yaml")
+    assert ran.returncode == 2
+    assert "tickets.corpora 'sampel': did you mean 'sample'" in ran.stdout + ran.stderr
