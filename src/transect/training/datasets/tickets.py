@@ -43,7 +43,7 @@ class Options(BaseModel):
 
 @DATASETS.register("tickets")
 class Tickets:
-    """The parts `train` and `test` of a partition."""
+    """Encoded tickets of the study: the parts `train` and `test` of a partition."""
 
     stages = ("encode",)
 

@@ -13,7 +13,7 @@ _LENGTH, _VOCABULARY = 48, 4096
 
 @WORKLOADS.register("tickets-transformer")
 class TicketsTransformer:
-    """Two layers of width 64 with four heads over the first 48 words: 329,608 parameters.
+    """A transformer encoder of two layers, width 64, four heads, over 48 words: 329,608 parameters.
 
     `dataset_options` name what the study's `tickets` has: here the sample, dealt out at random.
     """
