@@ -108,6 +108,18 @@ def test_an_effect_within_the_draw_of_test_tickets_is_not_firm():
     assert only("doubt-vectors", *many).sureness is Sureness.FIRM
 
 
+def test_runs_that_were_still_learning_make_a_difference_tentative():
+    def history(*losses):
+        return {"history": [{"epoch": n, "valid_loss": loss} for n, loss in enumerate(losses)]}
+
+    done = seeds(0.8, names="kept", tickets=9000, details=history(2.0, 1.0, 1.1))
+    same = only("doubt-names", *done, *seeds(0.5, names="removed", details=history(2.0, 1.0, 1.1)))
+    assert same.sureness is Sureness.FIRM and "still got better" not in same.evidence
+    short = only("doubt-names", *done, *seeds(0.5, names="removed", details=history(2.0, 1.5, 1.4)))
+    assert short.sureness is Sureness.TENTATIVE
+    assert "6 runs ended while validation still got better" in short.evidence
+
+
 def test_what_contains_0_tells_nothing():
     found = only("doubt-heads", *effects(published=0.8))
     assert (

@@ -13,7 +13,7 @@ from transect.analysis.statistics import Spread, Summary, summarise
 from transect.stages.classify.cell import ClassifyCell
 
 __all__ = [
-    "ACCURACY", "AXES", "TEXT", "VALID", "ClassifyGroup", "Difference", "Sweep", "corpus_label", "difference",
+    "ACCURACY", "AXES", "TEXT", "VALID", "ClassifyGroup", "Difference", "Sweep", "corpus_label", "cut_short", "difference",
     "is_fixed", "is_synthetic", "rule_of", "selected", "sweeps", "test_tickets", "texts",
 ]  # fmt: skip
 
@@ -56,6 +56,17 @@ def texts(groups: Iterable[ClassifyGroup]) -> list[list[ClassifyGroup]]:
         parts.values(),
         key=lambda one: (-len({group.cell.kind for group in one}), -len(one), one[0].cell.id),
     )
+
+
+def cut_short(group: ClassifyGroup) -> int:
+    """Count the runs whose last epoch was the best on validation: more epochs might have done more."""
+    runs = 0
+    for record in group.ok:
+        history = record.details.get("history") or []
+        losses = [one.get("valid_loss") for one in history if isinstance(one, dict)]
+        known = [loss for loss in losses if isinstance(loss, int | float)]
+        runs += len(known) > 1 and known[-1] == min(known)
+    return runs
 
 
 def test_tickets(group: ClassifyGroup) -> int | None:

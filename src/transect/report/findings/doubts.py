@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from transect.analysis.classifiers import ClassifyGroup, Difference, corpus_label, difference
+from transect.analysis.classifiers import (
+    ClassifyGroup,
+    Difference,
+    corpus_label,
+    cut_short,
+    difference,
+)
 from transect.analysis.comparisons import Sureness
 from transect.analysis.doubts import DOUBTS, Case, Doubt, cases
 from transect.analysis.groups import grouped
@@ -84,6 +90,8 @@ def _finding(context: Context, doubt: Doubt, every: Sequence[Case]) -> Finding:
     ]
     why = _WHYS[doubt.key](context, told)
     sureness = Sureness.FIRM if all(one.firm for one in shown) else Sureness.TENTATIVE
+    if _cut_short(doubt, told) and sureness is Sureness.FIRM:
+        sureness = Sureness.TENTATIVE
     claim = (
         f"{doubt.question} {lead}In points of the {kind}'s accuracy, {'; '.join(clauses)}. {why}"
     )
@@ -92,6 +100,12 @@ def _finding(context: Context, doubt: Doubt, every: Sequence[Case]) -> Finding:
         sureness=sureness if shown else Sureness.OPEN,
         evidence=_evidence(doubt, told, [case for case in every if case.group.cell.kind != kind]),
     )  # fmt: skip
+
+
+def _cut_short(doubt: Doubt, told: Sequence[Case]) -> int:
+    """Count runs that had not learnt to their end, where updates are not what is held equal."""
+    groups = {group.cell: group for case in told for pair in case.pairs for group in pair}
+    return 0 if doubt.key == "batch" else sum(cut_short(group) for group in groups.values())
 
 
 def _evidence(doubt: Doubt, told: Sequence[Case], others: Sequence[Case]) -> str:
@@ -113,6 +127,8 @@ def _evidence(doubt: Doubt, told: Sequence[Case], others: Sequence[Case]) -> str
         f"another draw of test tickets alone may move an accuracy's difference by {signed(max(alone))[1:]} "
         "points" if alone else "the number of test tickets is not told",
         f"{count(lacking, 'seed')} of one side only" if lacking else "",
+        f"{count(cut, 'run')} ended while validation still got better, which a difference may be due to"
+        if (cut := _cut_short(doubt, told)) else "",
         f"{count(left_out, 'setting')} of fewer seeds left out" if left_out else "",
         f"others: {names(rest, 6)}" if rest else "",
     )  # fmt: skip

@@ -43,7 +43,7 @@ def knob_findings(context: Context) -> list[Finding]:
     found = [
         sweep
         for sweep in sweeps(groups)
-        if sweep.axis in KNOBS and sweep.metric == ACCURACY and sweep.effects
+        if sweep.axis in KNOBS and sweep.metric == ACCURACY and sweep.effects and _seeds(sweep) > 1
     ]
     parts = grouped(found, lambda one: (corpus_label(one.groups[0]), one.cell.model, one.cell.view))
     return [_finding(own) for own in parts.values()]
