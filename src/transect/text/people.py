@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from transect.text.normalise import normalise
-from transect.text.people_words import OFFICES, ORDINARY, TITLES
+from transect.text.people_words import NOBODYS, OFFICES, ORDINARY, TITLES
 from transect.text.salt import Salt
 
 __all__ = ["People", "Span"]
@@ -22,10 +22,16 @@ _ADDRESS = re.compile(r"<?\s*([^\s<>\"',;@]+)@[^\s<>\"',;]+\s*>?")
 # Between the words of one name.
 _GAP = re.compile(r"[\s,.'’`´_-]{1,3}")
 _APOSTROPHE = re.compile(r"['’`´]")
+# Behind a name it tells a department, a company, or a place.
+_BRACKETS = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
 _SHORTEST = 3
 # Of a name that are looked for; no text can make that take longer.
 _MOST_WORDS = 8
 _DIGITS = "0123456789"
+# Letters that are no other one with a mark, and how they are written without.
+_STROKES = str.maketrans(
+    {"ł": "l", "ø": "o", "đ": "d", "æ": "ae", "œ": "oe", "þ": "th", "ð": "d", "ı": "i"}
+)
 
 
 class People:
@@ -132,11 +138,11 @@ def _orders(words: tuple[str, ...]) -> set[tuple[str, ...]]:
 
 def _parts(words: tuple[str, ...]) -> set[str]:
     """Return the words that stand for the whole name: its own, those of a login, and genitives."""
-    if len(words) > 4 or not OFFICES.isdisjoint(words):
+    if not OFFICES.isdisjoint(words):
         return set()
     parts = set()
     for spelt in _spellings(words):
-        parts |= set(spelt)
+        parts |= {*spelt} - NOBODYS
         if len(spelt) > 1:
             first, last = spelt[0], spelt[-1]
             parts |= {"".join(spelt), first[0] + last, last + first, last + first[0]}
@@ -159,7 +165,8 @@ def _names(person: str) -> Iterator[tuple[str, ...]]:
         if words := _words(local):
             yield words
     name = _ADDRESS.sub(" ", person)
-    for written in dict.fromkeys((name, _APOSTROPHE.sub("", name))):
+    alone = _BRACKETS.sub(" ", name)
+    for written in dict.fromkeys((name, alone, _APOSTROPHE.sub("", alone))):
         if words := _words(written):
             yield words
 
@@ -178,5 +185,5 @@ def _without_umlauts(word: str) -> str:
 
 
 def _plain(word: str) -> str:
-    parts = unicodedata.normalize("NFD", word)
+    parts = unicodedata.normalize("NFD", word.translate(_STROKES))
     return "".join(letter for letter in parts if not unicodedata.combining(letter))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["OFFICES", "ORDINARY", "TITLES"]
+__all__ = ["NOBODYS", "OFFICES", "ORDINARY", "TITLES"]
 
 _TITLES = """
 bsc dipl dr frau herr herrn ing med miss mr mrs ms msc prof
@@ -10,16 +10,25 @@ bsc dipl dr frau herr herrn ing med miss mr mrs ms msc prof
 TITLES = frozenset(_TITLES.split())
 
 _OFFICES = """
-abteilung account accounts admin administrator alert alerts anfrage benutzer billing bot buero
-büro center contact customer department desk edv einkauf finance group gruppe help helpdesk
-hotline hr human info information it kontakt kunde kunden kundendienst leitung mail mailer
-marketing monitoring network no noreply notification notifications office personal post
-postmaster reception reply resources root sales security sekretariat server service services
-staff support system systems team test ticket tickets unbekannt unknown user users vertrieb web
-webmaster zentrale
+abteilung abuse account accounts admin administrator alert alerts anfrage anonym anonymous
+anyone benutzer billing bot buero büro center contact customer daemon datenschutz department
+desk developers edv einkauf employees everybody everyone finance group gruppe help helpdesk
+hostmaster hotline hr human info information it kontakt kunde kunden kundendienst leitung mail
+mailer marketing mitarbeiter monitoring network newsletter no nobody noreply notification
+notifications office payroll personal post postmaster privacy reception rechnung rechnungen
+reply resources root sales security sekretariat server service services staff students
+studierende support system systems team teams test ticket tickets unassigned unbekannt unknown
+user users vertrieb web webmaster zentrale
 """
 # Who has one of these in the name is no person: its words alone are everybody's.
 OFFICES = frozenset(_OFFICES.split())
+
+_NOBODYS = """
+all alle de del della dem den der dos hallo hello invoice invoices jobs legal list news none
+operations order orders press presse shop van vom von zum zur
+"""
+# In names they stand beside others, and in addresses for everybody: alone they mean nobody.
+NOBODYS = frozenset(_NOBODYS.split())
 
 _ORDINARY = """
 ab als alt am an and april arm art auch auf august aus autumn bach baker banks bauer becker bei

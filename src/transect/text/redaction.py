@@ -20,10 +20,13 @@ _EMAIL = re.compile(
 )
 _AT = re.compile(r"[(\[]\s?(?:at|AT|ät)\s?[)\]]")
 _IPV4 = re.compile(
-    r"(?<![\w.])(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)(?!\w|\.\d)"
+    r"(?<![\d.])(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)(?!\d|\.\d)"
 )
-_IPV6 = re.compile(r"(?<![\w:])[0-9A-Fa-f:]{2,39}(?:\d\.\d{1,3}\.\d{1,3}\.\d{1,3})?(?![\w:])")
-_DIGITS = re.compile(r"(?<![\w+])\+?\(?\d[\d ()./\u2010-\u2015\u2212-]*")
+# One of IPv4 within it is taken whole, or the rest would stay.
+_IPV6 = re.compile(
+    r"(?<![^\W_])(?<!:)[0-9A-Fa-f:]{2,39}(?:\d\.\d{1,3}\.\d{1,3}\.\d{1,3})?(?![^\W_]|:|\.\d{1,3}\.\d)"
+)
+_DIGITS = re.compile(r"(?<![^\W_])(?<!\+)\+?\(?\d[\d ()./\u2010-\u2015\u2212-]*")
 _DIGIT = re.compile(r"\d")
 _DATE = re.compile(r"\b(?:\d{4}[-./]\d{1,2}[-./]\d{1,2}|\d{1,2}[-./]\d{1,2}[-./](?:\d{4}|\d\d))\b")
 _SHORTEST_PHONE = 7
