@@ -138,6 +138,15 @@ def test_a_source_without_a_ticket_is_an_error(
         made(kind, content)
 
 
+@pytest.mark.parametrize("blank", [" ", "\u200b", "\t\u00a0"])
+def test_a_name_of_nothing_but_space_is_nobody(made: Callable[..., Made], blank: str):
+    author = [{"author": blank, "text": "a"}]
+    tickets = [{"messages": author, "owner": blank}, {"messages": author, "owner": "Eva Ott"}]
+    corpus = made("jsonl", "\n".join(map(json.dumps, tickets)), label="owner")
+    assert corpus.details["rejected"] == {"no-label": 1} and corpus.details["owners"] == 1
+    assert "author" not in corpus.tickets[0]["messages"][0]
+
+
 def test_a_language_is_one_without_its_country_and_a_queue_a_name(made: Callable[..., Made]):
     content = (
         '{"text": "a", "queue": "q", "language": "de-AT"}\n{"text": "a", "queue": "q", "language": "German"}\n'

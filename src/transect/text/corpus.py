@@ -43,8 +43,7 @@ def _present(ticket: Ticket) -> set[str]:
     people = {message.author for message in ticket.messages}
     people.add(ticket.owner)
     people.update(ticket.others)
-    people.discard("")
-    return people
+    return {person for person in people if person and not person.isspace()}
 
 
 class Corpus:
@@ -86,7 +85,8 @@ class Corpus:
         if present and self._people is None:
             raise PeopleTold
         queue = self._queue(ticket.queue) if ticket.queue else ""
-        label = queue if self._label == "queue" else ticket.owner
+        owner = self._identity(ticket.owner) if ticket.owner else ""
+        label = queue if self._label == "queue" else owner
         if not label:
             return rejected(place, "no-label", f"no {self._label}")
         if len(queue) > _LONGEST_QUEUE:
@@ -99,7 +99,6 @@ class Corpus:
         messages = [one for one in messages if one["text"]]
         if not _says_anything(messages):
             return rejected(place, "no-text" if ticket.messages else "no-message")
-        owner = self._identity(ticket.owner) if ticket.owner else ""
         # Of `de-AT` the language.
         language = re.split("[-_]", ticket.language.strip().lower(), maxsplit=1)[0]
         line: dict[str, Any] = {"id": self._salt.ticket(ticket.id), "messages": messages}
@@ -111,7 +110,7 @@ class Corpus:
             line["language"] = language
         if ticket.truth:
             line["truth"] = ticket.truth
-        self.columns.add(line, owner if self._label == "owner" else queue, counts, self.read)
+        self.columns.add(line, label, counts, self.read)
         return _written(line)
 
     def _message(self, message: Message, present: set[str], counts: Counts) -> dict[str, Any]:
@@ -126,8 +125,8 @@ class Corpus:
         if spans and self._redacts:
             text, spans = replace_spans(text, spans)
         told: dict[str, Any] = {}
-        if message.author:
-            told["author"] = self._identity(message.author)
+        if message.author and (author := self._identity(message.author)):
+            told["author"] = author
         if message.role:
             told["role"] = message.role
         if message.time:
@@ -139,9 +138,11 @@ class Corpus:
         return told
 
     def _identity(self, person: str) -> str:
+        """Return the hash of a person; nothing for a name of nothing but space."""
         known = self._identities.get(person)
         if known is None:
-            known = self._identities[person] = self._salt.identity(person)
+            known = self._salt.identity(person) if normalise(person) else ""
+            self._identities[person] = known
         return known
 
     def _queue(self, given: str) -> str:
