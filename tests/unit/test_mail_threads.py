@@ -105,13 +105,17 @@ def test_a_mail_that_is_there_twice_counts_once(file: Path):
 
 
 def test_a_line_that_looks_like_a_mail_is_none(file: Path):
-    text = "From here on\nFrom there\n\n>From quoted"
+    text = "From here on\nFrom there\n\n>From quoted\n>>From twice"
     tickets, _ = read("mbox", file, mbox(mail(1, text=text)), replies="keep")
     (message,) = tickets[0].messages
     assert "From here on\nFrom there" in message.text and len(tickets) == 1
+    assert message.text.endswith("\nFrom quoted\n>From twice\n")
 
 
-@pytest.mark.parametrize("content", [b"Subject: x\n\ntext", b"{}", b"\xff\xfe", b">From x\n"])
+@pytest.mark.parametrize(
+    "content",
+    [b"Subject: x\n\ntext", b"{}", b"\xff\xfe", b">From x\n", b"\nSubject: x\n\nFrom x\n"],
+)
 def test_what_is_no_mbox(file: Path, content: bytes):
     with pytest.raises(BadInput, match="mbox"):
         read("mbox", file, content)
@@ -132,9 +136,30 @@ def test_a_folder_with_other_things_in_it(tmp_path: Path):
     (tmp_path / "4.eml").symlink_to("nowhere")
     (tmp_path / ".hidden").write_bytes(b"x")
     os.mkfifo(tmp_path / "5.eml")
+    (tmp_path / "6").symlink_to(tmp_path)
     tickets, wrong = read("email-threads", tmp_path)
     assert len(tickets) == 1
-    assert wrong == [(f"file {number} of 5", "broken-mail") for number in (2, 3, 4, 5)]
+    assert wrong == [(f"file {number} of 6", "broken-mail") for number in (2, 3, 4, 5, 6)]
+
+
+def test_a_folder_that_cannot_be_listed_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    # Rights do not hinder who runs tests as root.
+    scandir = os.scandir
+
+    def refusing(folder: str) -> object:
+        if Path(folder).name == "anna":
+            raise PermissionError(13, "Permission denied", folder)
+        return scandir(folder)
+
+    (tmp_path / "anna").mkdir()
+    monkeypatch.setattr(os, "scandir", refusing)
+    with pytest.raises(
+        BadInput, match="a folder in it cannot be listed: Permission denied"
+    ) as told:
+        read("email-threads", tmp_path)
+    assert "anna" not in str(told.value)
 
 
 BROKEN = {

@@ -19,15 +19,28 @@ __all__ = ["EmailThreads"]
 
 
 class _Folder:
-    """The files below a folder, sorted by their paths; hidden ones are not counted."""
+    """The files below a folder, sorted by their paths; hidden ones are not counted.
+
+    A link to a folder is not followed: it counts as a file that cannot be read. Raises BadInput for
+    a folder that cannot be listed.
+    """
 
     def __init__(self, path: Path) -> None:
+        def unlisted(error: OSError) -> None:
+            # Not its name, which may be that of a person.
+            raise BadInput(f"{path}: a folder in it cannot be listed: {error.strerror}") from None
+
         self._top = path
         self._files: list[str] = []
-        for folder, folders, files in os.walk(path):
+        for folder, folders, files in os.walk(path, onerror=unlisted):
             folders[:] = [name for name in folders if not name.startswith(".")]
-            inside = Path(folder).relative_to(path)
-            self._files += [str(inside / name) for name in files if not name.startswith(".")]
+            inside = Path(folder)
+            links = [name for name in folders if (inside / name).is_symlink()]
+            self._files += [
+                str((inside / name).relative_to(path))
+                for name in (*files, *links)
+                if not name.startswith(".")
+            ]
         self._files.sort()
 
     def __len__(self) -> int:

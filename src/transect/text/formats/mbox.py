@@ -20,6 +20,7 @@ __all__ = ["Mbox"]
 
 _BEGIN = b"From "
 _DATED = re.compile(rb"From \S+ +[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d\d:\d\d")
+_QUOTED = re.compile(rb"\n>(>*From )")
 _PIECE = 1 << 16
 # With its attachments, in bytes.
 LARGEST_MAIL = 1 << 26
@@ -36,10 +37,10 @@ class _File:
             # After an empty line; after a mail that was cut short, one with a date in it.
             if whole and line.startswith(_BEGIN) and (after_empty or _DATED.match(line)):
                 self._bounds += array("q", (at, at + len(line)))
-            if at == 0 and not self._bounds and line.strip():
+            if not self._bounds and line.strip():
                 raise BadInput(
-                    f"{path}: the first line does not begin with 'From ': expected a file of mails "
-                    "in the format mbox"
+                    f"{path}: the first line with text does not begin with 'From ': expected a file of "
+                    "mails in the format mbox"
                 )
             after_empty = whole and not line.strip()
             whole = line.endswith(b"\n")
@@ -59,7 +60,7 @@ class _File:
         self._stream.seek(begin)
         raw = self._stream.read(min(end - begin, most or LARGEST_MAIL))
         # What would have looked like the begin of a mail was quoted.
-        return raw.replace(b"\n>From ", b"\nFrom ")
+        return _QUOTED.sub(rb"\n\1", raw)
 
     def queue(self, number: int) -> str:
         return ""
