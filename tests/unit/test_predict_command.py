@@ -92,7 +92,7 @@ def test_what_cannot_be_read_is_listed_and_the_rest_told(bundle: Path, tmp_path:
     assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == ["a", "7"]
     said = done.stderr.splitlines()
     assert [line.split(": ")[:2] for line in said[:-1]] == [
-        ["line 2", "broken-json"], ["ticket 2", "no-text"], ["line 4", "missing-column"],
+        ["line 2", "broken-json"], ["ticket 3", "no-text"], ["line 4", "missing-column"],
         ["line 5", "broken-encoding"],
     ]  # fmt: skip
     assert "tickets told: 2, " in said[-1] and "not read: 4 (1 " in said[-1]

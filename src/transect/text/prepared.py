@@ -61,9 +61,15 @@ def prepared(
         salt = Salt(b"")
         people = People(salt)
     corpus = Corpus(label="queue", redacts=pipeline.redact, salt=salt, people=people)
-    for ticket in tickets():
-        if isinstance(ticket, Rejected):
-            reject(ticket)
-            continue
-        for line in corpus.lines([replace(ticket, queue=_NO_QUEUE)], reject):
-            yield ticket.id, dialogue(json.loads(line), pipeline.view, pipeline.names)[0]
+    read = ""
+
+    def labelled() -> Iterator[Ticket | Rejected]:
+        nonlocal read
+        for ticket in tickets():
+            if isinstance(ticket, Ticket):
+                read = ticket.id
+                ticket = replace(ticket, queue=_NO_QUEUE)
+            yield ticket
+
+    for line in corpus.lines(labelled(), reject):
+        yield read, dialogue(json.loads(line), pipeline.view, pipeline.names)[0]
