@@ -133,6 +133,11 @@ def test_another_encoding_is_said_to_be_needed_and_then_read(file: Path, encodin
     assert texts(tickets) == [["Grüße und Wünsche"]] * 20 and not wrong
 
 
+def test_a_codec_that_reads_no_such_file_is_named(file: Path):
+    with pytest.raises(BadInput, match=r"cannot be read as utf-16: .* BOM"):
+        read("jsonl", file, b'{"text": "a"}\n', encoding="utf-16")
+
+
 def test_single_broken_bytes_are_rejected(file: Path):
     good = "Grüße,b\n".encode()
     content = b"Document,Topic_group\n" + good * 5 + b"Gr\xfc\xdfe,b\n" + good
@@ -195,6 +200,9 @@ def test_ten_megabytes_are_read_where_they_may_be(file: Path):
         ("jsonl", {"encoding": "utf-9"}, "encoding"),
         ("jsonl", {"encoding": "base64"}, "encoding"),
         ("jsonl", {"largest": 0}, "largest"),
+        ("jsonl", {"largest": 10**30}, "largest"),
+        ("jsonl", {"time_format": "%Q"}, "time_format"),
+        ("csv", {"time_format": "%Y %Y"}, "time_format"),
         ("jsonl", {"delimiter": ","}, "delimiter"),
         ("csv", {"columns": {"body": "x"}}, "columns"),
         ("csv", {"delimiter": ",,"}, "delimiter"),

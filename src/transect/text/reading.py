@@ -45,6 +45,7 @@ class Lines(Iterator[str]):
 
     def __init__(self, path: Path, encoding: str | None, longest: int) -> None:
         self.encoding = _encoding(need_file(path), encoding)
+        _check_readable(path, self.encoding)
         # What UTF-8 cannot read is marked byte by byte; other codecs have no such marks.
         errors = "surrogateescape" if self.encoding == "utf-8-sig" else "replace"
         self.number = 0
@@ -109,6 +110,14 @@ def _encoding(path: Path, given: str | None) -> str:
             f"in the option `encoding`{_guess(b''.join(broken))}"
         )
     return "utf-8-sig"
+
+
+def _check_readable(path: Path, encoding: str) -> None:
+    with path.open(encoding=encoding, errors="replace", newline="") as stream:
+        try:
+            stream.read(1)
+        except UnicodeError as error:
+            raise BadInput(f"{path}: cannot be read as {encoding}: {error}") from None
 
 
 def _is_utf8(line: bytes) -> bool:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import codecs
+import re
 from datetime import UTC, datetime
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from transect.domain.errors import BadInput
 from transect.text.rejection import rejected
 from transect.text.replies import clean
 from transect.text.tickets import Rejected, Ticket
 
-__all__ = ["FileOptions", "Options", "TableOptions", "checked", "cleaned", "moment"]
+__all__ = ["FileOptions", "Options", "TableOptions", "TimeFormat", "checked", "cleaned", "moment"]
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -24,7 +25,10 @@ class Options(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     largest: int = Field(
-        default=1_000_000, ge=1, description="characters of a ticket; one with more is rejected"
+        default=1_000_000,
+        ge=1,
+        le=1 << 30,
+        description="characters of a ticket; one with more is rejected",
     )
     replies: Literal["drop", "keep"] = Field(
         default="drop", description="what a message quotes of earlier ones"
@@ -51,6 +55,18 @@ class FileOptions(Options):
             except LookupError:
                 raise ValueError("no encoding that Python knows") from None
         return given
+
+
+def _usable(form: str) -> str:
+    # Whatever it cannot read of what it wrote itself it can read of nobody.
+    try:
+        datetime.strptime(datetime.now(UTC).strftime(form), form)
+    except (ValueError, re.error):
+        raise ValueError("no format of times for `strptime`") from None
+    return form
+
+
+TimeFormat = Annotated[str, AfterValidator(_usable)]
 
 
 class TableOptions(FileOptions):

@@ -12,7 +12,7 @@ from pydantic import Field, field_validator
 
 from transect.domain.errors import BadInput
 from transect.text.formats import FORMATS
-from transect.text.formats._options import TableOptions, checked, cleaned, moment
+from transect.text.formats._options import TableOptions, TimeFormat, checked, cleaned, moment
 from transect.text.reading import Lines, TooLong, is_broken, need_file
 from transect.text.rejection import rejected
 from transect.text.tickets import Message, Rejected, Ticket
@@ -30,7 +30,7 @@ class CsvOptions(TableOptions):
     columns: dict[str, str] = Field(
         default={}, description=f"names of columns that are called otherwise: {', '.join(_COLUMNS)}"
     )
-    time_format: str | None = Field(
+    time_format: TimeFormat | None = Field(
         default=None, description="of times, as `strptime` has it; null: ISO 8601"
     )
 

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import Field
 
 from transect.text.formats import FORMATS
-from transect.text.formats._options import FileOptions, checked, cleaned, moment
+from transect.text.formats._options import FileOptions, TimeFormat, checked, cleaned, moment
 from transect.text.reading import Lines, TooLong, is_broken, need_file
 from transect.text.rejection import rejected
 from transect.text.tickets import Message, Rejected, Ticket
@@ -25,7 +25,7 @@ _ROLES = ("customer", "agent", "")
 class JsonOptions(FileOptions):
     """Of JSON Lines."""
 
-    time_format: str | None = Field(
+    time_format: TimeFormat | None = Field(
         default=None,
         description="of times, as `strptime` has it; null: ISO 8601, or seconds since 1970",
     )
