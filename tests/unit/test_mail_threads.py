@@ -209,6 +209,14 @@ def test_encoded_fields_are_decoded():
     assert facts.author == "Jörg <j@x.example>" and facts.subject == "Grüße x"
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+def test_fields_in_eight_bits_are_read_too(encoding: str):
+    raw = "From: Jörg Müßig <j@x.example>\nTo: Änne Größe <g@x.example>, b@x.example\nX-Owner: Jürgen Öz\n\n"
+    facts = head(raw.encode(encoding))
+    assert facts.author == "Jörg Müßig <j@x.example>" and facts.field("x-owner") == "Jürgen Öz"
+    assert facts.others == ["Änne Größe <g@x.example>", "b@x.example"]
+
+
 def test_the_text_of_a_mail_is_what_a_reader_sees_first():
     made = EmailMessage()
     made["From"] = "a@x.example"

@@ -43,7 +43,7 @@ class Head:
 
     def field(self, name: str) -> str:
         """Return one field of the head, empty where there is none."""
-        return _decoded(self.fields.get(name))
+        return _decoded(_raw(self.fields, name))
 
 
 def head(raw: bytes) -> Head:
@@ -54,15 +54,15 @@ def head(raw: bytes) -> Head:
         raise BrokenMail(type(error).__name__) from None
     if not any(fields.get(name) for name in ("From", "Message-ID", "Date", "Subject", "Received")):
         raise BrokenMail("none of the fields From, Message-ID, Date, Subject, Received")
-    answered = f"{_raw(fields.get('References'))} {_raw(fields.get('In-Reply-To'))}"
-    own = _ID.findall(_raw(fields.get("Message-ID")))
-    people = [_decoded(fields.get(name)) for name in ("Reply-To", "To", "Cc", "Bcc")]
+    answered = f"{_raw(fields, 'References')} {_raw(fields, 'In-Reply-To')}"
+    own = _ID.findall(_raw(fields, "Message-ID"))
+    people = [_decoded(_raw(fields, name)) for name in ("Reply-To", "To", "Cc", "Bcc")]
     return Head(
         id=own[0] if own else "",
         references=_ID.findall(answered),
-        subject=_decoded(fields.get("Subject")),
-        author=_decoded(fields.get("From")),
-        time=_time(_raw(fields.get("Date"))),
+        subject=_decoded(_raw(fields, "Subject")),
+        author=_decoded(_raw(fields, "From")),
+        time=_time(_raw(fields, "Date")),
         others=[one for many in people for one in _people(many)],
         fields=fields,
     )
@@ -134,13 +134,22 @@ def _text(raw: bytes, charset: str | None) -> str:
     return raw.decode(best.encoding if best else "latin-1", "replace")
 
 
-def _raw(value: object) -> str:
-    # A field with bytes that are no ASCII is no str, but an object of the library.
-    return "" if value is None else str(value)
+def _raw(fields: Part, name: str) -> str:
+    """Return a field as it stands, empty where there is none; bytes that are no ASCII as text."""
+    wanted = name.lower()
+    found = next((value for key, value in fields.raw_items() if key.lower() == wanted), "")
+    # `get` would give the mark of what cannot be read for each such byte, and names would be lost.
+    if found.isascii():
+        return found
+    raw = found.encode("utf-8", "surrogateescape")
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        # Too short to guess from; what European programs wrote.
+        return raw.decode("cp1252", "replace")
 
 
-def _decoded(value: object) -> str:
-    text = _raw(value)
+def _decoded(text: str) -> str:
     if "=?" not in text:
         return " ".join(text.split())
     pieces = []
