@@ -149,6 +149,8 @@ def test_what_a_mail_repeats_goes(text: str):
     [
         "On Monday I wrote: it is broken",
         "From: here\nto there",
+        "A journey\nFrom: Berlin\nTo: Rome\nDate: 3 May\nwith a hotel",
+        "The <script> tag breaks our page",
         "Am Montag schrieb ich",
         "a\n--\n",
         "first\n--- not a signature\nlast",

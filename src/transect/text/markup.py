@@ -12,7 +12,7 @@ __all__ = ["is_html", "text_of_html"]
 
 _HTML = re.compile(
     r"<(?:!doctype|html|head|body|div|p|br|span|table|td|a|b|i|u|ul|ol|li|h[1-6]|font|img|pre|"
-    r"script|style|blockquote|strong|em)(?:\s[^<>]*)?/?>",
+    r"blockquote|strong|em)(?:\s[^<>]*)?/?>|</(?:script|style)\s*>",
     re.IGNORECASE,
 )
 _TOKEN = re.compile(

@@ -29,6 +29,7 @@ _ORIGINAL = re.compile(
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]{2,8});")
 _FROM = re.compile(r"\s*[*_]*(?:From|Von)\s*:", re.IGNORECASE)
 _SENT = re.compile(r"\s*[*_]*(?:Sent|Date|Gesendet|Datum)\s*:", re.IGNORECASE)
+_SUBJECT = re.compile(r"\s*[*_]*(?:Subject|Betreff)\s*:", re.IGNORECASE)
 _DEVICE = re.compile(
     r"\s*(?:Sent from my \w[\w ]{,30}|Sent from Outlook.{,40}|Get Outlook for .{,40}|"
     r"Von meinem \w[\w ]{,30} gesendet)\.?\s*",
@@ -92,8 +93,11 @@ def _head(lines: list[str], number: int) -> int:
     folded = f"{line.rstrip()} {after.strip()}"
     if _BEGINS.match(line) and len(after) <= _LONGEST and _WROTE.fullmatch(folded):
         return 2
-    near = (other for other in lines[number + 1 : number + 5] if len(other) <= _LONGEST)
-    return int(bool(_FROM.match(line)) and any(_SENT.match(other) for other in near))
+    if not _FROM.match(line):
+        return 0
+    near = [other for other in lines[number + 1 : number + 7] if len(other) <= _LONGEST]
+    # A journey too is from somewhere at a date; it has no subject.
+    return int(all(any(map(field.match, near)) for field in (_SENT, _SUBJECT)))
 
 
 def _quoted_follows(lines: list[str], number: int) -> bool:
