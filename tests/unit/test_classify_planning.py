@@ -33,6 +33,24 @@ def test_updates_stand_in_the_place_of_epochs(tmp_path):
     assert [(cell.epochs, cell.updates) for cell in found] == [(None, 50)] * 2
 
 
+def test_epochs_stand_in_the_place_of_a_classifiers_own_updates(tmp_path):
+    found = cells(plan_grids(tmp_path, "models: [counted], epochs: [1, 3]", "models: [counted]"))
+    told = {(cell.epochs, cell.updates) for cell in found}
+    assert told == {(None, 6), (1, None), (3, None)}
+
+
+def test_a_record_tells_what_a_preset_gives(tmp_path):
+    """Two models that differ in one option differ in one: else no doubt would find the pair."""
+    preset = "kind: transformer, options: {preset: published, batch: 8, heads: 4"
+    models = f"    given: {{{preset}}}}}\n    right: {{{preset}, reshape: right}}}}\n"
+    text = TEXT.replace("small", "large")
+    made = plan_study(tmp_path, f"{models}  grids: [{{{text}, models: [given, right]}}]\n")
+    told = [one.spec["parameters"]["model"] for one in made.stage("classify").values()]
+    given, right = sorted(told, key=lambda model: model["options"]["reshape"])
+    assert (given["options"]["reshape"], given["options"]["pooling"]) == ("published", "flatten")
+    assert given["options"] | {"reshape": "right"} == right["options"]
+
+
 def test_a_longer_run_goes_on_with_the_next_shorter_one_of_the_same_kind(tmp_path):
     made = plan_grids(tmp_path, "models: [encoder], epochs: [8, 2, 4], heads: [1, 2], repeats: 2")
     goes_on = {}

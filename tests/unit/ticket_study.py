@@ -20,6 +20,7 @@ classify:
   models:
     encoder: {kind: transformer, options: {epochs: 4, heads: 2}}
     patient: {kind: transformer, options: {patience: 2}}
+    counted: {kind: transformer, options: {updates: 6}}
     pairs: {kind: n-grams}
     words: {kind: tfidf}
 """

@@ -37,10 +37,15 @@ def classifier_of(context: Context, model: str) -> Classifier:
     return CLASSIFIERS.get(context.section("classify").models[model].kind)
 
 
-def rules_of(cell: Any, context: Context) -> dict[str, Any]:
+def rules_of(
+    cell: Any, context: Context, model: str, knobs: dict[str, Any]
+) -> dict[str, Any]:  # fmt: skip
     """Return what names in a cell stand for, by axis: the report tells by it what a change was."""
     tickets = context.section("tickets")
+    rule = context.section("classify").models[model]
+    options = CLASSIFIERS.get(rule.kind).resolved(rule.options, knobs)
     return {
+        "model": {"kind": rule.kind, "options": options},
         "corpus": {"synthetic": FORMATS.get(tickets.corpora[cell.corpus].format).synthetic},
         "partition": tickets.partitions[cell.partition].model_dump(),
         "vectors": tickets.vectors[cell.vectors].model_dump(),
@@ -182,7 +187,7 @@ class Classify(Stage):
         return {
             "classifier": rule.model_dump(), "knobs": cell.knobs(), "seed": context.study.seed,
             "text": reading_of(cell, context),
-            "parameters": {"model": rule.model_dump()} | rules_of(cell, context),
+            "parameters": rules_of(cell, context, cell.model, cell.knobs()),
         }  # fmt: skip
 
     def environment(self, cell: ClassifyCell) -> str:
@@ -200,8 +205,10 @@ def _points(
         if knob in classifier.knobs:
             given = getattr(grid, LISTS[knob])
             lists[knob] = [own.get(knob)] if given is None else list(dict.fromkeys(given))
-    if grid.updates is not None and "updates" in lists:
-        lists["epochs"] = [None]
+    for one, other in (("updates", "epochs"), ("epochs", "updates")):
+        # The one stands in the place of the other, whichever of them the options have.
+        if getattr(grid, one) is not None and other in lists:
+            lists[other] = [None]
     for values in product(*lists.values()):
         yield dict(zip(lists, values, strict=True))
 

@@ -93,6 +93,14 @@ class Classifier(Protocol):
         """Return the value of each knob where a grid gives none."""
         ...
 
+    def resolved(self, options: dict[str, Any], knobs: dict[str, Any]) -> dict[str, Any]:
+        """Return what it is trained with: options, what a preset gives, defaults, and knobs.
+
+        Two cells that are trained alike have the same, however their study writes it: the report
+        compares by it.
+        """
+        ...
+
     def needs_valid(self, options: dict[str, Any]) -> bool:
         """Whether it ends early by the part `valid`, which must then not be empty."""
         ...

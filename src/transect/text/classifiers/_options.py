@@ -60,9 +60,10 @@ def read_options(kind: type[O], options: dict[str, Any], where: str = "options")
 def options_of(
     kind: type[O], options: dict[str, Any], knobs: dict[str, Any], where: str = "options"
 ) -> O:
-    """Return the options with a cell's knobs in the place of their own values."""
-    if "updates" in knobs:
-        knobs = {"epochs": None} | knobs
+    """Return the options with a cell's knobs in the place of their own values: epochs, or updates."""
+    for one, other in (("updates", "epochs"), ("epochs", "updates")):
+        if one in knobs:
+            knobs = {other: None} | knobs
     return read_options(kind, options | knobs, where)
 
 
@@ -84,6 +85,10 @@ class NoKnobs:
     def usual(self, options: dict[str, Any]) -> dict[str, Any]:
         """No knobs."""
         return {}
+
+    def resolved(self, options: dict[str, Any], knobs: dict[str, Any]) -> dict[str, Any]:
+        """Return its options with those that are not given."""
+        return read_options(self.options, options).model_dump()
 
     def needs_valid(self, options: dict[str, Any]) -> bool:
         """Nothing ends early."""
@@ -120,6 +125,10 @@ class WithTraining:
         return {name: getattr(read, name) for name in self.knobs} | (
             {"epochs": None} if read.updates is not None else {}
         )
+
+    def resolved(self, options: dict[str, Any], knobs: dict[str, Any]) -> dict[str, Any]:
+        """Return its options with those that are not given, and with a cell's knobs."""
+        return options_of(self.options, options, knobs).model_dump()
 
     def needs_valid(self, options: dict[str, Any]) -> bool:
         """With patience."""

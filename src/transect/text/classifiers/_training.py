@@ -82,7 +82,8 @@ def train(
         probabilities={part: tell(module, task.x[part], device, cuts) for part in task.told},
         history=run.progress.history,
         parameters=count_trained(module),
-        details={"ended": run.progress.ended, "best_epoch": run.progress.best_epoch},
+        # Without patience nobody looked for it.
+        details={"ended": run.progress.ended, "best_epoch": run.progress.best_epoch or None},
     )
 
 

@@ -13,7 +13,6 @@ from transect.text.classifiers._options import (
     TrainingOptions,
     WithTraining,
     options_of,
-    read_options,
 )
 from transect.training import text_encoder
 from transect.training.text_encoder import EncoderConfig, build_encoder
@@ -73,9 +72,13 @@ class Transformer(WithTraining):
         """Return its options' values."""
         return super().usual(_whole(options))
 
+    def resolved(self, options: dict[str, Any], knobs: dict[str, Any]) -> dict[str, Any]:
+        """Return its options with those of its preset and those that are not given, and with knobs."""
+        return super().resolved(_whole(options), knobs)
+
     def needs_valid(self, options: dict[str, Any]) -> bool:
         """With patience."""
-        return read_options(_Options, _whole(options)).patience is not None
+        return super().needs_valid(_whole(options))
 
     def code_files(self) -> list[Path]:
         """Return the encoder's module, which is loaded by name."""
