@@ -62,6 +62,12 @@ def test_a_larger_budget_keeps_the_points_of_the_smaller_one():
     assert draw_points(small, "s", 1) != draw_points(small, "t", 1)
 
 
+def test_of_a_narrow_range_no_point_is_drawn_twice():
+    space = {"learning_rates": {"low": 0.01, "high": 0.01002}, "heads": [1, 2]}
+    found = draw_points(rule(budget=500, space=space), "s", 1)
+    assert sorted(found, key=str) == [{"learning_rate": 0.01, "heads": n} for n in (1, 2)]
+
+
 @pytest.mark.parametrize("budget", [*range(14, 60), 500])
 def test_as_many_points_as_the_budget_pays_for(budget):
     one = rule(budget=budget)
@@ -112,16 +118,25 @@ def search_cell(rung: int, place: int) -> Cell:
     )
 
 
-def write_rung(folder: Path, scores: list[tuple[float, float] | None]) -> SimpleNamespace:
-    """Write the records of rung 0, None for one that diverged; return the job of a place of rung 1."""
+def test_a_search_counts_epochs_whatever_its_classifier_counts(tmp_path):
+    rule = f"model: counted, budget: 90, space: {SPACE}"
+    made = plan_search(tmp_path, rule)
+    for planned in made.stage("search").values():
+        options = planned.spec["parameters"]["model"]["options"]
+        assert (options["epochs"], options["updates"]) == (planned.spec["knobs"]["epochs"], None)
+
+
+def write_rung(folder: Path, scores: list[tuple[float, ...] | None]) -> SimpleNamespace:
+    """Write the records of rung 0; return the job of a place of rung 1.
+
+    None is one that diverged, an empty score one without tickets to validate by.
+    """
     inputs = {}
     for place, score in enumerate(scores):
         cell = search_cell(0, place)
         names = ("valid_accuracy", "valid_log_loss")
-        metrics = [
-            MetricValue.of(n, v) for n, v in zip(names, score or (), strict=score is not None)
-        ]
-        ended = {} if score else {"status": Status.FAILED, "cause": Cause.DIVERGED}
+        metrics = [MetricValue.of(n, v) for n, v in zip(names, score or (), strict=bool(score))]
+        ended = {} if score is not None else {"status": Status.FAILED, "cause": Cause.DIVERGED}
         (folder / cell.id).mkdir(parents=True)
         write_record(
             folder / cell.id / "record.json", record_of(cell, {}, metrics=metrics, **ended)
@@ -141,6 +156,14 @@ def test_the_best_of_a_rung_go_on_in_their_order(tmp_path):
     assert chosen == ["place-3", "place-2", "place-0", "place-4"]
     job.cell = search_cell(1, 4)
     with pytest.raises(Unsupported, match=r"only 4 of the 5 cells .* with number 5 of them"):
+        search_run._chosen(job)
+
+
+def test_a_rung_that_nothing_validated_has_no_best(tmp_path):
+    job = write_rung(tmp_path, [(0.5, 1.0), ()])
+    assert search_run._chosen(job) == "place-0"
+    job.cell = search_cell(1, 1)
+    with pytest.raises(Unsupported, match=r"only 1 of the 2 cells .* with an accuracy on `valid`"):
         search_run._chosen(job)
 
 

@@ -35,6 +35,8 @@ from transect.training.optimisers import OPTIMISERS
 __all__ = ["Search", "draw_points", "places_of"]
 
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
+# Of a range of rates so many times as many points are drawn as are wanted.
+_DRAWS = 20
 _AXES = ("view", "names", "stop_words", "partition", "vectors", "words")
 
 
@@ -109,13 +111,15 @@ class Search(Stage):
         if not cell.rung:
             point = draw_points(rule, cell.search, context.study.seed)[cell.place]
         text = _text(rule, cell)
+        knobs = {"epochs": rule.epochs * rule.keep**cell.rung}
         return {
             "classifier": model.model_dump(),
-            "knobs": {"epochs": rule.epochs * rule.keep**cell.rung},
+            "knobs": knobs,
             "point": point,
             "text": reading_of(text, context),
             "seed": context.study.seed,
-            "parameters": {"model": model.model_dump()} | rules_of(text, context),
+            # In later rungs the point is known when the rung before has ended: details say it.
+            "parameters": rules_of(text, context, rule.model, (point or {}) | knobs),
         }
 
     def sources(self, cell: SearchCell) -> list[Path]:
@@ -169,10 +173,13 @@ def draw_points(rule: SearchRule, name: str, seed: int) -> list[dict[str, Any]]:
     generator = np.random.default_rng([seed, *name.encode()])
     space, wanted = _space(rule), places_of(rule)
     if any(isinstance(values, RateRange) for values in space.values()):
-        return [
-            {knob: _draw(values, generator) for knob, values in space.items()}
-            for _ in range(wanted)
-        ]
+        found: dict[tuple[Any, ...], None] = {}
+        # A narrow range has few rates of three digits: what is drawn again is left out.
+        for _ in range(_DRAWS * wanted):
+            found[tuple(_draw(values, generator) for values in space.values())] = None
+            if len(found) == wanted:
+                break
+        return [dict(zip(space, point, strict=True)) for point in found]
     every = [
         dict(zip(space, values, strict=True)) for values in product(*map(set_of, space.values()))
     ]

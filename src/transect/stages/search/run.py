@@ -62,22 +62,21 @@ def _chosen(job: Job) -> str:
     place: int = job.cell.get("place")
     if place >= len(good):
         raise Unsupported(
-            f"only {len(good)} of the {len(records)} cells of the rung before ended well, and this "
-            f"one would go on with number {place + 1} of them"
+            f"only {len(good)} of the {len(records)} cells of the rung before ended well with an "
+            f"accuracy on `valid`, and this one would go on with number {place + 1} of them"
         )
     return good[place]
 
 
 def ranked(records: dict[str, Record]) -> list[str]:
-    """Return the roles of the cells that ended well, the best first.
+    """Return the roles of the cells that ended well and were validated, the best first.
 
-    By accuracy on `valid`; of equal ones, the smaller loss there, and then the smaller place.
+    By accuracy on `valid`; of equal ones, the smaller loss there, and then the smaller place. A share
+    `valid` of few tickets may be none: then nothing was validated.
     """
-
-    def key(role: str) -> tuple[float, float, int]:
-        record = records[role]
+    keys: dict[str, tuple[float, float, int]] = {}
+    for role, record in records.items():
         accuracy, loss = record.value("valid_accuracy"), record.value("valid_log_loss")
-        assert accuracy is not None and loss is not None
-        return -accuracy, loss, int(role.removeprefix("place-"))
-
-    return sorted((role for role, one in records.items() if one.status is Status.OK), key=key)
+        if record.status is Status.OK and accuracy is not None and loss is not None:
+            keys[role] = (-accuracy, loss, int(role.removeprefix("place-")))
+    return sorted(keys, key=keys.__getitem__)
