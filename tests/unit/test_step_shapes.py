@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from step_worker_client import StepWorker, step_worker
 
@@ -79,10 +79,35 @@ def pools(draw: st.DrawFn) -> dict[str, Any]:
     }  # fmt: skip
 
 
-@given(shape=pools())
+def sees_padding_alone(shape: dict[str, Any]) -> bool:
+    """Tell whether a max pooling has a window without an element: it has no meaning."""
+    keys = ("size", "kernel", "stride", "padding", "dilation")
+    for size, k, s, p, d in zip(*(shape[key] for key in keys), strict=True):
+        last = size + 2 * p - d * (k - 1) - 1 + (s - 1 if shape["ceil_mode"] else 0)
+        # In ceil mode too, no window begins behind the axis.
+        starts = [start for start in range(-p, last - p + 1, s) if start < size]
+        if any(all(not 0 <= start + i * d < size for i in range(k)) for start in starts):
+            return True
+    return False
+
+
+@given(shape=pools().filter(lambda shape: not sees_padding_alone(shape)))
 @settings(max_examples=100)
 def test_max_pool_gradients(worker: StepWorker, shape: dict[str, Any]) -> None:
     assert worker("max_pool", shape) < BOUND
+
+
+@given(shape=pools())
+@example(shape={
+    "kernel": [2, 1], "padding": [1, 0], "dilation": [2, 1], "stride": [1, 1], "size": [1, 1],
+    "ceil_mode": False, "batch": 1,
+})  # fmt: skip
+@settings(max_examples=100)
+def test_max_pool_is_refused_where_a_window_sees_padding_alone(
+    worker: StepWorker, shape: dict[str, Any]
+) -> None:
+    message = worker("refused_max_pool", shape)
+    assert ("nothing but padding" in message) == sees_padding_alone(shape), message
 
 
 @given(shape=pools())
