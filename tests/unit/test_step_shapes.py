@@ -161,6 +161,22 @@ def test_drawn_layers_through_onnx_runtime(worker: StepWorker, kind: str, seed: 
     assert found["path"] <= 1
 
 
+def test_zero_times_infinity_is_not_made_of_a_gradient_that_relu_keeps_back(
+    worker: StepWorker,
+) -> None:
+    found = worker("root_of_relu")
+    assert found["float64"] < 1e-10
+    assert found["excess"] <= 1
+
+
+@pytest.mark.parametrize(
+    ("name", "operator"),
+    [("multihead-attention", "Pad"), ("max-pool2d", "Mod"), ("mlp", "ReduceMax")],
+)
+def test_slower_nodes_are_not_in_the_graph(worker: StepWorker, name: str, operator: str) -> None:
+    assert operator not in worker("operators", name)
+
+
 FLOAT64 = ("mlp", "conv2d", "cross-entropy", "attention-grouped", "layer-norm", "batch-norm1d")
 
 

@@ -108,10 +108,14 @@ def _distribution(view: GraphView, name: str) -> list[NodeProto]:
             if node.op_type != operator or node.input[0] != value:
                 continue
             factor = None if number is None else view.value(node.input[1])
-            if number is None or (factor is not None and np.allclose(factor, number, rtol=1e-6)):
+            if number is None or (factor is not None and _is_number(factor, number)):
                 chain.append(node)
                 value = node.output[0]
                 break
         else:
             return []
     return chain
+
+
+def _is_number(constant: np.ndarray, number: float) -> bool:
+    return constant.size == 1 and bool(np.allclose(constant, number, rtol=1e-6))

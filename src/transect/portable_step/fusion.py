@@ -35,7 +35,10 @@ def scatter_flat(view: GraphView) -> None:
         shape = view.shape(node.input[0])
         if not pool or plane is None or not shape or shape[-1] != plane or len(shape) != 3:
             continue
-        if list(pool.output).index(rest.input[0]) != 1 or not isinstance(shape[1], int):
+        pooled = view.shape(pool.input[0])
+        if list(pool.output).index(rest.input[0]) != 1 or not pooled or pooled[:2] != shape[:2]:
+            continue
+        if not isinstance(shape[1], int):
             continue
         line, added = view.constant([-1]), []
         for place, source in enumerate((node.input[0], rest.input[0], node.input[2])):
@@ -132,6 +135,7 @@ def add_bias(view: GraphView) -> None:
             shape, made = view.shape(value), view.shape(gemm.output[0])
             if shape and made and view.shape(bias) == [made[-1]] == [shape[-1]]:
                 gemm.input.append(bias)
+                set_attributes(gemm, beta=1.0)
                 node.op_type = "Identity"
                 del node.input[:]
                 node.input.append(value)
