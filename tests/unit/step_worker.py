@@ -14,6 +14,7 @@ from dataclasses import asdict
 from typing import Any
 
 import torch
+from step_graphs import clipped, operators, root_of_relu
 from torch import nn
 
 from transect.domain.errors import BadInput
@@ -24,6 +25,8 @@ from transect.portable_step.decompositions import DECOMPOSITIONS, decomposition_
 from transect.portable_step.diagnosis import OperatorError
 
 ATEN = torch.ops.aten
+# Called by name like those below.
+__all__ = ["clipped", "operators", "root_of_relu"]
 # Our decompositions register themselves.
 decomposition_table()
 
@@ -207,27 +210,6 @@ def drawn(kind: str, seed: int) -> dict[str, Any]:
             )
         )
     )  # fmt: skip
-
-
-def root_of_relu() -> dict[str, Any]:
-    """Check a network whose gradient is infinite where ReLU lets nothing through."""
-
-    class Root(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.first, self.head = nn.Conv2d(2, 4, 3), nn.LazyLinear(CLASSES)
-
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return self.head(self.first(x).relu().sqrt().flatten(1))
-
-    shape = {"x": (normal(2, 16, 16),), "y": classes(), "loss": cross_entropy, "rate": None}
-    return asdict(check(Case(name="root", group="drawn", what="", build=Root, **shape)))
-
-
-def operators(name: str) -> list[str]:
-    """Return the operators of a case's graph."""
-    one = CASES[name]
-    return sorted({node.op_type for node in export(one, one.module()).graph.node})
 
 
 def _drawn_convolution(chance: random.Random) -> nn.Module:

@@ -189,3 +189,8 @@ def test_graph_exported_in_float64(worker: StepWorker, name: str) -> None:
 def test_a_target_that_is_no_class_spoils_the_loss(worker: StepWorker, strange: int) -> None:
     assert worker("loss_of", [0, 4, strange]) == "nan"
     assert float(worker("loss_of", [0, 4, -100])) > 0
+
+
+def test_the_norm_of_a_float16_gradient_does_not_overflow(worker: StepWorker) -> None:
+    # Each square is 90,000, and float16 ends at 65,504.
+    assert worker("clipped", [300.0, -400.0], 5.0) == pytest.approx([3.0, -4.0], rel=2e-3)
