@@ -107,6 +107,11 @@ def shape_error() -> Any:
 
 
 @fault
+def pooling_of_padding() -> Any:
+    return body(lambda x: nn.functional.max_pool1d(x.unsqueeze(1), 2, 1, 1, 4).squeeze(1))
+
+
+@fault
 def vector_loss() -> Any:
     return arguments(loss=lambda outputs, y: outputs.sum(1))
 

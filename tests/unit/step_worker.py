@@ -14,6 +14,7 @@ from dataclasses import asdict
 from typing import Any
 
 import torch
+from step_graphs import clipped, operators, root_of_relu
 from torch import nn
 
 from transect.domain.errors import BadInput
@@ -21,8 +22,11 @@ from transect.portable_step.coverage import CASES, UNCOVERED, Case
 from transect.portable_step.coverage._case import CLASSES, classes, cross_entropy, normal
 from transect.portable_step.coverage.check import check, check_onnx_float64, export
 from transect.portable_step.decompositions import DECOMPOSITIONS, decomposition_table
+from transect.portable_step.diagnosis import OperatorError
 
 ATEN = torch.ops.aten
+# Called by name like those below.
+__all__ = ["clipped", "operators", "root_of_relu"]
 # Our decompositions register themselves.
 decomposition_table()
 
@@ -96,6 +100,18 @@ def max_pool(given: dict[str, Any]) -> float:
     arguments = (_normal(generator, *y.shape), x, *shape, places)
     function = ATEN.max_pool2d_with_indices_backward
     return _worst("aten.max_pool2d_with_indices_backward.default", function, arguments)
+
+
+def refused_max_pool(given: dict[str, Any]) -> str:
+    """Return the error with which a max pooling is refused, or nothing; PyTorch does not run it."""
+    x = torch.zeros(given["batch"], 2, *given["size"])
+    shape = [given[key] for key in ("kernel", "stride", "padding", "dilation", "ceil_mode")]
+    try:
+        left = DECOMPOSITIONS["aten.max_pool2d_with_indices.default"](x, *shape)
+    except OperatorError as error:
+        return str(error)
+    assert left is NotImplemented
+    return ""
 
 
 def avg_pool(given: dict[str, Any]) -> float:

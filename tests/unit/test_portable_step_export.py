@@ -24,6 +24,7 @@ ERRORS = {
     "own_random_numbers": ["1.0 (Body)", "{line}", "randn_like"],
     "dropout_in_evaluation": ["1.0 (Body)", "{line}", "evaluation mode"],
     "shape_error": ["1.0 (Body)", "{line}", "[7, 3]"],
+    "pooling_of_padding": ["1.0 (Body)", "{line}", "max_pool2d: a window", "nothing but padding"],
     "vector_loss": ["loss", "scalar"],
     "loss_that_raises": ["{line}", "nothing"],
     "evaluation_mode": ["module.train()"],

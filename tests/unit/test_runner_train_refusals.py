@@ -249,6 +249,16 @@ def test_what_is_wrong_is_named(run: Run, fault: str) -> None:
     assert after == before
 
 
+def test_an_altered_graph_is_named(run: Run) -> None:
+    if not run.runtime.startswith("python"):
+        pytest.skip("the others do not compare step.onnx with the hash in the manifest")
+    # A doc string more: it is the same graph in other bytes.
+    run.write("step/step.onnx", (run.folder / "step" / "step.onnx").read_bytes() + b"\x32\x01x")
+    code, record, _ = run.train()
+    assert (code, record.get("cause")) == (2, "bad-input"), record
+    assert "step.onnx has the sha256" in record["message"]
+
+
 @pytest.mark.parametrize("name", ["step/state.safetensors", "step/manifest.json", "order.bin"])
 def test_random_damage_is_an_answer_and_no_crash(run: Run, name: str) -> None:
     generator = random.Random(name)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from step_worker_client import StepWorker, step_worker
 
@@ -79,10 +79,35 @@ def pools(draw: st.DrawFn) -> dict[str, Any]:
     }  # fmt: skip
 
 
-@given(shape=pools())
+def sees_padding_alone(shape: dict[str, Any]) -> bool:
+    """Tell whether a max pooling has a window without an element: it has no meaning."""
+    keys = ("size", "kernel", "stride", "padding", "dilation")
+    for size, k, s, p, d in zip(*(shape[key] for key in keys), strict=True):
+        last = size + 2 * p - d * (k - 1) - 1 + (s - 1 if shape["ceil_mode"] else 0)
+        # In ceil mode too, no window begins behind the axis.
+        starts = [start for start in range(-p, last - p + 1, s) if start < size]
+        if any(all(not 0 <= start + i * d < size for i in range(k)) for start in starts):
+            return True
+    return False
+
+
+@given(shape=pools().filter(lambda shape: not sees_padding_alone(shape)))
 @settings(max_examples=100)
 def test_max_pool_gradients(worker: StepWorker, shape: dict[str, Any]) -> None:
     assert worker("max_pool", shape) < BOUND
+
+
+@given(shape=pools())
+@example(shape={
+    "kernel": [2, 1], "padding": [1, 0], "dilation": [2, 1], "stride": [1, 1], "size": [1, 1],
+    "ceil_mode": False, "batch": 1,
+})  # fmt: skip
+@settings(max_examples=100)
+def test_max_pool_is_refused_where_a_window_sees_padding_alone(
+    worker: StepWorker, shape: dict[str, Any]
+) -> None:
+    message = worker("refused_max_pool", shape)
+    assert ("nothing but padding" in message) == sees_padding_alone(shape), message
 
 
 @given(shape=pools())
@@ -136,6 +161,22 @@ def test_drawn_layers_through_onnx_runtime(worker: StepWorker, kind: str, seed: 
     assert found["path"] <= 1
 
 
+def test_zero_times_infinity_is_not_made_of_a_gradient_that_relu_keeps_back(
+    worker: StepWorker,
+) -> None:
+    found = worker("root_of_relu")
+    assert found["float64"] < 1e-10
+    assert found["excess"] <= 1
+
+
+@pytest.mark.parametrize(
+    ("name", "operator"),
+    [("multihead-attention", "Pad"), ("max-pool2d", "Mod"), ("mlp", "ReduceMax")],
+)
+def test_slower_nodes_are_not_in_the_graph(worker: StepWorker, name: str, operator: str) -> None:
+    assert operator not in worker("operators", name)
+
+
 FLOAT64 = ("mlp", "conv2d", "cross-entropy", "attention-grouped", "layer-norm", "batch-norm1d")
 
 
@@ -148,3 +189,8 @@ def test_graph_exported_in_float64(worker: StepWorker, name: str) -> None:
 def test_a_target_that_is_no_class_spoils_the_loss(worker: StepWorker, strange: int) -> None:
     assert worker("loss_of", [0, 4, strange]) == "nan"
     assert float(worker("loss_of", [0, 4, -100])) > 0
+
+
+def test_the_norm_of_a_float16_gradient_does_not_overflow(worker: StepWorker) -> None:
+    # Each square is 90,000, and float16 ends at 65,504.
+    assert worker("clipped", [300.0, -400.0], 5.0) == pytest.approx([3.0, -4.0], rel=2e-3)

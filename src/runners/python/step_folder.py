@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import math
 import sys
 from dataclasses import dataclass
@@ -93,7 +94,17 @@ def _step(folder: Path, told: dict[str, Any], names: tuple[str, ...]) -> Step:
             raise BadInput(f"graph '{name}' has '{strange[0]}', which nothing else names")
         if not {*step.metrics} <= {*graph.outputs}:
             raise BadInput(f"graph '{name}' gives {graph.outputs}, expected {[*step.metrics]} too")
+    _check_hash(step)
     return step
+
+
+def _check_hash(step: Step) -> None:
+    """Raise BadInput for a step.onnx of another export, or altered since: state files name it."""
+    file = step.graphs["step"].file
+    if file.is_file():
+        found = hashlib.sha256(file.read_bytes()).hexdigest()
+        if found != step.step_graph:
+            raise BadInput(f"{file} has the sha256 {found}, expected {step.step_graph}")
 
 
 def _text(value: Any) -> str:

@@ -7,100 +7,41 @@ a reshape then drops.
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
+from transect.portable_step.activations import mask_by_product, share_gelu
+from transect.portable_step.fusion import (
+    add_bias,
+    join_padded,
+    scatter_flat,
+    sum_by_product,
+    view_once,
+)  # fmt: skip
+from transect.portable_step.graph_view import GraphView, attribute, set_attributes
 
 if TYPE_CHECKING:
     from onnx import GraphProto, NodeProto
 
 __all__ = ["simplify"]
 
+# Numbers of a constant that is compared with others.
+SHORT = 16
 REDUCTIONS = ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin")
 
 
 def simplify(graph: GraphProto) -> None:
     """Change a graph in place, by what its `value_info` says of shapes; nodes left over stay."""
     for change in (
-        _share, _undo_transposes, _multiply_transposed, _reduce_at_once, _pool_once, _share,
+        _share, _undo_transposes, _multiply_transposed, _reduce_at_once, _pool_once, scatter_flat,
+        join_padded, mask_by_product, add_bias, sum_by_product, view_once, share_gelu, _share,
     ):  # fmt: skip
-        change(_Graph(graph))
+        change(GraphView(graph))
 
 
-class _Graph:
-    """A graph with what makes and reads each value, and the shapes that are known."""
-
-    def __init__(self, graph: GraphProto) -> None:
-        self.graph = graph
-        self.maker = {name: node for node in graph.node for name in node.output if name}
-        self.readers = Counter(name for node in graph.node for name in node.input)
-        self.outputs = {value.name for value in graph.output}
-        self.types = {
-            value.name: value.type.tensor_type
-            for value in (*graph.input, *graph.value_info, *graph.output)
-            if value.type.tensor_type.HasField("shape")
-        }
-
-    def shape(self, name: str) -> list[int | str] | None:
-        """Return a value's axes, lengths or names, or None where one is not known."""
-        if name not in self.types:
-            return None
-        axes = [axis.dim_param or axis.dim_value for axis in self.types[name].shape.dim]
-        return axes if all(axes) else None
-
-    def is_matrix(self, name: str) -> bool:
-        """Tell whether a value is a matrix of floating point numbers."""
-        from onnx import TensorProto
-
-        kind = self.types.get(name)
-        floats = (TensorProto.FLOAT, TensorProto.DOUBLE)
-        return kind is not None and kind.elem_type in floats and len(kind.shape.dim) == 2
-
-    def made_by(self, name: str, *operators: str) -> NodeProto | None:
-        """Return the node that makes a value, when it is one of these operators."""
-        node = self.maker.get(name)
-        return node if node is not None and node.op_type in operators else None
-
-    def rename(self, names: Mapping[str, str]) -> None:
-        """Let readers take other values; a graph's output is left as it is."""
-        for node in self.graph.node:
-            node.input[:] = [names.get(name, name) for name in node.input]
-
-    def constant(self, value: int) -> str:
-        """Add an int64 scalar and return its name."""
-        from onnx import numpy_helper
-
-        name = f"simplified.{value}"
-        if all(one.name != name for one in self.graph.initializer):
-            array = np.array(value, np.int64)
-            self.graph.initializer.append(numpy_helper.from_array(array, name))
-        return name
-
-
-def attribute(node: NodeProto, name: str, default: Any = None) -> Any:
-    """Return an attribute's value."""
-    from onnx import helper
-
-    for one in node.attribute:
-        if one.name == name:
-            return helper.get_attribute_value(one)
-    return default
-
-
-def _set(node: NodeProto, **values: Any) -> None:
-    from onnx import helper
-
-    kept = [one for one in node.attribute if one.name not in values]
-    del node.attribute[:]
-    node.attribute.extend([*kept, *(helper.make_attribute(k, v) for k, v in values.items())])
-
-
-def _share(graph: _Graph) -> None:
+def _share(graph: GraphView) -> None:
     """Compute once what is computed twice. Outputs keep the nodes that make them."""
     seen: dict[bytes, NodeProto] = {}
-    names: dict[str, str] = {}
+    names = _equal_constants(graph)
     for node in graph.graph.node:
         node.input[:] = [names.get(name, name) for name in node.input]
         if any(one.HasField("g") or one.graphs for one in node.attribute):
@@ -113,7 +54,21 @@ def _share(graph: _Graph) -> None:
     graph.rename(names)
 
 
-def _undo_transposes(graph: _Graph) -> None:
+def _equal_constants(graph: GraphView) -> dict[str, str]:
+    """Return for short constants the first of the same numbers."""
+    first: dict[bytes, str] = {}
+    names: dict[str, str] = {}
+    for one in graph.graph.initializer:
+        if math.prod(one.dims) <= SHORT and one.name not in graph.outputs:
+            key = type(one)()
+            key.CopyFrom(one)
+            for part in ("name", "doc_string", "metadata_props"):
+                key.ClearField(part)
+            names[one.name] = first.setdefault(key.SerializeToString(deterministic=True), one.name)
+    return {name: other for name, other in names.items() if name != other}
+
+
+def _undo_transposes(graph: GraphView) -> None:
     """Let readers of a transposed transpose read what was transposed first."""
     names = {}
     for node in graph.graph.node:
@@ -127,7 +82,7 @@ def _undo_transposes(graph: _Graph) -> None:
     graph.rename({name: value for name, value in names.items() if name not in graph.outputs})
 
 
-def _multiply_transposed(graph: _Graph) -> None:
+def _multiply_transposed(graph: GraphView) -> None:
     """Write products of transposed matrices as Gemm, which takes them as they lie."""
     for node in graph.graph.node:
         if node.op_type == "MatMul":
@@ -141,10 +96,10 @@ def _multiply_transposed(graph: _Graph) -> None:
                 source = _transposed(graph, node.input[place])
                 if source:
                     node.input[place] = source
-                    _set(node, **{flag: 1 - attribute(node, flag, 0)})
+                    set_attributes(node, **{flag: 1 - attribute(node, flag, 0)})
 
 
-def _transposed(graph: _Graph, name: str) -> str:
+def _transposed(graph: GraphView, name: str) -> str:
     """Return the matrix of which a value is the transpose, or nothing."""
     node = graph.made_by(name, "Transpose")
     if node is None or list(attribute(node, "perm")) != [1, 0]:
@@ -152,7 +107,7 @@ def _transposed(graph: _Graph, name: str) -> str:
     return str(node.input[0])
 
 
-def _reduce_at_once(graph: _Graph) -> None:
+def _reduce_at_once(graph: GraphView) -> None:
     """Let a reduction drop its axes itself, where a reshape or squeeze behind it does no more."""
     for node in graph.graph.node:
         if node.op_type not in ("Reshape", "Squeeze"):
@@ -165,14 +120,14 @@ def _reduce_at_once(graph: _Graph) -> None:
             continue
         axes = _axes(graph, reduction, len(before))
         if axes is not None and [n for i, n in enumerate(before) if i not in axes] == list(after):
-            _set(reduction, keepdims=0)
+            set_attributes(reduction, keepdims=0)
             reduction.output[0], node.input[0] = node.output[0], node.output[0]
             node.op_type = "Identity"
             del node.input[1:], node.attribute[:]
             node.output[0] = f"{node.output[0]}.again"
 
 
-def _pool_once(graph: _Graph) -> None:
+def _pool_once(graph: GraphView) -> None:
     """Find a maximum's place in its plane by a remainder.
 
     MaxPool tells places in the whole tensor, from which the exporter subtracts the place where the
@@ -192,7 +147,7 @@ def _pool_once(graph: _Graph) -> None:
             node.input[1] = graph.constant(math.prod(plane))
 
 
-def _axes(graph: _Graph, node: NodeProto, rank: int) -> set[int] | None:
+def _axes(graph: GraphView, node: NodeProto, rank: int) -> set[int] | None:
     """Return the axes of a reduction, or None where they are not constants."""
     from onnx import numpy_helper
 

@@ -47,11 +47,14 @@ def clip_by_value(
 def clip_by_norm(
     writer: GraphWriter, gradients: Mapping[str, str], bound: str, dtypes: Mapping[str, str]
 ) -> dict[str, str]:
-    """All gradients times min(1, bound / (norm + 1e-6)), the norm that of all numbers together."""
-    squares = [
-        writer.cast(writer.node("ReduceSumSquare", gradient, keepdims=0), "float64")
-        for gradient in gradients.values()
-    ]
+    """All gradients times min(1, bound / (norm + 1e-6)), the norm that of all numbers together.
+
+    Squares of float16 overflow from 256 on: they are taken in float32.
+    """
+    squares = []
+    for name, gradient in gradients.items():
+        wide = writer.cast(gradient, "float32") if dtypes[name] == "float16" else gradient
+        squares.append(writer.cast(writer.node("ReduceSumSquare", wide, keepdims=0), "float64"))
     norm = writer.node("Sqrt", writer.node("Sum", *squares))
     shifted = writer.node("Add", norm, writer.constant(NORM_EPSILON, "float64"))
     ratio = writer.node("Div", bound, shifted)

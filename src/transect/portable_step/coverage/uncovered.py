@@ -98,6 +98,15 @@ def sparse_embedding() -> Any:
     return nn.Sequential(nn.Embedding(7, 3, sparse=True), nn.Flatten(), nn.Linear(12, CLASSES))
 
 
+@_uncovered("such a window has no maximum", "max_pool2d", normal(2, 1, 1))
+def pooling_of_padding() -> Any:
+    """Max pooling with a window that sees nothing but padding, as one that is dilated beyond the plane."""
+    from torch import nn
+
+    pool = nn.MaxPool2d((2, 1), 1, (1, 0), (2, 1))
+    return nn.Sequential(nn.Conv2d(2, 2, 1), pool, nn.Flatten(), nn.LazyLinear(CLASSES))
+
+
 @_uncovered("its recursion over the labels has no operators in ONNX", "ctc", normal(6, 4))
 def connectionist_loss() -> Any:
     """CTC loss."""

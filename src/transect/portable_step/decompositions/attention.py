@@ -32,7 +32,7 @@ def attention(
     """Return the attended values (batch, heads, queries, width), and a logsumexp that nothing reads."""
     groups = query.shape[1] // key.shape[1]
     weights = _weights(query, _repeated(key, groups), is_causal, attn_mask, scale)
-    out = weights.matmul(_repeated(value, groups))
+    out = _product(weights, _repeated(value, groups))
     # The layout of PyTorch's kernel, which the views of what follows reckon with.
     out = out.transpose(1, 2).contiguous().transpose(1, 2)
     return out, query.new_zeros([query.shape[0], query.shape[2], query.shape[1]]).transpose(1, 2)
@@ -56,15 +56,27 @@ def attention_backward(
     groups = query.shape[1] // key.shape[1]
     key, value = _repeated(key, groups), _repeated(value, groups)
     weights = _weights(query, key, is_causal, attn_mask, scale)
-    to_weights = grad.matmul(value.transpose(-2, -1))
+    to_weights = _product(grad, value, second=True)
     # The sum of weights times their gradients is that of values times theirs, which is shorter.
     to_scores = weights * (to_weights - (grad * out).sum(-1, keepdim=True))
     to_scores = to_scores * _scale(query, scale)
     return (
-        to_scores.matmul(key),
-        _summed(to_scores.transpose(-2, -1).matmul(query), groups),
-        _summed(weights.transpose(-2, -1).matmul(grad), groups),
+        _product(to_scores, key),
+        _summed(_product(to_scores, query, first=True), groups),
+        _summed(_product(weights, grad, first=True), groups),
     )
+
+
+def _product(left: Tensor, right: Tensor, first: bool = False, second: bool = False) -> Tensor:
+    """Multiply the matrices of each head, the first or the second ones transposed.
+
+    A transpose right before a product of three axes is one that ONNX Runtime does not carry out.
+    """
+    heads = left.shape[1]
+    left, right = left.flatten(0, 1), right.flatten(0, 1)
+    left = left.transpose(1, 2) if first else left
+    right = right.transpose(1, 2) if second else right
+    return left.bmm(right).unflatten(0, (-1, heads))
 
 
 def _repeated(heads: Tensor, groups: int) -> Tensor:
@@ -88,7 +100,7 @@ def _weights(
     """Return the softmax over keys, (batch, heads, queries, keys); 0 where a mask lets none through."""
     import torch
 
-    scores = (query * _scale(query, scale)).matmul(key.transpose(-2, -1))
+    scores = _product(query * _scale(query, scale), key, second=True)
     if is_causal:
         rows, columns = int(query.shape[-2]), int(key.shape[-2])
         shape = torch.tensor(

@@ -42,13 +42,16 @@ def nll_loss_forward(
         return torch._decomp.decompositions.nll_loss_forward(  # type: ignore[no-any-return]
             self, target, weight, reduction, ignore_index
         )
-    counted = target != ignore_index
-    rows = counted.sum().to(self.dtype)
-    picked = torch.where(_hits(self, target), self, torch.zeros((), dtype=self.dtype))
+    hits = _hits(self, target)
+    # Of a short float, not each number of rows is one.
+    counts = torch.promote_types(self.dtype, torch.float32)
+    rows = (target != ignore_index).to(counts).sum()
+    picked = torch.where(hits, self, torch.zeros((), dtype=self.dtype))
     # PyTorch raises an error for a class that is not there; a graph can only spoil the loss.
-    strange = counted & ((target < 0) | (target >= self.shape[1]))
-    spoilt = torch.where(strange.any(), torch.full((), math.nan, dtype=self.dtype), rows)
-    return picked.sum().neg() / spoilt, rows
+    spoilt = torch.where(
+        hits.to(counts).sum() == rows, rows, torch.full((), math.nan, dtype=counts)
+    )
+    return picked.sum().neg() / spoilt.to(self.dtype), rows.to(self.dtype)
 
 
 @decomposes("aten.nll_loss_backward.default")

@@ -14,7 +14,10 @@ from transect.portable_step.decompositions import decomposes
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["batch_norm", "batch_norm_backward", "batch_norm_without_buffers", "layer_norm"]
+__all__ = [
+    "batch_norm", "batch_norm_backward", "batch_norm_without_buffers", "layer_norm",
+    "layer_norm_backward",
+]  # fmt: skip
 
 
 @decomposes("aten._native_batch_norm_legit_functional.default")
@@ -79,18 +82,19 @@ def batch_norm_backward(
     centred = x - _over(mean, x)
     total = grad.sum(axes)
     along = (grad * centred).sum(axes)
+    to_weight = along * scale
     factor = scale if weight is None else scale * weight
     to_x = None
     if output_mask[0]:
         if train:
-            share = x.shape[1] / x.numel()
-            apart = centred * _over(along * scale * scale * share * factor, x)
-            to_x = _affine(grad, factor, -(total * share * factor)) - apart
+            share = factor * -(x.shape[1] / x.numel())
+            apart = centred * _over(to_weight * scale * share, x)
+            to_x = _affine(grad, factor, total * share) + apart
         else:
             to_x = grad * _over(factor, x)
     return (
         to_x,
-        along * scale if output_mask[1] else None,
+        to_weight if output_mask[1] else None,
         total if output_mask[2] else None,
     )
 
@@ -111,6 +115,33 @@ def layer_norm(
     out = centred * scale
     out = out if weight is None else out * weight
     return (out if bias is None else out + bias), mean, scale
+
+
+@decomposes("aten.native_layer_norm_backward.default")
+def layer_norm_backward(
+    grad: Tensor,
+    x: Tensor,
+    normalized_shape: list[int],
+    mean: Tensor,
+    rstd: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    output_mask: list[bool],
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """Return the gradients to input, weight and bias (Ba and others, arXiv:1607.06450)."""
+    axes = list(range(-len(normalized_shape), 0))
+    rows = list(range(x.dim() - len(normalized_shape)))
+    normal = (x - mean) * rstd
+    to_x = to_weight = to_bias = None
+    if output_mask[0]:
+        scaled = grad if weight is None else grad * weight
+        along = (scaled * normal).mean(axes, keepdim=True)
+        to_x = (scaled - scaled.mean(axes, keepdim=True) - normal * along) * rstd
+    if output_mask[1]:
+        to_weight = (grad * normal).sum(rows) if rows else grad * normal
+    if output_mask[2]:
+        to_bias = grad.sum(rows) if rows else grad.clone()
+    return to_x, to_weight, to_bias
 
 
 def _statistics(x: Tensor) -> tuple[Tensor, Tensor]:

@@ -13,16 +13,56 @@ from transect.portable_step.decompositions._separable import (
     transposed,
     window_matrix,
 )
+from transect.portable_step.diagnosis import OperatorError
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 __all__ = [
     "adaptive_avg_pool", "adaptive_avg_pool_backward", "adaptive_max_pool",
-    "adaptive_max_pool_backward", "avg_pool", "avg_pool_backward", "max_pool_backward",
+    "adaptive_max_pool_backward", "avg_pool", "avg_pool_backward", "max_pool", "max_pool_backward",
 ]  # fmt: skip
 
 Sizes = list[int]
+
+
+@decomposes("aten.max_pool2d_with_indices.default", "aten.max_pool3d_with_indices.default")
+def max_pool(
+    x: Tensor,
+    kernel: Sizes,
+    stride: Sizes | None = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """Refuse windows that see nothing but padding; else left as it is.
+
+    Such a window has the maximum -inf at a place outside of the plane, where PyTorch's own
+    backward pass writes into memory that is not its own.
+    """
+    spatial = len(kernel)
+    stride, padding, dilation = (
+        _per_axis(one, spatial) for one in (stride or kernel, padding, dilation)
+    )
+    axes = zip(x.shape[-spatial:], kernel, stride, padding, dilation, strict=True)
+    for size, k, s, p, d in axes:
+        # PyTorch keeps the padding to half a window, so that only steps longer than the axis miss it.
+        if size < d and _misses(int(size), k, s, p, d, ceil_mode):
+            raise OperatorError(
+                f"max_pool{spatial}d: a window of it sees nothing but padding, on an axis of "
+                f"{int(size)} with kernel {k}, stride {s}, padding {p} and dilation {d}; "
+                "expected an element in each window"
+            )
+    return NotImplemented
+
+
+def _misses(
+    size: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool
+) -> bool:
+    """Tell whether a window of an axis has no element."""
+    reach = dilation * (kernel - 1) + 1
+    starts = [start for start, _, _ in _windows(size, reach, stride, padding, ceil_mode, True)]
+    return any(not any(0 <= start + i * dilation < size for i in range(kernel)) for start in starts)
 
 
 @decomposes(
