@@ -123,7 +123,8 @@ def text_records() -> list[Record]:
         (TokensCell(**rule, names="kept", view="first"), {"lengths": lengths | {"mean": 9.0}, "normality": normality}),
         (PartitionCell(**rule, partition="random"), parts),
         (PartitionCell(**rule, partition="time"), parts | {"balance": {"test": 0.3}}),
-        (VectorsCell(**text, names="kept"), {"words": 3000, "covered": {"train": 1.0, "test": 0.95}}),
+        (VectorsCell(**text, names="kept"), {"tickets": 600, "words": 3000, "covered": {"train": 1.0, "test": 0.95}}),
+        (VectorsCell(**text | {"vectors": "all"}, names="kept"), {"tickets": 840, "words": 3900, "covered": {"train": 1.0, "test": 1.0}}),
         (EncodeCell(**text, words="quantile", names="kept"), coded),
         (EncodeCell(**text | {"vectors": "all"}, words="quantile", names="kept"), coded | {"parts": {"test": {"unknown": 0.0}}}),
     ]  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from make_records import make_record
 from make_ticket_records import (
@@ -21,6 +23,7 @@ from transect.report.build import build_report
 from transect.report.context import Context
 from transect.report.findings.finding import Finding
 from transect.report.making import all_parts, make_findings, make_section
+from transect.report.sections.doubts import verdict
 from transect.stages.search.cell import SearchCell
 
 LOST = {"status": Status.FAILED, "cause": Cause.TIMEOUT, "message": "ended after 300 s"}
@@ -98,14 +101,31 @@ def test_every_doubt_has_one_finding_and_says_how_many_points_of_made_up_tickets
 
 
 def test_an_effect_within_the_draw_of_test_tickets_is_not_firm():
-    few = only("doubt-vectors", *seeds(0.8, tickets=100), *seeds(0.83, vectors="all", tickets=100))
+    few = only(
+        "doubt-heads", *seeds(0.83, tickets=100), *seeds(0.8, model="published", tickets=100)
+    )
     assert few.sureness is Sureness.TENTATIVE
     assert (
         "another draw of test tickets alone may move an accuracy's difference by 10.8"
         in few.evidence
     )
-    many = [*seeds(0.8, tickets=9000), *seeds(0.83, vectors="all", tickets=9000)]
-    assert only("doubt-vectors", *many).sureness is Sureness.FIRM
+    many = [*seeds(0.83, tickets=9000), *seeds(0.8, model="published", tickets=9000)]
+    assert only("doubt-heads", *many).sureness is Sureness.FIRM
+
+
+@pytest.mark.parametrize(
+    ("kind", "axes"),
+    [("doubt-vectors", {"vectors": "all"}), ("doubt-split", {"partition": "time"})],
+)
+def test_what_is_drawn_once_for_all_seeds_makes_nothing_firm(kind, axes):
+    found = only(kind, *seeds(0.8, tickets=9000), *seeds(0.6, tickets=9000, **axes))
+    assert found.sureness is Sureness.TENTATIVE
+    assert re.search("one draw of each (set of vectors|partition) for all seeds", found.evidence)
+
+
+def test_vectors_fitted_to_more_tickets_are_said_to_be():
+    found = only("doubt-vectors", *text_records(), *effects())
+    assert "fitted to 600 tickets, the second to 840: more text may help" in found.claim
 
 
 def test_runs_that_were_still_learning_make_a_difference_tentative():
@@ -188,6 +208,14 @@ def test_of_several_settings_validation_chooses_not_the_test():
     assert selected([low, high]) is low
     found = only("classifier-best", *low.records, *high.records, *seeds(0.5, model="tfidf"))
     assert "the transformer tells 6" in found.claim and "of 2 settings" in found.evidence
+
+
+def test_of_several_rivals_validation_chooses_not_the_test():
+    records = [*seeds(0.7, valid=0.7), *seeds(0.8, model="tfidf", valid=0.6),
+               *seeds(0.75, model="majority", valid=0.9)]  # fmt: skip
+    found = only("classifier-best", *records)
+    assert "the largest class for all 7" in found.claim and "it loses, −5." in found.claim
+    assert "others: TF-IDF with logistic regression 8" in found.evidence
 
 
 def test_one_run_of_what_draws_nothing_stands_for_all_seeds():
@@ -321,3 +349,20 @@ def test_a_whole_report_can_be_made_of_it(tmp_path):
     page = out.read_text()
     assert not summary["problems"] and "could not be made" not in page
     assert "Does a batch of one learn more" in page and "<script>window.HACKED" not in page
+
+
+def test_a_difference_of_what_is_drawn_once_is_marked_as_not_firm():
+    records = [*seeds(0.8, tickets=9000), *seeds(0.6, tickets=9000, vectors="all"),
+               *seeds(0.6, tickets=9000, heads=4)]  # fmt: skip
+    table = Made("knobs", *records).tables[-1]
+    chips = {row[0]: chip for row in table.rows for chip in row if isinstance(chip, Chip)}
+    assert {knob: chip.tone for knob, chip in chips.items()} == {
+        "vectors": "plain",
+        "heads": "good",
+    }
+
+
+def test_what_draws_nothing_is_not_said_to_lack_seeds():
+    records = [*seeds(0.8, 1, model="tfidf"), *seeds(0.79, 1, model="tfidf", vectors="all")]
+    [effect] = [sweep.effects["all"] for sweep in sweeps(context(*records).of("classify"))]
+    assert verdict(effect).text == "may be the draw"

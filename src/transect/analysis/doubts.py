@@ -23,7 +23,8 @@ class Doubt:
     """What is changed: an axis, or with `rule` one key of what the axis's name stands for.
 
     `before` and `after` are the levels; none in `after`: every larger one against the smallest.
-    `usual` is the level of a rule that leaves the key out.
+    `usual` is the level of a rule that leaves the key out. `once`: what is changed is drawn once, for
+    all seeds, so that their interval knows nothing of another draw of it.
     """
 
     key: str
@@ -34,6 +35,7 @@ class Doubt:
     before: Any = None
     after: tuple[Any, ...] = ()
     among: Callable[[ClassifyCell], bool] = field(default=_any)
+    once: bool = False
 
     def level(self, group: ClassifyGroup) -> Any:
         """Return where a group stands."""
@@ -73,7 +75,7 @@ DOUBTS = (
     ),
     Doubt(
         key="vectors", question="What do word vectors gain that were fitted to the test tickets too?",
-        axis="vectors", rule=("fit",), usual="train", before="train", after=("all",),
+        axis="vectors", rule=("fit",), usual="train", before="train", after=("all",), once=True,
     ),
     Doubt(
         key="heads", question="Do several heads help if their outputs are joined right?", axis="model",
@@ -86,7 +88,7 @@ DOUBTS = (
     ),
     Doubt(
         key="split", question="What does a split by time leave of the accuracy of a random one?",
-        axis="partition", rule=("by",), usual="random", before="random", after=("time",),
+        axis="partition", rule=("by",), usual="random", before="random", after=("time",), once=True,
     ),
 )  # fmt: skip
 

@@ -55,7 +55,8 @@ def macro_f1(table: np.ndarray) -> float:
 def log_loss(probabilities: np.ndarray, y: np.ndarray) -> float:
     """Return the mean of -ln of the true class's probability, which counts as at least `LEAST`."""
     own = probabilities[np.arange(len(y)), y].astype(np.float64)
-    return float(-np.log(np.maximum(own, LEAST)).mean())
+    # Not -0.0 where all are told for sure.
+    return abs(float(np.log(np.maximum(own, LEAST)).mean()))
 
 
 def calibration(probabilities: np.ndarray, y: np.ndarray) -> list[dict[str, Any]]:

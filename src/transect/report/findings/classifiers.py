@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from transect.analysis.classifiers import (
     ACCURACY,
+    VALID,
     ClassifyGroup,
     Difference,
     corpus_label,
@@ -66,9 +67,9 @@ def _accuracy(group: ClassifyGroup) -> str:
 
 def _finding(own: Sequence[ClassifyGroup], ranked: Sequence[ClassifyGroup]) -> Finding:
     own_kind = [group for group in ranked if group.cell.kind == TRANSFORMER]
-    first = own_kind[0] if own_kind else ranked[0]
-    others = [group for group in ranked if group is not first]
-    rival = others[0]
+    first = own_kind[0] if own_kind else _preferred(ranked)
+    rival = _preferred([group for group in ranked if group is not first])
+    others = [group for group in ranked if group not in (first, rival)]
     effect = difference([(rival, first)])
     best = first.detail("bayes_accuracy")
     bound = (
@@ -80,8 +81,8 @@ def _finding(own: Sequence[ClassifyGroup], ranked: Sequence[ClassifyGroup]) -> F
         subject=corpus_label(first), kind="classifier-best", scope=text_label(first),
         claim=f"{_told(first, rival, effect)}{bound}", sureness=_sure(effect),
         evidence=joined(
-            f"others: {names([f'{_noun(group)} {_accuracy(group)}' for group in others[1:]], 9)}"
-            if others[1:] else "",
+            f"others: {names([f'{_noun(group)} {_accuracy(group)}' for group in others], 9)}"
+            if others else "",
             f"of {count(_amount(own, first), 'setting')} of {_noun(first)}, validation chose {first.cell.id}"
             if _amount(own, first) > 1 else "",
             f"another draw of test tickets alone may move it by {signed(effect.alone)[1:]} points"
@@ -89,6 +90,12 @@ def _finding(own: Sequence[ClassifyGroup], ranked: Sequence[ClassifyGroup]) -> F
             count(effect.summary.count, "seed") if effect is not None else "no seed is common to both",
         ),
     )  # fmt: skip
+
+
+def _preferred(ranked: Sequence[ClassifyGroup]) -> ClassifyGroup:
+    """Return the one that validation would choose; without validation tickets the best on test."""
+    chosen = selected(ranked) if all(group.values(VALID) for group in ranked) else None
+    return chosen or ranked[0]
 
 
 def _amount(own: Sequence[ClassifyGroup], first: ClassifyGroup) -> int:

@@ -90,7 +90,8 @@ def _finding(context: Context, doubt: Doubt, every: Sequence[Case]) -> Finding:
     ]
     why = _WHYS[doubt.key](context, told)
     sureness = Sureness.FIRM if all(one.firm for one in shown) else Sureness.TENTATIVE
-    if _cut_short(doubt, told) and sureness is Sureness.FIRM:
+    drawn_once = doubt.once and not all(effect.fixed for effect in effects)
+    if (drawn_once or _cut_short(doubt, told)) and sureness is Sureness.FIRM:
         sureness = Sureness.TENTATIVE
     claim = (
         f"{doubt.question} {lead}In points of the {kind}'s accuracy, {'; '.join(clauses)}. {why}"
@@ -129,6 +130,8 @@ def _evidence(doubt: Doubt, told: Sequence[Case], others: Sequence[Case]) -> str
         f"{count(lacking, 'seed')} of one side only" if lacking else "",
         f"{count(cut, 'run')} ended while validation still got better, which a difference may be due to"
         if (cut := _cut_short(doubt, told)) else "",
+        f"one draw of each {_DRAWN[doubt.key]} for all seeds: another one may give another difference"
+        if doubt.once else "",
         f"{count(left_out, 'setting')} of fewer seeds left out" if left_out else "",
         f"others: {names(rest, 6)}" if rest else "",
     )  # fmt: skip
@@ -182,7 +185,14 @@ def _unknown(context: Context, told: Sequence[Case]) -> str:
     if None in shares:
         return ""
     before, after = (tenths(share or 0.0) for share in shares)
-    return f"Of the test tickets' words {before} are unknown to the first, {after} to the second."
+    unknown = (
+        f"Of the test tickets' words {before} are unknown to the first, {after} to the second."
+    )
+    fitted = [number_of(context, "vectors", group, "tickets") for group in (one, other)]
+    if None in fitted:
+        return unknown
+    few, many = (number(amount or 0.0) for amount in fitted)
+    return f"{unknown} The first were fitted to {few} tickets, the second to {many}: more text may help by itself."
 
 
 def _control(context: Context, told: Sequence[Case]) -> str:
@@ -220,6 +230,7 @@ def _drift(context: Context, told: Sequence[Case]) -> str:
     return f"So far are the classes of the test part from those of all tickets: {names(parts)}."
 
 
+_DRAWN = {"vectors": "set of vectors", "split": "partition"}
 _WHYS: dict[str, _Why] = {
     "names": _of_best, "view": _words, "vectors": _unknown, "heads": _control, "batch": _seen,
     "split": _drift,

@@ -98,7 +98,7 @@ def kind_chart(own: Sequence[ClassifyGroup], name: str) -> Part:
         axis="test tickets told right, per cent", first="Best", log=False,
         rule=None if largest is None else 100 * largest,
         notes=["Line: the interval, or range, over seeds.",
-               "" if largest is None else "Dashed: the largest class for all."],
+               "" if largest is None else "Dashed: the share of the largest class among the test tickets."],
     )  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from transect.analysis.classifiers import ACCURACY, ClassifyGroup
+from transect.analysis.classifiers import ACCURACY, ClassifyGroup, Difference
 from transect.analysis.doubts import DOUBTS, Case, Doubt, cases
 from transect.report.blocks import Chip, Lead, Part, digits, table, words
 from transect.report.charts.chart import dot_chart
@@ -15,7 +15,7 @@ from transect.report.findings.doubts import case_words, effect_text, where
 from transect.report.findings.retrain_factors import signed
 from transect.report.text import tenths
 
-__all__ = ["doubts_body"]
+__all__ = ["doubts_body", "verdict"]
 
 
 def doubts_body(context: Context) -> Iterator[Part]:
@@ -37,12 +37,12 @@ def _medians(case: Case, side: int) -> str | None:
     return tenths(sum(one.median for one in values) / len(values)) if values else None
 
 
-def _verdict(case: Case) -> Chip:
-    effect = case.effect
-    if effect is None:
-        return Chip("no common seed", "warn")
+def verdict(effect: Difference, *, once: bool = False) -> Chip:
+    """Say whether a difference is shown; what is drawn `once` for all seeds is never firm."""
     if effect.shown:
-        return Chip("shown", "good" if effect.firm else "plain")
+        return Chip("shown", "good" if effect.firm and not (once and not effect.fixed) else "plain")
+    if effect.fixed:
+        return Chip("may be the draw")
     return Chip("one seed" if effect.summary.count == 1 else "contains 0")
 
 
@@ -57,7 +57,9 @@ def effect_chart(doubt: Doubt, own: Sequence[Case]) -> Part:
         digits("Effect in points", lambda case: effect_text(case.effect) if case.effect else None),
         digits("Test tickets alone", lambda case: f"± {signed(case.effect.alone)[1:]}"
                if case.effect and case.effect.alone else None),
-        digits("Settings", lambda case: len(case.pairs)), words("", _verdict),
+        digits("Settings", lambda case: len(case.pairs)),
+        words("", lambda case: verdict(case.effect, once=doubt.once) if case.effect
+              else Chip("no common seed", "warn")),
     ]  # fmt: skip
     if not told:
         return table(own, columns)

@@ -16,13 +16,14 @@ from transect.analysis.classifiers import (
 )
 from transect.analysis.groups import group_labels, grouped
 from transect.analysis.statistics import Summary
-from transect.report.blocks import Chart, Chip, Heading, Lead, Part, digits, table, words
+from transect.report.blocks import Chart, Heading, Lead, Part, digits, table, words
 from transect.report.charts.chart import MOST_PANELS, Point, Series, line_chart
 from transect.report.charts.theme import palette
 from transect.report.context import Context
 from transect.report.findings.doubts import effect_text
 from transect.report.findings.finding import median
 from transect.report.findings.knobs import KNOB_NOUNS, knob_value
+from transect.report.sections.doubts import verdict
 from transect.report.sections.published import published_of
 from transect.report.text import Scale, clean, spread, tenths
 
@@ -30,6 +31,8 @@ __all__ = ["knobs_body"]
 
 _PERCENT = Scale(factor=0.01, unit="%")
 _MOST_SERIES = 6
+# Axes whose values are each drawn once, for all seeds.
+_ONCE = ("vectors", "partition")
 
 
 def knobs_body(context: Context) -> Iterator[Part]:
@@ -108,14 +111,6 @@ def _accuracy() -> list[Any]:
     ]
 
 
-def _verdict(effect: Difference | None) -> Chip | None:
-    if effect is None:
-        return None
-    if effect.shown:
-        return Chip("shown", "good" if effect.firm else "plain")
-    return Chip("one seed" if effect.summary.count == 1 else "contains 0")
-
-
 def knob_table(context: Context, own: Sequence[Sweep]) -> Part:
     """List each value with its effect and, where the study names one, the published accuracy."""
     rows = [(sweep, group) for sweep in own for group in sweep.groups]
@@ -140,7 +135,7 @@ def knob_table(context: Context, own: Sequence[Sweep]) -> Part:
             *_accuracy(),
             digits("Validation", lambda row: median(row[1], VALID), tenths),
             words("Effect in points", lambda row: effect_text(e) if (e := effect(row)) else None),
-            words("", lambda row: _verdict(effect(row))),
+            words("", lambda row: verdict(e, once=row[0].axis in _ONCE) if (e := effect(row)) else None),
             digits("Published", published, tenths),
         ],
         caption="Every value of every knob", fold_title="Every value of every knob",
