@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 from test_corpus_stage import SALT, Made, lines, made, spec
 from test_mail_threads import mail, mbox
+from ticket_study import HEAD
 
 from transect.domain.cell import Cell
+from transect.domain.errors import BadInput
 from transect.domain.paths import StudyPaths
+from transect.planning.plan import make_plan
 from transect.planning.stage import STAGES
+from transect.planning.study import find_system
 from transect.stages.corpus.run import Corpora
 from transect.stages.corpus.worker import main
 from transect.text.salt import SALT_VARIABLE, Salt, read_salt
@@ -164,6 +169,27 @@ def test_a_changed_salt_runs_a_corpus_again(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv(SALT_VARIABLE, str(tmp_path / "three"))
     assert STAGES.get("corpus").files(job.spec) == [tmp_path / "tickets", tmp_path / "three"]
     assert (tmp_path / "three").is_file()
+
+
+def test_a_salt_that_cannot_be_used_ends_the_planning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    salt = tmp_path / "salt"
+    monkeypatch.setenv(SALT_VARIABLE, str(salt))
+    (tmp_path / "own.jsonl").write_text("")
+    tail = """
+  grids: [{corpora: [own], partitions: [plain], vectors: [small], models: [words]}]
+"""
+    head = "{own: {format: jsonl, path: own.jsonl}, one:"
+    file = tmp_path / "made.yaml"
+    file.write_text(HEAD.replace("{one:", head) + tail)
+    plan = partial(make_plan, file, find_system("laptop"), tmp_path / "results")
+    assert plan().stage("corpus") and not salt.exists()
+    read_salt(salt)
+    assert plan().stage("corpus")
+    salt.chmod(0o644)
+    with pytest.raises(BadInput, match="chmod 600"):
+        plan()
 
 
 def test_tickets_of_the_package_need_no_salt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -233,8 +233,10 @@ def test_a_place_where_no_salt_can_be_made_is_named(tmp_path: Path):
     with pytest.raises(BadInput, match=SALT_VARIABLE):
         read_salt(tmp_path / "file" / "salt")
     (tmp_path / "folder").mkdir()
-    with pytest.raises(BadInput, match="folder"):
-        read_salt(tmp_path / "folder")
+    os.mkfifo(tmp_path / "pipe", 0o600)
+    for name in ("folder", "pipe"):
+        with pytest.raises(BadInput, match=f"{name}: no plain file"):
+            read_salt(tmp_path / name)
 
 
 def test_where_the_salt_lies(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):

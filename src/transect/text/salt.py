@@ -72,6 +72,9 @@ def read_salt(path: Path) -> Salt:
     """Read the key, made at first use. Raises BadInput where it is open to others, or is none."""
     if not path.exists():
         _make(path)
+    if path.exists() and not path.is_file():
+        # To read from a pipe would be to wait for ever.
+        raise BadInput(f"{path}: no plain file: expected a salt")
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
         text = path.read_text(encoding="ascii").strip()

@@ -44,6 +44,9 @@ class Corpora(Stage):
             kind = FORMATS.get(corpus.format, f"{where}.format")
             kind.check(corpus.options, f"{where}.options")
             _check_path(corpus.path, kind.reads, context, f"{where}.path")
+            if kind.reads and salt_file().exists():
+                # Found out by a cell it would take the results of all that follow with it.
+                read_salt(salt_file())
         for name, partition in section.partitions.items():
             where = context.where(f"tickets.partitions.{name}")
             PARTITIONERS.get(partition.by, f"{where}.by")
