@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -15,7 +17,7 @@ from ticket_study import HEAD
 
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
-from transect.domain.paths import StudyPaths
+from transect.domain.paths import ROOT, StudyPaths
 from transect.planning.plan import make_plan
 from transect.planning.stage import STAGES
 from transect.planning.study import find_system
@@ -98,6 +100,30 @@ def test_without_redaction_names_are_marked_and_authors_hashed(made: Callable[..
     assert message["author"] == SALT.identity("bob@x.example")
     assert corpus.tickets[0]["owner"] == SALT.identity("Anna Schmidt")
     assert set(corpus.details["redacted"].values()) == {0} and corpus.details["names_found"] > 4
+
+
+def test_a_queue_that_names_somebody_is_hashed_in_either_case(made: Callable[..., Made]):
+    names = ["Anna Schmidt's tickets", "it@x.example", "printing"]
+    content = "\n".join(
+        json.dumps({"text": "a", "queue": name, "owner": "Anna Schmidt"}) for name in names
+    )
+    for redact in (True, False):
+        classes = made("jsonl", content, redact=redact).details["classes"]
+        assert set(classes) == {SALT.identity(name) for name in names[:2]} | {"printing"}
+
+
+def test_the_documented_program_tells_whose_a_hash_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    page = (ROOT / "docs" / "predict.md").read_text()
+    (program,) = re.findall(r"```python\n([^`]*read_salt[^`]*)```", page)
+    monkeypatch.setenv(SALT_VARIABLE, str(tmp_path / "salt"))
+    monkeypatch.setattr("sys.stdin", io.StringIO("Anna Schmidt\nJörg Müßig\n"))
+    exec(compile(program, "predict.md", "exec"), {})
+    salt = read_salt(tmp_path / "salt")
+    assert capsys.readouterr().out == "".join(
+        f"{salt.identity(owner)} {owner}\n" for owner in ("Anna Schmidt", "Jörg Müßig")
+    )
 
 
 def test_pseudonyms_are_where_they_are_said_to_be(made: Callable[..., Made]):
