@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from transect.domain.errors import BadInput
-from transect.domain.record import Record, Status, write_record
+from transect.domain.record import Record, Status, read_record, write_record
+from transect.execution.stage import RUNNERS
 from transect.stages.data.worker import main, prepare
 from transect.stages.encode.cell import EncodeCell
 from transect.training.datasets import DATASETS, DerivedDataset
@@ -105,6 +107,23 @@ def test_an_empty_part_is_named(encoded: Path, tmp_path: Path) -> None:
     (encoded / "x_test.npy").unlink()
     with pytest.raises(BadInput, match="partition 'random' has no tickets in its part `test`"):
         prepare(spec(), tmp_path / "data", {"encode": encoded})
+
+
+def test_other_names_of_the_same_classes_make_the_data_anew(encoded: Path) -> None:
+    """As a changed salt does, which changes no row: the old hashes would stay in the record."""
+    told: dict[str, Any] = {"inputs": {"encode": ["encode", "one"]},
+                            "parameters": {"dataset_options": OPTIONS}}  # fmt: skip
+    job: Any = SimpleNamespace(
+        spec=told | {"dataset_details": ["classes", "synthetic"]}, input=lambda role: encoded
+    )
+    before = RUNNERS.get("data").inputs(job)
+    record = read_record(encoded / "record.json")
+    same = record.model_copy(update={"details": record.details | {"payload_s": 9}})
+    write_record(encoded / "record.json", same)
+    assert RUNNERS.get("data").inputs(job) == before
+    other = record.model_copy(update={"details": record.details | {"classes": CLASSES[::-1]}})
+    write_record(encoded / "record.json", other)
+    assert RUNNERS.get("data").inputs(job) != before
 
 
 def test_it_names_the_cell_that_it_takes() -> None:

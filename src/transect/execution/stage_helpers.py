@@ -8,7 +8,7 @@ from pathlib import Path
 
 from transect.domain.checksums import Checksums
 from transect.domain.errors import BadInput, MissingDependency
-from transect.domain.files import digest, sha256_file, while_unchanged
+from transect.domain.files import canonical_json, digest, sha256_file, while_unchanged
 from transect.domain.paths import StudyPaths
 from transect.domain.record import Cause, Status, read_record
 from transect.execution.job import Job, Result, read_result
@@ -122,13 +122,20 @@ def checksums_below(folder: Path, *names: str) -> list[str]:
     return found
 
 
-def all_checksums(folder: Path) -> list[str]:
-    """Return name and checksum of every file in another cell's folder, as that cell's record has them."""
+def all_checksums(folder: Path, *details: str) -> list[str]:
+    """Return name and checksum of every file in another cell's folder, as that cell's record has them.
+
+    Behind them one checksum of those `details` of the record that are taken too.
+    """
     try:
         record = record_of(folder / "record.json")
     except (OSError, BadInput):
         return [f"{folder.name} absent"]
-    return [f"{Path(path).name} {sha}" for path, sha in record.files.items()]
+    found = [f"{Path(path).name} {sha}" for path, sha in record.files.items()]
+    if details:
+        taken = canonical_json({key: record.details.get(key) for key in details})
+        found.append(f"details {digest([taken])}")
+    return found
 
 
 def _checksum(file: Path) -> str:

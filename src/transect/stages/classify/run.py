@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from transect.domain.errors import BadInput
-from transect.domain.files import canonical_json, digest
 from transect.execution.job import Job
 from transect.execution.stage import RUNNERS
-from transect.execution.stage_helpers import OneProcess, checksums_below, need, record_of
+from transect.execution.stage_helpers import OneProcess, all_checksums, checksums_below, need
 from transect.text.classifiers import STATE
 
 __all__ = ["Classify", "encoded_checksums"]
@@ -42,14 +40,7 @@ class Classify(OneProcess):
 
 def encoded_checksums(job: Job) -> list[str]:
     """Return the checksums of what every classifier takes."""
-    encode = job.input("encode")
-    try:
-        record = record_of(encode / "record.json")
-    except (OSError, BadInput):
-        return ["encode absent"]
-    facts = digest([canonical_json({key: record.details.get(key) for key in _TOLD})])
     return [
-        *checksums_below(encode, *record.files),
+        *all_checksums(job.input("encode"), *_TOLD),
         *checksums_below(job.input("vectors"), "vectors.npy"),
-        f"labels {facts}",
     ]

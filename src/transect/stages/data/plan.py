@@ -51,7 +51,9 @@ class Data(Stage):
     def spec(self, cell: DataCell, context: Context) -> dict[str, Any]:
         """As many starts as the cells that take them have repeats."""
         values = context.values(cell.workload)
-        return {
+        dataset = DATASETS.get(WORKLOADS.get(cell.workload).dataset)
+        derived = isinstance(dataset, DerivedDataset)
+        return ({"dataset_details": list(dataset.details)} if derived else {}) | {
             "workload": cell.workload,
             "seed": context.study.seed,
             "repeats": 1 + max(taker.repeat for taker in context.takers(cell)),

@@ -27,9 +27,12 @@ class Data(OneProcess):
     def inputs(self, job: Job) -> list[str]:
         """Names and contents of files that the dataset's options name, of large ones time stamps.
 
-        Of cells that it takes, all files.
+        Of cells that it takes, all files, and what it reads of their records.
         """
-        taken = [one for role in job.spec["inputs"] for one in all_checksums(job.input(role))]
+        details = job.spec.get("dataset_details", ())
+        taken = [
+            one for role in job.spec["inputs"] for one in all_checksums(job.input(role), *details)
+        ]
         options = job.spec["parameters"]["dataset_options"]
         folders = [options[key] for key in job.spec.get("dataset_paths", ()) if options.get(key)]
         return taken + [f"{Path(one).name} {facts_of(Path(one), job.paths)}" for one in folders]

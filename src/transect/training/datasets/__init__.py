@@ -49,9 +49,13 @@ class Dataset(Protocol):
 
 @runtime_checkable
 class DerivedDataset(Protocol):
-    """Makes its samples of what cells of other stages, `stages`, have left."""
+    """Makes its samples of what cells of other stages, `stages`, have left.
+
+    `details` are what it reads of their records.
+    """
 
     stages: tuple[str, ...]
+    details: tuple[str, ...]
 
     def cells(self, options: dict[str, Any]) -> dict[str, Cell]:
         """Return those cells by role. Raises BadInput when the options cannot be used."""

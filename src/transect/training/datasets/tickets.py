@@ -46,6 +46,7 @@ class Tickets:
     """Encoded tickets of the study: the parts `train` and `test` of a partition."""
 
     stages = ("encode",)
+    details = ("classes", "synthetic")
 
     def cells(self, options: dict[str, Any]) -> dict[str, Cell]:
         """Return the encoded tickets. Raises BadInput for options that name none."""
