@@ -45,7 +45,7 @@ def test_every_ticket_is_in_one_part(tmp_path, by, shares):
     if by == "owner":
         shares = {"device": 0.1} | shares | ({"train": 0.8} if "device" not in shares else {})
     corpus(tmp_path)
-    details = deal(rule(by, **shares), tmp_path, tmp_path)["details"]
+    details = deal(rule(by, **shares), {"corpus": tmp_path}, tmp_path)
     parts = parts_of(tmp_path)
     assert list(parts) == list(PARTS)
     assert all(part.dtype == np.int64 and (np.diff(part) > 0).all() for part in parts.values())
@@ -75,14 +75,14 @@ def test_the_same_seed_gives_the_same_parts_and_another_one_others(tmp_path):
     corpus(tmp_path)
     found = []
     for seed in (1, 1, 2):
-        deal(rule(train=0.5, test=0.5) | {"seed": seed}, tmp_path, tmp_path)
+        deal(rule(train=0.5, test=0.5) | {"seed": seed}, {"corpus": tmp_path}, tmp_path)
         found.append(parts_of(tmp_path)["train"].tolist())
     assert found[0] == found[1] != found[2]
 
 
 def test_by_time_no_part_knows_the_future_of_another(tmp_path):
     rows = corpus(tmp_path)
-    details = deal(rule("time", **PUBLISHED[1]), tmp_path, tmp_path)["details"]
+    details = deal(rule("time", **PUBLISHED[1]), {"corpus": tmp_path}, tmp_path)
     parts = parts_of(tmp_path)
     last = -np.inf
     for part in PARTS:
@@ -95,14 +95,14 @@ def test_by_time_no_part_knows_the_future_of_another(tmp_path):
 def test_by_time_a_ticket_without_one_is_bad_input(tmp_path):
     corpus(tmp_path, n=3, times=np.array([1.0, np.nan, 2.0]))
     with pytest.raises(BadInput, match="1 of 3 tickets have no time"):
-        deal(rule("time", train=1), tmp_path, tmp_path)
+        deal(rule("time", train=1), {"corpus": tmp_path}, tmp_path)
 
 
 def test_stratified_parts_have_every_class_by_its_share(tmp_path):
     # One class has ten tickets, one per tenth.
     labels = np.repeat([0, 1, 2], [700, 290, 10])
     corpus(tmp_path, labels=labels, n=1000)
-    details = deal(rule("stratified", clients=4, **PUBLISHED[1]), tmp_path, tmp_path)["details"]
+    details = deal(rule("stratified", clients=4, **PUBLISHED[1]), {"corpus": tmp_path}, tmp_path)
     for part, rows in parts_of(tmp_path).items():
         share = len(rows) / 1000
         counts = np.bincount(labels[rows], minlength=3)
@@ -113,14 +113,14 @@ def test_stratified_parts_have_every_class_by_its_share(tmp_path):
 def test_small_classes_do_not_all_meet_in_one_part(tmp_path):
     labels = np.arange(60)
     corpus(tmp_path, labels=labels, n=60)
-    details = deal(rule("stratified", train=0.5, test=0.5), tmp_path, tmp_path)["details"]
+    details = deal(rule("stratified", train=0.5, test=0.5), {"corpus": tmp_path}, tmp_path)
     assert sorted(parts_of(tmp_path)["train"]) != list(range(30))
     assert details["unseen"] == {"train": 0.0, "test": 1.0}
 
 
 def test_by_owner_the_rarest_are_on_devices_and_clients_have_whole_owners(tmp_path):
     rows = corpus(tmp_path, n=400)
-    deal(rule("owner", clients=3, train=0.6, test=0.2, device=0.2), tmp_path, tmp_path)
+    deal(rule("owner", clients=3, train=0.6, test=0.2, device=0.2), {"corpus": tmp_path}, tmp_path)
     parts = parts_of(tmp_path)
     counts = np.bincount(rows.owners)
     rarest = counts[rows.owners[parts["device"]]].max()
@@ -144,12 +144,12 @@ def test_by_owner_the_rarest_are_on_devices_and_clients_have_whole_owners(tmp_pa
 def test_by_owner_what_is_missing_is_named(tmp_path, owners, shares, told):
     corpus(tmp_path, n=3, owners=owners)
     with pytest.raises(BadInput, match=told):
-        deal(rule("owner", **shares), tmp_path, tmp_path)
+        deal(rule("owner", **shares), {"corpus": tmp_path}, tmp_path)
 
 
 def test_clients_are_cut_from_the_devices_part(tmp_path):
     corpus(tmp_path)
-    details = deal(rule(clients=3, train=0.5, device=0.5), tmp_path, tmp_path)["details"]
+    details = deal(rule(clients=3, train=0.5, device=0.5), {"corpus": tmp_path}, tmp_path)
     parts = parts_of(tmp_path)
     clients = [parts[f"client-{k}"] for k in range(3)]
     assert sorted(np.concatenate(clients)) == parts["device"].tolist()
@@ -158,7 +158,7 @@ def test_clients_are_cut_from_the_devices_part(tmp_path):
 
 def test_the_balance_of_a_part_is_its_distance_from_all(tmp_path):
     corpus(tmp_path, n=4, labels=np.array([0, 0, 1, 1]), times=np.arange(4.0))
-    details = deal(rule("time", train=0.5, test=0.5), tmp_path, tmp_path)["details"]
+    details = deal(rule("time", train=0.5, test=0.5), {"corpus": tmp_path}, tmp_path)
     assert details["balance"] == {"train": 0.5, "test": 0.5}
     assert details["unseen"] == {"train": 0.0, "test": 1.0}
 

@@ -6,33 +6,31 @@ the rule gives no share, and of `client-0` …, into which `device` is cut; and 
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from transect.domain.cell import Cell
-from transect.domain.errors import FAULTS, BadInput
-from transect.onnx_models.results import result, write_fault, write_result
-from transect.stages.partition.cell import PartitionCell
+from transect.domain.errors import BadInput
 from transect.text.lines import write_arrays
 from transect.text.partitioners import PARTITIONERS, Rows
+from transect.text.payload import run
 
 __all__ = ["PARTS", "deal", "main"]
 
 PARTS = ("train", "valid", "test", "infer", "device")
 
 
-def deal(spec: dict[str, Any], corpus: Path, out: Path) -> dict[str, Any]:
-    """Write the parts of one cell into `out`; return its result.
+def deal(spec: dict[str, Any], folders: dict[str, Path], out: Path) -> dict[str, Any]:
+    """Write the parts of one cell into `out`; return the details of its record.
 
     Raises BadInput for a share that holds no ticket, and for what the partitioner misses.
     """
     rule = spec["rule"]
-    rows = Rows(*(np.load(corpus / f"{name}.npy") for name in ("labels", "times", "owners")))
+    rows = Rows(
+        *(np.load(folders["corpus"] / f"{name}.npy") for name in ("labels", "times", "owners"))
+    )
     shares = {part: rule[part] for part in PARTS if rule[part]}
     generator = np.random.default_rng(spec["seed"])
     found = PARTITIONERS.get(rule["by"]).parts(rows, shares, generator)
@@ -54,7 +52,7 @@ def deal(spec: dict[str, Any], corpus: Path, out: Path) -> dict[str, Any]:
     parts = {part: np.sort(taken).astype(np.int64) for part, taken in parts.items()}
     _check_disjoint([parts[part] for part in PARTS], len(rows.labels))
     write_arrays(out / "parts.npz", parts)
-    return result(details=facts(rows, parts))
+    return facts(rows, parts)
 
 
 def _check_disjoint(parts: list[np.ndarray], tickets: int) -> None:
@@ -99,18 +97,9 @@ def facts(rows: Rows, parts: dict[str, np.ndarray]) -> dict[str, Any]:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one partition cell."""
-    parser = argparse.ArgumentParser(description="which tickets train, and which do what else")
-    parser.add_argument("--spec", type=Path, required=True)
-    parser.add_argument("--corpus", type=Path, required=True, help="folder of a corpus cell")
-    parser.add_argument("--out", type=Path, required=True)
-    given = parser.parse_args(arguments)
-    try:
-        spec = json.loads(given.spec.read_text())
-        assert isinstance(Cell.of(**spec["cell"]), PartitionCell)
-        write_result(given.out, deal(spec, given.corpus, given.out))
-    except FAULTS as error:
-        return write_fault(given.out, error)
-    return 0
+    return run(
+        "which tickets train, and which do what else", ("corpus",), deal, ("numpy",), arguments
+    )
 
 
 if __name__ == "__main__":
