@@ -327,7 +327,7 @@ def test_reasons_come_from_the_cells_before():
 
 
 def test_a_search_lists_its_last_rung_first_and_where_each_place_came_from():
-    cells = [SearchCell(corpus="c", search="rates", kind="transformer", rung=rung, place=place)
+    cells = [SearchCell(corpus="places", search="placement", kind="transformer", rung=rung, place=place)
              for rung, place in ((0, 0), (0, 1), (1, 0))]  # fmt: skip
     records = [
         make_record(cell, {"valid_accuracy": 0.5 + 0.1 * n}, details={
@@ -366,3 +366,12 @@ def test_what_draws_nothing_is_not_said_to_lack_seeds():
     records = [*seeds(0.8, 1, model="tfidf"), *seeds(0.79, 1, model="tfidf", vectors="all")]
     [effect] = [sweep.effects["all"] for sweep in sweeps(context(*records).of("classify"))]
     assert verdict(effect).text == "may be the draw"
+
+
+def test_classes_that_no_training_ticket_has_are_counted():
+    details = {"unseen_classes": ["a", "b"]}
+    records = [*seeds(0.7, details=details), *seeds(0.8, model="tfidf", details=details)]
+    table = Made("classifiers", *records).table("The setting of each kind")
+    assert [row["Classes without training tickets"] for row in table] == ["2", "2"]
+    table = Made("classifiers", *seeds(0.7), *seeds(0.8, model="tfidf")).table("The setting of")
+    assert "Classes without training tickets" not in table[0]
