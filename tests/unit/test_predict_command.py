@@ -124,6 +124,17 @@ def test_what_cannot_be_used_is_one_message(
     assert message in done.stderr and done.stderr.count("\n") == 1, done.stderr
 
 
+def test_a_pipeline_with_other_classes_is_refused(
+    bundle: Path, tickets: Path, tmp_path: Path
+) -> None:
+    told = json.loads((bundle / "pipeline.json").read_text())
+    (tmp_path / "pipeline.json").write_text(json.dumps(told | {"classes": CLASSES[:-1]}))
+    (tmp_path / "predict.onnx").symlink_to(bundle / "predict.onnx")
+    done = predict(tmp_path, tickets, folder=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"{len(CLASSES)} classes: expected the {len(CLASSES) - 1}" in done.stderr
+
+
 def test_a_model_without_its_pipeline_is_refused(tickets: Path, tmp_path: Path) -> None:
     done = predict(tmp_path, tickets, folder=tmp_path)
     assert done.returncode == 2

@@ -68,7 +68,7 @@ def test_of_a_narrow_range_no_point_is_drawn_twice():
     assert sorted(found, key=str) == [{"learning_rate": 0.01, "heads": n} for n in (1, 2)]
 
 
-@pytest.mark.parametrize("budget", [*range(14, 60), 500])
+@pytest.mark.parametrize("budget", [*range(14, 60), 500, 10**9])
 def test_as_many_points_as_the_budget_pays_for(budget):
     one = rule(budget=budget)
     first = places_of(one)

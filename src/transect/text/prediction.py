@@ -41,12 +41,20 @@ class Predictor:
         self._session = open_session(model, threads=threads)
 
     def probabilities(self, texts: Iterable[str]) -> Iterator[np.ndarray]:
-        """Yield (classes,) float32 for each text, in their order."""
+        """Yield (classes,) float32 for each text, in their order.
+
+        Raises BadInput where the pipeline names another number of classes.
+        """
         for window in _windows(texts):
             found: list[Any] = [None] * len(window)
             for rows in _batches(window):
                 batch = padded([window[row] for row in rows])
                 (told,) = self._session.run(None, {"text": batch})
+                if told.shape[1] != len(self.pipeline.classes):
+                    raise BadInput(
+                        f"the model tells {told.shape[1]} classes: expected the "
+                        f"{len(self.pipeline.classes)} of its pipeline.json"
+                    )
                 for row, one in zip(rows, told, strict=True):
                     found[row] = one
             yield from found

@@ -125,6 +125,12 @@ def _columns(groups: Sequence[ClassifyGroup]) -> list:  # type: ignore[type-arg]
     return [*of_text, named, *metric_columns(ACCURACY, percentages, "Accuracy")]
 
 
+def _untrained(group: ClassifyGroup) -> int | None:
+    """Count the classes that no training ticket has: none of their tickets can be told right."""
+    unseen = group.ok[0].details.get("unseen_classes") if group.ok else None
+    return len(unseen) if unseen else None
+
+
 def _table(groups: Sequence[ClassifyGroup], folded: str = "") -> Part:
     first = {(g.cell.corpus, text_label(g)): g for g in reversed(groups)}
 
@@ -140,6 +146,8 @@ def _table(groups: Sequence[ClassifyGroup], folded: str = "") -> Part:
             medians("Macro F1", "macro_f1", number),
             medians("Calibration error", "calibration_error", tenths),
             medians("Log loss", "log_loss", number),
+            *([digits("Classes without training tickets", _untrained)]
+              if any(map(_untrained, groups)) else []),
             digits("Parameters", lambda group: group.detail("parameters"), number),
             medians("Training", "train_time", in_unit("s")),
             digits("Against the first, in points", lambda g: signed(e.summary.median) if (e := behind(g)) else None),

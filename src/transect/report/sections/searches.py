@@ -46,9 +46,9 @@ def _from(group: Group[SearchCell]) -> str | None:
     found = group.ok[0].details.get("from") if group.ok else None
     if not isinstance(found, str):
         return None
-    return next(
-        (word for word in found.split("~")[0].split(".") if word.startswith("place")), found
-    )
+    # Corpus and search come first, and may be called like a place.
+    places = [word for word in found.split("~")[0].split(".") if word.startswith("place")]
+    return places[-1] if places else found
 
 
 def _state(group: Group[SearchCell]) -> Value:

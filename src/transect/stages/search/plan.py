@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable
+from functools import partial
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
@@ -35,8 +37,8 @@ from transect.training.optimisers import OPTIMISERS
 __all__ = ["Search", "draw_points", "places_of"]
 
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
-# Of a range of rates so many times as many points are drawn as are wanted.
-_DRAWS = 20
+# A range of rates has no more points when so many in a row were drawn before.
+_DRAWN_BEFORE = 1000
 _AXES = ("view", "names", "stop_words", "partition", "vectors", "words")
 
 
@@ -153,9 +155,8 @@ def _cost(rule: SearchRule, first: int) -> int:
 
 def places_of(rule: SearchRule) -> int:
     """Return how many points the budget pays for; 0 where the last rung would have none."""
-    first = 0
-    while _cost(rule, first + 1) <= rule.budget:
-        first += 1
+    # Each place costs an epoch or more.
+    first = bisect_right(range(1, rule.budget + 1), rule.budget, key=partial(_cost, rule))
     return first if first >= rule.keep ** (rule.rungs - 1) else 0
 
 
@@ -174,11 +175,12 @@ def draw_points(rule: SearchRule, name: str, seed: int) -> list[dict[str, Any]]:
     space, wanted = _space(rule), places_of(rule)
     if any(isinstance(values, RateRange) for values in space.values()):
         found: dict[tuple[Any, ...], None] = {}
+        misses = 0
         # A narrow range has few rates of three digits: what is drawn again is left out.
-        for _ in range(_DRAWS * wanted):
+        while len(found) < wanted and misses < _DRAWN_BEFORE:
+            known = len(found)
             found[tuple(_draw(values, generator) for values in space.values())] = None
-            if len(found) == wanted:
-                break
+            misses = 0 if len(found) > known else misses + 1
         return [dict(zip(space, point, strict=True)) for point in found]
     every = [
         dict(zip(space, values, strict=True)) for values in product(*map(set_of, space.values()))
