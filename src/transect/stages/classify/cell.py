@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from transect.domain.cell import Axis, Cell
-from transect.stages.corpus.cell import Corpus, Names, Partition, StopWords, Vectors, View, Words
+from transect.domain.cell import Axis
+from transect.stages.corpus.cell_text import RowsAxes
 
 __all__ = ["KNOBS", "ClassifyCell"]
 
@@ -21,7 +21,7 @@ def _number(word: str, noun: str) -> Axis:
     )
 
 
-class ClassifyCell(Cell):
+class ClassifyCell(RowsAxes):
     """One classifier, trained on encoded tickets with one value of each knob that it has.
 
     A knob that the classifier does not have is None; `KNOBS` names them. `updates` stands in the place of
@@ -29,16 +29,7 @@ class ClassifyCell(Cell):
     goes on with what the shorter one left.
     """
 
-    always: ClassVar[tuple[str, ...]] = ("view", "names")
-
     stage: Literal["classify"] = "classify"
-    corpus: Corpus
-    view: View = "conversation"
-    names: Names = "pseudonyms"
-    stop_words: StopWords = False
-    partition: Partition
-    vectors: Vectors
-    words: Words
     # A name of the study's `classify.models`.
     model: Annotated[str, Axis(place=40, name=True)]
     # The classifier behind that name.

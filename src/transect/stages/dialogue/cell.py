@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
-from transect.domain.cell import Cell
-from transect.stages.corpus.cell import Corpus, Names, View
+from transect.stages.corpus.cell_text import ViewAxes
 
 __all__ = ["DialogueCell"]
 
 
-class DialogueCell(Cell):
+class DialogueCell(ViewAxes):
     """What is read of each ticket of a corpus, as one text."""
 
-    always: ClassVar[tuple[str, ...]] = ("view", "names")
-
     stage: Literal["dialogue"] = "dialogue"
-    corpus: Corpus
-    view: View = "conversation"
-    names: Names = "pseudonyms"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from transect.domain.cell import Cell
-from transect.stages.corpus.cell import Corpus, Partition
+from transect.stages.corpus.cell_text import Corpus, Partition
 
 __all__ = ["PartitionCell"]
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from transect.domain.cell import Axis, Cell
-from transect.stages.corpus.cell import Corpus
+from transect.stages.corpus.cell_text import Corpus
 
 __all__ = ["SearchCell"]
 

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
-from transect.domain.cell import Cell
-from transect.stages.corpus.cell import Corpus, Names, Partition, StopWords, Vectors, View
+from transect.stages.corpus.cell_text import VectorsAxes
 
 __all__ = ["VectorsCell"]
 
 
-class VectorsCell(Cell):
+class VectorsCell(VectorsAxes):
     """A vocabulary with a vector for each word, fitted to the tickets of a partition."""
 
-    always: ClassVar[tuple[str, ...]] = ("view", "names")
-
     stage: Literal["vectors"] = "vectors"
-    corpus: Corpus
-    view: View = "conversation"
-    names: Names = "pseudonyms"
-    stop_words: StopWords = False
-    partition: Partition
-    vectors: Vectors
