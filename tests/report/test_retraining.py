@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from make_retrain_records import (
     factor_records,
@@ -10,64 +12,20 @@ from make_retrain_records import (
     retrain_record,
     write_retrain_study,
 )
+from said_of_records import Made as Section
+from said_of_records import context, findings, only, rows
 
 from transect.analysis.comparisons import Sureness
-from transect.analysis.load import Loaded
 from transect.domain.record import Cause, Status
-from transect.report.blocks import Chart, Charts, Chip, Table
 from transect.report.build import build_report
-from transect.report.context import Context
-from transect.report.findings.finding import Finding
 from transect.report.making import all_parts, make_findings, make_section
 
 WRONG = {"status": Status.FAILED, "cause": Cause.WRONG_RESULT, "message": "the loss is 9 at step 4"}
 DIVERGED = {"status": Status.FAILED, "cause": Cause.DIVERGED, "message": "not finite at step 3"}
 
 
-def context(*records) -> Context:
-    return Context(Loaded(study="s", records=list(records)), title="t")
-
-
-def findings(*records) -> dict[str, list[Finding]]:
-    made = context(*records)
-    found: dict[str, list[Finding]] = {}
-    for one in make_findings(made, all_parts().findings):
-        if one.kind.startswith("retraining"):
-            found.setdefault(one.kind, []).append(one)
-    assert not made.problems, made.problems
-    return found
-
-
-def only(kind: str, *records) -> Finding:
-    [found] = findings(*records)[kind]
-    return found
-
-
-class Made:
-    """The section that records make."""
-
-    def __init__(self, *records) -> None:
-        made = context(*records)
-        [section] = [one for one in all_parts().sections if one.key == "retraining"]
-        body = make_section(section, made)
-        assert body is not None and not made.problems, made.problems
-        self.lead = body.body.lead
-        self.charts = [c for b in body.body.blocks if isinstance(b, Charts) for c in b.items]
-        self.tables = [b for b in body.body.blocks if isinstance(b, Table)]
-
-    def chart(self, title: str) -> Chart:
-        [found] = [one for one in self.charts if one.title.startswith(title)]
-        return found
-
-    def table(self, title: str) -> list[dict[str, str]]:
-        [found] = [one for one in self.tables if (one.caption or one.folded).startswith(title)]
-        return rows(found)
-
-
-def rows(table: Table) -> list[dict[str, str]]:
-    heads = [column.title for column in table.columns]
-    plain = [[v.text if isinstance(v, Chip) else str(v) for v in row] for row in table.rows]
-    return [dict(zip(heads, row, strict=True)) for row in plain]
+# The section that records make.
+Made = partial(Section, "retraining")
 
 
 def runs(runtime: str, step_s: float, **more):
@@ -77,7 +35,8 @@ def runs(runtime: str, step_s: float, **more):
 
 def test_without_retraining_there_is_nothing():
     [section] = [one for one in all_parts().sections if one.key == "retraining"]
-    assert make_section(section, context()) is None and findings() == {}
+    assert make_section(section, context()) is None
+    assert not [kind for kind in findings() if kind.startswith("retraining")]
 
 
 def test_the_fastest_portable_step_stands_beside_pytorch_and_onnx_runtimes_training():

@@ -6,7 +6,7 @@ import re
 
 import pytest
 from make_ticket_records import classify_record, effects, seeds, text_records
-from ticket_report import findings, only
+from said_of_records import findings, only
 
 from transect.analysis.comparisons import Sureness
 from transect.domain.record import Cause, Status

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from make_records import make_record
 from make_ticket_records import effects, seeds, text_records, write_ticket_study
-from ticket_report import Made, context, findings, only, rows
+from said_of_records import Made, context, findings, only, rows
 
 from transect.analysis.classifiers import selected, sweeps
 from transect.analysis.comparisons import Sureness
