@@ -6,14 +6,14 @@ from typing import Annotated, ClassVar, Literal
 
 from transect.domain.cell import Axis, Cell
 
-__all__ = ["Corpus", "Partition", "RowsAxes", "VectorsAxes", "ViewAxes", "WordsAxes"]
+__all__ = ["Corpus", "Kind", "Partition", "RowsAxes", "VectorsAxes", "ViewAxes", "WordsAxes"]
 
 NAMES = {
     "kept": "names kept", "pseudonyms": "names as pseudonyms", "removed": "names removed",
 }  # fmt: skip
 VIEWS = {"conversation": "whole conversation", "first": "first question"}
 
-Corpus = Annotated[str, Axis(place=20, name=True)]
+Corpus = Annotated[str, Axis(place=22, name=True)]
 # What of a ticket is read: all its messages, or the first one.
 View = Annotated[Literal["conversation", "first"], Axis(place=30, label=VIEWS.__getitem__)]
 # What becomes of the names of people in the text.
@@ -27,6 +27,8 @@ Partition = Annotated[str, Axis(place=33, label=lambda name: f"partition {name}"
 Vectors = Annotated[str, Axis(place=34, label=lambda name: f"vectors {name}")]
 # The name of a rule for how many words of a ticket are read.
 Words = Annotated[str, Axis(place=35, label=lambda name: f"length {name}")]
+# The classifier behind a name of the study, which says more: no word of its own.
+Kind = Annotated[str, Axis(place=41, word=None, label=lambda _: "")]
 
 
 class ViewAxes(Cell):

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from transect.domain.cell import Axis, Cell
-from transect.stages.corpus.cell_text import Corpus
+from transect.stages.corpus.cell_text import Corpus, Kind
 
 __all__ = ["SearchCell"]
 
@@ -22,8 +22,7 @@ class SearchCell(Cell):
     corpus: Corpus
     # A name of the study's `search.searches`.
     search: Annotated[str, Axis(place=40, name=True)]
-    # The classifier behind the search's model.
-    kind: str
+    kind: Kind
     rung: Annotated[
         int, Axis(place=120, word=lambda n: f"rung{n}", label=lambda n: f"rung {n}"), Field(ge=0)
     ]
