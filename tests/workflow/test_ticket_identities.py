@@ -22,7 +22,18 @@ classify:
   grids: [{corpora: [own], partitions: [plain], vectors: [drawn], models: [majority]}]
 """
 OWNERS = ["Anna Schmidt", "Jörg Müßig"]
-SECRETS = ["Schmidt", "Müßig", "Muessig", "Kundenname", "firm.example", "0551", "10.1.2.3", "T-47"]
+# Long enough that no checksum holds them by chance.
+SECRETS = [
+    "Schmidt",
+    "Müßig",
+    "Muessig",
+    "Kundenname",
+    "firm.example",
+    "0551 39123",
+    "055139123",
+    "10.1.2.3",
+    "T-47",
+]
 
 
 @pytest.fixture(scope="module")
