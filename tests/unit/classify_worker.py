@@ -6,14 +6,13 @@ One process for many cells, for torch takes seconds to start.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import resource
 import signal
-import sys
-import traceback
 from collections.abc import Iterator
 from typing import Any
+
+from worker_calls import answer_calls
 
 from transect.stages.classify import worker as classify_worker
 from transect.text.classifiers import _training
@@ -78,16 +77,5 @@ def outputs(model: str, x: list[list[int]]) -> list[list[float]]:
     return session.run(["probabilities"], {"x": np.array(x, np.int64)})[0].tolist()
 
 
-def main() -> None:
-    replies, sys.stdout = sys.stdout, sys.stderr
-    for line in sys.stdin:
-        name, arguments = json.loads(line)
-        try:
-            answer = {"found": globals()[name](*arguments)}
-        except Exception as error:
-            answer = {"error": f"{type(error).__name__}: {error}", "trace": traceback.format_exc()}
-        print(json.dumps(answer), file=replies, flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    answer_calls(globals())

@@ -6,16 +6,14 @@ One process for many tests, for torch takes seconds to start.
 from __future__ import annotations
 
 import itertools
-import json
 import random
-import sys
-import traceback
 from dataclasses import asdict
 from typing import Any
 
 import torch
 from step_graphs import clipped, operators, root_of_relu
 from torch import nn
+from worker_calls import answer_calls
 
 from transect.domain.errors import BadInput
 from transect.portable_step.coverage import CASES, UNCOVERED, Case
@@ -261,17 +259,6 @@ def _relative(found: torch.Tensor, want: torch.Tensor) -> float:
     return float(far.max() / want.double().abs().max().clamp_min(1e-30)) if far.any() else 0.0
 
 
-def main() -> None:
-    torch.set_num_threads(1)
-    replies, sys.stdout = sys.stdout, sys.stderr
-    for line in sys.stdin:
-        name, arguments = json.loads(line)
-        try:
-            answer = {"found": globals()[name](*arguments)}
-        except Exception as error:
-            answer = {"error": f"{type(error).__name__}: {error}", "trace": traceback.format_exc()}
-        print(json.dumps(answer), file=replies, flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    torch.set_num_threads(1)
+    answer_calls(globals())
