@@ -10,7 +10,7 @@ import inspect
 import json
 import sys
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel
 
@@ -36,6 +36,7 @@ from transect.text.formats import FORMATS
 from transect.text.partitioners import PARTITIONERS
 from transect.training.datasets import DATASETS
 from transect.training.frameworks import FRAMEWORKS
+from transect.training.memory import MEMORIES
 from transect.training.strategies import STRATEGIES
 from transect.training.workloads import WORKLOADS, Parameters
 
@@ -51,7 +52,7 @@ _START = "<!-- generated keys: start -->"
 _END = "<!-- generated keys: end -->"
 
 _REGISTRIES: tuple[Registry[Any], ...] = (
-    FRAMEWORKS, STRATEGIES, WORKLOADS, DATASETS, MODELS, EXPORTERS, LOADERS, RUNTIMES, PARSERS,
+    FRAMEWORKS, STRATEGIES, MEMORIES, WORKLOADS, DATASETS, MODELS, EXPORTERS, LOADERS, RUNTIMES, PARSERS,
     BENCHMARKS, FORMATS, PARTITIONERS, CLASSIFIERS, LAUNCHERS, RENDEZVOUS, STAGES,
 )  # fmt: skip
 
@@ -66,7 +67,11 @@ def _models() -> list[tuple[str, str, type[BaseModel]]]:
         if stage.section is not None:
             models.append((stage.key, stage.key, stage.section))
             models += [
-                (f"{stage.key}.{name}", f"{stage.key}.{name}[]", inside)
+                (
+                    f"{stage.key}.{name}",
+                    f"{stage.key}.{name}{'[]' * (get_origin(field.annotation) is list)}",
+                    inside,
+                )
                 for name, field in stage.section.model_fields.items()
                 for inside in get_args(field.annotation)
                 if isinstance(inside, type) and issubclass(inside, BaseModel)
@@ -111,8 +116,17 @@ def _plugin_rows(registry: Registry[Any]) -> list[list[str]]:
     return rows
 
 
+def _option_rows(registry: Registry[Any]) -> list[list[str]]:
+    return [
+        [f"`{name}`", f"`{option}`", f"`{knob.default}`", knob.expected, knob.description]
+        for name in registry
+        if registry.source(name).is_relative_to(ROOT / "src")
+        for option, knob in registry.get(name).knobs.items()
+    ]
+
+
 def plugins_page() -> str:
-    """Return docs/plugins.md: a table for each registry."""
+    """Return docs/plugins.md: a table for each registry, and one of the strategies' options."""
     parts = [
         "# Plug-ins",
         _NOTE,
@@ -124,6 +138,9 @@ def plugins_page() -> str:
         if rows and len(rows[0]) == 3:
             columns.remove("environment")
         parts += [f"## {registry.kind}", _table(columns, rows)]
+        if registry is STRATEGIES:
+            names = ["strategy", "option", "default", "takes", "meaning"]
+            parts += ["### Options of strategies", _table(names, _option_rows(registry))]
     return "\n\n".join(parts) + "\n"
 
 

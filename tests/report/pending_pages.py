@@ -28,5 +28,5 @@ def text(page: str) -> str:
 
 
 def unknown(repeat: int, value: float) -> Record:
-    cell = Cell.of(stage="forecast", workload="w", horizon=12, method="arima", repeat=repeat)
+    cell = Cell.of(stage="outlook", workload="w", horizon=12, method="arima", repeat=repeat)
     return make_record(cell, [MetricValue.of("accuracy", value)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from transect.analysis.load import Loaded
-from transect.report.blocks import Chart, Charts, Chip, Table
+from transect.report.blocks import Chart, Charts, Chip, Heading, Table
 from transect.report.context import Context
 from transect.report.findings.finding import Finding
 from transect.report.making import all_parts, make_findings, make_section
@@ -39,6 +39,7 @@ class Made:
         assert body is not None and not made.problems, made.problems
         self.lead = body.body.lead
         self.charts = [c for b in body.body.blocks if isinstance(b, Charts) for c in b.items]
+        self.headings = [b for b in body.body.blocks if isinstance(b, Heading)]
         self.tables = [b for b in body.body.blocks if isinstance(b, Table)]
 
     def chart(self, title: str) -> Chart:

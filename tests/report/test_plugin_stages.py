@@ -32,12 +32,12 @@ def test_a_stage_that_is_not_installed_stays_readable_and_is_listed(
     for _ in ("parsed", "from the cache"):
         summary, page = page_of(study, tmp_path)
         assert summary["problems"] == []
-        assert summary["by_stage"]["forecast"]["ok"] == 2
+        assert summary["by_stage"]["outlook"]["ok"] == 2
         part = re.search(r'<section id="others">.*?</section>', page, re.S)
         assert part is not None
-        assert "forecast" in part.group() and "0.5 – 0.7" in part.group()
+        assert "outlook" in part.group() and "0.5 – 0.7" in part.group()
         table = pd.read_parquet(tmp_path / "records.parquet")
-        row = table[table["stage"] == "forecast"].iloc[0]
+        row = table[table["stage"] == "outlook"].iloc[0]
         assert (row["horizon"], row["method"]) == (12, "arima")
 
 
@@ -64,17 +64,17 @@ def test_a_section_and_a_finding_that_raise_say_so_in_the_report(
 
 
 CELL = '''
-"""A forecast: how far ahead, and by which method."""
+"""An outlook: how far ahead, and by which method."""
 
 from typing import Annotated, Literal
 
 from transect.domain.cell import Axis, Cell
 
 
-class ForecastCell(Cell):
-    """One forecast."""
+class OutlookCell(Cell):
+    """One outlook."""
 
-    stage: Literal["forecast"] = "forecast"
+    stage: Literal["outlook"] = "outlook"
     workload: Annotated[str, Axis(place=20, name=True)]
     method: Annotated[str, Axis(place=30, name=True)]
     horizon: Annotated[int, Axis(place=120, label=lambda n: f"{n} steps ahead")] = 1
@@ -83,7 +83,7 @@ class ForecastCell(Cell):
 
 
 REPORT = '''
-"""What a report says of forecasts."""
+"""What a report says of outlooks."""
 
 from transect.analysis.comparisons import Sureness
 from transect.analysis.groups import group_labels
@@ -93,19 +93,19 @@ from transect.report.parts import FindingMaker, Section
 
 
 def body(context):
-    groups = context.of("forecast")
+    groups = context.of("outlook")
     labels = group_labels(groups)
-    columns = [words("Forecast", lambda group: labels[group.cell]),
+    columns = [words("Outlook", lambda group: labels[group.cell]),
                words("Kind", lambda group: group.kind.words)]
     return Body(lead="How well it is foreseen.", blocks=[table(groups, columns)])
 
 
 def findings(context):
     return [Finding(subject="w", claim="arima sees it.", evidence="by eye", named=True,
-                    sureness=Sureness.OPEN, kind="forecast")]
+                    sureness=Sureness.OPEN, kind="outlook")]
 
 
-SECTIONS = (Section(key="forecast", title="Forecasts", order=650, make=body),)
+SECTIONS = (Section(key="outlook", title="Outlooks", order=650, make=body),)
 FINDINGS = (FindingMaker(order=750, make=findings),)
 '''
 
@@ -121,9 +121,9 @@ from make_records import make_record
 
 study = Path(sys.argv[1])
 for method, horizon, season in (("arima", 1, "none"), ("arima", 6, "yearly")):
-    cell = Cell.of(stage="forecast", workload="w", method=method, horizon=horizon, season=season)
+    cell = Cell.of(stage="outlook", workload="w", method=method, horizon=horizon, season=season)
     record = make_record(cell, {"accuracy": 0.5})
-    write_record(study / "forecast" / cell.id / "record.json", record)
+    write_record(study / "outlook" / cell.id / "record.json", record)
 build_report(study, study / "report.html", title="t", questions=[])
 """
 
@@ -131,7 +131,7 @@ build_report(study, study / "report.html", title="t", questions=[])
 def made_with_plugin(study: Path, folder: Path, report_file: str) -> tuple[dict[str, Any], str]:
     """Make the report of a plug-in folder's stage, in a process that knows the folder."""
     for name, source in (("cell", CELL), ("report", report_file)):
-        path = folder / "forecast" / f"{name}.py"
+        path = folder / "outlook" / f"{name}.py"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(source, encoding="utf-8")
     environment = {**os.environ, "TRANSECT_PLUGINS": str(folder)}
@@ -148,14 +148,14 @@ def test_a_stage_of_a_plugin_folder_brings_section_finding_labels_kind_and_colum
     summary, page = made_with_plugin(study, tmp_path / "plugins", REPORT)
     assert summary["problems"] == []
     order = re.findall(r'<section id="([a-z]+)">', page)
-    assert order[order.index("forecast") - 1 : order.index("forecast") + 2] == [
-        "runtimes", "forecast", "roofline",
+    assert order[order.index("outlook") - 1 : order.index("outlook") + 2] == [
+        "runtimes", "outlook", "roofline",
     ]  # fmt: skip
-    part = re.search(r'<section id="forecast">.*?</section>', page, re.S)
+    part = re.search(r'<section id="outlook">.*?</section>', page, re.S)
     assert part is not None
     assert "arima · 6 steps ahead · yearly season" in part.group()
     assert "<td>yearly season</td>" in part.group()
-    assert [one["text"] for one in summary["findings"] if one["kind"] == "forecast"] == [
+    assert [one["text"] for one in summary["findings"] if one["kind"] == "outlook"] == [
         "w: arima sees it."
     ]
     table = pd.read_parquet(study / "records.parquet")
@@ -168,5 +168,5 @@ def test_a_stage_whose_report_file_is_broken_is_listed_with_its_error(
 ) -> None:
     summary, page = made_with_plugin(study, tmp_path / "plugins", "import nothing_of_the_kind\n")
     [problem] = summary["problems"]
-    assert problem.startswith("stage forecast:") and "nothing_of_the_kind" in problem
+    assert problem.startswith("stage outlook:") and "nothing_of_the_kind" in problem
     assert '<section id="others">' in page, "its records are shown all the same"

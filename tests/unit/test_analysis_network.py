@@ -194,6 +194,18 @@ def test_communication_stands_against_the_bound_of_its_nodes() -> None:
     assert within.bound is not None and within.bound.time_s == pytest.approx(11.4e-6, rel=1e-4)
 
 
+def test_ranks_that_share_a_model_do_no_all_reduce_of_its_gradient() -> None:
+    """A stage sends kilobytes where replicas send megabytes: that is no probe that is off."""
+    fits = network_fits([probe(None, 1, 1e-6, 1e10, ranks=2)])
+    layouts = {"mpi-pipeline": (1, 2), "mpi-overlap": (2, 1)}
+    records = [
+        train(None, 1, 1e-9, 2, name, layout={"replicas": replicas, "model_parts": parts})
+        for name, (replicas, parts) in layouts.items()
+    ]
+    (row,) = communications(group_records(records), fits)
+    assert row.group.cell.strategy == "mpi-overlap" and row.ratio is not None and row.ratio < 1
+
+
 def test_networks_are_not_merged_and_labels_tell_them_apart() -> None:
     groups = group_records([train("slow", 2, 1e-3), train("fast", 2, 1e-3), train(None, 2, 1e-3)])
     assert sorted(group_labels(groups).values()) == [

@@ -154,7 +154,7 @@ def test_examples_are_those_that_the_tests_run():
 def test_examples_are_one_of_each_kind():
     decorators = re.findall(r"^@([A-Z]+)\.register", ADDING.read_text(), re.MULTILINE)
     kinds = {"FRAMEWORKS", "STRATEGIES", "WORKLOADS", "DATASETS", "EXPORTERS", "RUNTIMES", "PARSERS",
-             "BENCHMARKS", "LAUNCHERS", "FORMATS", "PARTITIONERS", "CLASSIFIERS"}  # fmt: skip
+             "BENCHMARKS", "LAUNCHERS", "FORMATS", "PARTITIONERS", "CLASSIFIERS", "MEMORIES"}  # fmt: skip
     assert kinds == set(decorators)
 
 
@@ -212,6 +212,6 @@ def test_examples_work(tmp_path):
     cells = json.loads(check.stdout)["cells"]
     assert {one["skip"] for one in cells} == {None}
     told = " ".join(one["cell"] for one in cells)
-    for name in ("extra-framework", "extra-reduce-broadcast", "wine-mlp", "torchscript-opset-13",
+    for name in ("extra-framework", "extra-reduce-broadcast", "extra-recompute", "wine-mlp", "torchscript-opset-13",
                  "extra-runtime", "extra-copy", "as-given", "by-length"):  # fmt: skip
         assert name in told

@@ -112,6 +112,25 @@ def test_the_end_of_each_rank_is_noticed(tmp_path, monkeypatch, told):
     assert len(list(Path("/proc/self/fd").iterdir())) == opened
 
 
+def test_a_process_that_died_by_a_signal_comes_before_those_that_failed_without_it(
+    tmp_path, monkeypatch
+):
+    class Ended(processes._Ends):
+        """Both have ended before anybody looks."""
+
+        def __init__(self, children):
+            super().__init__(children)
+            for child in children:
+                os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+
+    monkeypatch.setattr(processes, "_Ends", Ended)
+    name = tmp_path / "pid"
+    killed = f"import os; open({str(name)!r}, 'w').write(str(os.getpid())); os.kill(os.getpid(), 9)"
+    commands = [python("raise SystemExit(1)"), python(killed), python("raise SystemExit(2)")]
+    outcome = run(commands, log=tmp_path / "log", cwd=tmp_path, seconds=600)
+    assert (outcome.end, outcome.code, outcome.pid) == ("signalled", 9, int(name.read_text()))
+
+
 def locked(folder):
     (folder / "locks").mkdir(parents=True)
     lock = folder / "locks" / "0.output.lock"

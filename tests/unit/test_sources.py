@@ -29,6 +29,14 @@ TRAIN = {
 TEXT = {"corpus": "mails", "partition": "random", "vectors": "train"}
 CELLS = {
     "train": TRAIN,
+    "forecast": TRAIN | {"stage": "forecast"},
+    "profile": {
+        "stage": "profile", "workload": "iris-mlp-ce", "framework": "numpy", "batch": 16,
+    },
+    "memory": {
+        "stage": "memory", "workload": "iris-mlp-ce", "framework": "torch", "batch": 16,
+        "memory_budget": 1 << 30,
+    },
     "reference": TRAIN | {"stage": "reference", "precision": "fp64"},
     "data": {"stage": "data", "workload": "iris-mlp-ce"},
     "export": {
@@ -146,7 +154,14 @@ OF_STAGES = {
     "stages/ingest/result.py": {"ingest", "bench"},
     "training/costs.py": {"train", "infer"},
     # An export's graph is counted by the same rules.
-    "training/operations.py": {"train", "export", "infer", "model"},
+    "training/operations.py": {
+        "train",
+        "export",
+        "infer",
+        "model",
+        "profile",
+        "forecast",
+    },
     "training/divergence.py": {"train"},
     "onnx_models/comparison.py": {"export", "infer", "model", "convert", "roundtrip"},
     "runtimes/infer.py": {"infer"},
@@ -159,6 +174,8 @@ OF_STAGES = {
     # Imported by their registry.
     "portable_step/decompositions/pooling.py": {"step"},
     "portable_step/state.py": {"step", "retrain"},
+    "simulation/pipelines.py": {"forecast"},
+    "stages/forecast/worker_prediction.py": {"forecast"},
     # These start payloads.
     "launch/launchers/plain.py": EVERY_STAGE,
     "launch/launchers/mpiexec.py": EVERY_STAGE,

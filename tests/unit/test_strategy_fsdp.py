@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import pickle
-import socket
-import subprocess
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from parallel_worlds import started
 
-from checkouts import ROOT
 from transect.domain.cell import Cell
 from transect.training.frameworks import ModelPlan
 from transect.training.frameworks.numpy_ import NumpyTrainer
@@ -119,12 +114,6 @@ def batches(ranks: int, rank: int) -> list[tuple[np.ndarray, np.ndarray]]:
     return [(x[part], y[part]) for x, y in drawn]
 
 
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
-
-
 @pytest.fixture(scope="module", params=[1, 2, 4])
 def trained(request, torch_python: str, tmp_path_factory) -> list[Any]:
     """What each rank of a world found, for all cases."""
@@ -135,26 +124,8 @@ def trained(request, torch_python: str, tmp_path_factory) -> list[Any]:
         for name, layers, precision, *rest in CASES
     ]
     parts = [batches(ranks, rank) for rank in range(ranks)]
-    (folder / "cases").write_bytes(pickle.dumps((cases, RATES, parts, batches(1, 0)[0][0])))
-    common = {
-        "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1", "PATH": os.environ["PATH"],
-        "WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()),
-    }  # fmt: skip
-    started = [
-        subprocess.Popen(
-            [torch_python, "-c", RANK, str(folder / "cases"), str(folder / f"{rank}.npz")],
-            env=common | {"RANK": str(rank), "LOCAL_RANK": str(rank)},
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        )
-        for rank in range(ranks)
-    ]  # fmt: skip
-    try:
-        said = [process.communicate(timeout=300)[0] for process in started]
-    finally:
-        for process in started:
-            process.kill()
-    assert [process.returncode for process in started] == [0] * ranks, "\n".join(said)
-    return [np.load(Path(folder, f"{rank}.npz")) for rank in range(ranks)]
+    told = (cases, RATES, parts, batches(1, 0)[0][0])
+    return started(torch_python, folder, ranks, RANK, told)
 
 
 def expected(layers: Any, operation: str, ranks: int) -> tuple[list[NumpyTrainer], np.ndarray]:
@@ -208,7 +179,7 @@ def test_each_parameter_is_held_once(trained):
 def test_the_parts_make_up_the_step(trained):
     for found in trained:
         for name in ("whole", "by layer"):
-            compute, communication, under_way, step, _ = found[f"{name}/parts"].T
+            compute, communication, under_way, _, step, _ = found[f"{name}/parts"].T
             assert (compute > 0).all()
             assert (compute + communication <= step).all()
             assert (under_way == communication).all()

@@ -57,6 +57,7 @@ def training(base_python, tmp_path_factory) -> Training:
 def check_files(out: Path, ranks: int = 1) -> None:
     expected = {f"rank-{rank:03d}.{kind}" for rank in range(ranks) for kind in ("npz", "json")}
     files = {path.name for path in out.iterdir()}
+    expected |= {f"rank-{rank:03d}.place.json" for rank in range(ranks)}
     assert files == expected | {"weights.npz", "checked.npz", "spec.json", "log"}
     for rank in range(ranks):
         facts = json.loads((out / f"rank-{rank:03d}.json").read_text())

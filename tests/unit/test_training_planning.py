@@ -71,6 +71,28 @@ def test_weak_scaling_and_parts_follow_the_replicas(tmp_path, monkeypatch):
     assert reference.cell.shards == 2
 
 
+def test_a_cell_that_is_skipped_asks_for_no_micro_batches_without_samples(tmp_path):
+    """Its reference is computed before: in five parts of four samples it would be no number."""
+    asked = "workloads: {images-resnet20: {reference_steps: 2}}\n" + GRID.partition("workloads:")[0]
+    file = tmp_path / "small.yaml"
+    file.write_text(
+        asked + "train: {repeats: 1, grids: [{workloads: [images-resnet20], frameworks: [numpy], "
+        "strategies: [mpi-pipeline], ranks: [2], batches: [4], "
+        "options: [{micro_batches: 5}, {micro_batches: 3}]}]}\n"
+    )
+    made = make_plan(file, find_system("laptop"), tmp_path / "results")
+    found = sorted(one.cell.micro_batches for one in made.stage("reference").values())
+    assert found == [1, 3]
+
+
+def test_a_grid_may_sweep_the_batch(tmp_path):
+    made = plan(tmp_path, "batches: [null, 32], scaling: weak, ranks: [2]")
+    assert sorted(p.cell.batch for p in made.stage("train").values()) == [64, 128]
+    assert sorted(p.cell.batch for p in made.stage("reference").values()) == [64, 128]
+    with pytest.raises(BadInput, match=r"train\.grids\.0\.batches\.0.*greater than or equal to 1"):
+        plan(tmp_path, "batches: [0]")
+
+
 def test_an_accuracy_of_more_than_one_is_no_target(tmp_path):
     with pytest.raises(
         BadInput, match=r"digits-cnn\.quality_target': an accuracy is at most 1, found 1\.5"

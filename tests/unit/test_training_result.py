@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from types import SimpleNamespace
+from typing import Any
+
+from transect.launch.processes import Outcome
 from transect.stages.train.result import _energy, _overlap, _usage
+from transect.stages.train.run import Train
+from transect.training.rank_files import rank_place, read_places, write_place
 
 
 def rank(host, *counters, **usage):
@@ -35,3 +42,35 @@ def test_overlap_is_what_is_not_waited_for():
     # Not told, and nothing sent.
     assert _overlap({"communication": waited, "under_way": total * np.nan}) == {}
     assert _overlap({"communication": waited * 0, "under_way": total * 0}) == {}
+
+
+def test_waiting_for_a_neighbour_s_computing_is_no_message_that_did_not_hide():
+    """Stages wait most of a short step: messages are under way for less, and yet they hide."""
+    import numpy as np
+
+    waited, total = np.full((2, 10), 9.0), np.full((2, 10), 4.0)
+    series = {"communication": waited, "under_way": total}
+    assert _overlap(series, np.full((2, 10), 8.0)) == {"overlap": 0.75}
+    assert _overlap(series) == {"overlap": 0.0}
+
+
+def test_of_several_ranks_errors_the_first_one_counts(tmp_path):
+    """A rank whose peer has ended fails as well, and may have the lower number."""
+    told = {0: ("Connection closed by peer", 7.5), 1: ("the disk is full", 7.25)}
+    for number, (message, at) in told.items():
+        error = {"rank": number, "cause": "crash", "message": message, "at": at}
+        (tmp_path / f"rank-00{number}.error.json").write_text(json.dumps(error))
+    job: Any = SimpleNamespace(folder=tmp_path)
+    result = Train().collect(job, Outcome(end="exited", code=1, seconds=1.0, peak_bytes=0))
+    assert result.message == "rank 1: the disk is full"
+
+
+def test_a_rank_that_failed_is_named_with_all_its_stages(tmp_path):
+    # As a pipeline of torch says of ranks with one stage, and with several.
+    write_place(tmp_path, 0, {"stage": 0, "stages": [0, 3], "layers": [[0, 2], [5, 6]]})
+    write_place(tmp_path, 1, {"stage": 1, "stages": [1], "layers": [2, 5]})
+    write_place(tmp_path, 2, {})
+    places = read_places(tmp_path)
+    assert rank_place(0, places) == "rank 0, stages 0 and 3 (layers 0 to 1, 5)"
+    assert rank_place(1, places) == "rank 1, stage 1 (layers 2 to 4)"
+    assert rank_place(2, places) == "rank 2"

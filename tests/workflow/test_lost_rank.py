@@ -18,6 +18,7 @@ ROWS = {
     "torch.mpi-allreduce": "mpi",
     "torch.ddp-gloo": "tcp",
     "torch.fsdp": "tcp",
+    "torch.torch-pipeline": "tcp",
     "torch.horovod-gloo": "horovod",
     "torch.horovod-mpi": "horovod-mpi",
     "tensorflow.multiworker-ring": "tf-config",

@@ -21,7 +21,7 @@ train:
       frameworks: [extra-framework]
       strategies: [extra-reduce-broadcast]
       ranks: [2]
-    - {{workloads: [iris-mlp-ce], frameworks: [torch], strategies: [single]}}
+    - {{workloads: [iris-mlp-ce], frameworks: [torch], strategies: [single], memories: [plain, extra-recompute]}}
 export: {{workloads: [iris-mlp-ce], exporters: [torchscript]}}
 infer:
   max_seconds: 0.1
@@ -51,5 +51,11 @@ def test_single_files_join_a_run(checkout):
     assert read["benchmark"] == "extra-benchmark"
     assert records["logs"]["metrics"][0]["value"] == 12.5e9
     html = (checkout.folder / "results/extra/report.html").read_text()
-    for name in ("extra-framework", "extra-reduce-broadcast", "extra-runtime", "extra-benchmark"):
+    for name in (
+        "extra-framework",
+        "extra-reduce-broadcast",
+        "extra-recompute",
+        "extra-runtime",
+        "extra-benchmark",
+    ):
         assert name in html

@@ -9,6 +9,10 @@ for RULE in FLOW.rules():
             RULE
         input:
             lambda wildcards, rule=RULE: FLOW.inputs(rule, wildcards.block),
+            # What has to be there and may be newer: a prediction of what this rule's jobs measure.
+            waits=ancient(
+                lambda wildcards, rule=RULE: FLOW.waits(rule, wildcards.block)
+            ),
         output:
             FLOW.pattern(RULE),
         priority: lambda wildcards, rule=RULE: FLOW.order(rule, wildcards.block)

@@ -257,6 +257,10 @@ class Originals:
         original = self._original(record)
         return original.log_tail if original is not None else ""
 
+    def complain(self, record: AnyRecord, what: str) -> None:
+        """Note what is wrong with a file of the record's folder."""
+        self._problems.append(Problem(where=f"{record.stage}/{record.cell_id}", what=what))
+
     def folder(self, record: AnyRecord) -> Path | None:
         """Return the folder of a record, or None for one that was never written."""
         return self._folders.get((record.stage, record.cell_id))

@@ -12,16 +12,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
-from scipy.optimize import least_squares
 
 from transect.analysis.entries import AnyRecord
 from transect.analysis.groups import group_records
+from transect.analysis.parallelism import divided
 from transect.analysis.scaling import TrainGroup
 from transect.analysis.statistics import Summary, summarise
 from transect.domain.cell import Cell
+from transect.simulation.networks import POOR, AlphaBeta, fit_alpha_beta
 
 __all__ = [
     "BOUND_NAME", "POOR", "AllreduceBound", "AlphaBeta", "Communication", "NetworkFit",
@@ -30,51 +28,7 @@ __all__ = [
 
 BENCHMARK = "network-probe"
 BOUND_NAME = "alpha-beta lower bound"
-# A relative scatter about the line above which the line does not describe the network.
-POOR = 0.2
-_TOLERANCE = 1e-10
-
-Array = np.ndarray[Any, np.dtype[np.float64]]
-
 _LABEL = re.compile(r"(?:^|\s)pingpong-(\d{1,12})_median$")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class AlphaBeta:
-    """The model t(n) = alpha + n / beta of `points` median one-way times.
-
-    `alpha_s` in s and `beta` in B/s, each with its standard error. `residual` is the root of the
-    mean square of log(t / model), corrected for the two parameters: a relative deviation when it is
-    small. `worst` is the t / model farthest from 1, at `worst_size` bytes.
-    """
-
-    alpha_s: float
-    alpha_error_s: float
-    beta: float
-    beta_error: float
-    residual: float
-    worst: float
-    worst_size: int
-    points: int
-
-    @property
-    def poor(self) -> bool:
-        """Whether one line does not describe the network."""
-        return self.residual > POOR
-
-    def time(self, size: float) -> float:
-        """Return the model's one-way time in s of `size` bytes."""
-        return self.alpha_s + size / self.beta
-
-    @property
-    def remark(self) -> str:
-        """Say why the fit is poor; empty when it is not."""
-        if not self.poor:
-            return ""
-        return (
-            f"poor fit: {self.worst_size} B take {self.worst:.2g} times the line's time; a change "
-            "of protocol (eager, rendezvous) or a link that lets bursts through bends the line"
-        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -119,57 +73,6 @@ class Communication:
     def ratio(self) -> float | None:
         """How many times the bound was taken, or None without a bound."""
         return self.time.median / self.bound.time_s if self.bound else None
-
-
-def fit_alpha_beta(points: Sequence[tuple[float, float]]) -> AlphaBeta | None:
-    """Fit (bytes, s) by least squares of log t: an error counts by its share of the time.
-
-    For small errors that is least squares with weights 1 / t^2. Unweighted, the largest messages
-    would decide alone; with these weights and large errors, a line far below its points would count
-    as no more than 100 % off. Levenberg-Marquardt in (log alpha, log 1/beta); standard
-    errors are those of the linearised problem, from the scatter about the line. None for fewer than
-    three points, one size, or a time or size that is not positive and finite (no bytes are a size).
-    """
-    sizes = {size for size, _ in points}
-    wrong = any(not (0 < time < np.inf and 0 <= size < np.inf) for size, time in points)
-    if len(points) < 3 or len(sizes) < 2 or wrong:
-        return None
-    size, time = (np.array(column, dtype=float) for column in zip(*points, strict=True))
-    start = np.log([time.min(), (time / np.maximum(size, 1)).min()])
-    fit = least_squares(_excess, start, jac=_slopes, method="lm", args=(size, time),
-                        ftol=_TOLERANCE, xtol=_TOLERANCE, gtol=_TOLERANCE)  # fmt: skip
-    slopes = _slopes(fit.x, size, time)
-    variance = float(fit.fun @ fit.fun) / (len(points) - 2)
-    errors = np.sqrt(variance * np.diag(np.linalg.pinv(slopes.T @ slopes)))
-    alpha, slope = (float(value) for value in np.exp(fit.x))
-    worst = int(np.abs(fit.fun).argmax())
-    return AlphaBeta(
-        alpha_s=alpha,
-        alpha_error_s=alpha * float(errors[0]),
-        beta=1 / slope,
-        beta_error=float(errors[1]) / slope,
-        residual=float(np.sqrt(variance)),
-        worst=float(np.exp(-fit.fun[worst])),
-        worst_size=int(size[worst]),
-        points=len(points),
-    )
-
-
-def _parts(logarithms: Array, size: Array) -> Array:
-    """Return latency and transfer time of the model, shape (points, 2), in s."""
-    latency, per_byte = np.exp(logarithms)
-    return np.column_stack([np.full_like(size, latency), size * per_byte])
-
-
-def _excess(logarithms: Array, size: Array, time: Array) -> Array:
-    """Return log(model / t), shape (points,)."""
-    return np.asarray(np.log(_parts(logarithms, size).sum(axis=1) / time), dtype=float)
-
-
-def _slopes(logarithms: Array, size: Array, time: Array) -> Array:
-    """Return the derivatives of `_excess`, shape (points, 2)."""
-    parts = _parts(logarithms, size)
-    return np.asarray(parts / parts.sum(axis=1)[:, None], dtype=float)
 
 
 def allreduce_bound(model: AlphaBeta, size: float, ranks: int) -> AllreduceBound:
@@ -240,8 +143,8 @@ def communications(groups: Iterable[TrainGroup], fits: Sequence[NetworkFit]) -> 
     """Hold each right group of several ranks against the bound, in order of the groups.
 
     Across nodes the bound counts one rank per node: messages within a node are free in it. It is
-    that of an all-reduce for every strategy, also for one that does not use any: all of them do
-    an all-reduce's work.
+    that of an all-reduce for every strategy whose ranks share the data alone, also for one that does
+    not use any: all of them do an all-reduce's work. Ranks that share a model do not, and are left out.
     """
     rows = []
     fit_of: dict[tuple[str | None, int, int], NetworkFit | None] = {}
@@ -250,7 +153,7 @@ def communications(groups: Iterable[TrainGroup], fits: Sequence[NetworkFit]) -> 
         names = ("communication_total_time", "communication_time")
         values = next((told for name in names if (told := group.values(name))), [])
         time = summarise(values)
-        if group.cell.ranks < 2 or group.wrong or time is None:
+        if group.cell.ranks < 2 or group.wrong or time is None or divided([group]):
             continue
         share, size = group.summary("communication_share"), group.summary("gradient_bytes")
         place = (group.cell.network, group.cell.nodes, group.cell.ranks_per_node)

@@ -20,10 +20,11 @@ __all__ = ["COLUMNS", "columns_of", "records_table", "write_parquet"]
 COLUMNS = (
     "study", "stage", "cell", "workload", "framework", "strategy", "runtime", "provider",
     "exporter", "benchmark", "source", "device", "nodes", "ranks", "threads", "batch", "precision",
-    "network", "reduce", "learning_rate_rule", "input", "shards", "repeat", "status", "cause", "metric", "label", "value", "unit", "direction",
+    "network", "reduce", "learning_rate_rule", "input", "options", "memory", "memory_budget", "shards", "repeat", "status", "cause",
+    "metric", "label", "value", "unit", "direction",
 )  # fmt: skip
 
-_INTEGERS = frozenset({"nodes", "ranks", "threads", "batch", "shards", "repeat"})
+_INTEGERS = frozenset({"nodes", "ranks", "threads", "batch", "memory_budget", "shards", "repeat"})
 _OF_RECORD = frozenset({"study", "stage", "cell", "ranks", "status", "cause"})
 _OF_METRIC = ("metric", "label", "value", "unit", "direction")
 # Columns for nodes and ranks say it already.

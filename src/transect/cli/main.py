@@ -17,6 +17,7 @@ from transect.cli.conformance import conformance
 from transect.cli.export_step import export_step
 from transect.cli.launch import launch
 from transect.cli.output import Json, add_row, new_table, print_lines, print_table
+from transect.cli.plan import plan, train
 from transect.cli.predict import predict
 from transect.cli.results import clean, report, retry, status
 from transect.cli.verify import verify
@@ -101,7 +102,7 @@ def doctor(
         raise typer.Exit(1)
 
 
-for command in (launch, conformance, predict):
+for command in (plan, train, launch, conformance, predict):
     app.command()(command)
 app.command("export-step")(export_step)
 

@@ -21,6 +21,16 @@ class Network(_Model):
 
     interface: str = Field(description="as `ip link` names it on every compute node, e.g. ib0")
     description: str = ""
+    latency_s: float | None = Field(
+        default=None,
+        ge=0,
+        description="of a message between two nodes, for forecasts and plans; null: ask a probe",
+    )
+    bytes_per_s: float | None = Field(
+        default=None,
+        gt=0,
+        description="of a link in one direction, for forecasts and plans; null: ask a probe",
+    )
     variables: dict[str, str] = Field(
         default={}, description="set for ranks besides those that choose the interface"
     )

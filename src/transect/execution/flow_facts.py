@@ -29,6 +29,8 @@ class BlockFacts:
     order: int
     cells: int
     inputs: tuple[str, ...]
+    # Stamps that have to be there, however old: nothing is taken from those blocks.
+    waits: tuple[str, ...]
     state: str
     resources: dict[str, Any]
 
@@ -70,6 +72,7 @@ def facts_of_plan(plan: StudyPlan, blocks: list[Block], system_file: Path) -> Fl
             for source in planned.inputs.values():
                 needed.setdefault(stamp_of[source])
             locks = planned.environments | locks
+        waits = {stamp_of[key] for planned in block.cells for key in planned.waits}
         names = sorted({name for planned in block.cells for name in planned.environments})
         needed |= dict.fromkeys(str(paths.environment(name)) for name in names)
         needed.pop(stamps[order], None)
@@ -81,6 +84,7 @@ def facts_of_plan(plan: StudyPlan, blocks: list[Block], system_file: Path) -> Fl
                 order=order,
                 cells=len(block.cells),
                 inputs=tuple(needed),
+                waits=tuple(sorted(waits - {*needed, stamps[order]})),
                 state=digest([block.fingerprint, *_outside(block, paths)])[:16],
                 resources=resources(block, plan.system, plan.study.limits),
             )
@@ -107,5 +111,6 @@ def read_facts(paths: StudyPaths) -> FlowFacts:
         raw = json.loads(paths.flow.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise BadInput(f"{paths.flow}: no readable plan of the main process: {error}") from None
-    blocks = tuple(BlockFacts(**one | {"inputs": tuple(one["inputs"])}) for one in raw["blocks"])
+    lists = ("inputs", "waits")
+    blocks = tuple(BlockFacts(**one | {k: tuple(one[k]) for k in lists}) for one in raw["blocks"])
     return FlowFacts(**raw | {"blocks": blocks})

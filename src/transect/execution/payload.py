@@ -56,6 +56,11 @@ def refuse(job: Job) -> Result | None:
     return None
 
 
+def _who(job: Job, stage: StageRunner, outcome: Outcome) -> str:
+    asked = getattr(stage, "who", None)
+    return str(asked(job, outcome) if asked is not None else "") or "a process"
+
+
 def _judge(job: Job, stage: StageRunner, outcome: Outcome) -> Result:
     """Turn how the processes ended into a result."""
     limits: dict[str, Any] = job.spec["cell_limits"]
@@ -73,10 +78,10 @@ def _judge(job: Job, stage: StageRunner, outcome: Outcome) -> Result:
     # A launcher such as mpiexec reports a rank's signal as 128 + number.
     number = outcome.code if outcome.end == "signalled" else outcome.code - 128
     if number in (signal.SIGKILL, signal.SIGTERM):
-        text = f"a process was ended by {signal.Signals(number).name}, not by transect"
+        text = f"{_who(job, stage, outcome)} was ended by {signal.Signals(number).name}, not by transect"
         return Result.failed(Cause.KILLED, text)
     if outcome.end == "signalled":
-        text = f"a process died by {signal.Signals(number).name}"
+        text = f"{_who(job, stage, outcome)} died by {signal.Signals(number).name}"
         return Result.failed(Cause.CRASH, text)
     return stage.collect(job, outcome)
 

@@ -24,18 +24,18 @@ __all__ = ["run_chosen", "with_inputs"]
 
 
 def with_inputs(plan: StudyPlan, cells: list[Planned]) -> list[Planned]:
-    """Return the cells and all that they take, in an order in which inputs come first."""
+    """Return the cells and all that runs before them, in that order."""
     ordered: dict[tuple[str, str], Planned] = {}
 
     def put(planned: Planned) -> None:
         if planned.key not in ordered:
-            for stage, cell_id in planned.inputs.values():
+            for stage, cell_id in planned.after:
                 put(plan.cells[stage][cell_id])
             ordered[planned.key] = planned
 
     for planned in cells:
         put(planned)
-    # A plan holds its stages in the order of what they need: those of one stage stay together.
+    # A plan holds its stages in the order in which they run: those of one stage stay together.
     turns = {stage: turn for turn, stage in enumerate(plan.cells)}
     return sorted(ordered.values(), key=lambda planned: turns[planned.cell.stage])
 

@@ -16,7 +16,8 @@ class StageRunner(Protocol):
     """One stage of the pipeline.
 
     It may have `keeps`, names or patterns of files in the cell's folder with which a second attempt at
-    the same work goes on, such as a checkpoint; without it an interrupted cell begins again.
+    the same work goes on, such as a checkpoint; without it an interrupted cell begins again. And
+    `who(job, outcome)`, which says what process died by a signal, or that it does not know: "".
     """
 
     # A disturbed measurement is repeated; a disturbed computation is not.

@@ -86,6 +86,10 @@ class Flow:
         """Return the stamps of other blocks and of environments that the block's cells need."""
         return list(self._blocks[rule, block].inputs)
 
+    def waits(self, rule: str, block: str) -> list[str]:
+        """Return the stamps of blocks that run before it, and from which it takes nothing."""
+        return list(self._blocks[rule, block].waits)
+
     def order(self, rule: str, block: str) -> int:
         """Return a priority: blocks run in the order of the plan."""
         return len(self._blocks) - self._blocks[rule, block].order

@@ -37,7 +37,7 @@ End = Literal["exited", "signalled", "timeout", "out-of-memory"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outcome:
-    """How the processes ended. `code` is the first failing one's exit code, or its signal."""
+    """How the processes ended. `code` is a failing one's exit code, or rather one's signal."""
 
     end: End
     code: int
@@ -45,6 +45,8 @@ class Outcome:
     peak_bytes: int
     # CLOCK_MONOTONIC of this machine before the first process was started; None: not known.
     started_ns: int | None = None
+    # Of the process whose `code` it is; None: all ended well.
+    pid: int | None = None
 
 
 def _family(roots: list[int], session: str) -> list[psutil.Process]:
@@ -217,7 +219,9 @@ def run(
                         end = "out-of-memory"
                         break
                 ends.wait(min(next_look, seconds) - now)
-            first = next((code for code in codes if code), 0)
+            failed = [(code, one.pid) for code, one in zip(codes, children, strict=True) if code]
+            # One that died by a signal comes first: others fail because it is gone.
+            first, pid = min(failed, key=lambda one: one[0] > 0, default=(0, None))
         finally:
             if ends is not None:
                 ends.close()
@@ -234,4 +238,5 @@ def run(
         seconds=time.monotonic() - begin,
         peak_bytes=peak,
         started_ns=started_ns,
+        pid=pid,
     )

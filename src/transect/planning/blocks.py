@@ -169,8 +169,7 @@ def _check_order(blocks: Iterable[Block]) -> None:
     """Raise BadInput where two blocks wait for each other: a stage is placed in a wrong group."""
     block_of = {planned.key: block.id for block in blocks for planned in block.cells}
     needs = {
-        block.id: {block_of[key] for planned in block.cells for key in planned.inputs.values()}
-        - {block.id}
+        block.id: {block_of[key] for planned in block.cells for key in planned.after} - {block.id}
         for block in blocks
     }
     try:

@@ -13,9 +13,12 @@ from transect.domain.system import System
 from transect.measure.provenance import available_cores
 from transect.measure.provenance import gpus as find_gpus
 from transect.planning.parameters import resolve
-from transect.training.workloads import Parameters
+from transect.training.workloads import WORKLOADS, Parameters
 
 __all__ = ["Context"]
+
+# What a step computes, but for its batch, which is an axis.
+_OF_A_STEP = ("optimiser", "momentum", "weight_decay", "beta1", "beta2", "epsilon", "loss")
 
 
 class Context:
@@ -55,12 +58,17 @@ class Context:
             self._values[workload] = self.parameters(workload).model_dump()
         return self._values[workload]
 
+    def step_values(self, workload: str) -> dict[str, Any]:
+        """Return them with the workload's own in place of those that no step's time and memory depend on."""
+        values, own = self.values(workload), WORKLOADS.get(workload).defaults.model_dump()
+        return own | {name: values[name] for name in _OF_A_STEP}
+
     def first(self, stage: str, key: Callable[..., Hashable], wanted: Hashable) -> Cell | None:
         """Return the first planned cell of a stage for which `key(cell)` is `wanted`, or None.
 
         `key` is one function for all calls (no new lambda in each): an index is kept for it, and
         it gives None for cells that are never wanted. Cells are looked at when all of the stage's
-        are planned, so only a stage in `needs` may be asked for.
+        are planned, so only one in `needs` or `precedes` may be asked for.
         """
         found = self.all_of(stage, key, wanted)
         return found[0] if found else None

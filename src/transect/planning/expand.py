@@ -10,9 +10,9 @@ from itertools import islice
 from transect.domain.cell import Cell, OpenCell, class_of
 from transect.domain.errors import FAULTS, BadInput, TransectError
 from transect.planning.context import Context
-from transect.planning.stage import STAGES, ordered_stages
+from transect.planning.stage import STAGES, ordered_stages, running_order
 
-__all__ = ["Expanded", "expand", "hook_of", "reason_to_skip"]
+__all__ = ["Expanded", "expand", "hook_of", "precedences", "reason_to_skip"]
 
 # Every cell by its id, with the cells that it takes something from, by role.
 Expanded = dict[str, tuple[Cell, dict[str, Cell]]]
@@ -56,7 +56,7 @@ def _check_size(context: Context, cells: int) -> None:
 
 
 def expand(context: Context) -> dict[str, Expanded]:
-    """Return the cells by stage and id, stages in the order of what they need.
+    """Return the cells by stage and id, stages in the order in which they run.
 
     Raises BadInput for an unknown name, a bad value, or a study without cells.
     """
@@ -111,7 +111,28 @@ def expand(context: Context) -> dict[str, Expanded]:
                     context.cells[taken.stage].append(taken)
                 context.note_taker(taken, cell)
     _check_size(context, sum(map(len, planned.values())))
-    return {name: cells for name, cells in planned.items() if cells}
+    return {name: planned[name] for name in running_order() if planned[name]}
+
+
+def precedences(expanded: dict[str, Expanded], context: Context) -> dict[Cell, list[Cell]]:
+    """Return for each cell those that it waits for though it takes nothing from them.
+
+    Raises BadInput for a stage that precedes what it does not name, or what is not planned.
+    """
+    waits: dict[Cell, list[Cell]] = {}
+    for name, cells in expanded.items():
+        stage = STAGES.get(name)
+        for cell, _ in cells.values() if stage.precedes else ():
+            with hook_of(name):
+                later = list(stage.before(cell, context))
+            for one in later:
+                if one.stage not in stage.precedes or one.id not in expanded.get(one.stage, {}):
+                    raise BadInput(
+                        f"stage '{name}' precedes {one.id} of stage '{one.stage}': expected a planned "
+                        f"cell of {', '.join(stage.precedes)}"
+                    )
+                waits.setdefault(one, []).append(cell)
+    return waits
 
 
 def reason_to_skip(cell: Cell) -> str | None:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from transect.domain.system import System
 from transect.planning.code_hash import Sources
 from transect.planning.context import Context
 from transect.planning.environments import lock_hash
-from transect.planning.expand import expand, hook_of
+from transect.planning.expand import expand, hook_of, precedences
 from transect.planning.sources import check_launchers, sources_of
 from transect.planning.stage import STAGES
 from transect.planning.study import load_study
@@ -37,7 +37,10 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """One cell of a plan. `inputs` maps a role to stage and id of the cell it takes it from."""
+    """One cell of a plan. `inputs` maps a role to stage and id of the cell it takes it from.
+
+    `waits` are cells that have their records when it begins, though it takes nothing from them.
+    """
 
     cell: Cell
     id: str
@@ -46,6 +49,12 @@ class Planned:
     spec: dict[str, Any]
     fingerprint: str
     order: int
+    waits: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def after(self) -> tuple[tuple[str, str], ...]:
+        """Stage and id of all cells that run before it."""
+        return (*self.inputs.values(), *self.waits)
 
     @property
     def key(self) -> tuple[str, str]:
@@ -61,7 +70,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class StudyPlan:
-    """All cells of a study by stage and id, each after those that it takes something from."""
+    """All cells of a study by stage and id, each after those that run before it."""
 
     study: Study
     system: System
@@ -92,7 +101,9 @@ def _system_spec(cell: Cell, system: System) -> dict[str, Any]:
             spec |= system.model_dump(include={"scheduler", "mpi_type", "physical_cores"})
         name = cell.network or system.network
         if name is not None and cell.ranks > 1:
-            spec["network"] = system.networks[name].model_dump(exclude={"description"})
+            # What it is said to carry changes nothing about what runs on it.
+            words = {"description", "latency_s", "bytes_per_s"}
+            spec["network"] = system.networks[name].model_dump(exclude=words)
     program = cell.get("benchmark")
     if program in system.benchmarks:
         spec["program"] = system.benchmarks[program].model_dump(exclude={"python"})
@@ -115,10 +126,14 @@ class _Planner:
         self._systems: dict[tuple[Any, ...], dict[str, Any]] = {}
         self.sources: dict[str, Sources] = {}
 
-    def plan(self, cell: Cell, inputs: dict[str, Cell], order: int) -> Planned:
+    def plan(
+        self, cell: Cell, inputs: dict[str, Cell], order: int, waits: Iterable[Cell] = ()
+    ) -> Planned:
         """Return a cell with its spec and fingerprint. Raises BadInput for what its stage raises."""
         with hook_of(cell.stage):
-            return self._plan(cell, inputs, order)
+            planned = self._plan(cell, inputs, order)
+        # In no spec: when another cell ran changes nothing about this one.
+        return replace(planned, waits=tuple((one.stage, one.id) for one in waits))
 
     def _plan(self, cell: Cell, inputs: dict[str, Cell], order: int) -> Planned:
         context = self._context
@@ -211,13 +226,14 @@ def make_plan(study_file: Path, system_file: Path, results: Path) -> StudyPlan:
     check_launchers(system, system_file)
     context = Context(study, study_file, system)
     expanded = expand(context)
+    waits = precedences(expanded, context)
     shuffled = list(range(sum(map(len, expanded.values()))))
     random.Random(study.seed).shuffle(shuffled)
     order = iter(shuffled)
     planner = _Planner(context)
     planned = {
         name: _in_turn({
-            cell_id: planner.plan(cell, inputs, next(order))
+            cell_id: planner.plan(cell, inputs, next(order), waits.get(cell, ()))
             for cell_id, (cell, inputs) in cells.items()
         })
         for name, cells in expanded.items()

@@ -23,7 +23,7 @@ from transect.domain.system import System
 if TYPE_CHECKING:
     from transect.planning.context import Context
 
-__all__ = ["STAGES", "Placement", "Stage", "ordered_stages"]
+__all__ = ["STAGES", "Placement", "Stage", "ordered_stages", "running_order"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,6 +46,8 @@ class Stage:
     section: ClassVar[type[Section] | None] = None
     # Stages whose cells it takes something from.
     needs: ClassVar[tuple[str, ...]] = ()
+    # Stages whose cells it looks at when its own are made, and some of which run after those.
+    precedes: ClassVar[tuple[str, ...]] = ()
     placement: ClassVar[Placement] = Placement()
     # Whether its payload may spread over ranks and nodes: networks and MPI of the system matter.
     spreads: ClassVar[bool] = False
@@ -68,7 +70,7 @@ class Stage:
         return total
 
     def cells(self, section: Any, context: Context) -> Iterable[Cell]:
-        """Return the cells that the section asks for; the stages of `needs` have theirs by now."""
+        """Return the cells that the section asks for; those of `needs` and `precedes` are there."""
         return ()
 
     def inputs(self, cell: Any, context: Context) -> dict[str, Cell]:
@@ -77,6 +79,13 @@ class Stage:
         A cell that no section asks for is planned because it is needed here.
         """
         return {}
+
+    def before(self, cell: Any, context: Context) -> Iterable[Cell]:
+        """Return planned cells of stages in `precedes` that do not begin before this one has a record.
+
+        They take nothing from it: what becomes of it makes none of them stale.
+        """
+        return ()
 
     def plugins(self, cell: Any) -> list[tuple[Registry[Any], str]]:
         """Return the plug-ins that the cell runs: their files are hashed, their `supports` asked."""
@@ -130,18 +139,12 @@ STAGES: StageRegistry[Stage] = StageRegistry("stage", "plan")
 
 
 def ordered_stages() -> list[tuple[str, Stage]]:
-    """Return every stage with its name, each after those that it needs.
+    """Return every stage with its name, each after those whose cells it asks for.
 
     Raises BadInput when a stage needs one that is not there, or two need each other.
     """
     stages = {name: STAGES.get(name) for name in STAGES}
-    graph = TopologicalSorter({name: stage.needs for name, stage in stages.items()})
-    try:
-        order = list(graph.static_order())
-    except CycleError as error:
-        raise BadInput(
-            f"stages need each other in a circle: {' -> '.join(error.args[1])}"
-        ) from None
+    order = _sorted({name: {*one.needs, *one.precedes} for name, one in stages.items()})
     for name, stage in stages.items():
         if not _NAME.fullmatch(name) or name in _TAKEN:
             raise BadInput(
@@ -156,7 +159,28 @@ def ordered_stages() -> list[tuple[str, Stage]]:
             )
         if not STAGES.source(name).with_name("run.py").is_file():
             raise BadInput(f"{STAGES.source(name)}: stage '{name}' has no run.py beside it")
-        for needed in stage.needs:
+        for needed in (*stage.needs, *stage.precedes):
             if needed not in stages:
                 raise BadInput(f"stage '{name}' needs stage '{needed}', which is not there")
     return [(name, stages[name]) for name in order]
+
+
+def running_order() -> list[str]:
+    """Return the names of all stages, each after those that it needs and those that precede it.
+
+    Raises BadInput when that is impossible.
+    """
+    stages = {name: STAGES.get(name) for name in STAGES}
+    graph = {name: set(one.needs) for name, one in stages.items()}
+    for name, one in stages.items():
+        for later in one.precedes:
+            graph[later].add(name)
+    return _sorted(graph)
+
+
+def _sorted(graph: dict[str, set[str]]) -> list[str]:
+    try:
+        return list(TopologicalSorter(graph).static_order())
+    except CycleError as error:
+        told = " -> ".join(error.args[1])
+        raise BadInput(f"stages need each other in a circle: {told}") from None

@@ -8,6 +8,7 @@ from typing import Any
 
 from transect.analysis.bounds import Rates
 from transect.analysis.entries import AnyRecord
+from transect.analysis.extrapolation import Curve, curves
 from transect.analysis.groups import Floors, Group, group_records, grouped
 from transect.analysis.hardware import BenchmarkValue, benchmark_values
 from transect.analysis.load import Loaded, Originals
@@ -73,6 +74,11 @@ class Context:
     def network_fits(self) -> list[NetworkFit]:
         """The alpha-beta models of all network probes."""
         return network_fits(self.records)
+
+    @cached_property
+    def curves(self) -> list[Curve]:
+        """Every stored prediction carried on to ranks that nobody has: simulated once for a report."""
+        return curves(self.of("forecast"), self.of("profile"), self.originals)
 
     @cached_property
     def styles(self) -> Styles:

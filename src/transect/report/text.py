@@ -12,7 +12,7 @@ from transect.analysis.statistics import Spread, Summary
 
 __all__ = [
     "Scale", "clean", "clipped", "count", "ends", "factor", "in_unit", "number", "percent", "quantity",
-    "scale_for", "spread", "tenths",
+    "scale_for", "spread", "tenths", "with_ends",
 ]  # fmt: skip
 
 _STEPS: dict[str, tuple[tuple[float, str], ...]] = {
@@ -132,6 +132,16 @@ def ends(estimate: Estimate, write: Callable[[float], str] = number) -> str:
         return "one run a side"
     what = "95 % interval" if estimate.spread is Spread.INTERVAL else "range"
     return f"{what} {write(estimate.low)} to {write(estimate.high)}"
+
+
+def with_ends(estimate: Estimate | None, write: Callable[[float], str] = factor) -> str | None:
+    """Write an estimate for a table, `0.746 (0.733 – 0.775)`; None stays None.
+
+    One run a side has no ends.
+    """
+    if estimate is None or estimate.spread is Spread.SINGLE:
+        return None if estimate is None else write(estimate.value)
+    return f"{write(estimate.value)} ({write(estimate.low)} – {write(estimate.high)})"
 
 
 def count(amount: int, noun: str, plural: str = "") -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 __all__ = ["Layout", "Share"]
@@ -19,6 +20,8 @@ class Share(NamedTuple):
 class Layout:
     """`replicas` of the model share each batch; `model_parts` ranks compute one replica together.
 
+    A replica takes its share in `micro_batches`, one after another; a batch norm sees them, not the share.
+
     Ranks of one replica follow one another, so that those who talk most are near each other
     (D. Narayanan et al., "Efficient large-scale language model training on GPU clusters using
     Megatron-LM", 2021, section 3). Parameters that are only stored in parts, as FSDP does, are
@@ -27,10 +30,11 @@ class Layout:
 
     replicas: int
     model_parts: int = 1
+    micro_batches: int = 1
 
     def __post_init__(self) -> None:
-        """Raise ValueError unless both are at least 1."""
-        if min(self.replicas, self.model_parts) < 1:
+        """Raise ValueError unless all are at least 1."""
+        if min(self.replicas, self.model_parts, self.micro_batches) < 1:
             raise ValueError(f"a layout has at least 1 replica of 1 part, not {self}")
 
     @property
@@ -41,3 +45,24 @@ class Layout:
     def share(self, rank: int) -> Share:
         """Return the part of each batch that a rank computes: all ranks of a replica the same."""
         return Share(rank // self.model_parts, self.replicas)
+
+    def complaint(self, batch: int) -> str | None:
+        """Return why a global batch cannot be cut like this, or None."""
+        if batch % self.replicas:
+            return f"a global batch of {batch} cannot be cut in {self.replicas} equal parts"
+        if batch // self.replicas < self.micro_batches:
+            return (
+                f"a replica's {batch // self.replicas} samples cannot be cut in "
+                f"{self.micro_batches} micro-batches"
+            )
+        return None
+
+    def micro(self, samples: int) -> list[slice]:
+        """Cut a replica's samples: the first micro-batches have one more where they cannot be equal.
+
+        >>> Layout(1, 2, 3).micro(8)
+        [slice(0, 3, None), slice(3, 6, None), slice(6, 8, None)]
+        """
+        size, more = divmod(samples, self.micro_batches)
+        ends = [number * size + min(number, more) for number in range(self.micro_batches + 1)]
+        return [slice(a, b) for a, b in pairwise(ends)]

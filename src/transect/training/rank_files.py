@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,10 @@ from transect.domain.files import write_atomic
 from transect.domain.precisions import find_precision
 from transect.training.raw_arrays import read_array
 
-__all__ = ["RANK_SERIES", "rank_name", "read_rank", "write_arrays", "write_facts"]
+__all__ = [
+    "RANK_SERIES", "rank_name", "rank_place", "read_places", "read_rank", "write_arrays",
+    "write_facts", "write_place",
+]  # fmt: skip
 
 # Of each step, in seconds, beside its `loss`.
 RANK_SERIES = ("step", "compute", "communication", "under_way", "input")
@@ -49,6 +52,38 @@ def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
 def write_facts(folder: Path, rank: int, facts: Mapping[str, Any]) -> None:
     """Write the rank's facts, its last file: it says that all the others are there."""
     write_atomic(folder / f"{rank_name(rank)}.json", json.dumps(facts))
+
+
+def write_place(folder: Path, rank: int, details: Mapping[str, Any]) -> None:
+    """Write who a rank is before it trains, for the case that it never says it itself."""
+    place = {"rank": rank, "pid": os.getpid()}
+    place |= {name: details[name] for name in ("stage", "stages", "layers") if name in details}
+    write_atomic(folder / f"{rank_name(rank)}.place.json", json.dumps(place))
+
+
+def read_places(folder: Path) -> list[dict[str, Any]]:
+    """Return what the ranks of a cell have written by `write_place`."""
+    paths = sorted(folder.glob("rank-*.place.json"))
+    return [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+
+
+def rank_place(rank: int, places: Iterable[Mapping[str, Any]]) -> str:
+    """Return what messages call a rank. One of several stages has a list of their layers.
+
+    >>> rank_place(1, [{"rank": 1, "pid": 7, "stage": 1, "layers": [4, 8]}])
+    'rank 1, stage 1 (layers 4 to 7)'
+    >>> rank_place(0, [{"rank": 0, "pid": 7, "stages": [0, 3], "layers": [[0, 2], [5, 6]]}])
+    'rank 0, stages 0 and 3 (layers 0 to 1, 5)'
+    """
+    for place in places:
+        stages = place.get("stages") or [place[name] for name in ("stage",) if name in place]
+        if place["rank"] == rank and stages and "layers" in place:
+            layers = place["layers"]
+            spans = layers if isinstance(layers[0], list) else [layers]
+            word = "stage" if len(stages) == 1 else "stages"
+            told = ", ".join(f"{a} to {b - 1}" if b - a > 1 else str(a) for a, b in spans)
+            return f"rank {rank}, {word} {' and '.join(map(str, stages))} (layers {told})"
+    return f"rank {rank}"
 
 
 def _foreign(folder: Path, facts: dict[str, Any], plan: dict[str, Any]) -> dict[str, np.ndarray]:
@@ -98,11 +133,13 @@ def read_rank(
         with np.load(folder / f"{rank_name(rank)}.npz") as file:
             series = {name: file[name] for name in file.files}
     steps = len(series.get("loss", ()))
+    # A program of its own need not know of pipelines.
+    series.setdefault("bubble", np.zeros(steps))
     wanted = (*RANK_SERIES, "loss", "epoch_end", *(("score_sum",) if rank == 0 else ()))
     missing = [name for name in wanted if name not in series]
     if missing or not steps:
         raise ValueError(f"rank {rank} left no series {', '.join(missing) or 'of any step'}")
-    for name in RANK_SERIES:
+    for name in (*RANK_SERIES, "bubble"):
         if series[name].shape != (steps,):
             raise ValueError(f"rank {rank}: {name} has shape {series[name].shape}, not ({steps},)")
     if plan is not None and steps != plan["steps"]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from transect.domain.cell import Cell
 from transect.training.datasets import DATASETS
 from transect.training.frameworks import FRAMEWORKS, only_layers
+from transect.training.memory import MEMORIES, too_small
 from transect.training.optimisers import unsupported_optimiser
 from transect.training.strategies import STRATEGIES
 from transect.training.workloads import WORKLOADS, Parameters, model_of
@@ -28,10 +29,13 @@ def reason_to_skip(cell: Cell, parameters: Parameters) -> str | None:
     )
     if reason is not None:
         return str(reason)
+    layout = strategy.layout(cell)
+    reason = MEMORIES.get(cell.memory).supports(cell) or too_small(
+        cell, cell.batch // layout.replicas
+    )
+    if reason is not None:
+        return str(reason)
     dataset = workload.dataset
     if cell.input == "files" and not getattr(DATASETS.get(dataset), "files", False):
         return f"the samples of {dataset} are not files that could be decoded in each step"
-    replicas = strategy.layout(cell).replicas
-    if cell.batch % replicas:
-        return f"a global batch of {cell.batch} cannot be cut in {replicas} equal parts"
-    return None
+    return layout.complaint(cell.batch)

@@ -7,6 +7,11 @@ from transect.launch.rendezvous import KERAS, RENDEZVOUS, Rendezvous
 __all__ = ["Mpi"]
 
 _EVERY = ("mpi-allreduce", "mpi-sendrecv", "mpi")
+# Those of ranks that run our worker.
+_OURS = (
+    *_EVERY,
+    "mpi-bcast-reduce", "mpi-hierarchical", "mpi-overlap", "mpi-overlap-bcast", "mpi-pipeline",
+)  # fmt: skip
 
 
 @RENDEZVOUS.register("mpi")
@@ -14,11 +19,11 @@ class Mpi(Rendezvous):
     """No variables: the launcher's PMI or PMIx tells everything."""
 
     strategies = {  # noqa: RUF012 the protocol's name for a constant
-        "numpy": _EVERY,
-        "torch": (*_EVERY, "ddp-mpi"),
-        "tensorflow": _EVERY,
-        **dict.fromkeys(KERAS, _EVERY),
-        "mxnet": _EVERY,
+        "numpy": _OURS,
+        "torch": (*_OURS, "ddp-mpi"),
+        "tensorflow": _OURS,
+        **dict.fromkeys(KERAS, _OURS),
+        "mxnet": _OURS,
         "go": _EVERY,
     }
     mpi = True

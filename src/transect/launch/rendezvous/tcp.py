@@ -15,10 +15,12 @@ class Tcp(Rendezvous):
     """
 
     strategies = {  # noqa: RUF012 a constant
-        "torch": ("ddp-gloo", "ddp-nccl", "fsdp"),
+        "torch": (
+            "ddp-gloo", "ddp-nccl", "fsdp", "torch-pipeline", "tensor-parallel", "spatial",
+        ),
         "keras-torch": ("ddp-gloo",),
         "keras-jax": ("jax-data-parallel",),
-    }
+    }  # fmt: skip
 
     def common(self, world: World) -> dict[str, str]:
         """Where rank 0 listens."""

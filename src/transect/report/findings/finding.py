@@ -38,7 +38,7 @@ _MACHINE = ("host", "cpu_model", "cores", "memory_bytes", "kernel", "gpus", "git
 
 # Subjects other than a workload, and what stands above their findings, in this order.
 HEADINGS = {
-    "doubts": "Doubts", "equality": "Right results", "export": "Exports",
+    "doubts": "Doubts", "claims": "Published claims", "equality": "Right results", "export": "Exports",
     "conformance": "Conformance", "study": "This study",
 }  # fmt: skip
 

@@ -29,7 +29,10 @@ def communication_body(context: Context) -> Iterator[Part]:
         for workload in context.workloads("train")
     }
     if not any(measured.values()):
-        yield Lead("No training cell ended well on more than one rank: nothing was communicated.")
+        yield Lead(
+            "No training cell ended well on more than one rank that shares the data alone: nothing was "
+            "communicated that an all-reduce could be set beside."
+        )
         return
     if not fits:
         yield Lead(
@@ -40,8 +43,9 @@ def communication_body(context: Context) -> Iterator[Part]:
     yield Lead(
         f"Time per step in which messages are under way, against the {BOUND_NAME} of an all-reduce "
         "of the gradient: max(⌈log2 p⌉ α, 2 (p − 1)/p · n/β) for n bytes on p nodes, with the latency α "
-        "and the bandwidth β of the network probe. No strategy can be faster on that network; a "
-        "measured time also holds waiting for the slowest rank."
+        "and the bandwidth β of the network probe. No strategy that shares the data alone can be faster on that network; a "
+        "measured time also holds waiting for the slowest rank. Ranks that share a model send other things, and "
+        "are not among these."
     )
     for workload, rows in measured.items():
         if rows:

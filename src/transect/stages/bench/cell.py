@@ -5,15 +5,9 @@ from __future__ import annotations
 from typing import Annotated, ClassVar, Literal
 
 from transect.domain.cell import Axis, Cell
+from transect.domain.options import Options, OptionsAxis
 
 __all__ = ["BenchCell", "Options"]
-
-# Pairs of name and value, sorted by name.
-Options = tuple[tuple[str, int | float | str], ...]
-
-
-def _option_words(options: Options) -> str:
-    return ".".join(f"{name}{value}" for name, value in options)
 
 
 class BenchCell(Cell):
@@ -23,7 +17,7 @@ class BenchCell(Cell):
 
     stage: Literal["bench"] = "bench"
     benchmark: Annotated[str, Axis(place=5, name=True)]
-    options: Annotated[Options, Axis(place=170, word=_option_words, label=_option_words)] = ()
+    options: OptionsAxis = ()
 
     def option(self, name: str, default: int | float | str) -> int | float | str:
         """Return an option of the benchmark, or its default."""

@@ -31,6 +31,8 @@ class ReferenceCell(Cell):
     batch: Batch
     # Parts in which it cuts each batch, as ranks do.
     shards: Annotated[int, Axis(place=150, word=lambda n: f"s{n}"), Field(ge=1)] = 1
+    # Micro-batches in which it cuts each part, as pipelines do.
+    micro_batches: Annotated[int, Axis(place=151, word=lambda n: f"m{n}"), Field(ge=1)] = 1
     reduce: Reduce = "mean"
     learning_rate_rule: LearningRateRule = "none"
     input: Input = "stored"

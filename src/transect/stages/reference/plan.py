@@ -14,6 +14,7 @@ from transect.stages.data.cell import data_of
 from transect.stages.data.plan import workload_plugins
 from transect.stages.reference.cell import ReferenceCell
 from transect.stages.train.cell import TrainCell
+from transect.training.layout import Layout
 from transect.training.optimisers import OPTIMISERS
 from transect.training.strategies import STRATEGIES
 from transect.training.workloads import WORKLOADS, model_of
@@ -33,11 +34,17 @@ def reference_of(cell: TrainCell) -> ReferenceCell:
     Its batches are cut in parts only where the parts change the result.
     """
     cut = cell.reduce == "sum" or _parts_matter(cell.workload)
-    replicas = STRATEGIES.get(cell.strategy).layout(cell).replicas
-    shards = replicas if cut and cell.batch % replicas == 0 else 1
+    layout = STRATEGIES.get(cell.strategy).layout(cell)
+    if layout.complaint(cell.batch) is not None:
+        # The cell will be skipped: what it would have been cut into cannot be computed.
+        layout = Layout(1)
+    shards = layout.replicas if cut else 1
+    # Summed or averaged, micro-batches of one part give its mean: they matter to batch norm alone.
+    micro_batches = layout.micro_batches if _parts_matter(cell.workload) else 1
     return ReferenceCell(
         workload=cell.workload, framework="numpy", strategy="single",
         precision="fp64", batch=cell.batch, repeat=cell.repeat, shards=shards,
+        micro_batches=micro_batches,
         reduce=cell.reduce if shards > 1 else "mean", learning_rate_rule=cell.learning_rate_rule,
         input="synthetic" if cell.input == "synthetic" else "stored",
     )  # fmt: skip

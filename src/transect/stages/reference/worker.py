@@ -1,9 +1,9 @@
 """The path that every (framework, strategy, ranks) must follow, and how far it may stray.
 
 The reference is numpy in float64 in one process. It cuts each batch in as many parts as the cell
-has ranks where that matters: batch norm normalises each part by its own statistics, and a sum of
-the parts' gradients is not their mean. The loss of a step is the mean over the parts; the running
-statistics are those of the first part, as rank 0 has them.
+has replicas, and these in micro-batches, where that matters: batch norm normalises each by its own
+statistics, and a sum of the parts' gradients is not their mean. The loss of a step is the mean over the
+parts; the running statistics are those of the first part, as rank 0 has them.
 
 The tolerance of a precision is not guessed but measured on the same problem, by Monte Carlo
 arithmetic (D. S. Parker, UCLA CSD-970002, 1997): the float64 trainer runs again a few times. In every
@@ -109,6 +109,7 @@ def _run(spec: dict[str, Any], folder: Path, out: Path) -> dict[str, Any]:
             "longest_sum": terms,
             "steps": problem.steps,
             "parts": problem.cell.shards,
+            "micro_batches": problem.cell.micro_batches,
             "rules": {precision: rule(precision, terms) for precision in precisions},
             # How sharp the check is: the learning-rate error that just violates it, to first order.
             f"detects_learning_rate_error_{sharpest.replace('-', '_')}": (

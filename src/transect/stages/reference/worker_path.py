@@ -13,7 +13,7 @@ from transect.domain.cell import Cell
 from transect.stages.train.worker import make_batches, score_test
 from transect.training.frameworks import ModelPlan, TrainingState
 from transect.training.frameworks.numpy_ import NumpyTrainer
-from transect.training.layout import Share
+from transect.training.layout import Layout, Share
 from transect.training.schedule import learning_rates
 
 __all__ = ["Path64", "Problem", "Weights", "trajectory", "with_rate"]
@@ -67,6 +67,7 @@ def trajectory(
     """
     generator = np.random.default_rng(seed)
     parts = _Parts(problem)
+    cuts = Layout(problem.cell.shards, 1, problem.cell.micro_batches)
     rule, batch = problem.plan.parameters, problem.cell.batch
     assert batch
     end = problem.first + problem.steps
@@ -88,8 +89,14 @@ def trajectory(
         for trainer, (x, y) in zip(parts.trainers, several, strict=True):
             if trainer is not first:
                 trainer.flat_weights[...] = flat
-            parts_of_loss.append(trainer.forward_backward(x, y))
-            total += trainer.flat_gradient
+            part = np.zeros_like(gradient)
+            mean = 0.0
+            for micro in cuts.micro(len(y)):
+                weight = len(y[micro]) / len(y)
+                mean += weight * trainer.forward_backward(x[micro], y[micro])
+                part += weight * trainer.flat_gradient
+            parts_of_loss.append(mean)
+            total += part
         gradient[...] = total if problem.cell.reduce == "sum" else total / len(parts_of_loss)
         losses.append(float(np.mean(parts_of_loss)))
         if noise:

@@ -7,14 +7,32 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from transect.domain.cell import Axis, Cell
+from transect.domain.options import OptionsAxis
 
-__all__ = ["Batch", "Framework", "Input", "LearningRateRule", "Reduce", "Strategy", "TrainCell"]
+__all__ = [
+    "Batch",
+    "Framework",
+    "Input",
+    "LearningRateRule",
+    "MemoryBudget",
+    "Reduce",
+    "Strategy",
+    "TrainCell",
+]
 
 _LABELS = {"linear": "linear rate", "files": "from files", "synthetic": "synthetic input"}
 
 
 def _unusual(value: str) -> str:
     return _LABELS.get(value, "")
+
+
+def _budget(size: int | None) -> str:
+    return "" if size is None else f"{size / 2**20:g}MiB"
+
+
+def _within(size: int | None) -> str:
+    return "" if size is None else f"within {size / 2**20:g} MiB"
 
 
 # Shared with the reference, which stands for these axes of a training cell.
@@ -34,6 +52,10 @@ LearningRateRule = Annotated[Literal["none", "linear"], Axis(place=161, label=_u
 Input = Annotated[
     Literal["stored", "files", "synthetic"], Axis(place=162, label=_unusual, kind=True)
 ]
+# Shared with the plan that a `planned` memory follows.
+MemoryBudget = Annotated[
+    int | None, Axis(place=164, word=_budget, label=_within, kind=True), Field(ge=1)
+]
 
 
 class TrainCell(Cell):
@@ -50,3 +72,9 @@ class TrainCell(Cell):
     reduce: Reduce = "mean"
     learning_rate_rule: LearningRateRule = "none"
     input: Input = "stored"
+    # Knobs of the strategy that are not at their defaults.
+    options: OptionsAxis = ()
+    # What becomes of activations between the passes: a name among `training.memory.MEMORIES`.
+    memory: Annotated[str, Axis(place=163, kind=True)] = "plain"
+    # Bytes that training may hold besides what it began with; None: as much as there is.
+    memory_budget: MemoryBudget = None

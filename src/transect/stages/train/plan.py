@@ -10,6 +10,8 @@ from typing import Any, Literal
 from pydantic import Field
 
 from transect.domain.cell import Cell
+from transect.domain.errors import BadInput
+from transect.domain.options import Value
 from transect.domain.precisions import PRECISIONS, check_precisions
 from transect.domain.registry import Registry
 from transect.domain.study import Count, Counts, Names, Section
@@ -21,19 +23,22 @@ from transect.planning.environments import has_environment
 from transect.planning.stage import STAGES, Placement, Stage
 from transect.stages.data.cell import data_of
 from transect.stages.data.plan import workload_plugins
+from transect.stages.memory.plan import memory_of
 from transect.stages.reference.plan import reference_of
 from transect.stages.train.cell import TrainCell
+from transect.stages.train.plan_options import PLAN, PlannerSection, check_plan, planned_options
 from transect.training.datasets import DATASETS
 from transect.training.frameworks import FRAMEWORKS
+from transect.training.memory import MEMORIES, too_small
 from transect.training.optimisers import OPTIMISERS
-from transect.training.strategies import STRATEGIES
+from transect.training.strategies import STRATEGIES, strategy_options
 from transect.training.workloads import WORKLOADS
 
 __all__ = ["Train", "TrainGrid", "TrainSection", "exported_by"]
 
 
 class TrainGrid(Section):
-    """The cross product of its lists. The workload's batch is the global batch, or each rank's."""
+    """The cross product of its lists. The workload's batch is the global batch, or each replica's."""
 
     workloads: Names = Field(description="names from [plugins.md](plugins.md#workload)")
     frameworks: Names = Field(description="names from [plugins.md](plugins.md#framework)")
@@ -52,7 +57,13 @@ class TrainGrid(Section):
     device: str = Field(default="cpu", description="`cpu` or `cuda`")
     scaling: Literal["strong", "weak"] = Field(
         default="strong",
-        description="strong: the workload's batch is the global batch; weak: it is each rank's",
+        description="strong: the workload's batch is the global batch; weak: it is each replica's, "
+        "which is a rank unless ranks share a model",
+    )
+    batches: list[Count | None] = Field(
+        default=[None],
+        min_length=1,
+        description="in place of the workload's batch (null), global or each replica's as `scaling` says",
     )
     learning_rate_rule: Literal["none", "linear"] = Field(
         default="none",
@@ -69,6 +80,21 @@ class TrainGrid(Section):
         description="stored: the data stage's arrays; files: decoded in each step; "
         "synthetic: random numbers that lie on the device",
     )
+    options: list[dict[str, Value]] = Field(
+        default=[{}],
+        min_length=1,
+        description="one cell for each: knobs of the strategies, see [plugins.md](plugins.md#options-of-strategies); or `plan`: "
+        "auto, data, model or hybrid, which the planner turns into knobs ([parallelism.md](parallelism.md))",
+    )
+    memories: Names = Field(
+        default=["plain"],
+        description="what becomes of activations: names from [plugins.md](plugins.md#memory)",
+    )
+    memory_budgets: list[Count | None] = Field(
+        default=[None],
+        min_length=1,
+        description="bytes that a rank's training may hold besides what it began with; null: no limit",
+    )
     repeats: Count | None = Field(default=None, description="null: as many as `train.repeats`")
     where_it_fits: bool = Field(
         default=False,
@@ -84,6 +110,9 @@ class TrainSection(Section):
         default=3,
         description="runs of each cell, each with its own initial weights and batch order",
     )
+    planner: PlannerSection | None = Field(
+        default=None, description="see below; only for grids whose options say `plan`"
+    )
     grids: list[TrainGrid] = Field(default=[], description="see below")
 
 
@@ -95,6 +124,7 @@ def exported_by(cell: TrainCell) -> tuple[str, str] | None:
     usual = (
         cell.strategy == "single" and cell.device == "cpu" and cell.threads == 1
         and cell.precision == "fp32" and cell.input == "stored" and cell.repeat == 0
+        and cell.memory == "plain" and cell.memory_budget is None
     )  # fmt: skip
     return (cell.workload, cell.framework) if usual else None
 
@@ -105,7 +135,7 @@ class Train(Stage):
 
     key = "train"
     section = TrainSection
-    needs = ("data", "reference")
+    needs = ("data", "memory", "reference")
     placement = Placement(by_workload=True)
     spreads = True
 
@@ -117,16 +147,30 @@ class Train(Stage):
                 (WORKLOADS, grid.workloads, "workloads"),
                 (FRAMEWORKS, grid.frameworks, "frameworks"),
                 (STRATEGIES, grid.strategies, "strategies"),
+                (MEMORIES, grid.memories, "memories"),
             ):
                 for name in names:
                     registry.get(name, context.where(f"train.grids.{number}.{key}"))
+            where = context.where(f"train.grids.{number}.options")
+            for name, options in product(grid.strategies, grid.options):
+                strategy_options(name, check_plan(name, options, section.planner, where), where)
+                if PLAN in options and grid.scaling == "weak":
+                    raise BadInput(
+                        f"{where}.{PLAN}: with scaling weak the batch follows the plan, and the plan "
+                        "the batch: expected strong"
+                    )
 
     def cells(self, section: TrainSection, context: Context) -> Iterable[Cell]:
         """The cross product of each grid, with its repeats."""
-        for grid in section.grids:
-            for workload, framework, strategy, nodes, ranks, threads, precision, network, reduce, source in product(
+        for number, grid in enumerate(section.grids):
+            where = context.where(f"train.grids.{number}.options")
+            for (
+                workload, framework, strategy, nodes, ranks, threads, precision, network, reduce, source,
+                options, memory, budget, batch,
+            ) in product(
                 grid.workloads, grid.frameworks, grid.strategies, grid.nodes, grid.ranks,
                 grid.threads, grid.precisions, grid.networks, grid.reduce, grid.inputs,
+                grid.options, grid.memories, grid.memory_budgets, grid.batches,
             ):  # fmt: skip
                 for repeat in range(grid.repeats or section.repeats):
                     cell = TrainCell(
@@ -134,19 +178,28 @@ class Train(Stage):
                         ranks_per_node=ranks, threads=threads, precision=precision,
                         device=grid.device, network=network, reduce=reduce, input=source,
                         learning_rate_rule=grid.learning_rate_rule,
-                        batch=context.parameters(workload).batch, repeat=repeat,
+                        memory=memory, memory_budget=budget,
+                        batch=batch or context.parameters(workload).batch, repeat=repeat,
                     )  # fmt: skip
+                    if grid.where_it_fits and not context.fits(cell, self.gpus(cell)):
+                        continue
+                    explicit = planned_options(
+                        cell, context.parameters(workload), options, section.planner, where
+                    )
+                    cell = cell.changed(options=strategy_options(strategy, explicit, where))
                     if grid.scaling == "weak":
                         replicas = STRATEGIES.get(strategy).layout(cell).replicas
                         cell = cell.changed(batch=cell.batch * replicas)
-                    if not grid.where_it_fits or context.fits(cell, self.gpus(cell)):
-                        yield cell
+                    yield cell
 
     def inputs(self, cell: TrainCell, context: Context) -> dict[str, Cell]:
         """Data and reference; a workload whose reference would take days goes without."""
         inputs: dict[str, Cell] = {"data": data_of(cell.workload)}
         if context.parameters(cell.workload).reference_steps != 0:
             inputs["reference"] = reference_of(cell)
+        skips = MEMORIES.get(cell.memory).supports(cell) or self.supports(cell)
+        if cell.memory == "planned" and skips is None:
+            inputs["memory"] = memory_of(cell)
         return inputs
 
     def plugins(self, cell: TrainCell) -> list[tuple[Registry[Any], str]]:
@@ -155,19 +208,18 @@ class Train(Stage):
             (FRAMEWORKS, cell.framework),
             (STRATEGIES, cell.strategy),
             (RENDEZVOUS, STRATEGIES.get(cell.strategy).rendezvous),
+            (MEMORIES, cell.memory),
             *workload_plugins(cell.workload),
         ]
 
     def supports(self, cell: TrainCell) -> str | None:
-        """Files can be decoded, and the batch divided."""
+        """Files can be decoded, the batch divided, and a layer held."""
         if cell.input == "files":
             dataset = WORKLOADS.get(cell.workload).dataset
             if not getattr(DATASETS.get(dataset), "files", False):
                 return f"the samples of {dataset} are not files that could be decoded in each step"
-        replicas = STRATEGIES.get(cell.strategy).layout(cell).replicas
-        if cell.batch % replicas:
-            return f"a global batch of {cell.batch} cannot be cut in {replicas} equal parts"
-        return None
+        layout = STRATEGIES.get(cell.strategy).layout(cell)
+        return layout.complaint(cell.batch) or too_small(cell, cell.batch // layout.replicas)
 
     def spec(self, cell: TrainCell, context: Context) -> dict[str, Any]:
         """The hyper-parameters."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -44,9 +45,16 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
     # The slowest rank is the step; its own split goes with it.
     slowest = by_rank["step"].argmax(axis=0)
     merged = {_NAMES[name]: by_rank[name][slowest, steps] for name in RANK_SERIES}
-    loss = np.mean([rank["loss"] for rank in series], axis=0)
+    telling = [one for one, told in zip(series, facts, strict=True) if told.get("tells_loss", True)]
+    loss = np.mean([rank["loss"] for rank in telling], axis=0)
     reference = Reference(job) if "reference" in job.spec["inputs"] else None
-    values = _speed(cell.batch or 1, merged) | _overlap(by_rank) | _usage(facts)
+    bubble = np.stack([rank["bubble"] for rank in series])
+    values = _speed(cell.batch or 1, merged) | _overlap(by_rank, bubble) | _usage(facts)
+    values |= _memory(facts)
+    # Who divides layers, not a list of them, has no stages that wait.
+    if layout.model_parts > 1 and bubble.any():
+        by_rank["bubble"] = bubble
+        values["bubble"] = _bubble(by_rank)
     values |= {
         "startup_time": max(rank["startup_s"] for rank in facts),
         "train_time": float(series[0]["epoch_end"][-1]),
@@ -65,7 +73,7 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
     arrays = merged | {
         "loss": loss, model.score: series[0]["score_sum"] / max(1, facts[0]["test_total"]),
         "epoch_end": series[0]["epoch_end"],
-        **{f"rank_{_NAMES[name]}": by_rank[name] for name in RANK_SERIES},
+        **{f"rank_{_NAMES.get(name, 'bubble_time')}": times for name, times in by_rank.items()},
     }  # fmt: skip
     if reference is not None:
         arrays |= {"reference_loss": reference.loss, "loss_tolerance": reference.tolerance}
@@ -96,7 +104,9 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
             "warmup_steps": WARMUP_STEPS,
             "cores": own,
             "over_subscribed": _over_subscribed(job, own),
-            "layout": {"replicas": layout.replicas, "model_parts": layout.model_parts},
+            "layout": asdict(layout),
+            "ranks": [rank.get("strategy", {}) for rank in facts],
+            **({"memory": [rank["memory"] for rank in facts]} if any(r.get("memory") for r in facts) else {}),
             "quality": None if cell.input == "synthetic" else {
                 "metric": model.score,
                 "target": parameters.quality_target,
@@ -130,15 +140,24 @@ def _speed(batch: int, merged: Arrays) -> dict[str, float]:
     }
 
 
-def _overlap(by_rank: Arrays) -> dict[str, float]:
-    """Return the share of the communication of all ranks that hid behind computing."""
+def _overlap(by_rank: Arrays, bubble: np.ndarray | float = 0.0) -> dict[str, float]:
+    """Return the share of the communication of all ranks that hid behind computing.
+
+    A stage that waits for results waits for its neighbours' computing: that is `bubble`, not this.
+    """
     waited, total = (
-        float(np.sum([_steady(times) for times in by_rank[name]]))
-        for name in ("communication", "under_way")
+        float(np.sum([_steady(times) for times in several]))
+        for several in (by_rank["communication"] - bubble, by_rank["under_way"])
     )
     if not total > 0:
         return {}
     return {"overlap": max(0.0, 1 - waited / total)}
+
+
+def _bubble(by_rank: Arrays) -> float:
+    """Return the share of all ranks' steps in which a stage waited for its neighbours."""
+    waited, steps = (sum(_steady(times).sum() for times in by_rank[n]) for n in ("bubble", "step"))
+    return float(waited / steps)
 
 
 _USAGE = {
@@ -156,6 +175,23 @@ def _usage(facts: list[dict[str, Any]]) -> dict[str, float]:
         if None not in values:
             means[name] = float(np.mean(values))
     return means
+
+
+_MEMORY = {
+    "training_memory": "step_bytes",
+    "offloaded_bytes": "offloaded_bytes",
+    "offload_wait_time": "waited_s",
+}
+
+
+def _memory(facts: list[dict[str, Any]]) -> dict[str, float]:
+    """Return the most that any rank's steps held, moved, and waited for; nothing where none tells."""
+    told = [rank.get("memory", {}) for rank in facts]
+    return {
+        name: max(one[key] for one in told)
+        for name, key in _MEMORY.items()
+        if all(key in one for one in told)
+    }
 
 
 def _energy(facts: list[dict[str, Any]]) -> list[MetricValue]:

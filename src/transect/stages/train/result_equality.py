@@ -136,7 +136,7 @@ def _outside(deviation: np.ndarray, tolerance: np.ndarray) -> int | None:
 
 def _restarted(paths: list[RestartPath], facts: Facts) -> tuple[list[_Restarted], str | None]:
     """Return the restarts, and why they tell nothing, if so."""
-    told = [rank.get("restarts") for rank in facts]
+    told = [rank.get("restarts") for rank in facts if rank.get("tells_loss", True)]
     if None in told:
         return [], "the trainer is a program of its own, which is handed no state"
     for one in told:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import zipfile
 
 from transect.domain.errors import Unsupported
@@ -12,9 +13,11 @@ from transect.execution.stage import RUNNERS
 from transect.execution.stage_helpers import checksums, data_checksums, need, ranks
 from transect.launch import Request
 from transect.launch.processes import Outcome
+from transect.stages.memory.cell import MEMORY_PLAN
 from transect.stages.train.result import merge
 from transect.training.frameworks import FRAMEWORKS, RankFiles
-from transect.training.rank_files import read_rank
+from transect.training.memory._block_cache import BLOCK_CACHE
+from transect.training.rank_files import rank_place, read_places, read_rank
 from transect.training.restarts import RESTARTS
 from transect.training.strategies import STRATEGIES
 from transect.training.support import reason_to_skip
@@ -25,6 +28,11 @@ __all__ = ["Train"]
 
 # What a trainer in another language is told; not there when ranks run our worker.
 _PLAN = "trainer-plan.json"
+# What Open MPI's mpiexec, a rank's parent (launch/parent.py) and srun say of one that died by a signal.
+_TOLD = re.compile(
+    r"noticed that process rank (\d+) with PID|transect: rank (\d+) on \S+ was ended by signal"
+    r"|srun: error: \S+: task (\d+): "
+)
 
 
 @RUNNERS.register("train")
@@ -55,24 +63,43 @@ class Train:
             arguments = ["--spec", job.spec_file, "--data", data, "--out", job.folder]
             if "reference" in job.spec["inputs"]:
                 arguments += ["--restarts", job.input("reference") / RESTARTS]
+            if "memory" in job.spec["inputs"]:
+                arguments += ["--memory-plan", need(job, "memory") / MEMORY_PLAN]
             command = job.module("transect.stages.train.worker", *arguments)
+            if job.cell.memory_budget is not None:
+                # Its limit is kept by the kernel, and must not cost a fault for each page.
+                command = job.module(BLOCK_CACHE, *command[2:])
         return ranks(job, command, strategy.rendezvous)
 
+    def who(self, job: Job, outcome: Outcome) -> str:
+        """Name the rank: by its process, or by what the launcher says of it."""
+        places = read_places(job.folder)
+        for place in places:
+            if place["pid"] == outcome.pid:
+                return rank_place(place["rank"], places)
+        log = job.log.read_text(encoding="utf-8", errors="replace") if job.log.exists() else ""
+        told = _TOLD.search(log)
+        return rank_place(int(told[1] or told[2] or told[3]), places) if told else ""
+
     def inputs(self, job: Job) -> list[str]:
-        """Data, start and reference trajectory."""
+        """Data, start and reference trajectory, and the plan of its memory."""
         found = data_checksums(job, job.cell.repeat)
         if "reference" in job.spec["inputs"]:
             reference = job.input("reference")
             names = ("trajectory.npz", "weights.npz", RESTARTS)
             found += checksums(*(reference / name for name in names))
+        if "memory" in job.spec["inputs"]:
+            found += checksums(job.input("memory") / MEMORY_PLAN)
         return found
 
     def collect(self, job: Job, outcome: Outcome) -> Result:
         """Merge the ranks' files; name the cause when a rank failed."""
         errors = [json.loads(p.read_text()) for p in sorted(job.folder.glob("rank-*.error.json"))]
         if errors:
-            first = errors[0]
-            return Result.failed(Cause(first["cause"]), f"rank {first['rank']}: {first['message']}")
+            # The others' may be no more than that it has gone.
+            first = min(errors, key=lambda one: one.get("at", 0.0))
+            who = rank_place(first["rank"], read_places(job.folder))
+            return Result.failed(Cause(first["cause"]), f"{who}: {first['message']}")
         if outcome.code:
             return Result.failed(Cause.CRASH, f"exit code {outcome.code}")
         path = job.folder / _PLAN

@@ -1,6 +1,7 @@
 """One rank of a training cell: `python -m transect.stages.train.worker --spec … --data … --out …`.
 
-With `--restarts FILE` the trainer is restarted from the reference's states after its run.
+With `--restarts FILE` the trainer is restarted from the reference's states after its run. `--memory-plan
+FILE` is the decision that a `planned` memory follows.
 
 Writes `rank-RRR.npz` (times and losses per step) and `rank-RRR.json` (facts) into `--out`;
 rank 0 also writes `weights.npz` and `checked.npz`. Only then do the ranks part. An exception is written as `rank-RRR.error.json`, so that the
@@ -43,7 +44,7 @@ from transect.training.inputs import (
 )
 from transect.training.layout import Share
 from transect.training.models import Model
-from transect.training.rank_files import rank_name, write_arrays, write_facts
+from transect.training.rank_files import rank_name, write_arrays, write_facts, write_place
 from transect.training.schedule import learning_rates
 from transect.training.strategies import STRATEGIES, Place, Strategy
 from transect.training.support import reason_to_skip
@@ -78,13 +79,13 @@ def train(
     rates: np.ndarray,
     checkpoint: Callable[[int], None] | None = None,
 ) -> dict[str, np.ndarray]:
-    """Train; return per-step `input`, `compute`, `communication`, `under_way`, `step` seconds and
+    """Train; return per-step `input`, `compute`, `communication`, `under_way`, `bubble`, `step` seconds and
     `loss`, per-epoch `score_sum` (rank 0) and `epoch_end` seconds since the first step began.
 
     `rates` holds the learning rate of each step. `checkpoint(n)` is called after n steps, and its
     time is not counted.
     """
-    times: list[tuple[float, float, float, float, float]] = []
+    times: list[tuple[float, float, float, float, float, float]] = []
     losses: list[float] = []
     scores: list[float] = []
     epoch_end: list[float] = []
@@ -99,9 +100,10 @@ def train(
         t0 = clock()
         for x, y in epoch:
             t1 = clock()
-            loss, compute, communication, under_way = strategy.step(trainer, x, y, rate_of[number])
+            loss, *parts = strategy.step(trainer, x, y, rate_of[number])
             t2 = clock()
-            times.append((t1 - t0, compute, communication, under_way, t2 - t0))
+            compute, communication, under_way, bubble = parts
+            times.append((t1 - t0, compute, communication, under_way, bubble, t2 - t0))
             losses.append(loss)
             number += 1
             if checkpoint is not None:
@@ -115,18 +117,28 @@ def train(
         # Others wait here, not in the next step's communication.
         strategy.barrier()
         epoch_end.append(clock() - begin - paused)
-    names = ("input", "compute", "communication", "under_way", "step")
-    return dict(zip(names, np.array(times).reshape(-1, 5).T, strict=True)) | {
+    names = ("input", "compute", "communication", "under_way", "bubble", "step")
+    return dict(zip(names, np.array(times).reshape(-1, 6).T, strict=True)) | {
         "loss": np.array(losses),
         "score_sum": np.array(scores),
         "epoch_end": np.array(epoch_end),
     }
 
 
-def _peak_memory() -> int:
+def _peak_memory(trainer: Trainer) -> int:
+    """Return the most bytes that the process held; where a trainer counts anew in each step it knows the rest."""
     import resource
 
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    limit = getattr(trainer, "limit", None)
+    last = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return last if limit is None else max(last, limit.before)
+
+
+def _memory(trainer: Trainer) -> dict[str, Any]:
+    """Return what became of activations, where a trainer tells it, and the most that its steps held."""
+    activations, limit = getattr(trainer, "activations", None), getattr(trainer, "limit", None)
+    told = dict(activations.facts()) if activations is not None else {}
+    return told if limit is None else told | {"step_bytes": limit.most, "blocks": limit.blocks}
 
 
 def make_batches(
@@ -154,10 +166,9 @@ def make_batches(
     return StoredBatches(trainer, data, cell.batch, share)
 
 
-def _run(
-    spec: dict[str, Any], data_folder: Path, restarts: Path | None, out: Path, facts: dict[str, Any]
-) -> Strategy:
+def _run(spec: dict[str, Any], given: argparse.Namespace, facts: dict[str, Any]) -> Strategy:
     """Train and write everything; return the strategy, whose ranks have not parted yet."""
+    data_folder, out = given.data, given.out
     cell = Cell.of(**spec["cell"])
     model = model_of(WORKLOADS.get(cell.workload))
     parameters = Parameters.model_validate(spec["parameters"])
@@ -183,14 +194,19 @@ def _run(
         precision=cell.precision,
         device=cell.device,
         threads=cell.threads,
+        memory=cell.memory,
+        memory_budget=cell.memory_budget,
+        memory_plan=json.loads(given.memory_plan.read_text()) if given.memory_plan else None,
     )
-    trainer = framework.trainer(plan)
+    trainer = strategy.trainer(framework, plan, cell)
+    facts["tells_loss"] = strategy.tells_loss
     # As in MLPerf, the clock of time to quality begins before data is touched, and after libraries
     # are loaded and the model is made: some strategies load the framework when they join.
     touched = time.perf_counter()
     dtype = np.dtype(find_precision(cell.precision).array)
     data = load_data(data_folder, cell.repeat, dtype)
     strategy.start(trainer)
+    write_place(out, place.rank, strategy.details())
     batches = make_batches(cell, model, trainer, data, data_folder, layout.share(place.rank))
     ready = time.perf_counter()
     # Wall clock once, because the launcher's start is on another process's clock.
@@ -198,26 +214,26 @@ def _run(
     print(f"rank {place.rank} of {place.world_size} begins to train", flush=True)
     steps = batches.epochs * batches.steps_per_epoch
     rates = learning_rates(parameters, cell.learning_rate_rule, cell.batch, steps)
-    given = parameters.reference_steps
-    checked = steps if given is None else min(given, steps)
+    compared = parameters.reference_steps
+    checked = steps if compared is None else min(compared, steps)
     kept: dict[str, np.ndarray] = {}
 
     def keep(number: int) -> None:
         if number == checked and (place.rank == 0 or strategy.sharded):
-            kept.update(trainer.weights())
+            kept.update(strategy.weights(trainer))
 
     watch = Usage(cell.device, place.local_rank)
     try:
         series = train(model, trainer, strategy, place, batches, rates, keep)
         usage = watch.stop()
-        whole = trainer.weights() if place.rank == 0 or strategy.sharded else {}
-        peak = _peak_memory()
+        whole = strategy.weights(trainer) if place.rank == 0 or strategy.sharded else {}
+        peak = _peak_memory(trainer)
         # All that was measured lies on disk before anything below may abort.
         write_arrays(out / f"{rank_name(place.rank)}.npz", series)
         if place.rank == 0:
             write_arrays(out / "weights.npz", whole)
             write_arrays(out / "checked.npz", kept)
-        facts["restarts"] = restart(restarts, plan, trainer, strategy, batches, rates)
+        facts["restarts"] = restart(given.restarts, plan, trainer, strategy, batches, rates)
     finally:
         batches.close()
     trained = model.costs(parameters).parameters
@@ -230,6 +246,8 @@ def _run(
         parameters=trained,
         steps_per_epoch=batches.steps_per_epoch,
         usage=usage,
+        memory=_memory(trainer),
+        strategy=strategy.details(),
         libraries=framework.libraries() | strategy.libraries() | {"python": sys.version.split()[0]},
     )
     write_facts(out, place.rank, facts)
@@ -253,16 +271,18 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--spec", type=Path, required=True)
     parser.add_argument("--data", type=Path, required=True, help="folder of the data stage")
     parser.add_argument("--restarts", type=Path, help="the reference's file of states")
+    parser.add_argument("--memory-plan", type=Path, help="what a `memory` cell has decided")
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args(arguments)
     facts: dict[str, Any] = {"rank": int(os.environ.get("RANK", "0")), "pid": os.getpid()}
     try:
         spec = json.loads(given.spec.read_text())
-        strategy = _run(spec, given.data, given.restarts, given.out, facts)
+        strategy = _run(spec, given, facts)
     except FAULTS as error:
+        at = time.time()
         traceback.print_exc()
         name = f"{rank_name(facts['rank'])}.error.json"
-        write_atomic(given.out / name, json.dumps(facts | error_facts(error)))
+        write_atomic(given.out / name, json.dumps(facts | error_facts(error) | {"at": at}))
         # Not sys.exit: under MPI the other ranks wait inside a collective, and finalising would
         # wait for them. Dying with a code makes the launcher end them.
         end_process(1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -19,9 +19,13 @@ __all__ = [
     "FRAMEWORKS",
     "Framework",
     "FusedTrainer",
+    "ModelPart",
     "ModelPlan",
+    "PartFramework",
+    "PartTrainer",
     "RankFiles",
     "ResumableTrainer",
+    "TellsKept",
     "Trainer",
     "TrainingState",
     "only_layers",
@@ -43,6 +47,10 @@ class ModelPlan:
     precision: str
     device: str
     threads: int
+    memory: str = "plain"
+    memory_budget: int | None = None
+    # Of `planned`: its `runs` of layers and the `window_bytes` of its store.
+    memory_plan: dict[str, Any] | None = None
 
     @property
     def layers(self) -> tuple[Layer, ...]:
@@ -135,6 +143,126 @@ class ResumableTrainer(Protocol):
 
     def resume(self, state: TrainingState) -> None:
         """Replace weights, the optimiser's states and its number of updates by those given."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPart:
+    """The layers [first, last) of a model of `count` layers; a residual one counts as one."""
+
+    first: int
+    last: int
+    count: int
+
+    def __post_init__(self) -> None:
+        """Raise ValueError unless it has a layer."""
+        if not 0 <= self.first < self.last <= self.count:
+            raise ValueError(f"no layers [{self.first}, {self.last}) among {self.count}")
+
+    @property
+    def begins(self) -> bool:
+        """Whether it takes the model's input."""
+        return self.first == 0
+
+    @property
+    def ends(self) -> bool:
+        """Whether it gives the model's output, and so its loss."""
+        return self.last == self.count
+
+
+class PartTrainer(Protocol):
+    """One part of a model with its optimiser. It works through a step micro-batch by micro-batch.
+
+    Between parts stand numpy arrays of the plan's precision, (n, ...): outputs stay as they are until the
+    `backward` of their micro-batch has returned, gradients until `finish_step`. Names of weights are the
+    whole model's. `set_gradient` must not ask for `gradient`, which may write the buffer that it was given. A step is `begin_step`, then for each micro-batch `forward` or
+    `loss`, later its `backward`, in any order that its results allow, then `update`.
+    """
+
+    part: ModelPart
+
+    def batch(self, x: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
+        """Bring a batch to device and precision; slices of what it gives are micro-batches."""
+        ...
+
+    def begin_step(self) -> None:
+        """Set gradients to zero, forget micro-batches whose `backward` never came."""
+        ...
+
+    def forward(self, i: int, x: Any) -> np.ndarray:
+        """Return the part's outputs of micro-batch i, and keep what `backward` will need.
+
+        `x` is native, of `batch`, where the part begins the model, else what its neighbour gave.
+        Running statistics of batch norms follow the order of calls.
+        """
+        ...
+
+    def loss(self, i: int, x: Any, y: Any, weight: float) -> float:
+        """Do `forward` where the part ends the model; return the micro-batch's mean loss.
+
+        `backward` will be that of `weight` times it, the micro-batch's share of the replica's batch.
+        """
+        ...
+
+    def backward(self, i: int, g: np.ndarray | None) -> np.ndarray | None:
+        """Add the micro-batch's gradients to the part's; forget the micro-batch.
+
+        `g` is the gradient of its outputs, None where the part ends the model. Returns that of
+        its inputs, None where the part begins it.
+        """
+        ...
+
+    def gradient(self) -> np.ndarray:
+        """Return the flat gradient of the part's trained weights, in the order of the model's."""
+        ...
+
+    def set_gradient(self, flat: np.ndarray) -> None:
+        """Replace the gradients."""
+        ...
+
+    def update(self, learning_rate: float) -> None:
+        """Apply the update rule to the part's weights."""
+        ...
+
+    def finish_step(self) -> None:
+        """Wait until the device has done all that was asked."""
+        ...
+
+    def predict(self, x: np.ndarray) -> np.ndarray:
+        """Return the part's outputs as in prediction, without keeping anything."""
+        ...
+
+    def weights(self) -> dict[str, np.ndarray]:
+        """Return copies of the part's weights, running statistics too, in the neutral layout."""
+        ...
+
+    def load(self, weights: dict[str, np.ndarray]) -> None:
+        """Take the part's weights out of those of the model (others are ignored)."""
+        ...
+
+    def resume(self, state: TrainingState) -> None:
+        """Go on from there, as `ResumableTrainer`; arrays of other parts are ignored."""
+        ...
+
+
+@runtime_checkable
+class TellsKept(Protocol):
+    """A part's trainer that knows what it keeps between the passes: what profiles ask."""
+
+    def kept(self, i: int) -> dict[int, int]:
+        """Return address and bytes of each buffer that micro-batch i's `backward` will need.
+
+        Weights are left out. Parts in one process that keep the same buffer name the same address.
+        """
+        ...
+
+
+@runtime_checkable
+class PartFramework(Protocol):
+    """A framework that can train some layers of a model: what pipelines and overlap build on."""
+
+    def part_trainer(self, plan: ModelPlan, part: ModelPart) -> PartTrainer:
+        """Build the part; `plan.weights` holds the whole model's."""
         ...
 
 

@@ -3,6 +3,8 @@
 Neutral and native layouts: convolution OIHW and HWIO; linear (out, in) and (in, out). `Flatten` of
 (C, H, W) gives features in the order C, H, W in the neutral world and H, W, C in the native one, so
 the rows of the linear layer that reads them are permuted. All other arrays are the same in both.
+Layers may end in flattened features, as a part of a model does: who brings them into the neutral
+order says so with `ordered=True`.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ from transect.training.layers import (
     weight_shapes,
 )
 
-__all__ = ["native_shapes", "samples_last", "to_native", "to_neutral"]
+__all__ = [
+    "native_shapes", "order_at_end", "samples_first", "samples_last", "to_native", "to_neutral",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +76,15 @@ def _readers(
     return orders, order
 
 
-def _moves(layers: tuple[Layer, ...], sample: Shape) -> dict[str, _Move]:
+def order_at_end(layers: tuple[Layer, ...], sample: Shape) -> Shape | None:
+    """Return the (C, H, W) whose flattened features the layers end in, or None."""
+    return _readers(layers, sample, None)[1]
+
+
+def _moves(layers: tuple[Layer, ...], sample: Shape, ordered: bool = False) -> dict[str, _Move]:
     """Return how each array of the model changes, in the order of `weight_shapes`."""
     readers, rest = _readers(layers, sample, None)
-    if rest is not None:
+    if rest is not None and not ordered:
         raise ValueError(f"the model ends in the flattened features of {rest}: add a linear layer")
     kinds = {placed.name: placed.layer for placed in walk(layers, sample)}
     moves: dict[str, _Move] = {}
@@ -100,15 +109,17 @@ def native_shapes(layers: tuple[Layer, ...], sample: Shape) -> dict[str, Shape]:
 
 
 def to_native(
-    weights: dict[str, np.ndarray], layers: tuple[Layer, ...], sample: Shape
-) -> dict[str, np.ndarray]:
+    weights: dict[str, np.ndarray], layers: tuple[Layer, ...], sample: Shape, *,
+    ordered: bool = False,
+) -> dict[str, np.ndarray]:  # fmt: skip
     """Return contiguous copies with channels last, of the same dtypes, in `weight_shapes`' order.
 
     `weights` may be a part of the model's arrays, e.g. the gradients. Raises ValueError for a model
-    whose outputs depend on the order of flattened features, and for an array of another shape.
+    whose outputs depend on the order of flattened features, unless they are `ordered`, and for an
+    array of another shape.
     """
     result: dict[str, np.ndarray] = {}
-    for name, move in _moves(layers, sample).items():
+    for name, move in _moves(layers, sample, ordered).items():
         if name in weights:
             given = weights[name]
             if given.shape != move.neutral:
@@ -121,11 +132,12 @@ def to_native(
 
 
 def to_neutral(
-    weights: dict[str, np.ndarray], layers: tuple[Layer, ...], sample: Shape
-) -> dict[str, np.ndarray]:
+    weights: dict[str, np.ndarray], layers: tuple[Layer, ...], sample: Shape, *,
+    ordered: bool = False,
+) -> dict[str, np.ndarray]:  # fmt: skip
     """Return contiguous copies in the neutral layout: the exact inverse of `to_native`."""
     result: dict[str, np.ndarray] = {}
-    for name, move in _moves(layers, sample).items():
+    for name, move in _moves(layers, sample, ordered).items():
         if name in weights:
             moved = weights[name].reshape([move.split[axis] for axis in move.axes])
             back = moved.transpose(np.argsort(move.axes))
@@ -136,3 +148,8 @@ def to_neutral(
 def samples_last(x: np.ndarray) -> np.ndarray:
     """Turn samples (n, C, H, W) into (n, H, W, C), contiguous; others stay as they are."""
     return np.ascontiguousarray(x.transpose(0, 2, 3, 1)) if x.ndim == 4 else x
+
+
+def samples_first(x: np.ndarray) -> np.ndarray:
+    """Undo `samples_last`."""
+    return np.ascontiguousarray(x.transpose(0, 3, 1, 2)) if x.ndim == 4 else x

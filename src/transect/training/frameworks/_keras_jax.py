@@ -13,12 +13,12 @@ __all__ = ["JaxTrainer"]
 
 
 class JaxTrainer(KerasTrainer):
-    """Jitted functions of the state: the values of the trained, the other and the optimiser's
+    """Jitted functions of the `state`: the values of the trained, the other and the optimiser's
     variables. Keras' variables themselves are stale until `_store`: to set them in every step took
     a tenth of a small one.
     """
 
-    _state: tuple[Any, ...] = ()
+    state: tuple[Any, ...] = ()
 
     def _prepare(self) -> None:
         import jax
@@ -64,16 +64,16 @@ class JaxTrainer(KerasTrainer):
 
     def fetch(self) -> None:
         """Take the state out of Keras' variables, where Keras' own loops leave it."""
-        self._state = tuple([one.value for one in variables] for variables in self._held())
+        self.state = tuple([one.value for one in variables] for variables in self._held())
 
     def _store(self) -> None:
-        for variables, values in zip(self._held(), self._state, strict=True):
+        for variables, values in zip(self._held(), self.state, strict=True):
             for variable, value in zip(variables, values, strict=True):
                 variable.assign(value)
 
     def load(self, weights: dict[str, np.ndarray]) -> None:
         """Round the given weights to this trainer's precision; momenta stay."""
-        if not self._state:
+        if not self.state:
             return super().load(weights)
         self._store()
         super().load(weights)
@@ -97,9 +97,9 @@ class JaxTrainer(KerasTrainer):
 
     def forward_backward(self, x: Any, y: Any) -> float:
         """Compute the mean loss and the flat gradient."""
-        trained, others, moving = self._state
+        trained, others, moving = self.state
         loss, others, self.flat_gradient = self._backward(trained, others, x, y)
-        self._state = (trained, others, moving)
+        self.state = (trained, others, moving)
         return float(loss)
 
     def gradient(self) -> np.ndarray:
@@ -112,20 +112,20 @@ class JaxTrainer(KerasTrainer):
         self.flat_gradient = self._array(flat)
 
     def _apply(self) -> None:
-        trained, others, moving = self._state
+        trained, others, moving = self.state
         trained, moving = self._update(trained, moving, self.flat_gradient)
-        self._state = (trained, others, moving)
+        self.state = (trained, others, moving)
 
     def _whole_step(self, x: Any, y: Any) -> float:
-        loss, *state = self._step(*self._state, x, y)
-        self._state = tuple(state)
+        loss, *state = self._step(*self.state, x, y)
+        self.state = tuple(state)
         return float(loss)
 
     def finish_step(self) -> None:
         """Wait for the update: jax returns before it has computed."""
-        trained, _, _ = self._state
+        trained, _, _ = self.state
         trained[-1].block_until_ready()
 
     def _outputs(self, x: Any) -> np.ndarray:
-        trained, others, _ = self._state
+        trained, others, _ = self.state
         return np.asarray(self._predict(trained, others, x))

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from transect.training.frameworks._channels_last import order_at_end
 from transect.training.layers import (
     BatchNorm2d,
     Conv2d,
@@ -132,6 +133,9 @@ class _Builder:
                 return make.Activation("relu")(x)
             case Sigmoid():
                 return make.Activation("sigmoid")(x)
+            case Flatten() if len(x.shape) == 3:
+                # With channels first Keras would take the first of two axes for channels.
+                return make.Reshape((prod(x.shape[1:]),))(x)
             case Flatten():
                 return make.Flatten()(x)
             case Residual(body, shortcut):
@@ -157,13 +161,24 @@ def _operations(keras: Any) -> Any:
 def build_model(keras: Any, layers: tuple[Layer, ...], sample: Shape) -> tuple[Any, dict[str, Any]]:
     """Return the functional model, and its variables by their neutral names.
 
-    `sample` is NCHW without N. The weights are Keras' own and meant to be replaced.
+    `sample` is NCHW without N. The weights are Keras' own and meant to be replaced. Outputs are in the
+    neutral layout.
     """
     builder = _Builder(keras)
-    if len(sample) == 3 and keras.backend.image_data_format() == "channels_last":
+    order = order_at_end(layers, sample)
+    images_last = keras.backend.image_data_format() == "channels_last"
+    if len(sample) == 3 and images_last:
         sample = (*sample[1:], sample[0])
     inputs = keras.Input(sample)
-    return keras.Model(inputs, builder.chain(layers, inputs)), builder.variables
+    outputs = builder.chain(layers, inputs)
+    if order is not None:
+        channels, height, width = order
+        outputs = keras.layers.Reshape((height, width, channels))(outputs)
+    if order is not None or (images_last and len(outputs.shape) == 4):
+        outputs = keras.layers.Permute((3, 1, 2))(outputs)
+    if order is not None:
+        outputs = keras.layers.Reshape((prod(order),))(outputs)
+    return keras.Model(inputs, outputs), builder.variables
 
 
 def make_loss(keras: Any, name: str) -> Any:

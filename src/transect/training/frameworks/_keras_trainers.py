@@ -57,16 +57,19 @@ class KerasTrainer(ABC):
     def _prepare(self) -> None:
         """Make the functions."""
 
+    def _native(self, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        return to_native(weights, self._plan.layers, self._plan.sample, ordered=True)
+
     def load(self, weights: dict[str, np.ndarray]) -> None:
         """Round the given weights to this trainer's precision; momenta stay."""
-        native = to_native(weights, self._plan.layers, self._plan.sample)
+        native = self._native(weights)
         for name, variable in self._variables.items():
             variable.assign(native[name].astype(self.dtype))
 
     def resume(self, state: TrainingState) -> None:
         """Go on from there."""
         self.load(state.weights)
-        native = [to_native(one, self._plan.layers, self._plan.sample) for one in state.states]
+        native = [self._native(one) for one in state.states]
         names = {id(variable): name for name, variable in self._variables.items()}
         order = [names[id(variable)] for variable in self.model.trainable_variables]
         states = [[one[name].astype(self.dtype) for name in order] for one in native]
@@ -75,7 +78,7 @@ class KerasTrainer(ABC):
     def weights(self) -> dict[str, np.ndarray]:
         """Return copies in the neutral layout."""
         native = {name: np.asarray(variable.numpy()) for name, variable in self._variables.items()}
-        return to_neutral(native, self._plan.layers, self._plan.sample)
+        return to_neutral(native, self._plan.layers, self._plan.sample, ordered=True)
 
     def batch(self, x: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
         """Round, bring to the data format, and make tensors."""

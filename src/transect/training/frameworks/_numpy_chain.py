@@ -22,9 +22,13 @@ class LayeredComputation:
     ) -> None:
         self._steps, self._loss = _chain(layers, weights, gradients), loss
 
+    def forward(self, x: np.ndarray) -> tuple[np.ndarray, Backward]:
+        """Return the outputs in training and the way back, on which gradients land in their arrays."""
+        return self._steps.forward(x, True)
+
     def loss(self, x: np.ndarray, y: np.ndarray) -> float:
         """Return the mean loss; gradients land in their arrays."""
-        outputs, back = self._steps.forward(x, True)
+        outputs, back = self.forward(x)
         loss, gradient = loss_and_gradient(self._loss, outputs, y)
         back(gradient, False)
         return loss

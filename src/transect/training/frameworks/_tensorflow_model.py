@@ -16,10 +16,11 @@ from transect.training.layers import (
     MaxPool2d,
     ReLU,
     Residual,
+    Shape,
     Sigmoid,
 )
 
-__all__ = ["Model"]
+__all__ = ["Model", "in_order"]
 
 
 class Model:
@@ -95,6 +96,16 @@ class Model:
             for statistic, value in zip(running, new, strict=True):
                 statistic.assign(statistic + layer.momentum * (value - statistic))
         return x
+
+
+def in_order(tf: Any, outputs: Any, order: Shape | None) -> Any:
+    """Bring outputs to the neutral layout: images, and features flattened from `order` (C, H, W)."""
+    if order is not None:
+        channels, height, width = order
+        outputs = tf.reshape(outputs, (-1, height, width, channels))
+    if len(outputs.shape) == 4:
+        outputs = tf.transpose(outputs, (0, 3, 1, 2))
+    return outputs if order is None else tf.reshape(outputs, (-1, np.prod(order, dtype=int)))
 
 
 def _sides(padding: int) -> list[list[int]] | str:

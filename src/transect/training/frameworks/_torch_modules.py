@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,11 +43,14 @@ def module_dtype(precision: str) -> torch.dtype:
     return dtype
 
 
-def build_module(layers: tuple[Layer, ...]) -> torch.nn.Sequential:
+def build_module(
+    layers: tuple[Layer, ...], instead: Mapping[str, torch.nn.Module] = MappingProxyType({})
+) -> torch.nn.Sequential:
     """Make nested `Sequential`s whose parameters have the neutral names.
 
-    The layouts are the neutral ones, so weights are copied as they are. The weights drawn by
-    torch are meant to be replaced by `load_weights`. Raises TypeError for an unknown layer.
+    `instead` holds modules by the names of the layers (`0`, `4.body.1`) that they stand for. The
+    layouts are the neutral ones, so weights are copied as they are. The weights drawn by torch are
+    meant to be replaced by `load_weights`. Raises TypeError for an unknown layer.
     """
     from torch import nn
 
@@ -66,7 +71,9 @@ def build_module(layers: tuple[Layer, ...]) -> torch.nn.Sequential:
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return x.mean(dim=(2, 3))
 
-    def build(layer: Layer) -> Any:
+    def build(layer: Layer, name: str) -> Any:
+        if name in instead:
+            return instead[name]
         match layer:
             case Linear(inputs, outputs):
                 return nn.Linear(inputs, outputs)
@@ -85,11 +92,11 @@ def build_module(layers: tuple[Layer, ...]) -> torch.nn.Sequential:
             case Flatten():
                 return nn.Flatten()
             case Residual(body, shortcut):
-                return Sum(chain(body), chain(shortcut))
+                return Sum(chain(body, f"{name}.body."), chain(shortcut, f"{name}.shortcut."))
         raise TypeError(f"no torch module for layer {layer!r}: add it to {__name__}")
 
-    def chain(parts: tuple[Layer, ...]) -> nn.Sequential:
-        return nn.Sequential(*(build(layer) for layer in parts))
+    def chain(parts: tuple[Layer, ...], prefix: str = "") -> nn.Sequential:
+        return nn.Sequential(*(build(layer, f"{prefix}{i}") for i, layer in enumerate(parts)))
 
     return chain(layers)
 
@@ -170,6 +177,8 @@ def make_optimiser(rule: Parameters, parameters: list[torch.Tensor]) -> torch.op
     """
     import torch
 
+    # A part of a model may have no weights; torch refuses an empty list.
+    parameters = parameters or [torch.empty(0)]
     momentum = {"lr": rule.learning_rate, "momentum": rule.momentum}
     makers: dict[str, Any] = {
         "sgd": lambda: torch.optim.SGD(parameters, **momentum, weight_decay=rule.weight_decay),

@@ -20,7 +20,7 @@ from importlib.metadata import version
 from typing import Any
 
 from transect.stages.train.cell import TrainCell
-from transect.training.frameworks import FRAMEWORKS, ModelPlan
+from transect.training.frameworks import FRAMEWORKS, ModelPart, ModelPlan, PartTrainer
 from transect.training.frameworks._keras_jax import JaxTrainer
 from transect.training.frameworks._keras_trainers import (
     OPTIMISERS,
@@ -65,13 +65,22 @@ class KerasTensorFlow:
 
     def trainer(self, plan: ModelPlan) -> KerasTrainer:
         """Set the threads, then build the model."""
+        return TensorFlowTrainer(plan, self._begin(plan))
+
+    def part_trainer(self, plan: ModelPlan, part: ModelPart) -> PartTrainer:
+        """Set the threads, then build the part's model."""
+        from transect.training.frameworks._tensorflow_part import KerasTensorflowPart
+
+        return KerasTensorflowPart(plan, part, self._begin(plan))
+
+    def _begin(self, plan: ModelPlan) -> Any:
         from transect.training.frameworks.tensorflow_ import configure
 
         configure(plan.threads, plan.device)
         keras = _keras("tensorflow")
         if int(keras.__version__.split(".")[0]) != self.major:
             raise ImportError(f"this needs Keras {self.major}, not {keras.__version__}")
-        return TensorFlowTrainer(plan, keras)
+        return keras
 
     def libraries(self) -> dict[str, str]:
         """Return Keras and TensorFlow."""
@@ -102,12 +111,21 @@ class KerasTorch:
 
     def trainer(self, plan: ModelPlan) -> KerasTrainer:
         """Set threads and device, then build the model."""
+        return TorchTrainer(plan, self._begin(plan))
+
+    def part_trainer(self, plan: ModelPlan, part: ModelPart) -> PartTrainer:
+        """Set threads and device, then build the part's model."""
+        from transect.training.frameworks._keras_part import KerasTorchPart
+
+        return KerasTorchPart(plan, part, self._begin(plan))
+
+    def _begin(self, plan: ModelPlan) -> Any:
         import torch
 
         torch.set_num_threads(plan.threads)
         # Else Keras takes a GPU where there is one.
         os.environ["KERAS_TORCH_DEVICE"] = plan.device
-        return TorchTrainer(plan, _keras("torch"))
+        return _keras("torch")
 
     def libraries(self) -> dict[str, str]:
         """Return Keras and torch."""
@@ -130,13 +148,22 @@ class KerasJax:
 
     def trainer(self, plan: ModelPlan) -> KerasTrainer:
         """Set threads and precision, then build the model."""
+        return JaxTrainer(plan, self._begin(plan))
+
+    def part_trainer(self, plan: ModelPlan, part: ModelPart) -> PartTrainer:
+        """Set threads and precision, then build the part's model."""
+        from transect.training.frameworks._keras_part import KerasJaxPart
+
+        return KerasJaxPart(plan, part, self._begin(plan))
+
+    def _begin(self, plan: ModelPlan) -> Any:
         # XLA has no option for it: its pools take their size from NPROC when the client is made.
         os.environ["NPROC"] = str(plan.threads)
         import jax
 
         jax.config.update("jax_platforms", "cpu")
         jax.config.update("jax_enable_x64", plan.precision == "fp64")
-        return JaxTrainer(plan, _keras("jax"))
+        return _keras("jax")
 
     def libraries(self) -> dict[str, str]:
         """Return Keras, JAX and jaxlib."""

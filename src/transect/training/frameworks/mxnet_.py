@@ -12,7 +12,13 @@ import numpy as np
 
 from transect.domain.precisions import find_precision
 from transect.stages.train.cell import TrainCell
-from transect.training.frameworks import FRAMEWORKS, ModelPlan, TrainingState
+from transect.training.frameworks import (
+    FRAMEWORKS,
+    ModelPart,
+    ModelPlan,
+    PartTrainer,
+    TrainingState,
+)
 from transect.training.frameworks._mxnet_model import build_net, with_loss
 from transect.training.frameworks._mxnet_optimisers import make_optimiser, set_states
 from transect.training.layers import BatchNorm2d, shapes, walk, weight_shapes
@@ -51,10 +57,11 @@ class MxnetTrainer:
 
     MXNet's batch norm moves the running variance by the population variance and keeps its momentum
     in float32. Here its momentum is 0, so that its arrays hold mean and variance of the last batch
-    only, and the running ones, with the sample variance, are kept beside it.
+    only, and the running ones, with the sample variance, are kept beside it. `adds`: gradients of
+    several batches add up, each of which may be computed before the others go back.
     """
 
-    def __init__(self, plan: ModelPlan) -> None:
+    def __init__(self, plan: ModelPlan, *, adds: bool = False) -> None:
         if "mxnet" not in sys.modules:
             # Read once, when the library is loaded; its BLAS and oneDNN follow it.
             os.environ["OMP_NUM_THREADS"] = str(plan.threads)
@@ -70,7 +77,12 @@ class MxnetTrainer:
         self._net_with_loss = with_loss(self.net, plan.parameters.loss, classes, self.dtype.name)
         # Prediction has graphs of its own, which keep no memory between calls.
         self.net.hybridize()
+        if adds:
+            # Static graphs have memory for one batch.
+            self._net_with_loss.hybridize(static_alloc=False, static_shape=False)
         self.trained = [parameters[array.name] for array in arrays if array.trained]
+        for array in self.trained if adds else []:
+            array.grad_req = "add"
         self.gradients = [array.grad() for array in self.trained]
         self._names = [array.name for array in arrays]
         self._trained_names = [array.name for array in arrays if array.trained]
@@ -79,21 +91,24 @@ class MxnetTrainer:
         }
         self._gradient_memory = [_memory(array) for array in self.gradients]
         self._flat = np.empty(sum(array.size for array in self._gradient_memory), self.dtype)
-        self._statistics = _Statistics(plan, parameters, self.dtype)
+        self.statistics = _Statistics(plan, parameters, self.dtype)
         self.load(plan.weights)
         self._optimiser = make_optimiser(plan.parameters, self.dtype)
-        self._trainer = mx.gluon.Trainer(self.trained, self._optimiser, kvstore=None)
+        if self.trained:
+            self._trainer = mx.gluon.Trainer(self.trained, self._optimiser, kvstore=None)
 
     def load(self, weights: dict[str, np.ndarray]) -> None:
         """Round the given weights to this trainer's precision."""
         for name, array in self._weights.items():
             # Through an NDArray: after prediction oneDNN keeps weights in a layout of its own.
             array[:] = self.mx.nd.array(weights[name], dtype=self.dtype)
-        self._statistics.load(weights)
+        self.statistics.load(weights)
 
     def resume(self, state: TrainingState) -> None:
         """Go on from there; only after an update."""
         self.load(state.weights)
+        if not self.trained:
+            return
         states = [
             [one[name].astype(self.dtype) for name in self._trained_names] for one in state.states
         ]
@@ -101,23 +116,36 @@ class MxnetTrainer:
 
     def batch(self, x: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
         """Copy to NDArrays; the labels become int32."""
+        return self.tensor(x), self.mx.nd.from_numpy(y.astype(np.int32))
+
+    def tensor(self, x: np.ndarray) -> Any:
+        """Copy to an NDArray."""
         # nd.array copies twice.
-        from_numpy = self.mx.nd.from_numpy
-        return from_numpy(np.array(x, self.dtype, order="C")), from_numpy(y.astype(np.int32))
+        return self.mx.nd.from_numpy(np.array(x, self.dtype, order="C"))
+
+    def recorded(self, x: Any, y: Any = None) -> Any:
+        """Return the outputs, or the mean loss (1,) where there is a `y`, for autograd."""
+        with self.mx.autograd.record():
+            return self.net(x) if y is None else self._net_with_loss(x, y)
 
     def forward_backward(self, x: Any, y: Any) -> float:
         """Run autograd and wait for the last gradient: MXNet's engine works in the background."""
-        with self.mx.autograd.record():
-            loss = self._net_with_loss(x, y)
+        loss = self.recorded(x, y)
         loss.backward()
         self.mx.nd.waitall()
-        self._statistics.move(len(x))
+        self.statistics.move(len(x))
         return float(loss.asscalar())
 
     def gradient(self) -> np.ndarray:
         """Copy all gradients into one numpy buffer, which is used again in the next step."""
         self.mx.nd.waitall()
-        return np.concatenate(self._gradient_memory, out=self._flat)
+        return np.concatenate([*self._gradient_memory, self._flat[:0]], out=self._flat)
+
+    def clear_gradient(self) -> None:
+        """Set it to zero."""
+        self.mx.nd.waitall()
+        for array in self._gradient_memory:
+            array[...] = 0
 
     def set_gradient(self, flat: np.ndarray) -> None:
         """Copy the buffer back into the gradients."""
@@ -129,17 +157,18 @@ class MxnetTrainer:
 
     def update(self, learning_rate: float) -> None:
         """Apply gluon.Trainer; the gradients are means already."""
+        if not self.trained:
+            return
         self._optimiser.change_rate(float(learning_rate))
         self._trainer.update(1)
 
     def step(self, x: Any, y: Any, learning_rate: float) -> float:
         """Forward, backward and update, waiting for the engine once."""
-        with self.mx.autograd.record():
-            loss = self._net_with_loss(x, y)
+        loss = self.recorded(x, y)
         loss.backward()
         self.update(learning_rate)
         self.mx.nd.waitall()
-        self._statistics.move(len(x))
+        self.statistics.move(len(x))
         return float(loss.asscalar())
 
     def finish_step(self) -> None:
@@ -148,14 +177,14 @@ class MxnetTrainer:
 
     def predict(self, x: np.ndarray) -> np.ndarray:
         """Return the outputs (n, classes) without gradients."""
-        self._statistics.show()
+        self.statistics.show()
         outputs: np.ndarray = self.net(self.batch(x, np.empty(0, np.int64))[0]).asnumpy()
         return outputs
 
     def weights(self) -> dict[str, np.ndarray]:
         """Return copies in the neutral layout, which is MXNet's own."""
         found = {name: array.asnumpy() for name, array in self._weights.items()}
-        found |= self._statistics.copies()
+        found |= self.statistics.copies()
         return {name: found[name] for name in self._names}
 
 
@@ -190,12 +219,18 @@ class _Statistics:
 
     def move(self, batch: int) -> None:
         """Take in the statistics of the batch that was just computed, of `batch` samples."""
-        if not self._arrays:
-            return
+        if self._arrays:
+            self.take(batch, np.concatenate(self._memory, out=self._new))
+
+    def last(self) -> np.ndarray:
+        """Return a copy of those of the batch that went back last; the engine must be idle."""
+        return np.concatenate([*self._memory, self._new[:0]])
+
+    def take(self, batch: int, new: np.ndarray) -> None:
+        """Take in those of a batch of `batch` samples."""
         if batch not in self._factors:
             self._factors[batch] = self._sample_factor(batch)
-        np.concatenate(self._memory, out=self._new)
-        self._new *= self._factors[batch]
+        np.multiply(new, self._factors[batch], out=self._new)
         self._new -= self._running
         self._new *= self._momentum
         self._running += self._new
@@ -235,6 +270,12 @@ class MxnetFramework:
     def trainer(self, plan: ModelPlan) -> MxnetTrainer:
         """Build the net and its gluon.Trainer."""
         return MxnetTrainer(plan)
+
+    def part_trainer(self, plan: ModelPlan, part: ModelPart) -> PartTrainer:
+        """Build the part's net and its gluon.Trainer."""
+        from transect.training.frameworks._mxnet_part import MxnetPart
+
+        return MxnetPart(plan, part)
 
     def libraries(self) -> dict[str, str]:
         """Return MXNet's version and whether oneDNN computes."""

@@ -6,7 +6,13 @@ import numpy as np
 
 from transect.domain.precisions import find_precision
 from transect.stages.train.cell import TrainCell
-from transect.training.frameworks import FRAMEWORKS, ModelPlan, TrainingState
+from transect.training.frameworks import (
+    FRAMEWORKS,
+    ModelPart,
+    ModelPlan,
+    PartTrainer,
+    TrainingState,
+)
 from transect.training.frameworks._numpy_chain import LayeredComputation
 from transect.training.models import Model
 from transect.training.optimisers import OPTIMISERS
@@ -42,7 +48,7 @@ class NumpyTrainer:
             self._weights[weight.name] = self.flat_weights[part].reshape(weight.shape)
             gradients[weight.name] = self.flat_gradient[part].reshape(weight.shape)
             start = part.stop
-        self._computation = plan.model.computation(plan.parameters, self._weights, gradients)
+        self.computation = plan.model.computation(plan.parameters, self._weights, gradients)
         self.load(plan.weights)
 
     def load(self, weights: dict[str, np.ndarray]) -> None:
@@ -73,7 +79,7 @@ class NumpyTrainer:
     def forward_backward(self, x: object, y: object) -> float:
         """Compute the mean loss; gradients land in the flat buffer."""
         assert isinstance(x, np.ndarray) and isinstance(y, np.ndarray)
-        return self._computation.loss(x, y)
+        return self.computation.loss(x, y)
 
     def gradient(self) -> np.ndarray:
         """Return the buffer itself, not a copy."""
@@ -97,7 +103,7 @@ class NumpyTrainer:
 
     def predict(self, x: np.ndarray) -> np.ndarray:
         """Return the outputs (n, ...)."""
-        return self._computation.outputs(self.batch(x, np.empty(0, np.int64))[0])
+        return self.computation.outputs(self.batch(x, np.empty(0, np.int64))[0])
 
     def weights(self) -> dict[str, np.ndarray]:
         """Return copies."""
@@ -130,6 +136,12 @@ class NumpyFramework:
     def trainer(self, plan: ModelPlan) -> NumpyTrainer:
         """Build the flat buffers."""
         return NumpyTrainer(plan)
+
+    def part_trainer(self, plan: ModelPlan, part: ModelPart) -> PartTrainer:
+        """Build those of the part."""
+        from transect.training.frameworks._numpy_part import NumpyPart
+
+        return NumpyPart(plan, part)
 
     def libraries(self) -> dict[str, str]:
         """Return numpy and the BLAS it uses."""

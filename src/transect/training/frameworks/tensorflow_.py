@@ -11,9 +11,20 @@ import numpy as np
 
 from transect.domain.precisions import find_precision
 from transect.stages.train.cell import TrainCell
-from transect.training.frameworks import FRAMEWORKS, ModelPlan, TrainingState
-from transect.training.frameworks._channels_last import samples_last, to_native, to_neutral
-from transect.training.frameworks._tensorflow_model import Model
+from transect.training.frameworks import (
+    FRAMEWORKS,
+    ModelPart,
+    ModelPlan,
+    PartTrainer,
+    TrainingState,
+)
+from transect.training.frameworks._channels_last import (
+    order_at_end,
+    samples_last,
+    to_native,
+    to_neutral,
+)
+from transect.training.frameworks._tensorflow_model import Model, in_order
 from transect.training.frameworks._tensorflow_optimisers import make_optimiser
 from transect.training.layers import is_statistic
 
@@ -53,7 +64,7 @@ def configure(threads: int, device: str) -> Any:
 class TensorflowTrainer:
     """Variables in TensorFlow's layouts (NHWC, HWIO); every step is one compiled function.
 
-    `flat_gradient` is the gradient on the device, one tensor in the order of the trained weights;
+    `flat_gradient` is the gradient on the device, one tensor in the order of the `trained` weights;
     a strategy may replace it. One that works inside the compiled step makes its own of
     `loss_and_gradients`, `apply` and `compiled`.
     """
@@ -63,18 +74,19 @@ class TensorflowTrainer:
         self._plan, self._rule = plan, plan.parameters
         precision = find_precision(plan.precision)
         self.dtype: Any = np.dtype(precision.stored)
-        native = to_native(plan.weights, plan.layers, plan.sample)
+        self._order = order_at_end(plan.layers, plan.sample)
+        native = self._native(plan.weights)
         self._variables = {name: self._variable(name, value) for name, value in native.items()}
         arithmetic = tf.as_dtype(precision.multiplied)
         self._model = Model(tf, self._variables, arithmetic)
-        self._trained = [v for name, v in self._variables.items() if not is_statistic(name)]
-        self._optimiser = make_optimiser(tf, self._rule, self._trained, self.dtype)
-        self._sizes = [variable.shape.num_elements() for variable in self._trained]
+        self.trained = [v for name, v in self._variables.items() if not is_statistic(name)]
+        self._optimiser = make_optimiser(tf, self._rule, self.trained, self.dtype)
+        self._sizes = [variable.shape.num_elements() for variable in self.trained]
         self._buffer = np.empty(sum(self._sizes), self.dtype)
         self.flat_gradient: Any = tf.zeros(sum(self._sizes), self.dtype)
         sample = samples_last(np.empty((0, *plan.sample))).shape[1:]
         self._predict = self.compiled(
-            lambda x: self._outputs(x, False), [tf.TensorSpec((None, *sample), self.dtype)]
+            lambda x: self.outputs(x, False), [tf.TensorSpec((None, *sample), self.dtype)]
         )
         self._forward_backward = self.compiled(self._flat_gradient_of)
         self._update = self.compiled(
@@ -94,6 +106,9 @@ class TensorflowTrainer:
             synchronization=tf.VariableSynchronization.ON_READ,
             aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
         )
+
+    def _native(self, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        return to_native(weights, self._plan.layers, self._plan.sample, ordered=True)
 
     def compiled(self, body: Callable[..., Any], signature: list[Any] | None = None) -> Any:
         """Return a `tf.function` that runs `body` through the current `tf.distribute` strategy."""
@@ -149,18 +164,18 @@ class TensorflowTrainer:
     def weights(self) -> dict[str, np.ndarray]:
         """Return copies in the neutral layout."""
         native = {name: variable.numpy() for name, variable in self._variables.items()}
-        return to_neutral(native, self._plan.layers, self._plan.sample)
+        return to_neutral(native, self._plan.layers, self._plan.sample, ordered=True)
 
     def load(self, weights: dict[str, np.ndarray]) -> None:
         """Round the given weights to this trainer's precision; momenta stay."""
-        native = to_native(weights, self._plan.layers, self._plan.sample)
+        native = self._native(weights)
         for name, variable in self._variables.items():
             variable.assign(native[name].astype(self.dtype))
 
     def resume(self, state: TrainingState) -> None:
         """Go on from there."""
         self.load(state.weights)
-        native = [to_native(one, self._plan.layers, self._plan.sample) for one in state.states]
+        native = [self._native(one) for one in state.states]
         states = [[array.astype(self.dtype) for array in one.values()] for one in native]
         self._optimiser.resume(states, state.updates)
 
@@ -176,9 +191,9 @@ class TensorflowTrainer:
     def loss_and_gradients(self, x: Any, y: Any) -> tuple[Any, list[Any]]:
         """Return tensors: the mean loss and the gradient of each trained weight."""
         with self.tf.GradientTape(watch_accessed_variables=False) as tape:
-            tape.watch(self._trained)
-            loss = self._loss(self._outputs(x, True), y)
-        return loss, tape.gradient(loss, self._trained)
+            tape.watch(self.trained)
+            loss = self.loss(x, y)
+        return loss, tape.gradient(loss, self.trained)
 
     def _flat_gradient_of(self, x: Any, y: Any) -> tuple[Any, Any]:
         loss, gradients = self.loss_and_gradients(x, y)
@@ -191,23 +206,26 @@ class TensorflowTrainer:
 
     def _split(self, flat: Any) -> list[Any]:
         parts = self.tf.split(flat, self._sizes)
-        shapes = [variable.shape for variable in self._trained]
+        shapes = [variable.shape for variable in self.trained]
         return [self.tf.reshape(one, shape) for one, shape in zip(parts, shapes, strict=True)]
 
     def apply(self, gradients: list[Any], learning_rate: Any) -> None:
         """Apply the update rule, from within a compiled function."""
         self._optimiser.apply(gradients, learning_rate)
 
-    def _loss(self, outputs: Any, y: Any) -> Any:
-        tf = self.tf
+    def loss(self, x: Any, y: Any) -> Any:
+        """Return the mean loss in training, from within a compiled function."""
+        tf, outputs = self.tf, self.outputs(x, True)
         if self._rule.loss == "mse":
             distance = outputs - tf.one_hot(y, outputs.shape[1], dtype=outputs.dtype)
             return 0.5 * tf.reduce_mean(tf.reduce_sum(distance * distance, 1))
         each = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=outputs)
         return tf.reduce_mean(each)
 
-    def _outputs(self, x: Any, training: bool) -> Any:
-        return self.tf.cast(self._model.outputs(self._plan.layers, x, training), self.dtype)
+    def outputs(self, x: Any, training: bool) -> Any:
+        """Return the outputs in the neutral layout, from within a compiled function."""
+        outputs = self._model.outputs(self._plan.layers, x, training)
+        return self.tf.cast(in_order(self.tf, outputs, self._order), self.dtype)
 
 
 @FRAMEWORKS.register("tensorflow")
@@ -228,6 +246,12 @@ class TensorflowFramework:
     def trainer(self, plan: ModelPlan) -> TensorflowTrainer:
         """Make the variables and the functions, which are traced when they are first called."""
         return TensorflowTrainer(plan)
+
+    def part_trainer(self, plan: ModelPlan, part: ModelPart) -> PartTrainer:
+        """Make the part's variables and functions."""
+        from transect.training.frameworks._tensorflow_part import TensorflowPart
+
+        return TensorflowPart(plan, part)
 
     def libraries(self) -> dict[str, str]:
         """Return TensorFlow, and CUDA when the build has it."""

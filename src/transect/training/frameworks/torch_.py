@@ -11,7 +11,15 @@ import numpy as np
 
 from transect.domain.precisions import find_precision
 from transect.stages.train.cell import TrainCell
-from transect.training.frameworks import FRAMEWORKS, ModelPlan, TrainingState
+from transect.training.frameworks import (
+    FRAMEWORKS,
+    ModelPart,
+    ModelPlan,
+    PartTrainer,
+    TrainingState,
+)
+from transect.training.memory import MEMORIES
+from transect.training.memory._limit import MemoryLimit
 from transect.training.models import Model, TorchModel, no_module
 
 __all__ = ["TorchFramework", "TorchTrainer"]
@@ -46,6 +54,8 @@ class TorchTrainer:
             # Torch lets cuDNN round convolutions to TF32 (10 bits); float32 means float32 here.
             torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
         self.device = torch.device(plan.device)
+        memory = MEMORIES.get(plan.memory)
+        memory.prepare(self.device)
         self._load, self._make_optimiser = load_weights, make_optimiser
         self._set_optimiser_state = set_optimiser_state
         self._rule = plan.parameters
@@ -67,6 +77,9 @@ class TorchTrainer:
             self._loss = torch.nn.functional.cross_entropy
         total = sum(parameter.numel() for parameter in self.parameters)
         self._flat = np.empty(total, precision.array)
+        self.activations = memory.arrange(self.model, plan)
+        watched = plan.memory != "plain" or plan.memory_budget is not None
+        self.limit = MemoryLimit(plan.memory_budget) if watched else None
 
     def wrap(self, module: Any) -> None:
         """Compute losses with `module`, which holds the model; predictions stay the model's own."""
@@ -104,12 +117,24 @@ class TorchTrainer:
 
     def forward_backward(self, x: Any, y: Any) -> float:
         """Run autograd; returns the loss as a Python number, which waits for the device."""
-        self.optimiser.zero_grad()
-        with self._precision():
-            loss = self._loss(self._computes(x), y)
-        loss.backward()
-        number: float = loss.item()
+        with self.limit.held() if self.limit is not None else self._as_it_is:
+            self.optimiser.zero_grad()
+            with self.activations.forward(x):
+                loss = self.compute(x, y)
+            with self.activations.backward():
+                loss.backward()
+            number: float = loss.item()
         return number
+
+    def compute(self, x: Any, y: Any = None) -> Any:
+        """Return the outputs, or the mean loss where there is a `y`, as tensors of autograd."""
+        with self._precision():
+            outputs = self._computes(x)
+            return outputs if y is None else self.loss_of(outputs, y)
+
+    def loss_of(self, outputs: Any, y: Any) -> Any:
+        """Return the mean loss as a tensor of autograd."""
+        return self._loss(outputs, y)
 
     def _precision(self) -> Any:
         if self._autocast:
@@ -126,12 +151,17 @@ class TorchTrainer:
         return self._flat
 
     def set_gradient(self, flat: np.ndarray) -> None:
-        """Copy the buffer back into the gradients."""
+        """Make the trainer's own buffer the gradients, until the next step; copy any other."""
         start = 0
         whole = self.torch.from_numpy(flat)
+        in_place = flat is self._flat and self.device.type == "cpu"
         for parameter in self.parameters:
             size = parameter.numel()
-            parameter.grad.copy_(whole[start : start + size].view_as(parameter))
+            part = whole[start : start + size].view_as(parameter)
+            if in_place:
+                parameter.grad = part
+            else:
+                parameter.grad.copy_(part)
             start += size
 
     def update(self, learning_rate: float) -> None:
@@ -191,6 +221,12 @@ class TorchFramework:
     def trainer(self, plan: ModelPlan) -> TorchTrainer:
         """Build the module and its optimiser."""
         return TorchTrainer(plan)
+
+    def part_trainer(self, plan: ModelPlan, part: ModelPart) -> PartTrainer:
+        """Build the part's module and its optimiser."""
+        from transect.training.frameworks._torch_part import TorchPart
+
+        return TorchPart(plan, part)
 
     def libraries(self) -> dict[str, str]:
         """Return torch, and CUDA when the build has it."""

@@ -6,16 +6,20 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
+from transect.domain.options import Knob, Options, Value, chosen_options, settings
 from transect.domain.registry import Registry
 from transect.stages.train.cell import TrainCell
-from transect.training.frameworks import Trainer
+from transect.training.frameworks import Framework, ModelPlan, Trainer
 from transect.training.layout import Layout
+from transect.training.traffic import Traffic
 
-__all__ = ["STRATEGIES", "Operation", "Parts", "Place", "Strategy", "refuse_sum"]
+__all__ = [
+    "STRATEGIES", "Operation", "Parts", "Place", "Strategy", "refuse_sum", "strategy_options",
+]  # fmt: skip
 
 Operation = Literal["mean", "sum"]
 
@@ -35,13 +39,15 @@ class Parts(NamedTuple):
     `compute`: forward, backward and update. `communication`: the time in which this rank did
     nothing but wait for messages; the two add up to the step, apart from its input.
     `under_way`: how long messages were under way, hidden behind computing or not. NaN stands for
-    what a library does not tell: `under_way` alone, or all three.
+    what a library does not tell: `under_way` alone, or all three. `bubble`: that part of
+    `communication` in which a stage of a pipeline waited for its neighbours' results.
     """
 
     loss: float
     compute: float
     communication: float
     under_way: float
+    bubble: float = 0.0
 
 
 class Strategy(Protocol):
@@ -60,6 +66,11 @@ class Strategy(Protocol):
     framework: str = ""
     # Whether the model is spread over ranks: `predict` and `weights` are then called on all.
     sharded: bool = False
+    # Options of its cells by name.
+    knobs: Mapping[str, Knob] = MappingProxyType({})
+    # Whether this rank's steps tell a loss; of a pipeline only the last stage has one, the others
+    # give NaN. Known after `trainer`. At least one rank of each replica tells, all of it the same.
+    tells_loss: bool = True
 
     def supports(self, cell: TrainCell) -> str | None:
         """Return None, or the reason why the cell cannot run."""
@@ -73,9 +84,21 @@ class Strategy(Protocol):
         """
         return Layout(cell.ranks)
 
+    def settings(self, cell: TrainCell) -> dict[str, Any]:
+        """Return every knob with its value in the cell."""
+        return settings(self.knobs, cell.options)
+
     def join(self) -> Place:
         """Meet the other ranks; called once, before the model is built."""
         ...
+
+    def trainer(self, framework: Framework, plan: ModelPlan, cell: TrainCell) -> Trainer:
+        """Build this rank's trainer; called once, after `join`. It holds the whole model here.
+
+        Where a rank holds some layers only, it gives those: what `Trainer` asks for beyond
+        `forward_backward` is asked of its own arrays.
+        """
+        return framework.trainer(plan)
 
     def start(self, trainer: Trainer) -> None:
         """Give every rank the weights of rank 0; called once, before the first step."""
@@ -100,6 +123,13 @@ class Strategy(Protocol):
         """Return the outputs (n, classes)."""
         return trainer.predict(x)
 
+    def weights(self, trainer: Trainer) -> dict[str, np.ndarray]:
+        """Return copies of all weights of the whole model, in the neutral layout.
+
+        Called on rank 0, or where `sharded` on all ranks, of which rank 0's answer counts.
+        """
+        return trainer.weights()
+
     def barrier(self) -> None:
         """Wait for all ranks."""
         ...
@@ -111,8 +141,16 @@ class Strategy(Protocol):
         would only give memory, threads and sockets back is left to the operating system.
         """
 
+    def traffic(self, cell: TrainCell) -> Traffic | None:
+        """Return how its ranks talk in a step, for predictions; None: nobody said."""
+        return None
+
     def libraries(self) -> dict[str, str]:
         """Return the versions of what communicates, for provenance."""
+        return {}
+
+    def details(self) -> dict[str, Any]:
+        """Return what a record should say of how this rank worked, such as its layers: JSON."""
         return {}
 
 
@@ -122,3 +160,8 @@ def refuse_sum(cell: TrainCell) -> str | None:
 
 
 STRATEGIES: Registry[Strategy] = Registry("strategy", "transect.training.strategies")
+
+
+def strategy_options(name: str, given: Mapping[str, Value], where: str) -> Options:
+    """Return options of a strategy's cells as their axis holds them. Raises BadInput at `where`."""
+    return chosen_options(f"strategy {name}", STRATEGIES.get(name).knobs, given, where)

@@ -22,6 +22,10 @@ class TorchAdapter(Adapter):
                 "environment where nvcc of torch's CUDA version is found"
             )
         self._hvd, self._trainer = hvd, trainer
+        if trainer.limit is not None:
+            # Two at once go through a buffer of 128 MiB, which is Horovod's, and there from now on: first
+            # asked for in a step it would be of the step's budget.
+            hvd.grouped_allreduce([trainer.torch.zeros(1) for _ in range(2)])
         self._optimiser = hvd.DistributedOptimizer(
             trainer.optimiser,
             named_parameters=trainer.model.named_parameters(),

@@ -11,6 +11,7 @@ from transect.stages.train.cell import TrainCell
 from transect.training.frameworks import Trainer
 from transect.training.strategies import STRATEGIES, Parts, Place, Strategy
 from transect.training.strategies._torch_groups import end_nccl
+from transect.training.traffic import Traffic
 
 __all__ = ["DdpGloo", "DdpMpi", "DdpNccl"]
 
@@ -36,6 +37,12 @@ class _Ddp(Strategy):
         if self.backend == "mpi":
             return "the mpi back end needs a torch built from source with MPI"
         return None
+
+    def traffic(self, cell: TrainCell) -> Traffic | None:
+        """Torch's buckets behind backward; messages of GPUs are not predicted."""
+        if self.backend != "gloo":
+            return None
+        return Traffic(pattern="buckets", carrier="gloo", copies=0)
 
     def join(self) -> Place:
         """Meet at MASTER_ADDR:MASTER_PORT."""

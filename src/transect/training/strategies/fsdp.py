@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from math import nan
 from typing import Any
@@ -14,33 +14,14 @@ import numpy as np
 from transect.stages.train.cell import TrainCell
 from transect.training.frameworks import Trainer
 from transect.training.strategies import STRATEGIES, Parts, Place, Strategy
-from transect.training.strategies._torch_groups import end_nccl
+from transect.training.strategies._torch_groups import (
+    TimedCollective,
+    end_nccl,
+    prepare_shards,
+)
+from transect.training.traffic import Traffic
 
 __all__ = ["Fsdp"]
-
-
-class _Timed:
-    """A collective of FSDP with its buffers, as `set_custom_all_gather` takes it.
-
-    On a CPU FSDP calls it to its end, inside forward and backward: all of its time is waited.
-    FSDP's copies into and out of the buffers count as computing.
-    """
-
-    def __init__(self, collective: Callable[..., Any]) -> None:
-        self._collective = collective
-        self.seconds = 0.0
-
-    def allocate(self, size: Any, *, dtype: Any, device: Any) -> Any:
-        import torch
-
-        return torch.empty(*size, dtype=dtype, device=device)
-
-    def __call__(self, output_tensor: Any, input_tensor: Any, group: Any, **how: Any) -> Any:
-        begin = time.perf_counter()
-        work = self._collective(output_tensor, input_tensor, group=group, **how)
-        if work is not None:
-            work.wait()
-        self.seconds += time.perf_counter() - begin
 
 
 @STRATEGIES.register("fsdp")
@@ -63,7 +44,7 @@ class Fsdp(Strategy):
     def __init__(self) -> None:
         self._groups: list[Any] = []
         self._device = "cpu"
-        self._timed: list[_Timed] = []
+        self._timed: list[TimedCollective] = []
 
     def supports(self, cell: TrainCell) -> str | None:
         """Torch only, on the cpu over gloo or on GPUs over nccl."""
@@ -72,6 +53,12 @@ class Fsdp(Strategy):
         if cell.device not in ("cpu", "cuda"):
             return f"fsdp runs on cpu or cuda, not on {cell.device}"
         return None
+
+    def traffic(self, cell: TrainCell) -> Traffic | None:
+        """Gathered before both passes and scattered after; messages of GPUs are not predicted."""
+        if cell.device != "cpu":
+            return None
+        return Traffic(pattern="fully-sharded", carrier="gloo", progress=False, copies=0)
 
     def join(self) -> Place:
         """Meet at MASTER_ADDR:MASTER_PORT; nccl starts with its first message, if ever."""
@@ -102,26 +89,9 @@ class Fsdp(Strategy):
         ]
         self._groups = [fully_shard(module, mesh=mesh) for module in (*large, root)]
         for group in self._groups:
-            self._set_up(group)
+            self._timed += prepare_shards(group, self.operation, self._device)
         # An optimiser holds parameters, and the shards are new ones.
         owner.rebind(root.parameters())
-
-    def _set_up(self, group: Any) -> None:
-        import torch.distributed as dist
-
-        if self.operation == "sum":
-            group.set_gradient_divide_factor(1.0)
-            # Without it, torch asks for a scaled sum that gloo does not have.
-            group.set_force_sum_reduction_for_comms(True)
-        if self._device == "cpu":
-            gather, scatter = _Timed(dist.all_gather_single), _Timed(_reduce_scatter)
-            group.set_custom_all_gather(gather)
-            group.set_custom_reduce_scatter(scatter)
-            self._timed += [gather, scatter]
-        # Makes the buffers of whole parameters: made by a first prediction, under
-        # inference mode, they could not be trained with.
-        group.unshard()
-        group.reshard()
 
     def step(self, trainer: Trainer, x: object, y: object, learning_rate: float) -> Parts:
         """On a CPU nothing overlaps; on GPUs torch does not tell what was waited for: NaN."""
@@ -165,9 +135,3 @@ def _layers(root: Any) -> Iterator[Any]:
 
     for child in root.children():
         yield from child if isinstance(child, ModuleList) else (child,)
-
-
-def _reduce_scatter(output: Any, source: Any, **how: Any) -> Any:
-    import torch.distributed as dist
-
-    return dist.reduce_scatter_single(output, source, **how)

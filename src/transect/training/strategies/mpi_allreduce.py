@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from transect.stages.train.cell import TrainCell
 from transect.training.strategies import STRATEGIES
 from transect.training.strategies._mpi import MpiStrategy
+from transect.training.traffic import Traffic
 
 __all__ = ["MpiAllreduce"]
 
@@ -13,6 +15,10 @@ __all__ = ["MpiAllreduce"]
 @STRATEGIES.register("mpi-allreduce")
 class MpiAllreduce(MpiStrategy):
     """MPI_Allreduce(SUM) in place."""
+
+    def traffic(self, cell: TrainCell) -> Traffic:
+        """One all-reduce after backward."""
+        return Traffic(pattern="allreduce", carrier="mpi")
 
     def add(self, flat: np.ndarray) -> None:
         """Sum over all ranks."""

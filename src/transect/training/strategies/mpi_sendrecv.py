@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from transect.stages.train.cell import TrainCell
 from transect.training.strategies import STRATEGIES
 from transect.training.strategies._mpi import MpiStrategy
+from transect.training.traffic import Traffic
 
 __all__ = ["MpiSendrecv"]
 
@@ -13,6 +15,10 @@ __all__ = ["MpiSendrecv"]
 @STRATEGIES.register("mpi-sendrecv")
 class MpiSendrecv(MpiStrategy):
     """The published Send/Recv scheme; here rank 0 computes its share too, so no rank is idle."""
+
+    def traffic(self, cell: TrainCell) -> Traffic:
+        """All through rank 0."""
+        return Traffic(pattern="through-root", carrier="mpi")
 
     def add(self, flat: np.ndarray) -> None:
         """Collect on rank 0 and send back: 2 (p - 1) messages through one rank."""

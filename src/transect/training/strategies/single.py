@@ -7,6 +7,7 @@ import time
 from transect.stages.train.cell import TrainCell
 from transect.training.frameworks import FusedTrainer, Trainer
 from transect.training.strategies import STRATEGIES, Parts, Place, Strategy
+from transect.training.traffic import Traffic
 
 __all__ = ["Single"]
 
@@ -18,6 +19,10 @@ class Single(Strategy):
     def supports(self, cell: TrainCell) -> str | None:
         """One rank only."""
         return None if cell.ranks == 1 else f"single runs on 1 rank, not on {cell.ranks}"
+
+    def traffic(self, cell: TrainCell) -> Traffic:
+        """Nobody to talk to."""
+        return Traffic(pattern="none", carrier="none")
 
     def join(self) -> Place:
         """Be alone."""

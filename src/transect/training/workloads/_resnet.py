@@ -19,7 +19,7 @@ from transect.training.layers import (
     Residual,
 )
 
-__all__ = ["BOTTLENECKS", "resnet_bottleneck", "resnet_cifar"]
+__all__ = ["BOTTLENECKS", "resnet_bottleneck", "resnet_cifar", "resnet_preactivated"]
 
 # Blocks per stage of each published depth (table 1 of the paper).
 BOTTLENECKS = {50: (3, 4, 6, 3), 101: (3, 4, 23, 3), 152: (3, 8, 36, 3)}
@@ -82,3 +82,30 @@ def resnet_bottleneck(depth: int, classes: int) -> tuple[Layer, ...]:
     stages = _stages(_bottleneck, 4, 64, (64, 128, 256, 512), BOTTLENECKS[depth])
     stem = (*_convolution(3, 64, 7, 2), ReLU(), MaxPool2d(3, 2, 1))
     return (*stem, *stages, GlobalAveragePool(), Linear(4 * 512, classes))
+
+
+def _preactivated(inputs: int, width: int, stride: int) -> Residual:
+    """Normalise and rectify before each convolution; nothing stands on the shortcut but a projection."""
+    body = (
+        BatchNorm2d(inputs), ReLU(), Conv2d(inputs, width, 1, bias=False),
+        BatchNorm2d(width), ReLU(), Conv2d(width, width, 3, 1, stride, bias=False),
+        BatchNorm2d(width), ReLU(), Conv2d(width, 4 * width, 1, bias=False),
+    )  # fmt: skip
+    same = inputs == 4 * width and stride == 1
+    shortcut = () if same else (Conv2d(inputs, 4 * width, 1, stride=stride, bias=False),)
+    return Residual(body, shortcut)
+
+
+def resnet_preactivated(blocks: int, channels: int, classes: int) -> tuple[Layer, ...]:
+    """Return the bottleneck network of 9 `blocks` + 2 layers for small images.
+
+    K. He et al., "Identity mappings in deep residual networks", 2016: 111 blocks are its ResNet-1001. Here
+    the projections take the block's input, not what its first batch norm makes of it.
+    """
+    layers: list[Layer] = [Conv2d(channels, 16, 3, 1, bias=False)]
+    inputs = 16
+    for stage, width in enumerate((16, 32, 64)):
+        for number in range(blocks):
+            layers.append(_preactivated(inputs, width, 2 if stage and not number else 1))
+            inputs = 4 * width
+    return (*layers, BatchNorm2d(inputs), ReLU(), GlobalAveragePool(), Linear(inputs, classes))

@@ -1,0 +1,119 @@
+"""Steps that were predicted before they were measured, and how far off they were."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import combinations
+from typing import Any
+
+from transect.analysis.comparisons import Verdict, compare
+from transect.analysis.entries import AnyRecord
+from transect.analysis.groups import Floors, Group
+from transect.analysis.parallelism import STEP, points
+from transect.analysis.scaling import TrainGroup
+from transect.analysis.statistics import Summary
+from transect.domain.record import Status
+
+__all__ = ["PREDICTED", "Forecast", "Order", "forecasts", "mean_error", "order_of", "unmatched"]
+
+PREDICTED = "predicted_step_time"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Forecast:
+    """A training's step beside what was predicted of it, both in s.
+
+    `in_time` says that every training of the group began after the prediction was stored: one made
+    later is no prediction, and counts nowhere. `made` and `trained` are these times as recorded.
+    """
+
+    group: TrainGroup
+    record: AnyRecord
+    predicted_s: float
+    measured: Summary
+    made: str
+    trained: str
+    in_time: bool
+
+    @property
+    def error(self) -> float:
+        """Predicted over measured less one: 0.05 is 5 % too long."""
+        return self.predicted_s / self.measured.median - 1
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is held against the predictor: made in time, of ranks with cores of their own."""
+        return self.in_time and not self.group.over_subscribed
+
+
+def forecasts(predictions: Iterable[Group[Any]], trained: Iterable[TrainGroup]) -> list[Forecast]:
+    """Pair each stored prediction with the training that it speaks of; those without one are left out."""
+    of_id = {group.cell.id: group for group in trained}
+    found = []
+    for record in (record for group in predictions for record in group.ok):
+        group = of_id.get(str(record.details.get("for")))
+        predicted = record.value(PREDICTED)
+        measured = group.summary(STEP) if group is not None else None
+        if group is None or predicted is None or measured is None or group.wrong:
+            continue
+        began = min((one.started for one in group.ok), key=_time)
+        found.append(
+            Forecast(
+                group=group, record=record, predicted_s=predicted, measured=measured,
+                made=record.ended, trained=began, in_time=_time(record.ended) <= _time(began),
+            )
+        )  # fmt: skip
+    return found
+
+
+def _time(text: str) -> datetime:
+    """Read a time of a record; without a zone it is UTC, as all are."""
+    read = datetime.fromisoformat(text)
+    return read if read.tzinfo else read.replace(tzinfo=UTC)
+
+
+def unmatched(predictions: Iterable[Group[Any]], found: Sequence[Forecast]) -> list[AnyRecord]:
+    """Return the records of predictions that nothing could be held against, failed ones too."""
+    used = {id(forecast.record) for forecast in found}
+    return [
+        record
+        for group in predictions
+        for record in group.records
+        if id(record) not in used or record.status is not Status.OK
+    ]
+
+
+def mean_error(found: Iterable[Forecast]) -> float | None:
+    """Return the mean absolute error of those that count, as a share; None without any."""
+    errors = [abs(one.error) for one in found if one.counts]
+    return statistics.fmean(errors) if errors else None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Order:
+    """Of so many pairs of ways to do equal work that measurements tell apart, how many were foreseen."""
+
+    right: int
+    told: int
+    wrong: Sequence[tuple[Forecast, Forecast]]
+
+
+def order_of(found: Sequence[Forecast], floors: Floors) -> Order:
+    """Hold the order of predictions against that of measurements: pairs on equal ranks with equal work."""
+    by_group = {id(one.group): one for one in found if one.counts}
+    right, wrong = 0, []
+    for members in points([one.group for one in by_group.values()]):
+        for a, b in combinations(members, 2):
+            floor = floors.get("train", a.cell.workload, STEP, a.kind)
+            told = compare(a.values(STEP), b.values(STEP), floor=floor)
+            if told is None or told.verdict is Verdict.SAME:
+                continue
+            first, second = by_group[id(a)], by_group[id(b)]
+            if (first.predicted_s < second.predicted_s) == (told.verdict is Verdict.BETTER):
+                right += 1
+            else:
+                wrong.append((first, second))
+    return Order(right=right, told=right + len(wrong), wrong=wrong)

@@ -1,0 +1,1 @@
+"""Stages, replicas and memory of a model under limits, proved optimal."""

@@ -1,0 +1,101 @@
+"""The optimal partition as an integer linear program, solved by CBC or HiGHS through PuLP.
+
+A binary z for every stage at every place in the row of devices that `bounds` leaves: 1 if the partition has it. They
+are a path: as many stages end at (devices, layers) as begin there. T is at least the t of the stages that hold a device,
+and of those that hold a layer; E the same of e. Minimised is (M - 1) T + sum s z + E. The linear relaxation is tight, as a
+path's own costs are exact in it: only T and E couple them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any, Literal
+
+from transect.domain.errors import BadInput, MissingDependency, TransectError
+from transect.planner.bounds import Arc, arcs_worth, known_partition
+from transect.planner.problem import (
+    Infeasible,
+    Link,
+    Problem,
+    Schedule,
+    Solution,
+    Stage,
+)
+from transect.planner.reasons import infeasible
+
+__all__ = [
+    "SOLVERS", "Infeasible", "Link", "Problem", "Schedule", "Solution", "Solver", "Stage",
+    "partition",
+]  # fmt: skip
+
+Solver = Literal["highs", "cbc"]
+SOLVERS: tuple[Solver, ...] = ("highs", "cbc")
+
+
+def _solver(name: str, seconds: float) -> Any:
+    import pulp
+
+    # No gap: the plan is proved optimal, up to the solver's own tolerance of 1e-6.
+    common = {"msg": False, "gapRel": 0.0, "timeLimit": seconds, "threads": 1}
+    if name == "highs":
+        found = pulp.HiGHS(**common)
+    elif name == "cbc":
+        found = pulp.PULP_CBC_CMD(**common)
+    else:
+        raise BadInput(f"solver {name!r}: expected {' or '.join(SOLVERS)}")
+    if not found.available():
+        raise MissingDependency(f"solver {name} is not installed: envs/driver brings it")
+    return found
+
+
+def _program(problem: Problem, arcs: list[Arc], unit: float) -> tuple[Any, list[Any]]:
+    """Return the program, times in units of `unit`, and its binaries in the order of the arcs."""
+    import pulp
+
+    program = pulp.LpProblem("partition", pulp.LpMinimize)
+    chosen = [program.add_variable(f"z{number}", cat="Binary") for number in range(len(arcs))]
+    time, end = program.add_variable("T", 0), program.add_variable("E", 0)
+    through = pulp.lpSum(arc.through_s / unit * z for arc, z in zip(arcs, chosen, strict=True))
+    program += (problem.micro_batches - 1) * time + through + end
+    begins, ends, rows = defaultdict(list), defaultdict(list), defaultdict(list)
+    for arc, z in zip(arcs, chosen, strict=True):
+        begins[arc.device, arc.first].append(z)
+        ends[arc.device + arc.devices, arc.last].append(z)
+        for device in range(arc.device, arc.device + arc.devices):
+            rows["device", device].append((arc, z))
+        if problem.spread:
+            for layer in range(arc.first, arc.last):
+                rows["layer", layer].append((arc, z))
+    program += pulp.lpSum(begins[0, 0]) == 1
+    for state in sorted({*begins, *ends} - {(0, 0), (problem.devices, problem.count)}):
+        program += pulp.lpSum(begins[state]) == pulp.lpSum(ends[state])
+    for held in rows.values():
+        program += time >= pulp.lpSum(arc.time_s / unit * z for arc, z in held)
+        program += end >= pulp.lpSum(arc.end_s / unit * z for arc, z in held)
+    return program, chosen
+
+
+def partition(
+    problem: Problem, solver: str = "highs", seconds: float = 300
+) -> Solution | Infeasible:
+    """Return a partition that is proved optimal, or which constraint leaves none.
+
+    Raises TransectError when the solver does not end with a proof within `seconds`, MissingDependency where
+    it is not installed.
+    """
+    import pulp
+
+    known = known_partition(problem)
+    if known is None:
+        return infeasible(problem)
+    arcs = list(arcs_worth(problem, known))
+    program, chosen = _program(problem, arcs, known.bottleneck_s or 1.0)
+    status = program.solve(_solver(solver, seconds))
+    if status != pulp.LpStatusOptimal or program.sol_status != pulp.LpSolutionOptimal:
+        raise TransectError(
+            f"{solver} ended as {pulp.LpStatus[status]} after at most {seconds:g} s: the partition of "
+            f"{problem.count} layers on {problem.devices} devices is not proved"
+        )
+    taken = [arc for arc, z in zip(arcs, chosen, strict=True) if z.varValue > 0.5]
+    stages = [(arc.first, arc.last, arc.devices) for arc in sorted(taken)]
+    return problem.solution(stages, solver)

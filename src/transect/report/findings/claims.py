@@ -1,0 +1,71 @@
+"""Findings on published claims: what the same comparison gives here."""
+
+from __future__ import annotations
+
+from transect.analysis.claims import Answer, Evidence, Judgement, answers
+from transect.analysis.extrapolation import speed_up
+from transect.analysis.forecasts import mean_error
+from transect.analysis.out_of_core import sweeps
+from transect.analysis.overlapped import exchanges
+from transect.analysis.parallelism import divided
+from transect.analysis.scaling import TrainGroup
+from transect.report.context import Context
+from transect.report.findings.finding import Finding, joined
+from transect.report.findings.forecasts import all_forecasts
+from transect.report.text import clean, ends, factor
+
+__all__ = ["claim_answers", "claim_findings", "gain_words"]
+
+_SAID = {
+    Judgement.REACHED: "as much as published, or more",
+    Judgement.LESS: "a gain, but less than published",
+    Judgement.NONE: "no gain at all",
+    Judgement.OPEN: "not decided",
+}
+
+
+def claim_answers(context: Context) -> list[Answer]:
+    """Answer every published claim; none where no cell of the study could speak to any."""
+    groups: list[TrainGroup] = context.of("train")
+    found = context.curves
+    speaks = (
+        divided(groups) or found
+        or exchanges(groups, context.floors) or sweeps(groups, context.floors)
+    )  # fmt: skip
+    if not speaks:
+        return []
+    return answers(
+        Evidence(
+            groups=groups, floors=context.floors, error=mean_error(all_forecasts(context)),
+            speed_up=lambda replicas: speed_up(found, replicas),
+        )
+    )  # fmt: skip
+
+
+def gain_words(answer: Answer) -> str:
+    """Write the gain with its ends; empty where nothing was compared."""
+    if answer.gain is None:
+        return ""
+    told = "" if answer.extrapolated else f" ({ends(answer.gain, factor)})"
+    return f"{factor(answer.gain.value)}x{told}"
+
+
+def claim_findings(context: Context) -> list[Finding]:
+    """One for each claim, the open ones too."""
+    return [_finding(answer) for answer in claim_answers(context)]
+
+
+def _finding(answer: Answer) -> Finding:
+    claim, gain = answer.claim, gain_words(answer)
+    said = _SAID[answer.judgement]
+    if answer.extrapolated:
+        said = f"{said}, by extrapolation"
+    here = f"{gain} here, {said}" if gain else said
+    return Finding(
+        subject="claims", kind="claim", sureness=answer.sureness, named=True,
+        claim=f"{claim.source}, {claim.what}: {factor(claim.factor)}x published over {claim.against}; {here}.",
+        evidence=joined(
+            f"compared here: {clean(answer.compared)}" if answer.compared != "–" else "",
+            clean(answer.reason), claim.differs,
+        ),
+    )  # fmt: skip

@@ -1,0 +1,68 @@
+"""Findings on predictions: how far off they were, and whether they knew which way is faster."""
+
+from __future__ import annotations
+
+from transect.analysis.comparisons import Sureness
+from transect.analysis.forecasts import Forecast, forecasts, mean_error, order_of
+from transect.analysis.statistics import MIN_INTERVAL_VALUES
+from transect.report.context import Context
+from transect.report.findings.finding import Finding, joined, names
+from transect.report.text import count, tenths
+
+__all__ = ["all_forecasts", "error_words", "forecast_findings"]
+
+
+def all_forecasts(context: Context) -> list[Forecast]:
+    """Return every prediction that has a measurement beside it."""
+    return forecasts(context.of("forecast"), context.of("train"))
+
+
+def error_words(share: float) -> str:
+    """Write an error with its sign: `+2.1 %`.
+
+    >>> [error_words(x) for x in (0.021, -0.5, 0.0)]
+    ['+2.1 %', '−50.0 %', '0.0 %']
+    """
+    return f"+{tenths(share)}" if share > 0.0005 else tenths(share)
+
+
+def forecast_findings(context: Context) -> list[Finding]:
+    """Say how far predictions were off, and whether their order was right."""
+    if not context.of("forecast"):
+        return []
+    found = all_forecasts(context)
+    mean = mean_error(found)
+    late = sum(not one.in_time for one in found)
+    shared = sum(one.in_time and one.group.over_subscribed for one in found)
+    left = joined(
+        f"{count(shared, 'prediction')} of ranks that share cores left out" if shared else "",
+        f"{count(late, 'prediction')} made after the training began left out" if late else "",
+    )
+    if mean is None:
+        claim = "no prediction was made in time of a training whose ranks have cores of their own."
+        return [Finding(subject="study", claim=claim, kind="forecast", sureness=Sureness.OPEN,
+                        evidence=left or "no usable training stands beside a prediction")]  # fmt: skip
+    counted = sorted((one for one in found if one.counts), key=lambda one: -abs(one.error))
+    order = order_of(found, context.floors)
+    claim = (
+        f"{count(len(counted), 'step')} predicted before {'it' if len(counted) == 1 else 'they'} ran "
+        f"{'was' if len(counted) == 1 else 'were'} {tenths(mean)} off in the mean, at most "
+        f"{tenths(abs(counted[0].error))}"
+    )
+    if order.told:
+        claim += (
+            f"; of {count(order.told, 'pair')} of strategies that measurements tell apart, "
+            f"{order.right} came in the predicted order"
+        )
+    wrong = [f"{a.group.cell.strategy} and {b.group.cell.strategy}" for a, b in order.wrong]
+    few = len(counted) < MIN_INTERVAL_VALUES
+    return [
+        Finding(
+            subject="study", claim=claim + ".", kind="forecast",
+            sureness=Sureness.TENTATIVE if few or wrong else Sureness.FIRM,
+            evidence=joined(
+                f"farthest: {counted[0].group.cell.id.split('~')[0]}, {error_words(counted[0].error)}",
+                f"wrong order: {names(wrong)}" if wrong else "", left,
+            ),
+        )
+    ]  # fmt: skip

@@ -1,0 +1,174 @@
+"""Findings on ranks that share a model, on exchanges that overlap, and on training past the memory."""
+
+from __future__ import annotations
+
+from transect.analysis.comparisons import Sureness
+from transect.analysis.out_of_core import PLAIN, MemoryRow, Sweep, sweeps
+from transect.analysis.overlapped import Exchange, OverlapRow, exchanges
+from transect.analysis.parallelism import Beside, Rivalry, median_of, rivalries
+from transect.analysis.scaling import TrainGroup
+from transect.report.context import Context
+from transect.report.findings.finding import Finding, joined, no_firmer
+from transect.report.text import clean, count, ends, factor, percent, quantity
+
+__all__ = ["exchange_findings", "memory_findings", "pipeline_findings", "strategy_words"]
+
+
+def strategy_words(group: TrainGroup | Sweep) -> str:
+    """Name a strategy with its options: `mpi-pipeline (micro_batches 4)`."""
+    cell = group.cell
+    options = ", ".join(f"{name} {value}" for name, value in cell.options)
+    return clean(f"{cell.strategy} ({options})" if options else cell.strategy)
+
+
+def _scope(group: TrainGroup) -> str:
+    cell = group.cell
+    ranks = (
+        f"{cell.nodes}x{cell.ranks_per_node} ranks" if cell.nodes > 1 else count(cell.ranks, "rank")
+    )
+    parts = [cell.framework, f"batch {cell.batch}", ranks]
+    parts += [f"{cell.threads} threads each"] if cell.threads > 1 else []
+    parts += [f"over {cell.network}"] if cell.network else []
+    parts += [group.kind.words] if group.kind.words else []
+    return clean(", ".join(parts))
+
+
+def _times(result: Beside) -> str:
+    return f"{factor(result.ratio.value)} times ({ends(result.ratio, factor)})"
+
+
+def _doubt(result: Beside) -> str:
+    """Say why a ratio decides nothing; empty where it does."""
+    if result.over_subscribed:
+        return "; ranks share cores, so this decides nothing"
+    return "" if result.shown else "; these runs cannot tell the two apart"
+
+
+def pipeline_findings(context: Context) -> list[Finding]:
+    """Per point: the best way to share a model beside the best way to share the data alone."""
+    return [
+        _rivalry(one)
+        for workload in context.workloads("train")
+        for one in rivalries(context.of("train", workload), context.floors)
+    ]
+
+
+def _rivalry(one: Rivalry) -> Finding:
+    result, parts = one.result, one.division
+    what = (
+        f"{count(parts.replicas, 'replica')} of {parts.parts} parts" if parts.hybrid
+        else f"one model in {parts.parts} parts"
+    )  # fmt: skip
+    bubble, overlap = median_of(one.best, "bubble"), median_of(one.best, "overlap")
+    ideal = parts.bubble
+    return Finding(
+        subject=str(one.best.cell.workload), scope=_scope(one.best), kind="pipeline", named=True,
+        claim=f"{strategy_words(one.best)}, {what}, takes {_times(result)} the step of "
+        f"{strategy_words(one.rival)}, the best that shares the data alone{_doubt(result)}.",
+        sureness=no_firmer(result.sureness, one.best, one.rival),
+        evidence=joined(
+            f"steps {quantity(median_of(one.best, 'step_time'), 's')} and "
+            f"{quantity(median_of(one.rival, 'step_time'), 's')}",
+            f"bubble {percent(bubble)}" + (f", of equal stages {percent(ideal)}" if ideal is not None else "")
+            if bubble is not None else "",
+            f"{percent(overlap)} of its messages hide behind computing" if overlap is not None else "",
+            result.reason,
+        ),
+    )  # fmt: skip
+
+
+def exchange_findings(context: Context) -> list[Finding]:
+    """Per point: the shortest of the overlapping variants beside the blocking one."""
+    return [
+        finding
+        for workload in context.workloads("train")
+        for one in exchanges(context.of("train", workload), context.floors)
+        if (finding := _exchange(one)) is not None
+    ]
+
+
+def _exchange(one: Exchange) -> Finding | None:
+    variants = [
+        (row.result.ratio.value, row.group.cell.id, row)
+        for row in one.rows
+        if row.result is not None and row.variant and not row.group.wrong
+    ]
+    if not variants or one.base is None:
+        return None
+    row: OverlapRow = min(variants, key=lambda each: each[:2])[2]
+    assert row.result is not None
+    overlap = median_of(row.group, "overlap")
+    least = (
+        f"; {factor(row.over_least)} times the longer of its computing and its communication"
+        if row.over_least is not None
+        else ""
+    )
+    return Finding(
+        subject=str(row.group.cell.workload), scope=_scope(row.group), kind="exchange",
+        claim=f"{row.variant} by {strategy_words(row.group)} takes {_times(row.result)} the step of "
+        f"SC-B by {strategy_words(one.base)}{least}{_doubt(row.result)}.",
+        sureness=no_firmer(row.result.sureness, row.group, one.base),
+        evidence=joined(
+            f"SC-B computes {quantity(one.compute_s, 's')} and communicates {quantity(one.communication_s, 's')}",
+            f"{percent(overlap)} of the messages hide" if overlap is not None else "",
+            row.result.reason,
+        ),
+    )  # fmt: skip
+
+
+def memory_findings(context: Context) -> list[Finding]:
+    """Per sweep and budget: how many times the batch that fits trains, and at what time per sample."""
+    return [
+        finding
+        for workload in context.workloads("train")
+        for sweep in sweeps(context.of("train", workload), context.floors)
+        for budget in sweep.budgets
+        if (finding := _past(sweep, budget)) is not None
+    ]  # fmt: skip
+
+
+def _past(sweep: Sweep, budget: int) -> Finding | None:
+    fitting = sweep.largest(PLAIN, budget)
+    limit = quantity(float(budget), "B")
+    able = [
+        row for row in sweep.rows
+        if row.fits and row.group.cell.memory_budget == budget and row.beside_fitting is not None
+        and row.group.cell.memory != PLAIN
+    ]  # fmt: skip
+    subject, ranks = str(sweep.cell.workload), count(sweep.cell.ranks, "rank")
+    scope = clean(f"{sweep.cell.framework}, {strategy_words(sweep)}, {ranks}, within {limit}")
+    if fitting is None or not able:
+        why = "plain memory trains no batch that was asked for" if fitting is None else (
+            f"batch {fitting.cell.batch} fits in plain memory, and no other memory trained there"
+        )  # fmt: skip
+        return Finding(subject=subject, scope=scope, kind="memory", sureness=Sureness.OPEN,
+                       claim=f"how far past the memory it trains is not known: {why}.",
+                       evidence="see the cells below")  # fmt: skip
+    row: MemoryRow = max(
+        able, key=lambda one: (one.group.cell.batch, -_ratio(one), one.group.cell.id)
+    )
+    result = row.beside_fitting
+    assert result is not None
+    too_large = sweep.too_large(PLAIN, budget)
+    checked = (
+        f"plain memory runs out at batch {too_large.cell.batch}" if too_large is not None
+        else "no larger batch was asked of plain memory, so more may fit"
+    )  # fmt: skip
+    return Finding(
+        subject=subject, scope=scope, kind="memory", named=True,
+        claim=f"{clean(row.group.cell.memory)} trains batch {row.group.cell.batch}, "
+        f"{factor(row.times_what_fits or 1.0)} times what fits in plain memory, and each sample takes "
+        f"{_times(result)} as long as at the batch that fits{_doubt(result)}.",
+        sureness=no_firmer(
+            result.sureness if too_large is not None else Sureness.OPEN, row.group, fitting
+        ),
+        evidence=joined(
+            checked, result.reason,
+            f"without a limit plain memory trains that batch, and what is bounded takes "
+            f"{_times(row.beside_free)} as long" if row.beside_free is not None else "",
+        ),
+    )  # fmt: skip
+
+
+def _ratio(row: MemoryRow) -> float:
+    return row.beside_fitting.ratio.value if row.beside_fitting is not None else 0.0

@@ -1,0 +1,196 @@
+"""Section: steps as they were predicted, beside what was measured afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from transect.analysis.extrapolation import Curve
+from transect.analysis.forecasts import Forecast, mean_error, order_of, unmatched
+from transect.analysis.groups import group_labels
+from transect.report.blocks import (
+    Chip,
+    Column,
+    Heading,
+    Lead,
+    Part,
+    Prose,
+    digits,
+    note,
+    table,
+    words,
+)
+from transect.report.charts.chart import Point, Series, dot_chart, line_chart
+from transect.report.charts.plots import Dot
+from transect.report.charts.theme import palette
+from transect.report.columns import labelled
+from transect.report.context import Context
+from transect.report.findings.forecasts import all_forecasts, error_words
+from transect.report.text import clean, clipped, count, factor, in_unit, scale_for, spread, tenths
+
+__all__ = ["forecast_body"]
+
+_REASON = 160
+_MOST_CURVES = 12
+
+
+def forecast_body(context: Context) -> Iterator[Part]:
+    """Draw and list every prediction beside its measurement; nothing without predictions."""
+    if not context.of("forecast"):
+        return
+    found = all_forecasts(context)
+    yield Lead(
+        "A prediction counts if its record was there before the first training that it speaks of began; the "
+        "times of both stand beside it. The simulator took measured layers, messages and all-reduces, never "
+        "a step of the training itself."
+    )
+    if found:
+        yield note(clean(_summary(context, found)))
+        yield _chart(context, found)
+        yield _table(found)
+    yield from _curves(context, mean_error(found))
+    left = unmatched(context.of("forecast"), found)
+    if left:
+        yield table(
+            left,
+            [
+                words("Prediction", lambda record: record.cell_id.split("~")[0]),
+                words("Status", lambda record: Chip(record.status.value, "warn"
+                      if record.status.value != "ok" else "plain")),
+                words("Why nothing stands beside it", lambda record: clipped(record.message, _REASON)
+                      or "its training has no usable result, or is not there yet"),
+            ],
+            caption="Not held against a measurement", fold_title="Not held against a measurement",
+        )  # fmt: skip
+
+
+def _summary(context: Context, found: Sequence[Forecast]) -> str:
+    counted = [one for one in found if one.counts]
+    order = order_of(found, context.floors)
+    said = [
+        f"{count(len(counted), 'prediction')} made in time of ranks with cores of their own"
+        + (
+            ""
+            if (mean := mean_error(found)) is None
+            else f": {tenths(mean)} off in the mean, whichever way"
+        )
+    ]
+    late, shared = (
+        sum(not one.in_time for one in found),
+        sum(one.in_time and one.group.over_subscribed for one in found),
+    )
+    said += [f"{count(shared, 'prediction')} of ranks that share cores left out"] if shared else []
+    said += [f"{count(late, 'prediction')} made too late left out"] if late else []
+    if order.told:
+        said.append(
+            f"of {count(order.told, 'pair')} of strategies that measurements tell apart, "
+            f"{order.right} in the predicted order"
+        )
+    return "; ".join(said) + "."
+
+
+def _chart(context: Context, found: Sequence[Forecast]) -> Part:
+    label = labelled(found, always=("ranks",))
+    several = len({one.group.cell.workload for one in found}) > 1
+    ordered = sorted(found, key=lambda one: (not one.counts, abs(one.error), one.group.cell.id))
+
+    def name(one: Forecast) -> str:
+        return (
+            f"{one.group.cell.workload} · {label.entry(one)}" if several else str(label.entry(one))
+        )
+
+    def dot(one: Forecast) -> Dot:
+        low, high = (
+            100 * (one.predicted_s / end - 1) for end in (one.measured.high, one.measured.low)
+        )
+        return Dot(
+            label=name(one), value=100 * one.error, low=low, high=high, hollow=not one.counts,
+            style=context.style(one.group), right=error_words(one.error),
+        )  # fmt: skip
+
+    return dot_chart(
+        ordered, dot,
+        [words("Training", name), digits("Error", lambda one: one.error, error_words)],
+        title="Predicted over measured", axis="error of the predicted step, %", name="forecast-error",
+        rule=0.0, log=False, first="Nearest", cut="farthest",
+        notes=["Line: against the ends of the measured range or interval. Hollow: made too late, or of ranks "
+               "that share cores: counts nowhere."],
+    )  # fmt: skip
+
+
+def _table(found: Sequence[Forecast]) -> Part:
+    scale = scale_for([one.measured.median for one in found], "s")
+    columns: list[Column[Forecast]] = [
+        words("Workload", lambda one: one.group.cell.workload), labelled(found, always=("ranks",)),
+        digits(f"Predicted ({scale.unit})", lambda one: one.predicted_s, scale.text),
+        digits(f"Measured ({scale.unit})", lambda one: one.measured.median, scale.text),
+        digits("Range or interval", lambda one: spread(one.measured, scale)),
+        digits("Runs", lambda one: one.measured.count),
+        digits("Error", lambda one: one.error, error_words),
+        words("Predicted (UTC)", lambda one: _clock(one.made)), words("Trained from (UTC)", lambda one: _clock(one.trained)),
+        words("", _mark),
+    ]  # fmt: skip
+    return table(
+        found, columns, caption="Predicted and measured", fold_title="Predicted and measured"
+    )
+
+
+def _clock(text: str) -> str:
+    """Write a record's time, UTC, to the second."""
+    return text[:19].replace("T", " ")
+
+
+def _mark(one: Forecast) -> Chip:
+    if not one.in_time:
+        return Chip("made too late", "bad")
+    return Chip("shared cores", "warn") if one.group.over_subscribed else Chip("in time", "good")
+
+
+def _curves(context: Context, error: float | None) -> Iterator[Part]:
+    """Draw predicted speed-ups over replicas, and say how far they may be trusted."""
+    found = context.curves
+    if not found:
+        return
+    yield Heading("Extrapolated to 131,072 ranks")
+    seen = (
+        "not known: no prediction was held against a measurement within its cores"
+        if error is None
+        else f"{tenths(error)} in the mean, on as many ranks as ran"
+    )
+    yield Prose(
+        f"Nobody has measured this. Replicas are added, each with the samples that it has here, over the network that "
+        f"was probed here; the error seen so far is {seen}, and nothing bounds it where more ranks meet other "
+        "networks, switches and stragglers."
+    )
+    names = group_labels(
+        [one.group for one in found], always=("framework",), never=("ranks", "nodes", "batch")
+    )
+    workloads = {one.group.cell.workload for one in found}
+
+    def name(one: Curve) -> str:
+        own = names[one.group.cell]
+        return f"{one.group.cell.workload} · {own}" if len(workloads) > 1 else own
+
+    rows = [(one, point) for one in found for point in one.points]
+    yield line_chart(
+        [
+            Series(name=name(one), style=style,
+                   points=[Point(x=point.ranks, repeats=[100 * point.efficiency], hollow=False)
+                           for point in one.points])
+            for one, style in zip(found, palette(len(found)), strict=True)
+        ],
+        rows,
+        [
+            words("Training", lambda row: name(row[0])), digits("Replicas", lambda row: row[1].replicas),
+            digits("Ranks", lambda row: row[1].ranks),
+            digits("Step", lambda row: row[1].step_s, in_unit("s")),
+            digits("Speed-up", lambda row: row[1].speed_up, factor),
+            digits("Efficiency", lambda row: row[1].efficiency, tenths),
+            words("All-reduce", lambda row: row[1].algorithm or None),
+            words("", lambda row: Chip("poor network" if row[0].poor else "extrapolated", "warn",
+                                       row[0].network.get("remark", ""))),
+        ],
+        title="Weak scaling, extrapolated", x="ranks (extrapolated)", y="efficiency beside one replica, %",
+        name="forecast-curve", most=_MOST_CURVES, y_log=False,
+        alt=f"Extrapolated efficiency over ranks up to {max(p.ranks for _, p in rows)}, {len(found)} series.",
+        notes=["Extrapolated: simulated from layers and messages measured here."],
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""Clocks of ranks: what a step will take."""

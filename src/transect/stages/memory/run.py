@@ -1,0 +1,53 @@
+"""The memory stage: layers are measured in the framework's environment, and decided upon here."""
+
+from __future__ import annotations
+
+import json
+
+from transect.domain.files import write_atomic
+from transect.domain.record import Cause
+from transect.execution.job import Job, Result
+from transect.execution.stage import RUNNERS
+from transect.execution.stage_helpers import OneProcess, cores
+from transect.launch.processes import Outcome
+from transect.planner.memory import NoMemory, decide
+from transect.stages.memory.cell import MEMORY_PLAN
+from transect.stages.memory.result import decision_facts, problem_of
+from transect.training.memory._block_cache import BLOCK_CACHE
+from transect.training.workloads import Parameters
+
+__all__ = ["Memory"]
+
+
+@RUNNERS.register("memory")
+class Memory(OneProcess):
+    """Runs `transect.stages.memory.worker`, then the solver."""
+
+    measures = True
+
+    def command(self, job: Job) -> list[str]:
+        """One process, held to the cell's threads."""
+        return job.module(
+            BLOCK_CACHE, "transect.stages.memory.worker", "--spec", job.spec_file,
+            "--out", job.folder,
+        )  # fmt: skip
+
+    def collect(self, job: Job, outcome: Outcome) -> Result:
+        """Solve; a budget that no choice fits is not supported, with the layer that does not fit."""
+        result = super().collect(job, outcome)
+        if outcome.code or "costs" not in result.details:
+            return result
+        costs = result.details["costs"]
+        cell = job.cell
+        parameters = Parameters.model_validate(job.spec["parameters"])
+        overlap = cell.threads * cell.get("together") < cores(job)
+        problem = problem_of(costs, parameters, cell.get("memory_budget"), overlap=overlap)
+        decision = decide(problem)
+        if isinstance(decision, NoMemory):
+            found = Result.skipped(Cause.UNSUPPORTED, decision.reason)
+            found.details = result.details
+            return found
+        plan = {"runs": decision.runs, "window_bytes": problem.window}
+        write_atomic(job.folder / MEMORY_PLAN, json.dumps(plan) + "\n")
+        result.details |= decision_facts(problem, decision)
+        return result

@@ -1,0 +1,127 @@
+"""The option `plan` of a grid: the planner turns it into the knobs of a pipeline before a cell has an id."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+
+from pydantic import Field
+
+from transect.domain.errors import BadInput, Unsupported
+from transect.domain.options import Value
+from transect.domain.study import Section
+from transect.planner.auto import MODES, Asked, make_plan
+from transect.planner.costs import Rates, counted_costs, weight_copies
+from transect.planner.machine import Machine
+from transect.planner.problem import Infeasible, Link
+from transect.stages.train.cell import TrainCell
+from transect.training.parts import no_parts
+from transect.training.strategies import STRATEGIES
+from transect.training.workloads import WORKLOADS, Parameters, model_of
+
+__all__ = ["PLAN", "PlannerSection", "check_plan", "planned_options"]
+
+PLAN = "plan"
+# What the planner decides: a grid that says `plan` says none of them.
+_KNOBS = ("stages", "micro_batches", "schedule", "cut")
+
+
+class PlannerSection(Section):
+    """What the planner takes a rank and its messages for; plans only compare, but ids depend on it."""
+
+    flops_per_s: float = Field(gt=0, description="of one rank, as `matrix-multiply-probe` tells")
+    bytes_per_s: float = Field(
+        gt=0, description="read and written by one rank, as `memory-bandwidth-probe` tells"
+    )
+    latency_s: float = Field(
+        ge=0, description="of a message within a node, as `network-probe` tells"
+    )
+    link_bytes_per_s: float = Field(gt=0, description="of messages within a node")
+    node_latency_s: float | None = Field(
+        default=None, ge=0, description="of a message between nodes; null: as within one"
+    )
+    node_link_bytes_per_s: float | None = Field(
+        default=None, gt=0, description="of messages between nodes; null: as within one"
+    )
+    memory_bytes: int | None = Field(
+        default=None, ge=1, description="what a rank's training may hold; null: no limit"
+    )
+
+    def machine(self) -> Machine:
+        """Return it as the planner takes it."""
+        inside = Link(self.latency_s, 1 / self.link_bytes_per_s)
+        alpha = inside.alpha_s if self.node_latency_s is None else self.node_latency_s
+        rate = self.node_link_bytes_per_s
+        return Machine(
+            rates=Rates(self.flops_per_s, self.bytes_per_s), inside=inside, source="the study",
+            between=Link(alpha, inside.beta_s_per_byte if rate is None else 1 / rate),
+        )  # fmt: skip
+
+
+def check_plan(
+    strategy: str, options: Mapping[str, Value], planner: PlannerSection | None, where: str
+) -> dict[str, Value]:
+    """Return the options without `plan`. Raises BadInput where it is none, or cannot be followed."""
+    rest = {name: value for name, value in options.items() if name != PLAN}
+    if PLAN not in options:
+        return rest
+    if options[PLAN] not in MODES:
+        raise BadInput(f"{where}.{PLAN}: expected {', '.join(MODES)}, got {options[PLAN]!r}")
+    knobs = STRATEGIES.get(strategy).knobs
+    if missing := [name for name in _KNOBS if name not in knobs]:
+        raise BadInput(
+            f"{where}.{PLAN}: strategy {strategy} has no option {', '.join(missing)}, which a plan "
+            "decides: expected one such as mpi-pipeline"
+        )
+    if given := [name for name in _KNOBS if name in rest]:
+        raise BadInput(f"{where}: `{PLAN}` decides {', '.join(given)}: expected one or the other")
+    if planner is None:
+        raise BadInput(
+            f"{where}.{PLAN}: expected `train.planner`, which says what a rank and its messages take"
+        )
+    return rest
+
+
+@cache
+def _planned(
+    workload: str, values: str, planner: PlannerSection, ranks: int, nodes: int,
+    batch: int, precision: str, mode: str,
+) -> tuple[tuple[str, Value], ...]:  # fmt: skip
+    machine, parameters = planner.machine(), Parameters.model_validate_json(values)
+    model = model_of(WORKLOADS.get(workload))
+    if (reason := no_parts(model)) is not None:
+        raise Unsupported(reason)
+    found = make_plan(
+        Asked(
+            costs_of=lambda size: counted_costs(model, parameters, size, precision, machine.rates),
+            machine=machine, ranks=ranks, nodes=nodes, batch=batch, mode=mode,  # type: ignore[arg-type]
+            memory_bytes=planner.memory_bytes, copies=weight_copies(parameters),
+        )
+    )  # fmt: skip
+    if isinstance(found, Infeasible):
+        raise Unsupported(found.reason)
+    return tuple(found.options().items())
+
+
+def planned_options(
+    cell: TrainCell, parameters: Parameters, options: Mapping[str, Value],
+    planner: PlannerSection | None, where: str,
+) -> dict[str, Value]:  # fmt: skip
+    """Return a cell's options with `plan` resolved; the cell has none yet, and its global batch.
+
+    Raises BadInput where there is no such plan, naming the constraint.
+    """
+    rest = check_plan(cell.strategy, options, planner, where)
+    if PLAN not in options:
+        return rest
+    assert planner is not None
+    try:
+        chosen = _planned(
+            cell.workload, parameters.model_dump_json(), planner, cell.ranks, cell.nodes, cell.batch, cell.precision,
+            str(options[PLAN]),
+        )  # fmt: skip
+    except Unsupported as error:
+        raise BadInput(
+            f"{where}.{PLAN}: no plan {options[PLAN]} of {cell.workload} for {cell.ranks} ranks: {error}"
+        ) from None
+    return rest | dict(chosen)

@@ -1,0 +1,153 @@
+"""A budget of memory, kept by the kernel: more is not given, and who asks for it fails.
+
+RLIMIT_DATA counts private writable memory (setrlimit(2)): what malloc gives, and stacks of threads. Neither shared
+mappings nor the page cache count, so that what lies in a file does not. glibc keeps freed memory for
+later where blocks are small; from 64 KiB on they wait in a cache that gives them back when the kernel
+gives no more (`_block_cache`), or without it are asked to be mappings of their own, which
+are given back at once (mallopt(3), M_MMAP_THRESHOLD).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from transect.training.memory._block_cache import cached_blocks
+
+__all__ = [
+    "BudgetUsedUp", "MemoryLimit", "Peak", "large_blocks_apart", "private_bytes", "settle", "status_bytes",
+]  # fmt: skip
+
+_M_MMAP_THRESHOLD = -3
+_BLOCK = 1 << 16
+
+
+def status_bytes(*names: str) -> list[int]:
+    """Return fields such as VmData of /proc/self/status in bytes. Raises KeyError for one that is not there."""
+    text = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+    found = dict(re.findall(r"^(\w+):\s+(\d+) kB$", text, re.MULTILINE))
+    return [1024 * int(found[name]) for name in names]
+
+
+def large_blocks_apart() -> None:
+    """Give large blocks back at once when they are freed, in this process from now on."""
+    # A C library that is not glibc has no mallopt: blocks are then its own affair.
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_M_MMAP_THRESHOLD, _BLOCK)
+
+
+def private_bytes() -> int:
+    """Return what the limit counts, after giving back what only waits to be used again."""
+    blocks = cached_blocks()
+    if blocks:
+        blocks.drop()
+    return status_bytes("VmData")[0]
+
+
+class BudgetUsedUp(MemoryError):
+    """A budget of memory did not suffice."""
+
+
+# What torch and oneDNN say when the kernel gives them nothing; the latter does not say why.
+_NOTHING_GIVEN = ("allocate memory", "could not create a", "could not execute a", "bad allocation")
+
+
+def settle() -> None:
+    """Let torch start its threads and load what it computes with: no training's, but any's."""
+    import torch
+    from torch.nn import functional
+
+    image = torch.ones(2, 1, 8, 8, requires_grad=True)
+    kernel = torch.ones(1, 1, 3, 3, requires_grad=True)
+    matrix = torch.ones(8, 64, requires_grad=True)
+    scale = torch.ones(1, requires_grad=True)
+    convolved = functional.conv2d(image, kernel, padding=1)
+    normed = functional.batch_norm(convolved, None, None, scale, scale, training=True)
+    outputs = functional.linear(functional.relu(normed).flatten(1), matrix)
+    functional.cross_entropy(outputs, torch.zeros(2, dtype=torch.long)).backward()
+    # Enough numbers for every thread.
+    torch.ones(1 << 18).add_(1).sum()
+
+
+class Peak:
+    """The most memory that a process takes, above what it had at the first `begin`.
+
+    With a cache of blocks: what large ones were asked for, and resident memory besides. Without: resident
+    memory, which is the same where freed blocks are given back at once. Page cache is not among it.
+    """
+
+    def __init__(self) -> None:
+        self._blocks = cached_blocks()
+        self._resident = self._used = self._mapped = 0
+        self._begun = False
+
+    def begin(self) -> None:
+        """Count anew (proc(5), clear_refs)."""
+        if not self._begun:
+            self._begun = True
+            if self._blocks:
+                self._used, _, self._mapped, _ = self._blocks.told()
+            self._resident = status_bytes("VmRSS")[0]
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+        if self._blocks:
+            self._blocks.told()
+
+    def bytes(self) -> int:
+        """Return the most since `begin`; 0 at least."""
+        rest = status_bytes("VmHWM")[0] - self._resident
+        if not self._blocks:
+            return max(0, rest)
+        _, used, _, mapped = self._blocks.told()
+        return max(0, rest - (mapped - self._mapped)) + max(0, used - self._used)
+
+
+class MemoryLimit:
+    """Holds a process of torch to `budget` bytes above what it has at the first use; None: only looks.
+
+    `most`: the most memory above the first use's that was seen in any use (`Peak`). `before`: the most
+    resident memory of the process until the last use began, which the kernel has forgotten then.
+    """
+
+    def __init__(self, budget: int | None) -> None:
+        self._budget = budget
+        self._data = 0
+        self._begun = False
+        self._peak = Peak()
+        self.most = self.before = 0
+        self.blocks = "cached" if cached_blocks() else "apart"
+        if budget is not None and self.blocks == "apart":
+            large_blocks_apart()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the process to it, and note its peak.
+
+        Raises BudgetUsedUp with what torch says when it is given no more.
+        """
+        if not self._begun:
+            self._begun = True
+            settle()
+            self._data = private_bytes()
+        self.before = max(self.before, status_bytes("VmHWM")[0])
+        self._peak.begin()
+        before = resource.getrlimit(resource.RLIMIT_DATA)
+        if self._budget is not None:
+            most = self._data + self._budget
+            ceiling = before[1] if before[1] != resource.RLIM_INFINITY else most
+            resource.setrlimit(resource.RLIMIT_DATA, (min(most, ceiling), before[1]))
+        try:
+            yield
+        except (MemoryError, RuntimeError) as error:
+            if self._budget is None or not any(one in str(error) for one in _NOTHING_GIVEN):
+                raise
+            raise BudgetUsedUp(
+                f"the memory_budget of {self._budget:,} bytes does not suffice: {error}"
+            ) from error
+        finally:
+            resource.setrlimit(resource.RLIMIT_DATA, before)
+            self.most = max(self.most, self._peak.bytes())

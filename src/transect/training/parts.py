@@ -1,0 +1,172 @@
+"""Parts of a model of layers: each as a model of its own, under the whole model's names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, TypeVar
+
+import numpy as np
+
+from transect.training.frameworks import (
+    ModelPart,
+    ModelPlan,
+    PartTrainer,
+    ResumableTrainer,
+    Trainer,
+    TrainingState,
+)
+from transect.training.layered import LayeredModel
+from transect.training.layers import Layer, Shape, Weight, shapes
+from transect.training.models import Model
+
+__all__ = [
+    "PartByTrainer", "PartPlan", "boundary_shapes", "layer_count", "layers_of", "no_parts",
+    "part_plan", "part_weights", "parts_of",
+]  # fmt: skip
+
+Value = TypeVar("Value")
+
+
+def no_parts(model: Model) -> str | None:
+    """Return why a model cannot be cut between its layers, or None."""
+    if isinstance(model, LayeredModel):
+        return None
+    return f"it cuts lists of layers, and a {type(model).__name__} is none"
+
+
+def layers_of(model: Model) -> tuple[Layer, ...]:
+    """Return the layers between which a model can be cut. Raises TypeError for no list of layers."""
+    return _layered(model).layers
+
+
+def layer_count(model: Model) -> int:
+    """Return how many they are. Raises TypeError for no list of layers."""
+    return len(layers_of(model))
+
+
+def boundary_shapes(model: Model) -> list[Shape]:
+    """Return the shape of one sample before the first layer and after each one."""
+    layered = _layered(model)
+    return shapes(layered.layers, layered.sample)
+
+
+def parts_of(model: Model, cuts: tuple[int, ...]) -> list[ModelPart]:
+    """Return the parts that begin at layer 0 and at each cut.
+
+    Raises ValueError unless the cuts grow and leave every part a layer.
+    """
+    count = layer_count(model)
+    ends = (0, *cuts, count)
+    return [ModelPart(a, b, count) for a, b in pairwise(ends)]
+
+
+def part_weights(model: Model, part: ModelPart) -> list[Weight]:
+    """Return the part's arrays, in the order of the model's and by its names."""
+    return [one for one in model.weight_shapes() if part.first <= _layer_of(one.name) < part.last]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PartPlan:
+    """A part as a model of its own, whose layer 0 is the layer `part.first` of the whole."""
+
+    part: ModelPart
+    plan: ModelPlan
+
+    def own(self, arrays: Mapping[str, Value]) -> dict[str, Value]:
+        """Pick those of the part, under the names that they have in it."""
+        first, last = self.part.first, self.part.last
+        return {
+            _moved(name, -first): array
+            for name, array in arrays.items()
+            if first <= _layer_of(name) < last
+        }
+
+    def whole(self, arrays: Mapping[str, Value]) -> dict[str, Value]:
+        """Give arrays of the part the whole model's names."""
+        return {_moved(name, self.part.first): array for name, array in arrays.items()}
+
+
+def part_plan(plan: ModelPlan, part: ModelPart) -> PartPlan:
+    """Cut a part out of a plan. Raises TypeError for no list of layers, ValueError for another model's part."""
+    model = _layered(plan.model)
+    if part.count != len(model.layers):
+        raise ValueError(f"a part of {part.count} layers, but the model has {len(model.layers)}")
+    layers = model.layers[part.first : part.last]
+    own = LayeredModel(layers, boundary_shapes(model)[part.first])
+    cut = PartPlan(part=part, plan=plan)
+    return replace(cut, plan=replace(plan, model=own, weights=cut.own(plan.weights)))
+
+
+class PartByTrainer(PartTrainer):
+    """A part whose weights, gradients and updates are those of a trainer of it as a model of its own.
+
+    A framework adds the passes, and `begin_step`. `trainer.gradient()` must give what they add up.
+    """
+
+    trainer: Trainer
+
+    def __init__(self, plan: ModelPlan, part: ModelPart, build: Callable[[ModelPlan], Any]) -> None:
+        self._cut = part_plan(plan, part)
+        self.part = part
+        self.trainer = build(self._cut.plan)
+
+    def batch(self, x: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
+        """Bring it to device and precision; what the part does not read stays as it is."""
+        if not self.part.begins:
+            return x, self.trainer.batch(x[:0], y)[1]
+        return self.trainer.batch(x, y)
+
+    def gradient(self) -> np.ndarray:
+        """Return the trainer's."""
+        return self.trainer.gradient()
+
+    def set_gradient(self, flat: np.ndarray) -> None:
+        """Replace the trainer's."""
+        self.trainer.set_gradient(flat)
+
+    def update(self, learning_rate: float) -> None:
+        """Let the trainer do it."""
+        self.trainer.update(learning_rate)
+
+    def finish_step(self) -> None:
+        """Wait for the device."""
+        self.trainer.finish_step()
+
+    def predict(self, x: np.ndarray) -> np.ndarray:
+        """Return the part's outputs (n, ...)."""
+        return np.ascontiguousarray(self.trainer.predict(x))
+
+    def weights(self) -> dict[str, np.ndarray]:
+        """Return copies under the model's names."""
+        return self._cut.whole(self.trainer.weights())
+
+    def load(self, weights: dict[str, np.ndarray]) -> None:
+        """Pick the part's."""
+        self.trainer.load(self._cut.own(weights))
+
+    def resume(self, state: TrainingState) -> None:
+        """Pick the part's weights and states. Raises TypeError where its trainer cannot go on."""
+        if not isinstance(self.trainer, ResumableTrainer):
+            raise TypeError(f"{type(self.trainer).__name__} cannot go on from a given state")
+        states = tuple(self._cut.own(one) for one in state.states)
+        own = TrainingState(
+            weights=self._cut.own(state.weights), states=states, updates=state.updates
+        )
+        self.trainer.resume(own)
+
+
+def _layered(model: Model) -> LayeredModel:
+    if not isinstance(model, LayeredModel):
+        raise TypeError(f"{type(model).__name__} is no list of layers")
+    return model
+
+
+def _layer_of(name: str) -> int:
+    return int(name.partition(".")[0])
+
+
+def _moved(name: str, by: int) -> str:
+    layer, _, rest = name.partition(".")
+    return f"{int(layer) + by}.{rest}"

@@ -1,0 +1,22 @@
+"""Options that all pipelines have, whoever passes on what."""
+
+from __future__ import annotations
+
+from transect.domain.options import Knob
+from transect.training.cuts import CUTS
+
+__all__ = ["CUT", "MICRO_BATCHES", "STAGES"]
+
+STAGES = Knob(default=0, least=0, description="ranks that compute one replica; 0: all, one replica")
+MICRO_BATCHES = Knob(
+    default=4, least=1, description="parts in which a replica's share goes through"
+)
+CUT = Knob(
+    default="compute",
+    choices=tuple(CUTS),
+    # One way to write it: another would be another cell's id.
+    pattern=r"[1-9][0-9]*(-[1-9][0-9]*)*",
+    example="3-7",
+    description="where stages begin: `compute` (stages of equal operations, as counted), "
+    "`parameters`, `equal` (layers), or the layers themselves, such as 3-7",
+)

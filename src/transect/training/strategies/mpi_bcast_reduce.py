@@ -1,0 +1,34 @@
+"""S-Caffe's basic scheme, SC-B: broadcast of the weights, gradients reduced to rank 0, its update."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from transect.stages.train.cell import TrainCell
+from transect.training.strategies import STRATEGIES
+from transect.training.strategies._root import RootUpdates
+from transect.training.traffic import Traffic
+
+__all__ = ["MpiBcastReduce"]
+
+
+@STRATEGIES.register("mpi-bcast-reduce")
+class MpiBcastReduce(RootUpdates):
+    """MPI_Bcast of all weights before each step and MPI_Reduce of all gradients after it (SC-B)."""
+
+    def traffic(self, cell: TrainCell) -> Traffic:
+        """Nothing hides."""
+        return Traffic(pattern="bcast-reduce", carrier="mpi", progress=False, copies=2)
+
+    def spread(self, flat: np.ndarray) -> None:
+        """From rank 0."""
+        self.comm.Bcast(flat, root=0)
+
+    def collect(self, flat: np.ndarray) -> None:
+        """Sum to rank 0."""
+        from mpi4py import MPI
+
+        if self.comm.rank == 0:
+            self.comm.Reduce(MPI.IN_PLACE, flat, op=MPI.SUM, root=0)
+        else:
+            self.comm.Reduce(flat, None, op=MPI.SUM, root=0)

@@ -1,0 +1,73 @@
+"""S-Caffe's SC-OBR: SC-OB, and gradients go layer by layer while the layers before compute theirs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from transect.domain.options import Knob
+from transect.stages.train.cell import TrainCell
+from transect.training.frameworks import Trainer
+from transect.training.strategies import STRATEGIES, Parts
+from transect.training.strategies._overlap import Overlapped
+from transect.training.strategies._progress import Flight
+from transect.training.traffic import Traffic
+
+__all__ = ["MpiOverlap"]
+
+
+@STRATEGIES.register("mpi-overlap")
+class MpiOverlap(Overlapped):
+    """MPI_Ibcast before each layer's forward pass, MPI_Ireduce after its backward pass (SC-OBR).
+
+    Or MPI_Iallreduce after its backward pass, no broadcast, and all ranks update alike.
+    """
+
+    knobs: Mapping[str, Knob] = MappingProxyType({
+        **Overlapped.knobs,
+        "reduce": Knob(
+            default="root", choices=("root", "all"),
+            description="who gets the sum: rank 0, which updates and broadcasts, or all ranks",
+        ),
+    })  # fmt: skip
+
+    def traffic(self, cell: TrainCell) -> Traffic:
+        """Both behind the passes, if messages move by then."""
+        to_all = self.settings(cell)["reduce"] == "all"
+        return self.layerwise_traffic(cell, "overlap-allreduce" if to_all else "overlap")
+
+    def step(self, trainer: Trainer, x: object, y: object, learning_rate: float) -> Parts:
+        """Both passes overlap with messages; updates wait for the sums, the last layer's first."""
+        begin = time.perf_counter()
+        to_all = self._set["reduce"] == "all"
+        flights = [] if self.alone or to_all else self.send_weights()
+        sums: list[tuple[int, np.ndarray, Flight | None]] = []
+
+        def send_gradient(number: int) -> None:
+            flat = self._model.parts[number].gradient()
+            sums.append((number, flat, None if self.alone else self._send(flat, to_all)))
+            self._progress.poll()
+
+        loss = self._model.passes(
+            x, y, lambda number: self.take_weights(number, flights), send_gradient
+        )
+        for number, flat, flight in sums:
+            if flight is not None:
+                self._progress.wait(flight)
+            if self.root or to_all:
+                self.update(number, flat, learning_rate)
+        return self.parts(loss, begin)
+
+    def _send(self, flat: np.ndarray, to_all: bool) -> Flight:
+        from mpi4py import MPI
+
+        if to_all:
+            return self._progress.queue(
+                flat.nbytes, self._comm.Iallreduce, MPI.IN_PLACE, flat, op=MPI.SUM
+            )
+        buffers: tuple[Any, Any] = (MPI.IN_PLACE, flat) if self.root else (flat, None)
+        return self._progress.queue(flat.nbytes, self._comm.Ireduce, *buffers, op=MPI.SUM, root=0)

@@ -1,0 +1,210 @@
+"""Predictions beside measurements, and the curve that nobody has measured, from cells that ran."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+from co_design_records import changed, measured, write_measured
+from said_of_records import Made, context, findings, only
+
+from transect.analysis.claims import Evidence, answers
+from transect.analysis.comparisons import Sureness
+from transect.analysis.extrapolation import Curve, speed_up
+from transect.analysis.forecasts import forecasts, order_of
+from transect.analysis.load import load_records
+from transect.report.build import build_report
+from transect.report.context import Context
+from transect.report.making import all_parts, make_section
+from transect.stages.forecast.worker import forecast
+
+LATER = "2099-01-01T00:00:00+00:00"
+
+
+def predicted(strategy: str, step_s: float, **fields):
+    [record] = measured("forecast", strategy=strategy, ranks_per_node=2)
+    return changed(record, {"predicted_step_time": step_s}, **fields)
+
+
+def trained(strategy: str, step_s: float):
+    """Repeat a training as on a quiet machine."""
+    record = next(
+        one for one in measured("train", strategy=strategy, ranks_per_node=2, framework="numpy", options=())
+        if not one.cell.repeat
+    )  # fmt: skip
+    return [
+        changed(record, {"step_time": step_s * (1 + n / 1000)}, axes={"repeat": n}, started=LATER, ended=LATER)
+        for n in range(6)
+    ]  # fmt: skip
+
+
+def test_without_predictions_there_is_nothing():
+    [section] = [one for one in all_parts().sections if one.key == "forecasts"]
+    plain = measured("train")
+    assert make_section(section, context(*plain)) is None and "forecast" not in findings(*plain)
+
+
+def test_the_error_and_the_order_are_told():
+    records = [
+        predicted("mpi-allreduce", 0.0102), predicted("mpi-bcast-reduce", 0.0194),
+        *trained("mpi-allreduce", 0.01), *trained("mpi-bcast-reduce", 0.02),
+    ]  # fmt: skip
+    found = only("forecast", *records)
+    assert found.text.startswith("2 steps predicted before they ran were 2.")
+    assert "at most 3." in found.text and "of 1 pair of strategies" in found.text
+    assert (
+        found.text.endswith("1 came in the predicted order.")
+        and found.sureness is Sureness.TENTATIVE
+    )
+    made = Made("forecasts", *records)
+    table = made.table("Predicted and measured")
+    assert [row[""] for row in table] == ["in time", "in time"]
+    assert table[0]["Error"].startswith("+1.") or table[0]["Error"].startswith("+2.")
+    assert made.chart("Predicted over measured").table.rows
+
+
+def test_a_wrong_order_is_told():
+    records = [
+        predicted("mpi-allreduce", 0.03), predicted("mpi-bcast-reduce", 0.02),
+        *trained("mpi-allreduce", 0.01), *trained("mpi-bcast-reduce", 0.02),
+    ]  # fmt: skip
+    found = only("forecast", *records)
+    assert "0 came in the predicted order" in found.text and "wrong order: " in found.evidence
+
+
+def test_what_was_said_afterwards_is_no_prediction():
+    late = predicted("mpi-allreduce", 0.01, ended="2100-01-01T00:00:00+00:00")
+    records = [late, *trained("mpi-allreduce", 0.01)]
+    found = only("forecast", *records)
+    assert found.sureness is Sureness.OPEN and "after the training began" in found.evidence
+    assert [row[""] for row in Made("forecasts", *records).table("Predicted and measured")] == [
+        "made too late"
+    ]
+    assert order_of(forecasts(context(*records).of("forecast"), context(*records).of("train")),
+                    context(*records).floors).told == 0  # fmt: skip
+
+
+def test_a_prediction_without_a_training_is_listed():
+    record = predicted("mpi-allreduce", 0.01)
+    assert Made("forecasts", record).table("Not held against a measurement")
+    assert only("forecast", record).sureness is Sureness.OPEN
+
+
+def test_each_prediction_that_ran_was_stored_before_its_training():
+    made = context(*measured())
+    found = forecasts(made.of("forecast"), made.of("train"))
+    assert found and all(one.in_time for one in found)
+
+
+# The probe that ran was disturbed: its messages lie on no line.
+FLAT = {"from": "probe", "latency_s": 5e-5, "bytes_per_s": 1e9, "remark": ""}
+
+
+def joined_by(network):
+    """Return the cells that ran, and their predictions over another network."""
+    return [
+        changed(one, details={"network": network}) if one.stage == "forecast" else one
+        for one in measured()
+    ]
+
+
+def drawn(study) -> list[Curve]:
+    return Context(load_records(study, None), title="t").curves
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    return write_measured(tmp_path_factory.mktemp("results") / "co-design", joined_by(FLAT))
+
+
+def test_the_curve_is_drawn_to_131072_ranks_and_called_extrapolated(study, tmp_path):
+    found = drawn(study)
+    assert found and all(max(point.ranks for point in one.points) == 131_072 for one in found)
+    for one in found:
+        assert one.points[0].speed_up == 1 and one.points[0].replicas == 1
+        assert {128, 512} <= {point.replicas for point in one.points}
+    summary = build_report(study, tmp_path / "report.html", title="T", questions=[])
+    assert summary["problems"] == []
+    page = (tmp_path / "report.html").read_text()
+    assert "Extrapolated to 131,072 ranks" in page and "Nobody has measured this" in page
+    claims = [one["text"] for one in summary["findings"] if one["kind"] == "claim"]
+    several = [text for text in claims if re.search("128 nodes|512 nodes", text)]
+    assert len(several) == 2 and all("by extrapolation" in text for text in several)
+
+
+@pytest.mark.parametrize(
+    ("error", "judgement"), [(None, "open"), (0.02, "less"), (0.5, "open"), (0.0, "less")]
+)
+def test_an_extrapolation_decides_as_far_as_predictions_were_right(error, judgement):
+    evidence = Evidence(
+        groups=[], floors=context().floors, speed_up=lambda n: (0.7 * n, False), error=error
+    )
+    found = {one.claim.key: one for one in answers(evidence)}
+    assert found["nodes-128"].judgement == judgement  # 89.6 beside 110
+    assert found["nodes-128"].extrapolated and found["nodes-128"].sureness is Sureness.OPEN
+
+
+def test_a_network_that_no_line_describes_decides_no_claim(tmp_path):
+    study = write_measured(tmp_path / "co-design")
+    found = drawn(study)
+    assert found and all(one.poor for one in found)
+    told = speed_up(found, 128)
+    assert told is not None and told[1]
+    assert speed_up([replace(one, network=FLAT) for one in found], 128) == (told[0], False)
+    evidence = Evidence(groups=[], floors=context().floors, speed_up=lambda n: told, error=0.0)
+    answer = next(one for one in answers(evidence) if one.claim.key == "nodes-128")
+    assert answer.judgement == "open" and "lie on no line" in answer.reason
+    build_report(study, tmp_path / "report.html", title="T", questions=[])
+    assert "poor network" in (tmp_path / "report.html").read_text()
+
+
+def test_a_curve_begins_where_the_prediction_stood(study):
+    """On as many ranks as were predicted, by the same profile and network, additions included."""
+    curve = next(one for one in drawn(study) if one.group.cell.strategy == "mpi-allreduce")
+    [wanted] = measured("profile", ranks_per_node=2, batch=32)
+    read = json.loads((study / "profile" / wanted.cell_id / "profile.json").read_text())
+    network = {name: FLAT[name] for name in ("latency_s", "bytes_per_s")}
+    spec = {"cell": curve.group.cell.axes(), "network_from": "system", "network": network}
+    [there] = [point for point in curve.points if point.ranks == 2]
+    assert there.step_s == forecast(spec, read, cores=2)["metrics"][0]["value"]
+
+
+def test_more_stages_than_cores_have_a_curve_too(tmp_path):
+    """Their profile is of as many ranks at once as there are cores, not as there are ranks."""
+    hybrid = changed(
+        measured("forecast", strategy="mpi-pipeline")[0], details={"network": FLAT, "cores": 2},
+        axes={"ranks_per_node": 4, "options": (("stages", 2),), "batch": 128},
+    )  # fmt: skip
+    study = write_measured(tmp_path / "co-design", [*measured("profile"), hybrid])
+    [curve] = drawn(study)
+    assert (curve.parts, curve.points[0].ranks) == (2, 2)
+
+
+def test_a_strategy_that_is_gone_costs_its_curve_and_no_section(tmp_path):
+    gone = [
+        changed(one, axes={"strategy": "gone"}) if one.stage == "forecast" else one
+        for one in measured()
+    ]
+    study = write_measured(tmp_path / "co-design", gone)
+    summary = build_report(study, tmp_path / "report.html", title="T", questions=[])
+    assert summary["problems"] and all(
+        "unknown strategy 'gone'" in one for one in summary["problems"]
+    )
+    assert "Predicted over measured" in (tmp_path / "report.html").read_text()
+
+
+def test_without_its_profile_there_is_no_curve():
+    """Records alone, whose files are not there."""
+    assert context(*measured()).curves == []
+
+
+def test_a_damaged_profile_costs_its_curve_and_no_section(tmp_path):
+    study = write_measured(tmp_path / "co-design")
+    for path in study.glob("profile/*/profile.json"):
+        path.write_text('{"batch": 16, "layers": [{"name": "0"}]}')
+    summary = build_report(study, tmp_path / "report.html", title="T", questions=[])
+    assert summary["problems"] and all(
+        "profile.json: no profile" in one for one in summary["problems"]
+    )

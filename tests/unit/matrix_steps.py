@@ -1,0 +1,162 @@
+"""Trains all cases of the matrix in one start of so many ranks, each beside the float64 reference.
+
+`mpiexec -n RANKS python matrix_steps.py FRAMEWORK STEP FIRST KIND`, in the framework's environment;
+PYTHONPATH has this folder. Rank 0 prints as JSON how far each case is from the reference, relatively: losses of
+each step, all weights after the last one, predictions, losses after going on from a state in the middle.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matrix_cases import Case, cases, chosen
+
+from transect.domain.cell import Cell
+from transect.stages.reference.cell import ReferenceCell
+from transect.stages.reference.worker_path import Path64, Problem, trajectory
+from transect.stages.train.worker import make_batches, train
+from transect.training.departure import end_process
+from transect.training.frameworks import FRAMEWORKS, ModelPlan
+from transect.training.frameworks.numpy_ import NumpyTrainer
+from transect.training.layout import Layout
+from transect.training.schedule import learning_rates
+from transect.training.strategies import STRATEGIES, strategy_options
+from transect.training.workloads import WORKLOADS, model_of
+
+STEPS, MIDDLE = 4, 2
+
+
+def problem_of(cell: Any, layout: Layout) -> Problem:
+    """Return the cell's training in float64, on drawn samples: as many as its steps take.
+
+    Its batches are cut as the ranks cut them, whether that matters or not.
+    """
+    workload = WORKLOADS.get(cell.workload)
+    model = model_of(workload)
+    samples = STEPS * cell.batch
+    generator = np.random.default_rng(5)
+    x, y = generator.standard_normal((samples + 6, *model.sample)), generator.integers(0, 3, samples + 6)  # fmt: skip
+    data = {
+        "x_train": x[:samples], "y_train": y[:samples], "x_test": x[samples:], "y_test": y[samples:],
+        "order": generator.permutation(samples)[None],
+    }  # fmt: skip
+    plan = ModelPlan(
+        model=model, parameters=workload.defaults.model_copy(update={"batch": cell.batch}),
+        weights=model.initial_weights(7), batch=cell.batch, precision="fp64", device="cpu", threads=1,
+    )  # fmt: skip
+    own = ReferenceCell(
+        workload=cell.workload, framework="numpy", strategy="single", precision="fp64", batch=cell.batch,
+        shards=layout.replicas, micro_batches=layout.micro_batches, reduce=cell.reduce,
+    )  # fmt: skip
+    return Problem(cell=own, plan=plan, data=data, folder=Path(), steps=STEPS)
+
+
+def apart(found: Any, expected: np.ndarray) -> float:
+    """Return the largest difference, relative to the largest number; NaN where there is one."""
+    difference = np.abs(np.asarray(found) - expected)
+    return float(difference.max() / np.abs(expected).max())
+
+
+def told(comm: Any, strategy: Any, losses: np.ndarray) -> np.ndarray:
+    """Return the mean of the losses of those ranks that tell one."""
+    every = comm.allgather(losses if strategy.tells_loss else None)
+    return np.mean([one for one in every if one is not None], axis=0)
+
+
+def compare(comm: Any, framework: str, case: Case) -> dict[str, float] | str:
+    """Train as the worker does; return the deviations, or why the strategy does not take the case."""
+    strategy = STRATEGIES.get(case.strategy)
+    options = strategy_options(case.strategy, case.options, "here")
+    axes: dict[str, Any] = {"stage": "train", "workload": case.workload, "framework": framework, "strategy": case.strategy, "precision": "fp64", "ranks_per_node": comm.size, "options": options}  # fmt: skip
+    layout = strategy.layout(Cell.of(**axes, batch=comm.size))
+    cell = Cell.of(**axes, batch=case.share * layout.replicas)
+    reason = strategy.supports(cell) or layout.complaint(cell.batch)
+    if reason is not None:
+        return str(reason)
+    problem = problem_of(cell, layout)
+    plan, model = problem.plan, problem.plan.model
+    strategy.framework, strategy.operation = framework, cell.reduce
+    place = strategy.join()
+    own = replace(plan, batch=case.share)
+    # Of parts of a model it is the first replica's that count, of others rank 0's.
+    if place.rank and not strategy.sharded:
+        own = replace(own, weights={name: one + 1 for name, one in plan.weights.items()})
+    trainer = strategy.trainer(FRAMEWORKS.get(framework), own, cell)
+    strategy.start(trainer)
+    batches = make_batches(cell, model, trainer, problem.data, problem.folder, layout.share(place.rank))  # fmt: skip
+    rates = learning_rates(plan.parameters, "none", cell.batch, STEPS)
+    expected = comm.bcast(trajectory(problem, keep=(MIDDLE,)) if comm.rank == 0 else None)
+    series = train(model, trainer, strategy, place, batches, rates)
+    off = {"loss": apart(told(comm, strategy, series["loss"]), expected.loss)}
+    assert (series["compute"] > 0).all() and (series["bubble"] >= 0).all()
+    off |= _after(strategy, trainer, place, problem, expected)
+    trainer.resume(expected.states[MIDDLE])
+    steps = zip(batches.steps(MIDDLE, STEPS - MIDDLE), rates[MIDDLE:].tolist(), strict=True)
+    losses = np.array([strategy.step(trainer, x, y, rate).loss for (x, y), rate in steps])
+    off["resumed"] = apart(told(comm, strategy, losses), expected.loss[MIDDLE:])
+    strategy.barrier()
+    if hasattr(strategy, "_progress"):
+        strategy._progress.close()
+    return off
+
+
+def _after(strategy: Any, trainer: Any, place: Any, problem: Problem, expected: Path64) -> dict[str, float]:  # fmt: skip
+    """Compare weights and predictions on rank 0."""
+    if place.rank and not strategy.sharded:
+        return {}
+    weights = strategy.weights(trainer)
+    x = problem.data["x_test"]
+    outputs = strategy.predict(trainer, x)
+    if place.rank:
+        return {}
+    assert weights.keys() == expected.weights.keys(), list(weights)
+    end = NumpyTrainer(problem.plan)
+    end.load(expected.weights)
+    return {
+        "weights": max(apart(weights[name], array) for name, array in expected.weights.items()),
+        "predict": apart(outputs, end.predict(x)),
+    }
+
+
+def meet_by_gloo(comm: Any) -> None:
+    """Let torch's ranks meet once for all cases: its strategies are made for one training."""
+    import torch.distributed as dist
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = comm.bcast(free.getsockname()[1])
+    os.environ |= {
+        "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "RANK": str(comm.rank),
+        "WORLD_SIZE": str(comm.size), "LOCAL_RANK": str(comm.rank),
+    }  # fmt: skip
+    dist.init_process_group("gloo")
+    dist.init_process_group = lambda *given, **more: None
+
+
+def main(framework: str, step: str, first: str, kind: str) -> None:
+    """Print what rank 0 saw."""
+    from mpi4py import MPI
+
+    comm, found = MPI.COMM_WORLD, []
+    if kind == "gloo":
+        meet_by_gloo(comm)
+    for case in chosen(cases(comm.size, kind), int(step), int(first)):
+        off = compare(comm, framework, case)
+        found.append({"case": case, "off": off} if isinstance(off, dict) else {"case": case, "reason": off})  # fmt: skip
+    if comm.rank == 0:
+        print(json.dumps(found))
+    comm.Barrier()
+    MPI.Finalize()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:5])
+    # Gloo's threads were seen to abort where the interpreter takes them apart.
+    end_process(0)

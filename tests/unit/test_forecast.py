@@ -1,0 +1,374 @@
+"""Predictions of trainings: what they are planned for, made of, and refuse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from transect.domain.errors import BadInput
+from transect.domain.record import MetricValue, Record
+from transect.planning.plan import StudyPlan, make_plan
+from transect.planning.stage import STAGES, running_order
+from transect.planning.study import find_system
+from transect.simulation.collectives import Measured
+from transect.simulation.networks import Machine, Network
+from transect.stages.forecast.cell import ForecastCell, forecast_of, trained_as
+from transect.stages.forecast.worker import forecast
+from transect.stages.forecast.worker_prediction import Setting, predict
+from transect.stages.forecast.worker_sources import (
+    collective_points,
+    fitted,
+    lasting_rate,
+    message_points,
+    profiled,
+)
+from transect.stages.profile.cell import ProfileCell
+from transect.stages.profile.worker import profile
+from transect.stages.train.cell import TrainCell
+from transect.training.strategies import STRATEGIES
+from transect.training.traffic import Traffic
+from transect.training.workloads import WORKLOADS
+
+WORKLOAD = "digits-mlp"
+STUDY = """
+name: told
+train:
+  repeats: 2
+  grids:
+    - {{workloads: [digits-mlp], frameworks: [numpy], strategies: [single]}}
+    - {{workloads: [digits-mlp], frameworks: [numpy], strategies: {strategies}, ranks: [2]}}
+forecast: {forecast}
+"""
+
+
+def plan(folder: Path, told: str, strategies: str = "[mpi-allreduce]") -> StudyPlan:
+    file = folder / "told.yaml"
+    file.write_text(STUDY.format(forecast=told, strategies=strategies))
+    return make_plan(file, find_system("laptop"), folder / "results")
+
+
+@pytest.fixture(scope="module")
+def measured() -> dict[int, dict[str, Any]]:
+    """Profiles by their batch."""
+    found = {}
+    for batch in (16, 64):
+        cell = ProfileCell(workload=WORKLOAD, framework="numpy", batch=batch, precision="fp64")
+        found[batch] = profile(cell, WORKLOADS.get(WORKLOAD).defaults, 3, seed=1)[0]
+    return found
+
+
+def training(strategy: str, ranks: int = 2, **axes: Any) -> TrainCell:
+    return TrainCell(
+        workload=WORKLOAD, framework="numpy", strategy=strategy, batch=64, ranks_per_node=ranks,
+        precision="fp64", **axes,
+    )  # fmt: skip
+
+
+def setting(measured: dict[str, Any], strategy: str, network: Network, **axes: Any) -> Setting:
+    cell = training(strategy, **axes)
+    of = STRATEGIES.get(strategy)
+    traffic = of.traffic(cell)
+    assert traffic is not None
+    machine = Machine(cell.ranks, network, network)
+    layout = of.layout(cell)
+    batch = cell.batch // layout.replicas // layout.micro_batches
+    return Setting(
+        cell=cell, layout=layout, traffic=traffic, profiled=profiled(measured, batch),
+        machine=machine, cores=16,
+    )  # fmt: skip
+
+
+def test_a_prediction_has_the_axes_of_its_training_and_is_none():
+    cell = training("mpi-pipeline", options=(("micro_batches", 2),), repeat=3)
+    told = forecast_of(cell)
+    assert (type(told), told.stage, told.repeat) == (ForecastCell, "forecast", 0)
+    assert trained_as(told) == cell.without_repeat()
+    # The folders differ, the words do not.
+    assert told.id.split("~")[0] == cell.without_repeat().id.split("~")[0]
+
+
+def test_each_training_waits_for_its_prediction_and_is_no_input_of_it(tmp_path):
+    made = plan(tmp_path, "{grids: [{}]}")
+    assert len(made.stage("forecast")) == 2 and len(made.stage("train")) == 4
+    names = list(made.cells)
+    assert names.index("profile") < names.index("forecast") < names.index("train")
+    for planned in made.stage("train").values():
+        ((stage, told),) = planned.waits
+        assert stage == "forecast"
+        assert made.stage("forecast")[told].cell == forecast_of(planned.cell)
+        assert "forecast" not in str(planned.spec["inputs"])
+    for planned in made.stage("forecast").values():
+        assert {stage for stage, _ in planned.inputs.values()} <= {"profile", "bench"}
+        assert planned.waits == ()
+
+
+def test_a_training_is_the_same_cell_with_and_without_a_prediction(tmp_path):
+    plain, told = plan(tmp_path, "{grids: []}"), plan(tmp_path, "{grids: [{}]}")
+    assert not plain.stage("forecast") and not plain.stage("profile")
+    for cell_id, planned in plain.stage("train").items():
+        assert told.stage("train")[cell_id].fingerprint == planned.fingerprint
+
+
+def test_it_takes_a_profile_of_as_many_ranks_and_probes_of_as_many(tmp_path):
+    made = plan(tmp_path, "{grids: [{ranks: [2]}]}")
+    (planned,) = made.stage("forecast").values()
+    taken = {role: made.cells[stage][name].cell for role, (stage, name) in planned.inputs.items()}
+    assert (taken["profile"].batch, taken["profile"].ranks_per_node) == (32, 2)
+    assert {(one.benchmark, one.ranks) for name, one in taken.items() if name != "profile"} == {
+        ("message-sweep", 2)
+    }
+    tests = {
+        role: dict(one.options).get("test") for role, one in taken.items() if role != "profile"
+    }
+    assert tests == {"messages": "latency", "allreduce": None}
+
+
+def test_what_goes_through_one_rank_is_measured_as_such(tmp_path):
+    made = plan(tmp_path, "{grids: [{ranks: [2]}]}", "[mpi-bcast-reduce, mpi-pipeline]")
+    told = {
+        planned.cell.strategy: {
+            role: dict(made.cells[stage][name].cell.options).get("test")
+            for role, (stage, name) in planned.inputs.items() if stage == "bench"
+        }
+        for planned in made.stage("forecast").values()
+    }  # fmt: skip
+    assert told == {
+        "mpi-bcast-reduce": {"messages": "latency", "broadcast": "bcast", "reduce": "reduce"},
+        "mpi-pipeline": {"messages": "latency"},
+    }
+
+
+def test_micro_batches_are_profiled_and_gloo_is_asked_about_itself(tmp_path):
+    file = tmp_path / "told.yaml"
+    file.write_text(
+        """
+name: told
+train:
+  repeats: 1
+  grids:
+    - {workloads: [digits-mlp], frameworks: [torch], strategies: [ddp-gloo], ranks: [2]}
+    - {workloads: [digits-mlp], frameworks: [torch], strategies: [mpi-pipeline], ranks: [2], options: [{micro_batches: 8}]}
+forecast: {grids: [{}]}
+"""
+    )
+    made = make_plan(file, find_system("laptop"), tmp_path / "results")
+    by_strategy = {one.cell.strategy: one for one in made.stage("forecast").values()}
+
+    def taken(strategy: str, role: str) -> Any:
+        stage, name = by_strategy[strategy].inputs[role]
+        return made.cells[stage][name].cell
+
+    assert taken("mpi-pipeline", "profile").batch == 8
+    assert taken("ddp-gloo", "allreduce").benchmark == "message-sweep-torch"
+    assert ("test", "latency") in taken("ddp-gloo", "messages").options
+
+
+BAD = {
+    "nothing of that kind": ("{grids: [{ranks: [7]}]}", "the study trains nothing of that kind"),
+    "unknown strategy": ("{grids: [{strategies: [no]}]}", "forecast.grids.0.strategies"),
+    "unknown framework": ("{grids: [{frameworks: [numpy, no]}]}", "forecast.grids.0.frameworks"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_what_cannot_be_is_an_error_of_the_study(tmp_path, what):
+    told, expected = BAD[what]
+    with pytest.raises(BadInput, match=expected):
+        plan(tmp_path, told)
+
+
+def test_trainings_that_do_not_fit_need_no_prediction(tmp_path):
+    file = tmp_path / "large.yaml"
+    grid = "workloads: [digits-mlp], frameworks: [numpy], strategies: [mpi-allreduce]"
+    file.write_text(
+        f"name: large\ntrain:\n  grids:\n    - {{{grid}, ranks: [1, 4096], where_it_fits: true}}\n"
+        "forecast: {grids: [{ranks: [4096]}]}\n"
+    )
+    made = make_plan(file, find_system("laptop"), tmp_path / "results")
+    assert made.left_out == 3 and made.stage("train") and not made.stage("forecast")
+
+
+@pytest.mark.parametrize(
+    ("given", "again"),
+    [("epochs: 2, reference_steps: 1, learning_rate: 0.5", False), ("optimiser: nesterov", True)],
+)
+def test_what_a_step_takes_is_measured_again_only_for_another_step(tmp_path, given, again):
+    grid = "workloads: [digits-mlp], frameworks: [torch], strategies: [single]"
+    planned = []
+    for name, parameters in (("one", ""), ("other", given)):
+        file = tmp_path / f"{name}.yaml"
+        file.write_text(
+            f"name: same\nworkloads: {{digits-mlp: {{{parameters}}}}}\n"
+            f"train:\n  grids:\n    - {{{grid}, memories: [plain, planned], memory_budgets: [null, 64000000]}}\n"
+            "forecast: {grids: [{}]}\n"
+        )
+        made = make_plan(file, find_system("laptop"), tmp_path / "results")
+        planned.append(
+            [one for stage in ("profile", "memory") for one in made.stage(stage).values()]
+        )
+    assert len(planned[0]) == 2
+    for one, other in zip(*planned, strict=True):
+        assert one.id == other.id and (one.fingerprint != other.fingerprint) == again
+
+
+def test_a_stage_that_precedes_what_needs_it_is_no_order(monkeypatch):
+    monkeypatch.setattr(type(STAGES.get("train")), "needs", ("data", "reference"))
+    monkeypatch.setattr(type(STAGES.get("data")), "needs", ("train",))
+    with pytest.raises(BadInput, match="circle"):
+        running_order()
+
+
+def test_a_stage_can_precede_only_what_it_names_and_what_is_planned(tmp_path, monkeypatch):
+    def before(self: object, cell: Any, context: Any) -> list[Any]:
+        return [TrainCell(**trained_as(cell).axes() | {"threads": 7})]
+
+    monkeypatch.setattr(type(STAGES.get("forecast")), "before", before)
+    with pytest.raises(
+        BadInput, match=r"stage 'forecast' precedes .*t7.* expected a planned cell of train"
+    ):
+        plan(tmp_path, "{grids: [{}]}")
+
+
+UNSUPPORTED = {
+    "a strategy that says nothing": (training("kvstore-dist-sync"), "no `traffic`"),
+    "memory": (training("mpi-allreduce", memory="recompute"), "recompute memory"),
+    "a budget": (training("mpi-allreduce", memory_budget=1 << 30), "a memory_budget costs"),
+    "a GPU": (training("ddp-gloo", device="cuda"), "on cuda"),
+    "files": (training("mpi-allreduce", input="files"), "input 'files'"),
+}
+
+
+@pytest.mark.parametrize("what", UNSUPPORTED)
+def test_what_is_not_simulated_is_said(what):
+    cell, expected = UNSUPPORTED[what]
+    reason = STAGES.get("forecast").supports(forecast_of(cell))
+    assert reason is not None and expected in reason
+
+
+def test_every_strategys_word_names_a_pattern_that_is_simulated(measured):
+    silent = set()
+    for name in STRATEGIES:
+        cell = training(name)
+        told = (
+            STRATEGIES.get(name).traffic(cell)
+            if STRATEGIES.get(name).supports(cell) is None
+            else None
+        )
+        if told is None:
+            silent.add(name)
+            continue
+        step = predict(
+            setting(measured[16 if "pipeline" in name else 64], name, Network(1e-6, 1e-9))
+        )
+        assert step.seconds > 0, name
+    assert silent.isdisjoint(name for name in STRATEGIES if name.startswith("mpi-"))
+
+
+def test_one_rank_takes_what_was_profiled(measured):
+    found = predict(setting(measured[64], "single", Network(0, 0), ranks=1))
+    times = measured[64]["trainer"]
+    assert found.step.overlap == 0
+    middle = {name: sorted(values)[1] for name, values in times.items()}
+    passes = middle.get("fused_s") or middle["compute_s"] + middle["update_s"]
+    assert found.seconds == pytest.approx(passes + ("fused_s" not in middle) * middle["input_s"])
+
+
+def test_messages_add_to_computing_and_replicas_halve_it(measured):
+    free = predict(setting(measured[64], "mpi-allreduce", Network(0, 0)))
+    slow = predict(setting(measured[64], "mpi-allreduce", Network(1e-3, 1e-8)))
+    size = sum(layer["gradient_bytes"] for layer in measured[64]["layers"])
+    assert slow.seconds - free.seconds == pytest.approx(min(1e-3 + 1e-8 * size, 2e-3 + 1e-8 * size))
+    assert slow.algorithm == "recursive-doubling"
+
+
+def test_a_pipeline_is_simulated_from_its_own_cuts(measured):
+    given = setting(measured[16], "mpi-pipeline", Network(1e-6, 1e-9))
+    assert len(given.traffic.cuts) == 1
+    found = predict(given)
+    assert 0 < found.step.bubble < 1
+    assert found.seconds >= 5 / 8 * 4 * given.profiled.whole_s * 0.99
+
+
+def test_where_no_core_is_spare_messages_take_the_time_of_computing(measured):
+    given = setting(
+        measured[64], "mpi-overlap", Network(1e-6, 1e-8), options=(("progress", "test"),)
+    )
+    spare, none = predict(given), predict(Setting(**_fields(given) | {"cores": 2}))
+    assert spare.step.overlap > 0
+    assert none.seconds == pytest.approx(spare.step.compute_s + spare.step.under_way_s)
+    assert "no core is spare" in none.assumed[0]
+
+
+def _fields(given: Setting) -> dict[str, Any]:
+    return {name: getattr(given, name) for name in Setting.__slots__}
+
+
+def record(benchmark: str, metrics: dict[str, tuple[str, float]], **details: Any) -> Record:
+    return Record(
+        study="s", stage="bench", cell={"stage": "bench", "benchmark": benchmark}, cell_id="a~00000000",
+        status="ok", fingerprint="f", started="2026", ended="2026", details=details,
+        metrics=[MetricValue.of(name, value, label) for label, (name, value) in metrics.items()],
+    )  # fmt: skip
+
+
+def test_points_come_from_the_probes_own_words():
+    probe = record(
+        "network-probe",
+        {
+            **{f"pingpong-{n}_median": ("message_time", 1e-6 + 1e-9 * n) for n in (0, 64, 4096)},
+            **{f"pingpong-{n}_best": ("message_time", 1e-7) for n in (64, 4096)},
+        },
+    )
+    line = fitted(message_points(probe))
+    assert (line.alpha_s, 1 / line.beta) == (pytest.approx(1e-6), pytest.approx(1e-9))
+    samples = {str(n): {"unit": "us", "values": [1.0, 2.0, n]} for n in (4, 16, 64)}
+    swept = record("message-sweep-torch", {}, runs=[{"samples": samples}])
+    assert message_points(swept) == collective_points(swept) == [(4, 2e-6), (16, 2e-6), (64, 2e-6)]
+    with pytest.raises(BadInput, match="0 sizes"):
+        message_points(record("network-probe", {}))
+
+
+def test_large_messages_take_what_the_largest_took():
+    points = [(float(n), 1e-6 + 1e-10 * n) for n in (64, 4096, 65536, 2**20)]
+    assert lasting_rate(fitted(points), points) == pytest.approx(1e10, rel=1e-3)
+    out_of_cache = [*points, (2.0**24, 1e-6 + 4e-10 * 2**24)]
+    assert lasting_rate(fitted(out_of_cache), out_of_cache) == pytest.approx(2.5e9, rel=1e-2)
+
+
+def test_measured_collectives_stand_in_for_algorithms(measured):
+    given = setting(measured[64], "mpi-bcast-reduce", Network(0, 0))
+    free = predict(given).seconds
+    size = given.profiled.work.bytes
+    taken = {
+        role: Measured(((1.0, seconds), (size, seconds)))
+        for role, seconds in (("broadcast", 2e-3), ("reduce", 3e-3))
+    }
+    found = predict(Setting(**_fields(given) | {"measured": taken}))
+    assert found.algorithm == "measured"
+    assert found.seconds - free == pytest.approx(5e-3, rel=0.05)
+
+
+def test_a_profile_from_before_there_were_whole_steps_is_refused(measured):
+    old = {key: value for key, value in measured[64].items() if key != "trainer"}
+    with pytest.raises(BadInput, match="trainer"):
+        profiled(old, 64)
+
+
+def test_the_systems_numbers_stand_in_for_probes(measured):
+    cell = forecast_of(training("mpi-allreduce"))
+    network = {"latency_s": 1e-3, "bytes_per_s": 1e8}
+    spec = {"cell": cell.axes(), "network_from": "system", "network": network}
+    found = forecast(spec, measured[64], cores=16)
+    assert found["details"]["network"] == {"from": "system", **network}
+    assert found["details"]["for"] == trained_as(cell).id
+    (step, rate) = (one["value"] for one in found["metrics"])
+    assert step > 1e-3 and rate == pytest.approx(64 / step)
+
+
+def test_traffic_of_an_unknown_pattern_is_not_guessed(measured):
+    given = setting(measured[64], "mpi-allreduce", Network(0, 0))
+    odd = Traffic(pattern="telepathy", carrier="mpi")
+    with pytest.raises(Exception, match="telepathy"):
+        predict(Setting(**_fields(given) | {"traffic": odd}))

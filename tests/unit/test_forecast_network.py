@@ -1,0 +1,79 @@
+"""Predictions: where numbers of the network come from, and what is not measured for them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from transect.domain.errors import BadInput
+from transect.domain.paths import StudyPaths
+from transect.domain.record import Cause
+from transect.execution.job import load_job
+from transect.execution.payload import refuse
+from transect.execution.stage import RUNNERS
+from transect.planning.plan import StudyPlan, make_plan
+from transect.planning.study import find_system
+
+SYSTEM = """
+name: two
+nodes: 2
+launcher: srun
+mpi_launcher: srun
+network: fast
+networks: {{fast: {{interface: lo, {numbers}}}}}
+"""
+NUMBERS = "latency_s: 1.0e-6, bytes_per_s: 1.0e9"
+
+
+def planned(folder: Path, axes: str, numbers: str = NUMBERS) -> StudyPlan:
+    """A study of one training and its prediction from the system's numbers."""
+    file, system = folder / "told.yaml", folder / "system.yaml"
+    file.write_text(
+        f"name: told\ntrain: {{repeats: 1, grids: [{{workloads: [digits-mlp], {axes}}}]}}\n"
+        "forecast: {grids: [{}], network: system}\n"
+    )
+    system.write_text(SYSTEM.format(numbers=numbers))
+    return make_plan(file, system, folder / "results")
+
+
+NODES = "frameworks: [numpy], strategies: [mpi-allreduce], nodes: [2]"
+
+
+def test_a_systems_numbers_of_its_network_are_told_and_make_no_training_stale(tmp_path):
+    one = planned(tmp_path, NODES)
+    other = planned(tmp_path, NODES, "latency_s: 2.0e-6, bytes_per_s: 1.0e9")
+    (spec,) = (found.spec for found in one.stage("forecast").values())
+    assert spec["network"] == {"latency_s": 1e-6, "bytes_per_s": 1e9}
+    assert not one.stage("bench")
+
+    def prints(made: StudyPlan, stage: str) -> list[str]:
+        return [found.fingerprint for found in made.stage(stage).values()]
+
+    assert prints(one, "train") == prints(other, "train")
+    assert prints(one, "forecast") != prints(other, "forecast")
+    with pytest.raises(BadInput, match="network 'fast'"):
+        planned(tmp_path, NODES, "latency_s: 1.0e-6")
+
+
+def test_within_a_node_the_systems_numbers_between_nodes_are_not_taken(tmp_path):
+    made = planned(tmp_path, "frameworks: [numpy], strategies: [mpi-allreduce], ranks: [2]")
+    (found,) = made.stage("forecast").values()
+    assert found.spec["network_from"] == "probe" and "messages" in found.inputs
+
+
+def test_what_is_not_simulated_is_not_profiled_and_says_why(tmp_path):
+    made = planned(tmp_path, "frameworks: [torch], strategies: [single], memories: [recompute]")
+    assert not made.stage("profile")
+    (found,) = made.stage("forecast").values()
+    job = load_job(found.spec, StudyPaths(results=tmp_path / "results", study="told"))
+    assert RUNNERS.get("forecast").inputs(job) == []
+    told = refuse(job)
+    assert told is not None and told.cause is Cause.UNSUPPORTED and "recompute" in told.message
+
+
+def test_no_numbers_of_a_network_that_is_not_there(tmp_path):
+    system = find_system("virtual-cluster")
+    planned(tmp_path, NODES)
+    with pytest.raises(BadInput, match="latency_s"):
+        make_plan(tmp_path / "told.yaml", system, tmp_path / "results")

@@ -1,0 +1,88 @@
+"""Parts of a model train as the whole one does: loss, gradients, updates, running statistics."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from checkouts import ROOT
+from transect.training.encoder_model import TextEncoder
+from transect.training.frameworks import ModelPart
+from transect.training.layered import LayeredModel
+from transect.training.layers import Conv2d, Flatten, Linear, ReLU, Residual, initial_weights
+from transect.training.parts import (
+    boundary_shapes,
+    layer_count,
+    no_parts,
+    part_weights,
+    parts_of,
+)
+from transect.training.workloads import WORKLOADS, model_of
+
+MODEL = LayeredModel(
+    (Conv2d(1, 2, 3, 1), Residual((Conv2d(2, 2, 3, 1), ReLU())), ReLU(), Flatten(), Linear(8, 3)),
+    (1, 2, 2),
+)
+
+
+@pytest.mark.parametrize("framework", ["numpy", "torch"])
+def test_parts_train_as_the_whole_model_does(framework: str, request: pytest.FixtureRequest):
+    python = sys.executable if framework == "numpy" else request.getfixturevalue("torch_python")
+    run = subprocess.run(
+        [python, str(Path(__file__).with_name("part_steps.py")), framework], capture_output=True,
+        text=True, env=os.environ | {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    found = json.loads(run.stdout)
+    assert max(found["fp64"].values()) < 1e-12, found
+    assert max(found["fp32"].values()) < 2e-5, found
+
+
+def test_parts_begin_at_the_cuts():
+    parts = parts_of(MODEL, (1, 4))
+    assert parts == [ModelPart(0, 1, 5), ModelPart(1, 4, 5), ModelPart(4, 5, 5)]
+    assert [part.begins for part in parts] == [True, False, False]
+    assert [part.ends for part in parts] == [False, False, True]
+    names = [[weight.name for weight in part_weights(MODEL, part)] for part in parts]
+    assert names == [
+        ["0.weight", "0.bias"], ["1.body.0.weight", "1.body.0.bias"], ["4.weight", "4.bias"],
+    ]  # fmt: skip
+    assert [name for part in names for name in part] == list(initial_weights(MODEL.layers, 0))
+    assert boundary_shapes(MODEL) == [(1, 2, 2), (2, 2, 2), (2, 2, 2), (2, 2, 2), (8,), (3,)]
+    assert layer_count(MODEL) == 5
+
+
+@pytest.mark.parametrize("cuts", [(0,), (5,), (3, 3), (4, 1)])
+def test_every_part_has_a_layer(cuts):
+    with pytest.raises(ValueError, match="no layers"):
+        parts_of(MODEL, cuts)
+
+
+def test_a_model_that_is_no_list_of_layers_has_no_parts():
+    assert no_parts(MODEL) is None
+    encoder = model_of(WORKLOADS.get("tickets-transformer"))
+    assert isinstance(encoder, TextEncoder)
+    assert no_parts(encoder) == "it cuts lists of layers, and a TextEncoder is none"
+    with pytest.raises(TypeError, match="TextEncoder is no list of layers"):
+        layer_count(encoder)
+
+
+def test_a_part_of_another_model_is_refused():
+    from part_steps import make_plan
+
+    from transect.training.frameworks.numpy_ import NumpyFramework
+
+    plan = make_plan("mlp", "fp64", "mse", {})
+    with pytest.raises(ValueError, match="a part of 5 layers, but the model has 6"):
+        NumpyFramework().part_trainer(plan, ModelPart(0, 2, 5))
+    part = NumpyFramework().part_trainer(plan, ModelPart(0, 2, 6))
+    part.begin_step()
+    part.forward(0, np.zeros((2, 3, 2, 2)))
+    with pytest.raises(ValueError, match="goes back with a gradient"):
+        part.backward(0, None)

@@ -1,0 +1,115 @@
+"""Plans by the profiles of a study's results: which are taken, and what a damaged one costs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from transect.domain.errors import BadInput
+from transect.domain.record import MetricValue, Record, Status, write_record
+from transect.execution.planned_training import Wanted, answer
+from transect.planner.problem import Link
+from transect.stages.bench.cell import BenchCell
+from transect.stages.profile.cell import ProfileCell
+
+
+def profiled(folder: Path, ranks: int, batch: int) -> Path:
+    """A profile whose layers take as many seconds as ranks took it at once."""
+    cell = ProfileCell(
+        workload="digits-mlp",
+        framework="numpy",
+        batch=batch,
+        ranks_per_node=ranks,
+        precision="fp32",
+    )
+    place = folder / "profile" / cell.id
+    fields = {"study": "s", "started": "2026-11-22T00:00:00Z", "ended": "2026-11-22T00:00:01Z"}
+    write_record(
+        place / "record.json",
+        Record(
+            stage="profile", cell_id=cell.id, cell=cell, fingerprint="f", status=Status.OK, **fields
+        ),
+    )
+    row = {"forward_s": [ranks], "backward_s": [ranks], "update_s": [0.0]}
+    sizes = dict.fromkeys(("weight_bytes", "kept_bytes", "out_bytes"), 8)
+    layers = [{"name": str(n), **row, **sizes} for n in range(6)]
+    (place / "profile.json").write_text(json.dumps({"batch": batch, "layers": layers}))
+    return place / "profile.json"
+
+
+def test_profiles_by_other_numbers_of_ranks_at_once_are_not_mixed(tmp_path):
+    for ranks, batch in ((1, 16), (1, 64), (2, 8), (4, 4)):
+        profiled(tmp_path, ranks, batch)
+    wanted = Wanted(
+        workload="digits-mlp", framework="numpy", ranks=2, results=tmp_path, mode="data"
+    )
+    assert answer(wanted).costs.startswith("profiles of micro-batches of 8 samples")
+    assert answer(replace(wanted, ranks=8)).costs.startswith("profiles of micro-batches of 16, 64")
+
+
+@pytest.mark.parametrize("text", [None, "{}", "[]", "{", '{"batch": 8, "layers": [{"name": "0"}]}'])
+def test_a_damaged_profile_is_named(tmp_path, text):
+    file = profiled(tmp_path, 1, 8)
+    file.unlink() if text is None else file.write_text(text)
+    with pytest.raises(BadInput, match=r"profile\.json"):
+        answer(Wanted(workload="digits-mlp", framework="numpy", ranks=2, results=tmp_path))
+
+
+def test_profiles_of_an_earlier_call_are_left_out_where_others_are_asked_for(tmp_path):
+    left, own = profiled(tmp_path, 2, 64), profiled(tmp_path, 1, 8)
+    wanted = Wanted(
+        workload="digits-mlp", framework="numpy", ranks=2, results=tmp_path, mode="data",
+        profiles=frozenset({own.parent.name}),
+    )  # fmt: skip
+    assert answer(wanted).costs.startswith("profiles of micro-batches of 8 samples")
+    everything = answer(replace(wanted, profiles=None)).costs
+    assert left.exists() and everything.startswith("profiles of micro-batches of 64 samples")
+
+
+def probed(folder: Path, nodes: int, network: str | None, latency_s: float) -> None:
+    """A network-probe's record."""
+    cell = BenchCell(benchmark="network-probe", nodes=nodes, ranks_per_node=1, network=network)
+    fields = {"study": "s", "started": "2026-11-22T00:00:00Z", "ended": "2026-11-22T00:00:01Z"}
+    metrics = [
+        MetricValue.of("message_time", latency_s + size / 1e9, f"pingpong-{size}_median")
+        for size in (4, 1024, 262144)
+    ]
+    write_record(
+        folder / "bench" / cell.id / "record.json",
+        Record(
+            stage="bench", cell_id=cell.id, cell=cell, fingerprint="f", status=Status.OK, metrics=metrics, **fields
+        ),
+    )  # fmt: skip
+
+
+def test_of_several_probed_networks_none_is_taken_unasked(tmp_path):
+    profiled(tmp_path, 1, 8)
+    probed(tmp_path, 2, "slow", 0.5)
+    wanted = Wanted(workload="digits-mlp", framework="numpy", ranks=2, nodes=2, results=tmp_path)
+    assert answer(wanted).machine.between.alpha_s == pytest.approx(0.5)
+    probed(tmp_path, 2, "fast", 1e-6)
+    with pytest.raises(BadInput, match=r"several networks \(fast, slow\): expected one, or --link"):
+        answer(wanted)
+    assert answer(replace(wanted, link=Link(0.1, 0.0))).machine.between == Link(0.1, 0.0)
+    assert answer(replace(wanted, nodes=1)).machine.source.endswith("messages as probed")
+
+
+def test_the_sweep_that_a_prediction_takes_tells_a_plan_too(tmp_path):
+    profiled(tmp_path, 1, 8)
+    for test, seconds in (("bcast", 9.0), ("latency", 0.25)):
+        cell = BenchCell(
+            benchmark="message-sweep", nodes=2, options=(("seconds", 5), ("test", test))
+        )
+        series = {
+            str(size): {"values": [1e6 * (seconds + size / 1e9)] * 3} for size in (4, 1024, 1 << 20)
+        }
+        record = Record(
+            stage="bench", cell_id=cell.id, cell=cell, fingerprint="f", status=Status.OK, study="s",
+            started="2026-11-22T00:00:00Z", ended="2026-11-22T00:00:01Z", details={"runs": [{"samples": series}]},
+        )  # fmt: skip
+        write_record(tmp_path / "bench" / cell.id / "record.json", record)
+    wanted = Wanted(workload="digits-mlp", framework="numpy", ranks=2, nodes=2, results=tmp_path)
+    assert answer(wanted).machine.between.alpha_s == pytest.approx(0.25)

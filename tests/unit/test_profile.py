@@ -1,0 +1,169 @@
+"""Profiles: what each layer takes, keeps and passes on."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from checkouts import ROOT, environment_python
+from transect.planner.costs import Rates, counted_costs, measured_costs
+from transect.planning.expand import reason_to_skip
+from transect.stages.profile.cell import ProfileCell
+from transect.stages.profile.worker import _until_told, main, profile
+from transect.training.workloads import WORKLOADS, model_of
+
+
+def profiled(workload: str, batch: int, precision: str = "fp32", samples: int = 3) -> dict:
+    cell = ProfileCell(workload=workload, framework="numpy", batch=batch, precision=precision)
+    return profile(cell, WORKLOADS.get(workload).defaults, samples, seed=1)[0]
+
+
+def test_every_layer_has_its_times_and_sizes():
+    found = profiled("digits-cnn", 8, "fp64")
+    model = model_of(WORKLOADS.get("digits-cnn"))
+    counted = counted_costs(model, WORKLOADS.get("digits-cnn").defaults, 8, "fp64", Rates(1, 1))
+    assert [layer["name"] for layer in found["layers"]] == [one.name for one in counted]
+    for layer in [*found["layers"], found["whole"]]:
+        for key in ("forward_s", "backward_s", "update_s"):
+            assert len(layer[key]) == 3 and min(layer[key]) > 0
+    assert [layer["weight_bytes"] for layer in found["layers"]] == [
+        one.weight_bytes for one in counted
+    ]
+    # The last layer passes nothing on: there the loss is.
+    assert [layer["out_bytes"] for layer in found["layers"][:-1]] == [
+        one.out_bytes for one in counted[:-1]
+    ]
+    assert found["layers"][-1]["out_bytes"] == 0
+
+
+def test_what_numpy_keeps_grows_with_the_batch_and_is_counted_once():
+    # Linear, ReLU, …: numpy keeps the input of each, and a Linear finds the ReLU's output elsewhere.
+    one, two = (profiled("digits-mlp", batch, samples=1) for batch in (4, 8))
+    kept = [[layer["kept_bytes"] for layer in found["layers"]] for found in (one, two)]
+    assert one["kept"] == "measured" and sum(kept[0]) > 0
+    assert kept[1] == [2 * size for size in kept[0]]
+    inputs = 4 * int(np.prod(WORKLOADS.get("digits-mlp").sample))
+    assert kept[0][0] == 4 * inputs
+    costs = measured_costs([one, two], 6)
+    assert sum(layer.kept_bytes for layer in costs) == sum(kept[0]) * 3 // 2
+
+
+_TORCH = """
+import json, sys
+import torch
+from transect.stages.profile.cell import ProfileCell
+from transect.stages.profile.worker import profile
+from transect.training.frameworks import FRAMEWORKS, ModelPart, ModelPlan
+from transect.training.parts import layer_count
+from transect.training.workloads import WORKLOADS, model_of
+import numpy as np
+
+workload = sys.argv[1]
+plugin = WORKLOADS.get(workload)
+model = model_of(plugin)
+cell = ProfileCell(workload=workload, framework="torch", batch=4)
+found = profile(cell, plugin.defaults, 2, 1)[0]
+plan = ModelPlan(model=model, parameters=plugin.defaults, weights=model.initial_weights(1), batch=4,
+                 precision="fp32", device="cpu", threads=1)
+count = layer_count(model)
+part = FRAMEWORKS.get("torch").part_trainer(plan, ModelPart(0, count, count))
+own = {t.untyped_storage().data_ptr() for t in (*part.trainer.model.parameters(), *part.trainer.model.buffers())}
+saved = {}
+def pack(tensor):
+    storage = tensor.untyped_storage()
+    if storage.data_ptr() not in own and storage.nbytes():
+        saved[storage.data_ptr()] = storage.nbytes()
+    return tensor
+x = np.random.default_rng(0).standard_normal((4, *model.sample), np.float32)
+x, y = part.batch(x, np.zeros(4, np.int64))
+part.begin_step()
+with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+    part.loss(0, x, y, 1.0)
+hooked = sum(saved.values())
+part.loss(1, x, y, 1.0)
+print(json.dumps({"hooked": hooked, "whole": sum(part.kept(1).values()),
+                  "layers": sum(layer["kept_bytes"] for layer in found["layers"]), "kept": found["kept"]}))
+"""
+
+
+@pytest.mark.parametrize("workload", ["digits-cnn", "images-resnet20"])
+def test_what_torch_keeps_is_what_its_hooks_see(workload, tmp_path):
+    done = subprocess.run(
+        [environment_python("torch", tmp_path), "-c", _TORCH, workload], capture_output=True,
+        text=True, timeout=300, check=False, env={"PYTHONPATH": str(ROOT / "src")},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert told["kept"] == "measured"
+    assert told["whole"] == told["hooked"] > 0
+    # Cut into layers, nothing counts twice: at most the logits, their copies and a scalar more.
+    assert told["layers"] == pytest.approx(told["whole"], rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("workload", "framework", "reason"),
+    [
+        ("tickets-transformer", "torch", "cuts lists of layers"),
+    ],
+)
+def test_what_cannot_be_cut_is_skipped_with_a_reason(workload, framework, reason):
+    cell = ProfileCell(workload=workload, framework=framework, batch=4)
+    assert reason in str(reason_to_skip(cell))
+
+
+def test_a_worker_leaves_both_files_and_says_what_failed(tmp_path: Path):
+    spec = {
+        "cell": {"stage": "profile", "workload": "iris-mlp", "framework": "numpy", "batch": 4},
+        "parameters": WORKLOADS.get("iris-mlp").defaults.model_dump(), "seed": 1, "samples": 2,
+    }  # fmt: skip
+    (tmp_path / "spec.json").write_text(json.dumps(spec))
+    given = ["--spec", str(tmp_path / "spec.json"), "--out", str(tmp_path)]
+    assert main(given) == 0
+    told = json.loads((tmp_path / "result.json").read_text())
+    assert told["status"] == "ok"
+    assert {one["name"] for one in told["metrics"]} == {"forward_time", "backward_time"}
+    assert len(json.loads((tmp_path / "profile.json").read_text())["layers"]) == told["details"]["layers"]  # fmt: skip
+    spec["parameters"]["batch"] = 0
+    (tmp_path / "spec.json").write_text(json.dumps(spec))
+    assert main(given) == 1
+    assert json.loads((tmp_path / "result.json").read_text())["status"] == "failed"
+
+
+def test_steps_as_a_training_does_them_are_told_too():
+    found = profiled("digits-mlp", 8)["trainer"]
+    assert {"input_s", "compute_s", "exchange_s", "update_s", "add_s"} <= found.keys()
+    assert all(len(values) == 3 and min(values) > 0 for values in found.values())
+
+
+def test_a_rank_beside_rank_0_works_until_that_has_told_and_tells_nothing(tmp_path, monkeypatch):
+    spec = {
+        "cell": ProfileCell(
+            workload="digits-mlp", framework="numpy", batch=8, ranks_per_node=2
+        ).axes(),
+        "parameters": WORKLOADS.get("digits-mlp").defaults.model_dump(), "samples": 2, "seed": 1,
+    }  # fmt: skip
+    (tmp_path / "spec.json").write_text(json.dumps(spec))
+    arguments = ["--spec", str(tmp_path / "spec.json"), "--out", str(tmp_path)]
+    assert main(arguments) == 0
+    told = (tmp_path / "profile.json").read_text()
+    (tmp_path / "result.json").unlink()
+    monkeypatch.setenv("RANK", "1")
+    assert main(arguments) == 0
+    assert not (tmp_path / "result.json").exists()
+    assert (tmp_path / "profile.json").read_text() == told
+
+
+def test_work_beside_goes_on_until_it_is_told(tmp_path):
+    done = []
+
+    def work() -> None:
+        done.append(1)
+        if len(done) == 3:
+            (tmp_path / "told").touch()
+
+    _until_told(work, tmp_path / "told")
+    assert len(done) == 3

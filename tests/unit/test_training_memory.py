@@ -1,0 +1,251 @@
+"""What becomes of activations: to the last bit as plain training, within a budget, and told where it fails."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from checkouts import ROOT
+from transect.domain.cell import Cell
+from transect.domain.errors import BadInput
+from transect.planning.plan import make_plan
+from transect.planning.study import find_system
+from transect.training.layers import BatchNorm2d, Conv2d, Flatten, Linear, ReLU, Residual
+from transect.training.memory import DIVIDED_LAYERS, MEMORIES, too_small, whole_models
+from transect.training.memory._runs import Run, check_runs
+from transect.training.memory._swap_file import file_system
+from transect.training.memory.recompute import segments
+from transect.training.saved_tensors import largest_layer, saved_tensors
+from transect.training.strategies import STRATEGIES
+from transect.training.strategies.single import Single
+from transect.training.support import reason_to_skip
+from transect.training.workloads import WORKLOADS
+
+
+def run(python: str, *checks: str) -> dict[str, Any]:
+    script = Path(__file__).with_name("memory_cases.py")
+    done = subprocess.run(
+        [python, str(script), *checks], capture_output=True, text=True, timeout=600,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+@pytest.fixture(scope="module")
+def found(torch_python: str) -> dict[str, Any]:
+    return run(torch_python, "equality", "counted", "faults", "managed")
+
+
+@pytest.fixture(scope="module")
+def held(torch_python: str) -> dict[str, Any]:
+    """In a process of its own: what others freed would count as room."""
+    told: dict[str, Any] = run(torch_python, "budget")["budget"]
+    return told
+
+
+def test_a_peak_is_that_of_the_whole_process(torch_python):
+    """Steps that are watched count anew; what was held before them is no less a peak."""
+    found = run(torch_python, "peak")["peak"]
+    # The kernel adds up what threads hold now and then only.
+    assert found["left"] + (1 << 26) < found["held"] <= found["peak"] + (1 << 24)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "fp64", "amp-bf16"])
+@pytest.mark.parametrize("memory", ["recompute", "offload-file", "planned", "host"])
+def test_every_bit_is_that_of_plain_training(found, precision, memory):
+    plain, other = (found["equality"][f"{precision} {one}"] for one in ("plain", memory))
+    told = other.pop("told")
+    assert other == {key: plain[key] for key in other}
+    # It did something, and so is not equal for want of a difference.
+    assert ("file_system" in told) == (memory in ("offload-file", "planned"))
+    if memory == "recompute":
+        assert sum(action == "recompute" for action, _, _ in told["runs"]) == 2
+    else:
+        assert told["offloaded_bytes"] > 200_000
+
+
+@pytest.mark.parametrize("memory", ["recompute", "offload-file"])
+def test_layers_of_an_encoder_too(found, memory):
+    plain, other = (found["equality"][f"encoder {one}"] for one in ("plain", memory))
+    told = other.pop("told")
+    assert other == {key: plain[key] for key in other}
+    assert told.get("offloaded_bytes", 0) > 10_000 or len(told["runs"]) == 3
+
+
+def test_what_is_counted_of_a_layer_is_what_autograd_saves(found):
+    counted = found["counted"]
+    assert counted["counted"] == counted["measured"]
+    assert min(counted["seconds"]) > 0
+
+
+def test_a_budget_holds_plain_training_and_lets_others_train_more(held):
+    assert held["plain 16"] == held["recompute 64"] == held["offload-file 64"] == "trained"
+    assert held["plain 128"].startswith(
+        f"BudgetUsedUp: the memory_budget of {96 << 20:,} bytes does not suffice"
+    )
+    assert max(value for name, value in held.items() if name.endswith("most")) < 96 << 20
+    # Outside of the passes nothing is held to it.
+    assert held["limit after"] == -1
+
+
+def test_a_file_system_is_known_by_its_type(tmp_path):
+    """As what is written into tmpfs is in memory all the same, and no budget counts it."""
+    assert file_system("/proc") == "proc" != file_system(str(tmp_path))
+
+
+def test_faults_are_told_and_lose_nothing(found):
+    told = found["faults"]
+    assert told["full"].startswith("no room for activations in ")
+    assert "1,048,576 bytes are written" in told["full"] and "scratch" in told["full"]
+    assert told["after"] == told["plain"]
+    assert "changed in place" in told["changed"]
+    assert told["once"] == [0, 1, 2, 3, 4, 5, 6, 7]
+    assert "asked for again" in told["twice"]
+    assert "65536 bytes of activations are missing" in told["short"]
+
+
+def test_managed_memory_is_never_more_than_its_limit(found):
+    told = found["managed"]
+    if told["nothing"] == "no runtime":
+        pytest.skip("this torch brings no CUDA runtime")
+    if "C compiler" in told["nothing"]:
+        pytest.skip(told["nothing"])
+    # Not a byte, also where a GPU would give some.
+    assert told["nothing"] == [None, 0]
+    assert "is no CUDA runtime" in told["no library"]
+
+
+def cell(**axes: object) -> Any:
+    return Cell.of(
+        **{"stage": "train", "workload": "digits-cnn", "framework": "torch", "strategy": "single",
+           "batch": 64} | axes
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("axes", "reason"),
+    [
+        ({"memory": "offload-host"}, "lie in the host's memory already"),
+        ({"memory": "managed"}, "managed memory is a GPU's"),
+        ({"memory": "managed", "device": "cuda"}, "set TRANSECT_MANAGED_MEMORY=1"),
+        ({"memory": "offload-file", "device": "cuda"}, "see offload-host"),
+        ({"memory": "planned"}, "plans for a memory_budget"),
+        ({"memory": "recompute", "framework": "numpy"}, "a memory of torch, not of numpy"),
+        (
+            {"memory": "recompute", "strategy": "fsdp", "ranks_per_node": 2},
+            "by fsdp none does",
+        ),
+        ({"memory_budget": 1 << 20, "framework": "numpy"}, "kept by cells of torch"),
+        ({"memory_budget": 1 << 20, "device": "cuda"}, "a GPU's memory is not its"),
+        (
+            {"memory_budget": 1 << 30, "strategy": "mpi-pipeline", "ranks_per_node": 2},
+            "through the whole model: mpi-pipeline trains parts",
+        ),
+        (
+            {"memory_budget": 1 << 30, "strategy": "mpi-overlap", "ranks_per_node": 2},
+            "through the whole model: mpi-overlap trains parts",
+        ),
+        ({"memory_budget": 100_000}, "below the largest layer: layer 1 alone holds 786,432 bytes"),
+    ],
+)  # fmt: skip
+def test_what_cannot_run_says_why(monkeypatch, axes, reason):
+    monkeypatch.delenv("TRANSECT_MANAGED_MEMORY", raising=False)
+    assert reason in str(reason_to_skip(cell(**axes), WORKLOADS.get("digits-cnn").defaults))
+
+
+def test_strategies_that_compute_whole_models_are_told_by_their_trainer(monkeypatch):
+    """One from outside needs to be in no list."""
+    assert set(DIVIDED_LAYERS) <= set(STRATEGIES)
+    assert {name for name in STRATEGIES if not whole_models(name)} == {
+        *DIVIDED_LAYERS, "mpi-overlap", "mpi-overlap-bcast", "mpi-pipeline", "torch-pipeline",
+    }  # fmt: skip
+    known = STRATEGIES.get
+    others = {
+        "as-single": type("AsSingle", (Single,), {})(),
+        "sharded": type("Sharded", (Single,), {"sharded": True})(),
+    }
+    monkeypatch.setattr(
+        STRATEGIES, "get", lambda name, *where: others.get(name) or known(name, *where)
+    )
+    assert whole_models("as-single") and not whole_models("sharded")
+
+
+@pytest.mark.parametrize("strategy", DIVIDED_LAYERS)
+def test_a_layer_that_ranks_divide_may_exceed_the_budget_of_one(strategy):
+    assert too_small(cell(strategy=strategy, ranks_per_node=2, memory_budget=100_000), 64) is None
+
+
+@pytest.mark.parametrize("memory", ["plain", "recompute", "offload-file"])
+def test_what_can_run_does(memory):
+    assert reason_to_skip(cell(memory=memory), WORKLOADS.get("digits-cnn").defaults) is None
+    assert MEMORIES.get(memory).supports(cell(memory=memory)) is None
+    assert too_small(cell(memory=memory, memory_budget=1 << 30), 64) is None
+
+
+LAYERS = (
+    Conv2d(1, 4, 3, 1), ReLU(), Conv2d(4, 4, 3, 1), ReLU(),
+    Residual((Conv2d(4, 4, 3, 1), BatchNorm2d(4))), ReLU(), Flatten(), Linear(256, 10),
+)  # fmt: skip
+
+
+def test_a_tensor_that_two_layers_save_is_counted_once():
+    saved = saved_tensors(LAYERS, (1, 8, 8), 2, 4)
+    image = 2 * 4 * 64 * 4
+    # Three ReLU outputs, and of the residual its convolution's output and two numbers a channel; its
+    # input is the ReLU's, and the linear map saves the flattened one.
+    assert saved.kept_bytes() == 4 * image + 2 * 4 * 4
+    assert saved.layers[7].before == saved.layers[5].after
+    # Its weights' gradients outweigh all images of two samples, but not of sixteen.
+    assert largest_layer(LAYERS, (1, 8, 8), 2, 4) == ("7", 4 * (2 * 2 * 256 + 2 * 10 + 2570))
+    assert largest_layer(LAYERS, (1, 8, 8), 16, 4) == ("2", 3 * 8 * image + 4 * (4 * 4 * 9 + 4))
+
+
+def test_segments_cover_all_layers_and_the_last_is_kept():
+    runs = segments(saved_tensors(LAYERS, (1, 8, 8), 64, 4))
+    check_runs(runs, len(LAYERS))
+    assert len(runs) > 1
+    assert [run.action for run in runs] == ["recompute"] * (len(runs) - 1) + ["keep"]
+    with pytest.raises(ValueError, match="do not cover 8 layers"):
+        check_runs([Run("keep", 0, 3), Run("keep", 4, 8)], 8)
+
+
+GRID = """
+name: small
+train:
+  repeats: 2
+  grids:
+    - {{workloads: [digits-cnn], frameworks: [torch], strategies: [{strategies}],
+       ranks: [1], memories: [{memories}], memory_budgets: [{budgets}]}}
+"""
+
+
+def plan(
+    tmp_path: Path, memories: str, budgets: str, strategies: str = "single, mpi-allreduce"
+) -> Any:
+    file = tmp_path / "small.yaml"
+    file.write_text(GRID.format(memories=memories, budgets=budgets, strategies=strategies))
+    return make_plan(file, find_system("laptop"), tmp_path / "results")
+
+
+def test_planned_cells_share_a_decision(tmp_path):
+    made = plan(tmp_path, "plain, planned", "50000000")
+    decisions = made.stage("memory")
+    assert len(decisions) == 1
+    taking = [one for one in made.stage("train").values() if "memory" in one.inputs]
+    assert len(taking) == 4 and {one.cell.memory for one in taking} == {"planned"}
+    # Nothing to plan for, or nobody who follows it: the training says so, and nothing is measured for it.
+    assert plan(tmp_path, "planned", "null").stage("memory") == {}
+    assert plan(tmp_path, "planned", "50000000", "mpi-overlap, fsdp").stage("memory") == {}
+    assert plan(tmp_path, "planned", "1000").stage("memory") == {}
+
+
+def test_an_unknown_memory_is_an_error_of_the_study(tmp_path):
+    with pytest.raises(BadInput, match="unknown memory 'recomptue': did you mean 'recompute'"):
+        plan(tmp_path, "recomptue", "null")

@@ -1,0 +1,85 @@
+"""A prediction is there before its training begins, and what becomes of it reruns no training."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+pytestmark = pytest.mark.study
+
+STUDY = """
+name: told
+workloads: {iris-mlp-ce: {epochs: 2}}
+profile: {samples: 5}
+train:
+  repeats: 2
+  grids:
+    - {workloads: [iris-mlp-ce], frameworks: [numpy], strategies: [single]}
+forecast: {grids: [{}]}
+"""
+CONFIG = "study=told.yaml"
+
+
+@pytest.fixture(scope="module")
+def done(checkout):
+    """A checkout in which the study has run once."""
+    (checkout.folder / "told.yaml").write_text(STUDY)
+    run = checkout.snakemake("--config", CONFIG)
+    assert run.returncode == 0, run.stderr
+    return checkout
+
+
+def of(checkout, stage):
+    return list(checkout.records("told", stage).values())
+
+
+def test_one_prediction_for_all_repeats_is_stored_before_they_begin(done):
+    (told,) = of(done, "forecast")
+    assert told["status"] == "ok", told["message"]
+    trained = of(done, "train")
+    assert [one["status"] for one in trained] == ["ok", "ok"]
+    assert min(one["started"] for one in trained) >= told["ended"]
+    assert told["details"]["for"] in {one["cell_id"] for one in trained}
+    numbers = {one["name"]: one["value"] for one in told["metrics"]}
+    assert numbers["predicted_step_time"] > 0
+    rate = trained[0]["cell"]["batch"] / numbers["predicted_step_time"]
+    assert numbers["predicted_samples_per_second"] == pytest.approx(rate)
+
+
+def test_the_training_waits_for_it_and_takes_nothing_from_it(done):
+    flow = json.loads((done.folder / "results/told/specs/flow.json").read_text())
+    blocks = {block["rule"]: block for block in flow["blocks"]}
+    (waits,) = blocks["train"]["waits"]
+    assert waits.startswith("results/told/blocks/forecast/")
+    assert waits not in blocks["train"]["inputs"]
+    (trained, _) = of(done, "train")
+    assert not [one for one in trained["inputs"] if "forecast" in one or "profile" in one]
+
+
+def test_nothing_runs_again_without_an_edit(done):
+    assert done.why("told.yaml") == {}
+    assert done.pending(CONFIG) == set()
+
+
+def test_a_prediction_that_is_made_again_reruns_no_training_and_shows_that_it_is_younger(done):
+    before = done.records("told")
+    for path in (done.folder / "results/told/profile").glob("*/record.json"):
+        path.unlink()
+    run = done.snakemake("--config", CONFIG)
+    assert run.returncode == 0, run.stderr
+    after = done.records("told")
+    again = {name for name in after if after[name]["started"] != before[name]["started"]}
+    assert {name.split("/")[0] for name in again} == {"profile", "forecast"}
+    (told,) = of(done, "forecast")
+    assert all(told["ended"] > one["started"] for one in of(done, "train"))
+
+
+def test_a_chosen_training_has_its_prediction_made_first(done):
+    for stage in ("forecast", "train"):
+        for path in (done.folder / "results/told" / stage).glob("*/record.json"):
+            path.unlink()
+    run = done.transect("run", "told.yaml", "train/*", "--results", "results")
+    assert run.returncode == 0, run.stderr
+    (told,) = of(done, "forecast")
+    assert all(one["started"] >= told["ended"] for one in of(done, "train"))

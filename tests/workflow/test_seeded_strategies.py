@@ -1,0 +1,108 @@
+"""What goes wrong between ranks is a record that says so: mistakes in the result, and ends on the way."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+
+import psutil
+import pytest
+
+from checkouts import ROOT
+
+pytestmark = pytest.mark.study
+
+# Each with the strategy that it spoils.
+WRONG = {
+    "seeded-weight": "mpi-pipeline",
+    "seeded-late": "mpi-overlap",
+    "seeded-stale": "mpi-overlap-bcast",
+    "seeded-halo": "spatial",
+}
+# Of 32 samples the first two of five micro-batches have one more.
+STUDY = """
+name: seeded
+plugins: [{plugins}]
+limits: {{seconds: 240, repeats_if_disturbed: 0}}
+workloads:
+  digits-cnn: {{batch: 32, epochs: 1, reference_steps: 10}}
+train:
+  repeats: 1
+  grids:
+    - {{workloads: [digits-cnn], frameworks: [numpy], strategies: [mpi-pipeline, seeded-weight],
+       options: [{{stages: 2, micro_batches: 5}}], ranks: [4]}}
+    - {{workloads: [digits-cnn], frameworks: [numpy], strategies: [mpi-overlap, seeded-late],
+       options: [{{reduce: all}}], ranks: [2]}}
+    - {{workloads: [digits-cnn], frameworks: [numpy], ranks: [2],
+       strategies: [mpi-overlap-bcast, seeded-stale]}}
+    - {{workloads: [digits-cnn], frameworks: [torch], ranks: [2], strategies: [spatial, seeded-halo]}}
+"""
+ENDS = """
+name: ends
+plugins: [{plugins}]
+limits: {{seconds: 240, repeats_if_disturbed: 0}}
+workloads:
+  digits-cnn: {{batch: 32, epochs: 1, reference_steps: 0}}
+train:
+  repeats: 1
+  grids:
+    - {{workloads: [digits-cnn], frameworks: [numpy], ranks: [3],
+       strategies: [seeded-nan, seeded-short, seeded-killed],
+       options: [{{stages: 3, micro_batches: 5, cut: 2-5}}]}}
+"""
+# Those who wait for ever are ended by the cell's limit; they have none of their own.
+STOPS = (
+    ENDS.replace("ends", "stops")
+    .replace("240", "30")
+    .replace("seeded-nan, seeded-short, seeded-killed", "seeded-stops")
+)
+CAUSES = {
+    # Cause, and what the message says.
+    "seeded-nan": ("diverged", "the loss is nan at step 3"),
+    "seeded-short": ("crash", "rank 1, stage 1 (layers 2 to 4): "),
+    "seeded-killed": ("killed", "rank 1, stage 1 (layers 2 to 4) was ended by SIGKILL"),
+    "seeded-stops": ("timeout", "ended after its limit of 30 s"),
+}
+
+
+def study(checkout, name, text):
+    """Run it; return the training records by strategy."""
+    plugins = ROOT / "tests" / "plugins" / "seeded"
+    (checkout.folder / f"{name}.yaml").write_text(text.format(plugins=plugins))
+    run = checkout.snakemake("--config", f"study={name}.yaml")
+    assert run.returncode == 0, run.stderr
+    return {one["cell"]["strategy"]: one for one in checkout.records(name, "train").values()}
+
+
+def test_mistakes_between_ranks_are_wrong_results(checkout):
+    found = study(checkout, "seeded", STUDY)
+    assert set(found) == {*WRONG, *WRONG.values()}
+    for wrong, right in WRONG.items():
+        assert found[right]["status"] == "ok", found[right]["message"]
+        assert found[wrong]["cause"] == "wrong-result", (wrong, found[wrong]["message"])
+        assert "leaves the float64 reference at step" in found[wrong]["message"]
+
+
+def test_what_ends_a_pipeline_is_named(checkout):
+    found = study(checkout, "ends", ENDS) | study(checkout, "stops", STOPS)
+    assert {name: one["cause"] for name, one in found.items()} == {
+        n: c for n, (c, _) in CAUSES.items()
+    }
+    for name, (_, said) in CAUSES.items():
+        assert said in found[name]["message"], found[name]["message"]
+    short = found["seeded-short"]["message"]
+    # 6 x 16 x 8 x 8 numbers of 4 bytes were expected, of one sample less came.
+    assert "of micro-batch 2 from stage 0, 24576 bytes, got 20480 bytes" in short
+    killed = found["seeded-killed"]
+    at = float(re.search(r"killed at ([0-9.]+)", killed["log_tail"])[1])
+    # The others wait for its results, and nobody sends them: they are ended with it, in two seconds on
+    # an idle machine.
+    assert datetime.fromisoformat(killed["ended"]).timestamp() - at < 60
+    left = []
+    for process in psutil.process_iter():
+        try:
+            if str(checkout.folder) in process.environ().get("TRANSECT_CELL", ""):
+                left.append(process.cmdline())
+        except (psutil.Error, OSError):
+            continue
+    assert left == []
