@@ -15,6 +15,9 @@ __all__ = ["decision_facts", "problem_of"]
 
 # Of the budget: blocks that malloc rounds up, and what a layer alone does not show.
 _MARGIN = 16
+# The limit counts what is given, not what is touched: arenas of the threads that write and read grow in
+# steps, and blocks wait for their last reader. 1 MiB was refused where 2 MiB seemed left.
+_UNTOUCHED = 1 << 21
 
 
 def problem_of(
@@ -22,7 +25,7 @@ def problem_of(
 ) -> MemoryProblem:
     """Return the problem of what `stages.memory.worker` measured.
 
-    Of the budget, gradients, the optimiser's states, what libraries keep for these layers and a
+    Of the budget, gradients, the optimiser's states, what libraries keep for these layers, 2 MiB and a
     sixteenth are not for activations.
     """
     states = 1 + OPTIMISERS.get(parameters.optimiser).live_states(parameters)
@@ -33,6 +36,7 @@ def problem_of(
         sizes=tuple(costs["sizes"]),
         budget=budget
         - budget // _MARGIN
+        - _UNTOUCHED
         - states * costs["gradient_bytes"]
         - costs["library_bytes"],
         window=window_bytes(budget),
