@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Score the parsers on a folder of real logs with hand-read truth: `make corpus`.
 
-TRANSECT_CORPUS names the folder; its INDEX.csv has the columns path, benchmark and
-hand_read_truth. Exit code 1 when anything was missed, 2 when there is no such folder.
+TRANSECT_CORPUS names the folder, or several as PATH does; the INDEX.csv of each has the columns path,
+benchmark and hand_read_truth. Exit code 1 when anything was missed, 2 when there is no such folder.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from corpus import CORPUS, Score, benchmarks, score
+from corpus import CORPORA, Score, benchmarks, score
 
 COLUMNS = "{:24} {:>12} {:>12} {:>12}"
 
@@ -33,9 +33,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("benchmarks", nargs="*", help="as the index spells them; none: all")
     given = parser.parse_args()
-    known = benchmarks()
-    if not known:
-        print(f"score-corpus: no INDEX.csv in {CORPUS}: set TRANSECT_CORPUS", file=sys.stderr)
+    if not CORPORA:
+        print("score-corpus: no folder of logs: set TRANSECT_CORPUS", file=sys.stderr)
+        return 2
+    try:
+        known = benchmarks()
+    except OSError as error:
+        print(f"score-corpus: {error.filename}: {error.strerror}", file=sys.stderr)
         return 2
     unknown = [name for name in given.benchmarks if name not in known]
     if unknown:

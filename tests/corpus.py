@@ -13,9 +13,18 @@ from checkouts import ROOT
 from transect.hpc.base import PARSERS, UNKNOWN, Run
 from transect.hpc.ingest import ingest
 
-__all__ = ["CORPUS", "Score", "benchmarks", "score"]
+__all__ = ["CORPORA", "Score", "benchmarks", "score"]
 
-CORPUS = Path(os.environ.get("TRANSECT_CORPUS") or ROOT.parent / "shared" / "data" / "hpc-logs")
+
+def _corpora() -> list[Path]:
+    """Return the folders that TRANSECT_CORPUS names (parted as PATH is), else those beside the project."""
+    given = os.environ.get("TRANSECT_CORPUS")
+    if given:
+        return [Path(one) for one in given.split(os.pathsep) if one]
+    return sorted((ROOT.parent / "shared" / "data").glob("hpc-logs*"))
+
+
+CORPORA = _corpora()
 Check = Callable[[dict[str, str], str, list[Run]], list[tuple[str, bool]]]
 
 
@@ -32,17 +41,18 @@ class Score:
     misses: list[str] = field(default_factory=list)
 
 
-def _index() -> list[dict[str, str]]:
-    path = CORPUS / "INDEX.csv"
-    if not path.is_file():
-        return []
-    with path.open(encoding="utf-8", newline="") as stream:
-        return list(csv.DictReader(stream))
+def _index() -> list[tuple[Path, dict[str, str]]]:
+    """Return the rows of all corpora, each with its folder. Raises FileNotFoundError for one without an index."""
+    rows = []
+    for folder in CORPORA:
+        with (folder / "INDEX.csv").open(encoding="utf-8", newline="") as stream:
+            rows += [(folder, row) for row in csv.DictReader(stream)]
+    return rows
 
 
 def benchmarks() -> list[str]:
-    """Return the names of the benchmarks in the corpus, as its index spells them."""
-    return sorted({row["benchmark"] for row in _index()})
+    """Return the names of the benchmarks in the corpora, as their indices spell them."""
+    return sorted({row["benchmark"] for _, row in _index()})
 
 
 def checks() -> dict[str, Check]:
@@ -67,11 +77,11 @@ def score(benchmark: str) -> Score:
     """Read every file of one benchmark and compare."""
     check = checks().get(benchmark)
     total, slug = Score(), _slug(benchmark)
-    for row in _index():
+    for folder, row in _index():
         if row["benchmark"] != benchmark:
             continue
         total.files += 1
-        runs = ingest([CORPUS / row["path"]])
+        runs = ingest([folder / row["path"]])
         seen = {run.benchmark for run in runs}
         if slug in seen and UNKNOWN not in seen:
             total.recognised += 1

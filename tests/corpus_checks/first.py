@@ -64,7 +64,14 @@ def _hpl(truth: dict[str, str], text: str, runs: list[Run]) -> Facts:
 
 def _stream(truth: dict[str, str], text: str, runs: list[Run]) -> Facts:
     run = runs[0]
-    facts = [("one run", len(runs) == 1)]
+    gpus = int(truth.get("gpus", "1").split("(")[0])
+    facts = [("one run", len(runs) == gpus)]
+    for key, said in truth.items():
+        if (named := re.fullmatch(r"gpu(\d)_best_(\w+)", key)) is not None:
+            one = next(
+                (r.metric(named[2]) for r in runs if r.parameters.get("gpu") == int(named[1])), None
+            )
+            facts.append((f"value {key}", one is not None and one.printed == said))
     for kernel in ("copy", "scale", "add", "triad"):
         expected = truth.get(f"{kernel}_MBs") or truth.get(kernel)
         found = run.metric(kernel)

@@ -101,7 +101,7 @@ def ior(truth: dict[str, str], text: str, runs: list[Run]) -> list[Fact]:
         elif found := re.fullmatch(r"bw(Max|Mean)MIB_(write|read)", key):
             right = same(run.metric(f"bandwidth_{found[1].lower()}", found[2]), number)
         elif key == "total_s":
-            mean = run.metric("time_mean", "write")
+            mean = run.metric("time_mean")
             right = mean is not None and f"{mean.value:.2f}" == number
         elif key == "stonewall_s":
             right = run.parameters.get("stonewallingTime") == float(number)

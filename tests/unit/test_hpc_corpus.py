@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from corpus import CORPUS, benchmarks, score
+from corpus import CORPORA, benchmarks, score
 
-pytestmark = pytest.mark.skipif(not (CORPUS / "INDEX.csv").is_file(), reason=f"no logs in {CORPUS}")
+pytestmark = pytest.mark.skipif(not CORPORA, reason="no folder of real logs: TRANSECT_CORPUS")
 
 
 @pytest.mark.parametrize("benchmark", benchmarks() or ["none"])

@@ -71,7 +71,7 @@ TF_CASES = [
     (lambda t: t.replace("7.700", "nan"), "invalid", "loss is nan"),
     (lambda t: t.replace("601.95", "0.00"), "invalid", "is 0"),
     (lambda t: t.replace("601.95", "nan"), "invalid", "nan"),
-    (lambda t: t.replace("601.95", "6e99"), "invalid", "outside"),
+    (lambda t: t.replace("601.95", "6e99"), "invalid", "the mean of all"),
     (lambda t: t.replace("601.95", "1203.90"), "invalid", "but the mean"),
 ]
 
@@ -79,7 +79,8 @@ TF_CASES = [
 @pytest.mark.parametrize(("change", "status", "reason"), TF_CASES)
 def test_tf_cnn_status(change: Callable[[str], str], status: str, reason: str) -> None:
     run = one(change(TF))
-    assert run.status == status and reason in run.reason, run.reason
+    assert run.status == status, run.reason
+    assert reason in "; ".join((run.reason, *run.suspicions))
 
 
 def test_horovod_mean_spread_and_total() -> None:
@@ -124,14 +125,15 @@ HOROVOD_CASES = [
     (lambda t: t.replace("1204.0", "2408.0"), "invalid", "4 devices of 301.0 are 1204"),
     (lambda t: t.replace("301.0 +", "401.0 +").replace("1204", "1604"), "invalid", "iterations"),
     (lambda t: t.replace("1204.0", "nan"), "invalid", "nan"),
-    (lambda t: t.replace("1204.0", "-1204.0"), "invalid", "outside"),
+    (lambda t: t.replace("1204.0", "-1204.0"), "invalid", "negative"),
 ]
 
 
 @pytest.mark.parametrize(("change", "status", "reason"), HOROVOD_CASES)
 def test_horovod_status(change: Callable[[str], str], status: str, reason: str) -> None:
     run = one(change(HOROVOD))
-    assert run.status == status and reason in run.reason, run.reason
+    assert run.status == status, run.reason
+    assert reason in "; ".join((run.reason, *run.suspicions))
 
 
 def test_a_model_of_hardware_is_no_horovod() -> None:
@@ -192,7 +194,8 @@ ORT_CASES = [
 @pytest.mark.parametrize(("change", "status", "reason"), ORT_CASES)
 def test_ort_status(change: Callable[[str], str], status: str, reason: str) -> None:
     run = one(change(ORT))
-    assert run.status == status and reason in run.reason, run.reason
+    assert run.status == status, run.reason
+    assert reason in "; ".join((run.reason, *run.suspicions))
 
 
 def test_ort_several_sessions() -> None:

@@ -30,7 +30,7 @@ from transect.hpc.parsers.npb import npb_mop
 
 CASES: list[tuple[str, str, str, str]] = [
     # log, status of the last run, part of its reason, id
-    (OSU_LATENCY.replace("1.21", "-1.2"), "invalid", "outside", "osu negative"),
+    (OSU_LATENCY.replace("1.21", "-1.2"), "invalid", "negative", "osu negative"),
     (OSU_LATENCY.replace("1.21", " nan"), "invalid", "nan", "osu nan"),
     (OSU_LATENCY[: OSU_LATENCY.index("0  ")], "truncated", "before the first row", "osu header only"),
     (OSU_LATENCY[:-4], "truncated", "within a row", "osu cut row"),
@@ -41,7 +41,7 @@ CASES: list[tuple[str, str, str, str]] = [
     (OSU_MBW_MR.replace("29.00 ", "99.00 "), "invalid", "99.00 MB/s, but", "osu message rate"),
     (OSU_LATENCY + "DATA VALIDATION ERROR: osu_latency exited with status 1 on message size 4.\n", "invalid", "VALIDATION", "osu validation"),
     (OSU_BARRIER.replace("12.34", "0.00"), "invalid", "zero", "osu zero"),
-    (IMB_HEAD + IMB_PINGPONG.replace("1.50", "9.99e12") + IMB_END, "invalid", "outside", "imb impossible"),
+    (IMB_HEAD + IMB_PINGPONG.replace("1.50", "9.99e12") + IMB_END, "invalid", "times its size", "imb contradicted"),
     (IMB_HEAD + IMB_PINGPONG + IMB_ALLREDUCE[: IMB_ALLREDUCE.index("         1024")], "truncated", "ends after size 512 of 65536", "imb truncated"),
     (IMB_HEAD + IMB_PINGPONG, "truncated", "before Allreduce, Barrier", "imb rest missing"),
     (IMB_HEAD + IMB_PINGPONG + "MPI_ABORT was invoked on rank 1\n", "failed", "MPI_ABORT", "imb abort"),
@@ -51,13 +51,13 @@ CASES: list[tuple[str, str, str, str]] = [
     (nccl(wrong="12"), "invalid", "8 values out of bounds", "nccl wrong"),
     (nccl(n=1), "invalid", "one rank only", "nccl single rank"),
     (NCCL.replace("75.00", "85.00", 1), "invalid", "bus bandwidth of 85.00, but", "nccl busbw"),
-    (NCCL.replace("15.00       0", "-1.00       0", 1), "invalid", "outside", "nccl negative"),
+    (NCCL.replace("15.00       0", "-1.00       0", 1), "invalid", "negative", "nccl negative"),
     (NCCL[: NCCL.index("     4194304")], "truncated", "after 2 rows", "nccl truncated"),
     (NCCL[: NCCL.index("     1048576")] + "n1: Test NCCL failure common.cu:401 'x / '\n .. n1 pid 4001: Test failure common.cu:5\n", "failed", "Test NCCL failure", "nccl failed"),
     (NCCL[: NCCL.index("     1048576")], "truncated", "before the first row", "nccl header only"),
     (GRAPH500.replace("6.25e+08", "9.25e+08"), "invalid", "9.25e+08, but", "graph500 harmonic mean"),
     (GRAPH500.replace("0.022", "0.001"), "invalid", "not in order", "graph500 quartiles"),
-    (GRAPH500.replace("4e+08", "-4e+08"), "invalid", "outside", "graph500 negative"),
+    (GRAPH500.replace("4e+08", "-4e+08"), "invalid", "negative", "graph500 negative"),
     (GRAPH500.replace("16000000", "99000000"), "invalid", "", "graph500 edges"),
     ("graph_generation:  1.5 s\nRunning BFS 0\nValidation failed for this BFS root; skipping rest.\nNo results printed for invalid run.\n", "invalid", "Validation failed", "graph500 validation"),
     ("graph_generation:  1.5 s\nRunning BFS 0\nsrun: error: n1: task 3: Killed\n", "failed", "Killed", "graph500 killed"),
@@ -76,7 +76,8 @@ CASES: list[tuple[str, str, str, str]] = [
 )
 def test_status_and_reason(log: str, status: str, reason: str) -> None:
     run = scan(log)[-1]
-    assert (run.status, reason in run.reason) == (status, True), run.reason
+    said = "; ".join((run.reason, *run.suspicions))
+    assert (run.status, reason in said) == (status, True), said
 
 
 def test_osu_tests_variants_versions_and_comments() -> None:

@@ -13,6 +13,8 @@ from storage_logs import LOGS, SCANNER, no_fault, results, scan
 from transect.hpc.base import Run
 from transect.hpc.scan import Scanner
 
+# IOR's rows are all there, and what it sums up below them is not: IO500 never prints it.
+ROWS_ALONE = "its rows alone, no summary and no 'Finished': as IO500 runs IOR"
 FORCED = {name: Scanner(name) for name in ("io500", "ior", "mdtest")}
 
 
@@ -56,6 +58,8 @@ def test_a_log_cut_after_any_line_is_never_ok_before_its_result_is_complete(name
     seen_ok = False
     for end in range(1, len(lines)):
         runs = no_fault(scan("".join(lines[:end])))
+        if any(ROWS_ALONE in run.suspicions for run in runs):
+            continue
         if all(run.status == "ok" for run in runs):
             seen_ok = True
             assert results(runs) == whole
@@ -69,7 +73,11 @@ def test_a_log_cut_at_any_byte_never_yields_a_wrong_number(name: str) -> None:
     full = {(m.phase, m.name, m.printed) for run in scan(text) for m in run.metrics}
     for end in range(0, len(text), max(1, len(text) // 500)):
         for run in no_fault(scan(text[:end])):
-            if run.status == "ok" and name != "ior csv":
+            if ROWS_ALONE in run.suspicions:
+                best = run.metrics[0]
+                near = {v for p, n, v in full if (p, n) == (best.phase, "bandwidth_max")}
+                assert any(abs(float(v) / best.value - 1) < 1e-3 for v in near)
+            elif run.status == "ok" and name != "ior csv":
                 assert {(m.phase, m.name, m.printed) for m in run.metrics} <= full
 
 

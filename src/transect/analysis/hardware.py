@@ -35,7 +35,7 @@ class BenchmarkValue:
     version: str
     where: str
     valid: bool
-    status: str
+    status: str  # `suspicious`: ok, with doubts among its warnings
     reason: str
     name: str
     label: str
@@ -118,7 +118,13 @@ def _where(run: dict[str, Any]) -> str:
 
 def _warnings(run: dict[str, Any]) -> tuple[str, ...]:
     given = run.get("warnings")
-    return tuple(str(warning) for warning in given) if isinstance(given, list) else ()
+    warnings = tuple(str(warning) for warning in given) if isinstance(given, list) else ()
+    return (*(f"suspicious: {one}" for one in _suspicions(run)), *warnings)
+
+
+def _suspicions(run: dict[str, Any]) -> list[str]:
+    given = run.get("suspicions")
+    return [str(one) for one in given] if isinstance(given, list) else []
 
 
 def _printed(
@@ -216,7 +222,9 @@ def _from_run(record: AnyRecord, run: dict[str, Any], number: int) -> list[Bench
                 version=str(run.get("version") or ""),
                 where=_where(run),
                 valid=_is_valid(run),
-                status=str(run.get("status") or "unknown"),
+                status="suspicious"
+                if _is_valid(run) and _suspicions(run)
+                else str(run.get("status") or "unknown"),
                 reason=str(run.get("reason") or ""),
                 name=name,
                 label=" ".join(extra),

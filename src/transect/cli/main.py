@@ -44,6 +44,12 @@ def ingest(
     paths: Annotated[list[Path], typer.Argument(help="log files or folders")],
     output: Annotated[str, typer.Option("--format", help="table, json or csv")] = "table",
     benchmark: Annotated[str | None, typer.Option(help="do not guess: it is this one")] = None,
+    limits: Annotated[
+        str | None,
+        typer.Option(
+            help="'strict': refuse what is suspicious; or a JSON file, {metric: [low, high]}"
+        ),
+    ] = None,
 ) -> None:
     """Read benchmark logs: what each file is, what it says, and whether to believe it.
 
@@ -51,11 +57,12 @@ def ingest(
     Example: transect ingest logs/ --format json
     """
     from transect.hpc.ingest import ingest as read
+    from transect.hpc.refusal import refusal_of
     from transect.hpc.table import format_table, to_json, write_csv
 
     if output not in ("table", "json", "csv"):
         raise BadInput(f"--format {output!r}: expected table, json or csv")
-    runs = read(paths, benchmark)
+    runs = read(paths, benchmark, refusal_of(limits))
     if output == "csv":
         write_csv(runs, sys.stdout)
     else:

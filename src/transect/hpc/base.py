@@ -92,6 +92,10 @@ class Run(BaseModel):
     metrics: list[LogMetric] = []
     samples: dict[str, Series] = {}
     warnings: list[str] = []
+    suspicions: list[str] = Field(
+        default=[],
+        description="what makes an ok run doubtful without refuting it; `--strict` refuses it",
+    )
 
     def metric(self, name: str, phase: str | None = None) -> LogMetric | None:
         """Return the first metric of that name (and phase), or None."""
@@ -116,6 +120,9 @@ class Parser(Protocol):
     starts: ClassVar[tuple[str, ...]]
     # Lines to be handed to `parse` after the first; None hands over every line.
     wants: ClassVar[tuple[str, ...] | None]
+    # Names of its executables, as patterns: a launcher's line that names one tells which benchmark a job
+    # was that died before it printed anything.
+    programs: ClassVar[tuple[str, ...]] = ()
     # Benchmarks that print inside this one's output: their start lines do not end its block.
     contains: ClassVar[frozenset[str]] = frozenset()
 

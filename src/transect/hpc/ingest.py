@@ -9,28 +9,38 @@ from functools import lru_cache
 from pathlib import Path
 
 from transect.hpc.base import PARSERS, Run
+from transect.hpc.refusal import Refusal
 from transect.hpc.scan import Scanner, no_result
-from transect.hpc.sources import find_files
+from transect.hpc.sources import find_files, of_kernel
 
 __all__ = ["ingest", "iter_runs"]
 
+_REFUSES_NOTHING = Refusal()
 
-def ingest(paths: Sequence[Path], benchmark: str | None = None) -> list[Run]:
+
+def ingest(
+    paths: Sequence[Path], benchmark: str | None = None, refusal: Refusal = _REFUSES_NOTHING
+) -> list[Run]:
     """Return all runs of all files under `paths`, in the order of paths, names and lines.
 
-    `benchmark` overrides the guess of what a file holds. Every file yields at least one run: what
+    `benchmark` overrides the guess of what a file holds, `refusal` is stricter than the logs are. Every file yields at least one run: what
     is not recognised, binary, empty or unreadable is a `no-result` with its reason. Raises
     BadInput for a path that does not exist and for an unknown benchmark.
     """
-    return list(iter_runs(paths, benchmark))
+    return list(iter_runs(paths, benchmark, refusal))
 
 
-def iter_runs(paths: Sequence[Path], benchmark: str | None = None) -> Iterator[Run]:
+def iter_runs(
+    paths: Sequence[Path], benchmark: str | None = None, refusal: Refusal = _REFUSES_NOTHING
+) -> Iterator[Run]:
     """Like `ingest`, one run at a time."""
     scanner = _scanner(benchmark, tuple(PARSERS))
     for path in find_files(paths):
         name = os.fsencode(path).decode("utf-8", "replace")
         try:
+            if of_kernel(path):
+                yield no_result(name, "cannot be read: a window into the kernel, not a stored file")
+                continue
             mode = path.stat().st_mode
             if stat.S_ISDIR(mode):
                 os.listdir(path)  # noqa: PTH208 only to learn why it was not entered
@@ -38,7 +48,7 @@ def iter_runs(paths: Sequence[Path], benchmark: str | None = None) -> Iterator[R
                 yield no_result(name, "cannot be read: not a regular file")
                 continue
             with path.open("rb") as stream:
-                yield from scanner.scan(stream, name)
+                yield from map(refusal.judged, scanner.scan(stream, name))
         except OSError as error:
             yield no_result(name, f"cannot be read: {error.strerror or type(error).__name__}")
 

@@ -9,7 +9,9 @@ from typing import BinaryIO
 from transect.domain.errors import FAULTS
 from transect.hpc.base import PARSERS, UNKNOWN, Parser, Run, RunStatus
 from transect.hpc.block import TROUBLE, Block
+from transect.hpc.launched import Launch, launch_pattern
 from transect.hpc.prefilter import LinePattern
+from transect.hpc.refusal import Refusal
 from transect.hpc.text import Line, Reader, excerpt, line_pattern
 
 __all__ = ["Scanner", "no_result"]
@@ -26,6 +28,8 @@ _MAGIC = {
     b"\x89HDF": "HDF5 data",
     b"SQLite format 3": "an SQLite database",
 }
+# Finds what is suspicious, refuses nothing.
+_DOUBTS = Refusal()
 _CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r\b\x1b\0")) + b"\x7f"
 
 
@@ -41,7 +45,10 @@ class Scanner:
         self._parsers = [PARSERS.get(name) for name in PARSERS]
         self._starts = {p.benchmark: re.compile("|".join(p.starts)) for p in self._parsers}
         self._any_start = re.compile("|".join(s for p in self._parsers for s in p.starts))
-        self._idle = line_pattern([s for p in self._parsers for s in p.starts])
+        launched = launch_pattern(self._parsers)
+        self._launched = re.compile(launched)
+        self._idle = line_pattern([*(s for p in self._parsers for s in p.starts), launched])
+        self._every = line_pattern(None)
         self._inside = {p.benchmark: self._inside_pattern(p) for p in self._parsers}
         if self._forced is not None:
             self._idle = self._inside[self._forced.benchmark]
@@ -70,21 +77,37 @@ class Scanner:
         reader = Reader(stream, self._idle)
         understood = False
         pushed: Line | None = None
+        launch: Launch | None = None
         while True:
-            reader.pattern = self._idle
+            # After a launcher's line every line counts, for a while: a program may die with any words.
+            reader.pattern = self._every if launch is not None and launch.open else self._idle
             line = pushed or reader.next_line()
             if line is None:
                 break
             parser = self._forced or self._opener(line, self._parsers)
             if parser is None:
                 pushed = None
+                launch = self._launch(line, launch)
                 continue
-            understood = True
+            understood, launch = True, None
             block = self._block(parser, file, reader, line)
-            yield from _parse(parser, block)
+            yield from map(_DOUBTS.judged, _parse(parser, block))
             pushed = block.pushed_back
-        if not understood:
+        if launch is not None:
+            yield launch.run(file, reader.last_line())
+        elif not understood:
             yield self._nothing(reader, file)
+
+    def _launch(self, line: Line, before: Launch | None) -> Launch | None:
+        """Return the launch that a line is, or the one that it is a line of."""
+        if self._launched.match(line.text.lstrip()):
+            found = Launch.of(line, self._parsers)
+            # Traces of shells and launchers print one command twice.
+            if found is not None and (before is None or found.benchmark != before.benchmark):
+                return found
+        if before is not None:
+            before.read(line)
+        return before
 
     def _block(self, parser: Parser, file: str, reader: Reader, line: Line) -> Block:
         reader.pattern = self._inside[parser.benchmark]

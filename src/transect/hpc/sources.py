@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import stat
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from transect.domain.errors import BadInput
@@ -14,6 +16,7 @@ from transect.domain.files import sha256_file
 
 __all__ = [
     "READ_FILE_BYTES", "READ_PATH_BYTES", "files_below", "find_files", "log_facts", "log_sources",
+    "of_kernel",
 ]  # fmt: skip
 
 # What is larger counts by size and time stamp, so that planning does not read it all.
@@ -102,7 +105,7 @@ def find_files(paths: Sequence[Path]) -> list[Path]:
     found: dict[str, Path] = {}
     folders: set[tuple[int, int]] = set()
     for path in paths:
-        if not path.exists() and not path.is_symlink():
+        if not os.path.lexists(path):
             raise BadInput(
                 f"{path}: no such file or folder; expected a benchmark log or a folder of them"
             )
@@ -111,8 +114,32 @@ def find_files(paths: Sequence[Path]) -> list[Path]:
     return list(found.values())
 
 
+@lru_cache(maxsize=1)
+def _kernel_devices() -> frozenset[int]:
+    found = set()
+    for mount in ("/proc", "/sys"):
+        with contextlib.suppress(OSError):
+            found.add(os.stat(mount).st_dev)  # noqa: PTH116 a device, no file
+    return frozenset(found) - {os.stat("/").st_dev}  # noqa: PTH116
+
+
+def of_kernel(path: Path) -> bool:
+    """Tell whether a file or link is a window into the kernel (/proc, /sys) and nothing that is stored.
+
+    Reading there may never end, and its links lead to everything.
+    """
+    try:
+        return path.lstat().st_dev in _kernel_devices()
+    except OSError:
+        return False
+
+
 def _walk(path: Path, folders: set[tuple[int, int]]) -> Iterator[Path]:
-    if not path.is_dir():
+    try:
+        folder = path.is_dir() and not (path.is_symlink() and of_kernel(path))
+    except OSError:
+        folder = False
+    if not folder:
         yield path
         return
     try:

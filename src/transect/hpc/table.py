@@ -17,7 +17,7 @@ __all__ = ["CSV_COLUMNS", "format_table", "runs_from_json", "to_json", "write_cs
 CSV_COLUMNS = (
     "file", "line", "benchmark", "variant", "version", "status", "reason",
     "metric", "phase", "size", "value", "unit", "direction",
-    "normalised_metric", "normalised_value", "normalised_unit",
+    "normalised_metric", "normalised_value", "normalised_unit", "suspicions",
 )  # fmt: skip
 
 _RUNS = TypeAdapter(list[Run])
@@ -44,6 +44,7 @@ def format_table(runs: Sequence[Run]) -> str:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=False))
         lines.append("  ".join((*cells, row[5])).rstrip())
         lines += [f"    {run.reason}"] if run.reason else []
+        lines += [f"    suspicious: {one}" for one in run.suspicions]
         lines += [f"    warning: {warning}" for warning in run.warnings]
     return "\n".join(map(printable, lines)) + "\n"
 
@@ -72,15 +73,15 @@ def write_csv(runs: Iterable[Run], stream: TextIO) -> None:
             run.status.value,
             printable(run.reason),
         )
+        doubts = printable("; ".join(run.suspicions))
         for m in run.metrics:
             norm = m.normalised
             tail = (norm.name, repr(norm.value), norm.unit) if norm else ("", "", "")
             size = "" if m.size is None else m.size
-            out.writerow(
-                (*about, m.name, m.phase or "", size, m.printed, m.unit, m.direction.value, *tail)
-            )
+            row = (*about, m.name, m.phase or "", size, m.printed, m.unit, m.direction.value)
+            out.writerow((*row, *tail, doubts))
         if not run.metrics:
-            out.writerow((*about, *[""] * (len(CSV_COLUMNS) - len(about))))
+            out.writerow((*about, *[""] * (len(CSV_COLUMNS) - len(about) - 1), doubts))
 
 
 def to_json(runs: Sequence[Run]) -> str:

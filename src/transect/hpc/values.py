@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 
 from transect.domain.metrics import Direction, metric
 from transect.hpc.base import LogMetric, Normalised
 
-__all__ = ["LIMITS", "NUMBER", "UNITS", "contradiction", "impossible", "log_metric", "number"]
+__all__ = [
+    "LIMITS", "NUMBER", "UNITS", "contradiction", "doubtful", "impossible", "log_metric", "number",
+]  # fmt: skip
 
 # A floating-point number as C and Fortran print it, with nan and inf. No capturing group.
 NUMBER = (
@@ -40,8 +43,8 @@ UNITS: dict[str, tuple[str, Decimal]] = {
     "1": ("1", Decimal(1)),
 }
 
-# Metric of the registry -> (lowest, highest, why), in its unit. A value outside cannot be measured
-# with the machines of today; far enough outside what exists that no real result is refused.
+# Metric of the registry -> (lowest, highest, why), in its unit. A value outside is far from what the
+# machines of today do. That is a guess: such a run is `suspicious`, and refused only where a study asks for it.
 LIMITS: dict[str, tuple[float, float, str]] = {
     "flops": (1.0, 1e20, "the fastest machine of 2025 reaches 2e18 FLOP/s in HPL, 2e19 in HPL-MxP"),
     "memory_bandwidth": (1.0, 1e16, "a GPU of 2025 reaches 1e13 B/s"),
@@ -122,22 +125,37 @@ def log_metric(
     )  # fmt: skip
 
 
+def _label(metric: LogMetric) -> str:
+    if metric.phase and metric.phase not in metric.name:
+        return f"{metric.phase} {metric.name}"
+    return metric.name
+
+
 def impossible(metric: LogMetric) -> str | None:
-    """Say why a value cannot be, with the limit it breaks, or return None."""
-    label = (
-        f"{metric.phase} {metric.name}"
-        if metric.phase and metric.phase not in metric.name
-        else metric.name
-    )
-    if metric.normalised is None:
-        if metric.value < 0:
-            return f"{label} = {metric.printed} {metric.unit} is negative"
+    """Say why no machine and no rule gives such a value, or return None.
+
+    Of what parsers hand over nothing is negative, and a rate, a bandwidth or a time that counts is not zero
+    where its limit excludes it.
+    """
+    known = metric.normalised and LIMITS.get(metric.normalised.name)
+    if metric.value < 0 and (metric.normalised is None or known):
+        return f"{_label(metric)} = {metric.printed} {metric.unit} is negative"
+    if metric.value == 0 and known and known[0] > 0:
+        return f"{_label(metric)} = {metric.printed} {metric.unit} is no measurement"
+    return None
+
+
+def doubtful(metric: LogMetric, limits: Mapping[str, tuple[float, float, str]]) -> str | None:
+    """Say which of the limits a value breaks, or return None."""
+    if metric.normalised is None or metric.normalised.name not in limits:
         return None
-    low, high, why = LIMITS.get(metric.normalised.name, (-math.inf, math.inf, ""))
+    low, high, why = limits[metric.normalised.name]
     if low <= metric.normalised.value <= high:
         return None
-    unit = metric.normalised.unit
-    return f"{label} = {metric.printed} {metric.unit} is outside [{low:g}, {high:g}] {unit}: {why}"
+    outside = f"is outside [{low:g}, {high:g}] {metric.normalised.unit}"
+    return f"{_label(metric)} = {metric.printed} {metric.unit} {outside}" + (
+        f": {why}" if why else ""
+    )
 
 
 def _interval(printed: str) -> tuple[float, float]:

@@ -182,8 +182,11 @@ def _metrics(training: Training) -> list[LogMetric]:
 
 def finish(block: Block, training: Training) -> Run:
     """Make the run of a training."""
-    for name, latest in training.running.items():
-        training.result(name, *latest)
+    counted = any(one.registered == "samples_per_second" for one in training.series.values())
+    for name, (printed, unit, direction, registered) in training.running.items():
+        # DeepSpeed's timer inside of Megatron leaves pipeline stages out: ten times what the batches
+        # over their time are.
+        training.result(name, printed, unit, direction, None if counted else registered)
     variant = next((v for v in _VARIANTS if v in training.variants), "")
     metrics = _metrics(training)
     parameters = dict(training.parameters)

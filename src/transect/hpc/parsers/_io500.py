@@ -2,7 +2,7 @@
 
 The bandwidth score is the geometric mean of the four ior phases, the metadata score that of the
 eight mdtest and find phases, the total the square root of their product (io500 main.c,
-calc_score). A write phase must last 300 s (30 s in the Student Cluster Competition, whose
+calc_score), in 2017 the product itself. A write phase must last 300 s (30 s in the Student Cluster Competition, whose
 results are no IO500 results).
 """
 
@@ -14,7 +14,10 @@ from transect.hpc.base import Parameter
 from transect.hpc.parsers._storage import Span, apart, geometric_mean, span
 from transect.hpc.values import number
 
-__all__ = ["BANDWIDTH", "METADATA", "MINIMUM_WRITE_S", "Outcome", "Phase", "Score", "core", "wrong"]
+__all__ = [
+    "BANDWIDTH", "METADATA", "MINIMUM_WRITE_S", "Outcome", "Phase", "Score", "core",
+    "product_total", "wrong",
+]  # fmt: skip
 
 BANDWIDTH = ("ior-easy-write", "ior-hard-write", "ior-easy-read", "ior-hard-read")
 METADATA = (
@@ -95,6 +98,17 @@ def core(name: str) -> str:
     return name.replace("_", "-")
 
 
+def product_total(outcome: Outcome) -> bool:
+    """Tell whether the total is the product of both scores and not its root: the rule of 2017."""
+    score = outcome.scores.get("SCORE")
+    ends = score and [span(one) for one in (score.bandwidth, score.metadata, score.total)]
+    if not ends or ends[0] is None or ends[1] is None or ends[2] is None:
+        return False
+    low, high = (max(ends[0][i], 0.0) * max(ends[1][i], 0.0) for i in (0, 1))
+    root = not apart(ends[2], (low**0.5, high**0.5), _SLACK)
+    return not root and not apart(ends[2], (low, high), _SLACK)
+
+
 def wrong(outcome: Outcome) -> str | None:
     """Say why a complete run is invalid, or return None."""
     if outcome.invalid:
@@ -146,6 +160,8 @@ def _score(outcome: Outcome, name: str, score: Score) -> str | None:
     if ends[0] is None or ends[1] is None or ends[2] is None:
         return None
     low, high = (max(ends[0][i], 0.0) * max(ends[1][i], 0.0) for i in (0, 1))
+    if not apart(ends[2], (low, high), _SLACK):
+        return None  # 2017's rule
     if apart(ends[2], (low**0.5, high**0.5), _SLACK):
         middle = (low**0.5 + high**0.5) / 2
         return f"the log prints the total {score.total}, but sqrt(BW * MD) is {middle:.6g}"

@@ -9,7 +9,7 @@ from transect.hpc.base import Parameter
 from transect.hpc.parsers._storage import Span, apart, bytes_of, span
 from transect.hpc.values import number
 
-__all__ = ["Group", "Session", "Test", "contradicted", "not_a_number"]
+__all__ = ["Group", "Session", "Test", "asked_for", "contradicted", "not_a_number"]
 
 _MEBI = 1 << 20
 _KEPT = 500  # repetitions whose bytes and times are checked, and kept as samples
@@ -110,6 +110,20 @@ class Session:
     table: str = ""
     errors: list[str] = field(default_factory=list)
     finished: bool = False
+    asked: list[str] = field(
+        default_factory=list
+    )  # operations, by the command line; none: not told
+
+
+def asked_for(command: str) -> list[str]:
+    """Return the operations that a command line asks for: by `-w` and `-r`, without either both."""
+    flags = [word.lstrip("-") for word in command.split() if word.startswith("-")]
+    asked = [
+        name
+        for name, short, long in (("write", "w", "writeFile"), ("read", "r", "readFile"))
+        if short in flags or long in flags
+    ]
+    return asked or ["write", "read"]
 
 
 def not_a_number(test: Test) -> str | None:

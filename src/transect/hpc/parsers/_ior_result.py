@@ -9,7 +9,7 @@ from transect.hpc.parsers._ior import Session, Test, contradicted, not_a_number
 from transect.hpc.parsers._storage import first_impossible
 from transect.hpc.values import log_metric, number
 
-__all__ = ["judge", "metrics_of", "parameters_of", "samples_of"]
+__all__ = ["judge", "metrics_of", "parameters_of", "rows_alone", "samples_of"]
 
 
 def parameters_of(session: Session, test: Test) -> dict[str, Parameter]:
@@ -50,9 +50,12 @@ def metrics_of(test: Test) -> list[LogMetric]:
             metrics.append(
                 log_metric(f"iops_{which}", printed, "1/s", Direction.HIGHER, phase=operation)
             )
+        group = test.groups.get(operation)
+        # Without a summary one repetition's time is the mean.
+        only = group.rows[0][1] if group is not None and group.count == 1 else ""
         metrics.append(
             log_metric(
-                "time_mean", cells.get("mean_s", ""), "s", Direction.LOWER,
+                "time_mean", cells.get("mean_s") or only, "s", Direction.LOWER,
                 registered="benchmark_time", phase=operation,
             )
         )  # fmt: skip
@@ -112,4 +115,19 @@ def _missing(session: Session, test: Test, last: bool) -> str | None:
     whole = all(op in test.maxima for op in lacking)
     if whole and (not last or session.version.startswith("2.")):
         return None
+    if rows_alone(session, test):
+        return None
     return f"no summary of {' and '.join(lacking)}"
+
+
+def rows_alone(session: Session, test: Test) -> bool:
+    """Tell whether all that was asked for has its rows, and nothing came after them.
+
+    IO500 starts IOR so that it prints neither `Max Write` nor a summary nor `Finished`. A log that was cut
+    right behind its last row looks the same, and has every result too.
+    """
+    asked, repetitions = session.asked, test.options.get("repetitions")
+    if not asked or not isinstance(repetitions, int) or test.summary or test.maxima:
+        return False
+    groups = [test.groups.get(operation) for operation in asked]
+    return all(group is not None and group.count == repetitions for group in groups)

@@ -40,6 +40,8 @@ LOGGED = (
     r"(?:>>[ \t]{0,9})?"
     r"|\[[\w\-]{1,60}\.py:\d{1,6}:\w{1,60}\][ \t]"
     r"|Node\[\d{1,6}\][ \t]"
+    # pdsh and DeepSpeed's launcher: the host.
+    r"|[A-Za-z][\w.\-]{0,62}:[ \t]{1,4}(?=iteration |\[\d{4}-\d\d-\d\d)"
     r"|\(\w{1,60} pid=\d{1,9}(?:, ip=[\d.]{7,15})?\)[ \t]{0,9}"
     r"){0,4}+"
 )

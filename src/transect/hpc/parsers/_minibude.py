@@ -10,7 +10,15 @@ from transect.hpc.parsers._compute import whole
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, number
 
-__all__ = ["Result", "Section", "begins", "read", "usage_error"]
+__all__ = ["CSV_HEAD", "CSV_ROW", "Result", "Section", "begins", "read", "usage_error"]
+
+# Version 2's columns, behind those that a collector of several runs put before them.
+CSV_HEAD = (
+    r"(?:[A-Za-z][\w \-]{0,30},[ \t]{0,4}){0,6}ppwi[ \t]{0,4},[ \t]{0,4}wgsize[ \t]{0,4},[ \t]{0,4}"
+)
+CSV_ROW = r"(?:[A-Za-z][^,\n]{0,60},[^,\n]{0,60},)?(?:[^,\n]{0,60},){0,4}[ \t]{0,4}\d{1,9}[ \t]{0,4},[ \t]{0,4}\d{1,9}[ \t]{0,4},"
+_CSV_HEAD = re.compile(CSV_HEAD)
+_CSV_ROW = re.compile(CSV_ROW)
 
 _TITLE = re.compile(r"miniBUDE([ \w]{0,20}):\s*(\S.*)?$")
 # Version 1 and its ports: label, digits.
@@ -107,7 +115,7 @@ class Section:
 
 def begins(section: Section, text: str) -> bool:
     """Tell whether a line belongs to the next start of the program."""
-    if usage_error(text) or _TITLE.match(text) or text.startswith("ppwi,wgsize,"):
+    if usage_error(text) or _TITLE.match(text) or _CSV_HEAD.match(text):
         # The notes about checks come before the CSV header.
         return bool(section.results or section.stops or "config" in section.heading)
     if text.startswith("# (ppwi="):
@@ -134,9 +142,10 @@ def read(section: Section, line: Line, text: str) -> None:
             section.results[-1].cut = True
         else:
             section.results[-1].values.setdefault(_V2_KEYS[match[1]], match[2])
-    elif text.startswith("ppwi,wgsize,"):
-        section.columns, section.variant = tuple(text.split(",")[:20]), "v2 csv"
-    elif section.columns and text[:1].isdigit():
+    elif _CSV_HEAD.match(text):
+        section.columns = tuple(name.strip() for name in text.split(",")[:20])
+        section.variant = "v2 csv"
+    elif section.columns and _CSV_ROW.match(text):
         _csv(section, line, text)
     elif (match := _CHECKED.match(text)) is not None:
         if len(section.checked) < _MOST_RESULTS:
@@ -175,6 +184,8 @@ def _csv(section: Section, line: Line, text: str) -> None:
             result.values[_V2_KEYS[column]] = value.strip()
         elif (count := whole(value.strip())) is not None and column in ("ppwi", "wgsize"):
             result.facts[column] = count
+        elif column not in _V2_KEYS and value.strip():
+            result.facts[column.lower()] = excerpt(value.strip(), 60)
     _add(section, result)
 
 

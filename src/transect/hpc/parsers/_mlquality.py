@@ -10,7 +10,7 @@ from transect.domain.metrics import Direction
 from transect.hpc.base import RunStatus
 from transect.hpc.values import number
 
-__all__ = ["TIME_LIMIT", "Evaluation", "direction_of", "judge", "target_of"]
+__all__ = ["TIME_LIMIT", "Evaluation", "direction_of", "judge", "negated", "target_of"]
 
 # Benchmarks whose `eval_accuracy` is an error rate, a loss or a distance: lower is better.
 _ERRORS = re.compile(
@@ -26,6 +26,8 @@ _TARGETS = {
 }  # fmt: skip
 # Seconds: 31 years.
 TIME_LIMIT = 1_000_000_000
+# A quality is computed in float32 and compared there: a target printed in float64 is missed by this much.
+_ROUNDING = 2.0**-22
 
 
 @dataclass(slots=True)
@@ -48,7 +50,22 @@ def direction_of(benchmark: str, one: Evaluation) -> Direction:
             return Direction.LOWER
         if _HIGHER.search(name):
             return Direction.HIGHER
+    if negated(benchmark, one):
+        return Direction.HIGHER
     return Direction.LOWER if _ERRORS.match(benchmark) else Direction.HIGHER
+
+
+def negated(benchmark: str, one: Evaluation) -> bool:
+    """Tell whether an error rate is logged with its sign changed, so that higher is better.
+
+    MLPerf HPC 1.0 has CosmoFlow submissions that log `eval_accuracy` so.
+    """
+    return (
+        one.value is not None
+        and one.value < 0
+        and "accuracy" in one.key
+        and bool(_ERRORS.match(benchmark))
+    )
 
 
 def target_of(printed: str) -> float | None:
@@ -58,17 +75,20 @@ def target_of(printed: str) -> float | None:
 
 def _misses(benchmark: str, one: Evaluation, target: float) -> bool:
     assert one.value is not None
+    room = _ROUNDING * abs(target)
+    if negated(benchmark, one):
+        return -one.value > abs(target) + room
     if direction_of(benchmark, one) is Direction.LOWER:
-        return one.value > target
-    return one.value < target
+        return one.value > target + room
+    return one.value < target - room
 
 
 def judge(
     benchmark: str, *, started: bool, stopped: bool, said: str | None, took: Decimal | None,
     zero: list[str], final: list[Evaluation], target: float | None, wall: str, trouble: str,
-    last_words: str, warnings: list[str],
+    last_words: str, warnings: list[str], suspicions: list[str],
 ) -> tuple[RunStatus, str]:  # fmt: skip
-    """Return status and reason of a run; what does not decide goes into `warnings`."""
+    """Return status and reason of a run; what does not decide goes into `warnings` or `suspicions`."""
     if not stopped:
         where = "after run_start, without run_stop" if started else "before run_start"
         if trouble:
@@ -91,22 +111,23 @@ def judge(
         return RunStatus.INVALID, (
             f"run_stop minus run_start = {took:f} s, but the whole script took {wall} s (RESULT)"
         )
-    return _judge_quality(benchmark, said, final, target, warnings)
+    return _judge_quality(benchmark, said, final, target, warnings, suspicions)
 
 
 def _judge_quality(
     benchmark: str, said: str | None, final: list[Evaluation], target: float | None,
-    warnings: list[str],
+    warnings: list[str], suspicions: list[str],
 ) -> tuple[RunStatus, str]:  # fmt: skip
     claims = "run_stop says 'success'" if said else "run_stop without a status"
     for one in final:
         name = f"{one.key} {one.label}".strip()
         if one.value is None:
             return RunStatus.INVALID, f"{claims}, but the last {name} is {one.printed or 'missing'}"
-        if one.value < 0 and "perplexity" not in name and "loss" not in name:
+        signed = "perplexity" in name or "loss" in name or negated(benchmark, one)
+        if one.value < 0 and not signed:
             return RunStatus.INVALID, f"the last {name} = {one.printed} is negative"
         if one.late:
-            warnings.append(f"{name} = {one.printed} was evaluated after run_stop")
+            suspicions.append(f"{name} = {one.printed} was evaluated after run_stop")
     if target is not None and len(final) == 1 and _misses(benchmark, final[0], target):
         what = f"the last {final[0].key} {final[0].printed} misses the target {target:g}"
         return RunStatus.INVALID, f"{claims}, but {what}"
@@ -119,7 +140,7 @@ def _judge_quality(
         one = final[0]
         # A share may be printed in percent, and then says nothing here.
         if _misses(benchmark, one, usual) and (one.value or 0) <= max(usual, 1):
-            warnings.append(f"the last {one.key} {one.printed} misses the usual target {usual:g}")
+            suspicions.append(f"the last {one.key} {one.printed} misses the usual target {usual:g}")
     if not final:
         warnings.append("no evaluation between run_start and run_stop")
     return RunStatus.OK, ""

@@ -14,7 +14,14 @@ from transect.domain.metrics import Direction
 from transect.hpc.base import LogMetric, Normalised, Parameter, Run, Series
 from transect.hpc.block import Block
 from transect.hpc.parsers._mllog import MARK, events
-from transect.hpc.parsers._mlquality import TIME_LIMIT, Evaluation, direction_of, judge, target_of
+from transect.hpc.parsers._mlquality import (
+    TIME_LIMIT,
+    Evaluation,
+    direction_of,
+    judge,
+    negated,
+    target_of,
+)  # fmt: skip
 from transect.hpc.parsers._mlstate import RunState, read_other, take
 from transect.hpc.values import log_metric, number
 
@@ -29,17 +36,36 @@ _BARE_NUMBER = re.compile(r"[-+]?\d")
 def runs_of(block: Block, slug: str) -> Iterator[Run]:
     """Yield the runs of a block; those of a benchmark that is known to be HPC's or not, as such."""
     state = RunState(line=block.first.number, rank=block.first.rank)
+    before: RunState | None = None  # over, but for what is logged late
     for line in block:
         if MARK not in line.text:
             read_other(state, line)
             continue
         for event in events(line):
             if state.starts_anew(event, line.rank):
-                yield _finish(block, state, slug)
+                before, done = _closed(state, before)
+                for run in done:
+                    yield _finish(block, run, slug)
                 state = RunState(line=line.number, rank=line.rank)
             take(state, event)
     if state.begun() or state.broken:
-        yield _finish(block, state, slug)
+        before, done = _closed(state, before)
+        for run in done:
+            yield _finish(block, run, slug)
+    if before is not None:
+        yield _finish(block, before, slug)
+
+
+def _closed(state: RunState, before: RunState | None) -> tuple[RunState, list[RunState]]:
+    """Return the run that may go on, and those that cannot any more."""
+    if before is not None and state.goes_on(before):
+        before.errors = [*before.errors, *state.errors][:3]
+        before.broken += state.broken
+        before.warnings = [
+            *before.warnings, f"{sum(state.counts.values())} events after run_stop, from line {state.line} on",
+        ][:20]  # fmt: skip
+        return before, []
+    return state, [before] if before is not None else []
 
 
 def _final(state: RunState) -> list[Evaluation]:
@@ -102,14 +128,18 @@ def _finish(block: Block, state: RunState, slug: str) -> Run:
     final, took = _final(state), _span(state, "run")
     stop_text = "; ".join(part for part in (block.take_trouble(), *state.errors) if part)
     warnings: list[str] = list(state.warnings)
+    suspicions: list[str] = []
     status, reason = judge(
         state.benchmark, started="run_start" in state.counts, stopped=state.stopped,
         said=state.status, took=took, zero=[k for k in state.zero_times if k.startswith("run_")],
         final=final, target=target_of(state.target), wall=state.wall, trouble=stop_text,
-        last_words=block.last_words(), warnings=warnings,
+        last_words=block.last_words(), warnings=warnings, suspicions=suspicions,
     )  # fmt: skip
     if state.broken:
         warnings.append(f"{state.broken} lines of MLPerf are cut or broken")
+    for one in final:
+        if negated(state.benchmark, one):
+            suspicions.append(f"the last {one.key} {one.printed} is taken as the negated error")
     others = [k for k in state.zero_times if not k.startswith("run_")]
     if others:
         warnings.append(f"no time in the events {', '.join(sorted(set(others))[:5])}")
@@ -124,7 +154,7 @@ def _finish(block: Block, state: RunState, slug: str) -> Run:
         file=block.file, line=state.line, benchmark=slug, variant=state.benchmark,
         version=state.version, status=status, reason=reason,
         parameters=_parameters(state, final), metrics=_metrics(state, took, final),
-        samples=samples, warnings=warnings[:20],
+        samples=samples, warnings=warnings[:20], suspicions=suspicions[:20],
     )  # fmt: skip
 
 

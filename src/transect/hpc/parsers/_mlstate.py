@@ -59,6 +59,19 @@ class RunState:
     warnings: list[str] = field(default_factory=list)
     wall: str = ""  # seconds of the line RESULT of run_and_time.sh
 
+    def goes_on(self, before: RunState) -> bool:
+        """Tell whether this is no run but what another rank, or a script, logged after run_stop.
+
+        There is no run_start in it, and it stopped when the run before it did.
+        """
+        stop = before.times.get("run_stop")
+        if "run_start" in self.counts or not before.stopped or stop is None:
+            return False
+        if self.benchmark not in ("", before.benchmark):
+            return False
+        mine = self.times.get("run_stop")
+        return mine is None or abs(mine[1] - stop[1]) <= _REPEATED_S
+
     def begun(self) -> bool:
         """Tell whether any event was read."""
         return bool(self.counts)
@@ -67,6 +80,8 @@ class RunState:
         """Tell whether an event belongs to the next run, not to another rank of this one."""
         if event.key not in _OPENERS or not (self.stopped or self.progressed):
             return False
+        if event.zero_time:
+            return False  # without a time it stands anywhere: the run it is in has it
         if self.stopped:
             if event.key == "submission_benchmark" and not self.benchmark:
                 return False
@@ -126,7 +141,9 @@ def _stop(state: RunState, event: Event) -> None:
     state.stopped = True
     said = event.metadata.get("status", event.value)
     if "success" in event.metadata:
-        said = "success" if event.metadata["success"] is True else "aborted"
+        # 0.5: a boolean, or the word for it.
+        truth = str(event.metadata["success"]).strip().lower()
+        said = "success" if truth in ("true", "1") else "aborted"
     # An aborted rank outweighs the others.
     if isinstance(said, str) and not isinstance(said, Digits) and state.status in (None, "success"):
         state.status = excerpt(said, 60).lower()

@@ -42,6 +42,7 @@ class BabelStream(Parser):
 
     benchmark = "babelstream"
     description = "BabelStream, GPU-STREAM: text, CSV, the ports in other languages"
+    programs = (r"\w{1,12}-stream",)
     starts = (
         r"(?:BabelStream|GPU-STREAM)(?: Fortran)?[ \t]*(?=[\r\n]|\Z)",
         rf"Function[ \t]+{_UNIT}[ \t]+Min \(sec\)",

@@ -76,6 +76,7 @@ class Graph500(Parser):
 
     benchmark = "graph500"
     description = "Graph500: summaries of the reference versions 2 and 3, BFS and SSSP"
+    programs = (r"graph500_[\w]{2,40}",)
     starts = (
         r"SCALE:[ \t]+\d{1,2}[ \t]*(?=[\r\n]|\Z)",
         r"graph_generation:[ \t]+\d",

@@ -104,6 +104,7 @@ class Hpcc(Parser):
 
     benchmark = "hpcc"
     description = "HPC Challenge: the summary section of hpccoutf.txt"
+    programs = (r"hpcc(?:\.exe)?",)
     starts = (
         r"This is the DARPA/DOE HPC Chall[ae]nge Benchmark",
         r"(?:Begin|End) of (?:Summary|HPL|PTRANS|LatencyBandwidth"

@@ -46,6 +46,10 @@ class Hpcg(Parser):
 
     benchmark = "hpcg"
     description = "HPCG: reference, Intel, Arm, NVIDIA and AMD builds"
+    programs = (
+        r"x?hpcg(?:[\-_.][\w.\-]{1,40})?",
+        r"rochpcg",
+    )
     starts = STARTS
     wants = WANTS
 
@@ -116,8 +120,9 @@ def _run(block: Block, report: Report, metrics: list[LogMetric]) -> Run:
     parameters.update(report.gpu_facts)
     if report.build:
         parameters["build"] = report.build
+    suspicions: list[str] = []
     if status is RunStatus.OK and report.gpu and not (report.rating or report.said):
-        report.notes.append("this build prints no VALID: its own checks are not in the log")
+        suspicions.append("this build prints no VALID: its own checks are not in the log")
     if status is RunStatus.OK and report.facts and not report.rating:
         report.notes.append(f"the report is cut; it ends with: {block.last_words()}")
     total = number(report.fact(_TIMES, "Total"))
@@ -128,7 +133,7 @@ def _run(block: Block, report: Report, metrics: list[LogMetric]) -> Run:
     return Run(
         file=block.file, line=report.line, benchmark="hpcg", variant=variant,
         version=report.version, status=status, reason=reason, parameters=parameters,
-        metrics=metrics, warnings=report.notes,
+        metrics=metrics, warnings=report.notes, suspicions=suspicions,
     )  # fmt: skip
 
 

@@ -94,6 +94,12 @@ class Hpl(Parser):
 
     benchmark = "hpl"
     description = "High-Performance Linpack: netlib, Intel, AMD and NVIDIA builds"
+    programs = (
+        r"xhpl(?:[\-_.][\w.\-]{1,40})?",
+        r"hpl(?:-nvidia)?\.sh",
+        r"(?:run)?rochpl",
+        r"mpirun_rochpl",
+    )
     starts = (
         r"HPLinpack[ \t]+\d",
         r"HPL-(?:NVIDIA|AMD)[ \t]+v?\d",

@@ -35,6 +35,12 @@ class HplMxp(Parser):
 
     benchmark = "hpl-mxp"
     description = "HPL-MxP (HPL-AI): the reference program, NVIDIA, RIKEN, AMD"
+    programs = (
+        r"hpl[\-_]?(?:mxp|ai)(?:\.sh)?",
+        r"xhpl[\-_](?:mxp|ai)\w{0,20}",
+        r"rochplmxp",
+        r"run_rochplmxp",
+    )
     starts = (
         r"HPL-(?:MxP|AI)-NVIDIA[ \t]+v?\d",
         r"\*{4,8}[ \t]*HPL[ \-](?:MxP|AI) (?:Settings|Result)",

@@ -50,6 +50,7 @@ class Imb(Parser):
 
     benchmark = "imb"
     description = "Intel MPI Benchmarks: MPI-1, EXT, IO, NBC, RMA; single and Multi- groups"
+    programs = (r"IMB-[A-Z0-9\-]{2,12}",)
     starts = (
         r"#[ \t]*Intel ?\(R\) MPI Benchmark",
         r"# Benchmarking (?:Multi-)?[A-Za-z]\w{1,60}[ \t]*(?=[\r\n]|\Z)",

@@ -11,7 +11,16 @@ from collections.abc import Iterator
 from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, LogMetric, Normalised, Parser, Run, RunStatus
 from transect.hpc.block import Block
-from transect.hpc.parsers._io500 import BANDWIDTH, METADATA, Outcome, Phase, Score, core, wrong
+from transect.hpc.parsers._io500 import (
+    BANDWIDTH,
+    METADATA,
+    Outcome,
+    Phase,
+    Score,
+    core,
+    product_total,
+    wrong,
+)  # fmt: skip
 from transect.hpc.parsers._storage import first_impossible
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, log_metric, number
@@ -45,6 +54,7 @@ class Io500(Parser):
 
     benchmark = "io500"
     description = "IO500: bandwidth and metadata scores of a file system, C and bash versions"
+    programs = (r"io500(?:\.sh)?",)
     contains = frozenset(("ior", "mdtest"))
     starts = (
         r"IO500 version[ \t]+\S",
@@ -266,6 +276,12 @@ def _run(block: Block, outcome: Outcome) -> Run:
     ]
     if _mislabelled(outcome):
         warnings.append("the score says GB/s, but it is the mean of phases in GiB/s")
+    if product_total(outcome):
+        warnings.append("the total is the product of both scores, as in 2017, not its root")
+        # No score of today's: it would lead every table.
+        metrics = [
+            m.model_copy(update={"normalised": None}) if m.name == "score" else m for m in metrics
+        ]
     if status is RunStatus.OK:
         warnings += outcome.errors
         if len(outcome.found((*BANDWIDTH, *METADATA))) < len(BANDWIDTH) + len(METADATA):

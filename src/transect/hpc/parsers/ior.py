@@ -13,9 +13,15 @@ from collections.abc import Iterator
 
 from transect.hpc.base import PARSERS, Parser, Run, RunStatus
 from transect.hpc.block import Block
-from transect.hpc.parsers._ior import Group, Session, Test
+from transect.hpc.parsers._ior import Group, Session, Test, asked_for
 from transect.hpc.parsers._ior_json import JsonReader
-from transect.hpc.parsers._ior_result import judge, metrics_of, parameters_of, samples_of
+from transect.hpc.parsers._ior_result import (
+    judge,
+    metrics_of,
+    parameters_of,
+    rows_alone,
+    samples_of,
+)  # fmt: skip
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER
 
@@ -69,6 +75,7 @@ class Ior(Parser):
 
     benchmark = "ior"
     description = "IOR 2.x to 4.x: bandwidth of parallel reading and writing; text, JSON and CSV"
+    programs = (r"ior(?:\.exe)?",)
     starts = (
         r"IOR-\d[\w.+\-]{0,40}:? ?MPI Coordinated Test",
         r"access[ \t]+bw\(MiB/s\)",
@@ -129,16 +136,22 @@ class Ior(Parser):
         for place, test in enumerate(session.tests):
             last = place == len(session.tests) - 1
             status, reason = judge(block, session, test, stop, last)
-            warnings = [*test.warnings]
+            warnings, suspicions = [*test.warnings], list[str]()
             if status is RunStatus.OK:
                 warnings += session.errors[:2]
-                if not session.finished and session.form != "csv":
+                alone = rows_alone(session, test)
+                if not session.finished and session.form != "csv" and not alone:
                     warnings.append(f"no 'Finished': the log ends with: {block.last_words()}")
+                if alone:
+                    suspicions.append(
+                        "its rows alone, no summary and no 'Finished': as IO500 runs IOR"
+                    )
             yield Run(
                 file=block.file, line=test.line if place else session.line, benchmark="ior",
                 variant=session.form, version=session.version, status=status, reason=reason,
                 parameters=parameters_of(session, test),
                 metrics=metrics_of(test), samples=samples_of(test), warnings=warnings,
+                suspicions=suspicions,
             )  # fmt: skip
 
 
@@ -215,6 +228,8 @@ def _read_option(session: Session, test: Test, name: str, value: str) -> None:
     if not key:
         return
     first = value.split(" ", 1)[0]
+    if key == "command":
+        session.asked = asked_for(value)
     if key in ("command", "machine", "began"):
         session.facts[key] = excerpt(value, 400)
         return

@@ -59,6 +59,7 @@ class Mdtest(Parser):
 
     benchmark = "mdtest"
     description = "mdtest 1.x to 4.x: rates of operations on files and directories"
+    programs = (r"mdtest",)
     starts = (
         r"mdtest-[\w.+\-]{1,40} was launched with \d",
         r"-- started at \d\d/\d\d/\d{4} \d\d:\d\d:\d\d --",

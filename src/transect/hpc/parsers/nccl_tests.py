@@ -60,6 +60,9 @@ class NcclTests(Parser):
 
     benchmark = "nccl-tests"
     description = "nccl-tests and rccl-tests: collectives between GPUs"
+    programs = (
+        r"(?:all_reduce|all_gather|broadcast|reduce_scatter|reduce|alltoall|sendrecv|scatter|gather|hypercube)_perf(?:_mpi)?",
+    )
     starts = (
         r"# nccl-tests version ",
         r"#?[ \t]*rccl-tests:? [Vv]ersion",

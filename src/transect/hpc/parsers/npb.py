@@ -77,6 +77,7 @@ class Npb(Parser):
 
     benchmark = "npb"
     description = "NAS Parallel Benchmarks: all kernels, MPI, OpenMP, serial, multi-zone"
+    programs = (r"(?:bt|cg|dc|dt|ep|ft|is|lu|mg|sp|ua)(?:-mz)?\.[SWABCDEF](?:\.(?:x|\d{1,7}))?",)
     starts = (
         r"NAS Parallel Benchmarks?[ \t]*(?:\(NPB|\d\.\d|NPB)",
         rf"{_NAME} Benchmark Completed",

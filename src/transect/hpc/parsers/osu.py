@@ -76,6 +76,7 @@ class Osu(Parser):
 
     benchmark = "osu"
     description = "OSU Micro-Benchmarks: point-to-point, collective, one-sided, start-up tests"
+    programs = (r"osu_[a-z_0-9]{2,40}",)
     starts = (
         r"#[ \t]*OSU[ \t]+(?:MPI|NCCL|RCCL|XCCL|HCCL|OpenSHMEM|UPC|UPCXX|GASNet)[^\n]{1,120}[Tt]est",
         r"#[ \t]*OMB[ \t]+(?:Python|MPI|NCCL)[^\n]{1,120}[Tt]est",

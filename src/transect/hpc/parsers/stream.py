@@ -71,6 +71,10 @@ class Stream(Parser):
 
     benchmark = "stream"
     description = "STREAM: McCalpin's C version, NVIDIA-STREAM, the CUDA port"
+    programs = (
+        r"stream(?:[_\-][\w.\-]{1,30})?(?:\.exe)?",
+        r"stream\.x",
+    )
     starts = (
         r"STREAM version \$Revision",
         r"NVIDIA-STREAM[ \t]+v?\d",

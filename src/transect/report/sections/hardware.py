@@ -115,6 +115,12 @@ def _chart(context: Context, stage: str, name: str, values: list[BenchmarkValue]
     )  # fmt: skip
 
 
+def _tone(value: BenchmarkValue) -> str:
+    if not value.valid:
+        return "bad"
+    return "warn" if value.status == "suspicious" else "good"
+
+
 def _runs(values: list[BenchmarkValue], **titles: str) -> Table:
     def reason(value: BenchmarkValue) -> str:
         return clean("; ".join(part for part in (value.reason, *value.warnings) if part)) or "–"
@@ -124,7 +130,7 @@ def _runs(values: list[BenchmarkValue], **titles: str) -> Table:
         words("Metric", lambda value: clean(value.name) or "–"),
         digits("Value", lambda value: quantity(value.value, value.unit)),
         code("Where", lambda value: clean(value.where) or value.cell_id),
-        words("Status", lambda value: Chip(clean(value.status), "good" if value.valid else "bad")),
+        words("Status", lambda value: Chip(clean(value.status), _tone(value))),
         words("Reason and warnings", reason),
     ]  # fmt: skip
     return table(values, columns, **titles)

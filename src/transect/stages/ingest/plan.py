@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -14,6 +14,7 @@ from transect.domain.errors import BadInput
 from transect.domain.registry import Registry
 from transect.domain.study import Section
 from transect.hpc.base import PARSERS
+from transect.hpc.refusal import STRICT, checked_limits
 from transect.hpc.sources import log_sources
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, Placement, Stage
@@ -26,6 +27,11 @@ class IngestSection(Section):
     """Logs of benchmarks that ran elsewhere."""
 
     paths: list[str] = Field(default=[], description="files or folders, relative to the study file")
+    limits: Literal["strict"] | dict[str, tuple[float | None, float | None]] = Field(
+        default={},
+        description="what is refused beyond what a log itself refutes: `strict`, all that is suspicious, or metrics "
+        "with the lowest and the highest value that is believed, in the metric's unit",
+    )
 
 
 @cache
@@ -56,8 +62,12 @@ class Ingest(Stage):
         return [(PARSERS, name) for name in PARSERS]
 
     def spec(self, cell: IngestCell, context: Context) -> dict[str, Any]:
-        """Where the logs are."""
-        return {"path": str(_sources(context)[cell.source])}
+        """Where the logs are, and what is refused of them, where the study says."""
+        limits = context.section("ingest").limits
+        if limits and limits != STRICT:
+            checked_limits(limits, f"{context.file}: key 'ingest.limits'")
+        path = str(_sources(context)[cell.source])
+        return {"path": path} | ({"limits": limits} if limits else {})
 
     def files(self, spec: dict[str, Any]) -> list[Path]:
         """The logs."""

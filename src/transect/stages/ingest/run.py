@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from transect.domain.record import Cause
@@ -21,7 +22,9 @@ class Ingest(OneProcess):
 
     def command(self, job: Job) -> list[str]:
         """One process of the driver."""
-        arguments = ("--path", job.spec["path"], "--out", job.folder)
+        arguments = ["--path", job.spec["path"], "--out", job.folder]
+        if limits := job.spec.get("limits"):
+            arguments += ["--limits", json.dumps(limits)]
         return job.module("transect.stages.ingest.worker", *arguments)
 
     def inputs(self, job: Job) -> list[str]:

@@ -1,0 +1,92 @@
+"""Jobs that died before their program printed a line that is its own: only the launcher's line names it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from transect.hpc.base import Parser, Run, RunStatus
+from transect.hpc.block import TROUBLE
+from transect.hpc.text import Line, excerpt
+
+__all__ = ["Launch", "launch_pattern"]
+
+# `+ ` is what a shell prints before a command under `set -x`; words before the program are options, a
+# container, a wrapper.
+_LAUNCHERS = (
+    r"(?:\+{1,4}[ \t]+|\$[ \t]+|executing:[ \t]+|Command:[ \t]+|cmd = )?"
+    r"(?:srun|mpirun|mpiexec(?:\.hydra)?|orterun|prterun|ibrun|aprun|jsrun|lrun|flux run|pdsh)[ \t]"
+)
+_END = r"(?=[\s\"';]|\Z)"
+_TROUBLE = re.compile("|".join(TROUBLE))
+_WORDS = re.compile(
+    r"\b(?:error|fail(?:ed|ure)?|fatal|abort(?:ed)?|killed|cannot|can't|unable|denied|unrecognized|unknown option"
+    r"|not (?:found|in range|available|supported)|no such|out of memory|segmentation|exceeded|invalid|illegal"
+    r"|timed? ?out|cancelled)\b",
+    re.IGNORECASE,
+)
+_LINES = 400
+_KEPT = 3
+
+
+def _programs(parser: Parser) -> str:
+    return rf"(?:[^\s]{{0,200}}/)?(?:{'|'.join(parser.programs)}){_END}"
+
+
+def launch_pattern(parsers: Iterable[Parser]) -> str:
+    """Return the pattern of a launcher's line that names a program of one of the parsers."""
+    named = "|".join(pattern for parser in parsers for pattern in parser.programs)
+    return rf"{_LAUNCHERS}[^\n]{{0,2000}}?[/ \t](?:{named}){_END}"
+
+
+@dataclass(kw_only=True, slots=True)
+class Launch:
+    """A program that a launcher was told to start, and what stood in the log after that."""
+
+    line: int
+    benchmark: str
+    program: str
+    words: list[str] = field(default_factory=list)
+    seen: int = 0
+
+    @classmethod
+    def of(cls, line: Line, parsers: Iterable[Parser]) -> Launch | None:
+        """Return the launch of a line, of the parser whose program stands first in it; None for none."""
+        found: list[tuple[int, str, str]] = []
+        for parser in parsers:
+            if parser.programs:
+                match = re.search(rf"(?<![^\s/]){_programs(parser)}", line.text)
+                if match is not None:
+                    found.append((match.start(), parser.benchmark, match[0]))
+        if not found:
+            return None
+        _, benchmark, program = min(found)
+        return cls(line=line.number, benchmark=benchmark, program=program)
+
+    @property
+    def open(self) -> bool:
+        """Whether it still looks at every line."""
+        return self.seen < _LINES and len(self.words) < _KEPT
+
+    def read(self, line: Line) -> None:
+        """Keep the first lines that say why a program stopped, each once."""
+        self.seen += 1
+        text = line.text.strip()
+        said = excerpt(text)
+        if said in self.words or len(self.words) >= _KEPT or text.startswith(("+", "#")):
+            return
+        if _TROUBLE.match(text) or _WORDS.search(text):
+            self.words.append(said)
+
+    def run(self, file: str, last_line: str) -> Run:
+        """Return what it left: no result, `failed` with the log's own words, else `truncated`."""
+        began = f"{excerpt(self.program, 60)} was started and printed no line of its own"
+        if self.words:
+            status, reason = RunStatus.FAILED, f"{began}: {'; '.join(self.words)}"
+        else:
+            status = RunStatus.TRUNCATED
+            reason = f"{began}; the log ends with: {excerpt(last_line)}"
+        return Run(
+            file=file, line=self.line, benchmark=self.benchmark, status=status, reason=reason
+        )

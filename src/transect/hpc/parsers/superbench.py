@@ -1,0 +1,183 @@
+"""SuperBench's own table of STREAM on GPUs: a row for each kernel, device and block size.
+
+`STREAM_COPY_double_gpu_0_buffer_BYTES_block_128 RATE PERCENT`: the rate in GB/s of 10^9 bytes, and what that is
+of the device's peak, which the line of the device names. The harness runs other benchmarks too: those print
+what they always print, and their own parsers read it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from transect.domain.metrics import Direction
+from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Run, RunStatus, Series
+from transect.hpc.block import Block
+from transect.hpc.parsers._compute import differ, first_impossible
+from transect.hpc.text import Line, excerpt
+from transect.hpc.values import NUMBER, log_metric, number
+
+__all__ = ["SuperBench"]
+
+_ROW_START = r"STREAM_(?:COPY|SCALE|ADD|TRIAD)_(?:double|float)_gpu_\d"
+_ROW = re.compile(
+    r"STREAM_(COPY|SCALE|ADD|TRIAD)_(double|float)_gpu_(\d{1,4})_buffer_(\d{1,16})_block_(\d{1,6})"
+    rf"\s+({NUMBER})(?:\s+({NUMBER}))?\s*$"
+)
+_DEVICE = re.compile(
+    r"Device (\d{1,4}): \"([^\"]{0,100})\"(?:[^\n=]{0,200}=\s*([\d.]{1,20}) GB/s PEAK)?"
+)
+_HEAD = re.compile(
+    r"(Buffer size\(bytes\)|Number of warm up runs|Number of loops|Check data): (\S{1,20})"
+)
+_KEYS = {
+    "Buffer size(bytes)": "buffer_bytes", "Number of warm up runs": "warm_ups",
+    "Number of loops": "loops", "Check data": "check_data",
+}  # fmt: skip
+_KERNELS = ("copy", "scale", "add", "triad")
+_CORRECT = re.compile(r"(?:[Vv]erification|[Cc]heck(?:ing)?) [^\n]{0,80}[Ff]ail")
+_MOST = 4096  # rows of a device
+
+
+@dataclass(slots=True)
+class _Gpu:
+    line: int
+    # (kernel, block size) -> rate and percent as printed
+    rows: dict[tuple[str, int], tuple[str, str]] = field(default_factory=dict)
+    facts: dict[str, Parameter] = field(default_factory=dict)
+    cut: bool = False
+
+
+@PARSERS.register("superbench")
+class SuperBench(Parser):
+    """Reads a run of STREAM for each device; a kernel's result is that of its best block size."""
+
+    benchmark = "superbench"
+    description = "SuperBench's GPU STREAM table (yields runs of stream)"
+    starts = (_ROW_START, r"Buffer size\(bytes\): \d")
+    wants = (
+        *starts, r"Device \d{1,4}: \"", r"(?:Number of (?:warm up runs|loops)|Check data): ",
+        r"(?:CUDA|HIP) [Ee]rror", r"(?:[Vv]erification|[Cc]heck(?:ing)?) [^\n]{0,80}[Ff]ail",
+    )  # fmt: skip
+
+    def parse(self, block: Block) -> Iterator[Run]:
+        """Yield one run per device."""
+        head: dict[str, Parameter] = {}
+        devices: dict[str, str] = {}
+        peaks: dict[str, str] = {}
+        gpus: dict[str, _Gpu] = {}
+        failures: list[str] = []
+        for line in block:
+            text = line.text.strip()
+            if (match := _HEAD.match(text)) is not None:
+                if gpus and match[1].startswith("Buffer"):
+                    yield from _runs(block, head, devices, peaks, gpus, failures)
+                    head, devices, peaks, gpus, failures = {}, {}, {}, {}, []
+                head[_KEYS[match[1]]] = int(match[2]) if match[2].isdecimal() else match[2]
+            elif (match := _DEVICE.match(text)) is not None:
+                devices[match[1]], peaks[match[1]] = match[2], match[3] or ""
+            elif (match := _ROW.match(text)) is not None:
+                _row(gpus, line, match)
+            elif len(failures) < 3:
+                failures.append(excerpt(text))
+        yield from _runs(block, head, devices, peaks, gpus, failures)
+
+
+def _row(gpus: dict[str, _Gpu], line: Line, match: re.Match[str]) -> None:
+    kernel, precision, gpu, size, threads, rate, percent = match.groups()
+    one = gpus.setdefault(gpu, _Gpu(line=line.number))
+    one.facts.update(precision=precision, buffer_bytes=int(size))
+    one.cut = line.cut
+    if len(one.rows) < _MOST and not line.cut:
+        one.rows[kernel.lower(), int(threads)] = (rate, percent or "")
+
+
+def _runs(
+    block: Block, head: dict[str, Parameter], devices: dict[str, str], peaks: dict[str, str],
+    gpus: dict[str, _Gpu], failures: list[str],
+) -> Iterator[Run]:  # fmt: skip
+    trouble = "; ".join([*failures, *filter(None, [block.take_trouble()])])
+    for gpu, one in gpus.items():
+        metrics, facts = _metrics(one)
+        status, reason = _judge(block, one, metrics, peaks.get(gpu, ""), trouble)
+        unchecked = str(head.get("check_data", "No")).lower() != "yes"
+        yield Run(
+            file=block.file, line=one.line, benchmark="stream", variant="superbench", status=status,
+            reason=reason, metrics=metrics, samples=_samples(one),
+            parameters={**head, **one.facts, **facts, "gpu": int(gpu), "device": devices.get(gpu, "")},
+            suspicions=["its sums were not checked (Check data: No)"] if unchecked else [],
+        )  # fmt: skip
+    if not gpus and (head or devices):
+        status = RunStatus.FAILED if trouble else RunStatus.TRUNCATED
+        yield Run(
+            file=block.file, line=block.first.number, benchmark="stream", variant="superbench",
+            status=status, parameters=head,
+            reason=f"ends before the first result: {trouble or block.last_words()}",
+        )  # fmt: skip
+
+
+def _metrics(one: _Gpu) -> tuple[list[LogMetric], dict[str, Parameter]]:
+    """Return each kernel's best rate, and its block size as a parameter."""
+    metrics, facts = [], dict[str, Parameter]()
+    for kernel in _KERNELS:
+        rates = {
+            threads: value
+            for (name, threads), (rate, _) in one.rows.items()
+            if name == kernel and (value := number(rate)) is not None
+        }
+        if not rates:
+            continue
+        best = max(rates, key=lambda threads: rates[threads])
+        metric = log_metric(
+            kernel,
+            one.rows[kernel, best][0],
+            "GB/s",
+            Direction.HIGHER,
+            registered="memory_bandwidth",
+        )
+        if metric is not None:
+            metrics.append(metric)
+            facts[f"{kernel}_block"] = best
+    return metrics, facts
+
+
+def _samples(one: _Gpu) -> dict[str, Series]:
+    """Return each kernel's rates, of all block sizes in rising order."""
+    found: dict[str, list[float]] = {}
+    for (kernel, _), (rate, _) in sorted(one.rows.items()):
+        value = number(rate)
+        if value is not None:
+            found.setdefault(kernel, []).append(value)
+    return {kernel: Series(unit="GB/s", values=values) for kernel, values in found.items()}
+
+
+def _judge(
+    block: Block, one: _Gpu, metrics: list[LogMetric], peak: str, trouble: str
+) -> tuple[RunStatus, str]:
+    if "ail" in trouble and _CORRECT.search(trouble):
+        return RunStatus.INVALID, f"the log says: {trouble}"
+    broken = next((rate for rate, _ in one.rows.values() if number(rate) is None), None)
+    if broken is not None:
+        return RunStatus.INVALID, f"a rate is {broken}"
+    if (why := first_impossible(metrics)) is not None:
+        return RunStatus.INVALID, why
+    most = number(peak) if peak else None
+    for (kernel, threads), (rate, percent) in one.rows.items():
+        share = number(percent) if percent else None
+        implied = 100 * (number(rate) or 0.0) / most if most else None
+        if share is not None and implied is not None and differ(implied, share, 1e-3, 0.02):
+            return RunStatus.INVALID, (
+                f"{kernel}, block {threads}: {rate} GB/s of {peak} GB/s are {implied:.4g} %, the log prints {percent} %"
+            )
+    lacking = [kernel for kernel in _KERNELS if not any(name == kernel for name, _ in one.rows)]
+    # Every kernel runs with the same block sizes.
+    blocks = [{size for name, size in one.rows if name == kernel} for kernel in _KERNELS]
+    if lacking or one.cut or any(found != blocks[0] for found in blocks):
+        what = (
+            f"no {', '.join(lacking)}" if lacking else "the rows of its last kernel are not whole"
+        )
+        if trouble:
+            return RunStatus.FAILED, f"{what}: {trouble}"
+        return RunStatus.TRUNCATED, f"{what}: the log ends with: {block.last_words()}"
+    return RunStatus.OK, ""
