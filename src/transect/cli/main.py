@@ -16,12 +16,13 @@ from transect.cli import study
 from transect.cli.conformance import conformance
 from transect.cli.export_step import export_step
 from transect.cli.launch import launch
+from transect.cli.logs import ingest
 from transect.cli.output import Json, add_row, new_table, print_lines, print_table
 from transect.cli.plan import plan, train
 from transect.cli.predict import predict
 from transect.cli.results import clean, report, retry, status
 from transect.cli.verify import verify
-from transect.domain.errors import BadInput, Interruption, say_fault
+from transect.domain.errors import Interruption, say_fault
 from transect.domain.terminal import printable
 
 __all__ = ["app", "run"]
@@ -35,38 +36,8 @@ app = typer.Typer(
     "The pipeline itself runs with `make report` or `snakemake --profile profiles/local`.",
 )
 
-for command in (study.check, study.why, study.run, status, retry, clean, verify, report):
+for command in (study.check, study.why, study.run, status, retry, clean, verify, report, ingest):
     app.command()(command)
-
-
-@app.command()
-def ingest(
-    paths: Annotated[list[Path], typer.Argument(help="log files or folders")],
-    output: Annotated[str, typer.Option("--format", help="table, json or csv")] = "table",
-    benchmark: Annotated[str | None, typer.Option(help="do not guess: it is this one")] = None,
-    limits: Annotated[
-        str | None,
-        typer.Option(
-            help="'strict': refuse what is suspicious; or a JSON file, {metric: [low, high]}"
-        ),
-    ] = None,
-) -> None:
-    """Read benchmark logs: what each file is, what it says, and whether to believe it.
-
-    A file that nobody recognises is listed as `unknown`; nothing is dropped.
-    Example: transect ingest logs/ --format json
-    """
-    from transect.hpc.ingest import ingest as read
-    from transect.hpc.refusal import refusal_of
-    from transect.hpc.table import format_table, to_json, write_csv
-
-    if output not in ("table", "json", "csv"):
-        raise BadInput(f"--format {output!r}: expected table, json or csv")
-    runs = read(paths, benchmark, refusal_of(limits))
-    if output == "csv":
-        write_csv(runs, sys.stdout)
-    else:
-        print(to_json(runs)) if output == "json" else print_lines(*format_table(runs).split("\n"))
 
 
 @app.command()

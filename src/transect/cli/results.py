@@ -137,12 +137,25 @@ def clean(folder: ResultFolder, dry_run: DryRun = False) -> None:
 def report(
     study: Annotated[str, typer.Argument(help="a study's name or file")] = "quick",
     results: Annotated[Path, typer.Option(help="folder of all results")] = Path("results"),
+    logs: Annotated[
+        Path | None, typer.Option(help="no study: logs of benchmarks below here")
+    ] = None,
+    output: Annotated[Path, typer.Option(help="with --logs: the file to write")] = Path(
+        "logs-report/report.html"
+    ),
+    limits: Annotated[str | None, typer.Option(help="with --logs: as `transect ingest`")] = None,
     as_json: Json = False,
 ) -> None:
     """Make the report from the records that are there, without running any cell.
 
-    Example: transect report quick
+    Example: transect report quick, or: transect report --logs archive/
     """
+    if logs is not None:
+        from transect.cli.logs import logs_report
+
+        made = logs_report(logs, output, limits)
+        print(json.dumps(made, indent=1)) if as_json else print_lines(str(output))
+        return
     from transect.domain.paths import StudyPaths
     from transect.execution.make_report import make_report
     from transect.execution.plan_files import check_origin

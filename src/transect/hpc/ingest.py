@@ -13,7 +13,7 @@ from transect.hpc.refusal import Refusal
 from transect.hpc.scan import Scanner, no_result
 from transect.hpc.sources import find_files, of_kernel
 
-__all__ = ["ingest", "iter_runs"]
+__all__ = ["ingest", "iter_runs", "read_file"]
 
 _REFUSES_NOTHING = Refusal()
 
@@ -34,23 +34,28 @@ def iter_runs(
     paths: Sequence[Path], benchmark: str | None = None, refusal: Refusal = _REFUSES_NOTHING
 ) -> Iterator[Run]:
     """Like `ingest`, one run at a time."""
-    scanner = _scanner(benchmark, tuple(PARSERS))
     for path in find_files(paths):
-        name = os.fsencode(path).decode("utf-8", "replace")
-        try:
-            if of_kernel(path):
-                yield no_result(name, "cannot be read: a window into the kernel, not a stored file")
-                continue
-            mode = path.stat().st_mode
-            if stat.S_ISDIR(mode):
-                os.listdir(path)  # noqa: PTH208 only to learn why it was not entered
-            if not stat.S_ISREG(mode):
-                yield no_result(name, "cannot be read: not a regular file")
-                continue
-            with path.open("rb") as stream:
-                yield from map(refusal.judged, scanner.scan(stream, name))
-        except OSError as error:
-            yield no_result(name, f"cannot be read: {error.strerror or type(error).__name__}")
+        yield from map(refusal.judged, read_file(path, benchmark))
+
+
+def read_file(path: Path, benchmark: str | None = None) -> Iterator[Run]:
+    """Yield the runs of one file; one that cannot be read is a `no-result` with the reason."""
+    scanner = _scanner(benchmark, tuple(PARSERS))
+    name = os.fsencode(path).decode("utf-8", "replace")
+    try:
+        if of_kernel(path):
+            yield no_result(name, "cannot be read: a window into the kernel, not a stored file")
+            return
+        mode = path.stat().st_mode
+        if stat.S_ISDIR(mode):
+            os.listdir(path)  # noqa: PTH208 only to learn why it was not entered
+        if not stat.S_ISREG(mode):
+            yield no_result(name, "cannot be read: not a regular file")
+            return
+        with path.open("rb") as stream:
+            yield from scanner.scan(stream, name)
+    except OSError as error:
+        yield no_result(name, f"cannot be read: {error.strerror or type(error).__name__}")
 
 
 @lru_cache(maxsize=4)

@@ -1,0 +1,111 @@
+"""An archive of logs in three tables: what is there, the best valid values, what was refused and why."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from transect.analysis.benchmark_table import Best, best_values
+from transect.analysis.entries import AnyRecord
+from transect.analysis.hardware import BenchmarkValue, benchmark_values
+
+__all__ = ["Counted", "LogSummary", "Refused", "summarise_logs"]
+
+STATUSES = ("ok", "suspicious", "invalid", "failed", "truncated", "no-result")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Counted:
+    """How many runs of one benchmark, version and system ended how."""
+
+    benchmark: str
+    system: str
+    version: str
+    counts: dict[str, int]
+
+    @property
+    def runs(self) -> int:
+        """All of them."""
+        return sum(self.counts.values())
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Refused:
+    """Runs that were refused for one reason, numbers apart; `where` and `example` are the first one's."""
+
+    benchmark: str
+    status: str
+    example: str
+    where: str
+    runs: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LogSummary:
+    """`best` has a row per benchmark, variant, metric and series: the best system's."""
+
+    counted: tuple[Counted, ...]
+    best: tuple[Best, ...]
+    refused: tuple[Refused, ...]
+
+    def plain(self) -> dict[str, Any]:
+        """Return what JSON can hold."""
+        return {
+            "counted": [asdict(row) for row in self.counted],
+            "best": [
+                {
+                    "benchmark": row.benchmark, "variant": row.variant, "system": row.system,
+                    "metric": row.name, "series": row.series, "value": row.value.value,
+                    "unit": row.value.unit, "printed": row.value.printed, "where": row.value.where,
+                    "systems": row.rivals, "warnings": list(row.value.warnings),
+                }
+                for row in self.best if row.value is not None
+            ],
+            "refused": [asdict(row) for row in self.refused],
+        }  # fmt: skip
+
+
+def _kind(reason: str) -> str:
+    """Return a reason without what differs from log to log."""
+    plain = re.sub(r"[-+]?\d[\d.,]*(?:[eE][-+]?\d+)?", "#", reason)
+    return re.sub(r"(?:with|with:|ends with:?) .*", "", plain)[:80]
+
+
+def _shown(rows: Sequence[Best]) -> list[Best]:
+    """Keep each comparison's winner; of what is refused, each side's."""
+    kept: dict[tuple[object, ...], Best] = {}
+    for row in rows:
+        if row.value is not None:
+            key = (row.benchmark, row.variant, row.name, row.series, row.value.unit, row.barrier)
+            kept.setdefault(key, row)  # the best comes first
+    return list(kept.values())
+
+
+def summarise_logs(records: Sequence[AnyRecord]) -> LogSummary:
+    """Return the tables of the runs that ingest records hold."""
+    values = benchmark_values(records)
+    runs: dict[str, BenchmarkValue] = {}
+    for value in values:
+        runs.setdefault(value.run, value)
+    counts: dict[tuple[str, str, str], Counter[str]] = defaultdict(Counter)
+    refused: dict[tuple[str, str, str], list[BenchmarkValue]] = defaultdict(list)
+    for value in runs.values():
+        # A file of nothing known has no system.
+        system = value.system if value.benchmark != "unknown" else ""
+        counts[value.benchmark, system, value.version][value.status] += 1
+        if not value.valid and value.benchmark != "unknown":
+            refused[value.benchmark, value.status, _kind(value.reason)].append(value)
+    return LogSummary(
+        counted=tuple(
+            Counted(benchmark=key[0], system=key[1], version=key[2], counts=dict(found))
+            for key, found in sorted(counts.items())
+        ),
+        best=tuple(_shown(best_values(values))),
+        refused=tuple(
+            Refused(benchmark=name, status=status, example=found[0].reason, where=found[0].where, runs=len(found))
+            for (name, status, _), found in sorted(refused.items(), key=lambda item: (item[0][0], -len(item[1])))
+        ),
+    )  # fmt: skip

@@ -1,0 +1,190 @@
+"""`transect ingest`, and the report of an archive of logs."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from transect.cli.output import add_row, new_table, print_lines, print_table
+from transect.domain.errors import BadInput
+from transect.domain.terminal import say
+
+if TYPE_CHECKING:
+    from transect.analysis.log_summary import LogSummary
+    from transect.domain.record import Record
+    from transect.hpc.archive import Archive
+
+__all__ = ["ingest", "logs_report"]
+
+_EVERY_S = 1.0
+_MOST_BEST = 200
+
+
+def ingest(
+    paths: Annotated[list[Path], typer.Argument(help="log files or folders")],
+    output: Annotated[str, typer.Option("--format", help="table, json or csv")] = "table",
+    benchmark: Annotated[str | None, typer.Option(help="do not guess: it is this one")] = None,
+    limits: Annotated[
+        str | None,
+        typer.Option(
+            help="'strict': refuse what is suspicious; or a JSON file, {metric: [low, high]}"
+        ),
+    ] = None,
+    summary: Annotated[
+        bool, typer.Option("--summary", help="an archive: counts, best values, what was refused")
+    ] = False,
+) -> None:
+    """Read benchmark logs: what each file is, what it says, and whether to believe it.
+
+    A file that nobody recognises is listed as `unknown`; nothing is dropped. With --summary only files that
+    changed are read again.
+    Example: transect ingest logs/ --format json
+    """
+    from transect.hpc.ingest import ingest as read
+    from transect.hpc.refusal import refusal_of
+    from transect.hpc.table import format_table, to_json, write_csv
+
+    known = ("table", "json") if summary else ("table", "json", "csv")
+    if output not in known:
+        raise BadInput(f"--format {output!r}: expected {', '.join(known[:-1])} or {known[-1]}")
+    refusal = refusal_of(limits)
+    if summary:
+        if benchmark is not None:
+            raise BadInput("--summary reads whatever is there: expected no --benchmark")
+        archive = _archive(paths, limits)
+        tables = _summary(archive, paths)
+        if output == "json":
+            facts = {"files": archive.files, "bytes": archive.bytes, "unchanged": archive.known}
+            sys.stdout.write(json.dumps(facts | tables.plain(), indent=1) + "\n")
+        else:
+            _print(tables, archive)
+        return
+    runs = read(paths, benchmark, refusal)
+    if output == "csv":
+        write_csv(runs, sys.stdout)
+    elif output == "json":
+        sys.stdout.write(to_json(runs))
+    else:
+        print_lines(*format_table(runs).split("\n"))
+
+
+class _Meter:
+    """Says on stderr how far reading is: in one line of a terminal, else in a line each ten seconds."""
+
+    def __init__(self) -> None:
+        self._terminal = sys.stderr.isatty()
+        self._last = time.monotonic()
+        self._said = False
+
+    def __call__(self, files: int, total: int, size: int, known: int) -> None:
+        now = time.monotonic()
+        if now - self._last < (_EVERY_S if self._terminal else 10 * _EVERY_S):
+            return
+        self._last, self._said = now, True
+        text = f"read {files:,} of {total:,} files, {size / 1e6:,.0f} MB, {known:,} unchanged"
+        sys.stderr.write(f"\r{text}" if self._terminal else f"{text}\n")
+        sys.stderr.flush()
+
+    def end(self) -> None:
+        if self._said and self._terminal:
+            sys.stderr.write("\n")
+
+
+def _archive(paths: Sequence[Path], limits: str | None) -> Archive:
+    from transect.domain.paths import environments_folder
+    from transect.hpc.archive import read_archive
+    from transect.hpc.refusal import refusal_of
+
+    meter = _Meter()
+    cache = environments_folder().parent / "logs"
+    archive = read_archive(paths, refusal=refusal_of(limits), cache=cache, progress=meter)
+    meter.end()
+    if archive.note:
+        say(f"transect: {archive.note}", to=sys.stderr)
+    return archive
+
+
+def _records(archive: Archive, paths: Sequence[Path], study: str) -> list[Record]:
+    """Return the archive as the ingest records of a study that reads each of the paths."""
+    from transect.domain.record import Record, Status
+    from transect.hpc.sources import log_sources
+    from transect.stages.ingest.cell import IngestCell
+    from transect.stages.ingest.result import result_of
+
+    sources = log_sources(paths)
+    left, now, records = list(archive.runs), datetime.now(UTC).isoformat(timespec="seconds"), []
+    for name, real in sources.items():
+        inside = [run for run in left if Path(run.file).resolve().is_relative_to(real)]
+        taken = {id(run) for run in inside}
+        left = [run for run in left if id(run) not in taken]
+        result = result_of(inside, must_have=False)
+        cell = IngestCell(source=name)
+        records.append(
+            Record(
+                study=study, stage="ingest", cell=cell, cell_id=cell.id, status=Status.OK,
+                fingerprint="", started=now, ended=now, metrics=result.metrics,
+                details=result.details, parameters={"path": str(real)},
+            )
+        )  # fmt: skip
+    return records
+
+
+def _summary(archive: Archive, paths: Sequence[Path]) -> LogSummary:
+    from transect.analysis.log_summary import summarise_logs
+
+    return summarise_logs(_records(archive, paths, "logs"))
+
+
+def _print(tables: LogSummary, archive: Archive) -> None:
+    from transect.analysis.log_summary import STATUSES
+
+    said = f"{archive.files:,} files, {archive.bytes / 1e6:,.1f} MB, {len(archive.runs):,} runs"
+    print_lines(f"{said}; {archive.known:,} files had not changed", "")
+    shown = [one for one in STATUSES if any(one in row.counts for row in tables.counted)]
+    counts = new_table("benchmark", "system", "version", "runs", *shown)
+    for row in tables.counted:
+        numbers = [str(row.counts.get(one, "")) for one in shown]
+        add_row(counts, row.benchmark, row.system, row.version, str(row.runs), *numbers)
+    print_table(counts)
+    if tables.best:
+        print_lines("", "Best valid value of each benchmark:")
+        best = new_table("benchmark", "value", "of", "system", "where")
+        for one in tables.best[:_MOST_BEST]:
+            assert one.value is not None
+            name = " ".join(part for part in (one.benchmark, one.variant, *one.barrier) if part)
+            add_row(best, name, one.value.printed, one.series, one.system, one.value.where)
+        print_table(best)
+        if len(tables.best) > _MOST_BEST:
+            print_lines(f"and {len(tables.best) - _MOST_BEST} more: --format json has all")
+    if tables.refused:
+        print_lines("", "Not believed:")
+        refused = new_table("benchmark", "status", "runs", "why, of the first", "where")
+        for no in tables.refused:
+            add_row(refused, no.benchmark, no.status, str(no.runs), no.example, no.where)
+        print_table(refused)
+
+
+def logs_report(folder: Path, output: Path, limits: str | None = None) -> dict[str, Any]:
+    """Write the report of an archive of logs, without any study, to `output`; return its summary."""
+    from transect.domain.paths import StudyPaths
+    from transect.domain.record import write_record
+    from transect.report.build import build_report
+
+    if not folder.exists():
+        raise BadInput(f"--logs {folder}: no such file or folder")
+    archive = _archive([folder], limits)
+    title = f"Logs of {folder.resolve().name or folder}"
+    with TemporaryDirectory(prefix="transect-logs-") as temporary:
+        paths = StudyPaths(results=Path(temporary), study="logs")
+        for record in _records(archive, [folder], "logs"):
+            write_record(paths.record("ingest", record.cell_id), record)
+        output.parent.mkdir(parents=True, exist_ok=True)
+        return build_report(paths.folder, output, title=title, questions=[])

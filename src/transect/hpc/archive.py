@@ -1,0 +1,163 @@
+"""Reads an archive of logs, and a second time only what changed.
+
+What a file gave is kept by its facts (inode, size, time of content, time of any change) and by the sources of all that
+reads it, in an SQLite database of the user's cache folder. A cache that cannot be read or written is said once and done
+without: nothing is lost but time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import sqlite3
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from transect.hpc.base import PARSERS, Run
+from transect.hpc.ingest import read_file
+from transect.hpc.refusal import Refusal
+from transect.hpc.sources import find_files
+from transect.hpc.table import runs_from_json, to_json
+
+__all__ = ["Archive", "Progress", "read_archive", "sources_hash"]
+
+# Told after each file: files read, files in all, bytes so far, how many came from the cache.
+Progress = Callable[[int, int, int, int], None]
+
+_TABLE = "CREATE TABLE IF NOT EXISTS runs (path TEXT PRIMARY KEY, facts TEXT NOT NULL, runs TEXT NOT NULL)"
+# A commit for each file would cost more than reading it.
+_COMMIT = 500
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Archive:
+    """All runs of an archive, in the order of its files; `known` files came from the cache."""
+
+    runs: list[Run]
+    files: int
+    known: int
+    bytes: int
+    note: str = ""
+
+
+def sources_hash() -> str:
+    """Return what changes with any source that reads logs, those of plug-ins included."""
+    folder = Path(__file__).parent
+    files = {*folder.rglob("*.py"), folder.parent / "domain" / "metrics.py"}
+    for name in PARSERS:
+        module = sys.modules.get(type(PARSERS.get(name)).__module__)
+        if module is not None and module.__file__:
+            files.add(Path(module.__file__))
+    digest = hashlib.sha256()
+    for file in sorted(files):
+        digest.update(file.name.encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()
+
+
+def _facts(path: Path) -> tuple[str, int]:
+    try:
+        told = path.stat()
+    except OSError:
+        return "", 0
+    facts = (told.st_dev, told.st_ino, told.st_size, told.st_mtime_ns, told.st_ctime_ns)
+    return " ".join(map(str, facts)), told.st_size
+
+
+class _Cache:
+    """Runs by path. Of no use (`note` says why) where the database is not to be had."""
+
+    def __init__(self, file: Path | None) -> None:
+        self.note = ""
+        self._connection: sqlite3.Connection | None = None
+        self._open_writes = 0
+        if file is None:
+            return
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            for older in set(file.parent.glob("logs-*.sqlite")) - {file}:
+                older.unlink(missing_ok=True)  # of sources that are not these
+            self._connection = sqlite3.connect(file, timeout=1.0)
+            self._connection.execute(_TABLE)
+        except (OSError, sqlite3.Error) as error:
+            self._give_up(error)
+
+    def _give_up(self, error: Exception) -> None:
+        self.note = f"nothing is kept for the next time: {error}"
+        self._connection = None
+
+    def get(self, path: str, facts: str) -> list[Run] | None:
+        if self._connection is None or not facts:
+            return None
+        try:
+            query = "SELECT runs FROM runs WHERE path = ? AND facts = ?"
+            row = self._connection.execute(query, (path, facts)).fetchone()
+            return None if row is None else runs_from_json(row[0])
+        except (sqlite3.Error, ValueError) as error:
+            self._give_up(error)
+            return None
+
+    def put(self, path: str, facts: str, runs: Sequence[Run]) -> None:
+        if self._connection is None or not facts:
+            return
+        try:
+            values = (path, facts, to_json(runs))
+            self._connection.execute("INSERT OR REPLACE INTO runs VALUES (?, ?, ?)", values)
+            self._open_writes += 1
+            if self._open_writes % _COMMIT == 0:
+                self._connection.commit()
+        except sqlite3.Error as error:
+            self._give_up(error)
+
+    def close(self) -> None:
+        if self._connection is not None:
+            try:
+                self._connection.commit()
+            except sqlite3.Error as error:
+                self._give_up(error)
+            else:
+                self._connection.close()
+
+
+def read_archive(
+    paths: Sequence[Path],
+    *,
+    refusal: Refusal | None = None,
+    cache: Path | None = None,
+    progress: Progress | None = None,
+) -> Archive:
+    """Return all runs under `paths` as `ingest` does, from `cache` (a folder) what has not changed since.
+
+    Raises BadInput for a path that is not there.
+    """
+    files = find_files(paths)
+    kept = _Cache(None if cache is None else cache / f"logs-{sources_hash()[:16]}.sqlite")
+    rules, runs = refusal or Refusal(), list[Run]()
+    known = size = 0
+    with contextlib.closing(kept):
+        for number, (found, was_known, bytes_read) in enumerate(_each(files, kept), 1):
+            known += was_known
+            size += bytes_read
+            runs += [rules.judged(run) for run in found]
+            if progress is not None:
+                progress(number, len(files), size, known)
+    return Archive(runs=runs, files=len(files), known=known, bytes=size, note=kept.note)
+
+
+def _each(files: Sequence[Path], kept: _Cache) -> Iterator[tuple[list[Run], bool, int]]:
+    for path in files:
+        facts, size = _facts(path)
+        place = os.path.realpath(path)
+        found = kept.get(place, facts)
+        if found is not None:
+            # The same file may be read by another name.
+            name = os.fsencode(path).decode("utf-8", "replace")
+            yield [run.model_copy(update={"file": name}) for run in found], True, size
+            continue
+        runs = list(read_file(path))
+        # What was written to while it was read is read again next time.
+        if _facts(path)[0] == facts:
+            kept.put(place, facts, runs)
+        yield runs, False, size

@@ -1,0 +1,108 @@
+"""An archive of logs: read once, summed up, and as a report without any study."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+from storage_logs import LOGS
+from typer.testing import CliRunner
+
+from transect.cli.logs import logs_report
+from transect.cli.main import app
+from transect.domain.errors import BadInput
+from transect.hpc.archive import read_archive
+from transect.hpc.refusal import Refusal
+
+
+@pytest.fixture
+def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TRANSECT_ENVS", str(tmp_path / "cache" / "envs"))
+    folder = tmp_path / "archive"
+    for system, name in (("aster", "ior 3.3.0"), ("aster", "mdtest 3.3.0"), ("birch", "ior 3.3.0")):
+        place = folder / system / f"{name.replace(' ', '-')}.txt"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(LOGS[name])
+    slow = folder / "birch" / "ior-3.3.0.txt"
+    slow.write_text(slow.read_text().replace("POSIX", "MPIIO"))
+    (folder / "birch" / "cut.txt").write_text(LOGS["ior 4.1.0"][:900])
+    (folder / "notes.md").write_text("nothing\n")
+    return folder
+
+
+def test_a_second_reading_takes_what_has_not_changed(archive: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "kept"
+    first = read_archive([archive], cache=cache)
+    assert (first.files, first.known, first.note) == (5, 0, "")
+    again = read_archive([archive], cache=cache)
+    assert (again.known, again.runs) == (5, first.runs)
+    (archive / "notes.md").write_text(LOGS["mdtest 4.1.0"])
+    seen: list[tuple[int, int, int, int]] = []
+    changed = read_archive([archive], cache=cache, progress=lambda *told: seen.append(told))
+    assert changed.known == 4 and [told[:2] for told in seen] == [(n, 5) for n in range(1, 6)]
+    assert {run.benchmark for run in changed.runs} == {"ior", "mdtest"}
+    strict = read_archive([archive], cache=cache, refusal=Refusal(strict=True))
+    assert strict.known == 5 and read_archive([archive], cache=cache).runs == changed.runs
+
+
+def test_a_log_under_another_name_has_that_name(archive: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(archive)
+    first = read_archive([archive], cache=tmp_path / "kept")
+    other = read_archive([link], cache=tmp_path / "kept")
+    assert other.known == first.files
+    assert all(run.file.startswith(str(link)) for run in other.runs)
+
+
+@pytest.mark.parametrize("damage", ["text", "folder", "row"])
+def test_a_cache_that_is_damaged_costs_time_and_no_run(
+    archive: Path, tmp_path: Path, damage: str
+) -> None:
+    cache = tmp_path / "kept"
+    first = read_archive([archive], cache=cache)
+    (file,) = cache.glob("*.sqlite")
+    if damage == "row":
+        with sqlite3.connect(file) as connection:
+            connection.execute("UPDATE runs SET runs = '{'")
+    elif damage == "text":
+        file.write_text("no database\n" * 100)
+    else:
+        shutil.rmtree(cache)
+        cache.write_text("a file in its place")
+    again = read_archive([archive], cache=cache)
+    assert again.runs == first.runs and "nothing is kept" in again.note
+
+
+def test_the_summary_counts_rates_and_refuses(archive: Path) -> None:
+    done = CliRunner().invoke(app, ["ingest", str(archive), "--summary", "--format", "json"])
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    counted = {(row["benchmark"], row["system"]): row["counts"] for row in told["counted"]}
+    assert counted["ior", "aster"] == {"ok": 1} and counted["unknown", ""] == {"no-result": 1}
+    assert counted["ior", "birch"] == {"ok": 1, "truncated": 1}
+    best = [row for row in told["best"] if row["benchmark"] == "ior"]
+    assert best and {row["systems"] for row in best} == {2}
+    (refused,) = told["refused"]
+    assert (refused["benchmark"], refused["status"], refused["runs"]) == ("ior", "truncated", 1)
+    table = CliRunner().invoke(app, ["ingest", str(archive), "--summary"])
+    assert "5 files" in table.stdout and "5 files had not changed" in table.stdout
+    assert "Not believed" in table.stdout and "Best valid value" in table.stdout
+
+
+def test_what_summaries_do_not_take_is_refused(archive: Path) -> None:
+    for wrong in (["--format", "csv"], ["--benchmark", "ior"]):
+        done = CliRunner().invoke(app, ["ingest", str(archive), "--summary", *wrong])
+        assert isinstance(done.exception, BadInput)
+
+
+def test_a_report_without_a_study(archive: Path, tmp_path: Path) -> None:
+    output = tmp_path / "new" / "logs.html"
+    summary = logs_report(archive, output)
+    assert summary["counts"]["ok"] == 1 and not summary["problems"]
+    page = output.read_text()
+    assert "Logs of archive" in page and "aster" in page and "birch" in page
+    with pytest.raises(BadInput, match="no such file"):
+        logs_report(tmp_path / "missing", output)
