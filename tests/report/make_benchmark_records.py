@@ -12,7 +12,7 @@ from typing import Any
 from make_records import HOSTILE, make_record, provenance
 
 from transect.domain.cell import Cell
-from transect.domain.record import MetricValue, Record, write_record
+from transect.domain.record import LogPoint, MetricValue, Record, write_record
 
 __all__ = ["IMPOSSIBLE", "MEMORY", "PEAK", "write_benchmark_study"]
 
@@ -109,7 +109,13 @@ def _logs() -> Record:
 
 
 def _bench(cell: Cell, name: str, values: dict[str, float]) -> Record:
-    metrics = [MetricValue.of(name, value, label) for label, value in values.items()]
+    metrics = [
+        MetricValue.of(
+            name, value, label,
+            LogPoint(series=label, precision="fp32" if label.startswith("sgemm") else None),
+        )
+        for label, value in values.items()
+    ]  # fmt: skip
     return make_record(cell, metrics, provenance=_HERE)
 
 

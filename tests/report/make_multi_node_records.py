@@ -12,7 +12,7 @@ from pathlib import Path
 from make_records import make_record
 
 from transect.domain.cell import Cell
-from transect.domain.record import MetricValue, Record, write_record
+from transect.domain.record import LogPoint, MetricValue, Record, write_record
 
 __all__ = ["NETWORKS", "write_multi_node_study"]
 
@@ -27,12 +27,24 @@ def _probe(rng: random.Random, network: str, nodes: int) -> Record:
     for size in (0, *(4**power for power in range(1, 12))):
         time = (alpha + size / beta) * (1 + rng.gauss(0, 0.03))
         values += [
-            MetricValue.of("message_time", time * scale, f"pingpong-{size}_{which}")
+            MetricValue.of(
+                "message_time",
+                time * scale,
+                f"pingpong_{which} {size}",
+                LogPoint(series=f"pingpong_{which}", size=size),
+            )
             for which, scale in (("best", 0.9), ("median", 1.0))
         ]
     values += [
-        MetricValue.of("network_latency", alpha, "latency-0_median"),
-        MetricValue.of("network_bandwidth", beta, "bandwidth-4194304_median"),
+        MetricValue.of(
+            "network_latency", alpha, "latency_median 0", LogPoint(series="latency_median", size=0)
+        ),
+        MetricValue.of(
+            "network_bandwidth",
+            beta,
+            "bandwidth_median 4194304",
+            LogPoint(series="bandwidth_median", size=4194304),
+        ),
     ]
     return make_record(cell, values)
 

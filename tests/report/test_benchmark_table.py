@@ -15,7 +15,7 @@ from transect.analysis.groups import group_records
 from transect.analysis.hardware import BenchmarkValue, benchmark_values
 from transect.analysis.roofline import roofline_points
 from transect.domain.cell import Cell
-from transect.domain.record import MetricValue, read_record, write_record
+from transect.domain.record import LogPoint, MetricValue, read_record, write_record
 from transect.hpc.ingest import ingest
 from transect.report.build import build_report
 from transect.stages.ingest.result import result_of
@@ -81,11 +81,14 @@ def test_a_bench_record_shows_the_digits_parameters_and_warnings_of_its_log() ->
     run = {
         "file": "out", "line": 1, "benchmark": "p", "status": "ok", "warnings": ["in cache"],
         "parameters": {"array_bytes": 4096},
-        "metrics": [{"name": "copy-512_best", "value": 1.5e10, "printed": "1.50e+10", "size": 512,
+        "metrics": [{"name": "copy_best", "value": 1.5e10, "printed": "1.50e+10", "size": 512,
                      "unit": "B/s", "direction": "higher",
                      "normalised": {"name": "memory_bandwidth", "value": 1.5e10, "unit": "B/s"}}],
     }  # fmt: skip
-    metrics = [MetricValue.of("memory_bandwidth", 1.5e10, "copy-512_best")]
+    other = {"name": "copy_median", "value": 1.5e10, "printed": "15e9", "unit": "B/s"}
+    run["metrics"].insert(0, other)  # the same number twice: which one is said, and not guessed
+    point = LogPoint(run=0, metric=1, series="copy_best", size=512)
+    metrics = [MetricValue.of("memory_bandwidth", 1.5e10, "copy_best 512", point)]
     cell = Cell.of(stage="bench", benchmark="p", threads=2)
     [value] = benchmark_values([make_record(cell, metrics, details={"runs": [run]})])
     assert (value.printed, value.size, value.series) == ("1.50e+10 B/s", 512, "copy_best")
@@ -156,13 +159,16 @@ def test_ranks_of_a_node_share_its_roof() -> None:
 
 
 @pytest.mark.parametrize(
-    ("benchmark", "label", "precision"),
-    [("matrix-multiply-probe", "sgemm-512_best", "fp32"), ("hpcc", "StarDGEMM_Gflops", "fp64"),
-     ("matrix-multiply-probe", "dgemm-512_best", "fp64"), ("hpl", "gflops", "fp64")],
+    ("benchmark", "told", "precision"),
+    [("matrix-multiply-probe", "fp32", "fp32"), ("hpcc", None, "fp64"),
+     ("matrix-multiply-probe", "fp64", "fp64"), ("hpl", None, "fp64")],
 )  # fmt: skip
-def test_a_rate_of_another_precision_is_no_roof(benchmark: str, label: str, precision: str) -> None:
+def test_a_rate_of_another_precision_is_no_roof(benchmark, told, precision) -> None:
     cell = Cell.of(stage="bench", benchmark=benchmark)
-    rates = Rates([make_record(cell, [MetricValue.of("flops", 1e9, label)])])
+    point = LogPoint(series="gemm_best", size=512, precision=told)
+    rates = Rates(
+        [make_record(cell, [MetricValue.of("flops", 1e9, "a label says nothing: dgemm", point)])]
+    )
     assert rates.best("flops", 1, precision) is not None
     assert rates.best("flops", 1, "fp64" if precision == "fp32" else "fp32") is None
 

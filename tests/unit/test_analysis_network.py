@@ -19,7 +19,7 @@ from transect.analysis.network import (
 from transect.analysis.scaling import efficiencies
 from transect.analysis.table import records_table
 from transect.domain.cell import Cell
-from transect.domain.record import Cause, MetricValue, Record, Status
+from transect.domain.record import Cause, LogPoint, MetricValue, Record, Status
 
 SIZES = [0, *(4**power for power in range(1, 12))]
 
@@ -37,9 +37,18 @@ def probe(network: str | None, nodes: int, alpha: float, beta: float, ranks: int
         stage="bench", benchmark="network-probe", nodes=nodes, ranks_per_node=ranks, network=network
     )
     points = [
-        MetricValue.of("message_time", alpha + n / beta, f"pingpong-{n}_median") for n in SIZES
+        MetricValue.of(
+            "message_time", alpha + n / beta, log=LogPoint(series="pingpong_median", size=n)
+        )
+        for n in SIZES
     ]
-    return record(cell, [*points, MetricValue.of("message_time", 1e-9, "pingpong-4_best")])
+    return record(
+        cell,
+        [
+            *points,
+            MetricValue.of("message_time", 1e-9, log=LogPoint(series="pingpong_best", size=4)),
+        ],
+    )
 
 
 def train(network: str | None, nodes: int, communication: float, ranks: int = 1,

@@ -16,7 +16,15 @@ from transect.analysis.result_sets import compare_result_sets
 from transect.analysis.scaling import ScalingKind, efficiencies
 from transect.analysis.table import COLUMNS, records_table
 from transect.domain.cell import Cell
-from transect.domain.record import Cause, MetricValue, Record, Samples, Status, write_record
+from transect.domain.record import (
+    Cause,
+    LogPoint,
+    MetricValue,
+    Record,
+    Samples,
+    Status,
+    write_record,
+)
 
 
 def record(cell: Cell, metrics: dict[str, float] | None = None, **fields: Any) -> Record:
@@ -107,7 +115,9 @@ def test_an_over_subscribed_cell_has_no_efficiency() -> None:
 def bench(name: str, value: float, threads: int, label: str | None = None) -> Record:
     """Make a synthetic benchmark record."""
     one = record(Cell.of(stage="bench", benchmark=f"{name}-probe", threads=threads))
-    return one.model_copy(update={"metrics": [MetricValue.of(name, value, label)]})
+    precision = label if name == "flops" else None
+    point = LogPoint(series=label or name, precision=precision)
+    return one.model_copy(update={"metrics": [MetricValue.of(name, value, label, point)]})
 
 
 def test_bound_is_the_slower_side_shared_by_the_ranks_of_a_node() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from transect.domain.errors import BadInput
-from transect.domain.record import MetricValue, Record
+from transect.domain.record import LogPoint, MetricValue, Record
 from transect.planning.plan import StudyPlan, make_plan
 from transect.planning.stage import STAGES, running_order
 from transect.planning.study import find_system
@@ -309,7 +309,10 @@ def record(benchmark: str, metrics: dict[str, tuple[str, float]], **details: Any
     return Record(
         study="s", stage="bench", cell={"stage": "bench", "benchmark": benchmark}, cell_id="a~00000000",
         status="ok", fingerprint="f", started="2026", ended="2026", details=details,
-        metrics=[MetricValue.of(name, value, label) for label, (name, value) in metrics.items()],
+        metrics=[
+            MetricValue.of(name, value, series, LogPoint(series=series.split()[0], size=int(series.split()[1])))
+            for series, (name, value) in metrics.items()
+        ],
     )  # fmt: skip
 
 
@@ -317,8 +320,8 @@ def test_points_come_from_the_probes_own_words():
     probe = record(
         "network-probe",
         {
-            **{f"pingpong-{n}_median": ("message_time", 1e-6 + 1e-9 * n) for n in (0, 64, 4096)},
-            **{f"pingpong-{n}_best": ("message_time", 1e-7) for n in (64, 4096)},
+            **{f"pingpong_median {n}": ("message_time", 1e-6 + 1e-9 * n) for n in (0, 64, 4096)},
+            **{f"pingpong_best {n}": ("message_time", 1e-7) for n in (64, 4096)},
         },
     )
     line = fitted(message_points(probe))

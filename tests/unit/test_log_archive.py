@@ -80,9 +80,12 @@ def test_the_summary_counts_rates_and_refuses(archive: Path) -> None:
     done = CliRunner().invoke(app, ["ingest", str(archive), "--summary", "--format", "json"])
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout)
-    counted = {(row["benchmark"], row["system"]): row["counts"] for row in told["counted"]}
-    assert counted["ior", "aster"] == {"ok": 1} and counted["unknown", ""] == {"no-result": 1}
-    assert counted["ior", "birch"] == {"ok": 1, "truncated": 1}
+    counted = {
+        (row["benchmark"], row["system"], row["version"]): row["counts"] for row in told["counted"]
+    }
+    assert counted["ior", "aster", "3.3.0"] == counted["ior", "birch", "3.3.0"] == {"ok": 1}
+    assert counted["ior", "birch", "4.1.0"] == {"truncated": 1}
+    assert counted["unknown", "", ""] == {"no-result": 1}
     best = [row for row in told["best"] if row["benchmark"] == "ior"]
     assert best and {row["systems"] for row in best} == {2}
     (refused,) = told["refused"]

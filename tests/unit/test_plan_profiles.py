@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from transect.domain.errors import BadInput
-from transect.domain.record import MetricValue, Record, Status, write_record
+from transect.domain.record import LogPoint, MetricValue, Record, Status, write_record
 from transect.execution.planned_training import Wanted, answer
 from transect.planner.problem import Link
 from transect.stages.bench.cell import BenchCell
@@ -74,7 +74,11 @@ def probed(folder: Path, nodes: int, network: str | None, latency_s: float) -> N
     cell = BenchCell(benchmark="network-probe", nodes=nodes, ranks_per_node=1, network=network)
     fields = {"study": "s", "started": "2026-11-22T00:00:00Z", "ended": "2026-11-22T00:00:01Z"}
     metrics = [
-        MetricValue.of("message_time", latency_s + size / 1e9, f"pingpong-{size}_median")
+        MetricValue.of(
+            "message_time",
+            latency_s + size / 1e9,
+            log=LogPoint(series="pingpong_median", size=size),
+        )
         for size in (4, 1024, 262144)
     ]
     write_record(

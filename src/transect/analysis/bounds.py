@@ -30,6 +30,7 @@ class Rate:
     label: str | None
     threads: int
     cell_id: str
+    precision: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,6 +70,7 @@ class Rates:
                         value=number.value,
                         benchmark=record.cell.get("benchmark") or record.cell_id,
                         label=number.label,
+                        precision=number.log.precision if number.log else None,
                         threads=record.cell.threads,
                         cell_id=record.cell_id,
                     )
@@ -92,12 +94,7 @@ class Rates:
 
 def _precision(rate: Rate, cell_precision: str) -> str:
     """Return the precision of a rate of arithmetic, as its label or its benchmark tells it."""
-    label = (rate.label or "").lower()
-    if label in ("fp16", "bf16", "fp32", "fp64"):
-        return label
-    if "sgemm" in label:
-        return "fp32"
-    return "fp64" if "dgemm" in label or rate.benchmark in _DOUBLE else cell_precision
+    return rate.precision or ("fp64" if rate.benchmark in _DOUBLE else cell_precision)
 
 
 def step_bound(group: Group, rates: Rates) -> Bound | None:

@@ -15,9 +15,18 @@ from typing import Any, NamedTuple
 
 from transect.domain.cell import Cell
 from transect.domain.metrics import Direction
-from transect.domain.record import Cause, Record, Status
+from transect.domain.record import Cause, LogPoint, MetricValue, Record, Status
 
-__all__ = ["AnyRecord", "Entry", "Measured", "MetricNames", "Pool", "entry_of", "row_of"]
+__all__ = [
+    "AnyMetric",
+    "AnyRecord",
+    "Entry",
+    "Measured",
+    "MetricNames",
+    "Pool",
+    "entry_of",
+    "row_of",
+]
 
 # What reports show of a record's provenance; the rest changes from record to record.
 _PROVENANCE = (
@@ -36,20 +45,23 @@ class Measured(NamedTuple):
     unit: str
     direction: Direction
     label: str | None = None
+    log: LogPoint | None = None
 
 
 class MetricNames:
     """What the metrics of many records are called; each record adds its values alone.
 
-    `names` holds (name, unit, direction, label) in the order of the values.
+    `names` holds (name, unit, direction, label, which number of a log) in the order of the values.
     """
 
     __slots__ = ("_first", "names")
 
-    def __init__(self, names: Iterable[tuple[str, str, Direction, str | None]]) -> None:
+    def __init__(
+        self, names: Iterable[tuple[str, str, Direction, str | None, LogPoint | None]]
+    ) -> None:
         self.names = tuple(names)
         self._first: dict[str | tuple[str, str | None], int] = {}
-        for place, (name, _, _, label) in enumerate(self.names):
+        for place, (name, _, _, label, _) in enumerate(self.names):
             self._first.setdefault(name, place)
             self._first.setdefault((name, label), place)
 
@@ -86,8 +98,8 @@ class Entry:
     def metrics(self) -> list[Measured]:
         """All numbers, in the order of the record."""
         return [
-            Measured(name, value, unit, direction, label)
-            for (name, unit, direction, label), value in zip(
+            Measured(name, value, unit, direction, label, log)
+            for (name, unit, direction, label, log), value in zip(
                 self.metric_names.names, self.metric_values, strict=True
             )
         ]
@@ -100,6 +112,7 @@ class Entry:
 
 # What analysis and report work on; a record that was just made will do as well.
 AnyRecord = Record | Entry
+AnyMetric = MetricValue | Measured
 
 
 class Pool:
@@ -115,13 +128,19 @@ class Pool:
         return self._kept.setdefault(marshal.dumps(value, 2), value)
 
     def names(self, given: list[list[Any]]) -> MetricNames:
-        """Return the names of metrics, given as lists of name, unit, direction and label."""
+        """Return the names of metrics, given as lists of name, unit, direction, label and point."""
         key = marshal.dumps(given, 2)
         if key not in self._names:
             self._names[key] = MetricNames(
-                (name, unit, Direction(direction), label) for name, unit, direction, label in given
+                (name, unit, Direction(direction), label, None if log is None else LogPoint(**log))
+                for name, unit, direction, label, log in given
             )
         return self._names[key]
+
+
+def _named(number: MetricValue) -> list[Any]:
+    log = None if number.log is None else number.log.model_dump()
+    return [number.name, number.unit, number.direction.value, number.label, log]
 
 
 def row_of(record: Record) -> dict[str, Any]:
@@ -145,10 +164,7 @@ def row_of(record: Record) -> dict[str, Any]:
         "inputs": record.inputs,
         "started": record.started,
         "ended": record.ended,
-        "metric_names": [
-            [number.name, number.unit, number.direction.value, number.label]
-            for number in record.metrics
-        ],
+        "metric_names": [_named(number) for number in record.metrics],
         "metric_values": [number.value for number in record.metrics],
         "details": record.details,
         "parameters": {

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict, deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from transect.analysis.entries import AnyRecord
+from transect.analysis.entries import AnyMetric, AnyRecord
 from transect.domain.cell import Cell
 
 __all__ = ["BenchmarkValue", "benchmark_values"]
@@ -85,11 +84,9 @@ def _is_valid(run: dict[str, Any]) -> bool:
 
 def _from_metrics(record: AnyRecord) -> list[BenchmarkValue]:
     status = record.status.value
-    printed = _printed(record)
     rows = []
     for number in record.metrics:
-        same = printed.get((number.name, number.value))
-        run, log = same.popleft() if same else ({}, {})
+        run, log = _printed(record, number)
         told = run.get("parameters")
         parameters = dict(record.cell.get("options", ())) | (told if isinstance(told, dict) else {})
         rows.append(
@@ -127,23 +124,18 @@ def _suspicions(run: dict[str, Any]) -> list[str]:
     return [str(one) for one in given] if isinstance(given, list) else []
 
 
-def _printed(
-    record: AnyRecord,
-) -> dict[tuple[str, float | None], deque[tuple[dict[str, Any], Any]]]:
-    """Find the run and the log's own number behind each metric of a bench record.
-
-    Numbers that are equal stand in their order, which is that of the record's metrics.
-    """
-    behind: dict[tuple[str, float | None], deque[tuple[dict[str, Any], Any]]] = defaultdict(deque)
+def _printed(record: AnyRecord, number: AnyMetric) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the run and the log's own number behind a metric; empty where the record has none."""
     runs = record.details.get("runs")
-    for run in runs if isinstance(runs, list) else []:
-        if not isinstance(run, dict) or not _is_valid(run):
-            continue
-        given = run.get("metrics")
-        for log in given if isinstance(given, list) else []:
-            if isinstance(log, dict):
-                behind[_normalised(log)[:2]].append((run, log))
-    return behind
+    point = number.log
+    if point is None or not isinstance(runs, list) or not point.run < len(runs):
+        return {}, {}
+    run = runs[point.run]
+    metrics = run.get("metrics") if isinstance(run, dict) else None
+    if not isinstance(metrics, list) or not point.metric < len(metrics):
+        return {}, {}
+    log = metrics[point.metric]
+    return run, log if isinstance(log, dict) else {}
 
 
 def _series(log: dict[str, Any], label: str) -> dict[str, Any]:
@@ -152,8 +144,6 @@ def _series(log: dict[str, Any], label: str) -> dict[str, Any]:
     name, phase = str(log.get("name") or label), str(log.get("phase") or "")
     parts = [phase, name] if phase and phase not in name else [name]
     text = " ".join(part for part in parts if part)
-    if isinstance(size, int):
-        text = re.sub(rf"[-_ ]?(?<!\d){size}(?!\d)", "", text)
     digits = str(log.get("printed") or "")
     unit = str(log.get("unit") or "")
     return {

@@ -9,7 +9,6 @@ Concurrency and Computation 19(13), 2007; see also Thakur, Rabenseifner and Grop
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -28,7 +27,8 @@ __all__ = [
 
 BENCHMARK = "network-probe"
 BOUND_NAME = "alpha-beta lower bound"
-_LABEL = re.compile(r"(?:^|\s)pingpong-(\d{1,12})_median$")
+# What the probe calls the median of half a round trip.
+PINGPONG = "pingpong_median"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -109,9 +109,9 @@ def network_fits(records: Iterable[AnyRecord]) -> list[NetworkFit]:
 
 def _medians(record: AnyRecord) -> list[tuple[int, float]]:
     return [
-        (int(match[1]), number.value)
+        (number.log.size, number.value)
         for number in record.metrics
-        if number.name == "message_time" and (match := _LABEL.search(number.label or ""))
+        if number.log is not None and number.log.series == PINGPONG and number.log.size is not None
     ]
 
 

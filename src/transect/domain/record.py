@@ -19,6 +19,7 @@ __all__ = [
     "INLINE_SAMPLES",
     "SCHEMA_VERSION",
     "Cause",
+    "LogPoint",
     "MetricValue",
     "Record",
     "Samples",
@@ -60,6 +61,22 @@ class Cause(StrEnum):
     BAD_INPUT = "bad-input"
 
 
+class LogPoint(BaseModel):
+    """Which number of which log a metric is: what its parser typed stays typed.
+
+    `series` is the log's own name of it, without phase and size.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    run: int = Field(default=0, ge=0, description="place in `details.runs`")
+    metric: int = Field(default=0, ge=0, description="place among that run's metrics")
+    series: str
+    phase: str | None = Field(default=None, description="which of several, e.g. a STREAM kernel")
+    size: int | None = Field(default=None, description="message or problem size")
+    precision: str | None = Field(default=None, description="`fp64` and so on, of arithmetic")
+
+
 class MetricValue(BaseModel):
     """One number with its unit and direction, both from the registry."""
 
@@ -69,14 +86,25 @@ class MetricValue(BaseModel):
     value: float
     unit: str
     direction: Direction
-    label: str | None = Field(default=None, description="which of several, e.g. a STREAM kernel")
+    label: str | None = Field(default=None, description="which of several, in words")
+    log: LogPoint | None = Field(
+        default=None, exclude_if=lambda point: point is None,
+        description="of a number that a log printed: which one",
+    )  # fmt: skip
 
     @classmethod
-    def of(cls, name: str, value: float, label: str | None = None) -> MetricValue:
+    def of(
+        cls, name: str, value: float, label: str | None = None, log: LogPoint | None = None
+    ) -> MetricValue:
         """Make a value of a registered metric. Raises BadInput for an unknown name."""
         known = metric(name)
         return cls(
-            name=name, value=float(value), unit=known.unit, direction=known.direction, label=label
+            name=name,
+            value=float(value),
+            unit=known.unit,
+            direction=known.direction,
+            label=label,
+            log=log,
         )
 
 

@@ -62,6 +62,7 @@ class LogMetric(BaseModel):
     direction: Direction
     size: int | None = Field(default=None, description="message or problem size, as the log counts")
     phase: str | None = Field(default=None, description="which of several, e.g. a STREAM kernel")
+    precision: str | None = Field(default=None, description="of arithmetic: fp64, fp32 …")
     normalised: Normalised | None = None
 
 

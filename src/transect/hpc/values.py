@@ -102,6 +102,7 @@ def log_metric(
     registered: str | None = None,
     size: int | None = None,
     phase: str | None = None,
+    precision: str | None = None,
 ) -> LogMetric | None:
     """Make a metric from the digits of a log; None when they are no finite number.
 
@@ -121,7 +122,7 @@ def log_metric(
             normalised = Normalised(name=registered, value=scaled, unit=base)
     return LogMetric(
         name=name, value=value, printed=printed, unit=unit, direction=direction,
-        size=size, phase=phase, normalised=normalised,
+        size=size, phase=phase, precision=precision, normalised=normalised,
     )  # fmt: skip
 
 

@@ -44,6 +44,8 @@ _NETWORK = {
     "latency": ("network_latency", "pingpong"),
     "bandwidth": ("network_bandwidth", "pingpong"),
 }
+# Of BLAS.
+_PRECISIONS = {"sgemm": "fp32", "dgemm": "fp64"}
 
 
 @dataclass(slots=True)
@@ -99,12 +101,14 @@ def _close(block: Block, state: _State, benchmark: str) -> Run:
     for label, (best, median, unit, _) in state.results.items():
         kind, _, size = label.rpartition("-")
         registered = _NETWORK[kind][0] if kind in _NETWORK else _REGISTERED.get(unit)
+        sized = bool(kind) and size.isdecimal() and len(size) < 10
+        phase = kind if sized else label
         readings = [
             log_metric(
-                f"{label}_{which}", printed, unit,
-                Direction.LOWER if unit == "s" else Direction.HIGHER, phase=label,
+                f"{phase}_{which}", printed, unit,
+                Direction.LOWER if unit == "s" else Direction.HIGHER, phase=phase,
                 registered=registered if registered and METRICS[registered].unit == unit else None,
-                size=int(size) if size.isdecimal() and len(size) < 10 else None,
+                size=int(size) if sized else None, precision=_PRECISIONS.get(phase),
             )
             for which, printed in (("best", best), ("median", median))
         ]  # fmt: skip

@@ -43,6 +43,6 @@ class Forecast(OneProcess):
                     found.append(f"{role} absent")
                     continue
                 record = record_of(path)
-                numbers = [[one.name, one.label, one.value] for one in record.metrics]
+                numbers = [one.model_dump(mode="json") for one in record.metrics]
                 found.append(f"{role} {digest([canonical_json(numbers)])}")
         return found

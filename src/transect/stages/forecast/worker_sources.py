@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from statistics import median
@@ -30,13 +29,17 @@ __all__ = [
 ]
 
 Point = tuple[float, float]
-_PINGPONG = re.compile(r"(?:^|\s)pingpong-(\d{1,12})_median$")
+# What the probe calls the median of half a round trip.
+_PINGPONG = "pingpong_median"
 
 
 def _probed(record: Record) -> list[Point]:
     """Return (bytes, median s) of the network probe."""
-    matches = ((_PINGPONG.search(one.label or ""), one.value) for one in record.metrics)
-    return sorted((float(match[1]), value) for match, value in matches if match)
+    return sorted(
+        (float(one.log.size), one.value)
+        for one in record.metrics
+        if one.log is not None and one.log.series == _PINGPONG and one.log.size is not None
+    )
 
 
 def _swept(record: Record) -> list[Point]:

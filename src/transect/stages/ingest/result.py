@@ -6,35 +6,39 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from transect.domain.record import Cause, MetricValue
+from transect.domain.record import Cause, LogPoint, MetricValue
 from transect.execution.job import Result
 from transect.hpc.base import LogMetric, Run
 
 __all__ = ["result_of"]
 
 
-def _size(metric: LogMetric) -> str | None:
-    """Return the size of a point of a series, unless the metric's name tells it already."""
-    if metric.size is None or str(metric.size) in metric.name:
-        return None
-    return str(metric.size)
+def _point(run: int, at: int, metric: LogMetric) -> LogPoint:
+    return LogPoint(
+        run=run, metric=at, series=metric.name, phase=metric.phase, size=metric.size,
+        precision=metric.precision,
+    )  # fmt: skip
 
 
 def result_of(runs: Sequence[Run], *, must_have: bool) -> Result:
     """Turn runs into a result: a number counts only when its run is `ok`."""
     metrics = []
     valid = [run for run in runs if run.status == "ok"]
-    for run in valid:
+    for number, run in enumerate(runs):
+        if run.status != "ok":
+            continue
         # Within one record a label names one number: a run's place tells several runs apart.
         place = f"{Path(run.file).name}:{run.line}" if len(valid) > 1 else None
-        for metric in run.metrics:
+        for at, metric in enumerate(run.metrics):
             if metric.normalised is not None:
-                label = " ".join(
-                    str(part) for part in (place, metric.name, _size(metric)) if part is not None
-                )
+                words = (place, metric.name, metric.size)
                 metrics.append(
-                    MetricValue.of(metric.normalised.name, metric.normalised.value, label)
-                )
+                    MetricValue.of(
+                        metric.normalised.name, metric.normalised.value,
+                        " ".join(str(word) for word in words if word is not None),
+                        _point(number, at, metric),
+                    )
+                )  # fmt: skip
     details = {
         "runs": [run.model_dump(mode="json", exclude_none=True) for run in runs],
         "status_counts": dict(Counter(run.status for run in runs)),
