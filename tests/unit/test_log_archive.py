@@ -106,6 +106,7 @@ def test_a_report_without_a_study(archive: Path, tmp_path: Path) -> None:
     summary = logs_report(archive, output)
     assert summary["counts"]["ok"] == 1 and not summary["problems"]
     page = output.read_text()
+    assert 'id="hardware"' in page and 'id="export"' not in page
     assert "Logs of archive" in page and "aster" in page and "birch" in page
     with pytest.raises(BadInput, match="no such file"):
         logs_report(tmp_path / "missing", output)

@@ -187,4 +187,7 @@ def logs_report(folder: Path, output: Path, limits: str | None = None) -> dict[s
         for record in _records(archive, [folder], "logs"):
             write_record(paths.record("ingest", record.cell_id), record)
         output.parent.mkdir(parents=True, exist_ok=True)
-        return build_report(paths.folder, output, title=title, questions=[])
+        # Nothing ran here: sections on training and runtimes would only say so.
+        return build_report(
+            paths.folder, output, title=title, questions=[], only=("hardware", "methods")
+        )

@@ -46,12 +46,13 @@ def build_report(
     questions: Sequence[str],
     published: Sequence[dict[str, Any]] = (),
     planned: Collection[Key] | None = None,
+    only: Collection[str] | None = None,
 ) -> dict[str, Any]:
     """Read `results/STUDY/` and write the report to `output`, atomically; return the summary.
 
     `planned` holds the (stage, cell id) of each cell that the study asks for: records of other
     cells are listed apart and stand in no count, finding or chart, and cells without a record are
-    running or not there yet. None: every record counts.
+    running or not there yet. None: every record counts. `only`: keys of the sections to make.
 
     Beside `output` go `records.parquet`, a row per record and metric, and `summary.json`.
     Missing, failed and skipped cells are shown, and unreadable records listed as problems; a part
@@ -67,11 +68,12 @@ def build_report(
     rendered = [
         (made, _render(templates, made, context))
         for section in parts.sections
-        if (made := make_section(section, context)) is not None
+        if (only is None or section.key in only)
+        and (made := make_section(section, context)) is not None
     ]
     _write_parquet(context, output.parent / "records.parquet")
     failures = make_section(FAILURES, context)
-    if failures is not None:
+    if failures is not None and (only is None or FAILURES.key in only):
         rendered.insert(0, (failures, _render(templates, failures, context)))
     summary = _summary(context, findings)
     text = json.dumps(summary, indent=1, ensure_ascii=False) + "\n"
