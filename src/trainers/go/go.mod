@@ -1,0 +1,3 @@
+module transect-trainer-go
+
+go 1.26
