@@ -14,7 +14,7 @@ from transect.training.layout import Share
 from transect.training.models import Model
 
 __all__ = [
-    "SYNTHETIC_BATCHES", "Batches", "FileBatches", "StoredBatches", "SyntheticBatches",
+    "SYNTHETIC_BATCHES", "Batches", "FileBatches", "NoBatches", "StoredBatches", "SyntheticBatches",
     "batch_indices", "load_arrays", "load_data", "load_weights",
 ]  # fmt: skip
 
@@ -141,6 +141,27 @@ class FileBatches(StoredBatches):
     def close(self) -> None:
         """End the reader's threads."""
         self._reader.close()
+
+
+class NoBatches:
+    """Of a rank that trains nothing: as many epochs and steps as `of`, with None in place of a batch."""
+
+    def __init__(self, of: Batches) -> None:
+        self._of = of
+        self.epochs, self.steps_per_epoch = of.epochs, of.steps_per_epoch
+        self.x_test, self.y_test = of.x_test, of.y_test
+
+    def __iter__(self) -> Iterator[Iterator[Batch]]:
+        for _ in range(self.epochs):
+            yield self.steps(0, self.steps_per_epoch)
+
+    def steps(self, first: int, count: int) -> Iterator[Batch]:
+        """Count them."""
+        return ((None, None) for _ in range(count))
+
+    def close(self) -> None:
+        """End what the others' kind would have read with."""
+        self._of.close()
 
 
 class SyntheticBatches:

@@ -20,6 +20,8 @@ class Share(NamedTuple):
 class Layout:
     """`replicas` of the model share each batch; `model_parts` ranks compute one replica together.
 
+    The first `idle` ranks train nothing: they serve the others.
+
     A replica takes its share in `micro_batches`, one after another; a batch norm sees them, not the share.
 
     Ranks of one replica follow one another, so that those who talk most are near each other
@@ -31,20 +33,26 @@ class Layout:
     replicas: int
     model_parts: int = 1
     micro_batches: int = 1
+    idle: int = 0
 
     def __post_init__(self) -> None:
-        """Raise ValueError unless all are at least 1."""
-        if min(self.replicas, self.model_parts, self.micro_batches) < 1:
+        """Raise ValueError unless all that train are at least 1."""
+        if min(self.replicas, self.model_parts, self.micro_batches) < 1 or self.idle < 0:
             raise ValueError(f"a layout has at least 1 replica of 1 part, not {self}")
 
     @property
     def ranks(self) -> int:
         """World size."""
-        return self.replicas * self.model_parts
+        return self.idle + self.replicas * self.model_parts
 
     def share(self, rank: int) -> Share:
-        """Return the part of each batch that a rank computes: all ranks of a replica the same."""
-        return Share(rank // self.model_parts, self.replicas)
+        """Return the part of each batch that a rank computes: all ranks of a replica the same.
+
+        Raises ValueError for a rank that trains nothing.
+        """
+        if rank < self.idle:
+            raise ValueError(f"rank {rank} trains nothing: the first {self.idle} have no share")
+        return Share((rank - self.idle) // self.model_parts, self.replicas)
 
     def complaint(self, batch: int) -> str | None:
         """Return why a global batch cannot be cut like this, or None."""

@@ -25,6 +25,7 @@ def reason_to_skip(cell: Cell, parameters: Parameters) -> str | None:
         framework.supports(cell)
         or strategy.supports(cell)
         or getattr(framework, "builds", only_layers)(model_of(workload))
+        or strategy.follows(parameters)
         or unsupported_optimiser(cell.framework, has, parameters.optimiser)
     )
     if reason is not None:

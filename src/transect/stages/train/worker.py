@@ -37,6 +37,7 @@ from transect.training.images import FileReader
 from transect.training.inputs import (
     Batches,
     FileBatches,
+    NoBatches,
     StoredBatches,
     SyntheticBatches,
     load_data,
@@ -207,7 +208,11 @@ def _run(spec: dict[str, Any], given: argparse.Namespace, facts: dict[str, Any])
     data = load_data(data_folder, cell.repeat, dtype)
     strategy.start(trainer)
     write_place(out, place.rank, strategy.details())
-    batches = make_batches(cell, model, trainer, data, data_folder, layout.share(place.rank))
+    # Who trains nothing tests all the same: rank 0 tells the score.
+    share = layout.share(max(place.rank, layout.idle))
+    batches = make_batches(cell, model, trainer, data, data_folder, share)
+    if place.rank < layout.idle:
+        batches = NoBatches(batches)
     ready = time.perf_counter()
     # Wall clock once, because the launcher's start is on another process's clock.
     facts["startup_s"] = time.time() - float(os.environ["TRANSECT_STARTED_AT"])
