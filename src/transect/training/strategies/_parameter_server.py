@@ -57,7 +57,9 @@ class Flat:
         found = trainer.weights()
         kinds = {array.dtype for array in found.values()}
         if len(kinds) != 1:
-            raise TypeError(f"a flat buffer holds one type of number, the weights have {sorted(map(str, kinds))}")
+            raise TypeError(
+                f"a flat buffer holds one type of number, the weights have {sorted(map(str, kinds))}"
+            )
         self.dtype = kinds.pop()
         arrays = plan.model.weight_shapes()
         self._trained = [weight.name for weight in arrays if weight.trained]
