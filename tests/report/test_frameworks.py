@@ -269,9 +269,14 @@ def test_a_sum_that_diverges_is_named_with_its_cause() -> None:
 
 def test_published_sums_are_named_for_what_they_are_beside_the_nearest_mean() -> None:
     published = []
-    for name, idle in (("published-allreduce", 0), ("published-sendrecv", 1)):
+    for name, servers in (("published-allreduce", 0), ("published-sendrecv", 1)):
         for record in repeats("numpy", name, 4, reduce="sum", batch=48):
-            layout = {"replicas": 4 - idle, "model_parts": 1, "micro_batches": 1, "idle": idle}
+            layout = {
+                "replicas": 4 - servers,
+                "model_parts": 1,
+                "micro_batches": 1,
+                "servers": servers,
+            }
             published.append(
                 record.model_copy(update={"details": record.details | {"layout": layout}})
             )
@@ -289,7 +294,7 @@ def test_published_sums_are_named_for_what_they_are_beside_the_nearest_mean() ->
         assert "beside the mean by mpi-allreduce the loss ends at 0.1 instead of 0.4" in text
     assert "published-allreduce" in told[0] and "published-sendrecv" in told[1]
     # Two ranks of which one trains sum nothing.
-    alone = {"replicas": 1, "model_parts": 1, "micro_batches": 1, "idle": 1}
+    alone = {"replicas": 1, "model_parts": 1, "micro_batches": 1, "servers": 1}
     pair = [
         record.model_copy(update={"details": record.details | {"layout": alone}})
         for record in repeats("numpy", "published-sendrecv", 2, reduce="sum", batch=48)

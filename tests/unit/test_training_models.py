@@ -211,7 +211,7 @@ def test_the_result_has_the_models_score_and_its_direction(training):
     assert "accuracy_ci_low" not in result["metrics"]
     assert "next_token_loss" in result["samples"] and "accuracy" not in result["samples"]
     assert result["details"]["layout"] == {
-        "replicas": 2, "model_parts": 1, "micro_batches": 1, "idle": 0,
+        "replicas": 2, "model_parts": 1, "micro_batches": 1, "servers": 0,
     }  # fmt: skip
     # 8 sequences a rank: three products and the looked up numbers; AdamW's 11 with a decay.
     work = 8 * (3 * 6 * 4 * 8 * 12 + 6 * 8) + 11 * 288

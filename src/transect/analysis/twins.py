@@ -13,6 +13,7 @@ from transect.analysis.scaling import TrainGroup
 from transect.analysis.statistics import Summary
 from transect.domain.cell import Cell
 from transect.domain.metrics import Direction
+from transect.stages.train.cell import TrainCell
 
 __all__ = [
     "InputPenalty",
@@ -167,11 +168,11 @@ def sum_twins(groups: Sequence[TrainGroup]) -> list[SumTwins]:
     return sorted(pairs, key=lambda pair: (-pair.summed.cell.ranks, pair.summed.cell.id))
 
 
-def _mean_of(cell: Cell) -> Cell:
+def _mean_of(cell: TrainCell) -> TrainCell:
     return cell.model_copy(update={"reduce": "mean"})
 
 
-def _nearest(group: TrainGroup, means: Mapping[Cell, TrainGroup]) -> TrainGroup | None:
+def _nearest(group: TrainGroup, means: Mapping[TrainCell, TrainGroup]) -> TrainGroup | None:
     """Return the mean on the same path by another strategy, where this one never takes it."""
     if not group.cell.strategy.startswith(_PUBLISHED):
         return None

@@ -144,24 +144,25 @@ class FileBatches(StoredBatches):
 
 
 class NoBatches:
-    """Of a rank that trains nothing: as many epochs and steps as `of`, with None in place of a batch."""
+    """What a rank goes through that computes no part of them: as many steps, each (None, None)."""
 
-    def __init__(self, of: Batches) -> None:
-        self._of = of
-        self.epochs, self.steps_per_epoch = of.epochs, of.steps_per_epoch
-        self.x_test, self.y_test = of.x_test, of.y_test
+    def __init__(self, data: dict[str, Any], batch: int, model: Model, *, tested: bool) -> None:
+        self.epochs = len(data["order"])
+        self.steps_per_epoch = data["order"].shape[1] // batch
+        self.x_test, self.y_test = data["x_test"], data["y_test"]
+        if not tested:
+            self.x_test, self.y_test = np.empty((0, *model.sample)), np.empty(0, np.int64)
 
     def __iter__(self) -> Iterator[Iterator[Batch]]:
-        for _ in range(self.epochs):
-            yield self.steps(0, self.steps_per_epoch)
+        for epoch in range(self.epochs):
+            yield self.steps(epoch * self.steps_per_epoch, self.steps_per_epoch)
 
     def steps(self, first: int, count: int) -> Iterator[Batch]:
-        """Count them."""
+        """Yield so many times nothing."""
         return ((None, None) for _ in range(count))
 
     def close(self) -> None:
-        """End what the others' kind would have read with."""
-        self._of.close()
+        """Nothing runs ahead."""
 
 
 class SyntheticBatches:

@@ -68,7 +68,7 @@ def write_trainer_plan(
         "parameters": parameters.model_dump(mode="json"),
         "replicas": layout.replicas,
         "model_parts": layout.model_parts,
-        "idle": layout.idle,
+        "servers": layout.servers,
         "steps_per_epoch": steps_per_epoch,
         "steps": steps,
         "checked_steps": steps if checked is None else min(checked, steps),

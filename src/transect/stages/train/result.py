@@ -43,7 +43,7 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
     by_rank = {name: np.stack([rank[name] for rank in series]) for name in RANK_SERIES}
     steps = np.arange(by_rank["step"].shape[1])
     # The slowest rank that trains is the step; its own split goes with it.
-    slowest = layout.idle + by_rank["step"][layout.idle :].argmax(axis=0)
+    slowest = layout.servers + by_rank["step"][layout.servers :].argmax(axis=0)
     merged = {_NAMES[name]: by_rank[name][slowest, steps] for name in RANK_SERIES}
     telling = [one for one, told in zip(series, facts, strict=True) if told.get("tells_loss", True)]
     loss = np.mean([rank["loss"] for rank in telling], axis=0)

@@ -31,7 +31,7 @@ class PublishedSendrecv(PublishedStrategy):
 
     def layout(self, cell: TrainCell) -> Layout:
         """All but rank 0 share the data."""
-        return Layout(max(1, cell.ranks - 1), idle=1)
+        return Layout(max(1, cell.ranks - 1), servers=1)
 
     def join(self) -> Place:
         """Initialise MPI; rank 0 has no loss."""
