@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from program_cells import program_cell
+
 from rank_runs import Training, arrays
 
 # Every kind of layer, and what differs among convolutions and pools: padding, stride, bias, windows

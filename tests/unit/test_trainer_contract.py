@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-
 from program_cells import program_cell
+
 from rank_runs import Training, arrays
 from transect.training.raw_arrays import describe_npz, read_array, write_array
 
