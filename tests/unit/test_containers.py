@@ -225,7 +225,7 @@ def images(tmp_path_factory) -> Images:
     return made
 
 
-@pytest.fixture(params=REAL)
+@pytest.fixture(scope="module", params=REAL)
 def wrapper(request, images, tmp_path_factory) -> str:
     """A wrapper that runs here; else its own words are the reason of the skip."""
     facts = images.built(f"tiny@{request.param}", tmp_path_factory.mktemp("stamp") / "stamp.json")
@@ -365,8 +365,8 @@ def test_another_definition_is_another_image(images, tmp_path):
 def test_a_base_from_elsewhere_must_be_the_one_that_was_meant(images, tmp_path):
     definition = images.plugins / "envs/tiny/image.yaml"
     text = definition.read_text()
-    (definition.parent / "base.tar").write_bytes(b"no archive")
-    definition.write_text(f"base: archive\narchive: base.tar\nsha256: {'0' * 64}\n")
+    (tmp_path / "base.tar").write_bytes(b"no archive")
+    definition.write_text(f"base: archive\narchive: {tmp_path}/base.tar\nsha256: {'0' * 64}\n")
     try:
         facts = images.built("tiny@charliecloud", tmp_path / "stamp.json")
     finally:

@@ -72,9 +72,9 @@ def image(
     Example: transect image base --wrapper charliecloud
     """
     from transect.execution.build_image import image_of
+    from transect.launch.images import in_container
     from transect.launch.wrapping import WRAPPERS, program_says
     from transect.planning.environments import environment_source
-    from transect.planning.images import in_container
 
     environment_source(environment)
     if wrapper is not None:

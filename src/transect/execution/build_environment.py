@@ -34,7 +34,7 @@ from transect.domain.terminal import say
 from transect.execution.attempts import CELL_VARIABLE, clear_leftovers
 from transect.execution.build_image import build_image
 from transect.execution.run_block import end_on_signals
-from transect.launch.images import complaint
+from transect.launch.images import complaint, parts_of
 from transect.launch.processes import run
 from transect.planning.environments import (
     environment_source,
@@ -42,7 +42,6 @@ from transect.planning.environments import (
     lock_hash_now,
     needed_environments,
 )
-from transect.planning.images import parts_of
 
 __all__ = ["build", "chosen", "main"]
 

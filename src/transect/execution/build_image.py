@@ -21,10 +21,10 @@ from transect.domain.errors import BadInput
 from transect.domain.files import write_atomic
 from transect.domain.terminal import say
 from transect.execution.image_root import NotMade, make_root
-from transect.launch.images import COMPLETE, PACKED, ROOT_NAME, image_facts
+from transect.launch.images import COMPLETE, PACKED, ROOT_NAME, image_facts, parts_of
 from transect.launch.wrapping import WRAPPERS, image_fault, program_says, wrapped
 from transect.planning.environments import lock_hash_now
-from transect.planning.images import definition_of, image_folder, image_lock, parts_of
+from transect.planning.images import definition_of, image_folder, image_lock
 
 __all__ = ["build_image", "image_of"]
 

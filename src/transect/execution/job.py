@@ -15,9 +15,8 @@ from transect.domain.files import while_unchanged
 from transect.domain.paths import ROOT, StudyPaths
 from transect.domain.record import Cause, MetricValue, Samples, Status
 from transect.domain.registry import plugin_folders
-from transect.launch.images import complaint
+from transect.launch.images import complaint, parts_of
 from transect.launch.wrapping import USUAL, modules, wrapped
-from transect.planning.images import parts_of
 
 __all__ = ["Job", "Result", "check_environment", "load_job", "read_result", "result_from"]
 

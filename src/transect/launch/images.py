@@ -15,8 +15,8 @@ from typing import Any
 from transect.domain.errors import BadInput
 from transect.launch.elf import read_elf, this_machine
 
-__all__ = ["COMPLETE", "PACKED", "ROOT_NAME", "complaint", "image_facts", "loader_fault", "mount_points",
-           "root_of"]  # fmt: skip
+__all__ = ["COMPLETE", "PACKED", "ROOT_NAME", "complaint", "image_facts", "in_container", "loader_fault", "mount_points",
+           "parts_of", "root_of"]  # fmt: skip
 
 COMPLETE = "transect-image.json"
 ROOT_NAME, PACKED = "root", "image.sqfs"
@@ -34,6 +34,22 @@ _LOADER = (
     (r"version `(GLIBC\w*_[\d.]+)' not found", r"image {image} lacks \1: its C library is too old"),
     (r"[Ee]xec format error", r"image {image} is made for another architecture"),
 )
+_AT = "@"
+
+
+def parts_of(name: str) -> tuple[str, str]:
+    """Return environment and wrapper of a name; the wrapper is empty where there is no container.
+
+    >>> parts_of("base@podman"), parts_of("base")
+    (('base', 'podman'), ('base', ''))
+    """
+    environment, _, wrapper = name.partition(_AT)
+    return environment, wrapper
+
+
+def in_container(environment: str, wrapper: str) -> str:
+    """Return the name of an environment inside its image."""
+    return f"{environment}{_AT}{wrapper}"
 
 
 def image_facts(folder: Path) -> dict[str, Any] | None:

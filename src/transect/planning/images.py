@@ -19,12 +19,11 @@ from transect.domain.strict_yaml import load_model
 from transect.planning.environments import DEFINITION, environment_source, lock_hash
 
 __all__ = [
-    "ImageDefinition", "definition_of", "image_folder", "image_lock", "in_container", "parts_of",
+    "ImageDefinition", "definition_of", "image_folder", "image_lock",
 ]  # fmt: skip
 
 # Of what the builder leaves in an image: a new number makes every image again.
 _LAYOUT = "1"
-_AT = "@"
 
 
 class ImageDefinition(BaseModel):
@@ -59,21 +58,6 @@ class ImageDefinition(BaseModel):
         if (self.base == "archive") != bool(self.archive and self.sha256):
             raise ValueError("base archive, and no other, needs `archive` and its `sha256`")
         return self
-
-
-def parts_of(name: str) -> tuple[str, str]:
-    """Return environment and wrapper of a name; the wrapper is empty where there is no container.
-
-    >>> parts_of("base@podman"), parts_of("base")
-    (('base', 'podman'), ('base', ''))
-    """
-    environment, _, wrapper = name.partition(_AT)
-    return environment, wrapper
-
-
-def in_container(environment: str, wrapper: str) -> str:
-    """Return the name of an environment inside its image."""
-    return f"{environment}{_AT}{wrapper}"
 
 
 def definition_of(name: str) -> tuple[ImageDefinition, Path]:

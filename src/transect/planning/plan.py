@@ -21,12 +21,13 @@ from transect.domain.process_state import kept_state
 from transect.domain.strict_yaml import load_model
 from transect.domain.study import Study
 from transect.domain.system import System
+from transect.launch.images import in_container, parts_of
 from transect.launch.wrapping import WRAPPERS
 from transect.planning.code_hash import Sources
 from transect.planning.context import Context
 from transect.planning.environments import lock_hash
 from transect.planning.expand import expand, hook_of, precedences
-from transect.planning.images import image_lock, in_container, parts_of
+from transect.planning.images import image_lock
 from transect.planning.sources import check_launchers, sources_of
 from transect.planning.stage import STAGES
 from transect.planning.study import load_study
