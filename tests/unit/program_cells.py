@@ -43,7 +43,10 @@ spec |= {
     "inputs": {"data": ["data", "data"], "reference": ["reference", reference.name]},
     "cell_limits": {"memory_mb": None},
 }
-job = Job(spec=spec, cell=cell, paths=paths, python=sys.executable, bin=programs, environment={})
+python = str(programs / "python") if programs else sys.executable
+job = Job(spec=spec, cell=cell, paths=paths, python=python, bin=programs, environment={})
+job.spec_file.parent.mkdir(parents=True, exist_ok=True)
+job.spec_file.write_text(json.dumps(spec))
 job.folder.mkdir(parents=True, exist_ok=True)
 stage = RUNNERS.get("train")
 try:

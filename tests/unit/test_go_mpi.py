@@ -85,6 +85,22 @@ def test_layers_are_summed_while_others_are_computed(training, go_programs, opti
 
 
 @pytest.mark.parametrize(
+    ("strategy", "axes"),
+    [
+        ("mpi-allreduce", {}),
+        ("mpi-sendrecv", {"precision": "fp32"}),
+        ("published-sendrecv", {"reduce": "sum", "ranks": 4}),
+    ],
+)
+def test_ranks_in_go_and_in_numpy_are_one_training(training, go_numpy_programs, strategy, axes):
+    result = run(training, go_numpy_programs, strategy=strategy, framework="go+numpy", **axes)
+    check(result)
+    assert {"go", "numpy", "mpi4py", "mpi"} <= set(result["libraries"])
+    log = (Path(result["folder"]) / "output.log").read_text()
+    assert log.count("begins to train") == axes.get("ranks", 3)
+
+
+@pytest.mark.parametrize(
     ("strategy", "options", "reason"),
     [
         ("mpi-overlap", (), "takes reduce all of mpi-overlap, not root"),

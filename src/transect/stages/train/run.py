@@ -52,26 +52,31 @@ class Train:
             raise Unsupported(reason)
         strategy = STRATEGIES.get(cell.strategy)
         data = need(job, "data")
-        files = RankFiles(plan=job.folder / _PLAN, out=job.folder, programs=job.bin, cell=cell)
+        arguments = ["--spec", job.spec_file, "--data", data, "--out", job.folder]
+        states = job.input("reference") / RESTARTS if "reference" in job.spec["inputs"] else None
+        if states is not None:
+            arguments += ["--restarts", states]
+        if "memory" in job.spec["inputs"]:
+            arguments += ["--memory-plan", need(job, "memory") / MEMORY_PLAN]
+        worker = job.module("transect.stages.train.worker", *arguments)
+        if cell.memory_budget is not None:
+            # Its limit is kept by the kernel, and must not cost a fault for each page.
+            worker = job.module(BLOCK_CACHE, *worker[2:])
+        files = RankFiles(
+            plan=job.folder / _PLAN,
+            out=job.folder,
+            programs=job.bin,
+            cell=cell,
+            worker=tuple(worker),
+        )
         # A framework from before there were commands has none.
         give = getattr(FRAMEWORKS.get(cell.framework), "command", None)
         command = give(files) if give is not None else None
         files.plan.unlink(missing_ok=True)
         if command is not None:
-            states = (
-                job.input("reference") / RESTARTS if "reference" in job.spec["inputs"] else None
-            )
             write_trainer_plan(cell, parameters, data, files, states)
         else:
-            arguments = ["--spec", job.spec_file, "--data", data, "--out", job.folder]
-            if "reference" in job.spec["inputs"]:
-                arguments += ["--restarts", job.input("reference") / RESTARTS]
-            if "memory" in job.spec["inputs"]:
-                arguments += ["--memory-plan", need(job, "memory") / MEMORY_PLAN]
-            command = job.module("transect.stages.train.worker", *arguments)
-            if job.cell.memory_budget is not None:
-                # Its limit is kept by the kernel, and must not cost a fault for each page.
-                command = job.module(BLOCK_CACHE, *command[2:])
+            command = worker
         return ranks(job, command, strategy.rendezvous)
 
     def who(self, job: Job, outcome: Outcome) -> str:
