@@ -9,6 +9,7 @@ import zipfile
 from transect.domain.errors import Unsupported
 from transect.domain.record import Cause
 from transect.execution.job import Job, Result
+from transect.execution.last_words import last_words
 from transect.execution.stage import RUNNERS
 from transect.execution.stage_helpers import checksums, data_checksums, need, ranks
 from transect.launch import Request
@@ -109,7 +110,13 @@ class Train:
             who = rank_place(first["rank"], read_places(job.folder))
             return Result.failed(Cause(first["cause"]), f"{who}: {first['message']}")
         if outcome.code:
-            return Result.failed(Cause.CRASH, f"exit code {outcome.code}")
+            log = job.log.read_text(encoding="utf-8", errors="replace") if job.log.exists() else ""
+            said = last_words(log)
+            return (
+                Result.failed(*said)
+                if said
+                else Result.failed(Cause.CRASH, f"exit code {outcome.code}")
+            )
         path = job.folder / _PLAN
         plan = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
         facts, series = [], []

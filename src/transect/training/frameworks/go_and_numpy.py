@@ -23,9 +23,11 @@ class GoAndNumpy(NumpyFramework):
     environment = "trainer-go-numpy"
     # Strategies whose messages are the whole gradient; which layers share a message is each language's own.
     program_strategies = frozenset({
-        "mpi-allreduce", "mpi-sendrecv", "published-allreduce", "published-sendrecv",
+        "async", "mpi-allreduce", "mpi-sendrecv", "published-allreduce", "published-sendrecv",
     })  # fmt: skip
-    program_options: Mapping[str, Mapping[str, tuple[Value, ...] | None]] = MappingProxyType({})
+    program_options: Mapping[str, Mapping[str, tuple[Value, ...] | None]] = MappingProxyType(
+        {"async": {"staleness": None}}
+    )
 
     @property
     def optimisers(self) -> tuple[str, ...]:
