@@ -2,7 +2,8 @@
 
 Both sides of a pair are the same repeat: one seed, one block, one set of nodes, in random order. The median
 of the pairs' ratios and differences has a rank-based interval from six pairs on (T. Hoefler and R. Belli,
-"Scientific benchmarking of parallel computing systems", SC'15, section 3.2.2), else a range.
+"Scientific benchmarking of parallel computing systems", SC'15, section 3.2.2), else a range. The noise floor is that
+of the ratios themselves: by how much those of two repeats differ, where nothing but the repeat does.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from transect.analysis.comparisons import Comparison, Sureness, Verdict, compare_paired
-from transect.analysis.groups import Floors, Group
-from transect.analysis.statistics import Summary, summarise
+from transect.analysis.groups import Group
+from transect.analysis.statistics import Summary, noise_floor, summarise
 
 __all__ = [
     "LITTLE",
@@ -80,7 +81,7 @@ class ContainerCost:
         return f"ranks share cores; {said}" if self.over_subscribed else said
 
 
-def container_costs(groups: Iterable[Group[Any]], floors: Floors) -> list[ContainerCost]:
+def container_costs(groups: Iterable[Group[Any]]) -> list[ContainerCost]:
     """Return every number of every group in a container that ran without one too, in order of the cells.
 
     Of an all-reduce those of the smallest and of the largest message.
@@ -93,7 +94,7 @@ def container_costs(groups: Iterable[Group[Any]], floors: Floors) -> list[Contai
         if group.cell.container is None or base is None:
             continue
         for metric, label, size in _asked(group):
-            cost = _cost(group, base, metric, label, size, floors)
+            cost = _cost(group, base, metric, label, size)
             if cost is not None:
                 found.append(cost)
     return found
@@ -122,22 +123,14 @@ def _by_repeat(group: Group[Any], metric: str, label: str | None) -> dict[int, f
 
 
 def _cost(
-    group: Group[Any],
-    base: Group[Any],
-    metric: str,
-    label: str | None,
-    size: int | None,
-    floors: Floors,
+    group: Group[Any], base: Group[Any], metric: str, label: str | None, size: int | None
 ) -> ContainerCost | None:
     own, without = _by_repeat(group, metric, label), _by_repeat(base, metric, label)
     common = sorted(own.keys() & without.keys())
-    # The floor of a metric with labels would mix messages of all sizes.
-    floor = None
-    if label is None:
-        floor = floors.paired(group.cell.stage, group.cell.workload, metric, group.kind)
-    ratio = summarise([own[repeat] / without[repeat] for repeat in common])
+    ratios = [own[repeat] / without[repeat] for repeat in common]
+    ratio = summarise(ratios)
     difference = summarise([own[repeat] - without[repeat] for repeat in common])
-    comparison = compare_paired(own, without, floor=floor)
+    comparison = compare_paired(own, without, floor=noise_floor([ratios]))
     if ratio is None or difference is None or comparison is None:
         return None
     return ContainerCost(
