@@ -21,6 +21,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from transect.domain.terminal import say
 from transect.execution.attempts import CELL_VARIABLE, clear_leftovers
 from transect.execution.run_block import end_on_signals
 from transect.launch.processes import run
+from transect.measure.footprint import footprint, interpreter
 from transect.planning.environments import (
     environment_source,
     lock_hash,
@@ -40,7 +42,7 @@ from transect.planning.environments import (
     needed_environments,
 )
 
-__all__ = ["build", "chosen", "main"]
+__all__ = ["build", "chosen", "main", "sized"]
 
 _COMPLETE = "transect-complete.json"
 _FACTS = "transect-build.json"
@@ -224,6 +226,21 @@ def chosen(name: str, choice: EnvironmentChoice) -> dict[str, Any]:
     return facts
 
 
+def sized(facts: dict[str, Any]) -> dict[str, Any]:
+    """Add what is installed: `environment` and the `interpreter` that it borrows, each files and bytes.
+
+    Of modules nobody knows what belongs to them: nothing is added. An image is one file.
+    """
+    image = Path(facts.get("image") or "")
+    if facts["status"] != "ok" or facts.get("wrap"):
+        parts = {"environment": footprint([image])} if image.is_file() else {}
+    else:
+        # The folder of `bin/python`, which is a link: not where it leads.
+        folder = Path(facts["python"]).parents[1]
+        parts = {"environment": footprint([folder]), "interpreter": interpreter()}
+    return facts | {"installed": {name: asdict(size) for name, size in parts.items()}}
+
+
 def main() -> int:
     """Build one environment and write its stamp."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -240,7 +257,7 @@ def main() -> int:
             facts = chosen(given.name, choices[given.name])
         else:
             facts = build(given.name, given.out.with_suffix(".log").resolve(), given.lock)
-        write_atomic(given.out, json.dumps(facts, indent=1) + "\n")
+        write_atomic(given.out, json.dumps(sized(facts), indent=1) + "\n")
     except Interruption as end:
         return end.code
     except FAULTS as error:

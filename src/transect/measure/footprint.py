@@ -1,0 +1,66 @@
+"""How much must be installed before something runs: files and bytes below folders.
+
+What Python writes beside its sources when it first imports them (`__pycache__`) is left out: it grows with
+use. A file of several names counts once; a link counts as a file without bytes, wherever it leads. So what an
+environment borrows from the machine, its interpreter, is not in its own folder: `interpreter` has it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["Footprint", "footprint", "interpreter"]
+
+_WRITTEN_BY_USE = "__pycache__"
+# Below the standard library, but no part of it.
+_OTHERS = frozenset({"site-packages", "dist-packages"})
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """`files` of `bytes` in all, as they are long: not the blocks that they take."""
+
+    bytes: int = 0
+    files: int = 0
+
+    def __add__(self, other: Footprint) -> Footprint:
+        """Return both together."""
+        return Footprint(self.bytes + other.bytes, self.files + other.files)
+
+
+def footprint(paths: Iterable[Path], without: frozenset[str] = frozenset()) -> Footprint:
+    """Measure files and folders; folders called as in `without` are left out. What is not there counts nothing."""
+    total, seen = Footprint(), set()
+    for path in paths:
+        for entry in _files(path, without):
+            facts = os.lstat(entry)
+            if (facts.st_dev, facts.st_ino) not in seen:
+                seen.add((facts.st_dev, facts.st_ino))
+                total += Footprint(0 if os.path.islink(entry) else facts.st_size, 1)
+    return total
+
+
+def interpreter() -> Footprint:
+    """Measure the interpreter that virtual environments of this one share: program, library, standard library."""
+    standard = Path(sysconfig.get_path("stdlib"))
+    library = Path(
+        str(sysconfig.get_config_var("LIBDIR")), str(sysconfig.get_config_var("INSTSONAME"))
+    )
+    # A name that leads to the program is not the program.
+    return footprint([Path(os.path.realpath(sys.executable)), library.resolve(), standard], _OTHERS)
+
+
+def _files(path: Path, without: frozenset[str]) -> Iterator[str]:
+    if path.is_symlink() or path.is_file():
+        yield str(path)
+        return
+    for folder, folders, files in os.walk(path):
+        # A link to a folder stands among the folders, and is not walked into.
+        yield from (one for name in folders if os.path.islink(one := os.path.join(folder, name)))
+        folders[:] = [name for name in folders if name != _WRITTEN_BY_USE and name not in without]
+        yield from (os.path.join(folder, name) for name in files)
