@@ -11,8 +11,10 @@ import os
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from stat import S_ISLNK
 
 __all__ = ["Footprint", "footprint", "interpreter"]
 
@@ -37,11 +39,10 @@ def footprint(paths: Iterable[Path], without: frozenset[str] = frozenset()) -> F
     """Measure files and folders; folders called as in `without` are left out. What is not there counts nothing."""
     total, seen = Footprint(), set()
     for path in paths:
-        for entry in _files(path, without):
-            facts = os.lstat(entry)
+        for facts in _files(path, without):
             if (facts.st_dev, facts.st_ino) not in seen:
                 seen.add((facts.st_dev, facts.st_ino))
-                total += Footprint(0 if os.path.islink(entry) else facts.st_size, 1)
+                total += Footprint(0 if S_ISLNK(facts.st_mode) else facts.st_size, 1)
     return total
 
 
@@ -52,15 +53,18 @@ def interpreter() -> Footprint:
         str(sysconfig.get_config_var("LIBDIR")), str(sysconfig.get_config_var("INSTSONAME"))
     )
     # A name that leads to the program is not the program.
-    return footprint([Path(os.path.realpath(sys.executable)), library.resolve(), standard], _OTHERS)
+    return footprint([Path(sys.executable).resolve(), library.resolve(), standard], _OTHERS)
 
 
-def _files(path: Path, without: frozenset[str]) -> Iterator[str]:
-    if path.is_symlink() or path.is_file():
-        yield str(path)
-        return
-    for folder, folders, files in os.walk(path):
-        # A link to a folder stands among the folders, and is not walked into.
-        yield from (one for name in folders if os.path.islink(one := os.path.join(folder, name)))
-        folders[:] = [name for name in folders if name != _WRITTEN_BY_USE and name not in without]
-        yield from (os.path.join(folder, name) for name in files)
+def _files(path: Path, without: frozenset[str]) -> Iterator[os.stat_result]:
+    """Yield what is known of each file, and of each link to anything."""
+    if path.is_dir() and not path.is_symlink():
+        with os.scandir(path) as entries:
+            for entry in entries:
+                if not entry.is_dir(follow_symlinks=False):
+                    yield entry.stat(follow_symlinks=False)
+                elif entry.name != _WRITTEN_BY_USE and entry.name not in without:
+                    yield from _files(Path(entry), without)
+    else:
+        with suppress(FileNotFoundError):
+            yield path.lstat()
