@@ -71,13 +71,15 @@ def test_a_wrong_trainer_is_compared_with_nobody():
     assert not {"language", "installed"} & findings(*bad, *cells("numpy")).keys()
 
 
-def test_cells_on_shared_cores_decide_no_goal():
+def test_cells_on_shared_cores_decide_no_goal_and_ranks_are_no_finding_of_their_own():
     shared = [*cells("go", ranks=8, strategy="mpi-allreduce"),
               *cells("numpy", ranks=8, strategy="mpi-allreduce")]  # fmt: skip
-    found = only("language", *shared)
-    assert found.sureness is Sureness.OPEN and "cannot be told" in found.text
     [row] = Made("languages", *shared).table("digits-cnn: steps in Go")
-    assert row["Goal 1.1"] == "shares cores"
+    assert row["Goal 1.1"] == "shares cores" and (row["Go"], row["Beside"]) == ("go", "numpy")
+    assert "language" not in findings(*shared)
+    crowded = [*cells("go", cores=0), *cells("numpy", cores=0)]
+    found = only("language", *crowded)
+    assert found.sureness is Sureness.OPEN and "cannot be told" in found.text
 
 
 def test_what_has_to_be_installed_stands_beside_it():

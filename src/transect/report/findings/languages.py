@@ -27,9 +27,14 @@ def language_findings(context: Context) -> list[Finding]:
     """Per equal cell: another language beside numpy; and per workload what has to be installed."""
     pairs = languages(context.of("train"), context.floors)
     return [
-        *(_step(one) for one in pairs if one.other.cell.framework == _RIVAL),
+        *(_step(one) for one in pairs if _is_base(one)),
         *(found for workload in context.workloads("train") if (found := _size(context, workload))),
     ]
+
+
+def _is_base(one: Language) -> bool:
+    """Whether it is about the trainers themselves: alone, beside numpy. The others stand in the section."""
+    return one.other.cell.framework == _RIVAL and one.group.cell.strategy == "single"
 
 
 def installed_rows(context: Context, workload: str) -> list[Installed]:

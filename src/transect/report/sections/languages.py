@@ -44,7 +44,7 @@ def languages_body(context: Context) -> Iterator[Part]:
                     low=(row.bytes or 0.0) / scale.factor, high=(row.bytes or 0.0) / scale.factor,
                     points=[], style=context.style(row.group), right=quantity(row.bytes, "B"),
                 ),
-                _size_columns(), title="What has to be installed", axis=f"bytes of all files ({scale.unit})",
+                _size_columns()[:3], title="What has to be installed", axis=f"bytes of all files ({scale.unit})",
                 name=f"installed-{workload}", first="Least", log=True,
                 notes=["What this project pins for the framework, with the interpreter that it borrows; of a program of its "
                        "own no more than it loads. Files of several names count once, what Python compiles on first use "
@@ -59,9 +59,9 @@ def languages_body(context: Context) -> Iterator[Part]:
 
 def _steps(workload: str, pairs: list[Language]) -> Part:
     scale = scale_for([median_of(one.group, "step_time") for one in pairs], "s")
-    label = labelled(pairs, always=("framework", "strategy", "ranks", "threads"))
+    label = labelled(pairs, always=("ranks",), never=("framework", "workload"))
     columns: list[Column[Language]] = [
-        label, words("Beside", lambda one: one.other.cell.framework),
+        label, words("Go", lambda one: one.group.cell.framework), words("Beside", lambda one: one.other.cell.framework),
         digits(f"Step ({scale.unit})", lambda one: median_of(one.group, "step_time"), scale.text),
         digits(f"Other's ({scale.unit})", lambda one: median_of(one.other, "step_time"), scale.text),
         digits("Ratio", lambda one: with_ends(one.result.ratio)),

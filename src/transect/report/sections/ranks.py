@@ -7,7 +7,18 @@ from collections.abc import Iterator
 from transect.analysis.parallelism import median_of
 from transect.analysis.rank_costs import PointToPoint, SumPath, point_to_point, sum_paths
 from transect.analysis.rank_series import Problem, RankPoint, RankSeries, problems
-from transect.report.blocks import Chip, Column, Heading, Lead, Part, digits, note, table, words
+from transect.report.blocks import (
+    Chip,
+    Column,
+    Facts,
+    Heading,
+    Lead,
+    Part,
+    digits,
+    note,
+    table,
+    words,
+)
 from transect.report.charts.chart import Point, Series, line_chart
 from transect.report.charts.theme import MUTED, Style
 from transect.report.columns import NOT_TOLD
@@ -72,17 +83,23 @@ def _problem(context: Context, problem: Problem) -> Iterator[Part]:
             digits("Speed-up", lambda one: one.stop.speed_up, factor),
             digits("Linear would be", lambda one: one.stop.ideal, factor),
             digits("Efficiency", lambda one: one.stop.efficiency, percent),
-            words("Serial part", lambda one: serial_words(one.serial)),
-            words("It gets no faster because", lambda one: clean(one.stop.reason)),
+            digits("Serial part", lambda one: one.serial.share, percent, "cannot be told"),
             words("", _mark),
         ],
         caption=f"{problem.workload}: how much faster on how many ranks, with the base of each, and where it stops",
     )  # fmt: skip
+    yield Facts(items=[(series_name(one), _explained(one)) for one in every])
     yield note(
         "A sample's time, a step over its global batch, with an equal batch on each rank that trains. Serial part: what "
         "more ranks do not shorten, by Amdahl's law up to the fastest point, over the ranks that train; its interval is "
         "Fieller's. Of a series that runs past the cores only what is within them counts."
     )
+
+
+def _explained(one: RankSeries) -> str:
+    """Say why a line gets no faster, and how sure its serial part is."""
+    why = one.stop.reason
+    return clean(f"{why[:1].upper()}{why[1:]}. Serial part: {serial_words(one.serial)}.")
 
 
 def _generated(context: Context, workload: str) -> str:
