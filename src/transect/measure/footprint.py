@@ -7,6 +7,7 @@ environment borrows from the machine, its interpreter, is not in its own folder:
 
 from __future__ import annotations
 
+import csv
 import os
 import sys
 import sysconfig
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from stat import S_ISLNK
 
-__all__ = ["Footprint", "footprint", "interpreter"]
+__all__ = ["Footprint", "footprint", "interpreter", "of_package"]
 
 _WRITTEN_BY_USE = "__pycache__"
 # Below the standard library, but no part of it.
@@ -54,6 +55,15 @@ def interpreter() -> Footprint:
     )
     # A name that leads to the program is not the program.
     return footprint([Path(sys.executable).resolve(), library.resolve(), standard], _OTHERS)
+
+
+def of_package(environment: Path, name: str) -> list[Path]:
+    """Return the files of a Python package of an environment, as pip's record lists them; none without it."""
+    found = []
+    for record in environment.glob(f"lib/python*/site-packages/{name}-*.dist-info/RECORD"):
+        with record.open(encoding="utf-8", newline="") as lines:
+            found += [record.parents[1] / row[0] for row in csv.reader(lines) if row]
+    return [path for path in found if _WRITTEN_BY_USE not in path.parts]
 
 
 def _files(path: Path, without: frozenset[str]) -> Iterator[os.stat_result]:

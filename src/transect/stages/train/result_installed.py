@@ -17,10 +17,10 @@ def what_is_installed(job: Job) -> dict[str, dict[str, int]]:
     A program of its own needs no more than its framework names, `program`; all others their whole `environment`
     and the `interpreter` that it borrows from the machine, which the environment's stamp tells.
     """
-    files = RankFiles(plan=job.folder, out=job.folder, programs=job.bin)
+    files = RankFiles(plan=job.folder, out=job.folder, programs=job.bin, cell=job.cell)
     # A framework from before one could name them does not.
     asked = getattr(FRAMEWORKS.get(job.cell.framework), "installed", None)
-    named = asked(files, job.cell) if asked is not None and job.bin is not None else None
+    named = asked(files) if asked is not None and job.bin is not None else None
     if named is not None:
         return {"program": asdict(footprint(named))}
     told: dict[str, dict[str, int]] = job.environment.get("installed", {})

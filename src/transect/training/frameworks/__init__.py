@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from transect.domain.options import Value
 from transect.domain.registry import Registry
 from transect.stages.train.cell import TrainCell
 from transect.training.layered import LayeredModel
@@ -271,12 +273,14 @@ class PartFramework(Protocol):
 class RankFiles:
     """What a rank is given: the `plan` to read, the folder `out` to write to.
 
-    `programs` is the folder of the programs of the cell's environment, where it has one.
+    `programs` is the folder of the programs of the cell's environment, where it has one, and `cell` the
+    cell itself, for a framework that has several programs.
     """
 
     plan: Path
     out: Path
     programs: Path | None
+    cell: TrainCell | None = None
 
 
 class Framework(Protocol):
@@ -285,6 +289,11 @@ class Framework(Protocol):
     environment: str
     # Names among `optimisers.OPTIMISERS`; a framework that does not say has this one.
     optimisers: tuple[str, ...] = ("sgd",)
+    # Of a framework with a `command`: the strategies that its program implements, and of their knobs the
+    # values besides the default, by strategy and knob. Others are refused, and what a strategy asks of
+    # trainers in Python is not asked of it. None: `supports` refuses what the program lacks.
+    program_strategies: frozenset[str] | None = None
+    program_options: Mapping[str, Mapping[str, tuple[Value, ...]]] = MappingProxyType({})
 
     def supports(self, cell: TrainCell) -> str | None:
         """Return None, or the reason why the cell cannot run."""
@@ -306,7 +315,7 @@ class Framework(Protocol):
         """
         return None
 
-    def installed(self, files: RankFiles, cell: TrainCell) -> Sequence[Path] | None:
+    def installed(self, files: RankFiles) -> Sequence[Path] | None:
         """Return files and folders without which the cell's ranks do not run, the machine's own left out.
 
         None: the whole environment, and the interpreter that it borrows. For a program in another language,
