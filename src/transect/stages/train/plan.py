@@ -86,7 +86,7 @@ class TrainGrid(Section):
         description="stored: the data stage's arrays; files: decoded in each step; "
         "synthetic: random numbers that lie on the device",
     )
-    options: list[dict[str, Value]] = Field(
+    options: list[dict[str, Value | None]] = Field(
         default=[{}],
         min_length=1,
         description="one cell for each: knobs of the strategies, see [plugins.md](plugins.md#options-of-strategies); or `plan`: "
@@ -199,9 +199,10 @@ class Train(Stage):
                     yield cell
 
     def inputs(self, cell: TrainCell, context: Context) -> dict[str, Cell]:
-        """Data and reference; a workload whose reference would take days goes without."""
+        """Data and reference; a workload whose reference would take days, and what cannot follow one, go without."""
         inputs: dict[str, Cell] = {"data": data_of(cell.workload)}
-        if context.parameters(cell.workload).reference_steps != 0:
+        unchecked = STRATEGIES.get(cell.strategy).unchecked(cell)
+        if unchecked is None and context.parameters(cell.workload).reference_steps != 0:
             inputs["reference"] = reference_of(cell)
         skips = MEMORIES.get(cell.memory).supports(cell) or self.supports(cell)
         if cell.memory == "planned" and skips is None:
