@@ -13,6 +13,7 @@ from transect.execution.job import Job, Result
 from transect.execution.stage_helpers import cores
 from transect.measure.intervals import wilson
 from transect.stages.train.result_equality import Equality, Reference, effective_rate
+from transect.stages.train.result_installed import what_is_installed
 from transect.training.costs import step_costs
 from transect.training.divergence import divergence
 from transect.training.models import Model
@@ -63,6 +64,11 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
         "gradient_bytes": facts[0]["gradient_bytes"],
         "peak_memory": max(rank["peak_memory_bytes"] for rank in facts),
     }
+    if all("memory_at_rest_bytes" in rank for rank in facts):
+        values["memory_at_rest"] = max(rank["memory_at_rest_bytes"] for rank in facts)
+    installed = what_is_installed(job)
+    for unit in ("bytes", "files") if installed else ():
+        values[f"environment_{unit}"] = sum(part[unit] for part in installed.values())
     quality, reached = _quality(job, model, facts[0], series[0], parameters)
     values |= quality
     equality = None
@@ -106,6 +112,7 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
             "over_subscribed": _over_subscribed(job, own),
             "layout": asdict(layout),
             "ranks": [rank.get("strategy", {}) for rank in facts],
+            "installed": installed,
             **({"memory": [rank["memory"] for rank in facts]} if any(r.get("memory") for r in facts) else {}),
             "quality": None if cell.input == "synthetic" else {
                 "metric": model.score,
