@@ -29,6 +29,12 @@ class GoFramework(Framework):
     # Of a strategy's knobs, the values that the program implements besides the default.
     program_options: Mapping[str, Mapping[str, tuple[Value, ...]]] = MappingProxyType({})
 
+    # Go's runtime ends the process: nothing of the program's own runs any more.
+    says_no_memory = (
+        r"^fatal error: (?:runtime: )?"
+        r"(?:out of memory|cannot allocate memory|failed to reserve page summary memory).*$"
+    )
+
     def supports(self, cell: TrainCell) -> str | None:
         """CPU only, in float32 and float64; `program_strategies` says by which strategies."""
         if cell.device != "cpu":
