@@ -13,7 +13,7 @@ __all__ = ["program_cell"]
 
 # The stage's own two halves around the process, as the driver calls them.
 CELL = """
-import json, subprocess, sys
+import json, os, subprocess, sys
 from pathlib import Path
 from transect.domain.cell import Cell
 from transect.domain.errors import Unsupported
@@ -21,6 +21,7 @@ from transect.domain.paths import StudyPaths
 from transect.domain.record import Record, write_record
 from transect.execution.job import Job
 from transect.execution.stage import RUNNERS
+from transect.launch import LAUNCHERS
 from transect.launch.processes import Outcome
 
 root, spec = Path(sys.argv[1]), json.loads(sys.argv[2])
@@ -39,7 +40,7 @@ for stage, source in sources.items():
         fingerprint="f", started="", ended="", details=result["details"],
     ))
 spec |= {
-    "system": {"cores_per_node": 8, "launcher": "plain", "mpi_launcher": "mpiexec"},
+    "system": {"cores_per_node": len(os.sched_getaffinity(0)), "launcher": "plain", "mpi_launcher": "mpiexec"},
     "inputs": {stage: [stage, source.name] for stage, source in sources.items()},
     "cell_limits": {"memory_mb": None},
 }
@@ -53,8 +54,14 @@ except Unsupported as error:
     sys.exit()
 if before:
     exec(before)
+# One rank needs no launcher; several are those of one mpiexec.
+argv, variables = request.command, {}
+if cell.ranks > 1:
+    ((argv, variables),) = LAUNCHERS.get(launcher).processes(request)
 with job.log.open("wb") as log:
-    code = subprocess.run([*wrap, *request.command], cwd=job.folder, stdout=log, stderr=subprocess.STDOUT).returncode
+    code = subprocess.run(
+        [*wrap, *argv], env=os.environ | variables, cwd=job.folder, stdout=log, stderr=subprocess.STDOUT
+    ).returncode
 for damage in sys.argv[3:]:
     exec(damage)
 result = stage.collect(job, Outcome(end="exited", code=code, seconds=1.0, peak_bytes=0))

@@ -2,6 +2,7 @@
 
 `python -m transect.execution.build_environment --name NAME --out STAMP.json` always writes the
 stamp and exits 0: a failed build is a cause that its cells carry, not the end of the study.
+With `NAME@WRAPPER` it makes the image of the environment besides (transect/execution/build_image.py).
 
 `envs/NAME/build.sh FOLDER`, where there is one, runs after the requirements are installed and may
 leave facts about itself, a JSON object, in `FOLDER/transect-build.json`: they go into the stamp.
@@ -31,7 +32,9 @@ from transect.domain.strict_yaml import load_model
 from transect.domain.system import EnvironmentChoice, System
 from transect.domain.terminal import say
 from transect.execution.attempts import CELL_VARIABLE, clear_leftovers
+from transect.execution.build_image import build_image
 from transect.execution.run_block import end_on_signals
+from transect.launch.images import complaint, parts_of
 from transect.launch.processes import run
 from transect.planning.environments import (
     environment_source,
@@ -218,10 +221,13 @@ def chosen(name: str, choice: EnvironmentChoice) -> dict[str, Any]:
         "status": "ok",
         "message": "",
     }
-    if choice.image and "://" not in choice.image and not Path(choice.image).is_file():
+    if choice.wrapper is not None:
+        facts["wrapper"] = choice.wrapper
+    if choice.image and "://" not in choice.image and not Path(choice.image).exists():
         text = f"the system file names image {choice.image}, which is not there"
         return facts | {"status": "failed", "message": text}
-    return facts
+    reason = complaint(choice.image) if choice.image else None
+    return facts | {"status": "failed", "message": reason} if reason else facts
 
 
 def main() -> int:
@@ -239,7 +245,11 @@ def main() -> int:
         if given.name in choices:
             facts = chosen(given.name, choices[given.name])
         else:
-            facts = build(given.name, given.out.with_suffix(".log").resolve(), given.lock)
+            log = given.out.with_suffix(".log").resolve()
+            name, wrapper = parts_of(given.name)
+            facts = build(name, log, None if wrapper else given.lock)
+            if wrapper:
+                facts = build_image(given.name, facts, given.lock)
         write_atomic(given.out, json.dumps(facts, indent=1) + "\n")
     except Interruption as end:
         return end.code

@@ -106,7 +106,7 @@ func (r *rank[T]) read() error {
 	if r.rates, err = p.Rates.Floats(); err != nil {
 		return err
 	}
-	share, count := r.place.Rank/p.ModelParts, p.Replicas
+	share, count := (r.place.Rank-p.Servers)/p.ModelParts, p.Replicas
 	if sharer, ok := any(r.strategy).(strategies.Sharer); ok {
 		share, count = sharer.Share()
 	}

@@ -12,7 +12,7 @@ from transect.domain.record import Cause, MetricValue, Samples, Status
 from transect.execution.job import Job, Result
 from transect.execution.stage_helpers import cores
 from transect.measure.intervals import wilson
-from transect.stages.train.result_equality import Equality, Reference
+from transect.stages.train.result_equality import Equality, Reference, effective_rate
 from transect.training.costs import step_costs
 from transect.training.divergence import divergence
 from transect.training.models import Model
@@ -42,8 +42,8 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
     layout = STRATEGIES.get(str(cell.strategy)).layout(cell)
     by_rank = {name: np.stack([rank[name] for rank in series]) for name in RANK_SERIES}
     steps = np.arange(by_rank["step"].shape[1])
-    # The slowest rank is the step; its own split goes with it.
-    slowest = by_rank["step"].argmax(axis=0)
+    # The slowest rank that trains is the step; its own split goes with it.
+    slowest = layout.servers + by_rank["step"][layout.servers :].argmax(axis=0)
     merged = {_NAMES[name]: by_rank[name][slowest, steps] for name in RANK_SERIES}
     telling = [one for one, told in zip(series, facts, strict=True) if told.get("tells_loss", True)]
     loss = np.mean([rank["loss"] for rank in telling], axis=0)
@@ -112,6 +112,7 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
                 "target": parameters.quality_target,
                 "reached": reached,
             },
+            **effective_rate(str(cell.reduce), layout.replicas),
             **({} if reference is None else reference.facts(job)),
             **({} if equality is None else equality.details()),
             "rank_peak_memory_bytes": [rank["peak_memory_bytes"] for rank in facts],

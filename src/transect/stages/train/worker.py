@@ -37,6 +37,7 @@ from transect.training.images import FileReader
 from transect.training.inputs import (
     Batches,
     FileBatches,
+    NoBatches,
     StoredBatches,
     SyntheticBatches,
     load_data,
@@ -115,8 +116,9 @@ def train(
             if place.rank == 0:
                 scores.append(score)
         # Others wait here, not in the next step's communication.
-        strategy.barrier()
+        strategy.end_epoch()
         epoch_end.append(clock() - begin - paused)
+    strategy.finish(trainer)
     names = ("input", "compute", "communication", "under_way", "bubble", "step")
     return dict(zip(names, np.array(times).reshape(-1, 6).T, strict=True)) | {
         "loss": np.array(losses),
@@ -147,13 +149,18 @@ def make_batches(
     trainer: Trainer,
     data: dict[str, Any],
     folder: Path,
-    share: Share,
+    share: Share | None,
 ) -> Batches:
-    """Return the batches of the cell's `input`. Raises BadInput when not one batch is there."""
+    """Return the batches of the cell's `input`; without a share, steps without any.
+
+    Raises BadInput when not one batch is there.
+    """
     epochs, samples = data["order"].shape
     if samples < cell.batch:
         raise BadInput(f"a global batch of {cell.batch} exceeds the {samples} training samples")
     dtype = np.dtype(find_precision(cell.precision).array)
+    if share is None:
+        return NoBatches(data, cell.batch, model, tested=cell.input != "synthetic")
     match cell.input:
         case "synthetic":
             return SyntheticBatches(
@@ -229,7 +236,7 @@ def _run(spec: dict[str, Any], given: argparse.Namespace, facts: dict[str, Any])
         whole = strategy.weights(trainer) if place.rank == 0 or strategy.sharded else {}
         peak = _peak_memory(trainer)
         # All that was measured lies on disk before anything below may abort.
-        write_arrays(out / f"{rank_name(place.rank)}.npz", series)
+        write_arrays(out / f"{rank_name(place.rank)}.npz", series | strategy.series())
         if place.rank == 0:
             write_arrays(out / "weights.npz", whole)
             write_arrays(out / "checked.npz", kept)

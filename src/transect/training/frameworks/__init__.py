@@ -290,10 +290,10 @@ class Framework(Protocol):
     # Names among `optimisers.OPTIMISERS`; a framework that does not say has this one.
     optimisers: tuple[str, ...] = ("sgd",)
     # Of a framework with a `command`: the strategies that its program implements, and of their knobs the
-    # values besides the default, by strategy and knob. Others are refused, and what a strategy asks of
-    # trainers in Python is not asked of it. None: `supports` refuses what the program lacks.
+    # values, by strategy and knob: None for any, and the default alone where it says nothing. Others are
+    # refused, and what a strategy asks of trainers in Python is not asked of it. None: `supports` refuses what the program lacks.
     program_strategies: frozenset[str] | None = None
-    program_options: Mapping[str, Mapping[str, tuple[Value, ...]]] = MappingProxyType({})
+    program_options: Mapping[str, Mapping[str, tuple[Value, ...] | None]] = MappingProxyType({})
     # A regular expression: a line that its program's runtime prints, and no record, when memory has run out.
     says_no_memory: str = ""
 

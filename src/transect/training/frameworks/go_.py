@@ -15,7 +15,16 @@ __all__ = ["GoFramework", "GoOpenblas"]
 _PRECISIONS = ("fp32", "fp64")
 # What the program without MPI knows, and what only the one with MPI does.
 _ALONE = frozenset({"single"})
-_BY_MPI: frozenset[str] = frozenset()
+_BY_MPI = frozenset({
+    "mpi-allreduce", "mpi-overlap", "mpi-sendrecv", "published-allreduce", "published-sendrecv",
+})  # fmt: skip
+_OPTIONS: Mapping[str, Mapping[str, tuple[Value, ...] | None]] = MappingProxyType({
+    # Before a layer's forward pass it broadcasts no weights, as `root` does.
+    "mpi-overlap": {
+        "reduce": ("all",), "progress": ("none", "test", "thread"), "wait": ("sleep", "spin"),
+        "bucket_bytes": None,
+    },
+})  # fmt: skip
 
 
 @FRAMEWORKS.register("go")
@@ -26,8 +35,7 @@ class GoFramework(Framework):
     optimisers = ("sgd", "nesterov", "adamw")
     program = "transect-trainer-go"
     program_strategies = _ALONE | _BY_MPI
-    # Of a strategy's knobs, the values that the program implements besides the default.
-    program_options: Mapping[str, Mapping[str, tuple[Value, ...]]] = MappingProxyType({})
+    program_options = _OPTIONS
 
     # Go's runtime ends the process: nothing of the program's own runs any more.
     says_no_memory = (
