@@ -69,7 +69,7 @@ def test_who_computes_what():
 
 SHARE_THE_MODEL = {"mpi-pipeline", "torch-pipeline", "tensor-parallel", "spatial"}
 # Their rank 0 takes no part of a batch.
-HAVE_A_SERVER = {"async"}
+HAVE_A_SERVER = {"async", "published-sendrecv"}
 
 
 def test_ranks_share_the_data_where_they_do_not_share_the_model():

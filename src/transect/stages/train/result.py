@@ -13,7 +13,8 @@ from transect.domain.record import Cause, MetricValue, Samples, Status
 from transect.execution.job import Job, Result
 from transect.execution.stage_helpers import cores
 from transect.measure.intervals import wilson
-from transect.stages.train.result_equality import Equality, Reference
+from transect.stages.train.result_equality import Equality, Reference, effective_rate
+from transect.stages.train.result_installed import what_is_installed
 from transect.stages.train.result_times import (
     SERIES_NAMES,
     WARMUP_STEPS,
@@ -74,6 +75,11 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
         "gradient_bytes": facts[0]["gradient_bytes"],
         "peak_memory": max(rank["peak_memory_bytes"] for rank in facts),
     }
+    if all("memory_at_rest_bytes" in rank for rank in facts):
+        values["memory_at_rest"] = max(rank["memory_at_rest_bytes"] for rank in facts)
+    installed = what_is_installed(job)
+    for unit in ("bytes", "files") if installed else ():
+        values[f"environment_{unit}"] = sum(part[unit] for part in installed.values())
     quality, reached = _quality(job, model, facts[0], series[0], parameters)
     values |= quality
     updates = None
@@ -101,7 +107,7 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
     # What no library told is no series.
     arrays = {name: array for name, array in arrays.items() if not np.isnan(array).all()}
     np.savez_compressed(job.folder / "samples.npz", **arrays)  # type: ignore[arg-type]
-    for pattern in ("rank-*", "checked.npz", "learning-rates.bin"):
+    for pattern in ("rank-*", "checked.npz", "learning-rates.bin", "synthetic-*.bin"):
         for path in job.folder.glob(pattern):
             path.unlink()
     own = cores(job)
@@ -127,12 +133,14 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
             "over_subscribed": _over_subscribed(job, own),
             "layout": asdict(layout),
             "ranks": [rank.get("strategy", {}) for rank in facts],
+            "installed": installed,
             **({"memory": [rank["memory"] for rank in facts]} if any(r.get("memory") for r in facts) else {}),
             "quality": None if cell.input == "synthetic" else {
                 "metric": model.score,
                 "target": parameters.quality_target,
                 "reached": reached,
             },
+            **effective_rate(str(cell.reduce), layout.replicas),
             **({} if reference is None else reference.facts(job)),
             **({} if equality is None else equality.details()),
             **({} if unchecked is None else {"not_checkable": unchecked}),

@@ -16,6 +16,7 @@ from transect.stages.train.cell import TrainCell
 from transect.training.frameworks import Framework, ModelPlan, Trainer
 from transect.training.layout import Layout
 from transect.training.traffic import Traffic
+from transect.training.workloads import Parameters
 
 __all__ = [
     "STRATEGIES", "Operation", "Parts", "Place", "Strategy", "refuse_sum", "strategy_options",
@@ -85,6 +86,10 @@ class Strategy(Protocol):
         that of its replica's share.
         """
         return Layout(cell.ranks)
+
+    def follows(self, parameters: Parameters) -> str | None:
+        """Return None, or the reason why it cannot train by these hyper-parameters."""
+        return None
 
     def unchecked(self, cell: TrainCell) -> str | None:
         """Return why the cell's steps cannot be held to the reference's, or None: they are.
