@@ -22,6 +22,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ from transect.execution.build_image import build_image
 from transect.execution.run_block import end_on_signals
 from transect.launch.images import complaint, parts_of
 from transect.launch.processes import run
+from transect.measure.footprint import footprint, interpreter
 from transect.planning.environments import (
     environment_source,
     lock_hash,
@@ -43,7 +45,7 @@ from transect.planning.environments import (
     needed_environments,
 )
 
-__all__ = ["build", "chosen", "main"]
+__all__ = ["build", "chosen", "main", "sized"]
 
 _COMPLETE = "transect-complete.json"
 _FACTS = "transect-build.json"
@@ -230,6 +232,21 @@ def chosen(name: str, choice: EnvironmentChoice) -> dict[str, Any]:
     return facts | {"status": "failed", "message": reason} if reason else facts
 
 
+def sized(facts: dict[str, Any]) -> dict[str, Any]:
+    """Add what is installed: `environment` and the `interpreter` that it borrows, each files and bytes.
+
+    Of modules nobody knows what belongs to them: nothing is added. An image is one file or a folder.
+    """
+    image = facts.get("image")
+    if facts["status"] != "ok" or facts.get("wrap"):
+        parts = {"environment": footprint([Path(image)])} if image and Path(image).exists() else {}
+    else:
+        # The folder of `bin/python`, which is a link: not where it leads.
+        folder = Path(facts["python"]).parents[1]
+        parts = {"environment": footprint([folder]), "interpreter": interpreter()}
+    return facts | {"installed": {name: asdict(size) for name, size in parts.items()}}
+
+
 def main() -> int:
     """Build one environment and write its stamp."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -250,7 +267,7 @@ def main() -> int:
             facts = build(name, log, None if wrapper else given.lock)
             if wrapper:
                 facts = build_image(given.name, facts, given.lock)
-        write_atomic(given.out, json.dumps(facts, indent=1) + "\n")
+        write_atomic(given.out, json.dumps(sized(facts), indent=1) + "\n")
     except Interruption as end:
         return end.code
     except FAULTS as error:

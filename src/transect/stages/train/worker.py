@@ -29,7 +29,7 @@ from transect.domain.cell import Cell
 from transect.domain.errors import FAULTS, BadInput, error_facts
 from transect.domain.files import write_atomic
 from transect.domain.precisions import find_precision
-from transect.measure.usage import Usage
+from transect.measure.usage import Usage, resident_bytes
 from transect.stages.train.worker_restarts import restart
 from transect.training.departure import end_process
 from transect.training.frameworks import FRAMEWORKS, ModelPlan, Trainer
@@ -218,6 +218,7 @@ def _run(spec: dict[str, Any], given: argparse.Namespace, facts: dict[str, Any])
     ready = time.perf_counter()
     # Wall clock once, because the launcher's start is on another process's clock.
     facts["startup_s"] = time.time() - float(os.environ["TRANSECT_STARTED_AT"])
+    facts["memory_at_rest_bytes"] = resident_bytes()
     print(f"rank {place.rank} of {place.world_size} begins to train", flush=True)
     steps = batches.epochs * batches.steps_per_epoch
     rates = learning_rates(parameters, cell.learning_rate_rule, cell.batch, steps)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -314,6 +314,14 @@ class Framework(Protocol):
 
         It is told everything by `files.plan`: see docs/trainer-contract.md. `trainer` and
         `libraries` are not called then, and `supports` must refuse strategies that it lacks.
+        """
+        return None
+
+    def installed(self, files: RankFiles) -> Sequence[Path] | None:
+        """Return files and folders without which the cell's ranks do not run, the machine's own left out.
+
+        None: the whole environment, and the interpreter that it borrows. For a program in another language,
+        whose environment also holds what built it.
         """
         return None
 
