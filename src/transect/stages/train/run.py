@@ -9,13 +9,13 @@ import zipfile
 from transect.domain.errors import Unsupported
 from transect.domain.record import Cause
 from transect.execution.job import Job, Result
-from transect.execution.last_words import last_words
 from transect.execution.stage import RUNNERS
 from transect.execution.stage_helpers import checksums, data_checksums, need, ranks
 from transect.launch import Request
 from transect.launch.processes import Outcome
 from transect.stages.memory.cell import MEMORY_PLAN
 from transect.stages.train.result import merge
+from transect.stages.train.run_last_words import last_words
 from transect.training.frameworks import FRAMEWORKS, RankFiles
 from transect.training.memory._block_cache import BLOCK_CACHE
 from transect.training.rank_files import rank_place, read_places, read_rank

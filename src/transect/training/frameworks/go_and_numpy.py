@@ -44,9 +44,13 @@ class GoAndNumpy(NumpyFramework):
         """Models that are lists of layers."""
         return only_layers(model)
 
+    def code_files(self) -> list[Path]:
+        """What each rank begins as."""
+        return [Path(__file__).parents[2] / "launch" / "mixed.py"]
+
     def command(self, files: RankFiles) -> list[str]:
         """Let each rank become one of the two programs."""
         program = (files.programs or Path()) / "transect-trainer-go-mpi"
         python = files.worker[0]
         go = [str(program), str(files.plan)]
-        return [python, "-m", "transect.training.mixed", *go, "--", *files.worker]
+        return [python, "-m", "transect.launch.mixed", *go, "--", *files.worker]

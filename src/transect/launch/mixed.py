@@ -1,4 +1,4 @@
-"""Ranks of one training in two languages: `python -m transect.training.mixed COMMAND… -- COMMAND…`.
+"""Ranks of one training in two languages: `python -m transect.launch.mixed COMMAND… -- COMMAND…`.
 
 All ranks are started alike, so each becomes its own program here: even ranks the first command, odd ones
 the second. They meet by MPI, which has not begun.
