@@ -128,7 +128,7 @@ def test_a_server_in_go_loses_no_gradient_and_keeps_its_bound(
     ("strategy", "options", "reason"),
     [
         ("mpi-overlap", (), "takes reduce all of mpi-overlap, not root"),
-        ("mpi-hierarchical", (), "the program of go knows the strategies mpi-allreduce, "),
+        ("mpi-hierarchical", (), "the program of go knows the strategies async, "),
         ("ddp-gloo", (), "not ddp-gloo"),
     ],
 )
