@@ -1,11 +1,11 @@
 package graph
 
 import (
-	"fmt"
 	"math"
 
 	G "gorgonia.org/gorgonia"
 
+	"transect-trainer-go/fault"
 	"transect-trainer-go/trainer"
 )
 
@@ -21,7 +21,7 @@ type loss[T trainer.Number] struct {
 // meanLoss adds the loss of outputs (n, classes); the labels are to be set before each run.
 func meanLoss[T trainer.Number](kind string, outputs *G.Node) (*loss[T], *G.Node, error) {
 	if outputs.Shape().Dims() != 2 {
-		return nil, nil, fmt.Errorf("a loss of outputs of shape %v, not (n, classes)", outputs.Shape())
+		return nil, nil, fault.Bad("a loss of outputs of shape %v, not (n, classes)", outputs.Shape())
 	}
 	one := &loss[T]{classes: outputs.Shape()[1]}
 	forward, backward := one.crossEntropy, one.forCrossEntropy
@@ -30,7 +30,7 @@ func meanLoss[T trainer.Number](kind string, outputs *G.Node) (*loss[T], *G.Node
 	case "mse":
 		forward, backward = one.squares, one.forSquares
 	default:
-		return nil, nil, fmt.Errorf("loss %q is not known: cross-entropy or mse", kind)
+		return nil, nil, fault.Bad("loss %q is not known: cross-entropy or mse", kind)
 	}
 	differentiate := func(inputs G.Nodes, _, gradient *G.Node) (G.Nodes, error) {
 		back, err := apply(kind+" backwards", outputs.Shape(), backward, nil, inputs[0], gradient)

@@ -1,11 +1,12 @@
 package graph
 
 import (
-	"fmt"
-
 	G "gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
 
+	"transect-trainer-go/fault"
+	"transect-trainer-go/number"
+	"transect-trainer-go/plan"
 	"transect-trainer-go/trainer"
 )
 
@@ -22,16 +23,16 @@ type machine[T trainer.Number] struct {
 // compile builds the model's graph and its tape. `gradients` has for each trained array
 // where its gradient goes and whom to tell; nil in prediction.
 func compile[T trainer.Number](
-	layers []Layer, sample []int, n int, arrays map[string]array[T], lossKind string, gradients map[string]sink[T],
+	p *plan.Plan, n int, arrays map[string]array[T], gradients map[string]sink[T],
 ) (*machine[T], error) {
 	build := &builder[T]{
 		graph: G.NewGraph(), arrays: arrays, nodes: map[string]*G.Node{}, training: gradients != nil,
 	}
-	shape := append(tensor.Shape{n}, sample...)
-	one := &machine[T]{n: n, input: make([]T, shape.TotalSize())}
+	shape := append(tensor.Shape{n}, p.Model.Sample...)
+	one := &machine[T]{n: n, input: number.Make[T](shape.TotalSize())}
 	x := G.NewTensor(build.graph, dtype[T](), shape.Dims(), G.WithShape(shape.Clone()...), G.WithName("x"),
 		G.WithValue(dense(one.input, shape)))
-	outputs, err := build.chain(layers, x, "")
+	outputs, err := build.chain(p.Model.Layers, x, "")
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +40,7 @@ func compile[T trainer.Number](
 	wanted := G.Nodes{outputs}
 	if gradients != nil {
 		var cost *G.Node
-		if one.loss, cost, err = meanLoss[T](lossKind, outputs); err != nil {
+		if one.loss, cost, err = meanLoss[T](p.Rule.Loss, outputs); err != nil {
 			return nil, err
 		}
 		taps, err := build.backwards(cost, gradients)
@@ -67,7 +68,7 @@ type sink[T trainer.Number] struct {
 func (b *builder[T]) backwards(cost *G.Node, gradients map[string]sink[T]) (G.Nodes, error) {
 	for name := range gradients {
 		if b.nodes[name] == nil {
-			return nil, fmt.Errorf("no layer takes the trained weights %q", name)
+			return nil, fault.Bad("no layer takes the trained weights %q", name)
 		}
 	}
 	slopes, err := G.Grad(cost, b.weights...)
@@ -79,7 +80,7 @@ func (b *builder[T]) backwards(cost *G.Node, gradients map[string]sink[T]) (G.No
 		name := b.weights[i].Name()
 		to, trained := gradients[name]
 		if size := slope.Shape().TotalSize(); !trained || size != len(to.into) {
-			return nil, fmt.Errorf("%d gradients of the %d trained weights %q", size, len(to.into), name)
+			return nil, fault.Bad("%d gradients of the %d trained weights %q", size, len(to.into), name)
 		}
 		node, err := tap(slope, to.into, to.done)
 		if err != nil {
@@ -93,7 +94,7 @@ func (b *builder[T]) backwards(cost *G.Node, gradients map[string]sink[T]) (G.No
 // run computes what the graph says of x.
 func (m *machine[T]) run(x []T) error {
 	if len(x) > len(m.input) {
-		return fmt.Errorf("%d numbers for %d inputs", len(x), len(m.input))
+		return fault.Bad("%d numbers for %d inputs", len(x), len(m.input))
 	}
 	copy(m.input, x)
 	clear(m.input[len(x):])

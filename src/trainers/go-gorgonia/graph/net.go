@@ -6,25 +6,10 @@ import (
 	G "gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
 
+	"transect-trainer-go/fault"
+	"transect-trainer-go/plan"
 	"transect-trainer-go/trainer"
 )
-
-// Layer is one of training/layers.py; fields that its kind has not are zero.
-type Layer struct {
-	Kind     string  `json:"kind"`
-	Inputs   int     `json:"inputs"`
-	Outputs  int     `json:"outputs"`
-	Kernel   int     `json:"kernel"`
-	Padding  int     `json:"padding"`
-	Stride   int     `json:"stride"`
-	Bias     bool    `json:"bias"`
-	Channels int     `json:"channels"`
-	Momentum float64 `json:"momentum"`
-	Epsilon  float64 `json:"epsilon"`
-	Size     int     `json:"size"`
-	Body     []Layer `json:"body"`
-	Shortcut []Layer `json:"shortcut"`
-}
 
 // builder adds the layers of a model to a graph.
 type builder[T trainer.Number] struct {
@@ -39,25 +24,25 @@ type builder[T trainer.Number] struct {
 
 // array is one of a model's, row after row.
 type array[T trainer.Number] struct {
-	shape   []int
-	numbers []T
+	shape  []int
+	values []T
 }
 
 // weight is the node of a trained array.
 func (b *builder[T]) weight(name string) (*G.Node, error) {
 	found, is := b.arrays[name]
 	if !is {
-		return nil, fmt.Errorf("the plan has no weights %q", name)
+		return nil, fault.Bad("the plan has no weights %q", name)
 	}
 	shape := tensor.Shape(found.shape)
 	node := G.NewTensor(b.graph, dtype[T](), shape.Dims(), G.WithShape(shape.Clone()...), G.WithName(name),
-		G.WithValue(dense(found.numbers, shape)))
+		G.WithValue(dense(found.values, shape)))
 	b.weights, b.nodes[name] = append(b.weights, node), node
 	return node, nil
 }
 
 // chain adds layers one after another; prefix is that of their arrays' names.
-func (b *builder[T]) chain(layers []Layer, x *G.Node, prefix string) (*G.Node, error) {
+func (b *builder[T]) chain(layers []plan.Layer, x *G.Node, prefix string) (*G.Node, error) {
 	for i, layer := range layers {
 		name := fmt.Sprintf("%s%d", prefix, i)
 		after, err := b.layer(layer, x, name)
@@ -69,7 +54,7 @@ func (b *builder[T]) chain(layers []Layer, x *G.Node, prefix string) (*G.Node, e
 	return x, nil
 }
 
-func (b *builder[T]) layer(layer Layer, x *G.Node, name string) (*G.Node, error) {
+func (b *builder[T]) layer(layer plan.Layer, x *G.Node, name string) (*G.Node, error) {
 	switch layer.Kind {
 	case "Linear":
 		return b.linear(x, name)
@@ -94,7 +79,7 @@ func (b *builder[T]) layer(layer Layer, x *G.Node, name string) (*G.Node, error)
 	case "Residual":
 		return b.residual(layer, x, name)
 	}
-	return nil, fmt.Errorf("no operator for it")
+	return nil, fault.Bad("Gorgonia's nets have no operator for it")
 }
 
 func (b *builder[T]) linear(x *G.Node, name string) (*G.Node, error) {
@@ -121,7 +106,7 @@ func (b *builder[T]) biased(x *G.Node, name string) (*G.Node, error) {
 	return addBias[T](x, bias)
 }
 
-func (b *builder[T]) convolution(layer Layer, x *G.Node, name string) (*G.Node, error) {
+func (b *builder[T]) convolution(layer plan.Layer, x *G.Node, name string) (*G.Node, error) {
 	weight, err := b.weight(name + ".weight")
 	if err != nil {
 		return nil, err
@@ -133,7 +118,7 @@ func (b *builder[T]) convolution(layer Layer, x *G.Node, name string) (*G.Node, 
 	return b.biased(y, name)
 }
 
-func (b *builder[T]) norm(layer Layer, x *G.Node, name string) (*G.Node, error) {
+func (b *builder[T]) norm(layer plan.Layer, x *G.Node, name string) (*G.Node, error) {
 	weight, err := b.weight(name + ".weight")
 	if err != nil {
 		return nil, err
@@ -143,14 +128,14 @@ func (b *builder[T]) norm(layer Layer, x *G.Node, name string) (*G.Node, error) 
 		return nil, err
 	}
 	mean, variance := b.arrays[name+".running_mean"], b.arrays[name+".running_var"]
-	if len(mean.numbers) != layer.Channels || len(variance.numbers) != layer.Channels {
-		return nil, fmt.Errorf("%d and %d running statistics of %d channels",
-			len(mean.numbers), len(variance.numbers), layer.Channels)
+	if len(mean.values) != layer.Channels || len(variance.values) != layer.Channels {
+		return nil, fault.Bad("%d and %d running statistics of %d channels",
+			len(mean.values), len(variance.values), layer.Channels)
 	}
-	return batchNorm(x, weight, bias, mean.numbers, variance.numbers, layer.Momentum, layer.Epsilon, b.training)
+	return batchNorm(x, weight, bias, mean.values, variance.values, layer.Momentum, layer.Epsilon, b.training)
 }
 
-func (b *builder[T]) residual(layer Layer, x *G.Node, name string) (*G.Node, error) {
+func (b *builder[T]) residual(layer plan.Layer, x *G.Node, name string) (*G.Node, error) {
 	body, err := b.chain(layer.Body, x, name+".body.")
 	if err != nil {
 		return nil, err

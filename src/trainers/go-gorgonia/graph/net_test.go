@@ -1,42 +1,26 @@
 package graph
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"math/rand"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
+	"transect-trainer-go/fault"
+	"transect-trainer-go/plan"
 	"transect-trainer-go/trainer"
 )
 
-// descent is plain SGD: enough to see that an update follows the gradient.
-type descent[T trainer.Number] struct{}
-
-func (descent[T]) Update(weights, gradient []T, rate float64) error {
-	for i := range weights {
-		weights[i] -= T(rate) * gradient[i]
-	}
-	return nil
-}
-func (descent[T]) States() [][]T  { return nil }
-func (descent[T]) SetUpdates(int) {}
-
-// described counts the arrays of layers and draws their values.
-func described(layers []Layer, prefix string, draw *rand.Rand) (weights []Weight) {
+// described are the arrays of layers, without values.
+func described(layers []plan.Layer, prefix string) (weights []plan.Weight) {
 	add := func(name string, trained bool, shape ...int) {
-		size := 1
-		for _, axis := range shape {
-			size *= axis
-		}
-		values := make([]float64, size)
-		for i := range values {
-			values[i] = draw.NormFloat64() * 0.5
-			if name[len(name)-3:] == "var" {
-				values[i] = 1 + values[i]*values[i]
-			}
-		}
-		weights = append(weights, Weight{Name: name, Trained: trained, Shape: shape, Values: values})
+		array := plan.Array{Dtype: "float64", Shape: shape}
+		weights = append(weights, plan.Weight{Name: name, Trained: trained, Array: array})
 	}
 	for i, layer := range layers {
 		name := fmt.Sprintf("%s%d", prefix, i)
@@ -55,19 +39,19 @@ func described(layers []Layer, prefix string, draw *rand.Rand) (weights []Weight
 			add(name+".running_mean", false, layer.Channels)
 			add(name+".running_var", false, layer.Channels)
 		case "Residual":
-			weights = append(weights, described(layer.Body, name+".body.", draw)...)
-			weights = append(weights, described(layer.Shortcut, name+".shortcut.", draw)...)
+			weights = append(weights, described(layer.Body, name+".body.")...)
+			weights = append(weights, described(layer.Shortcut, name+".shortcut.")...)
 		}
 	}
 	return weights
 }
 
-func norm2d(channels int) Layer {
-	return Layer{Kind: "BatchNorm2d", Channels: channels, Momentum: 0.1, Epsilon: 1e-5}
+func norm2d(channels int) plan.Layer {
+	return plan.Layer{Kind: "BatchNorm2d", Channels: channels, Momentum: 0.1, Epsilon: 1e-5}
 }
 
-func conv(inputs, outputs, kernel, stride int, bias bool) Layer {
-	return Layer{Kind: "Conv2d", Inputs: inputs, Outputs: outputs, Kernel: kernel, Padding: kernel / 2, Stride: stride, Bias: bias}
+func conv(inputs, outputs, kernel, stride int, bias bool) plan.Layer {
+	return plan.Layer{Kind: "Conv2d", Inputs: inputs, Outputs: outputs, Kernel: kernel, Padding: kernel / 2, Stride: stride, Bias: bias}
 }
 
 // models are small ones that have every layer, every shape of residual, and sizes that no window fits.
@@ -75,42 +59,68 @@ var models = []struct {
 	name   string
 	sample []int
 	loss   string
-	layers []Layer
+	layers []plan.Layer
 }{
-	{"linear", []int{5}, "mse", []Layer{
+	{"linear", []int{5}, "mse", []plan.Layer{
 		{Kind: "Linear", Inputs: 5, Outputs: 4}, {Kind: "Sigmoid"}, {Kind: "Linear", Inputs: 4, Outputs: 3},
 	}},
-	{"convolution", []int{2, 8, 8}, "cross-entropy", []Layer{
+	{"convolution", []int{2, 8, 8}, "cross-entropy", []plan.Layer{
 		conv(2, 3, 3, 1, true), {Kind: "ReLU"}, {Kind: "MaxPool2d", Size: 2}, conv(3, 4, 3, 1, true),
 		{Kind: "ReLU"}, {Kind: "MaxPool2d", Size: 2}, {Kind: "Flatten"}, {Kind: "Linear", Inputs: 16, Outputs: 3},
 	}},
-	{"residual", []int{2, 9, 7}, "cross-entropy", []Layer{
+	{"residual", []int{2, 9, 7}, "cross-entropy", []plan.Layer{
 		conv(2, 4, 7, 2, false), norm2d(4), {Kind: "ReLU"}, {Kind: "MaxPool2d", Size: 3, Stride: 2, Padding: 1},
-		{Kind: "Residual", Body: []Layer{conv(4, 4, 3, 1, false), norm2d(4), {Kind: "ReLU"}, conv(4, 4, 3, 1, false), norm2d(4)}},
+		{Kind: "Residual", Body: []plan.Layer{conv(4, 4, 3, 1, false), norm2d(4), {Kind: "ReLU"}, conv(4, 4, 3, 1, false), norm2d(4)}},
 		{Kind: "ReLU"},
-		{Kind: "Residual", Body: []Layer{conv(4, 3, 1, 1, false), norm2d(3), {Kind: "ReLU"}, conv(3, 6, 3, 2, false), norm2d(6)},
-			Shortcut: []Layer{conv(4, 6, 1, 2, false), norm2d(6)}},
+		{Kind: "Residual", Body: []plan.Layer{conv(4, 3, 1, 1, false), norm2d(3), {Kind: "ReLU"}, conv(3, 6, 3, 2, false), norm2d(6)},
+			Shortcut: []plan.Layer{conv(4, 6, 1, 2, false), norm2d(6)}},
 		{Kind: "ReLU"}, {Kind: "GlobalAveragePool"}, {Kind: "Linear", Inputs: 6, Outputs: 3},
 	}},
-	{"pre-activated", []int{2, 6, 6}, "mse", []Layer{
+	{"pre-activated", []int{2, 6, 6}, "mse", []plan.Layer{
 		conv(2, 4, 3, 1, false),
-		{Kind: "Residual", Body: []Layer{norm2d(4), {Kind: "ReLU"}, conv(4, 4, 3, 1, false)}},
-		{Kind: "Residual", Body: []Layer{norm2d(4), {Kind: "ReLU"}, conv(4, 4, 1, 2, false)}, Shortcut: []Layer{conv(4, 4, 1, 2, false)}},
+		{Kind: "Residual", Body: []plan.Layer{norm2d(4), {Kind: "ReLU"}, conv(4, 4, 3, 1, false)}},
+		{Kind: "Residual", Body: []plan.Layer{norm2d(4), {Kind: "ReLU"}, conv(4, 4, 1, 2, false)}, Shortcut: []plan.Layer{conv(4, 4, 1, 2, false)}},
 		norm2d(4), {Kind: "ReLU"}, {Kind: "GlobalAveragePool"}, {Kind: "Linear", Inputs: 4, Outputs: 3},
 	}},
 }
 
-func made[T trainer.Number](t *testing.T, i, n int) (*Trainer[T], trainer.Batch[T]) {
+// planned is a plan of the model with weights that are drawn.
+func planned(t *testing.T, i, n int) *plan.Plan {
 	t.Helper()
 	draw := rand.New(rand.NewSource(int64(i)))
 	one := models[i]
-	net, err := New(Model{Layers: one.layers, Sample: one.sample, Loss: one.loss, Batch: n,
-		Weights: described(one.layers, "", draw)}, func(int) (Rule[T], error) { return descent[T]{}, nil })
+	p := &plan.Plan{
+		Cell: plan.Cell{Batch: n, Threads: 2}, Replicas: 1, Rule: plan.Rule{Optimiser: "sgd", Momentum: 0.9, Loss: one.loss},
+		Model: plan.Model{Sample: one.sample, Inputs: "float", Layers: one.layers}, Weights: described(one.layers, ""),
+	}
+	var bytes []byte
+	file := filepath.Join(t.TempDir(), "weights")
+	for j := range p.Weights {
+		weight := &p.Weights[j]
+		weight.File, weight.Offset = file, int64(len(bytes))
+		for range weight.Count() {
+			value := draw.NormFloat64() * 0.5
+			if strings.HasSuffix(weight.Name, "_var") {
+				value = 1 + value*value
+			}
+			bytes = binary.LittleEndian.AppendUint64(bytes, math.Float64bits(value))
+		}
+	}
+	if err := os.WriteFile(file, bytes, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func made[T trainer.Number](t *testing.T, i, n int) (trainer.Trainer[T], trainer.Batch[T]) {
+	t.Helper()
+	net, err := New[T](planned(t, i, n))
 	if err != nil {
 		t.Fatal(err)
 	}
+	draw := rand.New(rand.NewSource(int64(i)))
 	size := n
-	for _, axis := range one.sample {
+	for _, axis := range models[i].sample {
 		size *= axis
 	}
 	batch := trainer.Batch[T]{N: n, X: make([]T, size), Labels: make([]int64, n)}
@@ -123,7 +133,7 @@ func made[T trainer.Number](t *testing.T, i, n int) (*Trainer[T], trainer.Batch[
 	return net, batch
 }
 
-func lossOf[T trainer.Number](t *testing.T, net *Trainer[T], batch trainer.Batch[T]) float64 {
+func lossOf[T trainer.Number](t *testing.T, net trainer.Trainer[T], batch trainer.Batch[T]) float64 {
 	t.Helper()
 	loss, err := net.ForwardBackward(batch)
 	if err != nil {
@@ -223,6 +233,7 @@ func TestPredictionsTakeAnyNumberOfSamples(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		all = slices.Clone(all)
 		for sample := range 3 {
 			one, err := net.Predict(batch.X[sample*each:(sample+1)*each], 1)
 			if err != nil {
@@ -232,5 +243,57 @@ func TestPredictionsTakeAnyNumberOfSamples(t *testing.T) {
 				t.Errorf("%s: sample %d alone gives %v, among others %v", model.name, sample, one, all[sample*classes:(sample+1)*classes])
 			}
 		}
+	}
+}
+
+func TestAResumedTrainingGoesOnWhereItWas(t *testing.T) {
+	for i, model := range models {
+		net, batch := made[float64](t, i, 3)
+		start := net.Weights()
+		first := []float64{lossOf(t, net, batch)}
+		must(t, net.Update(0.1))
+		first = append(first, lossOf(t, net, batch))
+		velocity := make([][]float64, 0)
+		for j := range net.(*Net[float64]).plan.Weights {
+			if weight := &net.(*Net[float64]).plan.Weights[j]; weight.Trained {
+				velocity = append(velocity, make([]float64, weight.Count()))
+			}
+		}
+		must(t, net.Resume(trainer.State{Weights: start, States: [][][]float64{velocity}}))
+		if again := lossOf(t, net, batch); again != first[0] {
+			t.Errorf("%s: the first loss is %v, resumed %v", model.name, first[0], again)
+		}
+		must(t, net.Update(0.1))
+		if again := lossOf(t, net, batch); again != first[1] {
+			t.Errorf("%s: the second loss is %v, resumed %v", model.name, first[1], again)
+		}
+	}
+}
+
+func TestWhatNoNetCanBeIsToldOnce(t *testing.T) {
+	for _, one := range []struct {
+		said   string
+		change func(p *plan.Plan)
+	}{
+		{`no weights "0.weight"`, func(p *plan.Plan) { p.Weights = p.Weights[1:] }},
+		{`no operator`, func(p *plan.Plan) { p.Model.Layers = append([]plan.Layer{{Kind: "Attention"}}, p.Model.Layers...) }},
+		{`loss "hinge" is not known`, func(p *plan.Plan) { p.Rule.Loss = "hinge" }},
+		{`no layer takes the trained weights "9.weight"`, func(p *plan.Plan) {
+			p.Weights = append(p.Weights, p.Weights[0])
+			p.Weights[len(p.Weights)-1].Name = "9.weight"
+		}},
+		{`not a tickets-transformer of int64`, func(p *plan.Plan) { p.Model.Kind, p.Model.Inputs = "tickets-transformer", "int64" }},
+	} {
+		p := planned(t, 1, 2)
+		one.change(p)
+		_, err := New[float64](p)
+		if err == nil || !strings.Contains(err.Error(), one.said) || fault.CauseOf(err) != fault.BadInput {
+			t.Errorf("a plan with another fault than %s: %v", one.said, err)
+		}
+	}
+	net, batch := made[float64](t, 0, 2)
+	batch.Labels[1] = 3
+	if _, err := net.ForwardBackward(batch); err == nil || fault.CauseOf(err) != fault.BadInput {
+		t.Errorf("a label of no class: %v", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	G "gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
 
+	"transect-trainer-go/number"
 	"transect-trainer-go/trainer"
 )
 
@@ -34,7 +35,8 @@ type operator[T trainer.Number] struct {
 	compute func(result []T, inputs [][]T)
 	// nil where nothing is differentiated any further.
 	differentiate differentiator
-	result        *tensor.Dense
+	// nil of a scalar.
+	result *tensor.Dense
 }
 
 // apply adds an operator's node to the graph of its inputs.
@@ -44,6 +46,10 @@ func apply[T trainer.Number](
 ) (*G.Node, error) {
 	op := &operator[T]{
 		name: name, number: operators.Add(1), shape: shape, compute: compute, differentiate: differentiate,
+	}
+	if !shape.IsScalar() {
+		// Here, where a lack of memory can still be told; the machine computes in a goroutine of its own.
+		op.result = dense(number.Make[T](shape.TotalSize()), shape)
 	}
 	for _, input := range inputs {
 		op.axes = append(op.axes, input.Shape().Dims())
@@ -92,9 +98,6 @@ func (op *operator[T]) Do(values ...G.Value) (G.Value, error) {
 		op.compute(one, inputs)
 		return scalar(one[0]), nil
 	}
-	if op.result == nil {
-		op.result = dense(make([]T, op.shape.TotalSize()), op.shape)
-	}
 	op.compute(op.result.Data().([]T), inputs)
 	return op.result, nil
 }
@@ -138,18 +141,18 @@ func (op *operator[T]) Hashcode() uint32 {
 func (op *operator[T]) String() string { return op.name }
 
 // scalar is Gorgonia's value of a number.
-func scalar[T trainer.Number](number T) G.Value {
-	switch number := any(number).(type) {
+func scalar[T trainer.Number](one T) G.Value {
+	switch one := any(one).(type) {
 	case float32:
-		return G.NewF32(number)
+		return G.NewF32(one)
 	default:
-		return G.NewF64(number.(float64))
+		return G.NewF64(one.(float64))
 	}
 }
 
 // dense shows numbers as a tensor, without a copy.
-func dense[T trainer.Number](numbers []T, shape tensor.Shape) *tensor.Dense {
-	return tensor.New(tensor.WithShape(shape.Clone()...), tensor.WithBacking(numbers))
+func dense[T trainer.Number](values []T, shape tensor.Shape) *tensor.Dense {
+	return tensor.New(tensor.WithShape(shape.Clone()...), tensor.WithBacking(values))
 }
 
 // dtype is Gorgonia's name of T.

@@ -1,0 +1,30 @@
+// transect-trainer-go-gorgonia is one rank of a training cell whose gradients Gorgonia computes, by
+// docs/trainer-contract.md: `transect-trainer-go-gorgonia PLAN.json`.
+package main
+
+import (
+	"os"
+	"runtime/debug"
+
+	"transect-trainer-go-gorgonia/graph"
+	"transect-trainer-go/loop"
+)
+
+func main() {
+	os.Exit(loop.Main(loop.Program{Float32: graph.New[float32], Float64: graph.New[float64], Libraries: libraries}))
+}
+
+// libraries are the versions of what computes.
+func libraries() map[string]string {
+	versions := map[string]string{"device": graph.Device}
+	built, _ := debug.ReadBuildInfo()
+	for _, module := range built.Deps {
+		switch module.Path {
+		case "gorgonia.org/gorgonia", "gorgonia.org/tensor":
+			versions[module.Path] = module.Version
+		case "gonum.org/v1/gonum":
+			versions["blas"] = "gonum " + module.Version
+		}
+	}
+	return versions
+}
