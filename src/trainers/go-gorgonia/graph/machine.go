@@ -54,8 +54,8 @@ func compile[T trainer.Number](
 	if err != nil {
 		return nil, err
 	}
-	one.tape = G.NewTapeMachine(build.graph, G.WithPrecompiled(program, places))
-	return one, nil
+	one.tape, err = machineOf(build.graph, G.WithPrecompiled(program, places))
+	return one, err
 }
 
 // sink is where an array's gradient goes.

@@ -14,3 +14,8 @@ const Device = "cpu"
 func convolve(x, weight *G.Node, kernel, padding, stride int) (*G.Node, error) {
 	return G.Conv2d(x, weight, tensor.Shape{kernel, kernel}, []int{padding, padding}, []int{stride, stride}, []int{1, 1})
 }
+
+// machineOf makes the tape machine of a compiled graph.
+func machineOf(graph *G.ExprGraph, program G.VMOpt) (G.VM, error) {
+	return G.NewTapeMachine(graph, program), nil
+}
