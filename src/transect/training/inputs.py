@@ -15,7 +15,7 @@ from transect.training.models import Model
 
 __all__ = [
     "SYNTHETIC_BATCHES", "Batches", "FileBatches", "StoredBatches", "SyntheticBatches",
-    "batch_indices", "load_arrays", "load_data", "load_weights",
+    "batch_indices", "draw_batch", "load_arrays", "load_data", "load_weights",
 ]  # fmt: skip
 
 # How many different batches the synthetic twin goes round.
@@ -143,6 +143,15 @@ class FileBatches(StoredBatches):
         self._reader.close()
 
 
+def draw_batch(
+    model: Model, seed: int, number: int, which: range, dtype: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the samples `which` of the synthetic twin's batch `number`; real ones are of `dtype`."""
+    drawn = [model.draw(np.random.default_rng([seed, number, i])) for i in which]
+    x, y = (np.stack(arrays) for arrays in zip(*drawn, strict=True))
+    return _rounded(x, dtype), y
+
+
 class SyntheticBatches:
     """A twin of the data with the same shapes: random batches that lie on the device already.
 
@@ -160,9 +169,7 @@ class SyntheticBatches:
         mine = range(share.number * local, (share.number + 1) * local)
         self._batches = []
         for number in range(min(steps, SYNTHETIC_BATCHES)):
-            drawn = [model.draw(np.random.default_rng([seed, number, i])) for i in mine]
-            x, y = (np.stack(arrays) for arrays in zip(*drawn, strict=True))
-            self._batches.append(trainer.batch(_rounded(x, dtype), y))
+            self._batches.append(trainer.batch(*draw_batch(model, seed, number, mine, dtype)))
 
     def __iter__(self) -> Iterator[Iterator[Batch]]:
         number = 0

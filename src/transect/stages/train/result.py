@@ -80,7 +80,7 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
     # What no library told is no series.
     arrays = {name: array for name, array in arrays.items() if not np.isnan(array).all()}
     np.savez_compressed(job.folder / "samples.npz", **arrays)  # type: ignore[arg-type]
-    for pattern in ("rank-*", "checked.npz", "learning-rates.bin"):
+    for pattern in ("rank-*", "checked.npz", "learning-rates.bin", "synthetic-*.bin"):
         for path in job.folder.glob(pattern):
             path.unlink()
     own = cores(job)

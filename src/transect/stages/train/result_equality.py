@@ -138,7 +138,7 @@ def _restarted(paths: list[RestartPath], facts: Facts) -> tuple[list[_Restarted]
     """Return the restarts, and why they tell nothing, if so."""
     told = [rank.get("restarts") for rank in facts if rank.get("tells_loss", True)]
     if None in told:
-        return [], "the trainer is a program of its own, which is handed no state"
+        return [], "the trainer is a program of its own, which was restarted from no state"
     for one in told:
         if "not_checkable" in one:
             return [], str(one["not_checkable"])

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from transect.domain.options import Value
 from transect.domain.registry import Registry
 from transect.stages.train.cell import TrainCell
 from transect.training.layered import LayeredModel
@@ -270,12 +273,14 @@ class PartFramework(Protocol):
 class RankFiles:
     """What a rank is given: the `plan` to read, the folder `out` to write to.
 
-    `programs` is the folder of the programs of the cell's environment, where it has one.
+    `programs` is the folder of the programs of the cell's environment, where it has one, and `cell` the
+    cell itself, for a framework that has several programs.
     """
 
     plan: Path
     out: Path
     programs: Path | None
+    cell: TrainCell | None = None
 
 
 class Framework(Protocol):
@@ -284,6 +289,11 @@ class Framework(Protocol):
     environment: str
     # Names among `optimisers.OPTIMISERS`; a framework that does not say has this one.
     optimisers: tuple[str, ...] = ("sgd",)
+    # Of a framework with a `command`: the strategies that its program implements, and of their knobs the
+    # values besides the default, by strategy and knob. Others are refused, and what a strategy asks of
+    # trainers in Python is not asked of it. None: `supports` refuses what the program lacks.
+    program_strategies: frozenset[str] | None = None
+    program_options: Mapping[str, Mapping[str, tuple[Value, ...]]] = MappingProxyType({})
 
     def supports(self, cell: TrainCell) -> str | None:
         """Return None, or the reason why the cell cannot run."""
