@@ -22,6 +22,8 @@ type Program struct {
 	Float32   func(*plan.Plan) (trainer.Trainer[float32], error)
 	Float64   func(*plan.Plan) (trainer.Trainer[float64], error)
 	Libraries func() map[string]string
+	// Where it computes, "cpu" or "cuda"; "" is the CPU.
+	Device string
 }
 
 // testSamples are predicted at once.

@@ -11,12 +11,14 @@ import (
 )
 
 func main() {
-	os.Exit(loop.Main(loop.Program{Float32: graph.New[float32], Float64: graph.New[float64], Libraries: libraries}))
+	os.Exit(loop.Main(loop.Program{
+		Float32: graph.New[float32], Float64: graph.New[float64], Libraries: libraries, Device: graph.Device,
+	}))
 }
 
 // libraries are the versions of what computes.
 func libraries() map[string]string {
-	versions := map[string]string{"device": graph.Device}
+	versions := map[string]string{}
 	built, _ := debug.ReadBuildInfo()
 	for _, module := range built.Deps {
 		switch module.Path {
