@@ -20,13 +20,17 @@ export CGO_CFLAGS="-O2 -I$openblas_include"
 export CGO_LDFLAGS="-L$openblas_library -lscipy_openblas -Wl,-rpath,$openblas_library"
 
 cd "$here/../../src/trainers/go"
-# program NAME CGO TAGS: the C that Go compiles is kept in a cache by the compiler's name alone, so the
+# program NAME CGO TAGS [CC]: the C that Go compiles is kept in a cache by the compiler's name alone, so the
 # cache is this build's own.
 program() {
-    CC="${compiler[*]}" CGO_ENABLED=$2 GOCACHE=$work GOTOOLCHAIN=local GOFLAGS= \
+    CC=${4:-${compiler[*]}} CGO_ENABLED=$2 GOCACHE=$work GOTOOLCHAIN=local GOFLAGS= \
         go build -p 1 -trimpath -buildvcs=false -mod=readonly -ldflags='-s -w' -tags "$3" \
         -o "$folder/bin/$1" ./cmd/transect-trainer-go
 }
 program transect-trainer-go 0 ''
 program transect-trainer-go-openblas 1 openblas
+# Linked against the MPI of this environment, whose mpiexec starts the ranks.
+export OMPI_CC="${compiler[*]}"
+program transect-trainer-go-mpi 1 mpi "$folder/bin/mpicc"
+program transect-trainer-go-openblas-mpi 1 mpi,openblas "$folder/bin/mpicc"
 tell_compiler "$folder"

@@ -13,7 +13,7 @@ __all__ = ["program_cell"]
 
 # The stage's own two halves around the process, as the driver calls them.
 CELL = """
-import json, subprocess, sys
+import json, os, subprocess, sys
 from pathlib import Path
 from transect.domain.cell import Cell
 from transect.domain.errors import Unsupported
@@ -21,6 +21,7 @@ from transect.domain.paths import StudyPaths
 from transect.domain.record import Record, write_record
 from transect.execution.job import Job
 from transect.execution.stage import RUNNERS
+from transect.launch import LAUNCHERS
 from transect.launch.processes import Outcome
 
 root, reference, spec = Path(sys.argv[1]), Path(sys.argv[2]), json.loads(sys.argv[3])
@@ -28,18 +29,18 @@ programs = Path(spec.pop("programs")) if "programs" in spec else None
 paths = StudyPaths(results=root / "results", study="s")
 cell = Cell.of(**spec["cell"])
 for stage, source in (("data", root / "data"), ("reference", reference)):
-    folder = paths.cell(stage, "of-it")
+    folder = paths.cell(stage, source.name)
     if not folder.exists():
-        folder.parent.mkdir(parents=True)
+        folder.parent.mkdir(parents=True, exist_ok=True)
         folder.symlink_to(source)
     result = json.loads((source / "result.json").read_text())
     write_record(folder / "record.json", Record(
-        study="s", stage=stage, cell=Cell.of(stage=stage + "-of-old"), cell_id="of-it", status="ok",
+        study="s", stage=stage, cell=Cell.of(stage=stage + "-of-old"), cell_id=source.name, status="ok",
         fingerprint="f", started="", ended="", details=result["details"],
     ))
 spec |= {
-    "system": {"cores_per_node": 8, "launcher": "plain", "mpi_launcher": "mpiexec"},
-    "inputs": {"data": ["data", "of-it"], "reference": ["reference", "of-it"]},
+    "system": {"cores_per_node": len(os.sched_getaffinity(0)), "launcher": "plain", "mpi_launcher": "mpiexec"},
+    "inputs": {"data": ["data", "data"], "reference": ["reference", reference.name]},
     "cell_limits": {"memory_mb": None},
 }
 job = Job(spec=spec, cell=cell, paths=paths, python=sys.executable, bin=programs, environment={})
@@ -50,8 +51,14 @@ try:
 except Unsupported as error:
     print(json.dumps({"status": "skipped", "message": str(error)}))
     sys.exit()
+# One rank needs no launcher; several are those of one mpiexec.
+argv, variables = request.command, {}
+if cell.ranks > 1:
+    ((argv, variables),) = LAUNCHERS.get(launcher).processes(request)
 with job.log.open("wb") as log:
-    code = subprocess.run(request.command, cwd=job.folder, stdout=log, stderr=subprocess.STDOUT).returncode
+    code = subprocess.run(
+        argv, env=os.environ | variables, cwd=job.folder, stdout=log, stderr=subprocess.STDOUT
+    ).returncode
 for damage in sys.argv[4:]:
     exec(damage)
 result = stage.collect(job, Outcome(end="exited", code=code, seconds=1.0, peak_bytes=0))

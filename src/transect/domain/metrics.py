@@ -137,6 +137,21 @@ for _row in (
     ("energy", "J", _LOWER, _TIME, "energy of the training loop on all nodes, by kind of counter"),
     ("peak_memory", "B", _LOWER, _TIME, "largest resident set of any process"),
     (
+        "memory_at_rest",
+        "B",
+        _LOWER,
+        _TIME,
+        "resident memory of a rank that is ready to train and has not begun, the largest",
+    ),
+    (
+        "environment_bytes",
+        "B",
+        _LOWER,
+        _NONE,
+        "what has to be installed before it trains, the interpreter included, as long as its files are",
+    ),
+    ("environment_files", "1", _LOWER, _NONE, "number of those files"),
+    (
         "training_memory",
         "B",
         _LOWER,

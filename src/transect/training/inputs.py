@@ -14,7 +14,7 @@ from transect.training.layout import Share
 from transect.training.models import Model
 
 __all__ = [
-    "SYNTHETIC_BATCHES", "Batches", "FileBatches", "StoredBatches", "SyntheticBatches",
+    "SYNTHETIC_BATCHES", "Batches", "FileBatches", "NoBatches", "StoredBatches", "SyntheticBatches",
     "batch_indices", "draw_batch", "load_arrays", "load_data", "load_weights",
 ]  # fmt: skip
 
@@ -141,6 +141,28 @@ class FileBatches(StoredBatches):
     def close(self) -> None:
         """End the reader's threads."""
         self._reader.close()
+
+
+class NoBatches:
+    """What a rank goes through that computes no part of them: as many steps, each (None, None)."""
+
+    def __init__(self, data: dict[str, Any], batch: int, model: Model, *, tested: bool) -> None:
+        self.epochs = len(data["order"])
+        self.steps_per_epoch = data["order"].shape[1] // batch
+        self.x_test, self.y_test = data["x_test"], data["y_test"]
+        if not tested:
+            self.x_test, self.y_test = np.empty((0, *model.sample)), np.empty(0, np.int64)
+
+    def __iter__(self) -> Iterator[Iterator[Batch]]:
+        for epoch in range(self.epochs):
+            yield self.steps(epoch * self.steps_per_epoch, self.steps_per_epoch)
+
+    def steps(self, first: int, count: int) -> Iterator[Batch]:
+        """Yield so many times nothing."""
+        return ((None, None) for _ in range(count))
+
+    def close(self) -> None:
+        """Nothing runs ahead."""
 
 
 def draw_batch(

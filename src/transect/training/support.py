@@ -23,8 +23,8 @@ def _program_lacks(framework: Framework, strategy: Strategy, cell: TrainCell) ->
         return f"the program of {cell.framework} knows the strategies {', '.join(sorted(implemented))}, not {cell.strategy}"
     more = framework.program_options.get(cell.strategy, {})
     for name, value in strategy.settings(cell).items():
-        takes = (strategy.knobs[name].default, *more.get(name, ()))
-        if value not in takes:
+        takes = more.get(name, (strategy.knobs[name].default,))
+        if takes is not None and value not in takes:
             return f"the program of {cell.framework} takes {name} {' or '.join(map(str, takes))} of {cell.strategy}, not {value}"
     return None
 
@@ -42,6 +42,7 @@ def reason_to_skip(cell: Cell, parameters: Parameters) -> str | None:
         or _program_lacks(framework, strategy, cell)
         or strategy.supports(cell)
         or getattr(framework, "builds", only_layers)(model_of(workload))
+        or strategy.follows(parameters)
         or unsupported_optimiser(cell.framework, has, parameters.optimiser)
     )
     if reason is not None:

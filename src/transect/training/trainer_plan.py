@@ -94,6 +94,7 @@ def write_trainer_plan(
         "options": strategy.settings(cell),
         "replicas": layout.replicas,
         "model_parts": layout.model_parts,
+        "servers": layout.servers,
         "steps_per_epoch": steps_per_epoch,
         "steps": steps,
         "checked_steps": steps if checked is None else min(checked, steps),

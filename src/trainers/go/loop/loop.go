@@ -93,12 +93,18 @@ func run[T trainer.Number](
 		}
 		startup = float64(time.Now().UnixNano())/1e9 - began
 	}
+	rest, err := memory("VmRSS")
+	if err != nil {
+		return nil, err
+	}
 	fmt.Printf("rank %d of %d begins to train\n", r.place.Rank, r.place.Size)
 	usage, err := r.train()
 	if err != nil {
 		return nil, err
 	}
-	return strategy, r.write(map[string]any{"startup_s": startup, "data_to_start_s": ready, "usage": usage})
+	return strategy, r.write(map[string]any{
+		"startup_s": startup, "data_to_start_s": ready, "memory_at_rest_bytes": rest, "usage": usage,
+	})
 }
 
 // read brings in the data that this rank trains on and, on rank 0, that it is tested on.
@@ -108,7 +114,7 @@ func (r *rank[T]) read() error {
 	if r.rates, err = p.Rates.Floats(); err != nil {
 		return err
 	}
-	share, count := r.place.Rank/p.ModelParts, p.Replicas
+	share, count := (r.place.Rank-p.Servers)/p.ModelParts, p.Replicas
 	if sharer, ok := any(r.strategy).(strategies.Sharer); ok {
 		share, count = sharer.Share()
 	}

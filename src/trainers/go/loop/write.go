@@ -13,17 +13,17 @@ import (
 	"transect-trainer-go/trainer"
 )
 
-// peakMemory is the most that was resident since the program began; getrusage counts what the process had been
-// before, too.
-func peakMemory() (int64, error) {
+// memory is what the kernel tells of the process by a name of /proc/self/status: VmRSS what is resident now, VmHWM
+// the most since the program began; getrusage counts what the process had been before, too.
+func memory(name string) (int64, error) {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
 		return 0, err
 	}
-	_, rest, found := strings.Cut(string(status), "VmHWM:")
+	_, rest, found := strings.Cut(string(status), name+":")
 	var kilobytes int64
 	if _, err := fmt.Sscan(rest, &kilobytes); !found || err != nil {
-		return 0, fmt.Errorf("/proc/self/status tells no VmHWM: %w", err)
+		return 0, fmt.Errorf("/proc/self/status tells no %s: %w", name, err)
 	}
 	return kilobytes * 1024, nil
 }
@@ -31,7 +31,7 @@ func peakMemory() (int64, error) {
 // write leaves all files of the rank; what was measured lies on disk before restarts may fail.
 func (r *rank[T]) write(facts map[string]any) error {
 	p, out, which := r.plan, r.plan.Out, r.place.Rank
-	peak, err := peakMemory()
+	peak, err := memory("VmHWM")
 	if err != nil {
 		return err
 	}

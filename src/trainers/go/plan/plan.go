@@ -21,6 +21,7 @@ type Plan struct {
 	Rule          Rule        `json:"parameters"`
 	Replicas      int         `json:"replicas"`
 	ModelParts    int         `json:"model_parts"`
+	Servers       int         `json:"servers"`
 	StepsPerEpoch int         `json:"steps_per_epoch"`
 	Steps         int         `json:"steps"`
 	CheckedSteps  int         `json:"checked_steps"`

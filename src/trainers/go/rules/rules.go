@@ -14,6 +14,9 @@ import (
 // states are how many numbers a rule keeps for each weight.
 var states = map[string]int{"sgd": 1, "nesterov": 1, "adamw": 2}
 
+// Kept is how many numbers a rule keeps for each weight.
+func Kept(name string) int { return states[name] }
+
 // Rule changes weights by gradients.
 type Rule[T trainer.Number] struct {
 	given plan.Rule

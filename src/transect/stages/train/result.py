@@ -12,7 +12,8 @@ from transect.domain.record import Cause, MetricValue, Samples, Status
 from transect.execution.job import Job, Result
 from transect.execution.stage_helpers import cores
 from transect.measure.intervals import wilson
-from transect.stages.train.result_equality import Equality, Reference
+from transect.stages.train.result_equality import Equality, Reference, effective_rate
+from transect.stages.train.result_installed import what_is_installed
 from transect.training.costs import step_costs
 from transect.training.divergence import divergence
 from transect.training.models import Model
@@ -42,8 +43,8 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
     layout = STRATEGIES.get(str(cell.strategy)).layout(cell)
     by_rank = {name: np.stack([rank[name] for rank in series]) for name in RANK_SERIES}
     steps = np.arange(by_rank["step"].shape[1])
-    # The slowest rank is the step; its own split goes with it.
-    slowest = by_rank["step"].argmax(axis=0)
+    # The slowest rank that trains is the step; its own split goes with it.
+    slowest = layout.servers + by_rank["step"][layout.servers :].argmax(axis=0)
     merged = {_NAMES[name]: by_rank[name][slowest, steps] for name in RANK_SERIES}
     telling = [one for one, told in zip(series, facts, strict=True) if told.get("tells_loss", True)]
     loss = np.mean([rank["loss"] for rank in telling], axis=0)
@@ -63,6 +64,11 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
         "gradient_bytes": facts[0]["gradient_bytes"],
         "peak_memory": max(rank["peak_memory_bytes"] for rank in facts),
     }
+    if all("memory_at_rest_bytes" in rank for rank in facts):
+        values["memory_at_rest"] = max(rank["memory_at_rest_bytes"] for rank in facts)
+    installed = what_is_installed(job)
+    for unit in ("bytes", "files") if installed else ():
+        values[f"environment_{unit}"] = sum(part[unit] for part in installed.values())
     quality, reached = _quality(job, model, facts[0], series[0], parameters)
     values |= quality
     equality = None
@@ -106,12 +112,14 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
             "over_subscribed": _over_subscribed(job, own),
             "layout": asdict(layout),
             "ranks": [rank.get("strategy", {}) for rank in facts],
+            "installed": installed,
             **({"memory": [rank["memory"] for rank in facts]} if any(r.get("memory") for r in facts) else {}),
             "quality": None if cell.input == "synthetic" else {
                 "metric": model.score,
                 "target": parameters.quality_target,
                 "reached": reached,
             },
+            **effective_rate(str(cell.reduce), layout.replicas),
             **({} if reference is None else reference.facts(job)),
             **({} if equality is None else equality.details()),
             "rank_peak_memory_bytes": [rank["peak_memory_bytes"] for rank in facts],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -290,10 +290,10 @@ class Framework(Protocol):
     # Names among `optimisers.OPTIMISERS`; a framework that does not say has this one.
     optimisers: tuple[str, ...] = ("sgd",)
     # Of a framework with a `command`: the strategies that its program implements, and of their knobs the
-    # values besides the default, by strategy and knob. Others are refused, and what a strategy asks of
-    # trainers in Python is not asked of it. None: `supports` refuses what the program lacks.
+    # values, by strategy and knob: None for any, and the default alone where it says nothing. Others are
+    # refused, and what a strategy asks of trainers in Python is not asked of it. None: `supports` refuses what the program lacks.
     program_strategies: frozenset[str] | None = None
-    program_options: Mapping[str, Mapping[str, tuple[Value, ...]]] = MappingProxyType({})
+    program_options: Mapping[str, Mapping[str, tuple[Value, ...] | None]] = MappingProxyType({})
 
     def supports(self, cell: TrainCell) -> str | None:
         """Return None, or the reason why the cell cannot run."""
@@ -312,6 +312,14 @@ class Framework(Protocol):
 
         It is told everything by `files.plan`: see docs/trainer-contract.md. `trainer` and
         `libraries` are not called then, and `supports` must refuse strategies that it lacks.
+        """
+        return None
+
+    def installed(self, files: RankFiles) -> Sequence[Path] | None:
+        """Return files and folders without which the cell's ranks do not run, the machine's own left out.
+
+        None: the whole environment, and the interpreter that it borrows. For a program in another language,
+        whose environment also holds what built it.
         """
         return None
 

