@@ -69,7 +69,7 @@ def test_nets_follow_the_reference(trainings, gorgonia_programs, workload, preci
     assert (result["status"], result["message"]) == ("ok", "")
     assert result["metrics"]["equality_ratio"] <= 1
     # It goes on from the reference's states too, and their check can tell.
-    assert len(result["details"]["restarts"]) >= 3
+    assert len(result["details"]["restarts"]) >= 2
     assert result["details"]["restarts_not_checkable"] is None
     assert 0 < result["metrics"]["restart_ratio"] <= 1
     assert result["libraries"]["gorgonia.org/gorgonia"] == "v0.9.18"
@@ -84,13 +84,17 @@ def test_two_ranks_by_mpi_are_one_path(trainings, gorgonia_programs, strategy):
     training, _ = trainings["digits-cnn"]
     axes = {"strategy": strategy, "ranks_per_node": 2, "repeat": 0}
     reference = training.reference(precisions=("fp64",), ranks_per_node=2, repeat=0)
-    options = {"options": {"reduce": "all"}} if strategy == "mpi-overlap" else {}
+    # Of overlap: a message for each layer, as soon as the tape has computed its gradient.
+    knobs = {"bucket_bytes": 0, "progress": "test", "reduce": "all", "wait": "sleep"}
+    options = tuple(knobs.items()) if strategy == "mpi-overlap" else ()
     result = program_cell(
         training, reference, programs=gorgonia_programs, framework="go-gorgonia",
-        precision="fp64", batch=64, **axes, **options,
+        precision="fp64", batch=64, options=options, **axes,
     )  # fmt: skip
     assert (result["status"], result["message"]) == ("ok", "")
     assert result["metrics"]["equality_ratio"] <= 1
+    if options:
+        assert result["details"]["ranks"][0]["messages"] == 3
 
 
 def test_a_program_without_cuda_refuses_a_cell_on_a_gpu(trainings, gorgonia_programs):

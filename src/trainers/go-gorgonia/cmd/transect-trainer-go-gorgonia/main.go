@@ -11,6 +11,9 @@ import (
 )
 
 func main() {
+	// The tape makes new tensors in every step, which hold no pointers: to look for garbage early costs
+	// little, and to wait until there is as much of it as of what is used would cost twice the memory.
+	debug.SetGCPercent(20)
 	os.Exit(loop.Main(loop.Program{
 		Float32: graph.New[float32], Float64: graph.New[float64], Libraries: libraries, Device: graph.Device,
 	}))
