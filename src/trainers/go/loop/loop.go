@@ -158,6 +158,10 @@ func (r *rank[T]) train() (map[string]any, error) {
 	if err := r.strategy.Barrier(); err != nil {
 		return nil, err
 	}
+	if p.CheckedSteps == 0 && r.place.Rank == 0 {
+		// Without a reference nothing is compared, and the start is what there is after no step.
+		r.checked = r.trainer.Weights()
+	}
 	begin, busy := time.Now(), processorTime()
 	paused := 0.0
 	for number := range p.Steps {
