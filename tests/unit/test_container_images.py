@@ -258,7 +258,7 @@ def test_a_base_may_be_an_archive_and_says_which_libraries_it_lacks(images, tmp_
         for without in ("libz.so", None):
             with tarfile.open(archive, "w") as made:
                 # A base without Python, as one from a registry would be.
-                for name in ("usr/bin", "usr/lib", "lib64", "lib", "bin"):
+                for name in ("usr/bin", "usr/lib", "usr/lib64", "lib64", "lib", "bin"):
                     made.add(
                         root / name,
                         name,
