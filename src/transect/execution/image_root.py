@@ -103,7 +103,11 @@ def _debian(root: Path, definition: ImageDefinition) -> dict[str, Any]:
     if not (root / "usr/bin/sh").exists() and (root / "usr/bin/dash").exists():
         (root / "usr/bin/sh").symlink_to("dash")
     names = (root / _EXTRACTED).read_text().split()
-    found = [name.removesuffix(".deb").split("_") for name in names if name.endswith(".deb")]
+    found = [
+        name.removesuffix(".deb").replace("%3a", ":").split("_")
+        for name in names
+        if name.endswith(".deb")
+    ]
     return {"suite": definition.suite, "packages": {one[0]: one[1] for one in sorted(found)}}
 
 
