@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from contract import run_program
 from session import Session, bits_of
-
 from trainers import BoundTrainer
 
 __all__ = ["Bound", "open_engine"]

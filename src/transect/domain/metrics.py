@@ -194,6 +194,21 @@ for _row in (
         _TIME,
         "largest loss deviation over its tolerance after a restart from a state of the reference",
     ),
+    # updates that wait for nobody
+    (
+        "staleness",
+        "1",
+        _LOWER,
+        _TIME,
+        "median over applied gradients of the updates between the fetch of their weights and their application",
+    ),
+    (
+        "staleness_p95",
+        "1",
+        _LOWER,
+        _TIME,
+        "95th percentile of these updates, of 100 gradients or more",
+    ),
     # retraining
     ("checkpoint_time", "s", _LOWER, _TIME, "median time of writing the state to a file"),
     (

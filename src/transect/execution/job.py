@@ -128,7 +128,9 @@ class Job:
     def _binds(self, variables: dict[str, str]) -> list[str]:
         """Return the folders outside that the payload reads and writes."""
         outside = [ROOT, self.paths.results, self.folder, *plugin_folders()]
-        outside += [path for path in map(Path, self.spec.get("files", ())) if path.exists()]
+        options = self.spec.get("parameters", {}).get("dataset_options") or {}
+        named = [*self.spec.get("files", ()), *(v for v in options.values() if isinstance(v, str))]
+        outside += [path for path in map(Path, named) if path.is_absolute() and path.exists()]
         return [
             *dict.fromkeys(str(path.absolute()) for path in outside),
             *filter(None, [variables.get("TMPDIR")]),

@@ -26,8 +26,8 @@ push. The server takes requests in the order of their arrival, from any rank by 
 - Staleness 0: gradients are kept until all W are there, added in the order of ranks, divided by W (not where they are
   summed) and applied as one update, at the learning rate. That is the synchronous path.
 
-A step of the server is W gradients applied; behind the last of an epoch it tests, while requests wait. There is no
-barrier between epochs. After all steps everybody joins a broadcast from rank 0 of the weights (n of F), then
+A step of the server is W gradients applied. Behind the last of them it answers nobody before its next step begins:
+behind the last of an epoch it tests meanwhile. There is no barrier between epochs. After all steps everybody joins a broadcast from rank 0 of the weights (n of F), then
 where m > 0 of the statistics: those that the server had last from worker 1.
 """
 
@@ -187,8 +187,10 @@ class Server(_Side):
         # Somebody may have handed the trainer another state.
         self._weights = None
         end = sum(self._applied.values()) + self.workers
-        self._answer(trainer)
         while sum(self._applied.values()) < end:
+            # Not behind the last gradient: who fetches before the next step gets the weights of that step's
+            # beginning, which may be another state's.
+            self._answer(trainer)
             asked = clock()
             worker, what, step, version = self.next_request()
             if what == FETCH:
@@ -200,7 +202,6 @@ class Server(_Side):
                     self._take_statistics(worker)
                 waited += clock() - asked
                 self._apply(trainer, worker, version, learning_rate)
-            self._answer(trainer)
         return Parts(float("nan"), clock() - begin - waited, waited, float("nan"))
 
     def next_request(self) -> tuple[int, int, int, int]:
