@@ -251,6 +251,43 @@ def test_a_larger_batch_that_learns_slower_saves_nothing_and_one_that_does_not_t
     assert crowded.sureness is Sureness.OPEN and "ranks share cores" in crowded.evidence
 
 
+def late(staleness: float, step_s: float, *, cores: int = 4, steps: float | None = 100):
+    """Make a server with two workers, whose gradients are so late."""
+    made = repeated(
+        strategy="async", ranks=3, batch=8, computing=step_s, cores=cores, steps_to_quality=steps,
+        changes={"staleness": staleness, "staleness_p95": 2 * staleness},
+    )  # fmt: skip
+    layout = {"replicas": 2, "model_parts": 1, "micro_batches": 1}
+    updates = {"staleness_bound": 2, "largest_staleness": 5}
+    return [
+        one.model_copy(update={
+            "details": one.details | {"layout": layout, "updates": updates},
+            "metrics": [m for m in one.metrics if m.name != "equality_ratio"],
+        })
+        for one in made
+    ]  # fmt: skip
+
+
+def test_late_updates_are_judged_by_the_time_to_the_target():
+    in_step = repeated(ranks=2, steps_to_quality=100)
+    found = only("asynchronous", *late(1.0, 5e-4), *in_step)
+    assert found.sureness is Sureness.FIRM
+    assert "1 updates late in the median, 2 at the 95th percentile" in found.text
+    assert (
+        "reached in 0.545 times (95 % interval" in found.text and "equals nothing" in found.evidence
+    )
+    [row] = Made("ranks", *late(1.0, 5e-4), *in_step).table("Updates applied as they come")
+    assert (row["Bound (steps)"], row["Most"], row[""]) == ("2", "5", "sooner")
+    crowded = only("asynchronous", *late(1.0, 5e-4, cores=2), *in_step)
+    assert crowded.sureness is Sureness.OPEN and "ranks share cores" in crowded.text
+    never = only("asynchronous", *late(1.0, 5e-4, steps=None), *in_step)
+    assert never.sureness is Sureness.OPEN and "not reached in every run" in never.text
+    # Nobody held it to a reference: it is no mean that a sum could be beside.
+    assert "sum-rate" not in findings(
+        *late(1.0, 5e-4), *triple(3, ends=(0.2, 0.2, 0.4), ranks=2)[:2]
+    )
+
+
 def test_a_whole_report_can_be_made_of_it(tmp_path):
     summary = build_report(
         write_rank_study(tmp_path), tmp_path / "report.html", title="T", questions=[]

@@ -126,7 +126,11 @@ class SumPath:
 
 def sum_paths(groups: Iterable[TrainGroup]) -> list[SumPath]:
     """Return every sum over several replicas that has both twins, fewest replicas first."""
-    able = [g for g in groups if g.ok and not g.wrong and not g.kind.synthetic]
+    # What no reference was held to, such as updates that come late, is no path of anything.
+    able = [
+        g for g in groups
+        if g.ok and not g.wrong and not g.kind.synthetic and g.values("equality_ratio")
+    ]  # fmt: skip
     found = []
     for members in grouped(able, _problem).values():
         factor = _trained_by(members[0])
