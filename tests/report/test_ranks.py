@@ -121,6 +121,17 @@ def test_near_linear_is_held_against_its_own_minutes():
     assert "shares cores, so nothing is claimed of it" in images.text
 
 
+def test_where_no_ranks_are_faster_near_linear_says_so():
+    slower = [*repeated(strategy="single", ranks=1), *repeated(ranks=2, waited=9e-3)]
+    found = only("near-linear", *slower)
+    assert found.text.endswith(
+        "; here no number of ranks within the cores is faster than the first."
+    )
+    stop = only("rank-stop", *slower)
+    assert stop.sureness is Sureness.OPEN and "no larger number of ranks is faster" in stop.evidence
+    assert "2 ranks wait for messages in 90 % of a step" in stop.text
+
+
 def test_where_it_stops_is_firm_within_the_cores_and_open_past_them():
     found = only("rank-stop", *scaling((1, 2, 4, 8)), probe())
     assert found.sureness is Sureness.FIRM

@@ -9,16 +9,14 @@ from transect.analysis.comparisons import Sureness
 from transect.analysis.groups import Floors, grouped
 from transect.analysis.out_of_core import per_sample
 from transect.analysis.parallelism import Beside, beside, division
-from transect.analysis.published_series import PUBLISHED
+from transect.analysis.published_series import PUBLISHED, SUMMING
 from transect.analysis.scaling import TrainGroup
 from transect.analysis.statistics import MIN_INTERVAL_VALUES
 
-__all__ = ["SUMMING", "PointToPoint", "SumPath", "point_to_point", "published_ratio", "sum_paths"]
+__all__ = ["PointToPoint", "SumPath", "point_to_point", "published_ratio", "sum_paths"]
 
 # Point-to-point messages, and the collective that does the same work.
 _PAIRS = (("mpi-sendrecv", "mpi-allreduce"), ("published-sendrecv", "published-allreduce"))
-# Strategies that add weight changes and divide by nothing, whatever the axis `reduce` says.
-SUMMING = ("published-allreduce", "published-sendrecv")
 # A path is another one's when the two are so much nearer than each is to a third.
 _NEARER = 100
 
