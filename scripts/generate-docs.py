@@ -25,6 +25,7 @@ from transect.hpc.base import PARSERS
 from transect.hpc.benchmarks.base import BENCHMARKS
 from transect.launch import LAUNCHERS
 from transect.launch.rendezvous import RENDEZVOUS
+from transect.launch.wrapping import WRAPPERS
 from transect.onnx_models.exporters import EXPORTERS
 from transect.onnx_models.loaders import LOADERS
 from transect.onnx_models.models import MODELS
@@ -53,7 +54,7 @@ _END = "<!-- generated keys: end -->"
 
 _REGISTRIES: tuple[Registry[Any], ...] = (
     FRAMEWORKS, STRATEGIES, MEMORIES, WORKLOADS, DATASETS, MODELS, EXPORTERS, LOADERS, RUNTIMES, PARSERS,
-    BENCHMARKS, FORMATS, PARTITIONERS, CLASSIFIERS, LAUNCHERS, RENDEZVOUS, STAGES,
+    BENCHMARKS, FORMATS, PARTITIONERS, CLASSIFIERS, LAUNCHERS, WRAPPERS, RENDEZVOUS, STAGES,
 )  # fmt: skip
 
 

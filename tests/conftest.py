@@ -50,6 +50,12 @@ def base_python(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="session")
+def go_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the trainers in Go, built when the cache has none."""
+    return Path(environment_python("trainer-go", tmp_path_factory.mktemp("environment"))).parent
+
+
+@pytest.fixture(scope="session")
 def torch_python(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The interpreter of the torch environment, built when the cache has none."""
     return environment_python("torch", tmp_path_factory.mktemp("environment"))

@@ -18,6 +18,7 @@ from transect.domain.paths import ROOT, environments_folder
 from transect.domain.system import EnvironmentChoice
 
 __all__ = [
+    "DEFINITION",
     "environment_folder",
     "environment_names",
     "environment_source",
@@ -50,6 +51,8 @@ _COMPILERS = (
 )
 # Written by whoever reads the sources, not by who wrote them.
 _MADE = ("__pycache__",)
+# What an image of the environment has below it: no part of the environment itself.
+DEFINITION = "image.yaml"
 
 
 def _find(name: str) -> Path | None:
@@ -115,7 +118,7 @@ def source_files(folder: Path) -> list[Path]:
     below the repository, or below the plug-in folder that the environment belongs to.
     Raises BadInput naming a line that is not there or leads out of it.
     """
-    files = set(_files_below(folder))
+    files = set(_files_below(folder)) - {folder / DEFINITION}
     base, listed = folder.parents[1], folder / "sources.txt"
     lines = listed.read_text(encoding="utf-8").splitlines() if listed.is_file() else []
     for line in (line.partition("#")[0].strip() for line in lines):
@@ -179,7 +182,9 @@ def lock_hash(name: str, choice: EnvironmentChoice | None = None) -> str:
     """
     if choice is None:
         return _lock_of_files(name)
-    parts = [name, canonical_json(choice.model_dump())]
+    # A key that came later, at its default, changes no hash.
+    later = {"wrapper"} if choice.wrapper is None else set()
+    parts = [name, canonical_json(choice.model_dump(exclude=later))]
     if choice.image and Path(choice.image).exists():
         facts = Path(choice.image).stat()
         parts += [str(facts.st_size), str(facts.st_mtime_ns)]

@@ -34,6 +34,12 @@ class BenchGrid(Section):
     networks: list[str | None] = Field(
         default=[None], min_length=1, description="as in training grids"
     )
+    containers: list[str | None] = Field(
+        default=[None],
+        min_length=1,
+        description="names from [plugins.md](plugins.md#container-wrapper): in an image made of the "
+        "environment; null: as the system says, which is none unless it names one",
+    )
     options: list[dict[str, int | float | str]] = Field(
         default=[{}],
         min_length=1,
@@ -71,13 +77,19 @@ class Bench(Stage):
     def cells(self, section: BenchSection, context: Context) -> Iterable[Cell]:
         """The cross product of each grid, with its repeats."""
         for grid in section.grids:
-            for name, threads, ranks, nodes, network, options in product(
-                grid.benchmarks, grid.threads, grid.ranks, grid.nodes, grid.networks, grid.options
+            for name, threads, ranks, nodes, network, container, options in product(
+                grid.benchmarks,
+                grid.threads,
+                grid.ranks,
+                grid.nodes,
+                grid.networks,
+                grid.containers,
+                grid.options,
             ):
                 for repeat in range(section.repeats):
                     yield BenchCell(
                         benchmark=name, threads=threads, nodes=nodes, ranks_per_node=ranks,
-                        network=network, device=grid.device,
+                        network=network, device=grid.device, container=container,
                         options=tuple(sorted(options.items())), repeat=repeat,
                     )  # fmt: skip
 

@@ -52,13 +52,16 @@ class Train:
             raise Unsupported(reason)
         strategy = STRATEGIES.get(cell.strategy)
         data = need(job, "data")
-        files = RankFiles(plan=job.folder / _PLAN, out=job.folder, programs=job.bin)
+        files = RankFiles(plan=job.folder / _PLAN, out=job.folder, programs=job.bin, cell=cell)
         # A framework from before there were commands has none.
         give = getattr(FRAMEWORKS.get(cell.framework), "command", None)
         command = give(files) if give is not None else None
         files.plan.unlink(missing_ok=True)
         if command is not None:
-            write_trainer_plan(cell, parameters, data, files)
+            states = (
+                job.input("reference") / RESTARTS if "reference" in job.spec["inputs"] else None
+            )
+            write_trainer_plan(cell, parameters, data, files, states)
         else:
             arguments = ["--spec", job.spec_file, "--data", data, "--out", job.folder]
             if "reference" in job.spec["inputs"]:
