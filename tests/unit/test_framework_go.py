@@ -108,7 +108,9 @@ def test_every_layer_follows_the_reference(layers, go_programs, framework, preci
     if precision == "fp64":
         assert furthest(result, reference) < 1e-12
     told = result["details"]["ranks"][0]["input"]
-    assert told["preparing_s"] > 0 and told["hidden_s"] <= told["preparing_s"]
+    assert 0 <= told["hidden_s"] <= told["preparing_s"]
+    shown = result["metrics"]["input_overlap"]
+    assert shown == pytest.approx(told["hidden_s"] / told["preparing_s"])
 
 
 def test_one_step_of_the_rate_one_shows_the_gradient(layers, go_programs, tmp_path):
