@@ -17,7 +17,7 @@ FLOW = open_flow(config, workflow.output_settings.quiet or ())
 
 wildcard_constraints:
     block=FLOW.block_pattern,
-    environment=r"[A-Za-z0-9_.-]+",
+    environment=r"[A-Za-z0-9_.@-]+",
 
 
 # Networked, short or reading only: on a cluster these run where Snakemake runs.

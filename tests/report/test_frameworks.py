@@ -267,6 +267,41 @@ def test_a_sum_that_diverges_is_named_with_its_cause() -> None:
     assert "inf at step 7" in of_kind(found, "reduction").evidence
 
 
+def test_published_sums_are_named_for_what_they_are_beside_the_nearest_mean() -> None:
+    published = []
+    for name, servers in (("published-allreduce", 0), ("published-sendrecv", 1)):
+        for record in repeats("numpy", name, 4, reduce="sum", batch=48):
+            layout = {
+                "replicas": 4 - servers,
+                "model_parts": 1,
+                "micro_batches": 1,
+                "servers": servers,
+            }
+            published.append(
+                record.model_copy(update={"details": record.details | {"layout": layout}})
+            )
+    means = [
+        *repeats("numpy", "mpi-allreduce", 2, batch=48),
+        *repeats("numpy", "mpi-allreduce", 3, batch=48),
+    ]
+    told = [one.text for one in findings(*published, *means) if one.kind == "reduction"]
+    assert len(told) == 2
+    for text, factor in zip(told, (4, 3), strict=True):
+        assert (
+            f"sums without a mean, as published: effective rate x {factor}, every step counts"
+            in text
+        )
+        assert "beside the mean by mpi-allreduce the loss ends at 0.1 instead of 0.4" in text
+    assert "published-allreduce" in told[0] and "published-sendrecv" in told[1]
+    # Two ranks of which one trains sum nothing.
+    alone = {"replicas": 1, "model_parts": 1, "micro_batches": 1, "servers": 1}
+    pair = [
+        record.model_copy(update={"details": record.details | {"layout": alone}})
+        for record in repeats("numpy", "published-sendrecv", 2, reduce="sum", batch=48)
+    ]
+    assert not [one for one in findings(*pair, *means) if one.kind == "reduction"]
+
+
 def test_a_distributed_step_within_the_noise_carries_no_cost() -> None:
     found = findings(
         *repeats("torch", "single", 1, changes={"step_time": 1.0}),

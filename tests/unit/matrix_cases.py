@@ -69,6 +69,9 @@ def _whole(ranks: int) -> Iterator[tuple[str, dict[str, Any]]]:
     """Ways in which each rank is a replica."""
     if ranks == 1:
         yield "single", {}
+    else:
+        # Rank 0 serves the others.
+        yield "async", {"staleness": 0}
     for name in ("mpi-allreduce", "mpi-sendrecv", "mpi-bcast-reduce", "mpi-overlap-bcast"):
         yield name, {}
     yield "mpi-overlap-bcast", {"progress": "thread", "bucket_bytes": 200}

@@ -90,8 +90,8 @@ def test_the_cases_are_those_that_were_promised():
         every = cases(ranks)
         strategies = {one.strategy for one in every}
         ours = {name for name in STRATEGIES if name.startswith("mpi-")}
-        assert strategies - {"single"} == ours, ranks
-        assert ("single" in strategies) == (ranks == 1)
+        assert strategies - {"single", "async"} == ours, ranks
+        assert ("single" in strategies) == (ranks == 1) == ("async" not in strategies)
         pipelines = [one for one in every if one.strategy == "mpi-pipeline"]
         stages = [n for n in range(1, ranks + 1) if ranks % n == 0]
         had = {

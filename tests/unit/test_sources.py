@@ -14,6 +14,7 @@ from transect.domain.system import System
 from transect.hpc.base import PARSERS
 from transect.hpc.benchmarks.base import BENCHMARKS
 from transect.launch import LAUNCHERS
+from transect.launch.wrapping import WRAPPERS
 from transect.planning import code_hash
 from transect.planning.code_hash import PACKAGE, closure, hash_sources
 from transect.planning.sources import plugin_files, roots_of
@@ -63,7 +64,8 @@ CELLS = {
         "optimiser": "sgd", "steps": 10, "batch": 16,
     },
     "conformance": {"stage": "conformance", "runtime": "python", "provider": "cpu"},
-    "bench": {"stage": "bench", "benchmark": "memory-bandwidth-probe"},
+    # One whose options name a plug-in of a further kind.
+    "bench": {"stage": "bench", "benchmark": "docking-probe"},
     "ingest": {"stage": "ingest", "source": "logs"},
     "corpus": {"stage": "corpus", "corpus": "mails"},
     "dialogue": {"stage": "dialogue", "corpus": "mails"},
@@ -102,6 +104,7 @@ def of_stage(stage: str) -> frozenset[str]:
     """Return what any cell of a stage may depend on: with every plug-in and launcher."""
     one = cell(stage)
     roots = {*roots_of(one, LAPTOP), *(LAUNCHERS.source(name) for name in LAUNCHERS)}
+    roots |= {WRAPPERS.source(name) for name in WRAPPERS}
     for registry, _ in STAGES.get(stage).plugins(one):
         for name in registry:
             roots |= set(plugin_files(registry, name))
@@ -182,6 +185,10 @@ OF_STAGES = {
     "launch/launchers/srun.py": EVERY_STAGE,
     "launch/processes.py": EVERY_STAGE,
     "launch/rank.py": EVERY_STAGE,
+    "launch/wrapping.py": EVERY_STAGE,
+    "launch/images.py": EVERY_STAGE,
+    "launch/elf.py": EVERY_STAGE,
+    "launch/wrappers/podman.py": EVERY_STAGE,
     "launch/parent.py": EVERY_STAGE,
     # Plain processes meet by it when nobody says how.
     "launch/rendezvous/tcp.py": EVERY_STAGE,
@@ -229,6 +236,19 @@ def test_the_launcher_that_starts_ranks_is_in_the_closure(stage, name):
     called = relative(closure(PACKAGE / "stages" / stage / "run.py"))
     others = {f"launch/launchers/{n}.py" for n in LAUNCHERS if n != name}
     assert not (others - called) & found
+
+
+@pytest.mark.parametrize("name", WRAPPERS.names())
+def test_the_container_program_of_a_cell_is_in_the_closure_alone(name):
+    def wrappers(one: Cell, system: System = LAPTOP) -> set[str]:
+        return {path for path in sources(one, system) if path.startswith("launch/wrappers/")} - {
+            "launch/wrappers/__init__.py"
+        }
+
+    own = {path.removeprefix("transect/") for path in relative(plugin_files(WRAPPERS, name))}
+    assert wrappers(cell("train", container=name)) == own
+    assert wrappers(cell("train"), System(name="here", container=name)) == own
+    assert wrappers(cell("train")) == set()
 
 
 @pytest.mark.parametrize(

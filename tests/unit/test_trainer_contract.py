@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from program_cells import program_cell
 
 from rank_runs import Training, arrays
 from transect.training.raw_arrays import describe_npz, read_array, write_array
@@ -40,54 +40,6 @@ class Nothing(InC):
     def command(self, files):
         return ["/bin/true"]
 '''
-# The stage's own two halves around the process, as the driver calls them.
-CELL = """
-import json, subprocess, sys
-from pathlib import Path
-from transect.domain.cell import Cell
-from transect.domain.errors import Unsupported
-from transect.domain.paths import StudyPaths
-from transect.domain.record import Record, write_record
-from transect.execution.job import Job
-from transect.execution.stage import RUNNERS
-from transect.launch.processes import Outcome
-
-root, reference, spec = Path(sys.argv[1]), Path(sys.argv[2]), json.loads(sys.argv[3])
-paths = StudyPaths(results=root / "results", study="s")
-cell = Cell.of(**spec["cell"])
-for stage, source in (("data", root / "data"), ("reference", reference)):
-    folder = paths.cell(stage, "of-it")
-    if not folder.exists():
-        folder.parent.mkdir(parents=True)
-        folder.symlink_to(source)
-    result = json.loads((source / "result.json").read_text())
-    write_record(folder / "record.json", Record(
-        study="s", stage=stage, cell=Cell.of(stage=stage + "-of-old"), cell_id="of-it", status="ok",
-        fingerprint="f", started="", ended="", details=result["details"],
-    ))
-spec |= {
-    "system": {"cores_per_node": 8, "launcher": "plain", "mpi_launcher": "mpiexec"},
-    "inputs": {"data": ["data", "of-it"], "reference": ["reference", "of-it"]},
-    "cell_limits": {"memory_mb": None},
-}
-job = Job(spec=spec, cell=cell, paths=paths, python=sys.executable, bin=None, environment={})
-job.folder.mkdir(parents=True, exist_ok=True)
-stage = RUNNERS.get("train")
-try:
-    launcher, request = stage.prepare(job)
-except Unsupported as error:
-    print(json.dumps({"status": "skipped", "message": str(error)}))
-    sys.exit()
-code = subprocess.run(request.command, cwd=job.folder).returncode
-for damage in sys.argv[4:]:
-    exec(damage)
-result = stage.collect(job, Outcome(end="exited", code=code, seconds=1.0, peak_bytes=0))
-print(json.dumps({
-    "status": result.status, "cause": result.cause, "message": result.message, "details": result.details,
-    "metrics": {metric.name: metric.value for metric in result.metrics}, "libraries": result.libraries,
-    "folder": str(job.folder), "files": sorted(path.name for path in job.folder.iterdir()),
-}))
-"""
 
 
 @pytest.fixture(scope="module")
@@ -115,13 +67,8 @@ def reference(training) -> Path:
 
 
 def run_cell(training: Training, reference: Path, *damage: str, rule=None, **axes) -> dict:
-    cell = {"stage": "train", "workload": "iris-mlp", "framework": "c", "strategy": "single",
-            "batch": 16, "repeat": 1, **axes}  # fmt: skip
-    spec = json.dumps({"cell": cell, "parameters": training.rule | (rule or {})})
-    command = [sys.executable, "-c", CELL, training.folder, reference, spec, *damage]
-    run = training.run(command, training.folder)
-    assert run.returncode == 0, run.stdout
-    return dict(json.loads(run.stdout.splitlines()[-1]))
+    cell = {"framework": "c", "strategy": "single", "batch": 16, "repeat": 1, **axes}
+    return program_cell(training, reference, *damage, rule=rule, **cell)
 
 
 def test_it_follows_the_float64_reference(training, reference):
@@ -129,7 +76,7 @@ def test_it_follows_the_float64_reference(training, reference):
     assert (result["status"], result["message"]) == ("ok", "")
     assert 0 < result["metrics"]["equality_ratio"] <= 1
     assert 0 < result["metrics"]["weights_equality_ratio"] <= 1
-    # It is handed no state of the reference, and the record says so.
+    # It asks for none of the reference's states, and the record says so.
     assert result["details"]["restarts"] == []
     assert "a program of its own" in result["details"]["restarts_not_checkable"]
     assert result["metrics"]["parameters"] == 4 * 30 + 30 + 30 * 20 + 20 + 20 * 3 + 3

@@ -59,6 +59,8 @@ def test_a_layout_of_another_number_of_ranks_is_refused(training):
 
 def test_who_computes_what():
     assert [Layout(3).share(rank) for rank in range(3)] == [Share(0, 3), Share(1, 3), Share(2, 3)]
+    served = [Layout(2, servers=1).share(rank) for rank in range(3)]
+    assert served == [None, Share(0, 2), Share(1, 2)]
     shares = [Layout(2, 3).share(rank) for rank in range(6)]
     assert shares == [Share(0, 2)] * 3 + [Share(1, 2)] * 3
     with pytest.raises(ValueError, match="at least 1 replica"):
@@ -66,6 +68,8 @@ def test_who_computes_what():
 
 
 SHARE_THE_MODEL = {"mpi-pipeline", "torch-pipeline", "tensor-parallel", "spatial"}
+# Their rank 0 takes no part of a batch.
+HAVE_A_SERVER = {"async", "published-sendrecv"}
 
 
 def test_ranks_share_the_data_where_they_do_not_share_the_model():
@@ -79,4 +83,6 @@ def test_ranks_share_the_data_where_they_do_not_share_the_model():
         if name in SHARE_THE_MODEL:
             assert (layout.replicas, layout.model_parts) == (1, ranks), name
         else:
-            assert layout == Layout(ranks), name
+            servers = 1 if name in HAVE_A_SERVER else 0
+            assert layout == Layout(ranks - servers, servers=servers), name
+            assert layout.ranks == ranks

@@ -7,7 +7,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from transect.launch.processes import Outcome
-from transect.stages.train.result import _energy, _overlap, _usage
+from transect.stages.train.result import _energy, _usage
+from transect.stages.train.result_times import overlap_values
 from transect.stages.train.run import Train
 from transect.training.rank_files import rank_place, read_places, write_place
 
@@ -38,10 +39,10 @@ def test_overlap_is_what_is_not_waited_for():
     import numpy as np
 
     waited, total = np.full((2, 10), 1.0), np.full((2, 10), 4.0)
-    assert _overlap({"communication": waited, "under_way": total}) == {"overlap": 0.75}
+    assert overlap_values({"communication": waited, "under_way": total}) == {"overlap": 0.75}
     # Not told, and nothing sent.
-    assert _overlap({"communication": waited, "under_way": total * np.nan}) == {}
-    assert _overlap({"communication": waited * 0, "under_way": total * 0}) == {}
+    assert overlap_values({"communication": waited, "under_way": total * np.nan}) == {}
+    assert overlap_values({"communication": waited * 0, "under_way": total * 0}) == {}
 
 
 def test_waiting_for_a_neighbour_s_computing_is_no_message_that_did_not_hide():
@@ -50,8 +51,8 @@ def test_waiting_for_a_neighbour_s_computing_is_no_message_that_did_not_hide():
 
     waited, total = np.full((2, 10), 9.0), np.full((2, 10), 4.0)
     series = {"communication": waited, "under_way": total}
-    assert _overlap(series, np.full((2, 10), 8.0)) == {"overlap": 0.75}
-    assert _overlap(series) == {"overlap": 0.0}
+    assert overlap_values(series, np.full((2, 10), 8.0)) == {"overlap": 0.75}
+    assert overlap_values(series) == {"overlap": 0.0}
 
 
 def test_of_several_ranks_errors_the_first_one_counts(tmp_path):

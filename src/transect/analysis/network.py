@@ -130,6 +130,7 @@ def fit_for(cell: Cell, fits: Iterable[NetworkFit]) -> NetworkFit | None:
     return min(
         able,
         key=lambda fit: (
+            fit.cell.container != cell.container,
             fit.cell.network != cell.network,
             abs(fit.cell.nodes - cell.nodes),
             abs(fit.cell.ranks_per_node - cell.ranks_per_node),

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from transect.analysis.comparisons import Comparison, compare
 from transect.analysis.groups import Floors, Group, grouped
+from transect.analysis.parallelism import division
 from transect.analysis.scaling import TrainGroup
 from transect.analysis.statistics import Summary
 from transect.domain.cell import Cell
 from transect.domain.metrics import Direction
+from transect.stages.train.cell import TrainCell
 
 __all__ = [
     "InputPenalty",
@@ -24,6 +26,8 @@ __all__ = [
 ]
 
 _RATE = "samples_per_second"
+# What the names of strategies begin with that sum as they were published, and cannot do otherwise.
+_PUBLISHED = "published-"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,11 +82,13 @@ def input_penalties(groups: Sequence[TrainGroup], floors: Floors) -> list[InputP
 def rate_factor(group: TrainGroup) -> float | None:
     """How many times the workload's own learning rate a step's mean gradient is taken, in the end.
 
-    A sum over p ranks counts p times what their mean does; the linear rule multiplies by the global
-    batch over the workload's own. None when the record does not hold that batch.
+    A sum over p ranks that train counts p times what their mean does; the linear rule multiplies by the
+    global batch over the workload's own. None when the record does not hold that batch.
     """
     cell = group.cell
-    factor = float(cell.ranks) if cell.reduce == "sum" else 1.0
+    told = division(group)
+    replicas = cell.ranks if told is None else told.replicas
+    factor = float(replicas) if cell.reduce == "sum" else 1.0
     if cell.learning_rate_rule == "none":
         return factor
     own = own_batch(group)
@@ -134,22 +140,47 @@ def _order(group: TrainGroup) -> tuple[str, str, str, int, int, str, str]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SumTwins:
-    """Two groups that differ in nothing but `reduce`."""
+    """Two groups that differ in nothing but `reduce`; of one that only sums, the strategy too."""
 
     summed: TrainGroup
     mean: TrainGroup
+
+    @property
+    def published(self) -> str:
+        """The strategy that sums because it was published so, or nothing."""
+        name = self.summed.cell.strategy
+        return name if name.startswith(_PUBLISHED) else ""
 
 
 def sum_twins(groups: Sequence[TrainGroup]) -> list[SumTwins]:
     """Pair each group that sums with the one that takes the mean, most ranks first.
 
-    On one rank both are the same training: no pair.
+    On one rank both are the same training: no pair. A strategy that only sums has no such twin: its
+    pair takes the mean on the same batches by another strategy, on as many ranks where there is one.
     """
     means = {group.cell: group for group in groups if not group.kind.summed}
     pairs = [
         SumTwins(summed=group, mean=twin)
         for group in groups
         if group.kind.summed and group.cell.ranks > 1 and not group.kind.synthetic
-        and (twin := means.get(group.cell.model_copy(update={"reduce": "mean"}))) is not None
+        and (twin := means.get(_mean_of(group.cell)) or _nearest(group, means)) is not None
     ]  # fmt: skip
     return sorted(pairs, key=lambda pair: (-pair.summed.cell.ranks, pair.summed.cell.id))
+
+
+def _mean_of(cell: TrainCell) -> TrainCell:
+    return cell.model_copy(update={"reduce": "mean"})
+
+
+def _nearest(group: TrainGroup, means: Mapping[TrainCell, TrainGroup]) -> TrainGroup | None:
+    """Return the mean on the same path by another strategy, where this one never takes it."""
+    if not group.cell.strategy.startswith(_PUBLISHED):
+        return None
+    alike = {"nodes": 1, "ranks_per_node": 1, "strategy": "", "network": None, "options": ()}
+    wanted = _mean_of(group.cell).model_copy(update=alike)
+    near = [
+        other for other in means.values()
+        if other.cell.ranks > 1 and other.cell.model_copy(update=alike) == wanted
+    ]  # fmt: skip
+    ranks = group.cell.ranks
+    return min(near, key=lambda other: (abs(other.cell.ranks - ranks), other.cell.id), default=None)

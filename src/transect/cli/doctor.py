@@ -7,6 +7,7 @@ import sys
 
 from transect.execution.scheduler import ask
 from transect.launch.launchers.mpiexec import find_mpiexec
+from transect.launch.wrapping import WRAPPERS, program_says
 from transect.measure.provenance import available_cores, collect, gpus
 from transect.planning.environments import environment_folder, environment_names
 from transect.planning.stage import ordered_stages
@@ -16,7 +17,7 @@ __all__ = ["examine"]
 Row = dict[str, str]
 
 # No row of this version compiles anything: listed for plug-ins and their build scripts.
-_TOOLCHAINS = ("gcc", "g++", "cmake", "cargo", "node", "go", "apptainer", "nvcc")
+_TOOLCHAINS = ("gcc", "g++", "cmake", "cargo", "node", "go", "nvcc")
 
 
 def _row(name: str, state: str, detail: str = "") -> Row:
@@ -56,6 +57,9 @@ def _programs() -> list[Row]:
     for name in _TOOLCHAINS:
         path = shutil.which(name)
         rows.append(_row(name, "found" if path else "missing", path or ""))
+    for name in WRAPPERS:
+        says = program_says(name)
+        rows.append(_row(f"container {name}", "found" if says else "missing", " ".join(says or ())))
     return [*rows, _slurm()]
 
 

@@ -16,6 +16,7 @@ from typing import Annotated
 
 import typer
 
+from transect.cli.container import choose_container
 from transect.cli.output import print_lines
 from transect.domain.errors import BadInput
 from transect.domain.terminal import printable
@@ -90,9 +91,12 @@ def make_request(
         raise BadInput(f"single runs on 1 rank, not on {ranks}")
     cores = _cores(launcher)
     wrap, loaded = wrapping.modules(modules)
+    inside = None
     if container is not None:
-        wrap += wrapping.container(container, gpus=gpus_per_rank > 0)
+        inside = choose_container(container, gpus=gpus_per_rank > 0)
+        wrap, loaded = wrap + inside.wrap, inside.variables | loaded
     program = shutil.which(command[0])
+    beside = Path(program).absolute().parent if program else None
     return Request(
         command=list(command),
         nodes=nodes,
@@ -100,7 +104,7 @@ def make_request(
         threads=threads or max(1, cores // ranks_per_node),
         cores=cores,
         # mpiexec beside the command's python: mpi4py there loads that MPI.
-        bin=Path(program).absolute().parent if program else None,
+        bin=inside.bin if inside is not None and inside.bin is not None else beside,
         # Lines are to come when they are written, not when a buffer is full.
         variables={
             "PYTHONUNBUFFERED": "1",
@@ -166,7 +170,12 @@ def launch(
         str | None, typer.Option(help="as `ip link` names it on every node, e.g. ib0")
     ] = None,
     mpi_type: Annotated[str, typer.Option(help="srun --mpi=; see `srun --mpi=list`")] = "pmix",
-    container: Annotated[str | None, typer.Option(help="Apptainer image of each rank")] = None,
+    container: Annotated[
+        str | None,
+        typer.Option(
+            help="image of each rank: [WRAPPER:]FILE, FOLDER, URI or environment; e.g. podman:base"
+        ),
+    ] = None,
     module: Annotated[
         list[str] | None, typer.Option(help="environment module to load; may be repeated")
     ] = None,

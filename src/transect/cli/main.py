@@ -14,6 +14,7 @@ import typer
 from transect import __version__
 from transect.cli import study
 from transect.cli.conformance import conformance
+from transect.cli.container import image
 from transect.cli.export_step import export_step
 from transect.cli.launch import launch
 from transect.cli.logs import ingest
@@ -80,7 +81,7 @@ def doctor(
         raise typer.Exit(1)
 
 
-for command in (plan, train, launch, conformance, predict):
+for command in (plan, train, launch, image, conformance, predict):
     app.command()(command)
 app.command("export-step")(export_step)
 

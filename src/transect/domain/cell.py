@@ -89,6 +89,11 @@ class Cell(BaseModel):
     )
     precision: Annotated[str, Axis(place=130, kind=True)] = "fp32"
     network: Annotated[str | None, Axis(place=190)] = None
+    # Who runs it in an image made of its environment; None: nobody, or as the system says.
+    # Groups in and out of one run in different races: what it costs is a question of its own.
+    container: Annotated[
+        str | None, Axis(place=195, label=lambda v: f"in {v}" if v else "", kind=True)
+    ] = None
     repeat: Annotated[int, Axis(place=200, word=lambda n: f"r{n}")] = Field(default=0, ge=0)
 
     @classmethod

@@ -137,6 +137,21 @@ for _row in (
     ("energy", "J", _LOWER, _TIME, "energy of the training loop on all nodes, by kind of counter"),
     ("peak_memory", "B", _LOWER, _TIME, "largest resident set of any process"),
     (
+        "memory_at_rest",
+        "B",
+        _LOWER,
+        _TIME,
+        "resident memory of a rank that is ready to train and has not begun, the largest",
+    ),
+    (
+        "environment_bytes",
+        "B",
+        _LOWER,
+        _NONE,
+        "what has to be installed before it trains, the interpreter included, as long as its files are",
+    ),
+    ("environment_files", "1", _LOWER, _NONE, "number of those files"),
+    (
         "training_memory",
         "B",
         _LOWER,
@@ -178,6 +193,21 @@ for _row in (
         _LOWER,
         _TIME,
         "largest loss deviation over its tolerance after a restart from a state of the reference",
+    ),
+    # updates that wait for nobody
+    (
+        "staleness",
+        "1",
+        _LOWER,
+        _TIME,
+        "median over applied gradients of the updates between the fetch of their weights and their application",
+    ),
+    (
+        "staleness_p95",
+        "1",
+        _LOWER,
+        _TIME,
+        "95th percentile of these updates, of 100 gradients or more",
     ),
     # retraining
     ("checkpoint_time", "s", _LOWER, _TIME, "median time of writing the state to a file"),
@@ -303,6 +333,13 @@ for _row in (
     ("message_rate", "1/s", _HIGHER, _RATE, "messages per second between pairs of ranks"),
     ("overlap", "1", _HIGHER, _TIME, "share of communication that hides behind computing"),
     (
+        "input_overlap",
+        "1",
+        _HIGHER,
+        _TIME,
+        "share of preparing batches that no step waits for, of trainers that prepare them ahead and tell",
+    ),
+    (
         "bubble",
         "1",
         _LOWER,
@@ -327,6 +364,9 @@ for _row in (
     ("mixed_flops", "FLOP/s", _HIGHER, _RATE, "rate of a solver that may use lower precision"),
     ("sparse_flops", "FLOP/s", _HIGHER, _RATE, "rate of a conjugate gradient benchmark"),
     ("kernel_flops", "FLOP/s", _HIGHER, _RATE, "rate of an application kernel, by its own formula"),
+    ("pose_time", "s", _LOWER, _TIME, "time of one pose of a docking kernel"),
+    ("interaction_rate", "1/s", _HIGHER, _RATE, "pairs of a ligand and a protein atom per second"),
+    ("warm_up_time", "s", _LOWER, _TIME, "first run of a kernel, in which some compile"),
     ("operation_rate", "1/s", _HIGHER, _RATE, "operations per second, as a benchmark counts them"),
 ):
     register_metric(*_row)

@@ -38,7 +38,7 @@ class Knob:
     """An option that a plug-in has. Its default's type is its own: whole number, number or text.
 
     `choices`: the only values. `pattern`: what a text must match, such as `example`, if it is none of
-    them. `least`: the smallest number.
+    them. `least`: the smallest number. `null`: the value that a null in a study stands for.
     """
 
     default: Value
@@ -47,10 +47,15 @@ class Knob:
     pattern: str = ""
     example: str = ""
     least: float | None = None
+    null: Value | None = None
 
     @property
     def expected(self) -> str:
         """Say what it takes."""
+        return self._values + ("" if self.null is None else f", or null ({self.null})")
+
+    @property
+    def _values(self) -> str:
         text = "a text in quotes" + (f" such as '{self.example}'" if self.pattern else "")
         if self.choices:
             named = f"one of {', '.join(map(str, self.choices))}"
@@ -73,18 +78,21 @@ class Knob:
 
 
 def chosen_options(
-    owner: str, knobs: Mapping[str, Knob], given: Mapping[str, Value], where: str
+    owner: str, knobs: Mapping[str, Knob], given: Mapping[str, Value | None], where: str
 ) -> Options:
     """Return the given options as an axis holds them: checked, without those at their defaults.
 
     `owner` is e.g. `strategy ddp`. Raises BadInput naming `where`, the option and what was expected.
     """
-    for name, value in given.items():
+    chosen: dict[str, Value] = {}
+    for name, found in given.items():
         if name not in knobs:
             raise unknown_name(f"option of {owner}", name, knobs, where)
-        if not knobs[name].takes(value):
-            raise BadInput(f"{where}.{name}: {owner} takes {knobs[name].expected}, got {value!r}")
-    return tuple(sorted((name, v) for name, v in given.items() if v != knobs[name].default))
+        value = knobs[name].null if found is None else found
+        if value is None or not knobs[name].takes(value):
+            raise BadInput(f"{where}.{name}: {owner} takes {knobs[name].expected}, got {found!r}")
+        chosen[name] = value
+    return tuple(sorted((name, v) for name, v in chosen.items() if v != knobs[name].default))
 
 
 def settings(knobs: Mapping[str, Knob], options: Options) -> dict[str, Value]:

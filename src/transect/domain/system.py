@@ -40,13 +40,21 @@ class EnvironmentChoice(_Model):
     """Where an environment comes from instead of a virtual environment made from its lock file."""
 
     modules: list[str] = Field(default=[], description="loaded, in this order, before python")
-    image: str | None = Field(default=None, description="an Apptainer image: absolute path")
+    image: str | None = Field(
+        default=None, description="an image: absolute path of a file or folder, or a URI"
+    )
+    wrapper: Name | None = Field(
+        default=None,
+        description="who runs the image: a name from [plugins.md](plugins.md#container-wrapper); null: apptainer",
+    )
     python: str = Field(default="python3", description="the interpreter after loading, or inside")
 
     @model_validator(mode="after")
     def _one_of_two(self) -> EnvironmentChoice:
         if bool(self.modules) == bool(self.image):
             raise ValueError("give either `modules` or `image`")
+        if self.wrapper is not None and not self.image:
+            raise ValueError("`wrapper` is who runs the `image`, and there is none")
         return self
 
 
@@ -103,6 +111,11 @@ class System(_Model):
         default={}, description="modules or images that bring a benchmark's program"
     )
     modules: list[str] = Field(default=[], description="loaded before every payload")
+    container: Name | None = Field(
+        default=None,
+        description="run every environment that is built here in an image made of it, by this wrapper: a name "
+        "from [plugins.md](plugins.md#container-wrapper); null: none",
+    )
 
     @model_validator(mode="after")
     def _known_network(self) -> System:

@@ -2,6 +2,7 @@
 
 `python -m transect.execution.build_environment --name NAME --out STAMP.json` always writes the
 stamp and exits 0: a failed build is a cause that its cells carry, not the end of the study.
+With `NAME@WRAPPER` it makes the image of the environment besides (transect/execution/build_image.py).
 
 `envs/NAME/build.sh FOLDER`, where there is one, runs after the requirements are installed and may
 leave facts about itself, a JSON object, in `FOLDER/transect-build.json`: they go into the stamp.
@@ -21,6 +22,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +33,11 @@ from transect.domain.strict_yaml import load_model
 from transect.domain.system import EnvironmentChoice, System
 from transect.domain.terminal import say
 from transect.execution.attempts import CELL_VARIABLE, clear_leftovers
+from transect.execution.build_image import build_image
 from transect.execution.run_block import end_on_signals
+from transect.launch.images import complaint, parts_of
 from transect.launch.processes import run
+from transect.measure.footprint import footprint, interpreter
 from transect.planning.environments import (
     environment_source,
     lock_hash,
@@ -40,7 +45,7 @@ from transect.planning.environments import (
     needed_environments,
 )
 
-__all__ = ["build", "chosen", "main"]
+__all__ = ["build", "chosen", "main", "sized"]
 
 _COMPLETE = "transect-complete.json"
 _FACTS = "transect-build.json"
@@ -218,10 +223,28 @@ def chosen(name: str, choice: EnvironmentChoice) -> dict[str, Any]:
         "status": "ok",
         "message": "",
     }
-    if choice.image and "://" not in choice.image and not Path(choice.image).is_file():
+    if choice.wrapper is not None:
+        facts["wrapper"] = choice.wrapper
+    if choice.image and "://" not in choice.image and not Path(choice.image).exists():
         text = f"the system file names image {choice.image}, which is not there"
         return facts | {"status": "failed", "message": text}
-    return facts
+    reason = complaint(choice.image) if choice.image else None
+    return facts | {"status": "failed", "message": reason} if reason else facts
+
+
+def sized(facts: dict[str, Any]) -> dict[str, Any]:
+    """Add what is installed: `environment` and the `interpreter` that it borrows, each files and bytes.
+
+    Of modules nobody knows what belongs to them: nothing is added. An image is one file or a folder.
+    """
+    image = facts.get("image")
+    if facts["status"] != "ok" or facts.get("wrap"):
+        parts = {"environment": footprint([Path(image)])} if image and Path(image).exists() else {}
+    else:
+        # The folder of `bin/python`, which is a link: not where it leads.
+        folder = Path(facts["python"]).parents[1]
+        parts = {"environment": footprint([folder]), "interpreter": interpreter()}
+    return facts | {"installed": {name: asdict(size) for name, size in parts.items()}}
 
 
 def main() -> int:
@@ -239,8 +262,12 @@ def main() -> int:
         if given.name in choices:
             facts = chosen(given.name, choices[given.name])
         else:
-            facts = build(given.name, given.out.with_suffix(".log").resolve(), given.lock)
-        write_atomic(given.out, json.dumps(facts, indent=1) + "\n")
+            log = given.out.with_suffix(".log").resolve()
+            name, wrapper = parts_of(given.name)
+            facts = build(name, log, None if wrapper else given.lock)
+            if wrapper:
+                facts = build_image(given.name, facts, given.lock)
+        write_atomic(given.out, json.dumps(sized(facts), indent=1) + "\n")
     except Interruption as end:
         return end.code
     except FAULTS as error:

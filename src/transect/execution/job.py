@@ -14,7 +14,9 @@ from transect.domain.errors import BadInput, MissingDependency
 from transect.domain.files import while_unchanged
 from transect.domain.paths import ROOT, StudyPaths
 from transect.domain.record import Cause, MetricValue, Samples, Status
-from transect.launch.wrapping import container, modules
+from transect.domain.registry import plugin_folders
+from transect.launch.images import complaint, parts_of
+from transect.launch.wrapping import USUAL, modules, wrapped
 
 __all__ = ["Job", "Result", "check_environment", "load_job", "read_result", "result_from"]
 
@@ -102,12 +104,37 @@ class Job:
         if scratch:
             # The variables are the job's: the same on each of its nodes.
             variables = variables | {"TMPDIR": os.path.expandvars(scratch)}
-        image = environment.get("image") or program.get("image")
-        if image:
-            folders = [str(ROOT), str(self.paths.results), str(self.folder)]
+        image = self.image_of(environment)
+        if image is not None:
             gpus = self.cell.device == "cuda" or self.cell.get("provider") in GPU_PROVIDERS
-            argv = [*argv, *container(image, gpus=gpus, binds=folders)]
+            inside, told = wrapped(
+                image[0],
+                wrapper=image[1],
+                gpus=gpus,
+                binds=self._binds(variables),
+                workdir=str(self.folder),
+            )
+            argv, variables = [*argv, *inside], told | variables
         return argv, variables
+
+    def image_of(self, environment: dict[str, Any]) -> tuple[str, str] | None:
+        """Return image and wrapper of an environment, or of the cell's program; None: no container."""
+        program = self.spec["system"].get("program") or {}
+        for facts in (environment, program):
+            if facts.get("image"):
+                return facts["image"], facts.get("wrapper") or USUAL
+        return None
+
+    def _binds(self, variables: dict[str, str]) -> list[str]:
+        """Return the folders outside that the payload reads and writes."""
+        outside = [ROOT, self.paths.results, self.folder, *plugin_folders()]
+        options = self.spec.get("parameters", {}).get("dataset_options") or {}
+        named = [*self.spec.get("files", ()), *(v for v in options.values() if isinstance(v, str))]
+        outside += [path for path in map(Path, named) if path.is_absolute() and path.exists()]
+        return [
+            *dict.fromkeys(str(path.absolute()) for path in outside),
+            *filter(None, [variables.get("TMPDIR")]),
+        ]
 
     def module(self, name: str, *arguments: str | Path) -> list[str]:
         """Return the argv of a module of ours in the cell's environment."""
@@ -138,6 +165,9 @@ def load_job(spec: dict[str, Any], paths: StudyPaths) -> Job:
         python = facts["python"]
         # Modules and images bring their own programs: nothing of theirs lies beside python here.
         bin_folder = None if facts.get("wrap") else Path(python).parent
+        if facts.get("bin"):
+            # An image of ours was made of an environment that is here too, with its mpiexec.
+            bin_folder = Path(facts["bin"])
     return Job(
         spec=spec,
         cell=Cell.of(**spec["cell"]),
@@ -146,7 +176,9 @@ def load_job(spec: dict[str, Any], paths: StudyPaths) -> Job:
         bin=bin_folder,
         environment=facts,
         others={
-            name: _facts_of(paths.environment(name)) for name in spec.get("other_environments", ())
+            # A stage asks for them by their own names, wherever they run.
+            parts_of(name)[0]: _facts_of(paths.environment(name))
+            for name in spec.get("other_environments", ())
         },
     )
 
@@ -156,6 +188,9 @@ def check_environment(job: Job) -> None:
     for facts in (job.environment, *job.others.values()):
         if facts and facts["status"] != "ok":
             raise MissingDependency(f"environment '{facts['name']}': {facts['message']}")
+        image = job.image_of(facts)
+        if image is not None and (reason := complaint(image[0])) is not None:
+            raise MissingDependency(f"environment '{facts.get('name', '')}': {reason}")
         python = facts.get("python", job.python)
         if not facts.get("wrap") and not Path(python).exists():
             raise MissingDependency(f"environment '{facts['name']}': {python} has gone")

@@ -20,6 +20,7 @@ from transect.execution.stage import StageRunner
 from transect.execution.steps import Refusal, refusal, step_cause, wait_for_end
 from transect.launch import LAUNCHERS
 from transect.launch.processes import Outcome, run
+from transect.launch.wrapping import image_fault
 from transect.measure.provenance import speed_variables
 from transect.planning.expand import reason_to_skip
 
@@ -49,6 +50,10 @@ def refuse(job: Job) -> Result | None:
     reason = reason_to_skip(job.cell)
     if reason is not None:
         return Result.skipped(Cause.UNSUPPORTED, reason)
+    for facts in (job.environment, *job.others.values()):
+        if facts.get("skips"):
+            text = f"environment '{facts['name']}': {facts['message']}"
+            return Result.skipped(Cause.MISSING_DEPENDENCY, text)
     try:
         check_environment(job)
     except MissingDependency as error:
@@ -59,6 +64,15 @@ def refuse(job: Job) -> Result | None:
 def _who(job: Job, stage: StageRunner, outcome: Outcome) -> str:
     asked = getattr(stage, "who", None)
     return str(asked(job, outcome) if asked is not None else "") or "a process"
+
+
+def _image_fault(job: Job) -> str | None:
+    """Return what the cell's image lacks, as its log has it; None for another end, or no container."""
+    for facts in (job.environment, *job.others.values()):
+        image = job.image_of(facts)
+        if image is not None and (said := image_fault(image[1], image[0], _text(job.log))):
+            return said
+    return None
 
 
 def _judge(job: Job, stage: StageRunner, outcome: Outcome) -> Result:
@@ -75,6 +89,9 @@ def _judge(job: Job, stage: StageRunner, outcome: Outcome) -> Result:
         if told is not None:
             cause, line = told
             return Result.failed(cause, line) if cause else stage.collect(job, outcome)
+        fault = _image_fault(job)
+        if fault is not None:
+            return Result.failed(Cause.MISSING_DEPENDENCY, fault)
     # A launcher such as mpiexec reports a rank's signal as 128 + number.
     number = outcome.code if outcome.end == "signalled" else outcome.code - 128
     if number in (signal.SIGKILL, signal.SIGTERM):

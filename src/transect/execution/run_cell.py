@@ -273,7 +273,8 @@ def run_job(job: Job, attempt: int, guard: Guard | None = None) -> Record:
 def _provenance(
     job: Job, result: Result, variables: dict[str, str], seen: dict[str, Any]
 ) -> dict[str, Any]:
-    environment = {k: job.environment[k] for k in ("name", "lock_hash") if job.environment}
+    told = ("name", "lock_hash", "wrapper", "wrapper_version", "image")
+    environment = {k: job.environment[k] for k in told if k in job.environment}
     return {
         **collect(),
         "environment": environment,

@@ -22,6 +22,8 @@ __all__ = ["Outcome", "end_all", "run"]
 # Between two looks at ends where the kernel cannot tell of them (before Linux 5.3).
 _POLL_S = 0.005
 _MEMORY_POLL_S = 0.2
+# Between two searches for processes that are no descendants: some container programs start theirs apart.
+_SEARCH_S = 2.0
 # The first look: before, a payload holds nothing worth a look.
 _FIRST_POLL_S = 0.05
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -81,6 +83,18 @@ def _descendants(roots: list[int]) -> list[int]:
     return descendants
 
 
+def _marked(session: str) -> list[int]:
+    """Return the processes that have the payload's mark in their environment. Slow: it reads all."""
+    mark = f"TRANSECT_PAYLOAD={session}".encode()
+    found = []
+    for name in os.listdir("/proc"):  # noqa: PTH208 names are enough
+        if name.isdigit() and int(name) != os.getpid():
+            with contextlib.suppress(OSError):
+                if mark in Path(f"/proc/{name}/environ").read_bytes().split(b"\0"):
+                    found.append(int(name))
+    return found
+
+
 def _resident(roots: list[int]) -> int:
     """Return what a payload's processes hold. Quick, for it runs beside what is measured."""
     total = 0
@@ -88,7 +102,7 @@ def _resident(roots: list[int]) -> int:
         pids = _descendants(roots)
     else:
         pids = [process.pid for process in _below(roots).values()]
-    for pid in pids:
+    for pid in {*pids}:
         with contextlib.suppress(OSError):
             total += int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE
     return total
@@ -183,6 +197,9 @@ def run(
     started_ns = time.monotonic_ns()
     begin = started_ns * 1e-9
     peak, next_look, end = 0, _FIRST_POLL_S, "exited"
+    # Whether there are such, what the last search found, and when the next one is due.
+    apart = any("TRANSECT_DETACHED" in variables for _, variables in commands)
+    found, next_search = list[int](), 0.0
     ends: _Ends | None = None
     children: list[subprocess.Popen[bytes]] = []
     with log.open("ab") as stream:
@@ -213,7 +230,9 @@ def run(
                 if now >= next_look:
                     if _abandoned():
                         raise Interruption(129)
-                    used = _resident(pids)
+                    if apart and now >= next_search:
+                        found, next_search = _marked(session), now + _SEARCH_S
+                    used = _resident([*pids, *found])
                     peak, next_look = max(peak, used), now + _MEMORY_POLL_S
                     if memory_bytes is not None and used > memory_bytes:
                         end = "out-of-memory"

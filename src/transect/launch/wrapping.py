@@ -1,18 +1,40 @@
-"""What goes before the command on each rank: environment modules, a container."""
+"""What goes before the command on each rank: environment modules, a container.
+
+A container program is a wrapper: one file in `transect/launch/wrappers/` or in a plug-in folder.
+It says how a command is run inside an image, and what its own words mean when it cannot.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import subprocess
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Protocol
 
 from transect.domain.errors import BadInput
+from transect.domain.registry import Registry
+from transect.launch.images import loader_fault, mount_points, root_of
 
-__all__ = ["container", "modules"]
+__all__ = [
+    "SHARED", "USUAL", "WRAPPERS", "Inside", "Wrapper", "container", "image_fault", "modules",
+    "outermost", "program_says", "wrapped",
+]  # fmt: skip
 
 _MODULE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./+:@-]*")
 # Constant: names of modules travel in a variable, the command in "$@".
 _SCRIPT = 'module load $TRANSECT_MODULES && exec "$@"'
+# The one that runs an image whose system file, or whose user, names none.
+USUAL = "apptainer"
+# Ranks of one node meet there: sockets of mpiexec and PMIx, shared memory of MPI and of NCCL.
+SHARED = ("/tmp", "/dev/shm")  # noqa: S108 it is the host's own, shown inside
+# PMIx keeps what ranks ask it in files below its server's folder, which is another one on each node and
+# in each job step, so that nobody can name it beforehand: by messages it works without them.
+_MPI = {"PMIX_MCA_gds": "hash"}
 
 
 def modules(names: Sequence[str]) -> tuple[list[str], dict[str, str]]:
@@ -29,19 +51,117 @@ def modules(names: Sequence[str]) -> tuple[list[str], dict[str, str]]:
     return ["bash", "-lc", _SCRIPT, "transect"], {"TRANSECT_MODULES": " ".join(names)}
 
 
-def container(image: str, *, gpus: bool = False, binds: Sequence[str] = ()) -> list[str]:
-    """Return the wrap that runs the command inside an Apptainer image.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Inside:
+    """An image, and what a command in it needs of the world outside.
 
-    Apptainer passes the environment on, apart from PATH and LD_LIBRARY_PATH. `binds` are folders
-    that the command needs besides the home folder, /tmp and the working folder.
-    Raises BadInput for an empty name.
+    `image` is a file, a folder with a root file system, or a URI. `binds` are folders that lie at the same
+    path inside; `workdir` is the folder that the command runs in, None: the wrapper's own choice.
     """
+
+    image: str
+    binds: tuple[str, ...] = ()
+    workdir: str | None = None
+    gpus: bool = False
+
+
+class Wrapper(Protocol):
+    """Runs a command inside an image. All its methods return lists, none starts anything."""
+
+    # What must be on PATH, the first that is there is taken.
+    programs: tuple[str, ...]
+    # What it runs of those that transect makes: "folder", or "squashfs", one file made from it.
+    form: str
+    # Whether its processes are no children of the command that starts them.
+    detaches: bool
+    # (pattern, sentence): what its own words say about an image. {image} and \1 are filled in.
+    faults: tuple[tuple[str, str], ...]
+
+    def supports(self, inside: Inside) -> str | None:
+        """Return None, or why it cannot run this, of an image that may not be there yet."""
+        ...
+
+    def argv(self, inside: Inside) -> list[str]:
+        """Return what goes before the command."""
+        ...
+
+    def variables(self, inside: Inside) -> dict[str, str]:
+        """Return what its program or the ranks inside must be told besides."""
+        ...
+
+
+WRAPPERS: Registry[Wrapper] = Registry("container wrapper", "transect.launch.wrappers")
+
+
+def outermost(folders: Sequence[str]) -> tuple[str, ...]:
+    """Return folders that lie within no other one, sorted: a bind within a bind is refused by some.
+
+    >>> outermost(["/tmp/a", "/work", "/tmp"])
+    ('/tmp', '/work')
+    """
+    kept: list[str] = []
+    for folder in sorted({os.path.normpath(one) for one in folders}):
+        if not any(Path(folder).is_relative_to(one) for one in kept):
+            kept.append(folder)
+    return tuple(kept)
+
+
+@cache
+def program_says(wrapper: str) -> tuple[str, str] | None:
+    """Return (program, first line of its version) of a wrapper; None when it is not here."""
+    for program in WRAPPERS.get(wrapper).programs:
+        found = shutil.which(program)
+        if found is not None:
+            # Charliecloud will not even tell its version to somebody without a name.
+            told = subprocess.run(
+                [found, "--version"], capture_output=True, text=True,
+                env=os.environ | {"USER": os.environ.get("USER") or "nobody"},
+            )  # fmt: skip
+            return program, (told.stdout or told.stderr).strip().partition("\n")[0]
+    return None
+
+
+def container(
+    image: str,
+    *,
+    wrapper: str = USUAL,
+    gpus: bool = False,
+    binds: Sequence[str] = (),
+    workdir: str | None = None,
+) -> list[str]:
+    """Return the wrap that runs the command inside an image.
+
+    `binds` are folders that the command needs besides /tmp and what the wrapper shows by itself.
+    Raises BadInput for an empty name and for what the wrapper cannot do.
+    """
+    return wrapped(image, wrapper=wrapper, gpus=gpus, binds=binds, workdir=workdir)[0]
+
+
+def wrapped(
+    image: str,
+    *,
+    wrapper: str = USUAL,
+    gpus: bool = False,
+    binds: Sequence[str] = (),
+    workdir: str | None = None,
+) -> tuple[list[str], dict[str, str]]:
+    """Return (wrap, variables) that run a command inside an image; see `container`."""
     if not image or image.startswith("-"):
         raise BadInput(f"container {image!r}: expected an image file or a URI such as docker://…")
-    program = "apptainer" if shutil.which("apptainer") else shutil.which("singularity")
-    argv = [program or "apptainer", "exec"]
-    if gpus:
-        argv.append("--nv")
-    for folder in binds:
-        argv += ["--bind", folder]
-    return [*argv, image]
+    chosen = WRAPPERS.get(wrapper)
+    root = root_of(image, chosen.form)
+    inside = Inside(image=root or image, binds=tuple(binds), workdir=workdir, gpus=gpus)
+    reason = chosen.supports(inside)
+    if reason is not None:
+        raise BadInput(f"container {image}: {reason}")
+    if root is not None and os.path.isdir(root):  # noqa: PTH112 a root may be a file as well
+        mount_points(Path(root), outermost([*SHARED, *binds, *([workdir] if workdir else [])]))
+    variables = _MPI | chosen.variables(inside)
+    if chosen.detaches:
+        variables |= {"TRANSECT_DETACHED": "1"}
+    return chosen.argv(inside), variables
+
+
+def image_fault(wrapper: str, image: str, log: str) -> str | None:
+    """Return in one sentence what an image lacks, from what a command in it printed, or None."""
+    return loader_fault(image, log, WRAPPERS.get(wrapper).faults)

@@ -12,11 +12,18 @@ from typing import Any
 
 from transect.measure.energy import POWERCAP, EnergyCounter, nvml_counter, rapl_counters
 
-__all__ = ["GPU_PERIOD_S", "READING_PERIOD_S", "Gpu", "Usage", "find_gpu"]
+__all__ = ["GPU_PERIOD_S", "READING_PERIOD_S", "Gpu", "Usage", "find_gpu", "resident_bytes"]
 
 GPU_PERIOD_S = 0.2
 # A counter of 32 bits in units of 15 microjoules wraps after 65 kJ: more than this time uses.
 READING_PERIOD_S = 30.0
+
+
+def resident_bytes() -> int:
+    """Return what this process holds of the machine's memory now, pages that it shares included."""
+    import psutil
+
+    return int(psutil.Process().memory_info().rss)
 
 
 class Gpu:

@@ -18,6 +18,7 @@ from transect.domain.paths import ROOT, environments_folder
 from transect.domain.system import EnvironmentChoice
 
 __all__ = [
+    "DEFINITION",
     "environment_folder",
     "environment_names",
     "environment_source",
@@ -37,6 +38,12 @@ _COMPILERS = (
     (rb"\b(?:cc|gcc|mpicc|CC|cmake|make)\b", "CC", "cc", "--version"),
     (rb"(?<![\w+])(?:c\+\+|g\+\+|mpicxx|CXX|cmake)(?![\w+])", "CXX", "c++", "--version"),
     (rb"\bnvcc\b", "NVCC", "nvcc", "--version"),
+    # Called by these names, whatever the variables say; and what lets them offload or link OpenMP.
+    (rb"\bcompile_with_gcc\b", "", "gcc", "--version"),
+    (rb"\bcompile_with_gcc\b", "", "gcc", "-print-file-name=accel/nvptx-none/mkoffload"),
+    (rb"\bcompile_with_clang\b", "", "clang", "--version"),
+    (rb"\bcompile_with_clang\b", "", "clang", "-print-file-name=libomp.so"),
+    (rb"\bcompile_with_nvc\b", "", "nvc", "--version"),
     (rb"\b(?:cargo|rustc)\b", "RUSTC", "rustc", "--version"),
     (rb"\bgo (?:build|install)\b", "GO", "go", "version"),
     (rb"\b(?:javac|mvn)\b", "JAVAC", "javac", "-version"),
@@ -44,6 +51,8 @@ _COMPILERS = (
 )
 # Written by whoever reads the sources, not by who wrote them.
 _MADE = ("__pycache__",)
+# What an image of the environment has below it: no part of the environment itself.
+DEFINITION = "image.yaml"
 
 
 def _find(name: str) -> Path | None:
@@ -109,7 +118,7 @@ def source_files(folder: Path) -> list[Path]:
     below the repository, or below the plug-in folder that the environment belongs to.
     Raises BadInput naming a line that is not there or leads out of it.
     """
-    files = set(_files_below(folder))
+    files = set(_files_below(folder)) - {folder / DEFINITION}
     base, listed = folder.parents[1], folder / "sources.txt"
     lines = listed.read_text(encoding="utf-8").splitlines() if listed.is_file() else []
     for line in (line.partition("#")[0].strip() for line in lines):
@@ -173,7 +182,9 @@ def lock_hash(name: str, choice: EnvironmentChoice | None = None) -> str:
     """
     if choice is None:
         return _lock_of_files(name)
-    parts = [name, canonical_json(choice.model_dump())]
+    # A key that came later, at its default, changes no hash.
+    later = {"wrapper"} if choice.wrapper is None else set()
+    parts = [name, canonical_json(choice.model_dump(exclude=later))]
     if choice.image and Path(choice.image).exists():
         facts = Path(choice.image).stat()
         parts += [str(facts.st_size), str(facts.st_mtime_ns)]

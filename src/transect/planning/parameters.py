@@ -39,14 +39,19 @@ def _with_paths(workload: str, parameters: Parameters, where: Path) -> Parameter
     """Make paths absolute: those of a study are relative to its file."""
     options = dict(parameters.dataset_options)
     key = f"key 'workloads.{workload}.dataset_options"
-    for name in dataset_paths(workload):
-        if options.get(name):
-            path = (where.parent / str(options[name])).resolve()
-            if not path.exists():
-                raise BadInput(f"{where}: {key}.{name}': {path}: no such file or folder")
-            options[name] = str(path)
     described = WORKLOADS.get(workload)
     dataset = DATASETS.get(described.dataset)
+    for name in dataset_paths(workload):
+        if options.get(name):
+            path = (where.parent / Path(str(options[name])).expanduser()).resolve()
+            if path.exists():
+                options[name] = str(path)
+                continue
+            # A dataset may have something else to offer, where its options ask for it.
+            instead = getattr(dataset, "without", lambda *given: None)(options, name)
+            if instead is None:
+                raise BadInput(f"{where}: {key}.{name}': {path}: no such file or folder")
+            options = instead
     if isinstance(dataset, StoredDataset):
         try:
             dataset.check(options, model_of(described).sample)

@@ -21,10 +21,13 @@ from transect.domain.process_state import kept_state
 from transect.domain.strict_yaml import load_model
 from transect.domain.study import Study
 from transect.domain.system import System
+from transect.launch.images import in_container, parts_of
+from transect.launch.wrapping import WRAPPERS
 from transect.planning.code_hash import Sources
 from transect.planning.context import Context
 from transect.planning.environments import lock_hash
 from transect.planning.expand import expand, hook_of, precedences
+from transect.planning.images import image_lock
 from transect.planning.sources import check_launchers, sources_of
 from transect.planning.stage import STAGES
 from transect.planning.study import load_study
@@ -140,7 +143,7 @@ class _Planner:
         stage = STAGES.get(cell.stage)
         self._check_network(cell)
         taken = {role: (source.stage, source.id) for role, source in inputs.items()}
-        environment = stage.environment(cell)
+        environment = self._inside(cell, stage.environment(cell))
         sources = sources_of(cell, stage, context.system)
         self.sources[sources.hash] = sources
         spec: dict[str, Any] = {
@@ -154,7 +157,10 @@ class _Planner:
             "lock": self._lock(environment),
             "sources": sources.hash,
         }
-        others = sorted({*stage.other_environments(cell)} - {environment, ""})
+        others = sorted(
+            {self._inside(cell, name) for name in stage.other_environments(cell)}
+            - {environment, ""}
+        )
         if others:
             spec["other_environments"] = {name: self._lock(name) for name in others}
         fingerprint = digest([canonical_json(spec)])[:16]
@@ -175,15 +181,27 @@ class _Planner:
                 f"system '{self._context.system.name}' ({', '.join(networks) or 'none'})"
             )
 
+    def _inside(self, cell: Cell, environment: str) -> str:
+        """Return an environment's name, in the container that the cell or else the system asks for.
+
+        What the system offers as modules or as an image stays as it is.
+        """
+        wrapper = cell.container or self._context.system.container
+        if not wrapper or not environment or environment in self._context.system.environments:
+            return environment
+        WRAPPERS.get(wrapper, f"{self._context.file}: container")
+        return in_container(environment, wrapper)
+
     def _lock(self, environment: str) -> str:
-        if environment and not _NAME.fullmatch(environment):
+        if environment and not _NAME.fullmatch(parts_of(environment)[0]):
             raise BadInput(
                 f"environment '{environment}': expected letters, digits, and _ . - between them: it "
                 "names a folder, and the wildcard of a rule"
             )
         if environment and environment not in self._locks:
-            choice = self._context.system.environments.get(environment)
-            self._locks[environment] = lock_hash(environment, choice)
+            name, wrapper = parts_of(environment)
+            choice = self._context.system.environments.get(name)
+            self._locks[environment] = image_lock(name) if wrapper else lock_hash(name, choice)
         return self._locks.get(environment, "")
 
     def _system(self, cell: Cell) -> dict[str, Any]:

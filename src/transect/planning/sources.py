@@ -11,6 +11,7 @@ from transect.domain.cell import Cell
 from transect.domain.registry import Registry
 from transect.domain.system import System
 from transect.launch import LAUNCHERS
+from transect.launch.wrapping import USUAL, WRAPPERS
 from transect.planning.code_hash import PACKAGE, Sources, code_hash, hash_sources
 from transect.planning.stage import STAGES, Stage
 
@@ -36,7 +37,15 @@ def roots_of(cell: Cell, system: System) -> list[Path]:
         *stage.sources(cell),
         *(file for registry, name in stage.plugins(cell) for file in plugin_files(registry, name)),
         *(LAUNCHERS.source(name) for name in stage.launchers(cell, system)),
+        *(file for name in _wrappers(cell, system) for file in plugin_files(WRAPPERS, name)),
     ]
+
+
+def _wrappers(cell: Cell, system: System) -> list[str]:
+    """Return who runs the cell in a container, if anybody: of the cell, the system, or its images."""
+    choices = [*system.environments.values(), *system.benchmarks.values()]
+    images = [choice.wrapper or USUAL for choice in choices if choice.image]
+    return sorted({*filter(None, [cell.container or system.container]), *images})
 
 
 _KNOWN: dict[tuple[object, ...], Sources] = {}
@@ -45,16 +54,23 @@ _KNOWN: dict[tuple[object, ...], Sources] = {}
 def sources_of(cell: Cell, stage: Stage, system: System) -> Sources:
     """Hash the sources that the cell runs: the same for all cells of the same plug-ins."""
     plugins = tuple((registry.kind, name) for registry, name in stage.plugins(cell))
-    key = (cell.stage, plugins, stage.launchers(cell, system), *stage.sources(cell))
+    wrappers = tuple(_wrappers(cell, system))
+    key = (cell.stage, plugins, wrappers, stage.launchers(cell, system), *stage.sources(cell))
     if key not in _KNOWN:
         _KNOWN[key] = hash_sources(frozenset(roots_of(cell, system)))
     return _KNOWN[key]
 
 
 def check_launchers(system: System, where: Path) -> None:
-    """Raise BadInput for a launcher that is not there."""
+    """Raise BadInput for a launcher, or a container wrapper, that is not there."""
     for key, name in (("launcher", system.launcher), ("mpi_launcher", system.mpi_launcher)):
         LAUNCHERS.get(name, f"{where}: {key}")
+    if system.container is not None:
+        WRAPPERS.get(system.container, f"{where}: container")
+    for section in ("environments", "benchmarks"):
+        for name, choice in getattr(system, section).items():
+            if choice.wrapper is not None:
+                WRAPPERS.get(choice.wrapper, f"{where}: {section}.{name}.wrapper")
 
 
 @cache

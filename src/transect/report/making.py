@@ -11,9 +11,11 @@ from transect.domain.errors import FAULTS
 from transect.report.blocks import Body, Prose
 from transect.report.context import Context
 from transect.report.findings.bounds import bound_findings
+from transect.report.findings.containers import container_findings
 from transect.report.findings.coverage import coverage_findings
 from transect.report.findings.finding import Finding
 from transect.report.parts import FindingMaker, Parts, Section, collect
+from transect.report.sections.containers import containers_body
 from transect.report.sections.failures import failures_body
 from transect.report.sections.methods import methods_body
 from transect.report.sections.others import others_body
@@ -41,6 +43,7 @@ def all_parts() -> Parts:
     """Return the sections and findings of every stage, and those that join stages."""
     parts = collect(
         [
+            Section(key="containers", title="Containers", order=650, make=containers_body),
             Section(key="roofline", title="Roofline", order=700, make=roofline_body),
             Section(key="published", title="Published and measured", order=900,
                     make=published_body),
@@ -48,6 +51,7 @@ def all_parts() -> Parts:
             Section(key="methods", title="Methods", order=1100, make=methods_body),
         ],
         [
+            FindingMaker(order=840, make=container_findings),
             FindingMaker(order=850, make=bound_findings),
             FindingMaker(order=900, make=coverage_findings),
         ],

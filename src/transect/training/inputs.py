@@ -14,8 +14,8 @@ from transect.training.layout import Share
 from transect.training.models import Model
 
 __all__ = [
-    "SYNTHETIC_BATCHES", "Batches", "FileBatches", "StoredBatches", "SyntheticBatches",
-    "batch_indices", "load_arrays", "load_data", "load_weights",
+    "SYNTHETIC_BATCHES", "Batches", "FileBatches", "NoBatches", "StoredBatches", "SyntheticBatches",
+    "batch_indices", "draw_batch", "load_arrays", "load_data", "load_weights",
 ]  # fmt: skip
 
 # How many different batches the synthetic twin goes round.
@@ -143,6 +143,37 @@ class FileBatches(StoredBatches):
         self._reader.close()
 
 
+class NoBatches:
+    """What a rank goes through that computes no part of them: as many steps, each (None, None)."""
+
+    def __init__(self, data: dict[str, Any], batch: int, model: Model, *, tested: bool) -> None:
+        self.epochs = len(data["order"])
+        self.steps_per_epoch = data["order"].shape[1] // batch
+        self.x_test, self.y_test = data["x_test"], data["y_test"]
+        if not tested:
+            self.x_test, self.y_test = np.empty((0, *model.sample)), np.empty(0, np.int64)
+
+    def __iter__(self) -> Iterator[Iterator[Batch]]:
+        for epoch in range(self.epochs):
+            yield self.steps(epoch * self.steps_per_epoch, self.steps_per_epoch)
+
+    def steps(self, first: int, count: int) -> Iterator[Batch]:
+        """Yield so many times nothing."""
+        return ((None, None) for _ in range(count))
+
+    def close(self) -> None:
+        """Nothing runs ahead."""
+
+
+def draw_batch(
+    model: Model, seed: int, number: int, which: range, dtype: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the samples `which` of the synthetic twin's batch `number`; real ones are of `dtype`."""
+    drawn = [model.draw(np.random.default_rng([seed, number, i])) for i in which]
+    x, y = (np.stack(arrays) for arrays in zip(*drawn, strict=True))
+    return _rounded(x, dtype), y
+
+
 class SyntheticBatches:
     """A twin of the data with the same shapes: random batches that lie on the device already.
 
@@ -160,9 +191,7 @@ class SyntheticBatches:
         mine = range(share.number * local, (share.number + 1) * local)
         self._batches = []
         for number in range(min(steps, SYNTHETIC_BATCHES)):
-            drawn = [model.draw(np.random.default_rng([seed, number, i])) for i in mine]
-            x, y = (np.stack(arrays) for arrays in zip(*drawn, strict=True))
-            self._batches.append(trainer.batch(_rounded(x, dtype), y))
+            self._batches.append(trainer.batch(*draw_batch(model, seed, number, mine, dtype)))
 
     def __iter__(self) -> Iterator[Iterator[Batch]]:
         number = 0

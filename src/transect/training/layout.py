@@ -25,26 +25,30 @@ class Layout:
     Ranks of one replica follow one another, so that those who talk most are near each other
     (D. Narayanan et al., "Efficient large-scale language model training on GPU clusters using
     Megatron-LM", 2021, section 3). Parameters that are only stored in parts, as FSDP does, are
-    no model parts: each rank computes with all of them.
+    no model parts: each rank computes with all of them. `servers` come before all replicas: ranks that
+    hold weights or pass them on, and compute no part of a batch.
     """
 
     replicas: int
     model_parts: int = 1
     micro_batches: int = 1
+    servers: int = 0
 
     def __post_init__(self) -> None:
-        """Raise ValueError unless all are at least 1."""
-        if min(self.replicas, self.model_parts, self.micro_batches) < 1:
+        """Raise ValueError unless there is a replica, and no number is negative."""
+        if min(self.replicas, self.model_parts, self.micro_batches) < 1 or self.servers < 0:
             raise ValueError(f"a layout has at least 1 replica of 1 part, not {self}")
 
     @property
     def ranks(self) -> int:
         """World size."""
-        return self.replicas * self.model_parts
+        return self.servers + self.replicas * self.model_parts
 
-    def share(self, rank: int) -> Share:
-        """Return the part of each batch that a rank computes: all ranks of a replica the same."""
-        return Share(rank // self.model_parts, self.replicas)
+    def share(self, rank: int) -> Share | None:
+        """Return the part of each batch that a rank computes: all ranks of a replica the same; a server none."""
+        if rank < self.servers:
+            return None
+        return Share((rank - self.servers) // self.model_parts, self.replicas)
 
     def complaint(self, batch: int) -> str | None:
         """Return why a global batch cannot be cut like this, or None."""

@@ -86,14 +86,28 @@ def rank_place(rank: int, places: Iterable[Mapping[str, Any]]) -> str:
     return f"rank {rank}"
 
 
+def _restarted(
+    given: dict[str, Any], folder: Path, plan: dict[str, Any]
+) -> dict[str, list[list[float]]]:
+    """Return the losses of each restart that the plan asks for. Raises ValueError for others."""
+    steps = {str(one["first"]): one["steps"] for one in plan.get("restarts", ())}
+    losses = {name: read_array(entry, folder) for name, entry in given.items()}
+    shapes = {name: loss.shape for name, loss in losses.items()}
+    if shapes != {name: (count,) for name, count in steps.items()}:
+        raise ValueError(f"its restarts have steps {shapes}, the plan asks for {steps}")
+    return {"loss": [losses[name].tolist() for name in steps]}
+
+
 def _foreign(folder: Path, facts: dict[str, Any], plan: dict[str, Any]) -> dict[str, np.ndarray]:
     """Read the arrays that facts of a trainer in another language describe; write rank 0's weights.
 
     What follows from the plan is added to the facts.
     """
     given = facts.pop("arrays")
-    # Ours alone: a program of its own is handed no state to restart from.
+    # Ours alone: a program gives them among its arrays.
     facts.pop("restarts", None)
+    if "restarts" in given:
+        facts["restarts"] = _restarted(given["restarts"], folder, plan)
     groups = {
         group: {name: read_array(entry, folder) for name, entry in given.get(group, {}).items()}
         for group in ("series", "weights", "checked")
@@ -127,10 +141,14 @@ def read_rank(
     missing = [name for name in _FACTS if name not in facts]
     if missing:
         raise ValueError(f"{rank_name(rank)}.json says nothing of {', '.join(missing)}")
-    if plan is not None:
+    # Beside ranks of a program of its own there may be some of ours.
+    own = folder / f"{rank_name(rank)}.npz"
+    if plan is not None and not own.exists():
+        if "arrays" not in facts:
+            raise ValueError(f"{rank_name(rank)}.json says nothing of arrays")
         series = _foreign(folder, facts, plan)
     else:
-        with np.load(folder / f"{rank_name(rank)}.npz") as file:
+        with np.load(own) as file:
             series = {name: file[name] for name in file.files}
     steps = len(series.get("loss", ()))
     # A program of its own need not know of pipelines.

@@ -7,7 +7,7 @@ the members of npz) already is such a file, so nothing is copied.
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import prod
 from pathlib import Path
 from typing import IO, Any
@@ -42,11 +42,16 @@ def describe_npy(path: Path) -> Entry:
         return _entry(stream, 0, path)
 
 
-def describe_npz(path: Path) -> dict[str, Entry]:
-    """Return where each array of an uncompressed npz file is. Raises ValueError for another one."""
+def describe_npz(path: Path, wanted: Callable[[str], bool] = lambda name: True) -> dict[str, Entry]:
+    """Return where each array of an uncompressed npz file is whose name is `wanted`.
+
+    Raises ValueError for a compressed one, and for an array of a type that not every language has.
+    """
     entries = {}
     with zipfile.ZipFile(path) as archive, path.open("rb") as stream:
         for member in archive.infolist():
+            if not wanted(member.filename.removesuffix(".npy")):
+                continue
             if member.compress_type != zipfile.ZIP_STORED:
                 raise ValueError(f"{path}: {member.filename} is compressed")
             # PKWARE APPNOTE 4.3.7: 30 bytes, then name and extra field of these lengths.

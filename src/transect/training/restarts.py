@@ -11,12 +11,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from transect.training.frameworks import TrainingState
+from transect.training.raw_arrays import describe_npz
 
-__all__ = ["RESTARTS", "RestartPath", "read_paths", "read_states", "rounded", "state_arrays"]
+__all__ = [
+    "RESTARTS",
+    "RestartPath",
+    "describe_states",
+    "read_paths",
+    "read_states",
+    "rounded",
+    "state_arrays",
+]
 
 # Its name beside the reference's record.
 RESTARTS = "restarts.npz"
@@ -82,6 +92,26 @@ def read_states(
                     for name, key in keys.items()
                 })  # fmt: skip
             yield first, count, TrainingState(weights=weights, states=tuple(kept), updates=first)
+
+
+def describe_states(path: Path, states: int) -> list[dict[str, Any]]:
+    """Return the restarts as a trainer's plan has them: what `read_states` reads, by its place in the file.
+
+    `states` is how many arrays the optimiser keeps for each weight.
+    """
+    with np.load(path) as file:
+        starts = list(zip(file["first"].tolist(), file["count"].tolist(), strict=True))
+    groups: dict[tuple[str, str], Any] = {}
+    for name, entry in describe_npz(path, lambda name: "/" in name).items():
+        first, group, weight = name.split("/", 2)
+        groups.setdefault((first, group), {})[weight] = entry
+    return [
+        {
+            "first": first, "steps": count, "weights": groups.get((str(first), "weights")),
+            "states": [groups.get((str(first), f"state{number}"), {}) for number in range(states)],
+        }
+        for first, count in starts
+    ]  # fmt: skip
 
 
 def read_paths(path: Path, precision: str) -> list[RestartPath]:

@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 from transect.domain.cell import Cell
+from transect.stages.train.cell import TrainCell
 from transect.training.datasets import DATASETS
-from transect.training.frameworks import FRAMEWORKS, only_layers
+from transect.training.frameworks import FRAMEWORKS, Framework, only_layers
 from transect.training.memory import MEMORIES, too_small
 from transect.training.optimisers import unsupported_optimiser
-from transect.training.strategies import STRATEGIES
+from transect.training.strategies import STRATEGIES, Strategy
 from transect.training.workloads import WORKLOADS, Parameters, model_of
 
 __all__ = ["reason_to_skip"]
+
+
+def _program_lacks(framework: Framework, strategy: Strategy, cell: TrainCell) -> str | None:
+    """Return what of a cell's strategy a framework's own program does not implement, or None."""
+    implemented = getattr(framework, "program_strategies", None)
+    if implemented is None:
+        return None
+    if cell.strategy not in implemented:
+        return f"the program of {cell.framework} knows the strategies {', '.join(sorted(implemented))}, not {cell.strategy}"
+    more = framework.program_options.get(cell.strategy, {})
+    for name, value in strategy.settings(cell).items():
+        takes = more.get(name, (strategy.knobs[name].default,))
+        if takes is not None and value not in takes:
+            return f"the program of {cell.framework} takes {name} {' or '.join(map(str, takes))} of {cell.strategy}, not {value}"
+    return None
 
 
 def reason_to_skip(cell: Cell, parameters: Parameters) -> str | None:
@@ -23,8 +39,10 @@ def reason_to_skip(cell: Cell, parameters: Parameters) -> str | None:
     has = getattr(framework, "optimisers", ("sgd",))
     reason = (
         framework.supports(cell)
+        or _program_lacks(framework, strategy, cell)
         or strategy.supports(cell)
         or getattr(framework, "builds", only_layers)(model_of(workload))
+        or strategy.follows(parameters)
         or unsupported_optimiser(cell.framework, has, parameters.optimiser)
     )
     if reason is not None:

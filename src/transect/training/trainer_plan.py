@@ -7,13 +7,19 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from transect.domain.cell import Cell
 from transect.domain.files import write_atomic
+from transect.domain.precisions import find_precision
 from transect.training.frameworks import RankFiles
+from transect.training.inputs import SYNTHETIC_BATCHES, draw_batch
 from transect.training.layered import LayeredModel
 from transect.training.layers import Layer, Residual
 from transect.training.models import Model
+from transect.training.optimisers import OPTIMISERS
 from transect.training.raw_arrays import describe_npy, describe_npz, write_array
+from transect.training.restarts import describe_states
 from transect.training.schedule import learning_rates
 from transect.training.strategies import STRATEGIES
 from transect.training.workloads import WORKLOADS, Parameters, model_of
@@ -41,15 +47,31 @@ def _model(model: Model) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def write_trainer_plan(
-    cell: Cell, parameters: Parameters, data: Path, files: RankFiles
-) -> dict[str, Any]:
-    """Write the plan and return it; it points into the data stage's files and copies nothing.
+def _synthetic(cell: Cell, model: Model, steps: int, out: Path) -> dict[str, Any]:
+    """Write the batches of the synthetic twin, which only numpy can draw; return where they are."""
+    dtype = np.dtype(find_precision(cell.precision).array)
+    drawn = [
+        draw_batch(model, cell.repeat, number, range(cell.batch), dtype)
+        for number in range(min(steps, SYNTHETIC_BATCHES))
+    ]
+    x, y = (np.stack(arrays) for arrays in zip(*drawn, strict=True))
+    return {
+        "x_synthetic": write_array(out / "synthetic-x.bin", x),
+        "y_synthetic": write_array(out / "synthetic-y.bin", y),
+    }
 
-    Raises ValueError when those cannot be read by other languages.
+
+def write_trainer_plan(
+    cell: Cell, parameters: Parameters, data: Path, files: RankFiles, restarts: Path | None = None
+) -> dict[str, Any]:
+    """Write the plan and return it; it points into files of other stages and copies nothing of them.
+
+    `restarts` is the reference's file of states. Raises ValueError when a file cannot be read by
+    other languages.
     """
     model = model_of(WORKLOADS.get(str(cell.workload)))
-    layout = STRATEGIES.get(cell.strategy).layout(cell)
+    strategy = STRATEGIES.get(cell.strategy)
+    layout = strategy.layout(cell)
     start = describe_npz(data / f"start-{cell.repeat}.npz")
     order = start.pop("order")
     arrays = describe_npz(data / "data.npz")
@@ -61,13 +83,18 @@ def write_trainer_plan(
     steps = epochs * steps_per_epoch
     rates = learning_rates(parameters, cell.learning_rate_rule, cell.batch, steps)
     checked = parameters.reference_steps
+    states = OPTIMISERS.get(parameters.optimiser).states
+    if cell.input == "synthetic":
+        arrays |= _synthetic(cell, model, steps_per_epoch, files.out)
     plan = {
         "format": PLAN_FORMAT,
         "out": str(files.out),
         "cell": cell.model_dump(mode="json"),
         "parameters": parameters.model_dump(mode="json"),
+        "options": strategy.settings(cell),
         "replicas": layout.replicas,
         "model_parts": layout.model_parts,
+        "servers": layout.servers,
         "steps_per_epoch": steps_per_epoch,
         "steps": steps,
         "checked_steps": steps if checked is None else min(checked, steps),
@@ -79,6 +106,7 @@ def write_trainer_plan(
         "order": order,
         "learning_rates": write_array(files.out / "learning-rates.bin", rates),
         "data": arrays,
+        "restarts": [] if restarts is None else describe_states(restarts, states),
     }
     write_atomic(files.plan, json.dumps(plan, indent=1) + "\n")
     return plan

@@ -11,6 +11,7 @@ _EVERY = ("mpi-allreduce", "mpi-sendrecv", "mpi")
 _OURS = (
     *_EVERY,
     "mpi-bcast-reduce", "mpi-hierarchical", "mpi-overlap", "mpi-overlap-bcast", "mpi-pipeline",
+    "published-allreduce", "published-sendrecv",
 )  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from transect.analysis.comparisons import Sureness, Verdict
-from transect.analysis.groups import Group, group_labels
+from transect.analysis.groups import Group, group_labels, grouped
 from transect.analysis.twins import SumTwins, input_penalties, rate_factor, sum_twins
 from transect.report.context import Context
 from transect.report.findings.finding import Finding, median, no_firmer
@@ -49,11 +49,16 @@ def _input(context: Context, workload: str, groups: list[Group]) -> list[Finding
 
 
 def _sum(workload: str, groups: list[Group]) -> list[Finding]:
-    pairs = sum_twins(groups)
-    if not pairs:
-        return []
+    """One finding of what is summed for comparison, and one of each strategy that was published so."""
+    found = grouped(sum_twins(groups), lambda pair: pair.published)
+    return [one for name in sorted(found) for one in _summed(workload, found[name])]
+
+
+def _summed(workload: str, pairs: list[SumTwins]) -> list[Finding]:
     both = [group for pair in pairs for group in (pair.summed, pair.mean)]
-    labels = group_labels(both, never=("reduce",), always=("ranks",))
+    published = pairs[0].published
+    always = ("ranks", "strategy") if published else ("ranks",)
+    labels = group_labels(both, never=("reduce",), always=always)
     pair = next((twins for twins in pairs if twins.mean.ok and not twins.mean.wrong), pairs[0])
     label, ranks = labels[pair.summed.cell], pair.summed.cell.ranks
     if not pair.summed.ok:
@@ -65,10 +70,18 @@ def _sum(workload: str, groups: list[Group]) -> list[Finding]:
         told = evidence.split("\n")[0][:160]
         return [_finding(workload, claim, told, Sureness.TENTATIVE, named=True)]
     factor = rate_factor(pair.summed)
+    # One rank that trains is no sum: its path is the mean's.
+    if factor == 1:
+        return []
+    counts = f"every step counts {number(factor or ranks)} times"
+    mean = f"by {pair.mean.cell.strategy}" if published else ""
     claim = (
-        f"the sum of gradients takes {label} along another path than their mean: every "
-        f"step counts {number(factor or ranks)} times, the loss ends at {_pair(pair, 'final_loss')}"
-    )
+        f"{label} sums without a mean, as published: effective rate x {number(factor or ranks)}, {counts}; "
+        f"beside the mean {mean} the loss ends at {_pair(pair, 'final_loss')}"
+        if published else
+        f"the sum of gradients takes {label} along another path than their mean: {counts}, the loss "
+        f"ends at {_pair(pair, 'final_loss')}"
+    )  # fmt: skip
     if median(pair.summed, "accuracy") is not None:
         claim += f" and the accuracy at {_pair(pair, 'accuracy')}"
     claim += (

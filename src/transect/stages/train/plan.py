@@ -54,6 +54,12 @@ class TrainGrid(Section):
         min_length=1,
         description="names among the system's networks; null: its own choice",
     )
+    containers: list[str | None] = Field(
+        default=[None],
+        min_length=1,
+        description="names from [plugins.md](plugins.md#container-wrapper): in an image made of the "
+        "environment; null: as the system says, which is none unless it names one",
+    )
     device: str = Field(default="cpu", description="`cpu` or `cuda`")
     scaling: Literal["strong", "weak"] = Field(
         default="strong",
@@ -80,7 +86,7 @@ class TrainGrid(Section):
         description="stored: the data stage's arrays; files: decoded in each step; "
         "synthetic: random numbers that lie on the device",
     )
-    options: list[dict[str, Value]] = Field(
+    options: list[dict[str, Value | None]] = Field(
         default=[{}],
         min_length=1,
         description="one cell for each: knobs of the strategies, see [plugins.md](plugins.md#options-of-strategies); or `plan`: "
@@ -124,7 +130,7 @@ def exported_by(cell: TrainCell) -> tuple[str, str] | None:
     usual = (
         cell.strategy == "single" and cell.device == "cpu" and cell.threads == 1
         and cell.precision == "fp32" and cell.input == "stored" and cell.repeat == 0
-        and cell.memory == "plain" and cell.memory_budget is None
+        and cell.memory == "plain" and cell.memory_budget is None and cell.container is None
     )  # fmt: skip
     return (cell.workload, cell.framework) if usual else None
 
@@ -166,11 +172,11 @@ class Train(Stage):
             where = context.where(f"train.grids.{number}.options")
             for (
                 workload, framework, strategy, nodes, ranks, threads, precision, network, reduce, source,
-                options, memory, budget, batch,
+                options, memory, budget, batch, container,
             ) in product(
                 grid.workloads, grid.frameworks, grid.strategies, grid.nodes, grid.ranks,
                 grid.threads, grid.precisions, grid.networks, grid.reduce, grid.inputs,
-                grid.options, grid.memories, grid.memory_budgets, grid.batches,
+                grid.options, grid.memories, grid.memory_budgets, grid.batches, grid.containers,
             ):  # fmt: skip
                 for repeat in range(grid.repeats or section.repeats):
                     cell = TrainCell(
@@ -178,7 +184,7 @@ class Train(Stage):
                         ranks_per_node=ranks, threads=threads, precision=precision,
                         device=grid.device, network=network, reduce=reduce, input=source,
                         learning_rate_rule=grid.learning_rate_rule,
-                        memory=memory, memory_budget=budget,
+                        memory=memory, memory_budget=budget, container=container,
                         batch=batch or context.parameters(workload).batch, repeat=repeat,
                     )  # fmt: skip
                     if grid.where_it_fits and not context.fits(cell, self.gpus(cell)):
@@ -193,9 +199,10 @@ class Train(Stage):
                     yield cell
 
     def inputs(self, cell: TrainCell, context: Context) -> dict[str, Cell]:
-        """Data and reference; a workload whose reference would take days goes without."""
+        """Data and reference; a workload whose reference would take days, and what cannot follow one, go without."""
         inputs: dict[str, Cell] = {"data": data_of(cell.workload)}
-        if context.parameters(cell.workload).reference_steps != 0:
+        unchecked = STRATEGIES.get(cell.strategy).unchecked(cell)
+        if unchecked is None and context.parameters(cell.workload).reference_steps != 0:
             inputs["reference"] = reference_of(cell)
         skips = MEMORIES.get(cell.memory).supports(cell) or self.supports(cell)
         if cell.memory == "planned" and skips is None:

@@ -59,8 +59,8 @@ class PlannerSection(Section):
 
 
 def check_plan(
-    strategy: str, options: Mapping[str, Value], planner: PlannerSection | None, where: str
-) -> dict[str, Value]:
+    strategy: str, options: Mapping[str, Value | None], planner: PlannerSection | None, where: str
+) -> dict[str, Value | None]:
     """Return the options without `plan`. Raises BadInput where it is none, or cannot be followed."""
     rest = {name: value for name, value in options.items() if name != PLAN}
     if PLAN not in options:
@@ -104,9 +104,9 @@ def _planned(
 
 
 def planned_options(
-    cell: TrainCell, parameters: Parameters, options: Mapping[str, Value],
+    cell: TrainCell, parameters: Parameters, options: Mapping[str, Value | None],
     planner: PlannerSection | None, where: str,
-) -> dict[str, Value]:  # fmt: skip
+) -> dict[str, Value | None]:  # fmt: skip
     """Return a cell's options with `plan` resolved; the cell has none yet, and its global batch.
 
     Raises BadInput where there is no such plan, naming the constraint.

@@ -1,14 +1,17 @@
 """What a report says of training: speed, its limits, what distribution costs, right results."""
 
+from transect.report.findings.asynchronous import async_findings
 from transect.report.findings.claims import claim_findings
 from transect.report.findings.communication import communication_findings
 from transect.report.findings.distribution import distribution_findings
 from transect.report.findings.equality import equality_findings
+from transect.report.findings.languages import language_findings
 from transect.report.findings.parallel import (
     exchange_findings,
     memory_findings,
     pipeline_findings,
 )
+from transect.report.findings.ranks import rank_findings
 from transect.report.findings.training import training_findings
 from transect.report.findings.twins import twin_findings
 from transect.report.parts import FindingMaker, Section
@@ -18,20 +21,24 @@ from transect.report.sections.equality import equality_body
 from transect.report.sections.exchange import exchange_body
 from transect.report.sections.frameworks import frameworks_body
 from transect.report.sections.hyperparameters import hyperparameters_body
+from transect.report.sections.languages import languages_body
 from transect.report.sections.out_of_core import out_of_core_body
 from transect.report.sections.pipelines import pipelines_body
+from transect.report.sections.ranks import ranks_body
 from transect.report.sections.speed import speed_body
 
 __all__ = ["FINDINGS", "SECTIONS"]
 
 SECTIONS = (
     Section(key="frameworks", title="Frameworks side by side", order=100, make=frameworks_body),
+    Section(key="languages", title="Other languages beside Python", order=150, make=languages_body),
     Section(key="speed", title="Speed and scaling", order=200, make=speed_body),
     Section(key="communication", title="Communication", order=300, make=communication_body),
     Section(key="pipelines", title="Pipelines and hybrids", order=310, make=pipelines_body),
     Section(key="exchange", title="Reduction and overlap", order=320, make=exchange_body),
     Section(key="memory", title="Past the memory", order=330, make=out_of_core_body),
     Section(key="claims", title="Published claims", order=345, make=claims_body),
+    Section(key="ranks", title="Ranks, published and here", order=346, make=ranks_body),
     Section(key="hyperparameters", title="Hyper-parameters", order=350, make=hyperparameters_body),
     Section(key="equality", title="Equality of the trainers", order=400, make=equality_body),
 )
@@ -45,5 +52,8 @@ FINDINGS = (
     FindingMaker(order=420, make=exchange_findings),
     FindingMaker(order=430, make=memory_findings),
     FindingMaker(order=450, make=claim_findings),
+    FindingMaker(order=440, make=language_findings),
+    FindingMaker(order=460, make=rank_findings),
+    FindingMaker(order=470, make=async_findings),
     FindingMaker(order=500, make=equality_findings),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,18 @@ from transect.domain.record import Cause, MetricValue, Samples, Status
 from transect.execution.job import Job, Result
 from transect.execution.stage_helpers import cores
 from transect.measure.intervals import wilson
-from transect.stages.train.result_equality import Equality, Reference
+from transect.stages.train.result_equality import Equality, Reference, effective_rate
+from transect.stages.train.result_installed import what_is_installed
+from transect.stages.train.result_times import (
+    SERIES_NAMES,
+    WARMUP_STEPS,
+    bubble_share,
+    input_overlap,
+    merged_steps,
+    overlap_values,
+    speed_values,
+)
+from transect.stages.train.result_updates import OF_EACH_GRADIENT, Updates
 from transect.training.costs import step_costs
 from transect.training.divergence import divergence
 from transect.training.models import Model
@@ -21,12 +33,6 @@ from transect.training.strategies import STRATEGIES
 from transect.training.workloads import WORKLOADS, Parameters, model_of
 
 __all__ = ["WARMUP_STEPS", "merge"]
-
-# Left out of medians, kept in the samples: caches, allocators and branch predictors settle.
-WARMUP_STEPS = 5
-
-# What a series is called as a metric and in samples.
-_NAMES = {name: f"{name}_time" for name in RANK_SERIES} | {"under_way": "communication_total_time"}
 
 Arrays = dict[str, np.ndarray]
 
@@ -39,22 +45,29 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
     cell = job.cell
     model = model_of(WORKLOADS.get(cell.workload))
     parameters = Parameters.model_validate(job.spec["parameters"])
-    layout = STRATEGIES.get(str(cell.strategy)).layout(cell)
+    strategy = STRATEGIES.get(str(cell.strategy))
+    layout, unchecked = strategy.layout(cell), strategy.unchecked(cell)
     by_rank = {name: np.stack([rank[name] for rank in series]) for name in RANK_SERIES}
-    steps = np.arange(by_rank["step"].shape[1])
-    # The slowest rank is the step; its own split goes with it.
-    slowest = by_rank["step"].argmax(axis=0)
-    merged = {_NAMES[name]: by_rank[name][slowest, steps] for name in RANK_SERIES}
+    working = {name: times[layout.servers :] for name, times in by_rank.items()}
+    merged = merged_steps(
+        by_rank if unchecked else working, alone=bool(unchecked and layout.servers)
+    )
     telling = [one for one, told in zip(series, facts, strict=True) if told.get("tells_loss", True)]
     loss = np.mean([rank["loss"] for rank in telling], axis=0)
-    reference = Reference(job) if "reference" in job.spec["inputs"] else None
+    reference = None
+    if "reference" in job.spec["inputs"] and unchecked is None:
+        reference = Reference(job)
     bubble = np.stack([rank["bubble"] for rank in series])
-    values = _speed(cell.batch or 1, merged) | _overlap(by_rank, bubble) | _usage(facts)
-    values |= _memory(facts)
+    values = (
+        speed_values(cell.batch or 1, merged)
+        | overlap_values(working, bubble[layout.servers :])
+        | _usage(facts)
+    )
+    values |= _memory(facts) | input_overlap(facts)
     # Who divides layers, not a list of them, has no stages that wait.
     if layout.model_parts > 1 and bubble.any():
         by_rank["bubble"] = bubble
-        values["bubble"] = _bubble(by_rank)
+        values["bubble"] = bubble_share(by_rank)
     values |= {
         "startup_time": max(rank["startup_s"] for rank in facts),
         "train_time": float(series[0]["epoch_end"][-1]),
@@ -63,8 +76,21 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
         "gradient_bytes": facts[0]["gradient_bytes"],
         "peak_memory": max(rank["peak_memory_bytes"] for rank in facts),
     }
+    if all("memory_at_rest_bytes" in rank for rank in facts):
+        values["memory_at_rest"] = max(rank["memory_at_rest_bytes"] for rank in facts)
+    installed = what_is_installed(job)
+    for unit in ("bytes", "files") if installed else ():
+        values[f"environment_{unit}"] = sum(part[unit] for part in installed.values())
     quality, reached = _quality(job, model, facts[0], series[0], parameters)
     values |= quality
+    updates = None
+    if strategy.counts_gradients:
+        updates = Updates(
+            layout=layout, steps=loss.size, bound=_bound(strategy.settings(cell)),
+            series={name: series[0][name] for name in OF_EACH_GRADIENT if name in series[0]},
+            ranks=[rank.get("strategy", {}) for rank in facts],
+        )  # fmt: skip
+        values |= updates.values()
     equality = None
     if reference is not None:
         with np.load(job.folder / "checked.npz") as file:
@@ -73,14 +99,16 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
     arrays = merged | {
         "loss": loss, model.score: series[0]["score_sum"] / max(1, facts[0]["test_total"]),
         "epoch_end": series[0]["epoch_end"],
-        **{f"rank_{_NAMES.get(name, 'bubble_time')}": times for name, times in by_rank.items()},
+        **{f"rank_{SERIES_NAMES.get(name, 'bubble_time')}": times for name, times in by_rank.items()},
     }  # fmt: skip
+    if updates is not None:
+        arrays |= updates.series
     if reference is not None:
         arrays |= {"reference_loss": reference.loss, "loss_tolerance": reference.tolerance}
     # What no library told is no series.
     arrays = {name: array for name, array in arrays.items() if not np.isnan(array).all()}
     np.savez_compressed(job.folder / "samples.npz", **arrays)  # type: ignore[arg-type]
-    for pattern in ("rank-*", "checked.npz", "learning-rates.bin"):
+    for pattern in ("rank-*", "checked.npz", "learning-rates.bin", "synthetic-*.bin"):
         for path in job.folder.glob(pattern):
             path.unlink()
     own = cores(job)
@@ -106,58 +134,38 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
             "over_subscribed": _over_subscribed(job, own),
             "layout": asdict(layout),
             "ranks": [rank.get("strategy", {}) for rank in facts],
+            "installed": installed,
             **({"memory": [rank["memory"] for rank in facts]} if any(r.get("memory") for r in facts) else {}),
             "quality": None if cell.input == "synthetic" else {
                 "metric": model.score,
                 "target": parameters.quality_target,
                 "reached": reached,
             },
+            **effective_rate(str(cell.reduce), layout.replicas),
             **({} if reference is None else reference.facts(job)),
             **({} if equality is None else equality.details()),
+            **({} if unchecked is None else {"not_checkable": unchecked}),
+            **({} if updates is None else {"updates": updates.details()}),
             "rank_peak_memory_bytes": [rank["peak_memory_bytes"] for rank in facts],
             "rank_usage": [rank["usage"] for rank in facts],
             **step_costs(model, parameters, cell.batch or 1, layout, cell.precision),
         },
-        libraries=facts[0]["libraries"],
+        # Ranks may be of two languages; where two tell of one library, rank 0 counts.
+        libraries={n: v for rank in reversed(facts) for n, v in rank["libraries"].items()},
     )  # fmt: skip
     _judge(result, loss, equality)
+    if updates is not None and (fault := updates.fault()) and result.status is Status.OK:
+        result.status, result.cause, result.message = Status.FAILED, Cause.WRONG_RESULT, fault
+    if unchecked is not None:
+        _not_finite(result, job.folder / "weights.npz")
     _diverged(result, loss, reference)
     return result
 
 
-def _steady(array: np.ndarray) -> np.ndarray:
-    return array[min(WARMUP_STEPS, len(array) - 1) :]
-
-
-def _speed(batch: int, merged: Arrays) -> dict[str, float]:
-    median = {name: float(np.median(_steady(array))) for name, array in merged.items()}
-    communication, step = _steady(merged["communication_time"]), _steady(merged["step_time"])
-    return {
-        "samples_per_second": batch / median["step_time"],
-        **median,
-        "communication_share": float(communication.sum() / step.sum()),
-        "first_step_time": float(merged["step_time"][0]),
-    }
-
-
-def _overlap(by_rank: Arrays, bubble: np.ndarray | float = 0.0) -> dict[str, float]:
-    """Return the share of the communication of all ranks that hid behind computing.
-
-    A stage that waits for results waits for its neighbours' computing: that is `bubble`, not this.
-    """
-    waited, total = (
-        float(np.sum([_steady(times) for times in several]))
-        for several in (by_rank["communication"] - bubble, by_rank["under_way"])
-    )
-    if not total > 0:
-        return {}
-    return {"overlap": max(0.0, 1 - waited / total)}
-
-
-def _bubble(by_rank: Arrays) -> float:
-    """Return the share of all ranks' steps in which a stage waited for its neighbours."""
-    waited, steps = (sum(_steady(times).sum() for times in by_rank[n]) for n in ("bubble", "step"))
-    return float(waited / steps)
+def _bound(settings: dict[str, Any]) -> int | None:
+    """Return how stale a gradient's weights may be, in steps, or None."""
+    bound = settings.get("staleness")
+    return bound if isinstance(bound, int) else None
 
 
 _USAGE = {
@@ -249,6 +257,15 @@ def _judge(result: Result, loss: Any, equality: Equality | None) -> None:
         return
     if fault := equality.fault():
         result.status, result.cause, result.message = Status.FAILED, Cause.WRONG_RESULT, fault
+
+
+def _not_finite(result: Result, path: Path) -> None:
+    """Fail the result when its weights are not finite, whatever its losses are."""
+    with np.load(path) as file:
+        broken = [name for name in file.files if not np.isfinite(file[name]).all()]
+    if broken and result.status is Status.OK:
+        result.status, result.cause = Status.FAILED, Cause.DIVERGED
+        result.message = f"the weights are not finite in the end: {', '.join(broken[:3])}"
 
 
 def _diverged(result: Result, loss: Any, reference: Reference | None) -> None:

@@ -22,9 +22,21 @@ from transect.training.distance import weights_distance
 from transect.training.restarts import RESTARTS, RestartPath, read_paths
 from transect.training.sharpness import blind_from
 
-__all__ = ["Equality", "Reference"]
+__all__ = ["Equality", "Reference", "effective_rate"]
 
 Facts = list[dict[str, Any]]
+
+
+def effective_rate(reduce: str, replicas: int) -> dict[str, Any]:
+    """Return what the record says where changes are summed: such a run equals a reference that sums too.
+
+    >>> effective_rate("sum", 3)["effective_rate"]
+    {'factor': 3, 'reason': 'sum without a mean: effective rate x 3'}
+    """
+    if reduce != "sum" or replicas == 1:
+        return {}
+    reason = f"sum without a mean: effective rate x {replicas}"
+    return {"effective_rate": {"factor": replicas, "reason": reason}}
 
 
 class Reference:
@@ -138,7 +150,7 @@ def _restarted(paths: list[RestartPath], facts: Facts) -> tuple[list[_Restarted]
     """Return the restarts, and why they tell nothing, if so."""
     told = [rank.get("restarts") for rank in facts if rank.get("tells_loss", True)]
     if None in told:
-        return [], "the trainer is a program of its own, which is handed no state"
+        return [], "the trainer is a program of its own, which was restarted from no state"
     for one in told:
         if "not_checkable" in one:
             return [], str(one["not_checkable"])

@@ -29,7 +29,7 @@ from transect.domain.cell import Cell
 from transect.domain.errors import FAULTS, BadInput, error_facts
 from transect.domain.files import write_atomic
 from transect.domain.precisions import find_precision
-from transect.measure.usage import Usage
+from transect.measure.usage import Usage, resident_bytes
 from transect.stages.train.worker_restarts import restart
 from transect.training.departure import end_process
 from transect.training.frameworks import FRAMEWORKS, ModelPlan, Trainer
@@ -37,6 +37,7 @@ from transect.training.images import FileReader
 from transect.training.inputs import (
     Batches,
     FileBatches,
+    NoBatches,
     StoredBatches,
     SyntheticBatches,
     load_data,
@@ -115,8 +116,9 @@ def train(
             if place.rank == 0:
                 scores.append(score)
         # Others wait here, not in the next step's communication.
-        strategy.barrier()
+        strategy.end_epoch()
         epoch_end.append(clock() - begin - paused)
+    strategy.finish(trainer)
     names = ("input", "compute", "communication", "under_way", "bubble", "step")
     return dict(zip(names, np.array(times).reshape(-1, 6).T, strict=True)) | {
         "loss": np.array(losses),
@@ -147,13 +149,18 @@ def make_batches(
     trainer: Trainer,
     data: dict[str, Any],
     folder: Path,
-    share: Share,
+    share: Share | None,
 ) -> Batches:
-    """Return the batches of the cell's `input`. Raises BadInput when not one batch is there."""
+    """Return the batches of the cell's `input`; without a share, steps without any.
+
+    Raises BadInput when not one batch is there.
+    """
     epochs, samples = data["order"].shape
     if samples < cell.batch:
         raise BadInput(f"a global batch of {cell.batch} exceeds the {samples} training samples")
     dtype = np.dtype(find_precision(cell.precision).array)
+    if share is None:
+        return NoBatches(data, cell.batch, model, tested=cell.input != "synthetic")
     match cell.input:
         case "synthetic":
             return SyntheticBatches(
@@ -211,6 +218,7 @@ def _run(spec: dict[str, Any], given: argparse.Namespace, facts: dict[str, Any])
     ready = time.perf_counter()
     # Wall clock once, because the launcher's start is on another process's clock.
     facts["startup_s"] = time.time() - float(os.environ["TRANSECT_STARTED_AT"])
+    facts["memory_at_rest_bytes"] = resident_bytes()
     print(f"rank {place.rank} of {place.world_size} begins to train", flush=True)
     steps = batches.epochs * batches.steps_per_epoch
     rates = learning_rates(parameters, cell.learning_rate_rule, cell.batch, steps)
@@ -229,7 +237,7 @@ def _run(spec: dict[str, Any], given: argparse.Namespace, facts: dict[str, Any])
         whole = strategy.weights(trainer) if place.rank == 0 or strategy.sharded else {}
         peak = _peak_memory(trainer)
         # All that was measured lies on disk before anything below may abort.
-        write_arrays(out / f"{rank_name(place.rank)}.npz", series)
+        write_arrays(out / f"{rank_name(place.rank)}.npz", series | strategy.series())
         if place.rank == 0:
             write_arrays(out / "weights.npz", whole)
             write_arrays(out / "checked.npz", kept)

@@ -102,7 +102,8 @@ class StoredDataset(Protocol):
 
     `mean` and `deviation` are those of the training part scaled to 0..1, per channel. `files` says
     whether FileReader can decode the samples again, from what `images.FILE_LIST` lists; `paths`
-    names the options that are files or folders: a study gives them relative to its own file.
+    names the options that are files or folders: a study gives them relative to its own file. A dataset with
+    `without(options, name)` is asked for other options where such a path is not there; None: it is needed.
     """
 
     files: bool

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -40,6 +40,9 @@ class ImageOptions(BaseModel):
     )
     generate: int = Field(
         default=40, ge=2, le=100_000, description="images per class when no folder is given"
+    )
+    otherwise: Literal["refuse", "generate"] = Field(
+        default="refuse", description="where the folder is not there: an error, or a generated one"
     )
     classes: int = Field(
         default=6, ge=2, le=100, description="number of classes when no folder is given"
@@ -79,6 +82,10 @@ class ImageFolder:
     def check(self, options: dict[str, Any], sample: Shape) -> None:
         """Raise BadInput for an unknown option or one out of its range."""
         _options(options, sample)
+
+    def without(self, options: dict[str, Any], name: str) -> dict[str, Any] | None:
+        """Return options to go on with when what `name` leads to is not there; None: it is needed."""
+        return {**options, name: None} if options.get("otherwise") == "generate" else None
 
     def store(self, options: dict[str, Any], sample: Shape, divide: Division, out: Path) -> Stored:
         """Generate files where no folder is given, then read, check and convert all of them."""

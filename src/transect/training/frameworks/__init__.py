@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from transect.domain.options import Value
 from transect.domain.registry import Registry
 from transect.stages.train.cell import TrainCell
 from transect.training.layered import LayeredModel
@@ -270,12 +273,15 @@ class PartFramework(Protocol):
 class RankFiles:
     """What a rank is given: the `plan` to read, the folder `out` to write to.
 
-    `programs` is the folder of the programs of the cell's environment, where it has one.
+    `programs` is the folder of the programs of the cell's environment, where it has one, and `cell` the
+    cell itself, for a framework that has several programs. `worker` is the command of a rank in Python.
     """
 
     plan: Path
     out: Path
     programs: Path | None
+    cell: TrainCell | None = None
+    worker: tuple[str, ...] = ()
 
 
 class Framework(Protocol):
@@ -284,6 +290,13 @@ class Framework(Protocol):
     environment: str
     # Names among `optimisers.OPTIMISERS`; a framework that does not say has this one.
     optimisers: tuple[str, ...] = ("sgd",)
+    # Of a framework with a `command`: the strategies that its program implements, and of their knobs the
+    # values, by strategy and knob: None for any, and the default alone where it says nothing. Others are
+    # refused, and what a strategy asks of trainers in Python is not asked of it. None: `supports` refuses what the program lacks.
+    program_strategies: frozenset[str] | None = None
+    program_options: Mapping[str, Mapping[str, tuple[Value, ...] | None]] = MappingProxyType({})
+    # A regular expression: a line that its program's runtime prints, and no record, when memory has run out.
+    says_no_memory: str = ""
 
     def supports(self, cell: TrainCell) -> str | None:
         """Return None, or the reason why the cell cannot run."""
@@ -302,6 +315,14 @@ class Framework(Protocol):
 
         It is told everything by `files.plan`: see docs/trainer-contract.md. `trainer` and
         `libraries` are not called then, and `supports` must refuse strategies that it lacks.
+        """
+        return None
+
+    def installed(self, files: RankFiles) -> Sequence[Path] | None:
+        """Return files and folders without which the cell's ranks do not run, the machine's own left out.
+
+        None: the whole environment, and the interpreter that it borrows. For a program in another language,
+        whose environment also holds what built it.
         """
         return None
 

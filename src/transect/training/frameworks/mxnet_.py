@@ -154,6 +154,9 @@ class MxnetTrainer:
         for array in self._gradient_memory:
             array[...] = flat[start : start + array.size]
             start += array.size
+        # gluon refuses a second update by the gradient of one backward pass, whatever was put there.
+        for parameter in self.trained:
+            parameter.data()._fresh_grad = True
 
     def update(self, learning_rate: float) -> None:
         """Apply gluon.Trainer; the gradients are means already."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["DIVIDED_LAYERS", "MEMORIES", "Activations", "Memory", "too_small", "whole_models"]
 
 # Strategies whose ranks compute whole models by `TorchTrainer.forward_backward`, though they have a trainer of their own.
-_WHOLE_MODELS = ("mpi-bcast-reduce", "mpi-hierarchical")
+_WHOLE_MODELS = ("async", "mpi-bcast-reduce", "mpi-hierarchical", "published-sendrecv")
 # Those that compute by it too, but hold no layer whole. Others train parts of a model, which nothing holds to a budget.
 DIVIDED_LAYERS = ("fsdp", "spatial", "tensor-parallel")
 

@@ -16,6 +16,7 @@ from transect.stages.train.cell import TrainCell
 from transect.training.frameworks import Framework, ModelPlan, Trainer
 from transect.training.layout import Layout
 from transect.training.traffic import Traffic
+from transect.training.workloads import Parameters
 
 __all__ = [
     "STRATEGIES", "Operation", "Parts", "Place", "Strategy", "refuse_sum", "strategy_options",
@@ -71,6 +72,8 @@ class Strategy(Protocol):
     # Whether this rank's steps tell a loss; of a pipeline only the last stage has one, the others
     # give NaN. Known after `trainer`. At least one rank of each replica tells, all of it the same.
     tells_loss: bool = True
+    # Whether its ranks count the gradients that they send and apply (`details`), which must agree.
+    counts_gradients: bool = False
 
     def supports(self, cell: TrainCell) -> str | None:
         """Return None, or the reason why the cell cannot run."""
@@ -83,6 +86,17 @@ class Strategy(Protocol):
         that of its replica's share.
         """
         return Layout(cell.ranks)
+
+    def follows(self, parameters: Parameters) -> str | None:
+        """Return None, or the reason why it cannot train by these hyper-parameters."""
+        return None
+
+    def unchecked(self, cell: TrainCell) -> str | None:
+        """Return why the cell's steps cannot be held to the reference's, or None: they are.
+
+        Such a cell has no equality; it is judged by its time to quality, and no claim on it is firm.
+        """
+        return None
 
     def settings(self, cell: TrainCell) -> dict[str, Any]:
         """Return every knob with its value in the cell."""
@@ -119,6 +133,13 @@ class Strategy(Protocol):
         communication = reduced - computed
         return Parts(loss, clock() - begin - communication, communication, communication)
 
+    def end_epoch(self) -> None:
+        """Stand between two epochs, behind the test of the first: all ranks wait for one another."""
+        self.barrier()
+
+    def finish(self, trainer: Trainer) -> None:
+        """Do what remains after the last step; called once on all ranks, before weights are asked for."""
+
     def predict(self, trainer: Trainer, x: np.ndarray) -> np.ndarray:
         """Return the outputs (n, classes)."""
         return trainer.predict(x)
@@ -149,6 +170,10 @@ class Strategy(Protocol):
         """Return the versions of what communicates, for provenance."""
         return {}
 
+    def series(self) -> dict[str, np.ndarray]:
+        """Return raw samples of its own, by the name of their metric; what rank 0 gives is kept."""
+        return {}
+
     def details(self) -> dict[str, Any]:
         """Return what a record should say of how this rank worked, such as its layers: JSON."""
         return {}
@@ -162,6 +187,6 @@ def refuse_sum(cell: TrainCell) -> str | None:
 STRATEGIES: Registry[Strategy] = Registry("strategy", "transect.training.strategies")
 
 
-def strategy_options(name: str, given: Mapping[str, Value], where: str) -> Options:
+def strategy_options(name: str, given: Mapping[str, Value | None], where: str) -> Options:
     """Return options of a strategy's cells as their axis holds them. Raises BadInput at `where`."""
     return chosen_options(f"strategy {name}", STRATEGIES.get(name).knobs, given, where)

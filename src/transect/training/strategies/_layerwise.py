@@ -25,8 +25,13 @@ __all__ = ["LayerwiseTrainer", "no_layers", "weighty_parts"]
 
 
 def no_layers(cell: TrainCell) -> str | None:
-    """Return why framework or model of a cell cannot be taken layer by layer, or None."""
-    if not isinstance(FRAMEWORKS.get(cell.framework), PartFramework):
+    """Return why framework or model of a cell cannot be taken layer by layer, or None.
+
+    A program of its own that implements the strategy needs no part of a trainer in Python.
+    """
+    framework = FRAMEWORKS.get(cell.framework)
+    by_itself = cell.strategy in (getattr(framework, "program_strategies", None) or ())
+    if not by_itself and not isinstance(framework, PartFramework):
         return f"{cell.framework} cannot train a part of a model"
     return no_parts(model_of(WORKLOADS.get(cell.workload)))
 

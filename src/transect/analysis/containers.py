@@ -1,0 +1,167 @@
+"""What a container costs: the same cells with and without, compared repeat by repeat.
+
+Both sides of a pair are the same repeat: one seed, one block, one set of nodes, in random order. The median
+of the pairs' ratios and differences has a rank-based interval from six pairs on (T. Hoefler and R. Belli,
+"Scientific benchmarking of parallel computing systems", SC'15, section 3.2.2), else a range. The noise floor is that
+of the ratios themselves: by how much those of two repeats differ, where nothing but the repeat does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from transect.analysis.comparisons import Comparison, Sureness, Verdict, compare_paired
+from transect.analysis.groups import Group
+from transect.analysis.statistics import Summary, noise_floor, summarise
+
+__all__ = [
+    "LITTLE",
+    "QUESTIONS",
+    "ContainerCost",
+    "Published",
+    "container_costs",
+    "published_answer",
+]
+
+# What is asked of a pair: metric, its words, and the stage whose cells tell it.
+QUESTIONS = {
+    "startup_time": "start-up",
+    "step_time": "a step",
+    "input_time": "reading a step's files",
+    "collective_time": "a collective",
+}
+# More than that is not little; nobody has said how much is, so the report says this.
+LITTLE = 0.05
+# What a sweep calls its points.
+_BYTES = re.compile(r"(?:^| )avg_latency (\d+)$")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ContainerCost:
+    """One number of a group in a container beside that of the same cells without.
+
+    `ratio` is with over without, `difference` with less without, in s; `size` is the message's in bytes,
+    where it is about one. `comparison` has the base first: the better one where the container costs something.
+    """
+
+    group: Group[Any]
+    base: Group[Any]
+    metric: str
+    ratio: Summary
+    difference: Summary
+    comparison: Comparison
+    size: int | None = None
+
+    @property
+    def container(self) -> str:
+        """Who ran the group."""
+        return str(self.group.cell.container)
+
+    @property
+    def over_subscribed(self) -> bool:
+        """Whether ranks shared cores on either side: then it is a number without a claim."""
+        return self.group.over_subscribed or self.base.over_subscribed
+
+    @property
+    def shown(self) -> bool:
+        """Whether the two differ by more than the noise, within their cores."""
+        return self.comparison.verdict is not Verdict.SAME and not self.over_subscribed
+
+    @property
+    def sureness(self) -> Sureness:
+        """How sure it is which of the two takes longer."""
+        return self.comparison.sureness if self.shown else Sureness.OPEN
+
+    @property
+    def reason(self) -> str:
+        """Why they are, or are not, called different."""
+        said = self.comparison.reason
+        return f"ranks share cores; {said}" if self.over_subscribed else said
+
+
+def container_costs(groups: Iterable[Group[Any]]) -> list[ContainerCost]:
+    """Return every number of every group in a container that ran without one too, in order of the cells.
+
+    Of a collective those of the smallest and of the largest message that all runs of both sides came to.
+    """
+    every = [group for group in groups if group.ok and not group.wrong]
+    bases = {group.cell: group for group in every if group.cell.container is None}
+    found = []
+    for group in every:
+        base = bases.get(group.cell.changed(container=None))
+        if group.cell.container is None or base is None:
+            continue
+        for metric, label, size in _asked(group, base):
+            cost = _cost(group, base, metric, label, size)
+            if cost is not None:
+                found.append(cost)
+    return found
+
+
+def _asked(group: Group[Any], base: Group[Any]) -> Iterator[tuple[str, str | None, int | None]]:
+    for metric in QUESTIONS:
+        if metric == "input_time" and group.cell.get("input") != "files":
+            continue
+        told = [
+            {number.label for number in record.metrics if number.name == metric}
+            for record in (*group.ok, *base.ok)
+        ]
+        labels = set.intersection(*told)
+        if None in labels:
+            yield metric, None, None
+        sized = {int(m[1]): label for label in labels if label and (m := _BYTES.search(label))}
+        for size in sorted({min(sized), max(sized)}) if sized else ():
+            yield metric, sized[size], size
+
+
+def _by_repeat(group: Group[Any], metric: str, label: str | None) -> dict[int, float]:
+    values = ((record.cell.repeat, record.value(metric, label)) for record in group.ok)
+    return {repeat: value for repeat, value in values if value is not None and value > 0}
+
+
+def _cost(
+    group: Group[Any], base: Group[Any], metric: str, label: str | None, size: int | None
+) -> ContainerCost | None:
+    own, without = _by_repeat(group, metric, label), _by_repeat(base, metric, label)
+    common = sorted(own.keys() & without.keys())
+    ratios = [own[repeat] / without[repeat] for repeat in common]
+    ratio = summarise(ratios)
+    difference = summarise([own[repeat] - without[repeat] for repeat in common])
+    # The base first: the median of these ratios, not of their inverses, is what is written.
+    comparison = compare_paired(without, own, floor=noise_floor([ratios]))
+    if ratio is None or difference is None or comparison is None:
+        return None
+    return ContainerCost(
+        group=group, base=base, metric=metric, ratio=ratio, difference=difference, comparison=comparison, size=size,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Published:
+    """What is left of the published claim that a container costs little: the step that it changes most."""
+
+    verdict: str
+    sureness: Sureness
+    cost: ContainerCost
+
+
+def published_answer(costs: Iterable[ContainerCost]) -> Published | None:
+    """Answer it by the step times of all pairs; None where there is none within its cores.
+
+    "little" where the upper end of each is below 1.05 times, "not little" where the lower end of one is
+    above, and "open" otherwise, or with fewer pairs than an interval needs.
+    """
+    steps = [cost for cost in costs if cost.metric == "step_time" and not cost.over_subscribed]
+    if not steps:
+        return None
+    worst = max(steps, key=lambda cost: (cost.ratio.low, cost.ratio.high, cost.group.cell.id))
+    if worst.ratio.low > 1 + LITTLE and worst.shown:
+        return Published(verdict="not little", sureness=worst.sureness, cost=worst)
+    widest = max(steps, key=lambda cost: (cost.ratio.high, cost.group.cell.id))
+    intervals = all(cost.ratio.confidence is not None for cost in steps)
+    if widest.ratio.high <= 1 + LITTLE and intervals:
+        return Published(verdict="little", sureness=Sureness.FIRM, cost=widest)
+    return Published(verdict="open", sureness=Sureness.OPEN, cost=widest)

@@ -1,0 +1,100 @@
+"""Trainers in another language beside those in Python: equal work, and what has to be installed for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from transect.analysis.groups import Floors, grouped
+from transect.analysis.parallelism import Beside, beside, median_of
+from transect.analysis.scaling import TrainGroup
+from transect.analysis.statistics import Spread
+
+__all__ = ["GOAL", "OTHER", "Installed", "Language", "installed", "languages"]
+
+# Frameworks of other languages, by what their names begin with.
+OTHER = ("go",)
+# With the same BLAS a step in Go is to take no more than so many times numpy's.
+GOAL = 1.1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Language:
+    """One trainer in another language beside one in Python; `result` is seen from the first, of a step's time."""
+
+    group: TrainGroup
+    other: TrainGroup
+    result: Beside
+
+    @property
+    def reached(self) -> bool | None:
+        """Whether it takes at most `GOAL` times as long; None where its runs cannot tell, or share cores."""
+        ratio = self.result.ratio
+        alone = ratio.spread is Spread.SINGLE
+        if alone or self.result.over_subscribed or ratio.low <= GOAL < ratio.high:
+            return None
+        # What may be noise is no miss.
+        return True if ratio.high <= GOAL else False if self.result.shown else None
+
+
+def languages(groups: Iterable[TrainGroup], floors: Floors) -> list[Language]:
+    """Return every pair of right cells that differ in nothing but who computes, in order of the cells."""
+    able = [group for group in groups if group.ok and not group.wrong]
+    found = []
+    for members in grouped(able, lambda group: group.cell.changed(framework="")).values():
+        for own in members:
+            for other in members:
+                if is_other(own.cell.framework) and not is_other(other.cell.framework):
+                    result = beside(own, other, floors)
+                    if result is not None:
+                        found.append(Language(group=own, other=other, result=result))
+    return sorted(
+        found, key=lambda one: (one.group.cell.workload, one.group.cell.id, one.other.cell.id)
+    )
+
+
+def is_other(framework: str) -> bool:
+    """Whether a framework is one of another language: `go`, or `go-` with what it computes by."""
+    return any(framework == name or framework.startswith(f"{name}-") for name in OTHER)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Installed:
+    """What a framework's cells on one rank need before they train: files, bytes, seconds, memory.
+
+    The two times are medians over its runs, `first_step_s` from the start of the process to the end of
+    the first step.
+    """
+
+    group: TrainGroup
+    files: float | None
+    bytes: float | None
+    startup_s: float | None
+    first_step_s: float | None
+    at_rest: float | None
+    peak: float | None
+
+
+def installed(groups: Iterable[TrainGroup], workload: str) -> list[Installed]:
+    """Return a row for each framework that trained the workload alone, on one thread, the smallest first."""
+    alone = [
+        group for group in groups
+        if group.cell.workload == workload and group.cell.ranks == 1 and group.cell.threads == 1
+        and group.cell.strategy == "single" and group.cell.input == "stored"
+        and group.cell.memory == "plain" and group.ok
+    ]  # fmt: skip
+    rows = []
+    for members in grouped(alone, lambda group: (group.cell.framework, group.cell.device)).values():
+        # The usual training, where there are several.
+        own = min(members, key=lambda group: (group.kind.words, group.cell.id))
+        start, step = median_of(own, "startup_time"), median_of(own, "first_step_time")
+        rows.append(
+            Installed(
+                group=own, files=median_of(own, "environment_files"),
+                bytes=median_of(own, "environment_bytes"), startup_s=start,
+                first_step_s=start + step if start is not None and step is not None else None,
+                at_rest=median_of(own, "memory_at_rest"), peak=median_of(own, "peak_memory"),
+            )
+        )  # fmt: skip
+    told = [row for row in rows if row.bytes is not None]
+    return sorted(told, key=lambda row: (row.bytes or 0.0, row.group.cell.id))

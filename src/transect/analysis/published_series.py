@@ -1,0 +1,78 @@
+"""Minutes over ranks that others published, and which cells of a study repeat their comparison.
+
+The numbers are those of a study of 2022 that trained in Go with MPI, as its charts are labelled. Another
+machine takes other minutes: only a series' shape can be set beside what was measured here, each scaled to a
+point of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+__all__ = ["GO_WITH_MPI", "PUBLISHED", "SUMMING", "PublishedSeries"]
+
+GO_WITH_MPI = "Parallel training in Go with MPI (2022)"
+# The published ways: they add weight changes and divide by nothing.
+SUMMING = ("published-allreduce", "published-sendrecv")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PublishedSeries:
+    """Minutes of one whole training by ranks, its batch of `per_rank` samples on each.
+
+    `workload` is the one here with its network, `strategies` are those that bring gradients about as it did:
+    `exact` by its very rule, the others as far as messages go. `idle` ranks train nothing.
+    """
+
+    source: str
+    problem: str
+    way: str
+    per_rank: int
+    minutes: Mapping[int, float]
+    workload: str
+    exact: str
+    strategies: tuple[str, ...]
+    idle: int = 0
+
+    @property
+    def first(self) -> int:
+        """The fewest ranks that were published: what the series is scaled to."""
+        return min(self.minutes)
+
+
+def _ranks(first: int, *minutes: float) -> dict[int, float]:
+    return dict(enumerate(minutes, first))
+
+
+_IMAGE_RANKS = (7, 8, 10, 12, 16, 20, 25, 30)
+
+
+def _images(*minutes: float) -> dict[int, float]:
+    return dict(zip(_IMAGE_RANKS, minutes, strict=True))
+
+
+_COLLECTIVE = ("mpi-allreduce", "mpi-overlap", "mpi-hierarchical", "mpi-bcast-reduce")
+_POINT_TO_POINT = ("mpi-sendrecv",)
+
+
+def _series(problem: str, workload: str, way: str, minutes: Mapping[int, float]) -> PublishedSeries:
+    collective = way == "Allreduce"
+    exact = "published-allreduce" if collective else "published-sendrecv"
+    return PublishedSeries(
+        source=GO_WITH_MPI, problem=problem, way=way, per_rank=4, minutes=minutes,
+        workload=workload, exact=exact, idle=0 if collective else 1,
+        strategies=(exact, *(_COLLECTIVE if collective else _POINT_TO_POINT)),
+    )  # fmt: skip
+
+
+PUBLISHED = (
+    _series("iris, 4-30-20-3", "iris-mlp", "Allreduce",
+            _ranks(1, 1.4, 0.91, 0.90, 0.84, 0.86, 0.79, 0.92, 1.32)),
+    _series("iris, 4-30-20-3", "iris-mlp", "Send/Recv",
+            _ranks(2, 1.59, 1.27, 1.12, 1.05, 1.08, 1.28, 2.06)),
+    _series("images, 67,500-40-10-6", "images-mlp", "Allreduce",
+            _images(90, 74, 74, 69, 59, 60, 47, 44)),
+    _series("images, 67,500-40-10-6", "images-mlp", "Send/Recv",
+            _images(203, 149, 118, 120, 111, 113, 138, 140)),
+)  # fmt: skip

@@ -1,0 +1,149 @@
+"""Images as wrappers find them: those that transect made, and anybody's folders and files.
+
+An image of transect's is a folder: `root/`, its root file system; `image.sqfs`, where a wrapper wants one
+file; and `transect-image.json`, written last, which says what it is and that it is whole.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from transect.domain.errors import BadInput
+from transect.launch.elf import read_elf, this_machine
+
+__all__ = ["COMPLETE", "PACKED", "ROOT_NAME", "complaint", "image_facts", "in_container", "loader_fault", "mount_points",
+           "parts_of", "root_of"]  # fmt: skip
+
+COMPLETE = "transect-image.json"
+ROOT_NAME, PACKED = "root", "image.sqfs"
+# Programs of which an image has one: what they are made for, the image is made for.
+_PROGRAMS = ("usr/bin/env", "bin/sh", "usr/bin/sh", "usr/bin/python3", "bin/bash")
+# Programs of the right hand also run on the left.
+_ALSO = {"x86_64": {"i686"}, "aarch64": {"armv7l"}}
+# What the dynamic loader (glibc, musl) and the kernel say, whatever the wrapper.
+_LOADER = (
+    (
+        r"(?:error while loading shared libraries|ImportError): (lib[\w.+-]+\.so[\w.]*): cannot open shared",
+        r"image {image} lacks the library \1",
+    ),
+    (r"Error loading shared library (\S+?):", r"image {image} lacks the library \1"),
+    (r"version `(GLIBC\w*_[\d.]+)' not found", r"image {image} lacks \1: its C library is too old"),
+    (r"[Ee]xec format error", r"image {image} is made for another architecture"),
+)
+_AT = "@"
+
+
+def parts_of(name: str) -> tuple[str, str]:
+    """Return environment and wrapper of a name; the wrapper is empty where there is no container.
+
+    >>> parts_of("base@podman"), parts_of("base")
+    (('base', 'podman'), ('base', ''))
+    """
+    environment, _, wrapper = name.partition(_AT)
+    return environment, wrapper
+
+
+def in_container(environment: str, wrapper: str) -> str:
+    """Return the name of an environment inside its image."""
+    return f"{environment}{_AT}{wrapper}"
+
+
+def image_facts(folder: Path) -> dict[str, Any] | None:
+    """Return what an image of transect's says of itself; None for one that is not whole, or no such image."""
+    try:
+        facts = json.loads((folder / COMPLETE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return facts if isinstance(facts, dict) else None
+
+
+def root_of(image: str, form: str = "folder") -> str | None:
+    """Return what a wrapper is to be given of an image here; None for a URI, or what is not there."""
+    path = Path(image)
+    if "://" in image or not path.exists():
+        return None
+    if (path / ROOT_NAME).is_dir() and (path / COMPLETE).is_file():
+        return str(path / (PACKED if form == "squashfs" else ROOT_NAME))
+    return str(path)
+
+
+def complaint(image: str) -> str | None:
+    """Return why an image cannot be used on this machine, or None. A URI is the wrapper's to look at."""
+    if "://" in image:
+        return None
+    path = Path(image)
+    if not path.exists():
+        return f"image {image} is not there"
+    if (path / ROOT_NAME).is_dir() and image_facts(path) is None:
+        return f"image {image} is not whole: {COMPLETE} is missing or cannot be read"
+    root = Path(root_of(image) or image)
+    if not root.is_dir():
+        return None  # one file: the wrapper reads it
+    machine = _machine_of(root)
+    here = this_machine()
+    if machine is not None and machine != here and machine not in _ALSO.get(here, ()):
+        return f"image {image} is made for {machine}, and this machine is {here}"
+    return None
+
+
+def _machine_of(root: Path) -> str | None:
+    """Return what the programs of a root file system are made for; None where none is known."""
+    for name in _PROGRAMS:
+        path = _within(root, name)
+        try:
+            found = read_elf(path) if path is not None else None
+        except OSError:
+            continue
+        if found is not None:
+            return found.machine
+    return None
+
+
+def _within(root: Path, name: str) -> Path | None:
+    """Follow links as a process in the root would; None where nothing is."""
+    path = root / name
+    for _ in range(20):
+        for part in [*reversed(path.relative_to(root).parents), path.relative_to(root)]:
+            step = root / part
+            if step.is_symlink():
+                target = os.readlink(step)  # noqa: PTH115 text is wanted
+                base = root if target.startswith("/") else step.parent
+                rest = path.relative_to(step)
+                path = Path(os.path.normpath(f"{base}/{target.lstrip('/')}")) / rest
+                break
+        else:
+            return path if path.is_file() else None
+        if not path.is_relative_to(root):
+            return None
+    return None
+
+
+def mount_points(root: Path, folders: tuple[str, ...]) -> None:
+    """Make the empty folders at which a wrapper binds those of the host.
+
+    A root file system of another user, or one that is read-only, must have them already.
+    Raises BadInput naming the first one that it lacks.
+    """
+    for folder in folders:
+        inside = root / folder.lstrip("/")
+        try:
+            if not inside.is_dir():
+                inside.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise BadInput(
+                f"image {root} has no folder {folder}, where that of the host is to appear, and it cannot "
+                f"be made: {error.strerror}"
+            ) from None
+
+
+def loader_fault(image: str, log: str, more: tuple[tuple[str, str], ...] = ()) -> str | None:
+    """Return the sentence that an image's fault deserves, from what was printed; None: no such fault."""
+    for pattern, sentence in (*more, *_LOADER):
+        match = re.search(pattern, log, re.MULTILINE)
+        if match:
+            return match.expand(sentence.replace("{image}", re.sub(r"\\", r"\\\\", image)))
+    return None

@@ -1,0 +1,1 @@
+"""Container programs, one per file: how each runs a command inside an image."""

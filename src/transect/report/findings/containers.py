@@ -1,0 +1,115 @@
+"""Findings on containers: what each costs, with its interval, and what is left of a published claim."""
+
+from __future__ import annotations
+
+from transect.analysis.containers import (
+    LITTLE,
+    QUESTIONS,
+    ContainerCost,
+    Published,
+    container_costs,
+    published_answer,
+)
+from transect.analysis.groups import grouped
+from transect.analysis.statistics import Spread, Summary
+from transect.report.context import Context
+from transect.report.findings.finding import Finding, joined
+from transect.report.text import clean, factor, percent, quantity
+
+__all__ = ["PUBLISHED", "all_costs", "container_findings", "cost_words", "ends_of", "place_of"]
+
+PUBLISHED = "ResNet in Go (Gorgonia), 2023–24"
+
+
+def all_costs(context: Context) -> list[ContainerCost]:
+    """Return what containers cost in every stage that has cells with and without."""
+    return [cost for stage in context.stages for cost in container_costs(context.of(stage))]
+
+
+def place_of(cost: ContainerCost) -> str:
+    """Say of what a cost is: `a step of iris-mlp, numpy, 2 ranks`."""
+    cell = cost.group.cell
+    what = QUESTIONS[cost.metric]
+    if cost.size is not None:
+        what += f" of {quantity(float(cost.size), 'B')}"
+    names = [cell.workload, cell.get("framework"), cell.get("strategy"), cell.get("benchmark")]
+    names.append(dict(cell.get("options") or ()).get("test"))
+    ranks = f"{cell.nodes}x{cell.ranks_per_node} ranks" if cell.ranks > 1 else "1 rank"
+    return f"{what} of {', '.join([*filter(None, names), ranks])}"
+
+
+def ends_of(summary: Summary) -> str:
+    """Write what the ends of a summary are, factors or seconds as they come."""
+    if summary.spread is Spread.SINGLE:
+        return "one pair"
+    what = "95 % interval" if summary.spread is Spread.INTERVAL else "range"
+    return f"{what} {factor(summary.low)} to {factor(summary.high)}"
+
+
+def cost_words(cost: ContainerCost) -> str:
+    """Write a cost: its ratio with ends, and its difference in seconds."""
+    less = "less" if cost.difference.median < 0 else "more"
+    return (
+        f"{factor(cost.ratio.median)} times ({ends_of(cost.ratio)}), "
+        f"{quantity(abs(cost.difference.median), 's')} {less}"
+    )
+
+
+def container_findings(context: Context) -> list[Finding]:
+    """One for each container and question: where it costs most; then one for what was published."""
+    costs = all_costs(context)
+    findings = []
+    for (container, metric, small), members in grouped(costs, _question).items():
+        # Ranks that share cores tell of sharing: those that do not come before.
+        able = [cost for cost in members if not cost.over_subscribed] or members
+        top = max(able, key=lambda cost: (cost.shown, cost.ratio.median, cost.group.cell.id))
+        findings.append(_finding(container, metric, top, len(members), small))
+    answer = published_answer(costs)
+    return findings if answer is None else [*findings, _published(answer)]
+
+
+def _question(cost: ContainerCost) -> tuple[str, str, bool]:
+    return cost.container, cost.metric, cost.size is not None and cost.size <= 1024
+
+
+def _finding(container: str, metric: str, cost: ContainerCost, pairs: int, small: bool) -> Finding:
+    place, told = place_of(cost), cost_words(cost)
+    if cost.shown:
+        claim = f"in {container}, {place} takes {told}"
+    elif cost.over_subscribed:
+        claim = (
+            f"in {container}, {place} takes {told}; its ranks share cores, so it decides nothing"
+        )
+    else:
+        claim = f"no cost of {container} can be told from noise in {place}: {told}"
+    most = f"; the most of {pairs} comparisons" if pairs > 1 else ""
+    version = next((str(v) for r in cost.group.ok if (v := _version(r.provenance))), "")
+    return Finding(
+        subject=str(cost.group.cell.workload or "study"), claim=clean(f"{claim}{most}."), kind="container",
+        sureness=cost.sureness,
+        evidence=joined(
+            f"with {quantity(cost.comparison.b.median, 's')}, without {quantity(cost.comparison.a.median, 's')}, "
+            f"{cost.ratio.count} pairs of the same repeat in one block", clean(cost.reason),
+            clean(version) or None,
+        ),
+    )  # fmt: skip
+
+
+def _version(provenance: dict[str, object]) -> object:
+    environment = provenance.get("environment")
+    return environment.get("wrapper_version") if isinstance(environment, dict) else None
+
+
+def _published(answer: Published) -> Finding:
+    cost = answer.cost
+    said = {
+        "little": f"a container costs little here: at most {percent(LITTLE)} of a step anywhere",
+        "not little": f"a container does not cost little here: more than {percent(LITTLE)} of a step",
+        "open": "whether a container costs little is not decided here",
+    }[answer.verdict]
+    return Finding(
+        subject="claims", kind="container claim", sureness=answer.sureness,
+        claim=clean(f"{PUBLISHED}, with and without Singularity, no timings published: {said}; {place_of(cost)} "
+                    f"in {cost.container} takes {cost_words(cost)}."),
+        evidence=joined("there ResNet-50 on a GPU under Singularity", clean(cost.reason)),
+    )  # fmt: skip

@@ -1,0 +1,268 @@
+"""Findings on ranks: what was near-linear, where it stops, what sums, messages and larger batches do."""
+
+from __future__ import annotations
+
+from transect.analysis.amdahl import SerialPart
+from transect.analysis.batch_sweeps import BatchRow, BatchSweep, batch_sweeps
+from transect.analysis.comparisons import Sureness, Verdict
+from transect.analysis.parallelism import median_of
+from transect.analysis.published_series import GO_WITH_MPI
+from transect.analysis.rank_costs import PointToPoint, SumPath, point_to_point, sum_paths
+from transect.analysis.rank_series import Problem, RankSeries, problems
+from transect.analysis.scaling import TrainGroup
+from transect.analysis.statistics import MIN_INTERVAL_VALUES
+from transect.report.context import Context
+from transect.report.findings.finding import Finding, joined, names, no_firmer
+from transect.report.findings.parallel import strategy_words
+from transect.report.text import clean, count, ends, factor, number, percent, quantity
+
+__all__ = ["place_words", "rank_findings", "serial_words", "series_name"]
+
+
+def rank_findings(context: Context) -> list[Finding]:
+    """What the published study claims of ranks, and what the cells of this study say of each."""
+    groups = context.of("train")
+    found = problems(groups, context.network_fits)
+    return [
+        *(_near_linear(problem) for problem in found),
+        *(_stops(problem) for problem in found),
+        *([_sums(paths)] if (paths := sum_paths(groups)) else []),
+        *(_messages(one) for one in _strongest(point_to_point(groups, context.floors))),
+        *(_batches(one) for one in batch_sweeps(groups, context.floors)),
+    ]
+
+
+def series_name(series: RankSeries) -> str:
+    """Name a line: what was published of it, or its framework, strategy, kind and network."""
+    if series.published is not None:
+        return f"published, {series.published.way}"
+    group = series.group
+    if group is None:
+        raise ValueError("a measured series has groups")
+    cell = group.cell
+    parts = [cell.framework, strategy_words(group), group.kind.words, cell.network or ""]
+    parts += [f"{cell.threads} threads each"] if cell.threads > 1 else []
+    return clean(" · ".join(part for part in parts if part))
+
+
+def serial_words(serial: SerialPart) -> str:
+    """Write a serial share with its interval, or why it cannot be told."""
+    if serial.share is None:
+        return f"cannot be told: {serial.reason}"
+    return (
+        f"{percent(serial.share)} (95 % interval {percent(serial.low)} to {percent(serial.high)})"
+    )
+
+
+def place_words(one: PointToPoint) -> str:
+    """Say where two ways were compared: workload, framework, nodes and ranks, network."""
+    cell = one.group.cell
+    ranks = f"{cell.nodes}x{cell.ranks_per_node}" if cell.nodes > 1 else str(cell.ranks)
+    network = f" over {cell.network}" if cell.network else ""
+    return clean(f"{cell.workload}, {cell.framework}, {ranks} ranks{network}")
+
+
+def _near_linear(problem: Problem) -> Finding:
+    """Hold "near-linear" against the published minutes themselves, and what ran here beside them."""
+    told, serials = [], []
+    for one in problem.published:
+        stop = one.stop
+        told.append(
+            f"{one.published.way if one.published else ''} from {stop.base} to {stop.fastest} ranks "
+            f"{factor(stop.speed_up)} times as fast where {factor(stop.ideal)} would be linear "
+            f"({percent(stop.efficiency)})"
+        )
+        serials.append(f"{one.published.way if one.published else ''} {serial_words(one.serial)}")
+    able = [one for one in problem.measured if not _crowded(one)]
+    best = max(able, key=lambda one: one.stop.speed_up, default=None)
+    here = "; here every number of ranks beyond the first shares cores, so nothing is claimed of it"
+    if best is not None and best.stop.fastest == best.stop.base:
+        here = "; here no number of ranks within the cores is faster than the first"
+    elif best is not None:
+        stop = best.stop
+        here = (
+            f"; here {series_name(best)} is {factor(stop.speed_up)} times as fast on {stop.fastest} ranks as on "
+            f"{stop.base} ({percent(stop.efficiency)})"
+        )
+    return Finding(
+        subject="claims", kind="near-linear", named=True, sureness=Sureness.FIRM,
+        claim=f"{GO_WITH_MPI}, near-linear to 16 nodes: its own minutes are not. {problem.name}: "
+        f"{names(told, 4)}{here}.",
+        evidence=joined(
+            "what was published is arithmetic on its labels, which are single runs",
+            f"serial part of the published times up to their fastest, by Amdahl's law: {'; '.join(serials)}",
+            "a rank's batch stays, so the global batch, and with a sum the rate, grows with the ranks",
+        ),
+    )  # fmt: skip
+
+
+def _crowded(series: RankSeries) -> bool:
+    """Whether it has no two numbers of ranks within the cores."""
+    return len([point for point in series.points if not point.hollow]) < 2
+
+
+def _stops(problem: Problem) -> Finding:
+    """Say where the fastest series stops, and what explains it."""
+    best = max(problem.measured, key=lambda one: (not _crowded(one), one.stop.speed_up))
+    stop, group = best.stop, best.group
+    crowded = _crowded(best)
+    repeats = min(len(point.times) for point in best.points)
+    sureness = Sureness.OPEN
+    if not crowded and best.serial.share is not None:
+        many = repeats >= MIN_INTERVAL_VALUES
+        sureness = no_firmer(Sureness.FIRM if many else Sureness.TENTATIVE, group)
+    said = (
+        f"{series_name(best)} is fastest on {count(stop.fastest, 'rank')}, {factor(stop.speed_up)} times as fast as on "
+        f"{stop.base}, and {stop.reason}"
+    )
+    lacking = " Ranks beyond the cores show no speed-up; more cores would tell." if crowded else ""
+    published = "; ".join(
+        f"published, {one.published.way}: fastest on {one.stop.fastest} of up to {one.points[-1].ranks} ranks"
+        for one in problem.published
+        if one.published is not None
+    )
+    return Finding(
+        subject=problem.workload, kind="rank-stop", named=True, sureness=sureness,
+        claim=f"{said}.{lacking}",
+        evidence=joined(
+            f"serial part within the cores: {serial_words(best.serial)}",
+            f"{count(repeats, 'run')} of each number of ranks at least", published,
+        ),
+    )  # fmt: skip
+
+
+def _sums(paths: list[SumPath]) -> Finding:
+    """Say what a sum without a mean is: the mean at as many times the rate as replicas add up."""
+    same, other = [one for one in paths if one.same], [one for one in paths if one.other]
+    told = names([f"{_sum_name(one)} with {one.factor} replicas" for one in same], 4)
+    if len(same) == len(paths):
+        claim = (
+            f"summing without a mean multiplies the learning rate by the replicas and does nothing else: {told} "
+            f"{'ends' if len(same) == 1 else 'end'} where the mean at that many times the rate does, and not where the mean does."
+        )
+        firm = all(one.sureness is Sureness.FIRM for one in paths)
+        sureness = Sureness.FIRM if firm else Sureness.TENTATIVE
+    elif other:
+        what = names([f"{_sum_name(one)} with {one.factor} replicas" for one in other], 4)
+        claim = f"{what} does not take the path of the mean at that many times the rate: look at its sum."
+        sureness = Sureness.TENTATIVE
+    else:
+        claim = "whether a sum without a mean is the mean at a larger rate cannot be told: in some seed the ends lie too close."
+        sureness = Sureness.OPEN
+    near, far = (
+        max(paths, key=lambda one: one.factor).to_scaled,
+        [d for p in paths for d in p.to_mean],
+    )
+    return Finding(
+        subject="claims", kind="sum-rate", named=True, sureness=sureness,
+        claim=f"{GO_WITH_MPI}: {claim}",
+        evidence=joined(
+            f"final losses, seed by seed: at most {number(max(d for p in paths for d in p.to_scaled))} of it from the "
+            f"scaled rate's, at least {number(min(far))} from the mean's" if near and far else "no seed is common to all three",
+            f"{count(len(paths), 'triple')} of equal starts and batches, up to {max(p.factor for p in paths)} replicas",
+            "so its speed-up to a loss with more ranks is in part that of a larger rate",
+        ),
+    )  # fmt: skip
+
+
+def _sum_name(one: SumPath) -> str:
+    group = one.summed
+    how = "" if group.cell.reduce == "mean" else ", sum"
+    return clean(f"{group.cell.framework} {strategy_words(group)}{how}")
+
+
+def _strongest(pairs: list[PointToPoint]) -> list[PointToPoint]:
+    """Return one pair for each workload, framework and network: on the most ranks within the cores, if any."""
+    best: dict[tuple[object, ...], PointToPoint] = {}
+    for one in pairs:
+        cell = one.group.cell
+        key = (cell.workload, cell.framework, cell.strategy, cell.network)
+        held = best.get(key)
+        if held is None or _place(one) > _place(held):
+            best[key] = one
+    return list(best.values())
+
+
+def _place(one: PointToPoint) -> tuple[bool, int]:
+    return not one.crowded, one.group.cell.ranks
+
+
+def _messages(one: PointToPoint) -> Finding:
+    result = one.result
+    doubt = "" if result.shown else "; these runs cannot tell the two apart"
+    if one.crowded:
+        doubt = "; its ranks share cores, so this decides nothing"
+    published = (
+        f"; published on as many ranks: {factor(one.published)} times" if one.published else ""
+    )
+    return Finding(
+        subject="claims", kind="point-to-point", named=True,
+        sureness=no_firmer(result.sureness, one.group, one.other),
+        claim=f"{GO_WITH_MPI}, point-to-point beside the collective: {strategy_words(one.group)} takes "
+        f"{factor(result.ratio.value)} times ({ends(result.ratio, factor)}) as long for a sample as "
+        f"{strategy_words(one.other)} ({place_words(one)}){doubt}{published}.",
+        evidence=joined(
+            f"waiting for messages in a step {quantity(_waited(one.group), 's')} and {quantity(_waited(one.other), 's')}",
+            result.reason,
+        ),
+    )  # fmt: skip
+
+
+def _waited(group: TrainGroup) -> float | None:
+    return median_of(group, "communication_time")
+
+
+def _batches(one: BatchSweep) -> Finding:
+    cell, rows = one.rows[0].group.cell, one.rows
+    low, high = rows[0], rows[-1]
+    scope = clean(f"{cell.framework}, {strategy_words(low.group)}, {count(cell.ranks, 'rank')}")
+    epochs = (
+        f"batch {high.batch} instead of {low.batch} waits {quantity(high.waited_s, 's')} of an epoch for messages "
+        f"instead of {quantity(low.waited_s, 's')}"
+    )
+    sureness, quality = _quality(one)
+    return Finding(
+        subject=str(cell.workload), scope=scope, kind="larger-batch", sureness=sureness,
+        claim=f"{epochs}; {quality}.",
+        evidence=joined(
+            "; ".join(f"batch {row.batch}: {_row_words(row)}" for row in rows),
+            one.comparison.reason if one.comparison is not None else "",
+            "ranks share cores" if one.crowded else "",
+        ),
+    )  # fmt: skip
+
+
+def _quality(one: BatchSweep) -> tuple[Sureness, str]:
+    """Return how sure, and what of the saving is left at equal quality."""
+    reached = [row for row in one.rows if row.reached]
+    if len(reached) < 2:
+        missing = names([f"batch {row.batch}" for row in one.rows if not row.reached], 4)
+        return (
+            Sureness.OPEN,
+            f"at equal quality nothing can be told: {missing} did not reach the target in every run",
+        )
+    if one.best is reached[0]:
+        sureness = Sureness.OPEN if one.crowded else Sureness.TENTATIVE
+        return sureness, (
+            f"until it has learnt as much, the smallest batch that reaches the target, {reached[0].batch}, waits least"
+        )
+    if one.best is None or one.comparison is None or one.comparison.verdict is not Verdict.BETTER:
+        return (
+            Sureness.OPEN,
+            "until it has learnt as much, these runs cannot tell the batches apart",
+        )
+    said = (
+        f"until it has learnt as much, batch {one.best.batch} waits least, {factor(1 / one.comparison.factor)} times what "
+        f"batch {reached[0].batch} does"
+    )
+    return (
+        Sureness.OPEN if one.crowded else no_firmer(one.comparison.sureness, one.best.group)
+    ), said
+
+
+def _row_words(row: BatchRow) -> str:
+    if not row.reached:
+        return "target not reached"
+    values = sorted(row.to_quality.values())
+    steps = sorted(row.steps.values())
+    return f"{number(steps[len(steps) // 2])} steps and {quantity(values[len(values) // 2], 's')} of waiting to the target"

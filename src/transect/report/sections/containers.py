@@ -1,0 +1,99 @@
+"""Section: what a container costs, the same cells with and without."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from transect.analysis.comparisons import Verdict
+from transect.analysis.containers import LITTLE, QUESTIONS, ContainerCost, published_answer
+from transect.analysis.groups import grouped
+from transect.analysis.statistics import Spread, Summary
+from transect.report.blocks import Chip, Heading, Lead, Part, digits, note, table, words
+from transect.report.context import Context
+from transect.report.findings.containers import PUBLISHED, all_costs, cost_words, place_of
+from transect.report.text import clean, factor, percent, quantity, scale_for
+
+__all__ = ["containers_body"]
+
+
+def containers_body(context: Context) -> Iterator[Part]:
+    """List every pair, a table for each question; nothing where no cell ran in a container and without."""
+    costs = all_costs(context)
+    absent = sorted({
+        f"{record.cell.container}: {clean(record.message)}"
+        for record in context.not_ok
+        if record.cell.container is not None
+    })  # fmt: skip
+    if not costs and not absent:
+        return
+    yield Lead(
+        "The same cells in a container and without one, on the same nodes, in one block in random order. Inside "
+        "runs the same Python from the same lock, and with base host the same C library: what differs is the "
+        "container. A pair is one repeat with and without, so that what its seed does drops out.",
+        empty="Cells were to run in containers, and none could be set beside the same cell without.",
+    )
+    for metric, members in grouped(costs, lambda cost: cost.metric).items():
+        title = QUESTIONS[metric]
+        yield Heading(f"{title[:1].upper()}{title[1:]}")
+        yield _table(members)
+    answer = published_answer(costs)
+    if answer is not None:
+        yield Heading("Published")
+        yield table(
+            [answer],
+            [
+                words("Study", lambda one: PUBLISHED),
+                words("What", lambda one: "training with and without Singularity"),
+                words("Published", lambda one: "no timings"),
+                words("Here, the step that changes most",
+                      lambda one: clean(f"{place_of(one.cost)} in {one.cost.container}: {cost_words(one.cost)}")),
+                words("", lambda one: Chip(one.verdict, _TONES[one.verdict], clean(one.cost.reason))),
+            ],
+        )  # fmt: skip
+        yield note(
+            f"Little: the upper end of every step's interval is at most {percent(LITTLE)} above one; not little: the "
+            "lower end of one is above that. Open otherwise, and with fewer than six pairs."
+        )
+    if absent:
+        yield Heading("Not run")
+        yield table(absent, [words("Container: why", lambda line: line)])
+
+
+_TONES = {"little": "good", "not little": "warn", "open": "plain"}
+
+
+def _ends(summary: Summary) -> str | None:
+    if summary.spread is Spread.SINGLE:
+        return None
+    return f"{factor(summary.low)} – {factor(summary.high)}"
+
+
+def _table(costs: list[ContainerCost]) -> Part:
+    scale = scale_for([cost.comparison.a.median for cost in costs], "s")
+    return table(
+        costs,
+        [
+            words("Container", lambda cost: clean(cost.container)),
+            words("Of", lambda cost: clean(place_of(cost))),
+            digits(f"With ({scale.unit})", lambda cost: cost.comparison.b.median, scale.text),
+            digits(f"Without ({scale.unit})", lambda cost: cost.comparison.a.median, scale.text),
+            digits("Ratio", lambda cost: cost.ratio.median, factor),
+            digits("Interval or range", lambda cost: _ends(cost.ratio)),
+            digits("More", lambda cost: _signed(cost.difference.median)),
+            digits("Pairs", lambda cost: cost.ratio.count),
+            words("", _verdict),
+        ],
+    )
+
+
+def _signed(seconds: float) -> str:
+    return ("−" if seconds < 0 else "") + quantity(abs(seconds), "s")
+
+
+def _verdict(cost: ContainerCost) -> Chip:
+    if cost.over_subscribed:
+        return Chip("open: shared cores", "warn", clean(cost.reason))
+    if not cost.shown:
+        return Chip("open: within noise", "plain", clean(cost.reason))
+    longer = cost.comparison.verdict is Verdict.BETTER
+    return Chip("longer" if longer else "shorter", "warn" if longer else "good", clean(cost.reason))

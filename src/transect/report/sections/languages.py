@@ -1,0 +1,99 @@
+"""Section: trainers in another language beside those in Python, on equal cells; what each has installed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from transect.analysis.languages import GOAL, Language, languages
+from transect.analysis.parallelism import median_of
+from transect.report.blocks import Chip, Column, Heading, Lead, Part, digits, table, words
+from transect.report.charts.chart import dot_chart
+from transect.report.charts.plots import Dot
+from transect.report.columns import ACCURACY, MARKS, NOT_TOLD, labelled
+from transect.report.context import Context
+from transect.report.findings.languages import goal_words, installed_rows
+from transect.report.text import factor, in_unit, percent, quantity, scale_for, with_ends
+
+__all__ = ["languages_body"]
+
+_TONES = {"reached": "good", "missed": "warn"}
+
+
+def languages_body(context: Context) -> Iterator[Part]:
+    """List every pair of equal cells, and each workload's sizes; nothing without another language."""
+    pairs = languages(context.of("train"), context.floors)
+    sizes = {name: installed_rows(context, name) for name in context.workloads("train")}
+    if not pairs and not any(sizes.values()):
+        return
+    yield Lead(
+        "The same cells in Go and in Python: same start, batches, update rule and number of threads, each held to the same "
+        f"float64 reference. With the same BLAS a step in Go is to take at most {factor(GOAL)} times numpy's."
+    )
+    for workload in context.workloads("train"):
+        own = [one for one in pairs if one.group.cell.workload == workload]
+        if own or sizes[workload]:
+            yield Heading(workload)
+        if own:
+            yield _steps(workload, own)
+        if rows := sizes[workload]:
+            scale = scale_for([row.bytes for row in rows], "B")
+            yield dot_chart(
+                rows,
+                lambda row, scale=scale: Dot(
+                    label=row.group.cell.framework, value=(row.bytes or 0.0) / scale.factor,
+                    low=(row.bytes or 0.0) / scale.factor, high=(row.bytes or 0.0) / scale.factor,
+                    points=[], style=context.style(row.group), right=quantity(row.bytes, "B"),
+                ),
+                _size_columns()[:3], title="What has to be installed", axis=f"bytes of all files ({scale.unit})",
+                name=f"installed-{workload}", first="Least", log=True,
+                notes=["What this project pins for the framework, with the interpreter that it borrows; of a program of its "
+                       "own no more than it loads. Files of several names count once, what Python compiles on first use "
+                       "not at all."],
+            )  # fmt: skip
+            yield table(
+                rows,
+                _size_columns(),
+                caption=f"{workload}: deployment in numbers, on one rank and thread",
+            )
+
+
+def _steps(workload: str, pairs: list[Language]) -> Part:
+    scale = scale_for([median_of(one.group, "step_time") for one in pairs], "s")
+    label = labelled(pairs, always=("ranks",), never=("framework", "workload"))
+    columns: list[Column[Language]] = [
+        label, words("Go", lambda one: one.group.cell.framework), words("Beside", lambda one: one.other.cell.framework),
+        digits(f"Step ({scale.unit})", lambda one: median_of(one.group, "step_time"), scale.text),
+        digits(f"Other's ({scale.unit})", lambda one: median_of(one.other, "step_time"), scale.text),
+        digits("Ratio", lambda one: with_ends(one.result.ratio)),
+        words(f"Goal {factor(GOAL)}", _goal),
+        digits("CPU use", lambda one: median_of(one.group, "cpu_utilisation"), percent, NOT_TOLD),
+        digits("Other's", lambda one: median_of(one.other, "cpu_utilisation"), percent, NOT_TOLD),
+        ACCURACY, MARKS,
+    ]  # fmt: skip
+    if any(median_of(one.group, "gpu_utilisation") is not None for one in pairs):
+        columns[-2:-2] = [
+            digits("GPU use", lambda one: median_of(one.group, "gpu_utilisation"), percent, NOT_TOLD),
+            digits("Other's GPU use", lambda one: median_of(one.other, "gpu_utilisation"), percent, NOT_TOLD),
+        ]  # fmt: skip
+    return table(pairs, columns, fold_title=f"Pairs of {workload}",
+                 caption=f"{workload}: steps in Go over those in Python on equal cells")  # fmt: skip
+
+
+def _goal(one: Language) -> Chip | None:
+    """The goal stands against numpy only."""
+    if one.other.cell.framework != "numpy":
+        return None
+    said = goal_words(one)
+    return Chip(said, _TONES.get(said, "plain"), one.result.reason)
+
+
+def _size_columns() -> list[Column]:
+    return [
+        words("Framework", lambda row: row.group.cell.framework),
+        digits("Files", lambda row: row.files),
+        digits("Size", lambda row: row.bytes, in_unit("B")),
+        digits("Start", lambda row: row.startup_s, in_unit("s")),
+        digits("Start to the first step's end", lambda row: row.first_step_s, in_unit("s")),
+        digits("Memory at rest", lambda row: row.at_rest, in_unit("B"), NOT_TOLD),
+        digits("Most memory", lambda row: row.peak, in_unit("B")),
+    ]

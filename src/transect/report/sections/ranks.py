@@ -1,0 +1,220 @@
+"""Section: trainings over ranks beside published minutes, on the same axes, and where each stops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from transect.analysis.parallelism import median_of
+from transect.analysis.rank_costs import PointToPoint, SumPath, point_to_point, sum_paths
+from transect.analysis.rank_series import Problem, RankPoint, RankSeries, problems
+from transect.report.blocks import (
+    Chip,
+    Column,
+    Facts,
+    Heading,
+    Lead,
+    Part,
+    digits,
+    note,
+    table,
+    words,
+)
+from transect.report.charts.chart import Point, Series, line_chart
+from transect.report.charts.theme import MUTED, Style
+from transect.report.columns import NOT_TOLD
+from transect.report.context import Context
+from transect.report.findings.parallel import strategy_words
+from transect.report.findings.ranks import place_words, serial_words, series_name
+from transect.report.sections.asynchronous import async_blocks
+from transect.report.sections.batches import batch_blocks
+from transect.report.text import clean, factor, in_unit, number, percent, with_ends
+
+__all__ = ["ranks_body"]
+
+# Lines of one chart, the published ones among them: more cannot be told apart.
+_MOST_LINES = 12
+_PUBLISHED = {
+    "Allreduce": Style(MUTED, "square", (6, 3)),
+    "Send/Recv": Style(MUTED, "diamond", (2, 2)),
+}
+
+
+def ranks_body(context: Context) -> Iterator[Part]:
+    """Draw each problem with what was published of it; list stops, sums, messages and batches."""
+    groups = context.of("train")
+    found = problems(groups, context.network_fits)
+    pairs, sums = point_to_point(groups, context.floors), sum_paths(groups)
+    batches, late = list(batch_blocks(context)), list(async_blocks(context))
+    if not any((found, pairs, sums, batches, late)):
+        return
+    yield Lead(
+        "What was published of parallel training in Go with MPI (2022), and what the same work gives here. Minutes of "
+        "another machine are no measure of this one: each line is scaled to a point of its own, and only its shape "
+        "is compared."
+    )
+    for problem in found:
+        yield Heading(problem.name)
+        yield from _problem(context, problem)
+    if pairs:
+        yield Heading("Point-to-point beside the collective")
+        yield _messages(pairs)
+    if sums:
+        yield Heading("A sum without a mean")
+        yield _sums(sums)
+        yield note(
+            "Distances are relative and of the final training loss, the largest over the seeds that all three have. On the "
+            "mean's path at as many times the rate: a hundred times nearer to it than to the mean's own, in every seed."
+        )
+    if batches:
+        yield Heading("Larger batches")
+        yield from batches
+    if late:
+        yield Heading("Updates that wait for nobody")
+        yield from late
+
+
+def _problem(context: Context, problem: Problem) -> Iterator[Part]:
+    made = _generated(context, problem.workload)
+    if made:
+        yield note(made)
+    every = [*problem.published, *problem.measured]
+    yield _chart(context, problem, every)
+    yield table(
+        every,
+        [
+            words("Series", series_name), digits("Base (ranks)", lambda one: one.stop.base),
+            digits("Fastest (ranks)", lambda one: one.stop.fastest),
+            digits("Speed-up", lambda one: one.stop.speed_up, factor),
+            digits("Linear would be", lambda one: one.stop.ideal, factor),
+            digits("Efficiency", lambda one: one.stop.efficiency, percent),
+            digits("Serial part", lambda one: one.serial.share, percent, "cannot be told"),
+            words("", _mark),
+        ],
+        caption=f"{problem.workload}: how much faster on how many ranks, with the base of each, and where it stops",
+    )  # fmt: skip
+    yield Facts(items=[(series_name(one), _explained(one)) for one in every])
+    yield note(
+        "A sample's time, a step over its global batch, with an equal batch on each rank that trains. Serial part: what "
+        "more ranks do not shorten, by Amdahl's law up to the fastest point, over the ranks that train; its interval is "
+        "Fieller's. Of a series that runs past the cores only what is within them counts."
+    )
+
+
+def _explained(one: RankSeries) -> str:
+    """Say why a line gets no faster, and how sure its serial part is."""
+    why = one.stop.reason
+    return clean(f"{why[:1].upper()}{why[1:]}. Serial part: {serial_words(one.serial)}.")
+
+
+def _generated(context: Context, workload: str) -> str:
+    """Say that the data are a twin of the published ones; empty where they are not."""
+    for group in context.of("data", workload):
+        for record in group.ok:
+            if record.details.get("generated"):
+                return (
+                    f"The images here are a synthetic twin of the published ones, as large each: "
+                    f"{clean(str(record.details.get('source', 'generated')))}. What it reaches says nothing of the real ones."
+                )
+    return ""
+
+
+def _mark(one: RankSeries) -> Chip | None:
+    if one.published is not None:
+        return Chip("published")
+    hollow = [point.ranks for point in one.points if point.hollow]
+    return Chip(f"shares cores from {hollow[0]} ranks on", "warn") if hollow else None
+
+
+def _chart(context: Context, problem: Problem, every: list[RankSeries]) -> Part:
+    lines, rows = [], []
+    for one in every:
+        scaled, base = one.scaled(problem.first)
+        style = _PUBLISHED[one.published.way] if one.published else context.style(_group(one))
+        points = [Point(x=p.ranks, repeats=times, hollow=p.hollow) for p, times in scaled]
+        lines.append(Series(name=series_name(one), style=style, points=points))
+        rows += [(one, base, p, place.y) for (p, _), place in zip(scaled, points, strict=True)]
+    ranks = sorted({row[2].ranks for row in rows})
+    return line_chart(
+        lines, rows, _chart_columns(), title="Time for the same samples over ranks", x="ranks",
+        y=f"times its own at {problem.first} ranks, or at its first", most=_MOST_LINES,
+        name=f"published-ranks-{problem.workload}",
+        alt=f"{problem.name}: time for the same samples on {ranks[0]} to {ranks[-1]} ranks, "
+        f"{len(problem.published)} published and {len(problem.measured)} measured lines, each scaled to itself.",
+        notes=["Hollow symbols: ranks share cores, no claim."
+               if any(row[2].hollow for row in rows) else ""],
+    )  # fmt: skip
+
+
+def _group(one: RankSeries):  # type: ignore[no-untyped-def]
+    if one.group is None:
+        raise ValueError("a measured series has groups")
+    return one.group
+
+
+_Row = tuple[RankSeries, int, RankPoint, float]
+
+
+def _chart_columns() -> list[Column[_Row]]:
+    return [
+        words("Series", lambda row: series_name(row[0])), digits("Ranks", lambda row: row[2].ranks),
+        digits("Scaled to (ranks)", lambda row: row[1]),
+        digits("Times that", lambda row: row[3], factor),
+        digits("As it is", _as_it_is), digits("Runs", lambda row: len(row[2].times)),
+        words("", lambda row: Chip("over-subscribed", "warn") if row[2].hollow else None),
+    ]  # fmt: skip
+
+
+def _as_it_is(row: _Row) -> str:
+    """Write a published time in minutes of a training, a measured one in seconds of a sample."""
+    series, _, point, _ = row
+    return (
+        f"{number(point.time)} min" if series.published else f"{in_unit('s')(point.time)} a sample"
+    )
+
+
+def _messages(pairs: list[PointToPoint]) -> Part:
+    waited = "communication_time"
+    return table(
+        pairs,
+        [
+            words("Where", place_words), words("Point-to-point", lambda one: strategy_words(one.group)),
+            words("Collective", lambda one: strategy_words(one.other)),
+            digits("Waits (step)", lambda one: median_of(one.group, waited), in_unit("s"), NOT_TOLD),
+            digits("Collective waits", lambda one: median_of(one.other, waited), in_unit("s"), NOT_TOLD),
+            digits("Time of a sample, ratio", lambda one: with_ends(one.result.ratio)),
+            digits("Published ratio", lambda one: one.published, factor), words("", _decided),
+        ],
+        caption="Point-to-point over collective: time of a sample on equal ranks, and the published minutes' ratio",
+    )  # fmt: skip
+
+
+def _decided(one: PointToPoint) -> Chip:
+    if one.crowded:
+        return Chip("open: shared cores", "warn", one.result.reason)
+    if not one.result.shown:
+        return Chip("open: within noise", "plain", one.result.reason)
+    longer = one.result.ratio.value > 1
+    return Chip("longer" if longer else "shorter", "plain" if longer else "good", one.result.reason)
+
+
+def _sums(paths: list[SumPath]) -> Part:
+    def said(one: SumPath) -> Chip:
+        if one.same:
+            return Chip("the scaled rate's path", "good")
+        return Chip("another path", "bad") if one.other else Chip("cannot be told")
+
+    return table(
+        paths,
+        [
+            words("Workload", lambda one: one.summed.cell.workload),
+            words("Sum", lambda one: f"{one.summed.cell.framework} {strategy_words(one.summed)}"),
+            digits("Replicas", lambda one: one.factor),
+            digits("Loss ends at", lambda one: median_of(one.summed, "final_loss")),
+            digits("Mean at so many times the rate", lambda one: median_of(one.scaled, "final_loss")),
+            digits("Mean at the rate", lambda one: median_of(one.mean, "final_loss")),
+            digits("From the scaled rate's", lambda one: max(one.to_scaled, default=None)),
+            digits("From the mean's", lambda one: max(one.to_mean, default=None)),
+            digits("Seeds", lambda one: len(one.to_scaled)), words("", said),
+        ],
+        caption="A sum beside the mean, and beside the mean at as many times the rate as replicas are added",
+    )  # fmt: skip

@@ -1,0 +1,27 @@
+"""What has to be installed before a cell's ranks run."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from transect.execution.job import Job
+from transect.measure.footprint import footprint
+from transect.training.frameworks import FRAMEWORKS, RankFiles
+
+__all__ = ["what_is_installed"]
+
+
+def what_is_installed(job: Job) -> dict[str, dict[str, int]]:
+    """Return `bytes` and `files` of each part; nothing where they are not known, as of loaded modules.
+
+    A program of its own needs no more than its framework names, `program`; all others their whole `environment`
+    and the `interpreter` that it borrows from the machine, which the environment's stamp tells.
+    """
+    files = RankFiles(plan=job.folder, out=job.folder, programs=job.bin, cell=job.cell)
+    # A framework from before one could name them does not.
+    asked = getattr(FRAMEWORKS.get(job.cell.framework), "installed", None)
+    named = asked(files) if asked is not None and job.bin is not None else None
+    if named is not None:
+        return {"program": asdict(footprint(named))}
+    told: dict[str, dict[str, int]] = job.environment.get("installed", {})
+    return told

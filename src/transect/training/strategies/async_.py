@@ -1,0 +1,137 @@
+"""Asynchronous updates: a parameter server on rank 0, workers that may be some steps apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from transect.domain.options import Knob
+from transect.domain.precisions import find_precision
+from transect.stages.train.cell import TrainCell
+from transect.training.frameworks import Framework, ModelPlan, Trainer
+from transect.training.layout import Layout
+from transect.training.strategies import STRATEGIES, Parts
+from transect.training.strategies._mpi import MpiStrategy
+from transect.training.strategies._parameter_server import Server, Worker
+
+__all__ = ["UNBOUNDED", "Async"]
+
+UNBOUNDED = "unbounded"
+
+
+@STRATEGIES.register("async")
+class Async(MpiStrategy):
+    """Rank 0 holds the weights and the optimiser, and applies each worker's gradient when it arrives.
+
+    A worker fetches the newest weights before each of its steps. It may be `staleness` steps ahead of the
+    slowest worker (Q. Ho et al., "More effective distributed ML via a stale synchronous parallel parameter
+    server", 2013); 0 is the synchronous path, held to the reference. What server and workers say
+    to each other: `_parameter_server`.
+
+    A gradient, the mean over the worker's own part, is an update of the server's optimiser at the
+    learning rate over the number of workers: as many updates as workers move the weights as far as a
+    synchronous step, by a rule that is linear in the gradient. Momentum and averages move on with each of them.
+
+    Rank 0 trains nothing. A thread beside a worker would leave no rank idle, but share its interpreter and its
+    framework with that worker: the others' weights would come when it lets go, and their staleness
+    would be that of the interpreter.
+    """
+
+    counts_gradients = True
+    knobs: Mapping[str, Knob] = MappingProxyType({
+        "staleness": Knob(
+            default=2, least=0, pattern=UNBOUNDED, example=UNBOUNDED, null=UNBOUNDED,
+            description="steps that a worker may be ahead of the slowest one; 0: all step together, as in synchronous "
+            "training; null: no bound",
+        ),
+    })  # fmt: skip
+
+    def supports(self, cell: TrainCell) -> str | None:
+        """Any framework, with a worker beside the server."""
+        if cell.ranks < 2:
+            return "rank 0 is the server and trains nothing: it takes at least 2 ranks"
+        return super().supports(cell)
+
+    def layout(self, cell: TrainCell) -> Layout:
+        """Rank 0 serves, the others share the data."""
+        return Layout(max(1, cell.ranks - 1), servers=1)
+
+    def unchecked(self, cell: TrainCell) -> str | None:
+        """With a staleness no step need be the reference's."""
+        if self.settings(cell)["staleness"] == 0:
+            return None
+        return "asynchronous: which updates lie behind a gradient depends on who is faster"
+
+    def trainer(self, framework: Framework, plan: ModelPlan, cell: TrainCell) -> Trainer:
+        """Build it, and the side that this rank is on."""
+        trainer = super().trainer(framework, plan, cell)
+        self.tells_loss = self.comm.rank > 0
+        if self.tells_loss:
+            self._side: Server | Worker = Worker(self.comm, plan, trainer)
+            return trainer
+        _make_gradients(plan, trainer)
+        bound = self.settings(cell)["staleness"]
+        self._side = self.server(
+            self.comm, plan, trainer, staleness=None if bound == UNBOUNDED else bound,
+            mean=self.operation == "mean",
+        )  # fmt: skip
+        return trainer
+
+    # What rank 0 becomes.
+    server = Server
+
+    def step(self, trainer: Trainer, x: object, y: object, learning_rate: float) -> Parts:
+        """A worker's is one gradient, the server's as many as there are workers."""
+        if isinstance(self._side, Server):
+            return self._side.step(trainer, learning_rate)
+        return self._side.step(trainer, x, y)
+
+    def add(self, flat: np.ndarray) -> None:
+        """Nothing is added up over ranks."""
+        raise NotImplementedError("gradients go to the server one by one")
+
+    def end_epoch(self) -> None:
+        """Go on: a worker waits for no test but at its next request."""
+
+    def finish(self, trainer: Trainer) -> None:
+        """Give all ranks the weights that the server has in the end."""
+        self._side.end(trainer)
+
+    def predict(self, trainer: Trainer, x: np.ndarray) -> np.ndarray:
+        """Return the outputs, with the newest running statistics."""
+        self._settle(trainer)
+        return super().predict(trainer, x)
+
+    def weights(self, trainer: Trainer) -> dict[str, np.ndarray]:
+        """Return them with the newest running statistics."""
+        self._settle(trainer)
+        return super().weights(trainer)
+
+    def series(self) -> dict[str, np.ndarray]:
+        """Of the server: what became of each gradient."""
+        return self._side.series() if isinstance(self._side, Server) else {}
+
+    def details(self) -> dict[str, Any]:
+        """Return the rank's role and, after the end, what it counted."""
+        return {"role": "worker" if self.tells_loss else "server", **self._side.ledger}
+
+    def _settle(self, trainer: Trainer) -> None:
+        if isinstance(self._side, Server):
+            self._side.settle(trainer)
+
+
+def _make_gradients(plan: ModelPlan, trainer: Trainer) -> None:
+    """Let a trainer that will never compute a gradient have the arrays that one goes into.
+
+    In most frameworks the first backward pass makes them. Random samples do; the weights are then
+    those of the plan again.
+    """
+    generator = np.random.default_rng(0)
+    x, y = (np.stack(one) for one in zip(*(plan.model.draw(generator) for _ in range(plan.batch)), strict=True))  # fmt: skip
+    if x.dtype.kind == "f":
+        x = x.astype(find_precision(plan.precision).array)
+    trainer.forward_backward(*trainer.batch(x, y))
+    trainer.load(plan.weights)

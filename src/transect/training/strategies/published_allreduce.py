@@ -1,0 +1,27 @@
+"""The published all-reduce of parallel training in Go: the sum of scaled changes, without a mean."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from transect.stages.train.cell import TrainCell
+from transect.training.strategies import STRATEGIES
+from transect.training.strategies._published import PublishedStrategy
+from transect.training.traffic import Traffic
+
+__all__ = ["PublishedAllreduce"]
+
+
+@STRATEGIES.register("published-allreduce")
+class PublishedAllreduce(PublishedStrategy):
+    """MPI_Allreduce(SUM) of each batch's changes."""
+
+    def traffic(self, cell: TrainCell) -> Traffic:
+        """One all-reduce after backward."""
+        return Traffic(pattern="allreduce", carrier="mpi")
+
+    def add(self, flat: np.ndarray) -> None:
+        """Sum over all ranks."""
+        from mpi4py import MPI
+
+        self.comm.Allreduce(MPI.IN_PLACE, flat, op=MPI.SUM)

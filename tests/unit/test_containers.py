@@ -1,0 +1,189 @@
+"""Containers: what each program is told, how its words read, and real images of what is installed here."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from images_made import foreign
+from transect.domain.errors import BadInput
+from transect.launch.elf import read_elf, this_machine
+from transect.launch.images import COMPLETE, complaint, loader_fault, mount_points, root_of
+from transect.launch.wrappers import podman
+from transect.launch.wrapping import WRAPPERS, Inside, image_fault, outermost, wrapped
+
+FULL = Inside(
+    image="/images/torch",
+    binds=("/work", "/work/results", "/tmp/x"),
+    workdir="/work/run",
+    gpus=True,
+)
+LEAST = Inside(image="/images/torch")
+CONF = str(Path(podman.__file__).with_name("enroot.conf"))
+PODMAN = [
+    "podman", "--cgroup-manager=cgroupfs", "run", "--rm", "--interactive", "--log-driver=none", "--network=host",
+    "--pid=host", "--env-host", "--http-proxy=false", "--pull=missing", "--security-opt=seccomp=unconfined",
+    "--security-opt=label=disable", "--ulimit=host", "--volume=/dev/shm:/dev/shm", "--volume=/tmp:/tmp",
+]  # fmt: skip
+ARGUMENTS = {
+    "apptainer": (
+        ["apptainer", "exec", "/images/torch"],
+        ["apptainer", "exec", "--nv", "--bind", "/work", "--bind", "/work/results", "--bind", "/tmp/x",
+         "/images/torch"],
+    ),
+    "charliecloud": (
+        ["ch-run", "--private-tmp", "--bind=/tmp", "/images/torch", "--"],
+        ["ch-run", "--private-tmp", "--bind=/tmp", "--bind=/work", "--cd=/work/run", "/images/torch", "--"],
+    ),
+    "podman": (
+        [*PODMAN, "--read-only", "--rootfs", "/images/torch"],
+        [*PODMAN, "--volume=/work:/work", "--workdir=/work/run", "--device=nvidia.com/gpu=all", "--read-only",
+         "--rootfs", "/images/torch"],
+    ),
+    "enroot": (
+        ["enroot", "start", "--conf", CONF, "--mount", "/dev/shm:/dev/shm:none:x-create=dir,rbind",
+         "--mount", "/tmp:/tmp:none:x-create=dir,rbind", "/images/torch"],
+        ["enroot", "start", "--conf", CONF, "--mount", "/dev/shm:/dev/shm:none:x-create=dir,rbind",
+         "--mount", "/tmp:/tmp:none:x-create=dir,rbind", "--mount", "/work:/work:none:x-create=dir,rbind",
+         "/images/torch", "/bin/sh", "-c", 'cd "$1" && shift && exec "$@"', "transect", "/work/run"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(ARGUMENTS))
+def test_what_a_wrapper_is_told(name, monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(os.path, "ismount", lambda path: False)
+    wrapper = WRAPPERS.get(name)
+    assert (wrapper.argv(LEAST), wrapper.argv(FULL)) == ARGUMENTS[name]
+
+
+def test_every_wrapper_has_its_arguments_in_the_table():
+    assert set(WRAPPERS.names()) == set(ARGUMENTS)
+
+
+def test_gpus_are_told_to_what_asks_a_variable():
+    assert WRAPPERS.get("enroot").variables(FULL)["NVIDIA_VISIBLE_DEVICES"] == "all"
+    with pytest.raises(BadInput, match="ch-fromhost --nvidia IMAGE"):
+        wrapped("/images/torch", wrapper="charliecloud", gpus=True)
+
+
+def test_a_podman_that_is_root_asks_for_no_more_than_is_allowed(monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    told = [word for word in WRAPPERS.get("podman").argv(LEAST) if word.startswith("--ulimit=")]
+    numbers = int(Path("/proc/sys/kernel/pid_max").read_text())
+    assert [word.split("=")[1] for word in told] == ["nofile", "nproc"]
+    assert int(told[1].rpartition(":")[2]) <= numbers
+
+
+def test_an_image_in_podmans_storage_is_no_root_file_system():
+    assert WRAPPERS.get("podman").argv(Inside(image="debian:12"))[-1] == "debian:12"
+    assert "--rootfs" not in WRAPPERS.get("podman").argv(Inside(image="debian:12"))
+
+
+@pytest.mark.parametrize("name", ["charliecloud", "enroot"])
+def test_a_uri_is_refused_where_it_cannot_run(name):
+    with pytest.raises(BadInput, match=r"container docker://debian: .* (takes|starts)"):
+        wrapped("docker://debian", wrapper=name)
+
+
+def test_a_wrapper_that_is_not_there_is_named():
+    with pytest.raises(BadInput, match=r"container wrapper 'podmam'.*podman"):
+        wrapped("image", wrapper="podmam")
+
+
+# Captured from charliecloud 0.31, podman 4.3.1 with runc 1.1.5 and glibc 2.36; apptainer's and
+# enroot's are those of their sources.
+SAID = [
+    ("charliecloud", "ch-run[23613]: error: can't stat: /tmp/nope: No such file or directory (ch_core.c:255 2)",
+     "image I is not there"),
+    ("charliecloud", "ch-run[13456]: error: can't bind: destination not found: /tmp/deb/etc/passwd (ch_core.c:111)",
+     "image I has no folder to bind at: /tmp/deb/etc/passwd"),
+    ("charliecloud", "ch-run[23612]: error: can't execve(2): /nonexistent: No such file or directory (ch_core.c:410 2)",
+     "image I lacks the program /nonexistent, or the loader that this wants"),
+    ("podman", "Error: running container create option: stat /tmp/nope: no such file or directory",
+     "image I is not there"),
+    ("podman", "exec /tmp/arm: exec format error", "image I is made for another architecture"),
+    ("podman", 'Error: runc: runc create failed: unable to start container process: exec: "/nonexistent": stat '
+     "/nonexistent: no such file or directory: OCI runtime attempted to invoke a command that was not found",
+     "image I lacks the program /nonexistent"),
+    ("apptainer", "FATAL:   could not open image /x.sif: failed to retrieve path for /x.sif: lstat /x.sif: no such "
+     "file or directory", "image I is not there or cannot be opened"),
+    ("apptainer", 'FATAL:   "python4": executable file not found in $PATH', "image I lacks the program python4"),
+    ("apptainer", "FATAL:   stat /opt/python: no such file or directory", "image I lacks the program /opt/python"),
+    ("enroot", "[ERROR] No such file or directory: /x.sqsh", "image I is not there"),
+    ("enroot", "enroot-switchroot: failed to execute: /bin/sh: No such file or directory",
+     "image I lacks the program /bin/sh, or the loader that this wants"),
+    ("charliecloud", "/tmp/m: error while loading shared libraries: libctmissing.so: cannot open shared object file: "
+     "No such file or directory", "image I lacks the library libctmissing.so"),
+    ("podman", "ImportError: libz.so.1: cannot open shared object file: No such file or directory",
+     "image I lacks the library libz.so.1"),
+    ("podman", "python: /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.38' not found (required by python)",
+     "image I lacks GLIBC_2.38: its C library is too old"),
+    ("podman", "Traceback: ValueError: 3", None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("wrapper", "line", "sentence"), SAID, ids=lambda value: str(value)[:24])
+def test_what_a_container_program_says_becomes_one_sentence(wrapper, line, sentence):
+    assert image_fault(wrapper, "I", f"[0] x\n{line}\nmore\n") == sentence
+
+
+def test_a_name_with_a_backslash_stays_as_it_is():
+    assert (
+        loader_fault(r"/a\1b", "Exec format error")
+        == r"image /a\1b is made for another architecture"
+    )
+
+
+def test_folders_within_others_are_not_bound_again():
+    assert outermost(["/tmp/a", "/work/b/", "/tmp", "/workshop"]) == (
+        "/tmp",
+        "/work/b",
+        "/workshop",
+    )
+
+
+def test_an_elf_file_is_read():
+    found = read_elf(Path(os.path.realpath(sys.executable)))
+    assert found is not None and found.machine == this_machine() and "ld-" in found.loader
+    assert any(name.startswith("libc.so") for name in found.needed)
+    assert read_elf(Path(__file__)) is None
+
+
+def test_an_image_for_another_machine_is_known_before_it_runs(tmp_path):
+    root = foreign(tmp_path)
+    other = "aarch64" if this_machine() != "aarch64" else "x86_64"
+    assert (
+        complaint(str(root))
+        == f"image {root} is made for {other}, and this machine is {this_machine()}"
+    )
+
+
+def test_an_image_that_is_not_there_or_not_whole_is_named(tmp_path):
+    assert complaint(f"{tmp_path}/gone") == f"image {tmp_path}/gone is not there"
+    (tmp_path / "root").mkdir()
+    assert (
+        complaint(str(tmp_path))
+        == f"image {tmp_path} is not whole: {COMPLETE} is missing or cannot be read"
+    )
+    (tmp_path / COMPLETE).write_text("{")
+    assert "is not whole" in str(complaint(str(tmp_path)))
+    (tmp_path / COMPLETE).write_text("{}")
+    assert complaint(str(tmp_path)) is None
+    assert root_of(str(tmp_path)) == f"{tmp_path}/root"
+    assert root_of(str(tmp_path), "squashfs") == f"{tmp_path}/image.sqfs"
+    assert complaint("docker://debian") is None
+
+
+def test_a_folder_that_cannot_be_shown_inside_is_named(tmp_path):
+    (tmp_path / "work").write_text("a file")
+    with pytest.raises(
+        BadInput, match=r"has no folder /work/a, where that of the host is to appear"
+    ):
+        mount_points(tmp_path, ("/work/a",))
+    mount_points(tmp_path, ("/data/b",))
+    assert (tmp_path / "data/b").is_dir()
