@@ -11,7 +11,7 @@ from transect.analysis.containers import container_costs, published_answer
 from transect.analysis.groups import group_records
 from transect.analysis.load import Loaded
 from transect.domain.cell import Cell
-from transect.domain.record import Cause, MetricValue, Record, Status
+from transect.domain.record import Cause, LogPoint, MetricValue, Record, Status
 from transect.report.blocks import Chip, Table
 from transect.report.context import Context
 from transect.report.making import all_parts, make_section
@@ -55,15 +55,14 @@ def sweep(factor: float) -> list[Record]:
                 stage="bench", benchmark="message-sweep", options=(("test", "allreduce"),), ranks_per_node=2, container=container, repeat=repeat
             )  # fmt: skip
             inside = factor if container else 1.0
+            noise = [1 + rng.gauss(0, 0.004) for _ in range(2)]
+            times = {4: 2e-6 * inside * noise[0], 1024: 7e-6, 1048576: 3e-4 * noise[1]}
             values = [
                 MetricValue.of(
-                    "collective_time", 2e-6 * inside * (1 + rng.gauss(0, 0.004)), "avg_latency 4"
-                ),
-                MetricValue.of("collective_time", 7e-6, "avg_latency 1024"),
-                MetricValue.of(
-                    "collective_time", 3e-4 * (1 + rng.gauss(0, 0.004)), "avg_latency 1048576"
-                ),
-            ]
+                    "collective_time", time, f"avg_latency {size}", LogPoint(series="avg_latency", size=size)
+                )
+                for size, time in times.items()
+            ]  # fmt: skip
             found.append(make_record(at, values))
     return found
 

@@ -8,7 +8,6 @@ of the ratios themselves: by how much those of two repeats differ, where nothing
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -36,7 +35,7 @@ QUESTIONS = {
 # More than that is not little; nobody has said how much is, so the report says this.
 LITTLE = 0.05
 # What a sweep calls its points.
-_BYTES = re.compile(r"(?:^| )avg_latency (\d+)$")
+_LATENCY = "avg_latency"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -106,13 +105,20 @@ def _asked(group: Group[Any], base: Group[Any]) -> Iterator[tuple[str, str | Non
         if metric == "input_time" and group.cell.get("input") != "files":
             continue
         told = [
-            {number.label for number in record.metrics if number.name == metric}
+            {
+                (
+                    number.label,
+                    number.log.size if number.log and number.log.series == _LATENCY else None,
+                )
+                for number in record.metrics
+                if number.name == metric
+            }
             for record in (*group.ok, *base.ok)
         ]
-        labels = set.intersection(*told)
-        if None in labels:
+        common = set.intersection(*told)
+        if (None, None) in common:
             yield metric, None, None
-        sized = {int(m[1]): label for label in labels if label and (m := _BYTES.search(label))}
+        sized = {size: label for label, size in common if size is not None}
         for size in sorted({min(sized), max(sized)}) if sized else ():
             yield metric, sized[size], size
 
