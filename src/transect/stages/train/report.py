@@ -1,5 +1,6 @@
 """What a report says of training: speed, its limits, what distribution costs, right results."""
 
+from transect.report.findings.asynchronous import async_findings
 from transect.report.findings.claims import claim_findings
 from transect.report.findings.communication import communication_findings
 from transect.report.findings.distribution import distribution_findings
@@ -53,5 +54,6 @@ FINDINGS = (
     FindingMaker(order=450, make=claim_findings),
     FindingMaker(order=440, make=language_findings),
     FindingMaker(order=460, make=rank_findings),
+    FindingMaker(order=470, make=async_findings),
     FindingMaker(order=500, make=equality_findings),
 )
