@@ -84,7 +84,12 @@ def test_gpu_study_asks_for_1_to_64_gpus_and_tensorflow_with_cuda():
     assert {one.cell.ranks for one in cells} == {1, 2, 4, 8, 16, 32, 64}
     assert {one.cell.precision for one in cells} == {"fp32", "amp-bf16"}
     own = {one.cell.framework: one.environment for one in cells if one.cell.strategy == "single"}
-    assert own == {"torch": "torch", "tensorflow": "tensorflow-cuda"}
+    assert own == {
+        "torch": "torch", "tensorflow": "tensorflow-cuda",
+        "go-gorgonia": "trainer-go-gorgonia-cuda",
+    }  # fmt: skip
+    gorgonia = {one.cell.workload for one in cells if one.cell.framework == "go-gorgonia"}
+    assert gorgonia == {"images-resnet20", *(f"images-resnet{depth}" for depth in (50, 101, 152))}
     for one in cells:
         checked = one.cell.workload == "images-resnet20"
         assert ("reference" in one.inputs) == checked
@@ -141,3 +146,12 @@ def test_wrong_image_options_end_the_planning(tmp_path, options, words):
         plan(tmp_path, "images-resnet20", "ranks: [1]",
              f"images-resnet20: {{dataset_options: {options}}}")  # fmt: skip
     assert words in str(error.value)
+
+
+def test_gorgonia_study_has_small_nets_beside_three_others_and_the_deep_ones():
+    made = make_plan(find_study("go-gorgonia"), find_system("laptop"), Path("results"))
+    cells = [one.cell for one in made.stage("train").values()]
+    small = {one.framework for one in cells if one.workload in ("digits-cnn", "images-resnet20")}
+    assert small == {"go-gorgonia", "go", "numpy", "torch"}
+    deep = {one.workload for one in cells if one.framework == "go-gorgonia"}
+    assert deep == {"digits-cnn", "images-resnet20", *(f"images-resnet{d}" for d in (50, 101, 152))}
