@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from docking_parts import cell, small
 
-from checkouts import environment_python
+from checkouts import ROOT, environment_python
 from transect.domain.record import Cause
 from transect.hpc.benchmarks.base import BENCHMARKS
 from transect.hpc.docking.base import PROGRAMMING_MODELS
@@ -144,6 +144,21 @@ def test_every_compiler_left_a_program_or_its_words(bins) -> None:
                 except Lacks as error:
                     assert "nobody tried" not in str(error)
                     assert str(error).startswith(f"{program} could not be compiled: ")
+
+
+@pytest.mark.parametrize("per_item", [1, 16])
+def test_opencl_gives_right_energies_or_says_that_it_has_no_platform(per_item: int, bins) -> None:
+    argv = [str(bins("opencl") / "python"), "-m", "transect.hpc.probes.docking", "--implementation", "opencl",
+            "--deck", "small", "--poses", str(POSES), "--ppwi", str(per_item), "--iterations", "2"]  # fmt: skip
+    done = subprocess.run(
+        argv, env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT / "src"), "HOME": "/tmp"},
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    if done.returncode == docking.LACKING:
+        assert "status: lacks: OpenCL: no platform has a CPU" in done.stdout
+    else:
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "verified: yes" in done.stdout and "\nthreading: 1 compute units of " in done.stdout
 
 
 def test_cuda_is_compiled_here_and_says_when_there_is_no_gpu(bins, tmp_path: Path) -> None:
