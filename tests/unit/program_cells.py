@@ -24,11 +24,12 @@ from transect.execution.stage import RUNNERS
 from transect.launch import LAUNCHERS
 from transect.launch.processes import Outcome
 
-root, reference, spec = Path(sys.argv[1]), Path(sys.argv[2]), json.loads(sys.argv[3])
-programs = Path(spec.pop("programs")) if "programs" in spec else None
+root, spec = Path(sys.argv[1]), json.loads(sys.argv[2])
+programs, before, wrap = (spec.pop(name) for name in ("programs", "before", "wrap"))
+sources = {stage: Path(source) for stage, source in spec.pop("sources").items()}
 paths = StudyPaths(results=root / "results", study="s")
 cell = Cell.of(**spec["cell"])
-for stage, source in (("data", root / "data"), ("reference", reference)):
+for stage, source in sources.items():
     folder = paths.cell(stage, source.name)
     if not folder.exists():
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -40,10 +41,10 @@ for stage, source in (("data", root / "data"), ("reference", reference)):
     ))
 spec |= {
     "system": {"cores_per_node": len(os.sched_getaffinity(0)), "launcher": "plain", "mpi_launcher": "mpiexec"},
-    "inputs": {"data": ["data", "data"], "reference": ["reference", reference.name]},
+    "inputs": {stage: [stage, source.name] for stage, source in sources.items()},
     "cell_limits": {"memory_mb": None},
 }
-job = Job(spec=spec, cell=cell, paths=paths, python=sys.executable, bin=programs, environment={})
+job = Job(spec=spec, cell=cell, paths=paths, python=sys.executable, bin=programs and Path(programs), environment={})
 job.folder.mkdir(parents=True, exist_ok=True)
 stage = RUNNERS.get("train")
 try:
@@ -51,15 +52,17 @@ try:
 except Unsupported as error:
     print(json.dumps({"status": "skipped", "message": str(error)}))
     sys.exit()
+if before:
+    exec(before)
 # One rank needs no launcher; several are those of one mpiexec.
 argv, variables = request.command, {}
 if cell.ranks > 1:
     ((argv, variables),) = LAUNCHERS.get(launcher).processes(request)
 with job.log.open("wb") as log:
     code = subprocess.run(
-        argv, env=os.environ | variables, cwd=job.folder, stdout=log, stderr=subprocess.STDOUT
+        [*wrap, *argv], env=os.environ | variables, cwd=job.folder, stdout=log, stderr=subprocess.STDOUT
     ).returncode
-for damage in sys.argv[4:]:
+for damage in sys.argv[3:]:
     exec(damage)
 result = stage.collect(job, Outcome(end="exited", code=code, seconds=1.0, peak_bytes=0))
 print(json.dumps({
@@ -71,19 +74,25 @@ print(json.dumps({
 
 
 def program_cell(
-    training: Training, reference: Path, *damage: str, rule: dict[str, Any] | None = None,
-    programs: Path | None = None, prefix: tuple[str, ...] = (), **axes: Any,
+    training: Training, reference: Path | None, *damage: str, rule: dict[str, Any] | None = None,
+    programs: Path | None = None, before: str = "", wrap: tuple[str, ...] = (), **axes: Any,
 ) -> dict[str, Any]:  # fmt: skip
     """Run one cell and return what becomes of it.
 
-    `damage` are lines of Python that run before the ranks' files are read, `programs` is the folder of
-    the environment's programs, `prefix` what the cell is started behind.
+    `before` are lines of Python that run when the plan is written, `damage` such that run before the
+    ranks' files are read. `programs` is the folder of the environment's programs, `wrap` what the
+    program is started behind.
     """
     cell = {"stage": "train", "workload": training.workload, **axes}
-    spec = {"cell": cell, "parameters": training.rule | (rule or {})}
-    if programs is not None:
-        spec["programs"] = str(programs)
-    command = [*prefix, sys.executable, "-c", CELL, training.folder, reference, json.dumps(spec)]
-    run = training.run([*command, *damage], training.folder)
+    sources = {"data": training.folder / "data"}
+    if reference is not None:
+        sources["reference"] = reference
+    spec = {
+        "cell": cell, "parameters": training.rule | (rule or {}), "before": before, "wrap": wrap,
+        "programs": None if programs is None else str(programs),
+        "sources": {stage: str(source) for stage, source in sources.items()},
+    }  # fmt: skip
+    command = [sys.executable, "-c", CELL, training.folder, json.dumps(spec), *damage]
+    run = training.run(command, training.folder)
     assert run.returncode == 0, run.stdout
     return dict(json.loads(run.stdout.splitlines()[-1]))

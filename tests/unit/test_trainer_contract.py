@@ -76,7 +76,7 @@ def test_it_follows_the_float64_reference(training, reference):
     assert (result["status"], result["message"]) == ("ok", "")
     assert 0 < result["metrics"]["equality_ratio"] <= 1
     assert 0 < result["metrics"]["weights_equality_ratio"] <= 1
-    # It is handed no state of the reference, and the record says so.
+    # It asks for none of the reference's states, and the record says so.
     assert result["details"]["restarts"] == []
     assert "a program of its own" in result["details"]["restarts_not_checkable"]
     assert result["metrics"]["parameters"] == 4 * 30 + 30 + 30 * 20 + 20 + 20 * 3 + 3

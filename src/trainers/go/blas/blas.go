@@ -7,7 +7,8 @@ import (
 )
 
 // Product computes c = op(a) op(b) + beta c, row-major: op(a) is m x k, op(b) k x n, c m x n; `ta` and `tb`
-// say that a or b is stored transposed. lda, ldb and ldc are the distances of rows as they are stored.
+// say that a or b is stored transposed. lda, ldb and ldc are the distances of rows as they are stored. There
+// is one product at a time.
 func Product[T trainer.Number](
 	ta, tb bool, m, n, k int, a []T, lda int, b []T, ldb int, beta T, c []T, ldc int,
 ) {

@@ -21,6 +21,19 @@ type unit[T trainer.Number] struct {
 	labels  []int64
 	steps   int
 	seconds float64
+	// What the goroutine panicked with, if it did.
+	failed any
+}
+
+// prepare makes the batches from step `first` on.
+func (u *unit[T]) prepare(s *source[T], first int) {
+	defer func() { u.failed = recover() }()
+	begin := time.Now()
+	numbers, labels := s.size*s.x.size, s.size*s.perSample
+	for i := range u.steps {
+		s.fill(first+i, u.x[i*numbers:(i+1)*numbers], u.labels[i*labels:(i+1)*labels])
+	}
+	u.seconds = time.Since(begin).Seconds()
 }
 
 // ahead prepares batches by a goroutine of its own while steps run.
@@ -43,12 +56,8 @@ func newAhead[T trainer.Number](s *source[T], steps int) *ahead[T] {
 	go func() {
 		for first := 0; first < steps; first += each {
 			one := <-a.free
-			begin := time.Now()
 			one.steps = min(each, steps-first)
-			for i := range one.steps {
-				s.fill(first+i, one.x[i*numbers:(i+1)*numbers], one.labels[i*s.size*s.perSample:(i+1)*s.size*s.perSample])
-			}
-			one.seconds = time.Since(begin).Seconds()
+			one.prepare(s, first)
 			a.ready <- one
 		}
 	}()
@@ -63,6 +72,9 @@ func (a *ahead[T]) next() trainer.Batch[T] {
 	}
 	if a.now == nil {
 		a.now, a.at = <-a.ready, 0
+		if a.now.failed != nil {
+			panic(a.now.failed)
+		}
 		a.Preparing += a.now.seconds
 	}
 	s, i := a.source, a.at

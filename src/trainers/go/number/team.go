@@ -1,6 +1,9 @@
 package number
 
-import "sync"
+import (
+	"sync"
+	"sync/atomic"
+)
 
 // Team is a number of goroutines that work on parts of one job. What a part is does not depend on how
 // many there are, so that results are the same with any number of threads.
@@ -8,6 +11,8 @@ type Team struct {
 	threads int
 	jobs    chan job
 	done    sync.WaitGroup
+	// What a part panicked with: nobody else could recover from it there.
+	failed atomic.Pointer[any]
 }
 
 type job struct {
@@ -23,13 +28,22 @@ func NewTeam(threads int) *Team {
 		for range team.threads - 1 {
 			go func() {
 				for one := range team.jobs {
-					one.work(one.part)
-					team.done.Done()
+					team.do(one)
 				}
 			}()
 		}
 	}
 	return team
+}
+
+func (t *Team) do(one job) {
+	defer t.done.Done()
+	defer func() {
+		if value := recover(); value != nil {
+			t.failed.Store(&value)
+		}
+	}()
+	one.work(one.part)
 }
 
 // Threads returns how many work.
@@ -51,18 +65,19 @@ func (t *Team) Run(parts, numbers int, work func(part int)) {
 		select {
 		case t.jobs <- job{part, work}:
 		default:
-			work(part)
-			t.done.Done()
+			t.do(job{part, work})
 		}
 	}
 	// What is not begun yet the caller does itself.
 	for {
 		select {
 		case one := <-t.jobs:
-			one.work(one.part)
-			t.done.Done()
+			t.do(one)
 		default:
 			t.done.Wait()
+			if failed := t.failed.Load(); failed != nil {
+				panic(*failed)
+			}
 			return
 		}
 	}

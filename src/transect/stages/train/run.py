@@ -95,6 +95,19 @@ class Train:
             found += checksums(job.input("memory") / MEMORY_PLAN)
         return found
 
+    def _silent(self, job: Job, outcome: Outcome) -> Result:
+        """Return what became of ranks that left no word: of some the runtime itself says in the log."""
+        said = getattr(FRAMEWORKS.get(job.cell.framework), "says_no_memory", "")
+        log = (
+            job.log.read_text(encoding="utf-8", errors="replace")
+            if said and job.log.exists()
+            else ""
+        )
+        found = re.search(said, log, re.M) if said else None
+        if found is not None:
+            return Result.failed(Cause.OUT_OF_MEMORY, f"exit code {outcome.code}: {found[0]}")
+        return Result.failed(Cause.CRASH, f"exit code {outcome.code}")
+
     def collect(self, job: Job, outcome: Outcome) -> Result:
         """Merge the ranks' files; name the cause when a rank failed."""
         errors = [json.loads(p.read_text()) for p in sorted(job.folder.glob("rank-*.error.json"))]
@@ -104,7 +117,7 @@ class Train:
             who = rank_place(first["rank"], read_places(job.folder))
             return Result.failed(Cause(first["cause"]), f"{who}: {first['message']}")
         if outcome.code:
-            return Result.failed(Cause.CRASH, f"exit code {outcome.code}")
+            return self._silent(job, outcome)
         path = job.folder / _PLAN
         plan = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
         facts, series = [], []

@@ -294,6 +294,8 @@ class Framework(Protocol):
     # refused, and what a strategy asks of trainers in Python is not asked of it. None: `supports` refuses what the program lacks.
     program_strategies: frozenset[str] | None = None
     program_options: Mapping[str, Mapping[str, tuple[Value, ...] | None]] = MappingProxyType({})
+    # A regular expression: a line that its program's runtime prints, and no record, when memory has run out.
+    says_no_memory: str = ""
 
     def supports(self, cell: TrainCell) -> str | None:
         """Return None, or the reason why the cell cannot run."""

@@ -40,6 +40,12 @@ class GoFramework(Framework):
     program_strategies = _ALONE | _BY_MPI
     program_options = _OPTIONS
 
+    # Go's runtime ends the process: nothing of the program's own runs any more.
+    says_no_memory = (
+        r"^fatal error: (?:runtime: )?"
+        r"(?:out of memory|cannot allocate memory|failed to reserve page summary memory).*$"
+    )
+
     def supports(self, cell: TrainCell) -> str | None:
         """CPU only, in float32 and float64; `program_strategies` says by which strategies."""
         if cell.device != "cpu":

@@ -1,0 +1,267 @@
+"""The trainers in Go beside numpy, torch and TensorFlow: equal work, and what it takes to have them.
+
+Run by hand: `python tests/benchmarks/bench_go.py [--rounds 3] [--frameworks numpy,go,…]`. Builds the
+environments when the cache has none. Takes some four minutes on two cores; the machine must be quiet.
+
+Each contender is a process of its own that runs as in a study: Python's worker, or the Go program on
+a plan. In every round each of them trains each case once, in a turning order; what is compared is the
+median step of a run (the first five left out) with numpy's of the same round. `start` is from the
+start of the process until the end of its first step. `rest` is what the process holds when it is
+ready to train: it is stopped there for a look. `install` counts the files that pip or build.sh put
+there for that framework to train, each with all it needs, without Python itself, which Go does
+not need. The first losses must agree, or the benchmark ends with exit code 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from transect.domain.cell import Cell
+from transect.domain.paths import ROOT
+from transect.execution.build_environment import build
+from transect.launch import thread_variables
+from transect.training.frameworks import FRAMEWORKS, RankFiles
+from transect.training.raw_arrays import read_array
+from transect.training.trainer_plan import write_trainer_plan
+from transect.training.workloads import WORKLOADS
+
+CONTENDERS = ("numpy", "torch", "tensorflow", "go", "go-openblas")
+# Workload, global batch, threads, epochs: some hundred steps or more each.
+CASES = (
+    ("iris-mlp", 16, 1, 100),
+    ("iris-mlp", 16, 2, 100),
+    ("iris-mlp", 4, 1, 30),
+    ("iris-mlp", 64, 1, 300),
+    ("digits-cnn", 64, 1, 10),
+    ("digits-cnn", 64, 2, 10),
+    ("digits-cnn", 16, 1, 3),
+    ("digits-cnn", 256, 1, 30),
+)
+WARMUP = 5
+HEAD = 20
+# Lists what a distribution and all that it needs have installed.
+FILES = """
+import importlib.metadata as m, json, os, re, sys
+todo, seen, files = sys.argv[1:], set(), {}
+while todo:
+    name = re.split(r"[^A-Za-z0-9._-]", todo.pop(), maxsplit=1)[0].lower().replace("_", "-")
+    if name in seen:
+        continue
+    seen.add(name)
+    try:
+        one = m.distribution(name)
+    except m.PackageNotFoundError:
+        continue
+    todo += [need for need in one.requires or () if "extra ==" not in need]
+    for file in one.files or ():
+        path = os.path.realpath(one.locate_file(file))
+        if os.path.isfile(path) and not path.endswith(".pyc"):
+            files[path] = os.path.getsize(path)
+print(json.dumps([len(files), sum(files.values())]))
+"""
+NEEDS = {
+    "numpy": ["numpy"],
+    "torch": ["torch", "numpy"],
+    "tensorflow": ["tensorflow-cpu", "tensorflow", "numpy"],
+}
+# What the worker itself imports.
+WORKER = ["pydantic", "psutil"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """One process: seconds of its median step and until the end of its first one, bytes, first losses."""
+
+    step: float
+    start: float
+    rest: int
+    peak: int
+    hidden: float
+    losses: np.ndarray
+    libraries: dict[str, str]
+
+
+def begin(command: list[str], threads: int) -> tuple[subprocess.Popen[str], int]:
+    """Start a rank; return it with what it holds when it says that it is ready."""
+    variables = {**os.environ, **thread_variables(threads), "PYTHONPATH": str(ROOT / "src")}
+    variables |= {"TF_CPP_MIN_LOG_LEVEL": "2", "TRANSECT_STARTED_AT": str(time.time())}
+    process = subprocess.Popen(
+        command, env=variables, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    assert process.stdout is not None
+    said = []
+    for line in process.stdout:
+        said.append(line)
+        if "begins to train" in line:
+            process.send_signal(signal.SIGSTOP)
+            text = Path(f"/proc/{process.pid}/status").read_text()
+            process.send_signal(signal.SIGCONT)
+            return process, 1024 * int(text.split("VmRSS:")[1].split()[0])
+    process.wait()
+    raise RuntimeError(f"{command} never began to train:\n{''.join(said[-20:])}")
+
+
+def train(
+    name: str, case: tuple[str, int, int, int], folder: Path, programs: dict[str, str]
+) -> Run:
+    """Let one contender train one case."""
+    workload, batch, threads, epochs = case
+    rule = WORKLOADS.get(workload).defaults.model_copy(update={"batch": batch, "epochs": epochs})
+    cell = Cell.of(
+        stage="train", workload=workload, framework=name, strategy="single", batch=batch,
+        threads=threads, repeat=0,
+    )  # fmt: skip
+    data = folder / f"{workload}-{epochs}"
+    with tempfile.TemporaryDirectory(dir=folder) as temporary:
+        out = Path(temporary)
+        files = RankFiles(plan=out / "plan.json", out=out, programs=Path(programs[name]).parent)
+        command = FRAMEWORKS.get(name).command(files) if name.startswith("go") else None
+        plan = None
+        if command is not None:
+            plan = write_trainer_plan(cell, rule, data, files)
+        else:
+            spec = {
+                "cell": cell.model_dump(mode="json"),
+                "parameters": rule.model_dump(mode="json"),
+            }
+            (out / "spec.json").write_text(json.dumps(spec))
+            command = [programs[name], "-m", "transect.stages.train.worker", "--spec", str(out / "spec.json"),
+                       "--data", str(data), "--out", str(out)]  # fmt: skip
+        process, rest = begin(command, threads)
+        said, _ = process.communicate()
+        if process.returncode:
+            raise RuntimeError(f"{command} ended with {process.returncode}:\n{said}")
+        facts = json.loads((out / "rank-000.json").read_text())
+        if plan is not None:
+            series = {n: read_array(one, out) for n, one in facts["arrays"]["series"].items()}
+        else:
+            with np.load(out / "rank-000.npz") as file:
+                series = dict(file)
+        told = facts["strategy"].get("input", {})
+        return Run(
+            step=float(np.median(series["step"][WARMUP:])),
+            start=facts["startup_s"] + float(series["step"][0]), rest=rest,
+            peak=facts["peak_memory_bytes"], losses=series["loss"][:HEAD],
+            hidden=told["hidden_s"] / told["preparing_s"] if told.get("preparing_s") else float("nan"),
+            libraries=facts["libraries"],
+        )  # fmt: skip
+
+
+def prepare(python: str, folder: Path) -> None:
+    """Run the data stage once for each workload and number of epochs."""
+    for workload, epochs in {(case[0], case[3]) for case in CASES}:
+        values = WORKLOADS.get(workload).defaults.model_dump() | {"epochs": epochs}
+        used = ("batch", "epochs", "test_fraction", "dataset_options")
+        spec = {"workload": workload, "seed": 20261120, "repeats": 1,
+                "parameters": {key: values[key] for key in used}}  # fmt: skip
+        out = folder / f"{workload}-{epochs}"
+        out.mkdir()
+        (out / "spec.json").write_text(json.dumps(spec))
+        command = [
+            python,
+            "-m",
+            "transect.stages.data.worker",
+            "--spec",
+            str(out / "spec.json"),
+            "--out",
+            str(out),
+        ]
+        subprocess.run(command, env={**os.environ, "PYTHONPATH": str(ROOT / "src")}, check=True)
+
+
+def installed(name: str, python: str) -> tuple[int, int]:
+    """Return number and bytes of the files that a contender needs to be there."""
+    if name.startswith("go"):
+        program = Path(python).parent / FRAMEWORKS.get(name).program
+        files = [program]
+        if name == "go-openblas":
+            files += (
+                Path(python)
+                .parents[1]
+                .glob("lib/python*/site-packages/scipy_openblas32/lib/lib*.so")
+            )
+        return len(files), sum(file.stat().st_size for file in files)
+    done = subprocess.run(
+        [python, "-c", FILES, *NEEDS[name], *WORKER], capture_output=True, text=True, check=True
+    )
+    own = list((ROOT / "src" / "transect").rglob("*.py"))
+    count, size = json.loads(done.stdout)
+    return count + len(own), size + sum(path.stat().st_size for path in own)
+
+
+def table(case: tuple[str, int, int, int], runs: dict[str, list[Run]]) -> bool:
+    """Print one row for each contender; return whether their first losses agree."""
+    workload, batch, threads, _ = case
+    agree = True
+    for name, own in runs.items():
+        ratios = [one.step / other.step for one, other in zip(own, runs["numpy"], strict=True)]
+        off = float(np.abs(own[0].losses - runs["numpy"][0].losses).max())
+        agree &= off < 1e-3
+        row: dict[str, Any] = {
+            "step": f"{1e6 * statistics.median(one.step for one in own):9.1f} us",
+            "of numpy's": f"{statistics.median(ratios):6.3f} ({min(ratios):.3f} to {max(ratios):.3f})",
+            "start": f"{1e3 * statistics.median(one.start for one in own):7.1f} ms",
+            "rest": f"{statistics.median(one.rest for one in own) / 1e6:6.1f} MB",
+            "peak": f"{statistics.median(one.peak for one in own) / 1e6:6.1f} MB",
+            "hidden": f"{statistics.median(one.hidden for one in own):4.2f}",
+            "losses off": f"{off:.1e}",
+        }
+        cells = "  ".join(f"{key} {value}" for key, value in row.items())
+        print(f"{workload:10s} batch {batch:3d} threads {threads}  {name:11s} {cells}", flush=True)
+    return agree
+
+
+def contenders(text: str) -> list[str]:
+    """Return the names in a list with commas, numpy among them."""
+    names = text.split(",")
+    unknown = [name for name in names if name not in CONTENDERS]
+    if unknown or "numpy" not in names:
+        raise argparse.ArgumentTypeError(f"expected numpy and others of {', '.join(CONTENDERS)}")
+    return names
+
+
+def main() -> int:
+    """Build, prepare, take turns, print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--frameworks", type=contenders, default=list(CONTENDERS))
+    given = parser.parse_args()
+    programs: dict[str, str] = {}
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        for name in given.frameworks:
+            environment = FRAMEWORKS.get(name).environment
+            facts = build(environment, folder / f"{environment}.log")
+            if facts["status"] != "ok":
+                sys.exit(f"{name}: environment '{environment}' {facts['message']}")
+            programs[name] = facts["python"]
+            count, size = installed(name, facts["python"])
+            print(f"install {name:11s} {count:6d} files {size / 1e6:8.1f} MB", flush=True)
+        prepare(programs["numpy"], folder)
+        agree = True
+        for case in CASES:
+            runs: dict[str, list[Run]] = {name: [] for name in given.frameworks}
+            for turn in range(given.rounds):
+                for name in np.roll(given.frameworks, turn).tolist():
+                    runs[name].append(train(name, case, folder, programs))
+            agree &= table(case, runs)
+        for name in given.frameworks:
+            print(f"libraries {name}: {runs[name][0].libraries}")
+    return 0 if agree else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
