@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from transect.launch.elf import this_machine
+
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -79,3 +81,16 @@ def make_images(folder: Path) -> Images:
     first, second = (json.loads((folder / f"stamp-{i}.json").read_text()) for i in range(2))
     assert first["image"] == second["image"] and first["status"] == second["status"]
     return Images(images.plugins, images.cache, first, said)
+
+
+def foreign(folder: Path) -> Path:
+    """A root file system whose program is for a machine that is not this one."""
+    root = folder / "root"
+    (root / "usr/bin").mkdir(parents=True)
+    (root / "bin").symlink_to("/usr/bin")
+    content = bytearray(Path(os.path.realpath("/bin/sh")).read_bytes())
+    content[18:20] = (183 if this_machine() != "aarch64" else 62).to_bytes(2, "little")
+    (root / "usr/bin/dash").write_bytes(content)
+    (root / "usr/bin/sh").symlink_to("dash")
+    (root / "usr/bin/dash").chmod(0o755)
+    return root

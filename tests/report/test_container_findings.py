@@ -52,16 +52,16 @@ def sweep(factor: float) -> list[Record]:
     for repeat in range(6):
         for container in (None, "podman"):
             at = Cell.of(
-                stage="bench", benchmark="message-sweep", ranks_per_node=2, container=container, repeat=repeat
+                stage="bench", benchmark="message-sweep", options=(("test", "allreduce"),), ranks_per_node=2, container=container, repeat=repeat
             )  # fmt: skip
             inside = factor if container else 1.0
             values = [
                 MetricValue.of(
-                    "allreduce_time", 2e-6 * inside * (1 + rng.gauss(0, 0.004)), "allreduce 4"
+                    "collective_time", 2e-6 * inside * (1 + rng.gauss(0, 0.004)), "avg_latency 4"
                 ),
-                MetricValue.of("allreduce_time", 7e-6, "allreduce 1024"),
+                MetricValue.of("collective_time", 7e-6, "avg_latency 1024"),
                 MetricValue.of(
-                    "allreduce_time", 3e-4 * (1 + rng.gauss(0, 0.004)), "allreduce 1048576"
+                    "collective_time", 3e-4 * (1 + rng.gauss(0, 0.004)), "avg_latency 1048576"
                 ),
             ]
             found.append(make_record(at, values))
@@ -102,9 +102,9 @@ def test_a_container_without_its_twin_costs_nothing_that_is_known():
 
 def test_the_smallest_and_the_largest_message_are_told():
     found = costs(sweep(3.0))
-    assert set(found) == {("allreduce_time", 4), ("allreduce_time", 1048576)}
-    assert 2.9 < found["allreduce_time", 4].ratio.median < 3.1
-    assert not found["allreduce_time", 1048576].shown
+    assert set(found) == {("collective_time", 4), ("collective_time", 1048576)}
+    assert 2.9 < found["collective_time", 4].ratio.median < 3.1
+    assert not found["collective_time", 1048576].shown
 
 
 def test_sentences_carry_ratio_interval_and_seconds():
@@ -117,9 +117,9 @@ def test_sentences_carry_ratio_interval_and_seconds():
     (step,) = (one for claim, one in said.items() if "a step of" in claim)
     assert step.claim.startswith("no cost of podman can be told from noise in a step")
     assert step.sureness == "open"
-    (small,) = (one for claim, one in said.items() if "all-reduce of 4 B" in claim)
+    (small,) = (one for claim, one in said.items() if "a collective of 4 B" in claim)
     assert (
-        "of message-sweep, 1x2 ranks" in small.claim
+        "of message-sweep, allreduce, 1x2 ranks" in small.claim
         and "6 pairs of the same repeat" in small.evidence
     )
 

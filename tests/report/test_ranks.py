@@ -121,6 +121,17 @@ def test_near_linear_is_held_against_its_own_minutes():
     assert "shares cores, so nothing is claimed of it" in images.text
 
 
+def test_where_no_ranks_are_faster_near_linear_says_so():
+    slower = [*repeated(strategy="single", ranks=1), *repeated(ranks=2, waited=9e-3)]
+    found = only("near-linear", *slower)
+    assert found.text.endswith(
+        "; here no number of ranks within the cores is faster than the first."
+    )
+    stop = only("rank-stop", *slower)
+    assert stop.sureness is Sureness.OPEN and "no larger number of ranks is faster" in stop.evidence
+    assert "2 ranks wait for messages in 90 % of a step" in stop.text
+
+
 def test_where_it_stops_is_firm_within_the_cores_and_open_past_them():
     found = only("rank-stop", *scaling((1, 2, 4, 8)), probe())
     assert found.sureness is Sureness.FIRM
@@ -249,6 +260,29 @@ def test_a_larger_batch_that_learns_slower_saves_nothing_and_one_that_does_not_t
     assert "batch 16 and batch 32 did not reach the target in every run" in never.text
     crowded = only("larger-batch", *sweep(400, 200, 160, cores=1))
     assert crowded.sureness is Sureness.OPEN and "ranks share cores" in crowded.evidence
+
+
+def late(staleness: float, step_s: float, *, cores: int = 4, steps: float | None = 100):
+    """Make a server with two workers, whose gradients are so late."""
+    made = repeated(
+        strategy="async", ranks=3, batch=8, computing=step_s, cores=cores, steps_to_quality=steps,
+        changes={"staleness": staleness, "staleness_p95": 2 * staleness},
+    )  # fmt: skip
+    layout = {"replicas": 2, "model_parts": 1, "micro_batches": 1}
+    updates = {"staleness_bound": 2, "largest_staleness": 5}
+    return [
+        one.model_copy(update={
+            "details": one.details | {"layout": layout, "updates": updates},
+            "metrics": [m for m in one.metrics if m.name != "equality_ratio"],
+        })
+        for one in made
+    ]  # fmt: skip
+
+
+def test_updates_that_nobody_held_to_a_reference_are_no_mean_beside_a_sum():
+    assert "sum-rate" not in findings(
+        *late(1.0, 5e-4), *triple(3, ends=(0.2, 0.2, 0.4), ranks=2)[:2]
+    )
 
 
 def test_a_whole_report_can_be_made_of_it(tmp_path):

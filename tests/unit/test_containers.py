@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
-import signal
-import subprocess
 import sys
-import time
 from pathlib import Path
 
-import psutil
 import pytest
 
-from images_made import Images, make_images
+from images_made import foreign
 from transect.domain.errors import BadInput
-from transect.launch import wrapping
 from transect.launch.elf import read_elf, this_machine
 from transect.launch.images import COMPLETE, complaint, loader_fault, mount_points, root_of
-from transect.launch.processes import run
 from transect.launch.wrappers import podman
 from transect.launch.wrapping import WRAPPERS, Inside, image_fault, outermost, wrapped
 
@@ -162,19 +154,6 @@ def test_an_elf_file_is_read():
     assert read_elf(Path(__file__)) is None
 
 
-def foreign(folder: Path) -> Path:
-    """A root file system whose program is for a machine that is not this one."""
-    root = folder / "root"
-    (root / "usr/bin").mkdir(parents=True)
-    (root / "bin").symlink_to("/usr/bin")
-    content = bytearray(Path(os.path.realpath("/bin/sh")).read_bytes())
-    content[18:20] = (183 if this_machine() != "aarch64" else 62).to_bytes(2, "little")
-    (root / "usr/bin/dash").write_bytes(content)
-    (root / "usr/bin/sh").symlink_to("dash")
-    (root / "usr/bin/dash").chmod(0o755)
-    return root
-
-
 def test_an_image_for_another_machine_is_known_before_it_runs(tmp_path):
     root = foreign(tmp_path)
     other = "aarch64" if this_machine() != "aarch64" else "x86_64"
@@ -208,214 +187,3 @@ def test_a_folder_that_cannot_be_shown_inside_is_named(tmp_path):
         mount_points(tmp_path, ("/work/a",))
     mount_points(tmp_path, ("/data/b",))
     assert (tmp_path / "data/b").is_dir()
-
-
-# From here on real images.
-
-REAL = ("charliecloud", "podman")
-
-
-@pytest.fixture(scope="module")
-def images(tmp_path_factory) -> Images:
-    if wrapping.program_says("charliecloud") is None:
-        pytest.skip("ch-run is not on PATH: scripts/system-packages installs it")
-    made = make_images(tmp_path_factory.mktemp("images"))
-    if made.facts["status"] != "ok":
-        pytest.skip(f"no image runs here: {made.facts['message']}")
-    return made
-
-
-@pytest.fixture(scope="module", params=REAL)
-def wrapper(request, images, tmp_path_factory) -> str:
-    """A wrapper that runs here; else its own words are the reason of the skip."""
-    facts = images.built(f"tiny@{request.param}", tmp_path_factory.mktemp("stamp") / "stamp.json")
-    if facts["status"] != "ok":
-        pytest.skip(facts["message"])
-    return request.param
-
-
-def start(
-    images: Images, wrapper: str, folder: Path, *command: str
-) -> tuple[list[str], dict[str, str]]:
-    wrap, variables = wrapped(
-        str(images.image), wrapper=wrapper, binds=[str(folder)], workdir=str(folder)
-    )
-    return [*wrap, *command], variables
-
-
-def marked(word: str) -> list[psutil.Process]:
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if process.environ().get("CONTAINER_TEST") == word:
-                found.append(process)
-        except psutil.Error:
-            continue
-    return found
-
-
-def test_two_builders_make_one_image(images):
-    assert images.said.count("making the image of environment 'tiny'") == 1
-    assert sorted(path.name for path in images.image.iterdir()) == ["root", COMPLETE]
-    assert not list(images.image.parent.glob(".*"))
-
-
-def test_a_command_runs_inside_with_its_folders_and_variables(images, wrapper, tmp_path):
-    mark = images.image / "root/etc/transect-mark"
-    mark.write_text("inside")
-    program = (
-        "import os, sys; open('made', 'w').write(open('/etc/transect-mark').read() + os.environ['RANK']);"
-        "print(os.getcwd(), sys.argv[1:], sys.stdin.read());"
-        "open('/etc/transect-mark', 'w')"
-    )
-    argv, variables = start(images, wrapper, tmp_path, images.python, "-c", program, "two words")
-    done = subprocess.run(
-        argv,
-        env=os.environ | variables | {"RANK": "3"},
-        input="asked",
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.stdout == f"{tmp_path} ['two words'] asked\n"
-    assert (tmp_path / "made").read_text() == "inside3"
-    assert done.returncode == 1 and "OSError" in done.stderr and mark.read_text() == "inside"
-
-
-def test_exit_codes_come_through(images, wrapper, tmp_path):
-    argv, variables = start(images, wrapper, tmp_path, "sh", "-c", "exit 41")
-    assert subprocess.run(argv, env=os.environ | variables, timeout=120).returncode == 41
-
-
-def test_the_end_of_time_ends_what_runs_inside(images, wrapper, tmp_path):
-    # A grandchild that has left the session, as ranks' helpers do.
-    program = "import os, time; os.fork() or os.setsid(); print('up', flush=True); time.sleep(600)"
-    argv, variables = start(images, wrapper, tmp_path, images.python, "-c", program)
-    word = f"{wrapper}-{os.getpid()}"
-    log = tmp_path / "log"
-    outcome = run([(argv, variables | {"CONTAINER_TEST": word})], log=log, cwd=tmp_path, seconds=5)
-    assert outcome.end == "timeout" and log.read_text().count("up") == 2
-    assert [process.cmdline() for process in marked(word) if process.status() != "zombie"] == []
-
-
-def test_memory_that_is_held_inside_counts(images, wrapper, tmp_path):
-    program = "import time; held = bytearray(b'1') * (400 << 20); time.sleep(600)"
-    argv, variables = start(images, wrapper, tmp_path, images.python, "-c", program)
-    outcome = run(
-        [(argv, variables)], log=tmp_path / "log", cwd=tmp_path, seconds=300, memory_bytes=300 << 20
-    )
-    assert outcome.end == "out-of-memory" and outcome.peak_bytes > 300 << 20
-
-
-def test_a_library_that_is_missing_is_named(images, wrapper, tmp_path):
-    image = tmp_path / "image"
-    shutil.copytree(images.image, image, symlinks=True, copy_function=os.link)
-    (library,) = {path.resolve() for path in (image / "root").rglob("libz.so.1")}
-    library.unlink()
-    argv, variables = wrapped(str(image), wrapper=wrapper)
-    log = tmp_path / "log"
-    outcome = run(
-        [([*argv, images.python, "-c", "import zlib"], variables)],
-        log=log,
-        cwd=tmp_path,
-        seconds=120,
-    )
-    assert outcome.code
-    assert (
-        image_fault(wrapper, str(image), log.read_text())
-        == f"image {image} lacks the library libz.so.1"
-    )
-
-
-def test_a_builder_that_was_killed_leaves_nothing_that_is_used(images, tmp_path):
-    left = images.image.parent / f".{images.image.name}.12345"
-    (left / "root").mkdir(parents=True)
-    (images.image / COMPLETE).unlink()
-    builder = images.build("tiny@charliecloud", tmp_path / "first.json")
-    assert builder.stdout is not None and "making the image" in builder.stdout.readline()
-    until = time.monotonic() + 120
-    while time.monotonic() < until and not list(
-        images.image.parent.glob(f".{images.image.name}.*/root/usr")
-    ):
-        time.sleep(0.01)
-    builder.send_signal(signal.SIGKILL)
-    builder.wait()
-    assert complaint(str(images.image)) is not None
-    facts = images.built("tiny@charliecloud", tmp_path / "second.json")
-    assert facts["status"] == "ok" and "making the image" in facts["said"]
-    assert json.loads((images.image / COMPLETE).read_text())["name"] == "tiny"
-    assert not list(images.image.parent.glob(".*"))
-
-
-def test_another_definition_is_another_image(images, tmp_path):
-    definition = images.plugins / "envs/tiny/image.yaml"
-    text = definition.read_text()
-    definition.write_text(text.replace("sleep", "sleep, ls"))
-    try:
-        facts = images.built("tiny@charliecloud", tmp_path / "stamp.json")
-    finally:
-        definition.write_text(text)
-    assert facts["status"] == "ok" and facts["image"] != str(images.image)
-    assert facts["python"] == images.python, "the environment itself stays"
-    assert (
-        list(Path(facts["image"], "root").rglob("bin/ls")) and complaint(str(images.image)) is None
-    )
-
-
-def test_a_base_from_elsewhere_must_be_the_one_that_was_meant(images, tmp_path):
-    definition = images.plugins / "envs/tiny/image.yaml"
-    text = definition.read_text()
-    (tmp_path / "base.tar").write_bytes(b"no archive")
-    definition.write_text(f"base: archive\narchive: {tmp_path}/base.tar\nsha256: {'0' * 64}\n")
-    try:
-        facts = images.built("tiny@charliecloud", tmp_path / "stamp.json")
-    finally:
-        definition.write_text(text)
-    assert (
-        facts["status"] == "failed"
-        and f"expected {'0' * 64}: it is another one" in facts["message"]
-    )
-    assert not Path(facts["image"]).exists()
-
-
-def test_a_program_that_is_not_here_skips_its_cells(images, tmp_path):
-    if wrapping.program_says("enroot") is not None:
-        pytest.skip("enroot is here")
-    facts = images.built("tiny@enroot", tmp_path / "stamp.json")
-    assert facts["status"] == "failed" and facts["skips"] is True
-    assert facts["message"] == "enroot is not on PATH here, so nothing can run in enroot"
-
-
-def test_launch_runs_ranks_in_the_image_of_an_environment(images, wrapper, tmp_path):
-    command = [
-        sys.executable, "-m", "transect", "launch", "--framework", "torch", "--strategy", "ddp", "--launcher", "plain",
-    ]  # fmt: skip
-    program = "import os, sys; print(os.environ['RANK'], os.path.exists('/etc/debian_version'), sys.prefix)"
-    done = subprocess.run(
-        [*command, "--ranks-per-node", "2", "--container", f"{wrapper}:tiny", "--", "python", "-c", program],
-        env=os.environ | images.variables, cwd=tmp_path, capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
-    prefix = Path(images.python).parents[1]
-    assert sorted(done.stdout.splitlines()) == [f"[{r}] {r} False {prefix}" for r in range(2)], (
-        done.stderr
-    )
-
-
-def test_launch_says_which_image_is_not_made(images, tmp_path):
-    command = [
-        sys.executable,
-        "-m",
-        "transect",
-        "launch",
-        "--framework",
-        "numpy",
-        "--strategy",
-        "single",
-    ]
-    empty = images.variables | {"TRANSECT_ENVS": str(tmp_path / "none")}
-    done = subprocess.run([*command, "--container", "tiny", "--", "true"], env=os.environ | empty,
-                          capture_output=True, text=True, timeout=300)  # fmt: skip
-    assert done.returncode == 3 and "`transect image tiny`" in done.stderr
-    done = subprocess.run([*command, "--container", "podman:/no/image", "--", "true"], env=os.environ | empty,
-                          capture_output=True, text=True, timeout=300)  # fmt: skip
-    assert done.returncode == 3 and "image /no/image is not there" in done.stderr

@@ -154,7 +154,7 @@ def test_examples_are_those_that_the_tests_run():
 def test_examples_are_one_of_each_kind():
     decorators = re.findall(r"^@([A-Z]+)\.register", ADDING.read_text(), re.MULTILINE)
     kinds = {"FRAMEWORKS", "STRATEGIES", "WORKLOADS", "DATASETS", "EXPORTERS", "RUNTIMES", "PARSERS",
-             "BENCHMARKS", "LAUNCHERS", "FORMATS", "PARTITIONERS", "CLASSIFIERS", "MEMORIES"}  # fmt: skip
+             "BENCHMARKS", "LAUNCHERS", "FORMATS", "PARTITIONERS", "CLASSIFIERS", "MEMORIES", "WRAPPERS"}  # fmt: skip
     assert kinds == set(decorators)
 
 
@@ -163,6 +163,7 @@ from pathlib import Path
 import numpy as np
 from transect.hpc.ingest import ingest
 from transect.launch import LAUNCHERS, Request
+from transect.launch.wrapping import image_fault, wrapped
 from transect.text.classifiers import CLASSIFIERS, Task
 from transect.text.formats import FORMATS
 from transect.text.partitioners import PARTITIONERS, Rows
@@ -172,6 +173,10 @@ from transect.training.workloads import WORKLOADS
 
 (command, variables), = LAUNCHERS.get("numactl").processes(Request(command=["program"]))
 assert command[0] == "numactl" and command[-1] == "program" and variables["WORLD_SIZE"] == "1"
+argv, _ = wrapped("/image", wrapper="extra-bubblewrap", binds=["/data"], workdir="/data/run")
+assert argv[0] == "bwrap" and argv[-6:] == ["--bind", "/tmp", "/tmp", "--chdir", "/data/run", "--"]
+said = "bwrap: execvp python: No such file or directory"
+assert image_fault("extra-bubblewrap", "/image", said) == "image /image lacks the program python"
 workload = WORKLOADS.get("wine-mlp")
 assert workload.dataset in DATASETS
 assert shapes(workload.layers, workload.sample)[-1] == (3,)

@@ -31,11 +31,12 @@ QUESTIONS = {
     "startup_time": "start-up",
     "step_time": "a step",
     "input_time": "reading a step's files",
-    "allreduce_time": "an all-reduce",
+    "collective_time": "a collective",
 }
 # More than that is not little; nobody has said how much is, so the report says this.
 LITTLE = 0.05
-_BYTES = re.compile(r"(\d+)\D*$")
+# What a sweep calls its points.
+_BYTES = re.compile(r"(?:^| )avg_latency (\d+)$")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,7 +44,7 @@ class ContainerCost:
     """One number of a group in a container beside that of the same cells without.
 
     `ratio` is with over without, `difference` with less without, in s; `size` is the message's in bytes,
-    where it is about one. `comparison` is seen from the group in the container, lower is better.
+    where it is about one. `comparison` has the base first: the better one where the container costs something.
     """
 
     group: Group[Any]
@@ -84,7 +85,7 @@ class ContainerCost:
 def container_costs(groups: Iterable[Group[Any]]) -> list[ContainerCost]:
     """Return every number of every group in a container that ran without one too, in order of the cells.
 
-    Of an all-reduce those of the smallest and of the largest message.
+    Of a collective those of the smallest and of the largest message that all runs of both sides came to.
     """
     every = [group for group in groups if group.ok and not group.wrong]
     bases = {group.cell: group for group in every if group.cell.container is None}
@@ -93,23 +94,22 @@ def container_costs(groups: Iterable[Group[Any]]) -> list[ContainerCost]:
         base = bases.get(group.cell.changed(container=None))
         if group.cell.container is None or base is None:
             continue
-        for metric, label, size in _asked(group):
+        for metric, label, size in _asked(group, base):
             cost = _cost(group, base, metric, label, size)
             if cost is not None:
                 found.append(cost)
     return found
 
 
-def _asked(group: Group[Any]) -> Iterator[tuple[str, str | None, int | None]]:
+def _asked(group: Group[Any], base: Group[Any]) -> Iterator[tuple[str, str | None, int | None]]:
     for metric in QUESTIONS:
-        labels = {
-            number.label
-            for record in group.ok
-            for number in record.metrics
-            if number.name == metric
-        }
         if metric == "input_time" and group.cell.get("input") != "files":
             continue
+        told = [
+            {number.label for number in record.metrics if number.name == metric}
+            for record in (*group.ok, *base.ok)
+        ]
+        labels = set.intersection(*told)
         if None in labels:
             yield metric, None, None
         sized = {int(m[1]): label for label in labels if label and (m := _BYTES.search(label))}
@@ -130,7 +130,8 @@ def _cost(
     ratios = [own[repeat] / without[repeat] for repeat in common]
     ratio = summarise(ratios)
     difference = summarise([own[repeat] - without[repeat] for repeat in common])
-    comparison = compare_paired(own, without, floor=noise_floor([ratios]))
+    # The base first: the median of these ratios, not of their inverses, is what is written.
+    comparison = compare_paired(without, own, floor=noise_floor([ratios]))
     if ratio is None or difference is None or comparison is None:
         return None
     return ContainerCost(

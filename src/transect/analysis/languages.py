@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from transect.analysis.groups import Floors, grouped
 from transect.analysis.parallelism import Beside, beside, median_of
 from transect.analysis.scaling import TrainGroup
+from transect.analysis.statistics import Spread
 
 __all__ = ["GOAL", "OTHER", "Installed", "Language", "installed", "languages"]
 
@@ -27,11 +28,13 @@ class Language:
 
     @property
     def reached(self) -> bool | None:
-        """Whether it takes at most `GOAL` times as long; None where its interval holds the goal, or cores are shared."""
+        """Whether it takes at most `GOAL` times as long; None where its runs cannot tell, or share cores."""
         ratio = self.result.ratio
-        if self.result.over_subscribed or ratio.low <= GOAL < ratio.high:
+        alone = ratio.spread is Spread.SINGLE
+        if alone or self.result.over_subscribed or ratio.low <= GOAL < ratio.high:
             return None
-        return ratio.high <= GOAL
+        # What may be noise is no miss.
+        return True if ratio.high <= GOAL else False if self.result.shown else None
 
 
 def languages(groups: Iterable[TrainGroup], floors: Floors) -> list[Language]:

@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["GO_WITH_MPI", "PUBLISHED", "PublishedSeries"]
+__all__ = ["GO_WITH_MPI", "PUBLISHED", "SUMMING", "PublishedSeries"]
 
 GO_WITH_MPI = "Parallel training in Go with MPI (2022)"
+# The published ways: they add weight changes and divide by nothing.
+SUMMING = ("published-allreduce", "published-sendrecv")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -9,16 +9,14 @@ from transect.analysis.comparisons import Sureness
 from transect.analysis.groups import Floors, grouped
 from transect.analysis.out_of_core import per_sample
 from transect.analysis.parallelism import Beside, beside, division
-from transect.analysis.published_series import PUBLISHED
+from transect.analysis.published_series import PUBLISHED, SUMMING
 from transect.analysis.scaling import TrainGroup
 from transect.analysis.statistics import MIN_INTERVAL_VALUES
 
-__all__ = ["SUMMING", "PointToPoint", "SumPath", "point_to_point", "published_ratio", "sum_paths"]
+__all__ = ["PointToPoint", "SumPath", "point_to_point", "published_ratio", "sum_paths"]
 
 # Point-to-point messages, and the collective that does the same work.
 _PAIRS = (("mpi-sendrecv", "mpi-allreduce"), ("published-sendrecv", "published-allreduce"))
-# Strategies that add weight changes and divide by nothing, whatever the axis `reduce` says.
-SUMMING = ("published-allreduce", "published-sendrecv")
 # A path is another one's when the two are so much nearer than each is to a third.
 _NEARER = 100
 
@@ -126,7 +124,11 @@ class SumPath:
 
 def sum_paths(groups: Iterable[TrainGroup]) -> list[SumPath]:
     """Return every sum over several replicas that has both twins, fewest replicas first."""
-    able = [g for g in groups if g.ok and not g.wrong and not g.kind.synthetic]
+    # What no reference was held to, such as updates that come late, is no path of anything.
+    able = [
+        g for g in groups
+        if g.ok and not g.wrong and not g.kind.synthetic and g.values("equality_ratio")
+    ]  # fmt: skip
     found = []
     for members in grouped(able, _problem).values():
         factor = _trained_by(members[0])

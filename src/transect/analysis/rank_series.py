@@ -16,7 +16,7 @@ from transect.analysis.groups import grouped
 from transect.analysis.network import NetworkFit, allreduce_bound, fit_for
 from transect.analysis.out_of_core import per_sample
 from transect.analysis.parallelism import division, median_of
-from transect.analysis.published_series import PUBLISHED, PublishedSeries
+from transect.analysis.published_series import PUBLISHED, SUMMING, PublishedSeries
 from transect.analysis.scaling import TrainGroup
 
 __all__ = ["Problem", "RankPoint", "RankSeries", "Stop", "problems", "published_points"]
@@ -109,7 +109,11 @@ def problems(groups: Iterable[TrainGroup], fits: Sequence[NetworkFit]) -> list[P
     for (name, workload), ours in grouped(
         PUBLISHED, lambda one: (one.problem, one.workload)
     ).items():
-        measured = _series(by_workload.get(workload, []), ours[0].per_rank, fits)
+        ways = {"single", *(name for one in ours for name in one.strategies)}
+        able = [
+            g for g in by_workload.get(workload, []) if g.cell.strategy in ways and _as_usual(g)
+        ]
+        measured = _series(able, ours[0].per_rank, fits)
         if measured:
             found.append(
                 Problem(
@@ -126,6 +130,13 @@ def _published(one: PublishedSeries) -> RankSeries:
     return RankSeries(points=points, serial=_serial(points), stop=stop, published=one)
 
 
+def _as_usual(group: TrainGroup) -> bool:
+    """Whether it changes rates and sums no more than its strategy does: a line for each way is enough."""
+    cell = group.cell
+    summing = cell.reduce == "sum" and cell.strategy not in SUMMING
+    return cell.learning_rate_rule == "none" and not summing and not group.kind.synthetic
+
+
 def _replicas(group: TrainGroup) -> int:
     told = division(group)
     return told.replicas if told is not None else group.cell.ranks
@@ -137,7 +148,7 @@ def _series(
     """Part the groups of one workload that have `per_rank` samples on each training rank by line."""
     able = [
         group for group in groups
-        if not group.kind.synthetic and group.values("step_time")
+        if group.values("step_time")
         and group.global_batch == per_rank * _replicas(group)
     ]  # fmt: skip
 
@@ -240,6 +251,8 @@ def _waits(point: RankPoint, points: Sequence[RankPoint], fits: Sequence[Network
         (median_of(p.group, "step_time") for p in points if p.group and p.training == 1), None
     )
     said += f", {waited / bound.time_s:.3g} times the {bound.kind} bound of an all-reduce"
+    if waited < bound.time_s:
+        return f"{said}: less than the bound allows, so the probe or its fit is off"
     if alone:
         best = point.training * alone / (alone + bound.time_s)
         said += f", which alone would leave a speed-up of {best:.3g}"

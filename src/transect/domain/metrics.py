@@ -333,6 +333,13 @@ for _row in (
     ("message_rate", "1/s", _HIGHER, _RATE, "messages per second between pairs of ranks"),
     ("overlap", "1", _HIGHER, _TIME, "share of communication that hides behind computing"),
     (
+        "input_overlap",
+        "1",
+        _HIGHER,
+        _TIME,
+        "share of preparing batches that no step waits for, of trainers that prepare them ahead and tell",
+    ),
+    (
         "bubble",
         "1",
         _LOWER,

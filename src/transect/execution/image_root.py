@@ -20,22 +20,19 @@ __all__ = ["NotMade", "make_root"]
 
 # What a process finds in any root file system; /dev, /proc and /sys are the wrapper's to fill.
 _FOLDERS = ("dev/shm", "etc", "home", "mnt", "opt", "proc", "root", "run", "sys", "tmp", "usr/bin", "usr/lib", "var/tmp")  # fmt: skip
+_EXTRACTED = "var/lib/packages-extracted"
+_LINKS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64")
 # Charliecloud and others bind their own over these, and want something to bind over.
 _FILES = {
     "passwd": "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/bin/false\n",
     "group": "root:x:0:\nnogroup:x:65534:\n", "hosts": "127.0.0.1 localhost\n", "resolv.conf": "", "hostname": "",
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
 }  # fmt: skip
-# Of the standard library: what no program of ours imports, and is large.
+# Of the standard library: what no program of ours imports, and is large or asks for libraries that few bases have.
 _LEFT_OUT = (
-    "test",
-    "idlelib",
-    "turtledemo",
-    "tkinter",
-    "site-packages",
-    "dist-packages",
-    "config-*",
-)
+    "test", "idlelib", "turtledemo", "tkinter", "_tkinter.*", "nis.*", "_crypt.*", "_dbm.*", "_gdbm.*",
+    "site-packages", "dist-packages", "config-*",
+)  # fmt: skip
 # Opened by libraries that are asked for by no name in a file.
 _OPENED = ("libnss_files.so.2", "libnss_dns.so.2", "libgcc_s.so.1")
 _ASK = (
@@ -69,8 +66,12 @@ def make_root(
     for name, text in _FILES.items():
         if not (root / "etc" / name).exists():
             (root / "etc" / name).write_text(text)
-    files = list(_take_python(root, environment))
     own = definition.base == "host"
+    for name in _LINKS if own else ():
+        if Path(name).is_symlink():
+            # Scripts name their shell by /bin, and programs their loader by /lib64.
+            _place(root, Path(name))
+    files = list(_take_python(root, environment))
     if own:
         files += _take_programs(root, definition.programs)
         for path in ("/etc/os-release", "/etc/ld.so.cache", "/usr/lib/locale/C.utf8"):
@@ -92,6 +93,8 @@ def _debian(root: Path, definition: ImageDefinition) -> dict[str, Any]:
     root.rmdir()
     _run([
         "mmdebstrap", "--quiet", "--variant=extract", "--format=directory",
+        # Constant: mmdebstrap fills in the root. Versions are noted, for a mirror goes on.
+        f'--extract-hook=ls "$1/var/cache/apt/archives" > "$1/{_EXTRACTED}"',
         f"--include={','.join(['base-files', 'libc-bin', 'dash', 'coreutils', *definition.packages])}",
         definition.suite, str(root),
     ])  # fmt: skip
@@ -99,10 +102,13 @@ def _debian(root: Path, definition: ImageDefinition) -> dict[str, Any]:
     root.chmod(0o755)
     if not (root / "usr/bin/sh").exists() and (root / "usr/bin/dash").exists():
         (root / "usr/bin/sh").symlink_to("dash")
-    status = (root / "var/lib/dpkg/available", root / "var/lib/dpkg/status")
-    text = "".join(path.read_text() for path in status if path.is_file())
-    found = re.findall(r"^Package: (\S+)$.*?^Version: (\S+)$", text, re.MULTILINE | re.DOTALL)
-    return {"suite": definition.suite, "packages": dict(sorted(found))}
+    names = (root / _EXTRACTED).read_text().split()
+    found = [
+        name.removesuffix(".deb").replace("%3a", ":").split("_")
+        for name in names
+        if name.endswith(".deb")
+    ]
+    return {"suite": definition.suite, "packages": {one[0]: one[1] for one in sorted(found)}}
 
 
 def _unpack(root: Path, definition: ImageDefinition, beside: Path) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from collections.abc import Callable
 import psutil
 
 from transect.domain.errors import MissingDependency
+from transect.launch.orphans import guarded
 from transect.launch.parent import die_with_parent
 from transect.launch.processes import end_all
 
@@ -181,7 +182,9 @@ def supervise(
     if listener is not None:
         listener.start()
     first, patience_s = 0, grace_s
+    apart = contextlib.ExitStack()
     try:
+        apart.enter_context(guarded(processes, session))
         for argv, variables in processes:
             try:
                 child = subprocess.Popen(
@@ -208,6 +211,7 @@ def supervise(
             child.wait()
         if listener is not None:
             listener.finish()
+        apart.close()
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return listener.code if first and listener is not None and listener.code else first
 

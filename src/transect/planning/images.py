@@ -23,7 +23,7 @@ __all__ = [
 ]  # fmt: skip
 
 # Of what the builder leaves in an image: a new number makes every image again.
-_LAYOUT = "1"
+_LAYOUT = "2"
 
 
 class ImageDefinition(BaseModel):

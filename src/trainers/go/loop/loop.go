@@ -22,6 +22,8 @@ type Program struct {
 	Float32   func(*plan.Plan) (trainer.Trainer[float32], error)
 	Float64   func(*plan.Plan) (trainer.Trainer[float64], error)
 	Libraries func() map[string]string
+	// Where it computes, "cpu" or "cuda"; "" is the CPU.
+	Device string
 }
 
 // testSamples are predicted at once.
@@ -155,6 +157,10 @@ func (r *rank[T]) train() (map[string]any, error) {
 	runtime.GC()
 	if err := r.strategy.Barrier(); err != nil {
 		return nil, err
+	}
+	if p.CheckedSteps == 0 && r.place.Rank == 0 {
+		// Without a reference nothing is compared, and the start is what there is after no step.
+		r.checked = r.trainer.Weights()
 	}
 	begin, busy := time.Now(), processorTime()
 	paused := 0.0

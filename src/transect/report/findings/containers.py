@@ -33,6 +33,7 @@ def place_of(cost: ContainerCost) -> str:
     if cost.size is not None:
         what += f" of {quantity(float(cost.size), 'B')}"
     names = [cell.workload, cell.get("framework"), cell.get("strategy"), cell.get("benchmark")]
+    names.append(dict(cell.get("options") or ()).get("test"))
     ranks = f"{cell.nodes}x{cell.ranks_per_node} ranks" if cell.ranks > 1 else "1 rank"
     return f"{what} of {', '.join([*filter(None, names), ranks])}"
 
@@ -87,7 +88,7 @@ def _finding(container: str, metric: str, cost: ContainerCost, pairs: int, small
         subject=str(cost.group.cell.workload or "study"), claim=clean(f"{claim}{most}."), kind="container",
         sureness=cost.sureness,
         evidence=joined(
-            f"with {quantity(cost.comparison.a.median, 's')}, without {quantity(cost.comparison.b.median, 's')}, "
+            f"with {quantity(cost.comparison.b.median, 's')}, without {quantity(cost.comparison.a.median, 's')}, "
             f"{cost.ratio.count} pairs of the same repeat in one block", clean(cost.reason),
             clean(version) or None,
         ),

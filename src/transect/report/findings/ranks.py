@@ -74,9 +74,11 @@ def _near_linear(problem: Problem) -> Finding:
         )
         serials.append(f"{one.published.way if one.published else ''} {serial_words(one.serial)}")
     able = [one for one in problem.measured if not _crowded(one)]
-    best = max(able, key=lambda one: one.stop.efficiency, default=None)
+    best = max(able, key=lambda one: one.stop.speed_up, default=None)
     here = "; here every number of ranks beyond the first shares cores, so nothing is claimed of it"
-    if best is not None:
+    if best is not None and best.stop.fastest == best.stop.base:
+        here = "; here no number of ranks within the cores is faster than the first"
+    elif best is not None:
         stop = best.stop
         here = (
             f"; here {series_name(best)} is {factor(stop.speed_up)} times as fast on {stop.fastest} ranks as on "

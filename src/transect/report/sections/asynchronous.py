@@ -99,6 +99,8 @@ def _table(rows: list[Asynchronous]) -> Part:
         medians("Staleness, median", "staleness"),
         medians("95th percentile", "staleness_p95", number, "too few"),
         digits("Most", lambda row: row.most),
+        digits("Steps to quality", lambda row: median_of(row.group, "steps_to_quality")
+               if reaches(row.group) else None, number, "not reached"),
         digits(f"Time to quality ({time.unit})", lambda row: median_of(row.group, TIME)
                if reaches(row.group) else None, time.text, "not reached"),
         ACCURACY, words("Equality", lambda row: Chip("not checkable: asynchronous", "warn")), MARKS,

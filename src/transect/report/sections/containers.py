@@ -69,14 +69,14 @@ def _ends(summary: Summary) -> str | None:
 
 
 def _table(costs: list[ContainerCost]) -> Part:
-    scale = scale_for([cost.comparison.b.median for cost in costs], "s")
+    scale = scale_for([cost.comparison.a.median for cost in costs], "s")
     return table(
         costs,
         [
             words("Container", lambda cost: clean(cost.container)),
             words("Of", lambda cost: clean(place_of(cost))),
-            digits(f"With ({scale.unit})", lambda cost: cost.comparison.a.median, scale.text),
-            digits(f"Without ({scale.unit})", lambda cost: cost.comparison.b.median, scale.text),
+            digits(f"With ({scale.unit})", lambda cost: cost.comparison.b.median, scale.text),
+            digits(f"Without ({scale.unit})", lambda cost: cost.comparison.a.median, scale.text),
             digits("Ratio", lambda cost: cost.ratio.median, factor),
             digits("Interval or range", lambda cost: _ends(cost.ratio)),
             digits("More", lambda cost: _signed(cost.difference.median)),
@@ -95,5 +95,5 @@ def _verdict(cost: ContainerCost) -> Chip:
         return Chip("open: shared cores", "warn", clean(cost.reason))
     if not cost.shown:
         return Chip("open: within noise", "plain", clean(cost.reason))
-    longer = cost.comparison.verdict is Verdict.WORSE
+    longer = cost.comparison.verdict is Verdict.BETTER
     return Chip("longer" if longer else "shorter", "warn" if longer else "good", clean(cost.reason))

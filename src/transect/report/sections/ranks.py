@@ -44,7 +44,7 @@ def ranks_body(context: Context) -> Iterator[Part]:
     found = problems(groups, context.network_fits)
     pairs, sums = point_to_point(groups, context.floors), sum_paths(groups)
     batches = list(batch_blocks(context))
-    if not found and not pairs and not sums and not batches:
+    if not any((found, pairs, sums, batches)):
         return
     yield Lead(
         "What was published of parallel training in Go with MPI (2022), and what the same work gives here. Minutes of "

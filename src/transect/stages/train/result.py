@@ -19,6 +19,7 @@ from transect.stages.train.result_times import (
     SERIES_NAMES,
     WARMUP_STEPS,
     bubble_share,
+    input_overlap,
     merged_steps,
     overlap_values,
     speed_values,
@@ -62,7 +63,7 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
         | overlap_values(working, bubble[layout.servers :])
         | _usage(facts)
     )
-    values |= _memory(facts)
+    values |= _memory(facts) | input_overlap(facts)
     # Who divides layers, not a list of them, has no stages that wait.
     if layout.model_parts > 1 and bubble.any():
         by_rank["bubble"] = bubble

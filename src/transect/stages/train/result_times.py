@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from transect.training.rank_files import RANK_SERIES
 
 __all__ = [
-    "SERIES_NAMES", "WARMUP_STEPS", "bubble_share", "merged_steps", "overlap_values", "speed_values",
+    "SERIES_NAMES", "WARMUP_STEPS", "bubble_share", "input_overlap", "merged_steps", "overlap_values",
+    "speed_values",
 ]  # fmt: skip
 
 # Left out of medians, kept in the samples: caches, allocators and branch predictors settle.
@@ -64,6 +67,15 @@ def overlap_values(by_rank: Arrays, bubble: np.ndarray | float = 0.0) -> dict[st
     if not total > 0:
         return {}
     return {"overlap": max(0.0, 1 - waited / total)}
+
+
+def input_overlap(facts: list[dict[str, Any]]) -> dict[str, float]:
+    """Return the share of preparing batches that no step waited for, where ranks tell what it took."""
+    told = [rank.get("strategy", {}).get("input") for rank in facts]
+    prepared, hidden = (
+        sum(one[name] for one in told if one is not None) for name in ("preparing_s", "hidden_s")
+    )
+    return {"input_overlap": hidden / prepared} if prepared > 0 else {}
 
 
 def bubble_share(by_rank: Arrays) -> float:

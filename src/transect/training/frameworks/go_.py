@@ -56,8 +56,8 @@ class GoFramework(Framework):
             )
         if cell.input == "files":
             return (
-                "Go's JPEG decoder interpolates colours and rounds otherwise than Pillow: its pixels "
-                "are not those of the data stage"
+                "Go's JPEG decoder does not interpolate colours as Pillow's does: its pixels are not "
+                "those of the data stage"
             )
         return None
 

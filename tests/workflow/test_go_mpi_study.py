@@ -1,0 +1,117 @@
+"""A cut-down study of ranks: Go and numpy, all-reduce and messages, sums beside means, and what its report says."""
+
+from __future__ import annotations
+
+import json
+from math import isclose
+
+import pytest
+
+pytestmark = pytest.mark.study
+
+STUDY = """
+name: ranks
+limits: {seconds: 300, repeats_if_disturbed: 0}
+workloads:
+  iris-mlp: {batch: 4, epochs: 3, reference_steps: 20}
+  images-mlp:
+    batch: 4
+    epochs: 1
+    reference_steps: 1
+    dataset_options: {folder: nowhere, otherwise: generate, generate: 4}
+train:
+  repeats: 1
+  grids:
+    - &alone
+      workloads: [iris-mlp]
+      frameworks: [numpy, go]
+      strategies: [single]
+      scaling: weak
+    - {<<: *alone, strategies: [mpi-allreduce, mpi-sendrecv], ranks: [2]}
+    - {<<: *alone, strategies: [published-allreduce, published-sendrecv], ranks: [3], reduce: [sum]}
+    - {<<: *alone, frameworks: [numpy], strategies: [mpi-allreduce], ranks: [2, 3], learning_rate_rule: linear}
+    - {<<: *alone, frameworks: [numpy], strategies: [mpi-allreduce], ranks: [3]}
+    - {<<: *alone, frameworks: [go], workloads: [images-mlp]}
+bench: {grids: [{benchmarks: [network-probe], ranks: [2]}]}
+"""
+
+
+@pytest.fixture(scope="module")
+def done(checkout):
+    """A checkout in which the study has run once."""
+    (checkout.folder / "ranks.yaml").write_text(STUDY)
+    run = checkout.snakemake("--config", "study=ranks.yaml", timeout=1500)
+    assert run.returncode == 0, run.stderr
+    return checkout
+
+
+@pytest.fixture(scope="module")
+def trained(done) -> dict[tuple[str, str, int], dict]:
+    """The training records by framework, strategy, ranks; the mean at a larger rate as `linear`."""
+    found = {}
+    for record in done.records("ranks", "train").values():
+        cell = record["cell"]
+        way = "linear" if cell.get("learning_rate_rule") == "linear" else cell["strategy"]
+        workload = "" if cell["workload"] == "iris-mlp" else f"{cell['workload']} "
+        found[f"{workload}{cell['framework']}", way, cell.get("ranks_per_node", 1)] = record
+    return found
+
+
+def value(record: dict, name: str) -> float:
+    return next(one["value"] for one in record["metrics"] if one["name"] == name)
+
+
+def test_every_way_follows_its_reference_in_both_languages(trained):
+    assert len(trained) == 14
+    assert {one["status"] for one in trained.values()} == {"ok"}, [
+        one["message"] for one in trained.values()
+    ]
+    for record in trained.values():
+        assert 0 <= value(record, "equality_ratio") <= 1
+
+
+def test_a_sum_takes_the_path_of_the_mean_at_as_many_times_the_rate(trained):
+    mean = value(trained["numpy", "mpi-allreduce", 3], "final_loss")
+    scaled = value(trained["numpy", "linear", 3], "final_loss")
+    two = value(trained["numpy", "linear", 2], "final_loss")
+    assert not isclose(mean, scaled, rel_tol=1e-3)
+    for framework in ("numpy", "go"):
+        summed = trained[framework, "published-allreduce", 3]
+        assert isclose(value(summed, "final_loss"), scaled, rel_tol=1e-5)
+        assert summed["details"]["effective_rate"]["factor"] == 3
+        # Rank 0 trains nothing: two of three ranks add up, as the mean of two at twice the rate does.
+        idle = trained[framework, "published-sendrecv", 3]
+        assert isclose(value(idle, "final_loss"), two, rel_tol=1e-5)
+        assert idle["details"]["layout"]["replicas"] == 2
+
+
+def test_a_record_tells_what_has_to_be_installed_and_what_it_holds_at_rest(trained):
+    go, numpy = trained["go", "single", 1], trained["numpy", "single", 1]
+    assert value(go, "environment_files") == 1
+    assert value(numpy, "environment_files") > 1000
+    assert value(numpy, "environment_bytes") > 10 * value(go, "environment_bytes") > 1e6
+    # Several ranks in Go take Open MPI, which is no part of the program.
+    assert value(trained["go", "mpi-allreduce", 2], "environment_files") > 50
+    for record in (go, numpy):
+        assert 0 < value(record, "memory_at_rest") <= value(record, "peak_memory")
+
+
+def test_a_twin_of_the_images_says_that_it_is_one(done, trained):
+    (data,) = (r for r in done.records("ranks", "data").values() if "images" in r["cell_id"])
+    assert data["details"]["generated"] is True and "textures" in data["details"]["source"]
+    assert trained["images-mlp go", "single", 1]["status"] == "ok"
+
+
+def test_the_report_says_what_was_published_beside_what_ran(done):
+    folder = done.folder / "results/ranks"
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    for key in ("ranks", "languages"):
+        assert f'<section id="{key}">' in page
+    found = {}
+    for one in json.loads((folder / "summary.json").read_text())["findings"]:
+        found.setdefault(one["kind"], []).append(one)
+    [near] = found["near-linear"]
+    assert "where 6 would be linear (30 %)" in near["text"] and near["sureness"] == "firm"
+    [summed] = found["sum-rate"]
+    assert "does nothing else" in summed["text"] and summed["sureness"] == "tentative"
+    assert {"rank-stop", "point-to-point", "language", "installed"} <= found.keys()
