@@ -56,6 +56,13 @@ def go_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def go_numpy_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the trainer in Go and the Python that meet in one MPI, built when the cache has none."""
+    name = "trainer-go-numpy"
+    return Path(environment_python(name, tmp_path_factory.mktemp("environment"))).parent
+
+
+@pytest.fixture(scope="session")
 def gorgonia_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the trainers on Gorgonia, built when the cache has none."""
     name = "trainer-go-gorgonia"

@@ -60,8 +60,9 @@ func guarded(
 ) (leave func() error, err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			fmt.Fprintf(os.Stderr, "panic: %v\n%s", value, debug.Stack())
-			err = fault.Recovered(value)
+			stack := debug.Stack()
+			fmt.Fprintf(os.Stderr, "panic: %v\n%s", value, stack)
+			err = fault.Recovered(value, stack)
 		}
 	}()
 	runtime.GOMAXPROCS(p.Cell.Threads)
