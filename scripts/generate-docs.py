@@ -23,6 +23,7 @@ from transect.domain.record import Record
 from transect.domain.registry import Registry
 from transect.hpc.base import PARSERS
 from transect.hpc.benchmarks.base import BENCHMARKS
+from transect.hpc.docking.base import PROGRAMMING_MODELS
 from transect.launch import LAUNCHERS
 from transect.launch.rendezvous import RENDEZVOUS
 from transect.launch.wrapping import WRAPPERS
@@ -54,7 +55,7 @@ _END = "<!-- generated keys: end -->"
 
 _REGISTRIES: tuple[Registry[Any], ...] = (
     FRAMEWORKS, STRATEGIES, MEMORIES, WORKLOADS, DATASETS, MODELS, EXPORTERS, LOADERS, RUNTIMES, PARSERS,
-    BENCHMARKS, FORMATS, PARTITIONERS, CLASSIFIERS, LAUNCHERS, WRAPPERS, RENDEZVOUS, STAGES,
+    BENCHMARKS, PROGRAMMING_MODELS, FORMATS, PARTITIONERS, CLASSIFIERS, LAUNCHERS, WRAPPERS, RENDEZVOUS, STAGES,
 )  # fmt: skip
 
 

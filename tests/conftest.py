@@ -56,6 +56,20 @@ def go_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def go_numpy_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the trainer in Go and the Python that meet in one MPI, built when the cache has none."""
+    name = "trainer-go-numpy"
+    return Path(environment_python(name, tmp_path_factory.mktemp("environment"))).parent
+
+
+@pytest.fixture(scope="session")
+def gorgonia_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the trainers on Gorgonia, built when the cache has none."""
+    name = "trainer-go-gorgonia"
+    return Path(environment_python(name, tmp_path_factory.mktemp("environment"))).parent
+
+
+@pytest.fixture(scope="session")
 def torch_python(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The interpreter of the torch environment, built when the cache has none."""
     return environment_python("torch", tmp_path_factory.mktemp("environment"))

@@ -160,9 +160,11 @@ def train(
         )  # fmt: skip
 
 
-def prepare(python: str, folder: Path) -> None:
+def prepare(
+    python: str, folder: Path, cases: tuple[tuple[str, int, int, int], ...] = CASES
+) -> None:
     """Run the data stage once for each workload and number of epochs."""
-    for workload, epochs in {(case[0], case[3]) for case in CASES}:
+    for workload, epochs in {(case[0], case[3]) for case in cases}:
         values = WORKLOADS.get(workload).defaults.model_dump() | {"epochs": epochs}
         used = ("batch", "epochs", "test_fraction", "dataset_options")
         spec = {"workload": workload, "seed": 20261120, "repeats": 1,

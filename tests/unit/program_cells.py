@@ -44,7 +44,11 @@ spec |= {
     "inputs": {stage: [stage, source.name] for stage, source in sources.items()},
     "cell_limits": {"memory_mb": None},
 }
-job = Job(spec=spec, cell=cell, paths=paths, python=sys.executable, bin=programs and Path(programs), environment={})
+programs = programs and Path(programs)
+python = str(programs / "python") if programs else sys.executable
+job = Job(spec=spec, cell=cell, paths=paths, python=python, bin=programs, environment={})
+job.spec_file.parent.mkdir(parents=True, exist_ok=True)
+job.spec_file.write_text(json.dumps(spec))
 job.folder.mkdir(parents=True, exist_ok=True)
 stage = RUNNERS.get("train")
 try:

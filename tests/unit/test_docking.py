@@ -162,7 +162,7 @@ def test_energies_that_are_wrong_or_missing_differ() -> None:
     assert largest_difference(np.array([5.0]), np.array([0.0])) == np.inf
 
 
-@pytest.mark.parametrize("implementation", docking.IMPLEMENTATIONS)
+@pytest.mark.parametrize("implementation", ["numpy", "numba"])
 def test_the_published_energies_are_reached(
     implementation: str, docking_python: str, published: Path
 ) -> None:
@@ -207,6 +207,9 @@ def test_numba_agrees_with_numpy_and_the_log_becomes_metrics(
     assert {name: one.name for name, one in metrics.items()} == {
         "kernel_best": "kernel_flops", "kernel_median": "kernel_flops",
         "kernel-time_best": "benchmark_time", "kernel-time_median": "benchmark_time",
+        "pose-time_best": "pose_time", "pose-time_median": "pose_time",
+        "interactions_best": "interaction_rate", "interactions_median": "interaction_rate",
+        "warm-up_first": "warm_up_time",
     }  # fmt: skip
     work = operations(300, 26, 938, BLOCK)
     expected = work / metrics["kernel-time_best"].value
@@ -232,12 +235,12 @@ def test_wrong_energies_are_no_result(docking_python: str, tmp_path: Path) -> No
 def test_more_poses_than_a_deck_has_end_in_words(docking_python: str, tmp_path: Path) -> None:
     decks.write_deck(small(), tmp_path)
     done = probe(docking_python, "--deck", str(tmp_path), "--poses", "21")
-    assert done.returncode == 1
+    assert done.returncode == docking.BAD_INPUT
     (run,) = scan(done.stdout)
     assert run.status == "invalid" and "21 poses were asked for" in run.reason
 
 
 def test_more_threads_than_cpus_cannot_be_pinned(docking_python: str) -> None:
-    done = probe(docking_python, "--threads", "4096", "--pin", "--poses", "1")
-    assert done.returncode == 1
+    done = probe(docking_python, "--threads", "4096", "--pin", "close", "--poses", "1")
+    assert done.returncode == docking.LACKING
     assert "4096 threads cannot be pinned to" in done.stdout

@@ -10,8 +10,10 @@ from docking_parts import cell, scan, small
 
 from transect.hpc.benchmarks import docking_probe
 from transect.hpc.benchmarks.base import BENCHMARKS
+from transect.hpc.docking.base import PROGRAMMING_MODELS
 from transect.hpc.probes import _docking_deck as decks
 from transect.hpc.probes import docking
+from transect.hpc.probes._docking_places import PINS
 
 LOG = """\
 transect probe docking 1
@@ -68,10 +70,13 @@ def test_a_changed_log_is_caught(change, status: str, reason: str) -> None:
     [
         ({"device": "cuda"}, "not on 'cuda'"),
         ({"nodes": 2}, "2 ranks were asked for"),
-        ({"options": (("implementation", "fortran"),)}, "one of numba, numpy, found 'fortran'"),
+        (
+            {"options": (("implementation", "fortran"),)},
+            "openmp, openmp-target, rust, found 'fortran'",
+        ),
         ({"options": (("poses", 0),)}, "a whole number from 1 on, found 0"),
         ({"options": (("iterations", "many"),)}, "option iterations"),
-        ({"options": (("pin", "yes"),)}, "one of none, cores"),
+        ({"options": (("pin", "yes"),)}, "one of none, close, spread, cores, found 'yes'"),
         ({"options": (("deck", "data/bm1"),)}, "an absolute path, found 'data/bm1'"),
         ({"options": (("deck", "$NO_SUCH_DECK/x"),)}, "no variable of the environment fills in"),
         ({"options": (("deck", "/nowhere"),)}, "/nowhere lacks ligand.in"),
@@ -100,6 +105,14 @@ def test_it_sweeps_threads_and_fills_in_the_deck(
 def test_names_that_are_written_twice_agree() -> None:
     assert docking_probe._FILES == decks.FILES
     assert docking_probe._SYNTHETIC == docking.SYNTHETIC
-    assert set(docking_probe._IMPLEMENTATIONS) == set(docking.IMPLEMENTATIONS)
+    assert set(docking_probe._SIZES) == set(decks.SIZES)
+    assert docking_probe._PINS == PINS
+    assert set(docking_probe._CAUSES) == {
+        docking.WRONG, docking.BAD_INPUT, docking.LACKING, docking.DIED,
+    }  # fmt: skip
+    without = {
+        name for name in PROGRAMMING_MODELS if not PROGRAMMING_MODELS.get(name).program("", "cpu")
+    }
+    assert without == set(docking.IMPLEMENTATIONS)
     code = {path.name for path in BENCHMARKS.get("docking-probe").code_files()}
     assert {path.name for path in Path(docking.__file__).parent.glob("*docking*.py")} <= code

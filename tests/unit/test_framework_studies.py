@@ -84,7 +84,12 @@ def test_gpu_study_asks_for_1_to_64_gpus_and_tensorflow_with_cuda():
     assert {one.cell.ranks for one in cells} == {1, 2, 4, 8, 16, 32, 64}
     assert {one.cell.precision for one in cells} == {"fp32", "amp-bf16"}
     own = {one.cell.framework: one.environment for one in cells if one.cell.strategy == "single"}
-    assert own == {"torch": "torch", "tensorflow": "tensorflow-cuda"}
+    assert own == {
+        "torch": "torch", "tensorflow": "tensorflow-cuda",
+        "go-gorgonia": "trainer-go-gorgonia-cuda",
+    }  # fmt: skip
+    gorgonia = {one.cell.workload for one in cells if one.cell.framework == "go-gorgonia"}
+    assert gorgonia == {"images-resnet20", *(f"images-resnet{depth}" for depth in (50, 101, 152))}
     for one in cells:
         checked = one.cell.workload == "images-resnet20"
         assert ("reference" in one.inputs) == checked
@@ -107,6 +112,8 @@ def test_rank_studies_have_the_published_ranks_and_every_way_in_both_languages()
         assert ways <= {cell.strategy for cell in cells if cell.framework == framework}
     assert {cell.batch // cell.ranks for cell in cells if cell.strategy == "mpi-allreduce"
             and cell.workload != "iris-mlp-ce"} == {4}  # fmt: skip
+    mixed = {(cell.strategy, cell.ranks) for cell in cells if cell.framework == "go+numpy"}
+    assert mixed == {("mpi-allreduce", 2)}
     # What is claimed has enough repeats for an interval.
     pairs = {c.repeat for c in cells if c.strategy == "mpi-sendrecv" and c.ranks == 2}
     assert pairs == set(range(6))
@@ -124,7 +131,8 @@ def test_the_cluster_study_asks_for_2_4_and_8_nodes_and_the_other_for_equal_cell
         cell = one.cell
         frameworks.setdefault((cell.changed(framework=""),), set()).add(cell.framework)
     every = {"numpy", "torch", "tensorflow", "go", "go-openblas"}
-    assert set(map(frozenset, frameworks.values())) == {frozenset(every)}
+    with_gorgonia = every | {"go-gorgonia"}
+    assert set(map(frozenset, frameworks.values())) == {frozenset(every), frozenset(with_gorgonia)}
 
 
 @pytest.mark.parametrize(
@@ -141,3 +149,12 @@ def test_wrong_image_options_end_the_planning(tmp_path, options, words):
         plan(tmp_path, "images-resnet20", "ranks: [1]",
              f"images-resnet20: {{dataset_options: {options}}}")  # fmt: skip
     assert words in str(error.value)
+
+
+def test_gorgonia_study_has_small_nets_beside_three_others_and_the_deep_ones():
+    made = make_plan(find_study("go-gorgonia"), find_system("laptop"), Path("results"))
+    cells = [one.cell for one in made.stage("train").values()]
+    small = {one.framework for one in cells if one.workload in ("digits-cnn", "images-resnet20")}
+    assert small == {"go-gorgonia", "go", "numpy", "torch"}
+    deep = {one.workload for one in cells if one.framework == "go-gorgonia"}
+    assert deep == {"digits-cnn", "images-resnet20", *(f"images-resnet{d}" for d in (50, 101, 152))}

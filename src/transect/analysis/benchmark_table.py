@@ -49,6 +49,12 @@ INCOMPARABLE: tuple[Barrier, ...] = (
         "so one GFLOP/s is not the same work as the other; the times of one deck can be compared",
     ),
     Barrier(
+        benchmark="docking-probe", names=("poses_per_item",), what="poses per work-item",
+        metrics=frozenset({"kernel_flops"}),
+        reason="It counts as miniBUDE does: by a formula that depends on the poses per work-item; the "
+        "times per pose of one deck can be compared",
+    ),
+    Barrier(
         benchmark="npb", names=("class", "problem_class"), what="problem class",
         reason="Each class is another problem, from one that fits a cache to one that fills nodes",
     ),
@@ -59,7 +65,7 @@ INCOMPARABLE: tuple[Barrier, ...] = (
 )  # fmt: skip
 
 # No best among them: a check, and times of problems whose size is chosen freely.
-_NOT_RATED = frozenset({"residual", "benchmark_time"})
+_NOT_RATED = frozenset({"residual", "benchmark_time", "pose_time", "warm_up_time"})
 
 _SPELLINGS = {
     "threads": ("threads", "threads_counted", "threads_requested", "num_threads", "omp_threads"),

@@ -364,6 +364,9 @@ for _row in (
     ("mixed_flops", "FLOP/s", _HIGHER, _RATE, "rate of a solver that may use lower precision"),
     ("sparse_flops", "FLOP/s", _HIGHER, _RATE, "rate of a conjugate gradient benchmark"),
     ("kernel_flops", "FLOP/s", _HIGHER, _RATE, "rate of an application kernel, by its own formula"),
+    ("pose_time", "s", _LOWER, _TIME, "time of one pose of a docking kernel"),
+    ("interaction_rate", "1/s", _HIGHER, _RATE, "pairs of a ligand and a protein atom per second"),
+    ("warm_up_time", "s", _LOWER, _TIME, "first run of a kernel, in which some compile"),
     ("operation_rate", "1/s", _HIGHER, _RATE, "operations per second, as a benchmark counts them"),
 ):
     register_metric(*_row)

@@ -38,6 +38,12 @@ _COMPILERS = (
     (rb"\b(?:cc|gcc|mpicc|CC|cmake|make)\b", "CC", "cc", "--version"),
     (rb"(?<![\w+])(?:c\+\+|g\+\+|mpicxx|CXX|cmake)(?![\w+])", "CXX", "c++", "--version"),
     (rb"\bnvcc\b", "NVCC", "nvcc", "--version"),
+    # Called by these names, whatever the variables say; and what lets them offload or link OpenMP.
+    (rb"\bcompile_with_gcc\b", "", "gcc", "--version"),
+    (rb"\bcompile_with_gcc\b", "", "gcc", "-print-file-name=accel/nvptx-none/mkoffload"),
+    (rb"\bcompile_with_clang\b", "", "clang", "--version"),
+    (rb"\bcompile_with_clang\b", "", "clang", "-print-file-name=libomp.so"),
+    (rb"\bcompile_with_nvc\b", "", "nvc", "--version"),
     (rb"\b(?:cargo|rustc)\b", "RUSTC", "rustc", "--version"),
     (rb"\bgo (?:build|install)\b", "GO", "go", "version"),
     (rb"\b(?:javac|mvn)\b", "JAVAC", "javac", "-version"),

@@ -141,10 +141,14 @@ def read_rank(
     missing = [name for name in _FACTS if name not in facts]
     if missing:
         raise ValueError(f"{rank_name(rank)}.json says nothing of {', '.join(missing)}")
-    if plan is not None:
+    # Beside ranks of a program of its own there may be some of ours.
+    own = folder / f"{rank_name(rank)}.npz"
+    if plan is not None and not own.exists():
+        if "arrays" not in facts:
+            raise ValueError(f"{rank_name(rank)}.json says nothing of arrays")
         series = _foreign(folder, facts, plan)
     else:
-        with np.load(folder / f"{rank_name(rank)}.npz") as file:
+        with np.load(own) as file:
             series = {name: file[name] for name in file.files}
     steps = len(series.get("loss", ()))
     # A program of its own need not know of pipelines.

@@ -4,6 +4,7 @@ package fault
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Causes of the contract.
@@ -40,13 +41,27 @@ func CauseOf(err error) string {
 	return Crash
 }
 
-// Recovered turns what a panic carried into an error.
-func Recovered(value any) error {
+// Recovered turns what a panic carried into an error that says where it was: in the first function below the
+// panic that is not the runtime's, as the stack has it.
+func Recovered(value any, stack []byte) error {
 	if err, ok := value.(error); ok {
 		var known *Fault
 		if errors.As(err, &known) {
 			return err
 		}
 	}
-	return New(Crash, "panic: %v", value)
+	return New(Crash, "panic: %v%s", value, below(string(stack)))
+}
+
+func below(stack string) string {
+	_, stack, panicked := strings.Cut(stack, "\npanic(")
+	lines := strings.Split(stack, "\n")
+	// The panic's own file, then pairs of a function and its file.
+	for i := 2; panicked && i+1 < len(lines); i += 2 {
+		if !strings.HasPrefix(lines[i], "runtime.") {
+			file, _, _ := strings.Cut(strings.TrimSpace(lines[i+1]), " ")
+			return fmt.Sprintf(", in %s (%s)", lines[i], file)
+		}
+	}
+	return ""
 }

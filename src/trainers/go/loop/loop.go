@@ -22,6 +22,8 @@ type Program struct {
 	Float32   func(*plan.Plan) (trainer.Trainer[float32], error)
 	Float64   func(*plan.Plan) (trainer.Trainer[float64], error)
 	Libraries func() map[string]string
+	// Where it computes, "cpu" or "cuda"; "" is the CPU.
+	Device string
 }
 
 // testSamples are predicted at once.
@@ -156,6 +158,10 @@ func (r *rank[T]) train() (map[string]any, error) {
 	if err := r.strategy.Barrier(); err != nil {
 		return nil, err
 	}
+	if p.CheckedSteps == 0 && r.place.Rank == 0 {
+		// Without a reference nothing is compared, and the start is what there is after no step.
+		r.checked = r.trainer.Weights()
+	}
 	begin, busy := time.Now(), processorTime()
 	paused := 0.0
 	for number := range p.Steps {
@@ -188,10 +194,15 @@ func (r *rank[T]) train() (map[string]any, error) {
 			s.scores = append(s.scores, score)
 		}
 		// Others wait here, not in the next step's communication.
-		if err := r.strategy.Barrier(); err != nil {
+		if err := r.endEpoch(); err != nil {
 			return nil, err
 		}
 		s.epochEnd = append(s.epochEnd, time.Since(begin).Seconds()-paused)
+	}
+	if finisher, ok := any(r.strategy).(strategies.Finisher[T]); ok {
+		if err := finisher.Finish(r.trainer); err != nil {
+			return nil, err
+		}
 	}
 	wall, cpu := time.Since(begin).Seconds(), processorTime()-busy
 	if batches != nil {
@@ -201,6 +212,13 @@ func (r *rank[T]) train() (map[string]any, error) {
 		}
 	}
 	return map[string]any{"wall_s": wall, "cpu_s": cpu, "cpu_utilisation": cpu / wall, "energy": []any{}}, nil
+}
+
+func (r *rank[T]) endEpoch() error {
+	if loose, ok := any(r.strategy).(strategies.Loose); ok {
+		return loose.EndEpoch()
+	}
+	return r.strategy.Barrier()
 }
 
 // score counts the test samples whose largest output is that of their class.

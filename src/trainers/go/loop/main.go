@@ -60,14 +60,19 @@ func guarded(
 ) (leave func() error, err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			fmt.Fprintf(os.Stderr, "panic: %v\n%s", value, debug.Stack())
-			err = fault.Recovered(value)
+			stack := debug.Stack()
+			fmt.Fprintf(os.Stderr, "panic: %v\n%s", value, stack)
+			err = fault.Recovered(value, stack)
 		}
 	}()
 	runtime.GOMAXPROCS(p.Cell.Threads)
+	device := program.Device
+	if device == "" {
+		device = "cpu"
+	}
 	switch {
-	case p.Cell.Device != "cpu":
-		return nil, fault.Bad("this program computes on the CPU, not on %s", p.Cell.Device)
+	case p.Cell.Device != device:
+		return nil, fault.Bad("this program computes on %s, not on %s", device, p.Cell.Device)
 	case p.Cell.Precision == "fp32" && program.Float32 != nil:
 		return parting(run[float32](p, program, program.Float32, who, joined))
 	case p.Cell.Precision == "fp64" && program.Float64 != nil:

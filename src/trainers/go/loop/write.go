@@ -96,6 +96,11 @@ func (r *rank[T]) named() []results.Named {
 	if r.place.Rank == 0 {
 		all = append(all, results.Named{Name: "score_sum", Shape: []int{len(s.scores)}, Values: s.scores})
 	}
+	if sampler, ok := any(r.strategy).(strategies.Sampler); ok {
+		for name, values := range sampler.Series() {
+			all = append(all, results.Named{Name: name, Shape: []int{len(values)}, Values: values})
+		}
+	}
 	return all
 }
 

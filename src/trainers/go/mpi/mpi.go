@@ -149,7 +149,7 @@ func Init() (Comm, error) {
 			"MPI gives thread level %d: goroutines change threads and need MPI_THREAD_SERIALIZED (%d)",
 			level, C.serialized())
 	}
-	return numbered(C.world())
+	return World()
 }
 
 func numbered(handle C.MPI_Comm) (Comm, error) {
@@ -162,6 +162,9 @@ func numbered(handle C.MPI_Comm) (Comm, error) {
 	}
 	return Comm{handle, int(rank), int(size)}, nil
 }
+
+// World returns all ranks once more, after Init.
+func World() (Comm, error) { return numbered(C.world()) }
 
 // Finalize parts from the others; no call but Library may follow.
 func Finalize() error { return check("MPI_Finalize", C.MPI_Finalize()) }

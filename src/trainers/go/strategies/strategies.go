@@ -42,6 +42,17 @@ type Sharer interface {
 // Aborter is a strategy whose other ranks wait for one that fails, unless it ends them.
 type Aborter interface{ Abort() }
 
+// Loose is a strategy whose ranks do not wait for one another at the end of an epoch.
+type Loose interface{ EndEpoch() error }
+
+// Finisher is a strategy that has something left to do after the last step, before weights are asked for.
+type Finisher[T trainer.Number] interface {
+	Finish(t trainer.Trainer[T]) error
+}
+
+// Sampler is a strategy with raw samples of its own, by the name of their metric; rank 0's are kept.
+type Sampler interface{ Series() map[string][]float64 }
+
 // Detailed is a strategy that has something to say of how it worked: JSON for the record.
 type Detailed interface{ Details() map[string]any }
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
+from transect.domain.record import Cause
 from transect.domain.registry import Registry
 from transect.stages.bench.cell import BenchCell
 
@@ -65,6 +66,21 @@ class Benchmark(Protocol):
     def logs(self, folder: Path) -> list[Path]:
         """Return the outputs to ingest, after the run."""
         ...
+
+    def environment_of(self, cell: BenchCell) -> str | None:
+        """Return the environment of a cell, where its options choose among several."""
+        return self.environment
+
+    def plugins(self, cell: BenchCell) -> list[tuple[Registry[Any], str]]:
+        """Return the plug-ins that a cell's options name: their `supports` is asked as well."""
+        return []
+
+    def verdict(self, folder: Path, code: int) -> tuple[Cause, str] | None:
+        """Return what an exit code other than 0 means by the log, or None: it crashed.
+
+        `Cause.MISSING_DEPENDENCY` skips the cell; with any other cause it has failed.
+        """
+        return None
 
     def files(self, cell: BenchCell) -> list[Path]:
         """Return files and folders from outside that are read: the cell runs again when one changes."""

@@ -3,37 +3,56 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from transect.domain.record import Cause
+from transect.domain.registry import Registry
 from transect.hpc.benchmarks._options import OptionError, complaint, one_of, whole
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
+from transect.hpc.docking.base import PROGRAMMING_MODELS, ProgrammingModel
 from transect.stages.bench.cell import BenchCell
 
 __all__ = ["DockingProbe"]
 
 _PROBES = Path(__file__).resolve().parents[1] / "probes"
 _CODE = (
-    "common.py", "docking.py", "_docking_deck.py", "_docking_energy.py", "_docking_numba.py",
-    "_docking_numpy.py",
+    "common.py", "docking.py", "_docking_arguments.py", "_docking_deck.py", "_docking_energy.py", "_docking_numba.py",
+    "_docking_numpy.py", "_docking_opencl.py", "_docking_places.py", "_docking_program.py",
 )  # fmt: skip
-_IMPLEMENTATIONS = ("numba", "numpy")
+_IMPLEMENTATION = "numba"
 _SYNTHETIC = "synthetic"
+_SIZES = ("small", "medium", "large")
 _FILES = ("ligand.in", "protein.in", "forcefield.in", "poses.in")
 # numpy is some ten times slower: both take seconds on one core.
-_POSES = {"numba": 16384, "numpy": 2048}
+_POSES, _POSES_OF = 16384, {"numpy": 2048}
 _ITERATIONS = 8
+_WARM_UPS = 2  # as many as miniBUDE; the first one compiles
+_WORK_GROUP = {"cpu": 1, "cuda": 64}
+_PINS = ("none", "close", "spread", "cores")
+# Exit codes of the probe, of which each means one thing: see its module.
+_CAUSES = {1: Cause.WRONG_RESULT, 2: Cause.BAD_INPUT, 3: Cause.MISSING_DEPENDENCY, 4: Cause.CRASH}
+_STATUS = re.compile(r"^status: (?:\w+: )?(.+)$", re.MULTILINE)
+
+
+def _model(cell: BenchCell) -> ProgrammingModel:
+    """Return the programming model. Raises OptionError for a name that no model has."""
+    name = one_of(cell, "implementation", _IMPLEMENTATION, tuple(PROGRAMMING_MODELS))
+    return PROGRAMMING_MODELS.get(name)
 
 
 def _deck(cell: BenchCell) -> str:
-    """Return `synthetic` or the deck's folder. Raises OptionError when that is no deck."""
+    """Return a word for a deck, or its folder. Raises OptionError when that is no deck."""
     given = str(cell.option("deck", _SYNTHETIC))
-    if given == _SYNTHETIC:
+    if given in (_SYNTHETIC, *_SIZES):
         return given
     folder = os.path.expandvars(given)
     if not folder.startswith("/"):
         raise OptionError(
-            f"option deck: expected '{_SYNTHETIC}' or an absolute path, found {given!r}"
+            f"option deck: expected one of {', '.join((_SYNTHETIC, *_SIZES))} or an absolute path, "
+            f"found {given!r}"
             + (", which no variable of the environment fills in" if "$" in folder else "")
         )
     missing = [name for name in _FILES if not (Path(folder) / name).is_file()]
@@ -42,43 +61,115 @@ def _deck(cell: BenchCell) -> str:
     return folder
 
 
+def _chosen(cell: BenchCell, name: str, model: ProgrammingModel, has: tuple[str, ...]) -> str:
+    """Return an option of some models, "" where the model has none of its kind."""
+    if not has:
+        if given := cell.option(name, ""):
+            raise OptionError(f"option {name}: {model.name} has none, found {given!r}")
+        return ""
+    return one_of(cell, name, has[0], has)
+
+
+def _own_flags(cell: BenchCell, model: ProgrammingModel) -> list[str]:
+    """Return what only some models have: compiler, schedule, places, sizes of groups."""
+    compiler = _chosen(cell, "compiler", model, model.compilers)
+    schedule = _chosen(cell, "schedule", model, model.schedules)
+    flags = ["--compiler", compiler] if compiler else []
+    flags += ["--schedule", schedule] if schedule else []
+    chunk = whole(cell, "chunk", 0, 0)
+    if chunk and not schedule:
+        raise OptionError(f"option chunk: {model.name} has none, found {chunk}")
+    flags += ["--chunk", str(chunk)] if chunk else []
+    if not model.work_groups and cell.option("work_group", 0):
+        raise OptionError(f"option work_group: {model.name} has none")
+    if model.work_groups:
+        group = whole(cell, "work_group", _WORK_GROUP.get(cell.device, 1))
+        flags += ["--work-group", str(group)]
+    pin = one_of(cell, "pin", "none", _PINS)
+    if pin != "none" and not model.pinning:
+        raise OptionError(f"option pin: {model.name} pins no threads, found {pin!r}")
+    flags += ["--pin", pin] if pin != "none" else []
+    places = one_of(cell, "places", "cores", ("cores", "threads"))
+    if places != "cores" and pin == "none":
+        raise OptionError("option places: only pinned threads have places, and pin is none")
+    flags += ["--places", places] if pin != "none" else []
+    flags += ["--pinning", model.pinning] if model.pinning == "openmp" else []
+    program = model.program(compiler, cell.device)
+    return flags + (["--program", shlex.join(program)] if program else [])
+
+
 def _flags(cell: BenchCell) -> list[str]:
-    implementation = one_of(cell, "implementation", _IMPLEMENTATIONS[0], _IMPLEMENTATIONS)
-    poses = whole(cell, "poses", _POSES[implementation])
-    flags = ["--implementation", implementation, "--deck", _deck(cell), "--poses", str(poses)]
+    model = _model(cell)
+    poses = whole(cell, "poses", _POSES_OF.get(model.name, _POSES))
+    per_item = whole(cell, "ppwi", model.default_per_item(cell.device))
+    if per_item not in model.per_item:
+        expected = ", ".join(map(str, model.per_item))
+        raise OptionError(f"option ppwi: {model.name} has {expected}, found {per_item}")
+    flags = ["--implementation", model.name, "--deck", _deck(cell), "--poses", str(poses)]
     flags += ["--iterations", str(whole(cell, "iterations", _ITERATIONS))]
-    return flags + (["--pin"] if one_of(cell, "pin", "none", ("none", "cores")) == "cores" else [])
+    flags += ["--warm-ups", str(whole(cell, "warm_ups", _WARM_UPS))]
+    flags += ["--ppwi", str(per_item), "--device", cell.device]
+    return flags + _own_flags(cell, model)
 
 
 @BENCHMARKS.register("docking-probe")
 class DockingProbe(Benchmark):
-    """Runs `transect.hpc.probes.docking`."""
+    """Runs `transect.hpc.probes.docking` in one of many programming models."""
 
     name = "docking-probe"
     parser = "docking-probe"
     environment = "docking"
     options: ClassVar[dict[str, str]] = {
-        "implementation": f"{' or '.join(_IMPLEMENTATIONS)}; default {_IMPLEMENTATIONS[0]}",
-        "deck": "absolute path of a deck of miniBUDE, in which $VARIABLES are filled in, or "
-        f"{_SYNTHETIC}; default {_SYNTHETIC}",
-        "poses": f"how many of the deck's poses; default {_POSES['numba']}, with numpy "
-        f"{_POSES['numpy']}",
+        "implementation": "a [programming model](plugins.md#programming-model); default "
+        f"{_IMPLEMENTATION}",
+        "deck": f"{', '.join(_SIZES)}, or the absolute path of a deck of miniBUDE, in which "
+        f"$VARIABLES are filled in; default {_SYNTHETIC}: as medium",
+        "poses": f"how many of the deck's poses; default {_POSES}, with numpy {_POSES_OF['numpy']}",
         "iterations": f"timed runs of the kernel; default {_ITERATIONS}",
-        "pin": "cores: each thread on a CPU of its own; default none",
+        "warm_ups": f"runs before them, of which the first may compile; default {_WARM_UPS}",
+        "compiler": "of models with several: gcc, clang, nvc; default gcc",
+        "schedule": "static, dynamic or guided, where a model has it; default static",
+        "chunk": "work-items that are dealt out together; default: the schedule's own",
+        "ppwi": "poses per work-item; default: the model's own",
+        "work_group": "work-items of a group, where a model has them; default 1 on CPUs, 64 on GPUs",
+        "pin": "close, spread or none; cores is close; default none",
+        "places": "what a pinned thread gets: cores, or the hardware threads of cores; default cores",
     }
 
     def supports(self, cell: BenchCell) -> str | None:
-        """Return why not: it is one process, on the CPU, and its options have to hold."""
-        if cell.device != "cpu":
-            return f"its kernels run on the CPU, not on '{cell.device}'"
+        """Return why not: it is one process, and its options have to hold."""
         if cell.ranks != 1:
             return f"it is one process with threads; {cell.ranks} ranks were asked for"
+        try:
+            devices = _model(cell).devices
+        except OptionError as error:
+            return str(error)
+        if cell.device not in devices:
+            return f"its kernel runs on {' or '.join(devices)}, not on '{cell.device}'"
         return complaint(_flags, cell)
+
+    def environment_of(self, cell: BenchCell) -> str:
+        """Return the model's, which has its compiler."""
+        name = str(cell.option("implementation", _IMPLEMENTATION))
+        if name not in PROGRAMMING_MODELS:  # supports() says so
+            return self.environment
+        return PROGRAMMING_MODELS.get(name).environment
+
+    def plugins(self, cell: BenchCell) -> list[tuple[Registry[Any], str]]:
+        """Return the programming model."""
+        name = str(cell.option("implementation", _IMPLEMENTATION))
+        return [(PROGRAMMING_MODELS, name)] if name in PROGRAMMING_MODELS else []
 
     def command(self, cell: BenchCell, folder: Path, program: str, mpiexec: list[str]) -> list[str]:
         """Return the argument list; writes nothing."""
         module = "transect.hpc.probes.docking"
         return [program, "-m", module, "--threads", str(cell.threads), *_flags(cell)]
+
+    def verdict(self, folder: Path, code: int) -> tuple[Cause, str] | None:
+        """Return the cause that the probe's exit code stands for, in the words of its log."""
+        log = folder / "output.log"
+        said = _STATUS.search(log.read_text(errors="replace")) if log.is_file() else None
+        return (_CAUSES[code], said[1]) if said and code in _CAUSES else None
 
     def logs(self, folder: Path) -> list[Path]:
         """Return the kept standard output."""
@@ -87,7 +178,7 @@ class DockingProbe(Benchmark):
     def files(self, cell: BenchCell) -> list[Path]:
         """Return the deck's folder."""
         given = str(cell.option("deck", _SYNTHETIC))
-        return [] if given == _SYNTHETIC else [Path(os.path.expandvars(given))]
+        return [] if given in (_SYNTHETIC, *_SIZES) else [Path(os.path.expandvars(given))]
 
     def code_files(self) -> list[Path]:
         """Return the probe and this file: the probe imports numpy, so it is not imported here."""

@@ -18,9 +18,9 @@ __all__ = ["DockingProbe"]
 
 _HEAD = re.compile(r"transect probe docking (\d{1,6})$")
 _END = "end of transect probe"
-_SAMPLE = re.compile(rf"sample kernel \d{{1,9}} ({NUMBER})$")
+_SAMPLE = re.compile(rf"sample (kernel|warm-up) \d{{1,9}} ({NUMBER})$")
 _RESULT = re.compile(
-    rf"result (kernel[\w\-]{{0,20}}) best ({NUMBER}) (s|FLOP/s) median ({NUMBER}) \S{{1,12}} "
+    rf"result ([a-z][\w\-]{{0,20}}) best ({NUMBER}) (s|FLOP/s|1/s) median ({NUMBER}) \S{{1,12}} "
     r"runs (\d{1,9})$"
 )
 _VERIFY = re.compile(
@@ -28,10 +28,17 @@ _VERIFY = re.compile(
 )
 _FACT = re.compile(r"([a-z_]{2,20}): (.{1,500})$")
 _FORMAT = 1
+# Ends without a result, by the first word of the status.
+_ENDS = {"lacks": RunStatus.NO_RESULT, "died": RunStatus.FAILED, "refused": RunStatus.INVALID}
 _AGREE = 1e-4  # samples have nine decimals, results seven digits
 # Label of a result -> metric of the registry. The count for one pose per work-item is larger than
 # what the kernel does: it stands beside, and becomes no bound.
-_REGISTERED = {"kernel": "kernel_flops", "kernel-time": "benchmark_time", "kernel-ppwi1": None}
+_REGISTERED = {
+    "kernel": "kernel_flops", "kernel-time": "benchmark_time", "kernel-ppwi1": None,
+    "pose-time": "pose_time", "interactions": "interaction_rate",
+}  # fmt: skip
+# Logs from before there were the others have these.
+_ALWAYS = {"kernel", "kernel-time", "kernel-ppwi1"}
 
 
 @dataclass(slots=True)
@@ -40,6 +47,7 @@ class _State:
     format: int
     facts: dict[str, str] = field(default_factory=dict)
     samples: list[float] = field(default_factory=list)
+    warm_ups: list[float] = field(default_factory=list)
     results: dict[str, tuple[str, str, str, int]] = field(default_factory=dict)
     verdict: str = ""
     ended: bool = False
@@ -47,8 +55,8 @@ class _State:
 
 def _read(state: _State, text: str) -> None:
     if (match := _SAMPLE.match(text)) is not None:
-        if (value := number(match[1])) is not None:
-            state.samples.append(value)
+        if (value := number(match[2])) is not None:
+            (state.samples if match[1] == "kernel" else state.warm_ups).append(value)
     elif (match := _RESULT.match(text)) is not None:
         state.results[match[1]] = (match[2], match[4], match[3], int(match[5]))
     elif (match := _VERIFY.match(text)) is not None:
@@ -66,13 +74,18 @@ def _whole(state: _State, name: str) -> int | None:
 
 
 def _work(state: _State, label: str) -> float | None:
-    """Operations of one run, counted as miniBUDE 2 does; 1 for a time; None when not known."""
+    """Operations of one run, counted as miniBUDE 2 does, or pairs; the share of a run that a time is.
+
+    None when not known.
+    """
     if label == "kernel-time":
         return 1.0
     names = ("poses", "ligand_atoms", "protein_atoms", "poses_per_item")
     poses, ligand, protein, items = (_whole(state, name) for name in names)
     if poses is None or ligand is None or protein is None or items is None:
         return None
+    if label in ("pose-time", "interactions"):
+        return 1 / poses if label == "pose-time" else float(poses * ligand * protein)
     items = 1 if label == "kernel-ppwi1" else items
     atom = 2 + 18 * items + protein * (10 + 30 * items)
     return (27 * items + ligand * atom + items) * poses / items
@@ -93,7 +106,7 @@ def _recount(state: _State, label: str) -> str | None:
         ("median", median, statistics.median(state.samples)),
     ):
         stated = number(printed)
-        expected = seconds if unit == "s" else work / seconds
+        expected = work * seconds if unit == "s" else work / seconds
         if stated is None or not math.isclose(stated, expected, rel_tol=_AGREE + 1e-9 / seconds):
             return (
                 f"{label}: {which} is {printed} {unit}, but the samples give {expected:.6e} {unit}"
@@ -110,10 +123,13 @@ def _judge(block: Block, state: _State, metrics: list[LogMetric]) -> tuple[RunSt
         reason = f"format {state.format} of the probe's log is not known, only {_FORMAT}"
         return RunStatus.INVALID, reason
     said = state.facts.get("status", "missing")
+    for word, status in _ENDS.items():
+        if said.startswith(f"{word}: "):
+            return status, excerpt(said.removeprefix(f"{word}: "))
     if state.verdict == "FAILED" or said != "ok":
         reason = said.removeprefix("invalid: ") if said != "ok" else "the energies are wrong"
         return RunStatus.INVALID, excerpt(reason)
-    if set(state.results) != set(_REGISTERED) or not state.verdict:
+    if not _ALWAYS <= set(state.results) <= set(_REGISTERED) or not state.verdict:
         return RunStatus.NO_RESULT, "the log lacks a result or its verification"
     for metric in metrics:
         if (why := impossible(metric)) is not None:
@@ -132,9 +148,14 @@ def _close(block: Block, state: _State) -> Run:
             phase=label, registered=_REGISTERED.get(label),
         )
         for label, (best, median, unit, _) in state.results.items()
-        if (label == "kernel-time") == (unit == "s")
+        if (label in ("kernel-time", "pose-time")) == (unit == "s")
         for which, printed in (("best", best), ("median", median))
     ]  # fmt: skip
+    if state.warm_ups:
+        # The first run is the one that compiles, where a model compiles when it is called.
+        first = f"{state.warm_ups[0]:.9f}"
+        readings.append(log_metric("warm-up_first", first, "s", Direction.LOWER, phase="warm-up",
+                                   registered="warm_up_time"))  # fmt: skip
     metrics = [reading for reading in readings if reading is not None]
     status, reason = _judge(block, state, metrics)
     parameters: dict[str, Parameter] = {
@@ -145,7 +166,10 @@ def _close(block: Block, state: _State) -> Run:
         file=block.file, line=state.line, benchmark="docking-probe",
         variant=state.facts.get("implementation", ""), version=str(state.format),
         status=status, reason=reason, parameters=parameters, metrics=metrics,
-        samples={"kernel": Series(unit="s", values=state.samples)} if state.samples else {},
+        samples={
+            name: Series(unit="s", values=values)
+            for name, values in (("kernel", state.samples), ("warm-up", state.warm_ups)) if values
+        },
     )  # fmt: skip
 
 

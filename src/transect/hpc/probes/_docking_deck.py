@@ -8,7 +8,7 @@ little-endian records of four 4-byte numbers, and poses as six rows of float32.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,13 @@ __all__ = [
     "FILES",
     "KIND",
     "POSE_ROWS",
+    "SIZES",
     "Deck",
     "read_deck",
+    "sized_deck",
     "synthetic_deck",
     "write_deck",
+    "write_prepared",
 ]
 
 ATOM = np.dtype([("x", "<f4"), ("y", "<f4"), ("z", "<f4"), ("kind", "<i4")])
@@ -33,6 +36,11 @@ ENERGIES = "ref_energies.out"
 SEED = 20260101
 # What the published deck `bm1` holds, so that a synthetic one is as much work per pose.
 _LIGAND_ATOMS, _PROTEIN_ATOMS, _KINDS = 26, 938, 34
+# Atoms of ligand and protein: what fits the nearest cache, what the published deck holds, and sixteen
+# times as many pairs.
+SIZES = {"small": (8, 128), "medium": (_LIGAND_ATOMS, _PROTEIN_ATOMS), "large": (104, 3752)}
+MAGIC = b"TDECK 1\n"
+ROW = 8  # constants of a pair, and a pad to 32 bytes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -161,6 +169,24 @@ def synthetic_deck(
     )  # fmt: skip
     _check(deck)
     return deck
+
+
+def sized_deck(size: str, poses: int) -> Deck:
+    """Draw the deck of that name in SIZES."""
+    ligand, protein = SIZES[size]
+    return replace(synthetic_deck(poses, ligand_atoms=ligand, protein_atoms=protein), name=size)
+
+
+def write_prepared(deck: Deck, table: np.ndarray, path: Path) -> None:
+    """Write what the programs read: docs/docking.md. `table` is (kinds, kinds, 7), of any float."""
+    padded = np.zeros((*table.shape[:2], ROW), "<f4")
+    padded[..., : table.shape[2]] = table
+    counts = (len(deck.ligand), len(deck.protein), len(deck.kinds), deck.poses.shape[1])
+    parts = [MAGIC, np.array(counts, "<i4").tobytes()]
+    for atoms in (deck.ligand, deck.protein):
+        parts += [np.array([atoms[axis] for axis in "xyz"], "<f4").tobytes()]
+        parts += [atoms["kind"].astype("<i4").tobytes()]
+    path.write_bytes(b"".join([*parts, padded.tobytes(), deck.poses.astype("<f4").tobytes()]))
 
 
 def write_deck(deck: Deck, folder: Path) -> None:

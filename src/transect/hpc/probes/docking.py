@@ -5,29 +5,37 @@ McIntosh-Smith, "A performance analysis of modern parallel programming models us
 application", ISC High Performance 2021). Decks of that benchmark can be read and are checked
 against their own reference energies; a synthetic deck is checked against the definition in float64.
 
-`python -m transect.hpc.probes.docking --deck DIR --implementation numba --threads 2 --pin`
+The kernel is code of this probe, or a program that follows docs/docking.md.
+
+`python -m transect.hpc.probes.docking --deck DIR --implementation numba --threads 2 --pin close`
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import statistics
+import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from transect.hpc.probes._docking_arguments import IMPLEMENTATIONS, SYNTHETIC, read_arguments
+from transect.hpc.probes._docking_places import LacksCpus, openmp_variables, places
 from transect.hpc.probes.common import head, say, say_samples, tail
 
 if TYPE_CHECKING:
     import numpy as np
 
     from transect.hpc.probes._docking_deck import Deck
+    from transect.hpc.probes._docking_program import Measured
 
-__all__ = ["COUNTING", "IMPLEMENTATIONS", "SYNTHETIC", "TOLERANCE", "main"]
+__all__ = ["BAD_INPUT", "COUNTING", "DIED", "IMPLEMENTATIONS", "LACKING", "SYNTHETIC", "TOLERANCE",
+           "WRONG", "main"]  # fmt: skip
 
-IMPLEMENTATIONS = ("numpy", "numba")
-SYNTHETIC = "synthetic"
+# Exit codes, besides 0.
+WRONG, BAD_INPUT, LACKING, DIED = 1, 2, 3, 4
 # miniBUDE's own: DIFF_TOLERANCE_PCT 0.025 of its version 2 (version 1 had none).
 TOLERANCE = 2.5e-4
 COUNTING = (
@@ -39,8 +47,8 @@ _NOTE = (
     "a transect probe, not miniBUDE: its kernel and its count of operations in another program; "
     "name it so when you compare"
 )
-_WARM_UPS = 2  # as many as miniBUDE; the first one compiles
-_CHECKED = 256  # poses of a deck without reference energies
+# Poses of a deck without reference energies: as many as take a second, of the larger decks fewer.
+_CHECKED, _FEWEST_CHECKED, _CHECKED_PAIRS = 256, 16, 25_000_000
 _THREADS = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
@@ -60,108 +68,173 @@ class _Kernel(Protocol):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure and print; returns 0, or 1 when an energy is wrong or threads cannot be pinned."""
-    parser = argparse.ArgumentParser(prog="transect.hpc.probes.docking", description=__doc__)
-    parser.add_argument("--deck", default=SYNTHETIC, help="a folder of miniBUDE, or 'synthetic'")
-    parser.add_argument("--implementation", choices=IMPLEMENTATIONS, default="numba")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--poses", type=int, default=16384, help="the first ones of the deck")
-    parser.add_argument("--iterations", type=int, default=8, help="timed runs over all poses")
-    parser.add_argument("--pin", action="store_true", help="each thread to a CPU of its own")
-    given = parser.parse_args(arguments)
-    if min(given.threads, given.poses, given.iterations) < 1:
-        parser.error("--threads, --poses and --iterations must be at least 1")
-    cpus = _cpus(given.threads) if given.pin else None
-    _prepare(given.implementation, given.threads, cpus)
+    """Measure and print; returns 0, or WRONG, BAD_INPUT, LACKING or DIED with a line that says why."""
+    given = read_arguments(arguments, str(__doc__))
+    try:
+        cpus = None if given.pin == "none" else places(given.threads, given.pin, given.places)
+        if cpus is not None and not given.program:
+            os.sched_setaffinity(0, cpus)
+        lack = ""
+    except LacksCpus as error:
+        cpus, lack = None, str(error)
+    _prepare(given, cpus)
     import numpy as np
 
-    from transect.hpc.probes._docking_deck import read_deck, synthetic_deck
+    from transect.hpc.probes._docking_program import Died, Lacks
 
     head("docking", _NOTE, np.__version__)
     try:
-        if given.deck == SYNTHETIC:
-            deck = synthetic_deck(given.poses)
-        else:
-            deck = read_deck(Path(given.deck)).first(given.poses)
-        if given.pin and cpus is None:
-            raise ValueError(f"{given.threads} threads cannot be pinned to {_allowed()} CPUs")
-        kernel = _make(given.implementation, deck, given.threads, cpus)
-    except (OSError, ValueError, ImportError) as error:
-        return tail("docking", [str(error)])
-    try:
-        return _measure(np, kernel, deck, given)
-    finally:
-        kernel.close()
+        if lack:
+            raise Lacks(lack)
+        deck = _deck(given)
+        measured = _measure(np, deck, given, cpus)
+    except Lacks as error:
+        return _end(LACKING, f"lacks: {error}")
+    except Died as error:
+        return _end(DIED, f"died: {error}")
+    except LacksCpus as error:
+        return _end(LACKING, f"lacks: {error}")
+    except (OSError, ValueError) as error:
+        return _end(BAD_INPUT, f"refused: {error}")
+    _report(deck, measured, given)
+    return tail("docking", _verify(np, measured.energies, deck))
 
 
-def _allowed() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
+def _end(code: int, text: str) -> int:
+    say("status", " ".join(text.split()))
+    print("end of transect probe docking", flush=True)
+    return code
 
 
-def _cpus(threads: int) -> list[int] | None:
-    """Return as many of this process's CPUs as there are threads, or None when there are fewer."""
-    if _allowed() < threads:
-        return None
-    return sorted(os.sched_getaffinity(0))[:threads]
-
-
-def _prepare(implementation: str, threads: int, cpus: Sequence[int] | None) -> None:
-    """Set what the libraries read when they are imported, and hold the process to its CPUs."""
+def _prepare(given: argparse.Namespace, cpus: Sequence[int] | None) -> None:
+    """Set what the libraries read when they are imported."""
     for name in _THREADS:
-        os.environ[name] = str(threads)
-    if implementation == "numpy":
+        os.environ[name] = str(given.threads)
+    if given.implementation == "numpy":
         # The threads are this probe's own; a BLAS call inside one must not start more.
         os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
         os.environ["MKL_NUM_THREADS"] = "1"
-    if cpus:
-        os.sched_setaffinity(0, cpus)
+    # What an earlier process has compiled would make the first run a short one.
+    os.environ |= {"POCL_KERNEL_CACHE": "0", "PYOPENCL_NO_CACHE": "1"}
+    os.environ["POCL_MAX_PTHREAD_COUNT"] = str(given.threads)
+    if cpus and not given.program:
         os.environ["OMP_PROC_BIND"] = "true"
         os.environ["OMP_PLACES"] = ",".join(f"{{{cpu}}}" for cpu in cpus)
 
 
-def _make(implementation: str, deck: Deck, threads: int, cpus: Sequence[int] | None) -> _Kernel:
-    if implementation == "numpy":
+def _deck(given: argparse.Namespace) -> Deck:
+    from transect.hpc.probes._docking_deck import SIZES, read_deck, sized_deck, synthetic_deck
+
+    if given.deck == SYNTHETIC:
+        return synthetic_deck(given.poses)
+    if given.deck in SIZES:
+        return sized_deck(given.deck, given.poses)
+    return read_deck(Path(given.deck)).first(given.poses)
+
+
+def _measure(
+    np: Any, deck: Deck, given: argparse.Namespace, cpus: Sequence[int] | None
+) -> Measured:
+    if given.program:
+        return _program(deck, given, cpus)
+    from transect.hpc.probes._docking_program import Measured
+
+    kernel = _make(deck, given, cpus)
+    measured = Measured(energies=kernel.energies)
+    try:
+        for index in range(given.warm_ups + given.iterations):
+            kernel.energies.fill(np.nan)
+            start = time.perf_counter()
+            kernel.run()
+            seconds = time.perf_counter() - start
+            (measured.warm_ups if index < given.warm_ups else measured.times).append(seconds)
+        measured.facts = {"library": kernel.name, "threading": kernel.threading,
+                          "pin": _pinned(given.pin != "none")}  # fmt: skip
+    finally:
+        kernel.close()
+    return measured
+
+
+def _make(deck: Deck, given: argparse.Namespace, cpus: Sequence[int] | None) -> _Kernel:
+    if given.implementation == "numpy":
         from transect.hpc.probes._docking_numpy import NumpyKernel
 
-        return NumpyKernel(deck, threads, cpus)
+        return NumpyKernel(deck, given.threads, cpus)
+    if given.implementation == "opencl":
+        from transect.hpc.probes._docking_opencl import OpenCLKernel
+
+        if given.device == "cpu":
+            # Its platform starts threads of its own for all CPUs that it may use, however a device is divided.
+            os.sched_setaffinity(0, places(given.threads, "close", "cores"))
+        return OpenCLKernel(deck, given.threads, given.device, given.ppwi, given.work_group or 1)
     from transect.hpc.probes._docking_numba import NumbaKernel
 
-    return NumbaKernel(deck, threads)
+    return NumbaKernel(deck, given.threads)
 
 
-def _measure(np: Any, kernel: _Kernel, deck: Deck, given: argparse.Namespace) -> int:
-    from transect.hpc.probes._docking_energy import BLOCK, operations
+def _program(deck: Deck, given: argparse.Namespace, cpus: Sequence[int] | None) -> Measured:
+    from transect.hpc.probes._docking_program import Died, find, measure
 
-    begin = time.perf_counter()
-    for _ in range(_WARM_UPS):
-        kernel.run()
-    warm = time.perf_counter() - begin
-    samples = []
-    for _ in range(given.iterations):
-        kernel.energies.fill(np.nan)
-        start = time.perf_counter()
-        kernel.run()
-        samples.append(time.perf_counter() - start)
+    first, *rest = given.program
+    argv = [find(first), *(word.format(threads=given.threads) for word in rest)]
+    for name in ("threads", "ppwi", "iterations", "warm_ups"):
+        argv += [f"--{name.replace('_', '-')}", str(getattr(given, name))]
+    argv += ["--schedule", given.schedule] if given.schedule else []
+    argv += ["--chunk", str(given.chunk)] if given.chunk else []
+    argv += ["--device", "gpu"] if given.device == "cuda" and given.implementation != "cuda" else []
+    argv += ["--work-group", str(given.work_group)] if given.work_group else []
+    variables = openmp_variables(given.pin, given.places) if given.pinning == "openmp" else {}
+    if cpus and given.pinning == "cpus":
+        argv += ["--cpus", ",".join(map(str, cpus))]
+    with tempfile.TemporaryDirectory(prefix="transect-docking-") as folder:
+        measured = measure(argv, deck, Path(folder), variables)
+    counts = (len(measured.warm_ups), len(measured.times))
+    if counts != (given.warm_ups, given.iterations):
+        raise Died(f"{first} told {counts[0]} warm-ups and {counts[1]} times, "
+                   f"{given.warm_ups} and {given.iterations} were asked for")  # fmt: skip
+    told = measured.facts
+    where = told.pop("cpus_of_threads", "not told")
+    told |= {
+        "library": f"{told.pop('kernel', given.implementation)}, {told.pop('compiled_by', '?')}",
+        "threading": "its own", "pin": "no" if cpus is None else f"threads on CPU {where}",
+    }  # fmt: skip
+    return measured
+
+
+def _report(deck: Deck, measured: Measured, given: argparse.Namespace) -> None:
+    """Print what ran, every sample and the results."""
+    from transect.hpc.probes._docking_energy import operations
+
     poses = deck.poses.shape[1]
     atoms = (len(deck.ligand), len(deck.protein))
     facts = {
-        "implementation": given.implementation, "library": kernel.name,
-        "threading": kernel.threading, "threads": given.threads, "pin": _pinned(given.pin),
-        "deck": deck.name, "deck_checksum": deck.checksum, "precision": "float32",
-        "poses": poses, "ligand_atoms": atoms[0], "protein_atoms": atoms[1],
-        "kinds": len(deck.kinds), "poses_per_item": BLOCK, "warm_ups": _WARM_UPS,
-        "warm_up_seconds": f"{warm:.3f}", "counting": COUNTING,
+        "implementation": given.implementation, **measured.facts, "threads": given.threads,
+        "compiler": given.compiler, "schedule": given.schedule, "chunk": given.chunk or "",
+        "places": given.places if given.pin != "none" else "", "device": given.device,
+        "work_group": given.work_group or "", "deck": deck.name, "deck_checksum": deck.checksum,
+        "precision": "float32", "poses": poses, "ligand_atoms": atoms[0],
+        "protein_atoms": atoms[1], "kinds": len(deck.kinds), "poses_per_item": given.ppwi,
+        "warm_ups": given.warm_ups, "warm_up_seconds": f"{sum(measured.warm_ups):.3f}",
+        "counting": COUNTING,
     }  # fmt: skip
     for key, value in facts.items():
-        say(key, value)
-    say_samples("kernel", samples)
-    best, median, runs = min(samples), float(np.median(samples)), len(samples)
-    print(f"result kernel-time best {best:.6e} s median {median:.6e} s runs {runs}")
-    for label, per_item in (("kernel", BLOCK), ("kernel-ppwi1", 1)):
+        if value != "":
+            say(key, value)
+    say_samples("warm-up", measured.warm_ups)
+    say_samples("kernel", measured.times)
+    best, median = min(measured.times), statistics.median(measured.times)
+    runs = len(measured.times)
+    _result("kernel-time", best, median, "s", runs)
+    for label, per_item in (("kernel", given.ppwi), ("kernel-ppwi1", 1)):
         work = operations(poses, *atoms, per_item)
-        rates = f"best {work / best:.6e} FLOP/s median {work / median:.6e} FLOP/s"
-        print(f"result {label} {rates} runs {runs}")
-    return tail("docking", _verify(np, kernel.energies, deck))
+        _result(label, work / best, work / median, "FLOP/s", runs)
+    pairs = poses * atoms[0] * atoms[1]
+    _result("pose-time", best / poses, median / poses, "s", runs)
+    _result("interactions", pairs / best, pairs / median, "1/s", runs)
+
+
+def _result(label: str, best: float, median: float, unit: str, runs: int) -> None:
+    print(f"result {label} best {best:.6e} {unit} median {median:.6e} {unit} runs {runs}")
 
 
 def _pinned(asked: bool) -> str:
@@ -189,7 +262,9 @@ def _verify(np: Any, energies: np.ndarray, deck: Deck) -> list[str]:
         which = np.arange(poses)
         expected, source = deck.energies, "the deck's reference energies"
     else:
-        which = np.unique(np.linspace(0, poses - 1, min(poses, _CHECKED)).astype(int))
+        pairs = len(deck.ligand) * len(deck.protein)
+        most = min(poses, _CHECKED, max(_FEWEST_CHECKED, _CHECKED_PAIRS // pairs))
+        which = np.unique(np.linspace(0, poses - 1, most).astype(int))
         expected, source = definition(deck, which), "the definition in numpy, float64"
     difference = largest_difference(energies[which], expected)
     # A pose that was left out would be NaN.

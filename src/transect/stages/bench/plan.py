@@ -15,7 +15,7 @@ from transect.domain.registry import Registry
 from transect.domain.study import Count, Counts, Names, Section
 from transect.domain.system import System
 from transect.hpc.base import PARSERS
-from transect.hpc.benchmarks.base import BENCHMARKS
+from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
 from transect.launch.rendezvous import RENDEZVOUS
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, Stage
@@ -100,13 +100,13 @@ class Bench(Stage):
             (BENCHMARKS, cell.benchmark),
             (PARSERS, benchmark.parser),
             (RENDEZVOUS, benchmark.rendezvous),
+            *_asked(benchmark, "plugins", cell, []),
         ]
 
     def spec(self, cell: BenchCell, context: Context) -> dict[str, Any]:
         """What it reads from outside, if anything."""
-        # A benchmark from before there were files has none.
-        ask = getattr(BENCHMARKS.get(cell.benchmark), "files", None)
-        files = [str(path) for path in ask(cell)] if ask is not None else []
+        asked = _asked(BENCHMARKS.get(cell.benchmark), "files", cell, [])
+        files = [str(path) for path in asked]
         return {"files": files} if files else {}
 
     def files(self, spec: dict[str, Any]) -> list[Path]:
@@ -132,4 +132,11 @@ class Bench(Stage):
 
     def environment(self, cell: BenchCell) -> str:
         """The benchmark's; programs of the system have none."""
-        return BENCHMARKS.get(cell.benchmark).environment or ""
+        benchmark = BENCHMARKS.get(cell.benchmark)
+        return _asked(benchmark, "environment_of", cell, benchmark.environment) or ""
+
+
+def _asked(benchmark: Benchmark, question: str, cell: BenchCell, otherwise: Any) -> Any:
+    """Return a benchmark's answer; one from before the question was asked has none."""
+    ask = getattr(benchmark, question, None)
+    return otherwise if ask is None else ask(cell)

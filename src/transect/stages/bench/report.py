@@ -1,11 +1,19 @@
 """What a report says of benchmarks, run here or read from logs: what the hardware gives."""
 
+from transect.report.findings.docking import docking_findings
 from transect.report.findings.hardware import hardware_findings
 from transect.report.parts import FindingMaker, Section
+from transect.report.sections.docking import docking_body
 from transect.report.sections.hardware import hardware_body
 
 __all__ = ["FINDINGS", "SECTIONS"]
 
-SECTIONS = (Section(key="hardware", title="Hardware", order=800, make=hardware_body),)
+SECTIONS = (
+    Section(key="docking", title="Docking", order=650, make=docking_body),
+    Section(key="hardware", title="Hardware", order=800, make=hardware_body),
+)
 
-FINDINGS = (FindingMaker(order=800, make=hardware_findings),)
+FINDINGS = (
+    FindingMaker(order=650, make=docking_findings),
+    FindingMaker(order=800, make=hardware_findings),
+)

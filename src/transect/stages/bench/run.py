@@ -76,9 +76,20 @@ class Bench:
 
     def collect(self, job: Job, outcome: Outcome) -> Result:
         """Ingest the benchmark's logs."""
-        if outcome.code:
-            return Result.failed(Cause.CRASH, f"exit code {outcome.code}")
         benchmark = BENCHMARKS.get(job.cell.benchmark)
+        if outcome.code:
+            return _ended(job, benchmark, outcome.code)
         # Its own parser alone: an edit of another one is no reason to run it again.
         runs = ingest(benchmark.logs(job.folder), benchmark.parser)
         return result_of(runs, must_have=True)
+
+
+def _ended(job: Job, benchmark: Benchmark, code: int) -> Result:
+    """Return the result of an exit code other than 0, as the benchmark reads its log."""
+    ask = getattr(benchmark, "verdict", None)
+    told = ask(job.folder, code) if ask is not None else None
+    if told is None:
+        return Result.failed(Cause.CRASH, f"exit code {code}")
+    cause, text = told
+    make = Result.skipped if cause is Cause.MISSING_DEPENDENCY else Result.failed
+    return make(cause, text)

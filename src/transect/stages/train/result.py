@@ -150,7 +150,8 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
             "rank_usage": [rank["usage"] for rank in facts],
             **step_costs(model, parameters, cell.batch or 1, layout, cell.precision),
         },
-        libraries=facts[0]["libraries"],
+        # Ranks may be of two languages; where two tell of one library, rank 0 counts.
+        libraries={n: v for rank in reversed(facts) for n, v in rank["libraries"].items()},
     )  # fmt: skip
     _judge(result, loss, equality)
     if updates is not None and (fault := updates.fault()) and result.status is Status.OK:

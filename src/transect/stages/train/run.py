@@ -15,6 +15,7 @@ from transect.launch import Request
 from transect.launch.processes import Outcome
 from transect.stages.memory.cell import MEMORY_PLAN
 from transect.stages.train.result import merge
+from transect.stages.train.run_last_words import last_words
 from transect.training.frameworks import FRAMEWORKS, RankFiles
 from transect.training.memory._block_cache import BLOCK_CACHE
 from transect.training.rank_files import rank_place, read_places, read_rank
@@ -52,26 +53,31 @@ class Train:
             raise Unsupported(reason)
         strategy = STRATEGIES.get(cell.strategy)
         data = need(job, "data")
-        files = RankFiles(plan=job.folder / _PLAN, out=job.folder, programs=job.bin, cell=cell)
+        arguments = ["--spec", job.spec_file, "--data", data, "--out", job.folder]
+        states = job.input("reference") / RESTARTS if "reference" in job.spec["inputs"] else None
+        if states is not None:
+            arguments += ["--restarts", states]
+        if "memory" in job.spec["inputs"]:
+            arguments += ["--memory-plan", need(job, "memory") / MEMORY_PLAN]
+        worker = job.module("transect.stages.train.worker", *arguments)
+        if cell.memory_budget is not None:
+            # Its limit is kept by the kernel, and must not cost a fault for each page.
+            worker = job.module(BLOCK_CACHE, *worker[2:])
+        files = RankFiles(
+            plan=job.folder / _PLAN,
+            out=job.folder,
+            programs=job.bin,
+            cell=cell,
+            worker=tuple(worker),
+        )
         # A framework from before there were commands has none.
         give = getattr(FRAMEWORKS.get(cell.framework), "command", None)
         command = give(files) if give is not None else None
         files.plan.unlink(missing_ok=True)
         if command is not None:
-            states = (
-                job.input("reference") / RESTARTS if "reference" in job.spec["inputs"] else None
-            )
             write_trainer_plan(cell, parameters, data, files, states)
         else:
-            arguments = ["--spec", job.spec_file, "--data", data, "--out", job.folder]
-            if "reference" in job.spec["inputs"]:
-                arguments += ["--restarts", job.input("reference") / RESTARTS]
-            if "memory" in job.spec["inputs"]:
-                arguments += ["--memory-plan", need(job, "memory") / MEMORY_PLAN]
-            command = job.module("transect.stages.train.worker", *arguments)
-            if job.cell.memory_budget is not None:
-                # Its limit is kept by the kernel, and must not cost a fault for each page.
-                command = job.module(BLOCK_CACHE, *command[2:])
+            command = worker
         return ranks(job, command, strategy.rendezvous)
 
     def who(self, job: Job, outcome: Outcome) -> str:
@@ -97,15 +103,13 @@ class Train:
 
     def _silent(self, job: Job, outcome: Outcome) -> Result:
         """Return what became of ranks that left no word: of some the runtime itself says in the log."""
+        log = job.log.read_text(encoding="utf-8", errors="replace") if job.log.exists() else ""
         said = getattr(FRAMEWORKS.get(job.cell.framework), "says_no_memory", "")
-        log = (
-            job.log.read_text(encoding="utf-8", errors="replace")
-            if said and job.log.exists()
-            else ""
-        )
         found = re.search(said, log, re.M) if said else None
         if found is not None:
             return Result.failed(Cause.OUT_OF_MEMORY, f"exit code {outcome.code}: {found[0]}")
+        if (words := last_words(log)) is not None:
+            return Result.failed(*words)
         return Result.failed(Cause.CRASH, f"exit code {outcome.code}")
 
     def collect(self, job: Job, outcome: Outcome) -> Result:

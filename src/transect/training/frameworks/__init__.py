@@ -274,13 +274,14 @@ class RankFiles:
     """What a rank is given: the `plan` to read, the folder `out` to write to.
 
     `programs` is the folder of the programs of the cell's environment, where it has one, and `cell` the
-    cell itself, for a framework that has several programs.
+    cell itself, for a framework that has several programs. `worker` is the command of a rank in Python.
     """
 
     plan: Path
     out: Path
     programs: Path | None
     cell: TrainCell | None = None
+    worker: tuple[str, ...] = ()
 
 
 class Framework(Protocol):

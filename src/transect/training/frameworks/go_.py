@@ -10,6 +10,7 @@ from transect.domain.options import Value
 from transect.measure.footprint import of_package
 from transect.stages.train.cell import TrainCell
 from transect.training.frameworks import FRAMEWORKS, Framework, ModelPlan, RankFiles, Trainer
+from transect.training.workloads import WORKLOADS, model_of
 
 __all__ = ["GoFramework", "GoOpenblas"]
 
@@ -17,7 +18,8 @@ _PRECISIONS = ("fp32", "fp64")
 # What the program without MPI knows, and what only the one with MPI does.
 _ALONE = frozenset({"single"})
 _BY_MPI = frozenset({
-    "mpi-allreduce", "mpi-overlap", "mpi-sendrecv", "published-allreduce", "published-sendrecv",
+    "async", "mpi-allreduce", "mpi-overlap", "mpi-sendrecv", "published-allreduce",
+    "published-sendrecv",
 })  # fmt: skip
 _OPTIONS: Mapping[str, Mapping[str, tuple[Value, ...] | None]] = MappingProxyType({
     # Before a layer's forward pass it broadcasts no weights, as `root` does.
@@ -25,6 +27,7 @@ _OPTIONS: Mapping[str, Mapping[str, tuple[Value, ...] | None]] = MappingProxyTyp
         "reduce": ("all",), "progress": ("none", "test", "thread"), "wait": ("sleep", "spin"),
         "bucket_bytes": None,
     },
+    "async": {"staleness": None},
 })  # fmt: skip
 
 
@@ -54,6 +57,8 @@ class GoFramework(Framework):
             return (
                 f"the trainers in Go train in {' or '.join(_PRECISIONS)}, not in {cell.precision}"
             )
+        if cell.strategy == "async" and model_of(WORKLOADS.get(cell.workload)).parts_matter:
+            return "the server in Go keeps no statistics of batch norms"
         if cell.input == "files":
             return (
                 "Go's JPEG decoder does not interpolate colours as Pillow's does: its pixels are not "

@@ -1,0 +1,3 @@
+module transect-docking-go
+
+go 1.24

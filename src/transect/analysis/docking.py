@@ -1,0 +1,180 @@
+"""The docking kernel in several programming models: who is fastest, and how each scales with threads.
+
+What is compared is time per pose, on one deck with equal poses and threads, never the counted rate: that
+depends on the poses per work-item (Poenaru, Lin and McIntosh-Smith, ISC High Performance 2021).
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from transect.analysis.comparisons import Comparison, compare
+from transect.analysis.estimates import Estimate, ratio_of
+from transect.analysis.groups import Group
+from transect.analysis.statistics import NoiseFloor
+from transect.domain.metrics import Direction
+
+__all__ = ["Contest", "Contestant", "Curve", "contests", "curves", "docking_rows", "without_result"]
+
+BENCHMARK = "docking-probe"
+_POSE, _RATE, _COUNTED, _FIRST = (
+    ("pose_time", "pose-time_median"), ("interaction_rate", "interactions_median"),
+    ("kernel_flops", "kernel_median"), ("warm_up_time", "warm-up_first"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Contestant:
+    """One configuration of one model on one deck. Values are one for each repeat, in order.
+
+    `first_run` is the first warm-up, in which some models compile. Rates are pairs and, by the published
+    formula with `per_item` poses per work-item, operations per second.
+    """
+
+    group: Group[Any]
+    model: str
+    compiler: str
+    options: str
+    deck: str
+    poses: int
+    per_item: int
+    threads: int
+    device: str
+    pinned: bool
+    pose_time: Sequence[float]
+    interactions: Sequence[float]
+    flops: Sequence[float]
+    first_run: Sequence[float]
+
+    @property
+    def name(self) -> str:
+        """How it is called among others on the same deck and threads."""
+        parts = [self.model, self.compiler, self.options, "GPU" if self.device == "cuda" else ""]
+        return " ".join(part for part in (*parts, f"PPWI {self.per_item}") if part)
+
+    @property
+    def time(self) -> float:
+        """The median of its times per pose."""
+        return statistics.median(self.pose_time)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Contest:
+    """Configurations on one deck, with equal poses and threads, the fastest first."""
+
+    deck: str
+    poses: int
+    threads: int
+    rows: Sequence[Contestant]
+    floor: NoiseFloor | None = None
+
+    def times_the_fastest(self, row: Contestant) -> Estimate | None:
+        """Return how many times the fastest one's time per pose this one takes."""
+        return ratio_of(row.pose_time, self.rows[0].pose_time)
+
+    def told_apart(self, row: Contestant) -> Comparison | None:
+        """Compare the fastest with another."""
+        return compare(
+            self.rows[0].pose_time, row.pose_time, direction=Direction.LOWER, floor=self.floor
+        )
+
+    def rival(self) -> Contestant | None:
+        """Return the fastest of another model than the first one's."""
+        return next((row for row in self.rows if row.model != self.rows[0].model), None)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Curve:
+    """One configuration over threads, at least one and more of them, in order."""
+
+    rows: Sequence[Contestant]
+
+    def speed_up(self, row: Contestant) -> Estimate | None:
+        """Return how many times faster than on the fewest threads, which is its base."""
+        return ratio_of(self.rows[0].pose_time, row.pose_time)
+
+    @property
+    def base(self) -> int:
+        """The threads of the first point."""
+        return self.rows[0].threads
+
+
+def _told(group: Group[Any]) -> dict[str, Any]:
+    """Return what the log of the group's first good record says of its run."""
+    runs = group.ok[0].details.get("runs") if group.ok else None
+    first = runs[0] if isinstance(runs, list) and runs else {}
+    told = first.get("parameters") if isinstance(first, dict) else None
+    return told if isinstance(told, dict) else {}
+
+
+def _whole(told: dict[str, Any], name: str) -> int:
+    value = told.get(name)
+    return value if isinstance(value, int) else 0
+
+
+def _row(group: Group[Any]) -> Contestant | None:
+    told = _told(group)
+    series = [group.values(*one) for one in (_POSE, _RATE, _COUNTED, _FIRST)]
+    if not told or not series[0] or min(series[0]) <= 0:
+        return None
+    options = dict(group.cell.options)
+    pin = str(options.get("pin", "none"))
+    places = str(options.get("places", "cores"))
+    said = [str(told.get("schedule", "")) if "schedule" in options else ""]
+    said += [f"chunk {options['chunk']}" if "chunk" in options else ""]
+    said += [f"group {options['work_group']}" if "work_group" in options else ""]
+    said += [f"{'close' if pin == 'cores' else pin}" if pin != "none" else ""]
+    said += [f"on hardware {places}" if places == "threads" else ""]
+    return Contestant(
+        group=group, model=str(told.get("implementation", "")),
+        compiler=str(told.get("compiler", "")), options=" ".join(part for part in said if part),
+        deck=str(told.get("deck", "")), poses=_whole(told, "poses"),
+        per_item=_whole(told, "poses_per_item"), threads=int(group.cell.threads),
+        device=str(group.cell.device), pinned=pin != "none", pose_time=series[0],
+        interactions=series[1], flops=series[2], first_run=series[3],
+    )  # fmt: skip
+
+
+def docking_rows(groups: Iterable[Group[Any]]) -> list[Contestant]:
+    """Return every configuration of the docking kernel that gave right energies."""
+    own = (group for group in groups if group.cell.get("benchmark") == BENCHMARK)
+    return [row for group in own if (row := _row(group)) is not None]
+
+
+def without_result(groups: Iterable[Group[Any]]) -> list[Group[Any]]:
+    """Return the groups of the kernel in which no repeat gave a right result."""
+    return [
+        group for group in groups
+        if group.cell.get("benchmark") == BENCHMARK and _row(group) is None
+    ]  # fmt: skip
+
+
+def contests(rows: Iterable[Contestant], floor: NoiseFloor | None = None) -> list[Contest]:
+    """Group by deck, poses and threads; those of more rows first."""
+    found: dict[tuple[str, int, int], list[Contestant]] = {}
+    for row in rows:
+        found.setdefault((row.deck, row.poses, row.threads), []).append(row)
+    made = [
+        Contest(
+            deck=deck, poses=poses, threads=threads, floor=floor,
+            rows=sorted(members, key=lambda row: (row.time, row.name)),
+        )
+        for (deck, poses, threads), members in found.items()
+    ]  # fmt: skip
+    return sorted(made, key=lambda one: (-len(one.rows), one.deck, one.poses, one.threads))
+
+
+def curves(rows: Iterable[Contestant]) -> list[Curve]:
+    """Return each configuration that ran on several numbers of threads of the CPU, by name."""
+    found: dict[tuple[str, str, int], list[Contestant]] = {}
+    for row in rows:
+        if row.device == "cpu":
+            found.setdefault((row.name, row.deck, row.poses), []).append(row)
+    return [
+        Curve(rows=sorted(members, key=lambda row: row.threads))
+        for _, members in sorted(found.items())
+        if len({row.threads for row in members}) > 1
+    ]

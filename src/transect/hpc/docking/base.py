@@ -1,0 +1,64 @@
+"""What a programming model of the docking kernel is: the interface and the registry.
+
+A model names a program that follows the contract of docs/docking.md, or code of the probe itself, and
+says which of the probe's options it has.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar, Protocol
+
+from transect.domain.registry import Registry
+from transect.stages.bench.cell import BenchCell
+
+__all__ = ["LANES", "PROGRAMMING_MODELS", "WORK_ITEMS", "ProgrammingModel"]
+
+# Poses per work-item of models whose poses are lanes of a CPU's registers, and of those of devices.
+LANES = (1, 4, 8, 16, 32, 64, 128, 256)
+WORK_ITEMS = (1, 2, 4, 8, 16)
+
+
+class ProgrammingModel(Protocol):
+    """One way to write the kernel. Registered with `@PROGRAMMING_MODELS.register(name)`.
+
+    What it does not have stays empty: a cell that asks for it is skipped with a sentence.
+    """
+
+    name: ClassVar[str]
+    # Whose Python runs the probe, and whose `bin` holds the program.
+    environment: ClassVar[str]
+    devices: ClassVar[tuple[str, ...]] = ("cpu",)
+    # The first of each is the default.
+    compilers: ClassVar[tuple[str, ...]] = ()
+    schedules: ClassVar[tuple[str, ...]] = ()
+    per_item: ClassVar[tuple[int, ...]] = ()
+    # Whose place the probe chooses: `openmp` by its variables, `cpus` by an option of the program or
+    # a call of the probe, or nobody's.
+    pinning: ClassVar[str] = ""
+    # Whether the size of a work-group is an option.
+    work_groups: ClassVar[bool] = False
+
+    def default_per_item(self, device: str) -> int:
+        """Return the poses per work-item of a cell that does not say."""
+        return self.per_item[0]
+
+    def supports(self, cell: BenchCell) -> str | None:
+        """Return why the model cannot do a cell, beyond what its attributes say, or None."""
+        return None
+
+    def program(self, compiler: str, device: str) -> tuple[str, ...]:
+        """Return the program's argument list, or nothing when the probe itself is the kernel.
+
+        The first word is a program of the environment, or else of the machine.
+        """
+        return ()
+
+    def code_files(self) -> list[Path]:
+        """Return files that a run depends on and no environment is built from."""
+        return []
+
+
+PROGRAMMING_MODELS: Registry[ProgrammingModel] = Registry(
+    "programming model", "transect.hpc.docking"
+)

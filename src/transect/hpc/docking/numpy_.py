@@ -1,0 +1,20 @@
+"""numpy: arrays of poses by protein atoms."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from transect.hpc.docking.base import PROGRAMMING_MODELS, ProgrammingModel
+
+__all__ = ["Numpy"]
+
+
+@PROGRAMMING_MODELS.register("numpy")
+class Numpy(ProgrammingModel):
+    """Arrays of poses by protein atoms, one Python thread for each chunk of poses."""
+
+    name = "numpy"
+    environment = "docking"
+    pinning = "cpus"
+    # As many as share the constants of a pair in the count of operations.
+    per_item: ClassVar[tuple[int, ...]] = (256,)

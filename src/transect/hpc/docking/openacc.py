@@ -1,0 +1,36 @@
+"""C with OpenACC: a loop over work-items that a device runs, or the host in its place."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from transect.hpc.docking.base import PROGRAMMING_MODELS, WORK_ITEMS, ProgrammingModel
+from transect.stages.bench.cell import BenchCell
+
+__all__ = ["OpenACC"]
+
+
+@PROGRAMMING_MODELS.register("openacc")
+class OpenACC(ProgrammingModel):
+    """C with OpenACC, on a GPU, or on the CPU where the host itself is the device."""
+
+    name = "openacc"
+    environment = "docking-c"
+    devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
+    compilers: ClassVar[tuple[str, ...]] = ("gcc", "clang", "nvc")
+    per_item: ClassVar[tuple[int, ...]] = WORK_ITEMS
+    work_groups = True
+
+    def supports(self, cell: BenchCell) -> str | None:
+        """Return why not: gcc's host is one thread, and says so in its manual."""
+        if cell.device == "cpu" and cell.threads > 1:
+            return f"OpenACC on the host is one thread with gcc; {cell.threads} were asked for"
+        return None
+
+    def default_per_item(self, device: str) -> int:
+        """Return 4: as many as registers of a GPU's thread hold with room for others."""
+        return 4
+
+    def program(self, compiler: str, device: str) -> tuple[str, ...]:
+        """Return the program of the compiler."""
+        return (f"transect-docking-openacc-{compiler}-{device}",)

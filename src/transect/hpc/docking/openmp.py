@@ -1,0 +1,29 @@
+"""C with OpenMP: the poses of a work-item are lanes of registers."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from transect.hpc.docking.base import LANES, PROGRAMMING_MODELS, ProgrammingModel
+
+__all__ = ["OpenMP"]
+
+
+@PROGRAMMING_MODELS.register("openmp")
+class OpenMP(ProgrammingModel):
+    """C with OpenMP, work-items dealt out to threads and their poses to lanes of registers."""
+
+    name = "openmp"
+    environment = "docking-c"
+    compilers: ClassVar[tuple[str, ...]] = ("gcc", "clang")
+    schedules: ClassVar[tuple[str, ...]] = ("static", "dynamic", "guided")
+    per_item: ClassVar[tuple[int, ...]] = LANES
+    pinning = "openmp"
+
+    def default_per_item(self, device: str) -> int:
+        """Return 64: four registers of 512 bits, which no compiler here has to spill."""
+        return 64
+
+    def program(self, compiler: str, device: str) -> tuple[str, ...]:
+        """Return the program of the compiler."""
+        return (f"transect-docking-openmp-{compiler}",)

@@ -1,0 +1,29 @@
+"""C with OpenMP target: a loop over work-items that a device runs, or the host in its place."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from transect.hpc.docking.base import PROGRAMMING_MODELS, WORK_ITEMS, ProgrammingModel
+
+__all__ = ["OpenMPTarget"]
+
+
+@PROGRAMMING_MODELS.register("openmp-target")
+class OpenMPTarget(ProgrammingModel):
+    """C with OpenMP target, on a GPU, or on the CPU where the host itself is the device."""
+
+    name = "openmp-target"
+    environment = "docking-c"
+    devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
+    compilers: ClassVar[tuple[str, ...]] = ("gcc", "clang", "nvc")
+    per_item: ClassVar[tuple[int, ...]] = WORK_ITEMS
+    work_groups = True
+
+    def default_per_item(self, device: str) -> int:
+        """Return 4: as many as registers of a GPU's thread hold with room for others."""
+        return 4
+
+    def program(self, compiler: str, device: str) -> tuple[str, ...]:
+        """Return the program of the compiler."""
+        return (f"transect-docking-openmp-target-{compiler}-{device}",)

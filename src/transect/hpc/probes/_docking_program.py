@@ -1,0 +1,137 @@
+"""The docking kernel as a program: it is found, started, and what it leaves is read.
+
+The contract is docs/docking.md. Standard library and numpy.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from transect.hpc.probes._docking_deck import Deck, write_prepared
+from transect.hpc.probes._docking_energy import constants
+
+__all__ = ["Died", "Lacks", "Measured", "find", "measure"]
+
+_OURS = "transect-docking-"
+# What compilers call an error; the other lines tell where.
+_ERROR = re.compile(r"\b(?:fatal )?error: ")
+_MOST_WORDS = 400
+_LINE = re.compile(r"(warm-up|time) (\d{1,9}) ([0-9.eE+-]{1,40})$")
+_FACT = re.compile(r"fact ([a-z_]{2,20}) (.{1,400})$")
+_REFUSED, _LACKS = 2, 3
+
+
+class Lacks(Exception):
+    """What the kernel needs and this machine has not got, in one sentence."""
+
+
+class Died(Exception):
+    """The program ended as it should not."""
+
+
+@dataclass(kw_only=True)
+class Measured:
+    """Energies of shape (poses,) in float32, seconds of each run, and facts that the program told."""
+
+    energies: np.ndarray
+    warm_ups: list[float] = field(default_factory=list)
+    times: list[float] = field(default_factory=list)
+    facts: dict[str, str] = field(default_factory=dict)
+
+
+def find(program: str, bin: Path | None = None) -> str:
+    """Return the path of a program: of ours beside this Python, of others on PATH.
+
+    Raises Lacks, with what the compiler said when it could not make ours, or naming the vector
+    instructions that it was made for and this CPU has not.
+    """
+    if not program.startswith(_OURS):
+        found = shutil.which(program)
+        if found is None:
+            raise Lacks(f"{program} is not on PATH")
+        return found
+    folder = Path(sys.executable).parent if bin is None else bin
+    path, notes = folder / program, folder.parent / "share" / "docking"
+    if not path.is_file():
+        said = notes / f"{program.removeprefix(_OURS)}.txt"
+        words = _words(said.read_text(errors="replace")) if said.is_file() else "nobody tried"
+        raise Lacks(f"{program} could not be compiled: {words}")
+    cpu = notes / "cpu.txt"
+    wanted = set(cpu.read_text().split()) if cpu.is_file() else set()
+    have = _flags()
+    if missing := sorted(wanted - have) if have else []:
+        raise Lacks(
+            f"{program} was compiled for a CPU with {', '.join(missing[:6])}, which this one has not: "
+            "name another folder in TRANSECT_ENVS for this kind of machine"
+        )
+    return str(path)
+
+
+def _flags() -> set[str]:
+    """Return the features of this machine's CPU; none where Linux does not say."""
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return set()
+    found = re.search(r"^flags\s*:(.*)$", text, re.MULTILINE)
+    return set(found[1].split()) if found else set()
+
+
+def _words(text: str) -> str:
+    """Return the first line in which a compiler speaks of an error, else its last one."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    told = next((line for line in lines if _ERROR.search(line)), lines[-1] if lines else "nothing")
+    return told if len(told) <= _MOST_WORDS else f"{told[:_MOST_WORDS]}…"
+
+
+def measure(
+    argv: Sequence[str], deck: Deck, folder: Path, variables: Mapping[str, str]
+) -> Measured:
+    """Run a program on a deck in `folder`, which exists; return what it measured.
+
+    Raises Lacks when it says what the machine has not got, ValueError when it refuses what it was
+    given, and Died for any other end or for an output that is not of the contract.
+    """
+    prepared, energies = folder / "deck", folder / "energies"
+    write_prepared(deck, constants(deck.kinds), prepared)
+    done = subprocess.run(
+        [*argv, "--deck", str(prepared), "--energies", str(energies)],
+        env={**os.environ, **variables}, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        errors="replace",
+    )  # fmt: skip
+    name = Path(argv[0]).name
+    said = done.stderr.strip()
+    last = said.splitlines()[-1] if said else ""
+    if done.returncode == _LACKS:
+        raise Lacks(f"{name}: {last.removeprefix('lacks: ')}")
+    if done.returncode == _REFUSED:
+        raise ValueError(f"{name}: {last.removeprefix('error: ')}")
+    if done.returncode < 0:
+        raise Died(f"{name} died by {signal.Signals(-done.returncode).name}: {_words(said)}")
+    if done.returncode:
+        raise Died(f"{name} ended with exit code {done.returncode}: {_words(said)}")
+    found = np.fromfile(energies, "<f4") if energies.is_file() else np.empty(0, np.float32)
+    if len(found) != deck.poses.shape[1]:
+        raise Died(f"{name} left {len(found)} energies, expected {deck.poses.shape[1]}")
+    return _read(done.stdout, found)
+
+
+def _read(output: str, energies: np.ndarray) -> Measured:
+    measured = Measured(energies=energies)
+    for line in output.splitlines():
+        if (match := _LINE.match(line)) is not None:
+            series = measured.warm_ups if match[1] == "warm-up" else measured.times
+            series.append(float(match[3]))
+        elif (match := _FACT.match(line)) is not None:
+            measured.facts[match[1]] = match[2]
+    return measured

@@ -1,0 +1,42 @@
+"""Ranks of one training in two languages: `python -m transect.launch.mixed COMMAND… -- COMMAND…`.
+
+All ranks are started alike, so each becomes its own program here: even ranks the first command, odd ones
+the second. They meet by MPI, which has not begun.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from transect.launch.rank import find_numbers
+
+__all__ = ["command_of", "main"]
+
+BETWEEN = "--"
+
+
+def command_of(rank: int, arguments: Sequence[str]) -> list[str]:
+    """Return what a rank becomes. Raises ValueError unless there are two commands.
+
+    >>> command_of(2, ["even", "plan.json", "--", "odd"])
+    ['even', 'plan.json']
+    """
+    if BETWEEN not in arguments:
+        raise ValueError(f"expected two commands with {BETWEEN} between them, got {arguments}")
+    at = list(arguments).index(BETWEEN)
+    found = [list(arguments[:at]), list(arguments[at + 1 :])][rank % 2]
+    if not found:
+        raise ValueError(f"expected two commands with {BETWEEN} between them, got {arguments}")
+    return found
+
+
+def main() -> None:
+    """Become the command of this rank."""
+    command = command_of(find_numbers(os.environ).rank, sys.argv[1:])
+    os.execv(command[0], command)  # noqa: S606 no shell is meant
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,140 @@
+"""Findings on the docking kernel: who is fastest, how OpenMP scales, and what was published of both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from transect.analysis.comparisons import Sureness, Verdict
+from transect.analysis.docking import Contest, Contestant, Curve, curves, docking_rows
+from transect.report.context import Context
+from transect.report.findings.finding import Finding, joined
+from transect.report.sections.docking import contest_title, docking_contests
+from transect.report.text import clean, count, ends, factor, percent, quantity
+
+__all__ = ["docking_findings"]
+
+# Of linear: less is called so.
+_NEAR_LINEAR = 0.9
+_PUBLISHED_CORES = 16
+_PUBLISHED_CUDA = 10e12
+_PUBLISHED_JULIA = 7.0
+
+
+def docking_findings(context: Context) -> list[Finding]:
+    """Return the fastest of each contest, the scaling of OpenMP, and what decides each claim."""
+    found = docking_contests(context)
+    if not found:
+        return []
+    rows = docking_rows(context.of("bench"))
+    fastest = [finding for one in found if (finding := _fastest(one)) is not None]
+    openmp = [curve for curve in curves(rows) if curve.rows[0].model == "openmp"]
+    linear = [finding for curve in openmp if (finding := _linear(curve)) is not None]
+    return [*fastest, *linear, *_claims(rows, openmp)]
+
+
+def _fastest(contest: Contest) -> Finding | None:
+    """Set the fastest beside the fastest of another model; nothing without one."""
+    rival = contest.rival()
+    ratio = contest.times_the_fastest(rival) if rival else None
+    if rival is None or ratio is None:
+        return None
+    first, result = contest.rows[0], contest.told_apart(rival)
+    told = result is not None and result.verdict is Verdict.BETTER
+    sureness = result.sureness if result is not None and told else Sureness.OPEN
+    slowest = contest.rows[-1]
+    doubt = "" if told else "; these runs cannot tell the two apart"
+    compiled = [row for row in contest.rows if row.first_run and row.model != first.model]
+    longest = max(compiled, key=lambda row: max(row.first_run), default=None)
+    return Finding(
+        subject="study", kind="docking", named=True, sureness=sureness,
+        scope=contest_title(contest),
+        claim=f"{clean(first.name)} is the fastest docking kernel: {clean(rival.name)}, the next model, takes "
+        f"{factor(ratio.value)} times ({ends(ratio, factor)}) its time per pose{doubt}.",
+        evidence=joined(
+            f"{quantity(first.time, 's')} and {quantity(rival.time, 's')} per pose",
+            f"the slowest, {clean(slowest.name)}, takes {factor(slowest.time / first.time)} times",
+            f"the longest first run is {clean(longest.name)}'s, {quantity(max(longest.first_run), 's')}"
+            if longest is not None else "",
+            result.reason if result is not None else "",
+        ),
+    )  # fmt: skip
+
+
+def _linear(curve: Curve) -> Finding | None:
+    """Say how far OpenMP scales; nothing where two times have no ratio."""
+    first, last = curve.rows[0], curve.rows[-1]
+    speed_up = curve.speed_up(last)
+    if speed_up is None:
+        return None
+    ideal = last.threads / curve.base
+    least = _NEAR_LINEAR * ideal
+    decided = len(last.pose_time) > 1 and (speed_up.low >= least or speed_up.high < least)
+    said = "is near-linear" if speed_up.low >= least else "is not linear"
+    if not decided:
+        said = "may or may not be linear"
+    return Finding(
+        subject="study", kind="docking", named=True,
+        sureness=Sureness.TENTATIVE if decided else Sureness.OPEN,
+        scope=clean(f"{first.deck}, {count(first.poses, 'pose')}"),
+        claim=f"{clean(first.name)}{'' if last.pinned else ', not pinned,'} {said} from "
+        f"{curve.base} to {count(last.threads, 'thread')}: {factor(speed_up.value)} times the speed "
+        f"({ends(speed_up, factor)}), {percent(speed_up.value / ideal)} of linear.",
+        evidence=joined(
+            f"{quantity(first.time, 's')} and {quantity(last.time, 's')} per pose",
+            "" if last.threads >= _PUBLISHED_CORES
+            else f"{count(last.threads, 'thread')} cannot show what {_PUBLISHED_CORES} cores do",
+        ),
+    )  # fmt: skip
+
+
+def _claims(rows: Sequence[Contestant], openmp: Sequence[Curve]) -> list[Finding]:
+    """Say of each published claim what decides it here, or what is missing."""
+    most = max((curve.rows[-1].threads for curve in openmp), default=0)
+    julia = [row for row in rows if row.model == "julia" and row.threads == 1]
+    plain = [row for row in rows if row.model == "openmp" and row.threads == 1]
+    cuda = [row for row in rows if row.model == "cuda" and row.flops]
+    return [
+        _claim(
+            f"OpenMP linear to {_PUBLISHED_CORES} cores",
+            f"measured here to {count(most, 'thread')}" if most else "nothing here ran on several numbers of threads",
+            decided=most >= _PUBLISHED_CORES,
+        ),
+        _claim(
+            f"Julia {factor(_PUBLISHED_JULIA)} times the OpenMP baseline on one thread", _julia(julia, plain),
+            decided=bool(julia and plain),
+        ),
+        _claim(
+            "CUDA over 10 TFLOP/s on a V100",
+            f"{quantity(max(max(row.flops) for row in cuda), 'FLOP/s')} at PPWI "
+            f"{max(cuda, key=lambda row: max(row.flops)).per_item} here"
+            if cuda else "no GPU took part here",
+            decided=bool(cuda) and max(max(row.flops) for row in cuda) > _PUBLISHED_CUDA,
+        ),
+    ]  # fmt: skip
+
+
+def _julia(julia: Sequence[Contestant], plain: Sequence[Contestant]) -> str:
+    """Tell the ratio of times; where Julia is missing, what OpenMP alone gains by poses per work-item."""
+    if not plain:
+        return "OpenMP did not run on one thread here"
+    slow, fast = max(plain, key=lambda row: row.time), min(plain, key=lambda row: row.time)
+    alike = slow.deck == fast.deck and slow.poses == fast.poses
+    own = (
+        f"OpenMP itself takes {factor(slow.time / fast.time)} times as long as {clean(slow.name)} as it does as "
+        f"{clean(fast.name)}, so such a factor depends on the baseline"
+        if alike and slow is not fast else "OpenMP ran in one configuration"
+    )  # fmt: skip
+    if not julia:
+        return f"Julia did not run here; {own}"
+    best = min(julia, key=lambda row: row.time)
+    return f"Julia takes {factor(best.time / fast.time)} times the time per pose of {clean(fast.name)} here; {own}"
+
+
+def _claim(claim: str, here: str, *, decided: bool) -> Finding:
+    return Finding(
+        subject="claims", kind="claim", named=True,
+        sureness=Sureness.TENTATIVE if decided else Sureness.OPEN,
+        claim=f"HPC assessment (GWDG SCC): {claim}; {here}.",
+        evidence="the section on docking has the times; rates by the formula are compared at equal poses "
+        "per work-item only, which the study did not publish",
+    )  # fmt: skip

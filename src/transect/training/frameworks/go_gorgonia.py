@@ -1,0 +1,24 @@
+"""Gorgonia, the deep-learning library in Go: its graph, its automatic differentiation and its tape machine."""
+
+from __future__ import annotations
+
+from transect.stages.train.cell import TrainCell
+from transect.training.frameworks import FRAMEWORKS
+from transect.training.frameworks.go_ import GoFramework
+
+__all__ = ["GoGorgonia"]
+
+
+@FRAMEWORKS.register("go-gorgonia")
+class GoGorgonia(GoFramework):
+    """Gorgonia 0.9.18 in pure Go, or with its CUDA build; docs/go.md says what is wrong in it."""
+
+    environment = "trainer-go-gorgonia"
+    program = "transect-trainer-go-gorgonia"
+
+    def supports(self, cell: TrainCell) -> str | None:
+        """As the trainer from scratch; on a GPU one rank, by the program of `trainer-go-gorgonia-cuda`."""
+        if cell.device == "cuda" and cell.strategy != "single":
+            return "Gorgonia's CUDA build is made without MPI: it trains on one GPU, by the strategy single"
+        on_cpu = cell.model_copy(update={"device": "cpu"})
+        return super().supports(on_cpu if cell.device == "cuda" else cell)

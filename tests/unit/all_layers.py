@@ -1,0 +1,64 @@
+"""A workload with every kind of layer, and its data and reference: what trainers of programs are held to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from rank_runs import Training
+
+__all__ = ["ALONE", "WORKLOAD", "trained"]
+
+# Every kind of layer, and what differs among convolutions and pools: padding, stride, bias, windows
+# that overlap, an image that is not square at the end, residual layers with and without a shortcut.
+WORKLOAD = """
+from transect.training.layers import (
+    BatchNorm2d, Conv2d, Flatten, GlobalAveragePool, Linear, MaxPool2d, ReLU, Residual, Sigmoid,
+)
+from transect.training.workloads import WORKLOADS, Parameters
+
+
+@WORKLOADS.register("all-layers")
+class AllLayers:
+    dataset = "digits"
+    sample = (1, 8, 8)
+    layers = (
+        Conv2d(1, 6, 3, padding=1, bias=False), BatchNorm2d(6), ReLU(),
+        MaxPool2d(3, stride=2, padding=1),
+        Residual((Conv2d(6, 6, 3, padding=1), ReLU(), Conv2d(6, 6, 1), BatchNorm2d(6))), ReLU(),
+        Residual(
+            (Conv2d(6, 8, 3, padding=1, stride=2), Sigmoid()),
+            (Conv2d(6, 8, 1, stride=2, bias=False), BatchNorm2d(8)),
+        ),
+        ReLU(), Conv2d(8, 8, 5, padding=2), MaxPool2d(2, stride=1), GlobalAveragePool(),
+        Linear(8, 12), Sigmoid(), Linear(12, 10),
+    )
+    defaults = Parameters(batch=30, epochs=1, learning_rate=0.1, quality_target=0.9)
+
+
+@WORKLOADS.register("small-images")
+class SmallImages:
+    dataset = "images"
+    sample = (3, 16, 16)
+    layers = (Conv2d(3, 4, 3, stride=2), ReLU(), Flatten(), Linear(4 * 7 * 7, 6))
+    defaults = Parameters(batch=8, epochs=1, learning_rate=0.1, quality_target=0.9)
+
+
+@WORKLOADS.register("wide")
+class Wide:
+    dataset = "digits"
+    sample = (1, 8, 8)
+    layers = (Conv2d(1, 512, 3, padding=1), ReLU(), GlobalAveragePool(), Linear(512, 10))
+    defaults = Parameters(batch=1300, epochs=1, learning_rate=0.1, quality_target=0.9)
+"""
+ALONE = {"strategy": "single", "repeat": 0}
+
+
+def trained(
+    folder: Path, python: str, workload: str, more: str = "", **rule: Any
+) -> tuple[Training, Path]:
+    """Return a workload's data and its reference; `more` is the source of further workloads."""
+    plugins = WORKLOAD + more
+    made = Training(python=python, folder=folder, workload=workload, rule=rule, plugins=plugins)
+    made.prepare()
+    return made, made.reference(precisions=("fp32", "fp64"), repeat=0)

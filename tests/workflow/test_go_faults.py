@@ -1,0 +1,108 @@
+"""A rank in Go that ends badly is a record with its cause, the others end with it, and nothing is left."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+
+import psutil
+import pytest
+
+from checkouts import ROOT
+
+pytestmark = pytest.mark.study
+
+PLUGIN = '''
+"""Ranks in Go that end badly, by their names."""
+
+from transect.training.frameworks import FRAMEWORKS
+from transect.training.frameworks.go_ import GoFramework
+
+
+class Faulty(GoFramework):
+    def command(self, files):
+        return ["{program}", str(files.plan)]
+
+
+for name in {names}:
+    FRAMEWORKS.register(name)(type("Faulty", (Faulty,), {{"__doc__": name}}))
+'''
+STUDY = """
+name: {study}
+plugins: [plugins-of-go]
+limits: {{seconds: {seconds}, memory_mb: {memory}, repeats_if_disturbed: 0}}
+workloads: {{iris-mlp: {{reference_steps: 0}}}}
+train:
+  repeats: 1
+  grids:
+    - {{workloads: [iris-mlp], frameworks: [{frameworks}], strategies: [mpi-allreduce], ranks: [2]}}
+"""
+# Cause, and what the message says.
+ENDS = {
+    "go-panics": (
+        "crash", "rank 1: panic: runtime error: index out of range [4] with length 3, in main.(*faulty).fail"
+    ),
+    "go-panics-beside": (
+        "crash", "rank 1: panic: a goroutine of its own went wrong, in main.(*faulty).fail.func1()"
+    ),
+    "go-killed": ("killed", "rank 1 was ended by SIGKILL, not by transect"),
+    "go-out-of-addresses": ("out-of-memory", "out of memory"),
+}  # fmt: skip
+# The limits of a cell end these.
+LIMITED = {
+    "go-hangs": ("timeout", "ended after its limit of 25 s"),
+    "go-fills": ("out-of-memory", "its ranks held more than the limit of 1500 MB"),
+}
+
+
+@pytest.fixture
+def faulty(checkout, go_programs, tmp_path):
+    """A checkout with the plug-in; its program is the trainer's with another main."""
+    program, module = tmp_path / "go-faults", ROOT / "src" / "trainers" / "go"
+    overlay = tmp_path / "overlay.json"
+    source = ROOT / "tests" / "data" / "trainers" / "go_faults.go"
+    overlay.write_text(
+        json.dumps({"Replace": {str(module / "cmd/go-faults/main.go"): str(source)}})
+    )
+    subprocess.run(
+        ["go", "build", "-tags", "mpi", "-overlay", overlay, "-o", program, "./cmd/go-faults"],
+        cwd=module, check=True, env=os.environ | {
+            "CC": str(go_programs / "mpicc"), "CGO_ENABLED": "1",
+            "PATH": f"{os.environ['PATH']}:{go_programs}",
+        },
+    )  # fmt: skip
+    folder = checkout.folder / "plugins-of-go"
+    folder.mkdir()
+    names = [*ENDS, *LIMITED]
+    (folder / "faulty.py").write_text(PLUGIN.format(program=program, names=names))
+    return checkout
+
+
+def study(checkout, name, frameworks, seconds, memory):
+    text = STUDY.format(
+        study=name, frameworks=", ".join(frameworks), seconds=seconds, memory=memory
+    )
+    (checkout.folder / f"{name}.yaml").write_text(text)
+    run = checkout.snakemake("--config", f"study={name}.yaml")
+    assert run.returncode == 0, run.stderr
+    records = checkout.records(name, "train").values()
+    return {one["cell"]["framework"]: one for one in records}
+
+
+def test_ranks_in_go_that_end_badly_have_their_cause_and_leave_nothing(faulty):
+    found = study(faulty, "ends", ENDS, 240, 8000) | study(faulty, "limited", LIMITED, 25, 1500)
+    expected = ENDS | LIMITED
+    assert {name: (one["status"], one["cause"]) for name, one in found.items()} == {
+        name: ("failed", cause) for name, (cause, _) in expected.items()
+    }, {name: one["message"] for name, one in found.items()}
+    for name, (_, said) in expected.items():
+        assert said in found[name]["message"], found[name]["message"]
+    left = []
+    for process in psutil.process_iter():
+        try:
+            if str(faulty.folder) in process.environ().get("TRANSECT_CELL", ""):
+                left.append(process.cmdline())
+        except (psutil.Error, OSError):
+            continue
+    assert left == []
