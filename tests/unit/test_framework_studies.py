@@ -110,6 +110,7 @@ def test_rank_studies_have_the_published_ranks_and_every_way_in_both_languages()
     }
     for framework in ("numpy", "go"):
         assert ways <= {cell.strategy for cell in cells if cell.framework == framework}
+    assert "mpi-allreduce" in {c.strategy for c in cells if c.framework == "go+numpy"}
     assert {cell.batch // cell.ranks for cell in cells if cell.strategy == "mpi-allreduce"
             and cell.workload != "iris-mlp-ce"} == {4}  # fmt: skip
     mixed = {(cell.strategy, cell.ranks) for cell in cells if cell.framework == "go+numpy"}
