@@ -20,6 +20,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 from collections import defaultdict
 from pathlib import Path
 
@@ -45,7 +46,7 @@ MODELS: tuple[dict[str, int | str], ...] = (
     {"implementation": "go"},
     {"implementation": "numpy"},
 )  # fmt: skip
-LOGS = Path("bench_docking.logs")
+LOGS = Path(tempfile.gettempdir()) / f"bench-docking-{os.getpid()}"
 
 
 def python_of(environment: str) -> Path:
@@ -154,6 +155,7 @@ def main() -> int:
             print(
                 "miniBUDE's OpenMP build: skipped, omp-bude is not on PATH or no --deck was given"
             )
+    shutil.rmtree(LOGS)
     return 1 if wrong else 0
 
 

@@ -3,6 +3,7 @@
 package main
 
 /*
+int nothing(float *data, int n);
 double allreduce_turn(float *data, int n, int repeats);
 double through_root_turn(float *data, float *incoming, int n, int repeats);
 */
@@ -103,6 +104,17 @@ func main() {
 			}
 			run(comm, kind, both, data, incoming, turns, wanted)
 		}
+	}
+	const calls = 1000000
+	data := make([]float32, 1)
+	begin := time.Now()
+	for range calls {
+		if C.nothing(first(data), 1) != 1 {
+			must(fmt.Errorf("a call that does nothing returned otherwise"))
+		}
+	}
+	if seconds := time.Since(begin).Seconds() / calls; comm.Rank == 0 {
+		fmt.Printf("{\"program\": \"Go\", \"kind\": \"empty call\", \"bytes\": 0, \"seconds\": %.9g}\n", seconds)
 	}
 	must(mpi.Finalize())
 }

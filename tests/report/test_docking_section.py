@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from make_records import make_record
 
+from transect.analysis.comparisons import Sureness
 from transect.analysis.docking import contests, curves, docking_rows, without_result
 from transect.analysis.groups import group_records
 from transect.analysis.load import Loaded
@@ -113,6 +114,20 @@ def test_findings_say_who_is_fastest_and_what_claims_need(context: Context) -> N
     assert "measured here to 2 threads" in claims[0]
     assert "Julia did not run here; OpenMP itself takes 15 times" in claims[1]
     assert "no GPU took part here" in claims[2]
+
+
+def test_scaling_that_cannot_be_told_is_not_decided() -> None:
+    records = [*ran("openmp", 1, 4e-6), *ran("openmp", 2, 2e-6)]
+    for number, record in enumerate(record for record in records if record.cell.threads == 2):
+        time = record.metrics[0]
+        # Some runs scale, some do not.
+        record.metrics[0] = MetricValue.of(time.name, time.value * (1 + number % 2), time.label)
+    (told,) = [
+        one for one in docking_findings(Context(Loaded(study="d", records=records), title="D"))
+        if "linear" in one.claim and one.kind == "docking"
+    ]  # fmt: skip
+    assert "may or may not be linear" in told.claim
+    assert told.sureness is Sureness.OPEN
 
 
 def test_a_study_without_docking_has_no_such_section() -> None:

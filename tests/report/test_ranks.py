@@ -129,7 +129,9 @@ def test_where_no_ranks_are_faster_near_linear_says_so():
     )
     stop = only("rank-stop", *slower)
     assert stop.sureness is Sureness.OPEN and "no larger number of ranks is faster" in stop.evidence
-    assert "2 ranks wait for messages in 90 % of a step" in stop.text
+    assert (
+        "on no number of ranks faster than on 1: 2 ranks wait for messages in 90 % of" in stop.text
+    )
 
 
 def test_where_it_stops_is_firm_within_the_cores_and_open_past_them():
@@ -279,21 +281,7 @@ def late(staleness: float, step_s: float, *, cores: int = 4, steps: float | None
     ]  # fmt: skip
 
 
-def test_late_updates_are_judged_by_the_time_to_the_target():
-    in_step = repeated(ranks=2, steps_to_quality=100)
-    found = only("asynchronous", *late(1.0, 5e-4), *in_step)
-    assert found.sureness is Sureness.FIRM
-    assert "1 updates late in the median, 2 at the 95th percentile" in found.text
-    assert (
-        "reached in 0.545 times (95 % interval" in found.text and "equals nothing" in found.evidence
-    )
-    [row] = Made("ranks", *late(1.0, 5e-4), *in_step).table("Updates applied as they come")
-    assert (row["Bound (steps)"], row["Most"], row[""]) == ("2", "5", "sooner")
-    crowded = only("asynchronous", *late(1.0, 5e-4, cores=2), *in_step)
-    assert crowded.sureness is Sureness.OPEN and "ranks share cores" in crowded.text
-    never = only("asynchronous", *late(1.0, 5e-4, steps=None), *in_step)
-    assert never.sureness is Sureness.OPEN and "not reached in every run" in never.text
-    # Nobody held it to a reference: it is no mean that a sum could be beside.
+def test_updates_that_nobody_held_to_a_reference_are_no_mean_beside_a_sum():
     assert "sum-rate" not in findings(
         *late(1.0, 5e-4), *triple(3, ends=(0.2, 0.2, 0.4), ranks=2)[:2]
     )

@@ -12,7 +12,9 @@ from transect.domain.errors import BadInput
 from transect.domain.record import Cause, Status
 from transect.domain.strict_yaml import load_model
 from transect.domain.system import System
+from transect.execution import build_image
 from transect.execution.build_environment import chosen
+from transect.execution.build_image import image_changed
 from transect.execution.job import Job, load_job
 from transect.execution.payload import refuse
 from transect.launch.images import parts_of
@@ -181,3 +183,18 @@ def test_a_systems_image_says_who_runs_it(tmp_path):
     )
     with pytest.raises(BadInput, match="`wrapper` is who runs the `image`"):
         load_model(tmp_path / "system.yaml", System)
+
+
+def test_a_stamp_is_made_again_when_its_image_has_gone_or_its_program_has_come(
+    tmp_path, monkeypatch
+):
+    ok = {"status": "ok", "image": f"{tmp_path}/gone"}
+    assert image_changed("base@podman", ok)
+    (tmp_path / "gone").mkdir()
+    assert not image_changed("base@podman", ok)
+    assert not image_changed("base", {"status": "ok"})
+    skips = {"status": "failed", "skips": True, "image": f"{tmp_path}/x"}
+    monkeypatch.setattr(build_image, "program_says", lambda name: None)
+    assert not image_changed("base@podman", skips)
+    monkeypatch.setattr(build_image, "program_says", lambda name: ("podman", "5"))
+    assert image_changed("base@podman", skips)

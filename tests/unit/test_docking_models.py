@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shlex
 import shutil
+import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 from docking_parts import cell, small
 
-from checkouts import environment_python
+from checkouts import ROOT, environment_python
 from transect.domain.record import Cause
 from transect.hpc.benchmarks.base import BENCHMARKS
 from transect.hpc.docking.base import PROGRAMMING_MODELS
@@ -98,8 +99,6 @@ def test_a_program_refuses_a_bad_deck_in_one_line(name: str, bins, tmp_path: Pat
         (whole[:24] + whole[24 : 24 + 60] + b"\x63\0\0\0" + whole[88:], "kind 99"),
     ):  # fmt: skip
         path.write_bytes(content)
-        import subprocess
-
         argv = [program, "--deck", str(path), "--energies", str(tmp_path / "energies")]
         done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 2 and words in done.stderr
@@ -134,16 +133,32 @@ def test_a_program_for_another_cpu_is_not_started(tmp_path: Path) -> None:
 
 
 def test_every_compiler_left_a_program_or_its_words(bins) -> None:
-    model = PROGRAMMING_MODELS.get("openmp-target")
     for name in ("openmp", "openmp-target", "openacc"):
         model = PROGRAMMING_MODELS.get(name)
         for compiler in model.compilers:
-            for device in model.devices:
+            # Of nvc, whose GPUs are its purpose, nobody wants the host's program.
+            for device in model.devices if compiler != "nvc" else ("cuda",):
                 (program,) = model.program(compiler, device)
                 try:
                     assert Path(find(program, bins(name))).is_file()
                 except Lacks as error:
-                    assert "nobody tried" not in str(error) or (compiler, device) == ("nvc", "cpu")
+                    assert "nobody tried" not in str(error)
+                    assert str(error).startswith(f"{program} could not be compiled: ")
+
+
+@pytest.mark.parametrize("per_item", [1, 16])
+def test_opencl_gives_right_energies_or_says_that_it_has_no_platform(per_item: int, bins) -> None:
+    argv = [str(bins("opencl") / "python"), "-m", "transect.hpc.probes.docking", "--implementation", "opencl",
+            "--deck", "small", "--poses", str(POSES), "--ppwi", str(per_item), "--iterations", "2"]  # fmt: skip
+    done = subprocess.run(
+        argv, env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT / "src"), "HOME": "/tmp"},
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    if done.returncode == docking.LACKING:
+        assert "status: lacks: OpenCL: no platform has a CPU" in done.stdout
+    else:
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "verified: yes" in done.stdout and "\nthreading: 1 compute units of " in done.stdout
 
 
 def test_cuda_is_compiled_here_and_says_when_there_is_no_gpu(bins, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -102,6 +103,9 @@ def test_rules_and_losses_follow_the_reference(base_python, go_programs, tmp_pat
     assert (result["status"], result["message"]) == ("ok", "")
     assert 0 < result["metrics"]["restart_ratio"] <= 1
     assert furthest(result, reference) < 1e-12
+    told = json.loads((reference / "result.json").read_text())["metrics"]
+    accuracy = {metric["name"]: metric["value"] for metric in told}["accuracy"]
+    assert result["metrics"]["accuracy"] == accuracy > 0
 
 
 @pytest.fixture(scope="module")

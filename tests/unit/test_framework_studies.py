@@ -110,8 +110,11 @@ def test_rank_studies_have_the_published_ranks_and_every_way_in_both_languages()
     }
     for framework in ("numpy", "go"):
         assert ways <= {cell.strategy for cell in cells if cell.framework == framework}
+    assert "mpi-allreduce" in {c.strategy for c in cells if c.framework == "go+numpy"}
     assert {cell.batch // cell.ranks for cell in cells if cell.strategy == "mpi-allreduce"
             and cell.workload != "iris-mlp-ce"} == {4}  # fmt: skip
+    mixed = {(cell.strategy, cell.ranks) for cell in cells if cell.framework == "go+numpy"}
+    assert mixed == {("mpi-allreduce", 2)}
     # What is claimed has enough repeats for an interval.
     pairs = {c.repeat for c in cells if c.strategy == "mpi-sendrecv" and c.ranks == 2}
     assert pairs == set(range(6))
@@ -129,7 +132,8 @@ def test_the_cluster_study_asks_for_2_4_and_8_nodes_and_the_other_for_equal_cell
         cell = one.cell
         frameworks.setdefault((cell.changed(framework=""),), set()).add(cell.framework)
     every = {"numpy", "torch", "tensorflow", "go", "go-openblas"}
-    assert set(map(frozenset, frameworks.values())) == {frozenset(every)}
+    with_gorgonia = every | {"go-gorgonia"}
+    assert set(map(frozenset, frameworks.values())) == {frozenset(every), frozenset(with_gorgonia)}
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def test_a_cell_follows_the_reference(records, key):
     # Loss at every step, and all weights with the running statistics of batch norm.
     assert found["equality_ratio"] <= 1 and found["weights_equality_ratio"] <= 1
     assert details["restarts_not_checkable"] is None and found["restart_ratio"] <= 1
-    assert details["layout"] == RUN[key]
+    assert details["layout"] == RUN[key] | {"servers": 0}
     assert len(details["ranks"]) == record["cell"]["ranks_per_node"]
     parts = found["compute_time"] + found["communication_time"]
     assert parts <= found["step_time"] * 1.5 and found["communication_time"] > 0

@@ -1,68 +1,117 @@
-"""Updates that wait for nobody, beside the training in step that as many replicas do."""
+"""Updates that wait for nobody beside training in step: time to quality, quality, and how stale gradients were."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from transect.analysis.groups import Floors
-from transect.analysis.parallelism import Beside, beside, division, median_of
+from transect.analysis.parallelism import Beside, beside, median_of
 from transect.analysis.scaling import TrainGroup
 
-__all__ = ["TIME", "AsyncRow", "async_rows"]
+__all__ = ["TIME", "Asynchronous", "Twin", "asynchronous_groups", "reaches", "score_of"]
 
 TIME = "time_to_quality"
-_IN_STEP = "mpi-allreduce"
+_SYNCHRONOUS = "mpi-allreduce"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class AsyncRow:
-    """A training whose gradients may be late: `staleness` in updates, its median and 95th percentile.
+class Twin:
+    """A synchronous training of equal work: on `words`, such as as many ranks.
 
-    `result` is its time to the target beside that of `other`, the all-reduce of as many replicas with the
-    same batch; None where either did not reach it in every run, or there is no such cell.
+    `time` compares the times to quality; None where a side did not reach it in every run.
     """
 
     group: TrainGroup
-    staleness: float
-    late: float | None
-    other: TrainGroup | None
-    result: Beside | None
+    words: str
+    time: Beside | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asynchronous:
+    """A group whose gradients are applied as they arrive, and what trains in step beside it."""
+
+    group: TrainGroup
+    twins: tuple[Twin, ...]
 
     @property
-    def reached(self) -> bool:
-        """Whether every run reached its target."""
-        return len(self.group.values(TIME)) == len(self.group.ok)
+    def workers(self) -> int:
+        """How many ranks compute gradients."""
+        return int(_told(self.group, "workers") or self.group.cell.ranks)
+
+    @property
+    def bound(self) -> str:
+        """The staleness that is allowed, in steps."""
+        bound = _told(self.group, "staleness_bound")
+        return "unbounded" if bound is None else str(bound)
+
+    @property
+    def most(self) -> int | None:
+        """The largest staleness of any gradient of any repeat, in updates."""
+        told = (record.details["updates"].get("largest_staleness") for record in self.group.ok)
+        return max((int(one) for one in told if one is not None), default=None)
 
 
-def async_rows(groups: Iterable[TrainGroup], floors: Floors) -> list[AsyncRow]:
-    """Return a row for each group whose records tell a staleness, in order of the cells."""
-    able = [group for group in groups if group.ok and not group.wrong]
-    rows = []
-    for group in able:
-        staleness = median_of(group, "staleness")
-        if staleness is None:
+def asynchronous_groups(groups: Sequence[TrainGroup], floors: Floors) -> list[Asynchronous]:
+    """Return the groups that have updates of their own and no equality, with their synchronous twins."""
+    return [
+        Asynchronous(group=group, twins=tuple(_twins(group, groups, floors)))
+        for group in groups
+        if group.kind.unchecked and _told(group, "workers") is not None and not group.wrong
+    ]
+
+
+def _told(group: TrainGroup, name: str) -> int | None:
+    for record in group.ok:
+        updates = record.details.get("updates")
+        if isinstance(updates, dict):
+            return updates.get(name)
+    return None
+
+
+def reaches(group: TrainGroup) -> bool:
+    """Whether every usable repeat reached the target."""
+    return bool(group.ok) and len(group.values(TIME)) == len(group.ok)
+
+
+def _twins(group: TrainGroup, groups: Iterable[TrainGroup], floors: Floors) -> list[Twin]:
+    """All-reduce on as many ranks, and on as many as work; the server's own synchronous path."""
+    cell, workers = group.cell, _told(group, "workers")
+
+    def work(one: TrainGroup) -> object:
+        return one.cell.changed(strategy="", options=(), ranks_per_node=1)
+
+    found = []
+    for other in groups:
+        if other.wrong or not other.ok or other.kind.unchecked or work(other) != work(group):
             continue
-        other = next((one for one in able if _in_step(one, group)), None)
-        both = other is not None and all(len(g.values(TIME)) == len(g.ok) for g in (group, other))
-        rows.append(
-            AsyncRow(
-                group=group, staleness=staleness, late=median_of(group, "staleness_p95"),
-                other=other, result=beside(group, other, floors, TIME) if both and other else None,
+        ranks, strategy = other.cell.ranks, other.cell.strategy
+        if strategy == cell.strategy and ranks == cell.ranks:
+            words = "on as many ranks"
+        elif strategy == _SYNCHRONOUS and ranks in (cell.ranks, workers):
+            words = (
+                "on as many ranks" if ranks == cell.ranks else "on as many ranks as it has workers"
             )
-        )  # fmt: skip
-    return sorted(rows, key=lambda row: (row.group.cell.workload, row.staleness, row.group.cell.id))
-
-
-def _in_step(one: TrainGroup, group: TrainGroup) -> bool:
-    """Whether it does the same training, in step."""
-    mine, its = division(group), division(one)
-    return (
-        one.cell.strategy == _IN_STEP and not one.cell.options
-        and mine is not None and its is not None and mine.replicas == its.replicas
-        and all(
-            one.cell.get(axis) == group.cell.get(axis)
-            for axis in ("workload", "framework", "batch", "threads", "device", "network")
-        )
-        and one.kind == group.kind
+        else:
+            continue
+        time = beside(group, other, floors, TIME) if reaches(group) and reaches(other) else None
+        found.append(Twin(group=other, words=words, time=time))
+    # On as many ranks is the price of the machine: it comes first.
+    return sorted(
+        found,
+        key=lambda twin: (
+            twin.group.cell.strategy != _SYNCHRONOUS, twin.group.cell.ranks != cell.ranks, twin.group.cell.id,
+        ),
     )  # fmt: skip
+
+
+def score_of(group: TrainGroup) -> tuple[str, float] | None:
+    """Return name and median of the quality that a group ends with, or None."""
+    for record in group.ok:
+        quality = record.details.get("quality")
+        if (
+            isinstance(quality, dict)
+            and (value := median_of(group, str(quality.get("metric")))) is not None
+        ):
+            return str(quality["metric"]), value
+    return None

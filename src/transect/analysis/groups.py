@@ -93,6 +93,12 @@ class Group(Generic[C_co]):
         return min((step for step in steps if step is not None), default=None)
 
     @cached_property
+    def unchecked(self) -> str | None:
+        """Why no repeat's steps are held to the reference's, or None. No claim on such a group is firm."""
+        told = (record.details.get("not_checkable") for record in self.ok)
+        return next((reason for reason in told if isinstance(reason, str)), None)
+
+    @cached_property
     def unfollowed(self) -> bool:
         """Whether a repeat was followed neither to its target nor in restarts that can tell.
 

@@ -9,6 +9,8 @@ from functools import cache
 from typing import Any, Protocol, TypeVar
 
 from transect.domain.cell import Axis, Cell, axes_of
+from transect.stages.train.cell import TrainCell
+from transect.training.strategies import STRATEGIES
 
 __all__ = ["Kind", "compared", "kind_of", "kinds_of", "main_kind"]
 
@@ -35,7 +37,14 @@ class Kind:
         """Whether gradients are summed: compared with its mean twin only."""
         return ("reduce", "sum") in self.unusual
 
+    @property
+    def unchecked(self) -> bool:
+        """Whether its steps cannot be held to the reference's: its time for a step decides nothing."""
+        return _UNCHECKED in self.unusual
 
+
+# What its strategy says of a cell, and no axis: `Strategy.unchecked`.
+_UNCHECKED = ("updates", "asynchronous")
 # Where a sentence about a training needs other words than a label.
 _WORDS = {
     ("learning_rate_rule", "linear"): "linear learning rate",
@@ -62,12 +71,25 @@ def kind_of(cell: Cell) -> Kind:
         for name, axis in _kind_axes(type(cell))
         if (value := cell.get(name)) != type(cell).model_fields[name].default
     ]
+    more = [_UNCHECKED] if _is_unchecked(cell) else []
+    told = [_WORDS.get((name, value), axis.label(value)) for name, value, axis in unusual]
     return Kind(
-        unusual=tuple((name, value) for name, value, _ in unusual),
-        words=", ".join(
-            _WORDS.get((name, value), axis.label(value)) for name, value, axis in unusual
-        ),
+        unusual=(*((name, value) for name, value, _ in unusual), *more),
+        words=", ".join([*told, *("asynchronous updates" for _ in more)]),
     )
+
+
+def _is_unchecked(cell: Cell) -> bool:
+    """Ask the strategy; one that is not there any more, or from before it was asked, says nothing."""
+    if not isinstance(cell, TrainCell) or cell.strategy not in _names():
+        return False
+    ask = getattr(STRATEGIES.get(cell.strategy), "unchecked", None)
+    return ask is not None and ask(cell) is not None
+
+
+@cache
+def _names() -> frozenset[str]:
+    return frozenset(STRATEGIES)
 
 
 @cache

@@ -110,8 +110,8 @@ def point(group: TrainGroup) -> TrainCell:
 
 
 def points(groups: Iterable[TrainGroup]) -> list[list[TrainGroup]]:
-    """Part groups by what they compute and on how many ranks, in their order."""
-    return list(grouped(groups, point).values())
+    """Part groups by what they compute and on how many ranks, in their order; kinds apart."""
+    return list(grouped(groups, lambda group: (point(group), group.kind)).values())
 
 
 def median_of(group: Group[Any], name: str) -> float | None:

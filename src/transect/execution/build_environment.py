@@ -45,7 +45,7 @@ from transect.planning.environments import (
     needed_environments,
 )
 
-__all__ = ["build", "chosen", "main", "sized"]
+__all__ = ["build", "chosen", "made", "main", "sized"]
 
 _COMPLETE = "transect-complete.json"
 _FACTS = "transect-build.json"
@@ -232,6 +232,18 @@ def chosen(name: str, choice: EnvironmentChoice) -> dict[str, Any]:
     return facts | {"status": "failed", "message": reason} if reason else facts
 
 
+def made(
+    name: str, choice: EnvironmentChoice | None, log: Path, planned: str | None = None
+) -> dict[str, Any]:
+    """Return the facts of what cells stand on: a choice of the system, an environment, or its image."""
+    if choice is not None:
+        return chosen(name, choice)
+    environment, wrapper = parts_of(name)
+    if not wrapper:
+        return build(name, log, planned)
+    return build_image(name, build(environment, log), planned)
+
+
 def sized(facts: dict[str, Any]) -> dict[str, Any]:
     """Add what is installed: `environment` and the `interpreter` that it borrows, each files and bytes.
 
@@ -259,14 +271,8 @@ def main() -> int:
     try:
         given.out.parent.mkdir(parents=True, exist_ok=True)
         choices = load_model(given.system, System).environments if given.system else {}
-        if given.name in choices:
-            facts = chosen(given.name, choices[given.name])
-        else:
-            log = given.out.with_suffix(".log").resolve()
-            name, wrapper = parts_of(given.name)
-            facts = build(name, log, None if wrapper else given.lock)
-            if wrapper:
-                facts = build_image(given.name, facts, given.lock)
+        log = given.out.with_suffix(".log").resolve()
+        facts = made(given.name, choices.get(given.name), log, given.lock)
         write_atomic(given.out, json.dumps(sized(facts), indent=1) + "\n")
     except Interruption as end:
         return end.code

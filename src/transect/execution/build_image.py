@@ -21,12 +21,12 @@ from transect.domain.errors import BadInput
 from transect.domain.files import write_atomic
 from transect.domain.terminal import say
 from transect.execution.image_root import NotMade, make_root
-from transect.launch.images import COMPLETE, PACKED, ROOT_NAME, image_facts, parts_of
+from transect.launch.images import COMPLETE, PACKED, ROOT_NAME, complaint, image_facts, parts_of
 from transect.launch.wrapping import WRAPPERS, image_fault, program_says, wrapped
 from transect.planning.environments import lock_hash_now
 from transect.planning.images import definition_of, image_folder, image_lock
 
-__all__ = ["build_image", "image_of"]
+__all__ = ["build_image", "image_changed", "image_of"]
 
 _TRY_S = 120
 
@@ -174,6 +174,19 @@ def build_image(name: str, built: dict[str, Any], planned: str | None = None) ->
     if message:
         return facts | {"status": "failed", "message": message}
     return facts | {"made_of": made}
+
+
+def image_changed(name: str, facts: dict[str, Any]) -> bool:
+    """Whether the stamp of `ENVIRONMENT@WRAPPER` no longer tells how things are here.
+
+    Its image has gone, or a wrapper's program that was not there has come.
+    """
+    wrapper = parts_of(name)[1]
+    if not wrapper:
+        return False
+    if facts.get("skips"):
+        return program_says(wrapper) is not None
+    return facts["status"] == "ok" and complaint(str(facts["image"])) is not None
 
 
 def image_of(name: str, log: Path) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from transect.domain.paths import StudyPaths
 from transect.domain.record import read_record
 from transect.domain.terminal import say
 from transect.execution.abandoned import end_abandoned
-from transect.execution.build_environment import build, chosen, sized
+from transect.execution.build_environment import made, sized
 from transect.execution.claim import Claim
 from transect.execution.job import load_job
 from transect.execution.plan_files import check_origin, write_plan
@@ -50,8 +50,7 @@ def _build_environments(plan: StudyPlan, paths: StudyPaths, cells: list[Planned]
                 continue
         except (OSError, ValueError, KeyError):
             pass
-        choice = plan.system.environments.get(name)
-        facts = chosen(name, choice) if choice else build(name, stamp.with_suffix(".log"), lock)
+        facts = made(name, plan.system.environments.get(name), stamp.with_suffix(".log"), lock)
         write_atomic(stamp, json.dumps(sized(facts), indent=1) + "\n")
 
 

@@ -21,6 +21,7 @@ from transect.domain.paths import ROOT, StudyPaths
 from transect.domain.process_state import kept_state
 from transect.domain.terminal import say
 from transect.execution.abandoned import end_abandoned
+from transect.execution.build_image import image_changed
 from transect.execution.claim import Claim, cannot_write
 from transect.execution.flow_config import check_folder, read_options
 from transect.execution.flow_facts import (
@@ -197,13 +198,14 @@ class MainFlow(Flow):
             forget_broken_blocks(self._plan, self._planned_blocks)
 
     def _forget_lost_environments(self) -> None:
-        """Drop the stamp of an environment that was removed from the cache."""
+        """Drop the stamp of an environment, or of an image, that was removed from the cache."""
         for name in self._facts.environments:
             stamp = self._plan.paths.environment(name)
             try:
                 facts = json.loads(stamp.read_text())
                 lost = Path(facts["python"]).is_absolute() and not Path(facts["python"]).exists()
                 lost = lost and facts["status"] == "ok" and not facts.get("wrap")
+                lost = lost or image_changed(name, facts)
             except FileNotFoundError:
                 continue
             except (OSError, ValueError, KeyError, TypeError):

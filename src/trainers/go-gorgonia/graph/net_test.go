@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	G "gorgonia.org/gorgonia"
+
 	"transect-trainer-go/fault"
 	"transect-trainer-go/plan"
 	"transect-trainer-go/trainer"
@@ -201,10 +203,21 @@ func TestLayersAreToldTheLastFirst(t *testing.T) {
 	for i, model := range models {
 		net, batch := made[float64](t, i, 2)
 		var told, want []int
-		net.OnReady(func(layer int) { told = append(told, layer) })
+		var then [][]float64
+		net.OnReady(func(layer int) {
+			part := net.Layers()[layer]
+			told, then = append(told, layer), append(then, slices.Clone(net.Gradient()[part.First:part.Last]))
+		})
 		for range 2 {
-			told, want = nil, nil
+			told, then, want = nil, nil, nil
+			clear(net.Gradient())
 			lossOf(t, net, batch)
+			for j, layer := range told {
+				part := net.Layers()[layer]
+				if !slices.Equal(then[j], net.Gradient()[part.First:part.Last]) {
+					t.Errorf("%s: layer %d was told before its gradient was final", model.name, layer)
+				}
+			}
 			for layer := len(net.Layers()) - 1; layer >= 0; layer-- {
 				want = append(want, layer)
 			}
@@ -295,5 +308,21 @@ func TestWhatNoNetCanBeIsToldOnce(t *testing.T) {
 	batch.Labels[1] = 3
 	if _, err := net.ForwardBackward(batch); err == nil || fault.CauseOf(err) != fault.BadInput {
 		t.Errorf("a label of no class: %v", err)
+	}
+}
+
+func TestRunningStatisticsHaveTheSampleVariance(t *testing.T) {
+	// Of 0, 1, 2, 3 and 4, 5, 6, 7 as one channel: mean 3.5, sum of squares 42, of 8 numbers.
+	mean, variance := []float64{1}, []float64{2}
+	x := G.NewGraph()
+	y, err := batchNorm(variable(x, "x", counted(2, 1, 2, 2)), variable(x, "w", counted(1)), variable(x, "b", counted(1)),
+		mean, variance, 0.1, 1e-5, true)
+	must(t, err)
+	if got := y.Shape(); !slices.Equal(got, []int{2, 1, 2, 2}) {
+		t.Errorf("shape %v", got)
+	}
+	must(t, G.NewTapeMachine(x).RunAll())
+	if math.Abs(mean[0]-(1+0.1*2.5)) > 1e-15 || math.Abs(variance[0]-(2+0.1*(42.0/7-2))) > 1e-15 {
+		t.Errorf("running mean %v and variance %v, expected 1.25 and 2.4", mean[0], variance[0])
 	}
 }

@@ -169,14 +169,18 @@ func (net *Net[T]) Update(rate float64) error {
 	return nil
 }
 
-// Predict takes no more samples at once than a batch has, so that it needs no more memory.
+// Numbers of inputs that are predicted at once: small batches would cost more calls than computing.
+const predictedNumbers = 1 << 13
+
+// Predict takes no more samples at once than a batch has, unless they are small, so that it needs no more memory.
 func (net *Net[T]) Predict(x []T, n int) ([]T, error) {
 	all := net.predicted.Of(n * net.outputs)
 	size := net.sample.numbers()
-	for first := 0; first < n; first += net.batch {
-		last := min(n, first+net.batch)
-		some := net.arranged(x[first*size:last*size], last-first)
-		copy(all[first*net.outputs:], net.chain.forward(some, last-first, false))
+	some := max(net.batch, predictedNumbers/size)
+	for first := 0; first < n; first += some {
+		last := min(n, first+some)
+		images := net.arranged(x[first*size:last*size], last-first)
+		copy(all[first*net.outputs:], net.chain.forward(images, last-first, false))
 	}
 	return all, nil
 }

@@ -92,6 +92,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _end(LACKING, f"lacks: {error}")
     except Died as error:
         return _end(DIED, f"died: {error}")
+    except LacksCpus as error:
+        return _end(LACKING, f"lacks: {error}")
     except (OSError, ValueError) as error:
         return _end(BAD_INPUT, f"refused: {error}")
     _report(deck, measured, given)
@@ -114,6 +116,7 @@ def _prepare(given: argparse.Namespace, cpus: Sequence[int] | None) -> None:
         os.environ["MKL_NUM_THREADS"] = "1"
     # What an earlier process has compiled would make the first run a short one.
     os.environ |= {"POCL_KERNEL_CACHE": "0", "PYOPENCL_NO_CACHE": "1"}
+    os.environ["POCL_MAX_PTHREAD_COUNT"] = str(given.threads)
     if cpus and not given.program:
         os.environ["OMP_PROC_BIND"] = "true"
         os.environ["OMP_PLACES"] = ",".join(f"{{{cpu}}}" for cpu in cpus)
@@ -160,6 +163,9 @@ def _make(deck: Deck, given: argparse.Namespace, cpus: Sequence[int] | None) -> 
     if given.implementation == "opencl":
         from transect.hpc.probes._docking_opencl import OpenCLKernel
 
+        if given.device == "cpu":
+            # Its platform starts threads of its own for all CPUs that it may use, however a device is divided.
+            os.sched_setaffinity(0, places(given.threads, "close", "cores"))
         return OpenCLKernel(deck, given.threads, given.device, given.ppwi, given.work_group or 1)
     from transect.hpc.probes._docking_numba import NumbaKernel
 

@@ -1,47 +1,86 @@
-"""Findings on updates that wait for nobody: by the time to the target, beside the all-reduce of as many replicas."""
+"""Findings on updates that wait for nobody: sooner at the quality than in step, or not."""
 
 from __future__ import annotations
 
-from transect.analysis.asynchronous import AsyncRow, async_rows
+from transect.analysis.asynchronous import (
+    TIME,
+    Asynchronous,
+    Twin,
+    asynchronous_groups,
+    reaches,
+    score_of,
+)
 from transect.analysis.comparisons import Sureness
+from transect.analysis.parallelism import median_of
 from transect.report.context import Context
 from transect.report.findings.finding import Finding, joined, no_firmer
-from transect.report.findings.parallel import strategy_words
-from transect.report.text import clean, count, ends, factor, number
+from transect.report.findings.parallel import doubt_of, scope_of, strategy_words, times_of
+from transect.report.findings.training import quality_target
+from transect.report.text import clean, count, number, quantity
 
-__all__ = ["async_findings"]
-
-
-def async_findings(context: Context) -> list[Finding]:
-    """One for each training that tells how late its gradients are."""
-    return [_finding(row) for row in async_rows(context.of("train"), context.floors)]
+__all__ = ["asynchronous_findings", "staleness_words"]
 
 
-def _finding(row: AsyncRow) -> Finding:
-    group, cell = row.group, row.group.cell
-    late = f"gradients of {strategy_words(group)} are {number(row.staleness)} updates late in the median"
-    if row.late is not None:
-        late += f", {number(row.late)} at the 95th percentile"
-    sureness, reason = Sureness.OPEN, ""
-    if row.result is not None and row.other is not None:
-        doubt = "; these runs cannot tell the two apart" if not row.result.shown else ""
-        doubt = (
-            "; ranks share cores, so this decides nothing" if row.result.over_subscribed else doubt
-        )
-        said = (
-            f"and the target is reached in {factor(row.result.ratio.value)} times ({ends(row.result.ratio, factor)}) the time of "
-            f"{strategy_words(row.other)} on as many replicas{doubt}"
-        )
-        sureness, reason = no_firmer(row.result.sureness, row.other), row.result.reason
-    elif not row.reached:
-        said = "and the target is not reached in every run, so no time is compared"
+def asynchronous_findings(context: Context) -> list[Finding]:
+    """Per asynchronous group and synchronous twin: the time to quality, how stale, and the quality at the end."""
+    return [
+        _finding(one, twin)
+        for workload in context.workloads("train")
+        for one in asynchronous_groups(context.of("train", workload), context.floors)
+        for twin in one.twins[:2]
+    ]
+
+
+def staleness_words(one: Asynchronous) -> str:
+    """Say how stale gradients were: `median 1, 95th percentile 3, most 5 updates`."""
+    middle, late = median_of(one.group, "staleness"), median_of(one.group, "staleness_p95")
+    parts = [
+        f"median {number(middle)}" if middle is not None else "",
+        f"95th percentile {number(late)}" if late is not None else "",
+        f"most {one.most}" if one.most is not None else "",
+    ]
+    return ", ".join(filter(None, parts)) + " updates"
+
+
+def _finding(one: Asynchronous, twin: Twin) -> Finding:
+    group, other = one.group, twin.group
+    target, rival = quality_target([group]), strategy_words(other)
+    name = clean(f"{group.cell.strategy} (staleness {one.bound})")
+    if twin.time is None:
+        late = [words for words, side in ((name, group), (rival, other)) if not reaches(side)]
+        claim = f"{' and '.join(late)} {'do' if len(late) > 1 else 'does'} not reach {target} in every run"
+        claim += f", {rival} {twin.words} does" if late == [name] else ""
+        claim += f", {name} does" if late == [rival] else ""
+        sureness, reason = Sureness.TENTATIVE, ""
     else:
-        said = "and no all-reduce of as many replicas reached the target in every run beside it"
-    scope = clean(f"{cell.framework}, batch {cell.batch}, {count(cell.ranks, 'rank')}")
+        claim = (
+            f"{name} reaches {target} in {times_of(twin.time)} the time of {rival} {twin.words}"
+            f"{doubt_of(twin.time)}"
+        )
+        sureness, reason = no_firmer(twin.time.sureness, group, other), twin.time.reason
+        if twin.time.shown:
+            claim += (
+                ": sooner"
+                if twin.time.ratio.value < 1
+                else ": later, so waiting for nobody does not pay here"
+            )
+    if any(side.over_subscribed for side in (group, other)):
+        sureness = Sureness.OPEN
     return Finding(
-        subject=str(cell.workload), scope=scope, kind="asynchronous", sureness=sureness,
-        claim=f"{late}, {said}.",
-        evidence=joined(f"{count(len(group.ok), 'run')}", reason,
-                        "step by step it equals nothing, so nothing but counts and the end is checked"
-                        if not group.values("equality_ratio") else "in step it follows the float64 reference"),
+        subject=str(group.cell.workload), scope=scope_of(group), kind="asynchronous", named=True,
+        claim=f"{claim}; its gradients are stale by {staleness_words(one)}{_quality(one, twin)}.",
+        sureness=sureness,
+        evidence=joined(
+            f"{quantity(median_of(group, TIME), 's')} and {quantity(median_of(other, TIME), 's')}"
+            if twin.time is not None else "",
+            f"{count(one.workers, 'worker')} and a server; {count(other.cell.ranks, 'rank')} beside",
+            "its steps are not checkable against the reference: asynchronous", reason,
+        ),
     )  # fmt: skip
+
+
+def _quality(one: Asynchronous, twin: Twin) -> str:
+    own, other = score_of(one.group), score_of(twin.group)
+    if own is None or other is None:
+        return ""
+    return f"; it ends at {own[0]} {number(own[1])}, the other at {number(other[1])}"

@@ -28,7 +28,8 @@ def docking_findings(context: Context) -> list[Finding]:
     rows = docking_rows(context.of("bench"))
     fastest = [finding for one in found if (finding := _fastest(one)) is not None]
     openmp = [curve for curve in curves(rows) if curve.rows[0].model == "openmp"]
-    return [*fastest, *(_linear(curve) for curve in openmp), *_claims(rows, openmp)]
+    linear = [finding for curve in openmp if (finding := _linear(curve)) is not None]
+    return [*fastest, *linear, *_claims(rows, openmp)]
 
 
 def _fastest(contest: Contest) -> Finding | None:
@@ -59,23 +60,27 @@ def _fastest(contest: Contest) -> Finding | None:
     )  # fmt: skip
 
 
-def _linear(curve: Curve) -> Finding:
-    last = curve.rows[-1]
+def _linear(curve: Curve) -> Finding | None:
+    """Say how far OpenMP scales; nothing where two times have no ratio."""
+    first, last = curve.rows[0], curve.rows[-1]
     speed_up = curve.speed_up(last)
+    if speed_up is None:
+        return None
     ideal = last.threads / curve.base
-    value = speed_up.value if speed_up is not None else 0.0
-    shown = speed_up is not None and len(last.pose_time) > 1
-    said = "near-linear" if value >= _NEAR_LINEAR * ideal else "not linear"
+    least = _NEAR_LINEAR * ideal
+    decided = len(last.pose_time) > 1 and (speed_up.low >= least or speed_up.high < least)
+    said = "is near-linear" if speed_up.low >= least else "is not linear"
+    if not decided:
+        said = "may or may not be linear"
     return Finding(
         subject="study", kind="docking", named=True,
-        sureness=Sureness.TENTATIVE if shown else Sureness.OPEN,
-        scope=clean(f"{curve.rows[0].deck}, {count(curve.rows[0].poses, 'pose')}"),
-        claim=f"{clean(curve.rows[0].name)}{'' if last.pinned else ', not pinned,'} is {said} from "
-        f"{curve.base} to {count(last.threads, 'thread')}: {factor(value)} times the speed"
-        + (f" ({ends(speed_up, factor)})" if speed_up is not None else "")
-        + f", {percent(value / ideal)} of linear.",
+        sureness=Sureness.TENTATIVE if decided else Sureness.OPEN,
+        scope=clean(f"{first.deck}, {count(first.poses, 'pose')}"),
+        claim=f"{clean(first.name)}{'' if last.pinned else ', not pinned,'} {said} from "
+        f"{curve.base} to {count(last.threads, 'thread')}: {factor(speed_up.value)} times the speed "
+        f"({ends(speed_up, factor)}), {percent(speed_up.value / ideal)} of linear.",
         evidence=joined(
-            f"{quantity(curve.rows[0].time, 's')} and {quantity(last.time, 's')} per pose",
+            f"{quantity(first.time, 's')} and {quantity(last.time, 's')} per pose",
             "" if last.threads >= _PUBLISHED_CORES
             else f"{count(last.threads, 'thread')} cannot show what {_PUBLISHED_CORES} cores do",
         ),

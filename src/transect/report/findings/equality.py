@@ -8,7 +8,7 @@ from transect.analysis.comparisons import Sureness
 from transect.analysis.entries import AnyRecord
 from transect.analysis.groups import blind_step, leaves_reference
 from transect.analysis.kinds import kind_of
-from transect.domain.record import Cause
+from transect.domain.record import Cause, Status
 from transect.report.context import Context
 from transect.report.findings.finding import Finding, joined, names
 from transect.report.text import count, number
@@ -24,8 +24,15 @@ def equality_findings(context: Context) -> list[Finding]:
         if record.stage == "train"
         and (leaves_reference(record) or record.value("equality_ratio") is not None)
     ]
+    apart = [
+        record
+        for record in context.records
+        if record.stage == "train"
+        and record.status is Status.OK
+        and "not_checkable" in record.details
+    ]
     if not checked:
-        return []
+        return [_uncheckable(apart)] if apart else []
     bad = _ids([record for record in checked if leaves_reference(record)])
     good = len(checked) - len(bad)
     if bad:
@@ -67,6 +74,8 @@ def equality_findings(context: Context) -> list[Finding]:
     alone = [record for record in checked if record.details.get("restarts_not_checkable")]
     if alone:
         evidence.append(f"{count(len(alone), 'run')} could not be checked by restarts")
+    if apart:
+        evidence.append(f"{_apart(apart)}, and time to quality judges them")
     return [
         Finding(
             subject="equality", claim=claim, kind="equality",
@@ -74,6 +83,21 @@ def equality_findings(context: Context) -> list[Finding]:
             evidence=joined(*evidence) or "by the status of the records",
         )
     ]  # fmt: skip
+
+
+def _apart(records: Sequence[AnyRecord]) -> str:
+    return (
+        f"{count(len(records), 'run')} not checkable: asynchronous ({names(_ids(records))}); all their gradients "
+        "were applied"
+    )
+
+
+def _uncheckable(apart: Sequence[AnyRecord]) -> Finding:
+    """Say so where nothing else ran."""
+    return Finding(
+        subject="equality", kind="equality", sureness=Sureness.OPEN, evidence=_apart(apart),
+        claim="no training run can be held to the reference step by step; time to quality judges them.",
+    )  # fmt: skip
 
 
 def _ids(records: Sequence[AnyRecord]) -> list[str]:

@@ -99,8 +99,11 @@ def inside_run(groups: Iterable[Group]) -> str:
 
 
 def no_firmer(sureness: Sureness, *groups: Group | None) -> Sureness:
-    """Return the sureness of a claim on these groups: none is firm whose check goes blind."""
-    blind = any(group is not None and group.blind is not None for group in groups)
+    """Return the sureness of a claim on these groups: none is firm whose check goes blind, or that has none."""
+    blind = any(
+        group is not None and (group.blind is not None or group.unchecked is not None)
+        for group in groups
+    )
     return Sureness.TENTATIVE if blind and sureness is Sureness.FIRM else sureness
 
 

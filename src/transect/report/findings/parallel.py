@@ -11,7 +11,9 @@ from transect.report.context import Context
 from transect.report.findings.finding import Finding, joined, no_firmer
 from transect.report.text import clean, count, ends, factor, percent, quantity
 
-__all__ = ["exchange_findings", "memory_findings", "pipeline_findings", "strategy_words"]
+__all__ = [
+    "doubt_of", "exchange_findings", "memory_findings", "pipeline_findings", "scope_of", "strategy_words", "times_of",
+]  # fmt: skip
 
 
 def strategy_words(group: TrainGroup | Sweep) -> str:
@@ -21,7 +23,8 @@ def strategy_words(group: TrainGroup | Sweep) -> str:
     return clean(f"{cell.strategy} ({options})" if options else cell.strategy)
 
 
-def _scope(group: TrainGroup) -> str:
+def scope_of(group: TrainGroup) -> str:
+    """Say what groups of a point have in common."""
     cell = group.cell
     ranks = (
         f"{cell.nodes}x{cell.ranks_per_node} ranks" if cell.nodes > 1 else count(cell.ranks, "rank")
@@ -33,11 +36,12 @@ def _scope(group: TrainGroup) -> str:
     return clean(", ".join(parts))
 
 
-def _times(result: Beside) -> str:
+def times_of(result: Beside) -> str:
+    """Write a ratio with its ends."""
     return f"{factor(result.ratio.value)} times ({ends(result.ratio, factor)})"
 
 
-def _doubt(result: Beside) -> str:
+def doubt_of(result: Beside) -> str:
     """Say why a ratio decides nothing; empty where it does."""
     if result.over_subscribed:
         return "; ranks share cores, so this decides nothing"
@@ -62,9 +66,9 @@ def _rivalry(one: Rivalry) -> Finding:
     bubble, overlap = median_of(one.best, "bubble"), median_of(one.best, "overlap")
     ideal = parts.bubble
     return Finding(
-        subject=str(one.best.cell.workload), scope=_scope(one.best), kind="pipeline", named=True,
-        claim=f"{strategy_words(one.best)}, {what}, takes {_times(result)} the step of "
-        f"{strategy_words(one.rival)}, the best that shares the data alone{_doubt(result)}.",
+        subject=str(one.best.cell.workload), scope=scope_of(one.best), kind="pipeline", named=True,
+        claim=f"{strategy_words(one.best)}, {what}, takes {times_of(result)} the step of "
+        f"{strategy_words(one.rival)}, the best that shares the data alone{doubt_of(result)}.",
         sureness=no_firmer(result.sureness, one.best, one.rival),
         evidence=joined(
             f"steps {quantity(median_of(one.best, 'step_time'), 's')} and "
@@ -104,9 +108,9 @@ def _exchange(one: Exchange) -> Finding | None:
         else ""
     )
     return Finding(
-        subject=str(row.group.cell.workload), scope=_scope(row.group), kind="exchange",
-        claim=f"{row.variant} by {strategy_words(row.group)} takes {_times(row.result)} the step of "
-        f"SC-B by {strategy_words(one.base)}{least}{_doubt(row.result)}.",
+        subject=str(row.group.cell.workload), scope=scope_of(row.group), kind="exchange",
+        claim=f"{row.variant} by {strategy_words(row.group)} takes {times_of(row.result)} the step of "
+        f"SC-B by {strategy_words(one.base)}{least}{doubt_of(row.result)}.",
         sureness=no_firmer(row.result.sureness, row.group, one.base),
         evidence=joined(
             f"SC-B computes {quantity(one.compute_s, 's')} and communicates {quantity(one.communication_s, 's')}",
@@ -158,14 +162,14 @@ def _past(sweep: Sweep, budget: int) -> Finding | None:
         subject=subject, scope=scope, kind="memory", named=True,
         claim=f"{clean(row.group.cell.memory)} trains batch {row.group.cell.batch}, "
         f"{factor(row.times_what_fits or 1.0)} times what fits in plain memory, and each sample takes "
-        f"{_times(result)} as long as at the batch that fits{_doubt(result)}.",
+        f"{times_of(result)} as long as at the batch that fits{doubt_of(result)}.",
         sureness=no_firmer(
             result.sureness if too_large is not None else Sureness.OPEN, row.group, fitting
         ),
         evidence=joined(
             checked, result.reason,
             f"without a limit plain memory trains that batch, and what is bounded takes "
-            f"{_times(row.beside_free)} as long" if row.beside_free is not None else "",
+            f"{times_of(row.beside_free)} as long" if row.beside_free is not None else "",
         ),
     )  # fmt: skip
 

@@ -115,6 +115,8 @@ def _stops(problem: Problem) -> Finding:
         f"{series_name(best)} is fastest on {count(stop.fastest, 'rank')}, {factor(stop.speed_up)} times as fast as on "
         f"{stop.base}, and {stop.reason}"
     )
+    if stop.fastest == stop.base:
+        said = f"{series_name(best)} is on no number of ranks faster than on {stop.base}: {stop.reason}"
     lacking = " Ranks beyond the cores show no speed-up; more cores would tell." if crowded else ""
     published = "; ".join(
         f"published, {one.published.way}: fastest on {one.stop.fastest} of up to {one.points[-1].ranks} ranks"

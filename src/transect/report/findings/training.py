@@ -144,7 +144,8 @@ def _caveats(result: Race) -> list[str]:
     if result.best.disturbed:
         notes.append("other processes were at work during one of its runs")
     if not result.best.values("equality_ratio"):
-        notes.append("its loss was not checked against the reference")
+        why = f" ({result.best.unchecked})" if result.best.unchecked else ""
+        notes.append(f"its loss was not checked against the reference{why}")
     if (step := result.best.blind) is not None:
         then = ", and from there on in restarts" if result.best.values("restart_ratio") else ""
         notes.append(f"its loss could be checked until step {step}{then}")

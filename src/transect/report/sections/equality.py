@@ -49,6 +49,17 @@ def equality_body(context: Context) -> Iterator[Part]:
     for workload, columns in list(of_workload.items())[:MOST_PANELS]:
         for name in _WHAT:
             yield _chart(context, workload, _worst_first(checked[workload], name), name, columns)
+    apart = [group for group in context.of("train") if group.unchecked is not None]
+    if apart:
+        columns = [
+            labelled(apart, always=("ranks",)), digits("Runs", lambda group: len(group.ok)),
+            words("Equality", lambda group: Chip("not checkable: asynchronous", "warn", group.unchecked or "")),
+        ]  # fmt: skip
+        yield table(
+            apart,
+            columns,
+            caption="Not held to the reference: judged by time to quality, never by a step",
+        )
     for workload, columns in of_workload.items():
         yield table(
             checked[workload], columns,

@@ -25,7 +25,6 @@ from transect.report.columns import NOT_TOLD
 from transect.report.context import Context
 from transect.report.findings.parallel import strategy_words
 from transect.report.findings.ranks import place_words, serial_words, series_name
-from transect.report.sections.asynchronous import async_blocks
 from transect.report.sections.batches import batch_blocks
 from transect.report.text import clean, factor, in_unit, number, percent, with_ends
 
@@ -44,8 +43,8 @@ def ranks_body(context: Context) -> Iterator[Part]:
     groups = context.of("train")
     found = problems(groups, context.network_fits)
     pairs, sums = point_to_point(groups, context.floors), sum_paths(groups)
-    batches, late = list(batch_blocks(context)), list(async_blocks(context))
-    if not any((found, pairs, sums, batches, late)):
+    batches = list(batch_blocks(context))
+    if not any((found, pairs, sums, batches)):
         return
     yield Lead(
         "What was published of parallel training in Go with MPI (2022), and what the same work gives here. Minutes of "
@@ -68,9 +67,6 @@ def ranks_body(context: Context) -> Iterator[Part]:
     if batches:
         yield Heading("Larger batches")
         yield from batches
-    if late:
-        yield Heading("Updates that wait for nobody")
-        yield from late
 
 
 def _problem(context: Context, problem: Problem) -> Iterator[Part]:

@@ -1,6 +1,6 @@
 """What a report says of training: speed, its limits, what distribution costs, right results."""
 
-from transect.report.findings.asynchronous import async_findings
+from transect.report.findings.asynchronous import asynchronous_findings
 from transect.report.findings.claims import claim_findings
 from transect.report.findings.communication import communication_findings
 from transect.report.findings.distribution import distribution_findings
@@ -15,6 +15,7 @@ from transect.report.findings.ranks import rank_findings
 from transect.report.findings.training import training_findings
 from transect.report.findings.twins import twin_findings
 from transect.report.parts import FindingMaker, Section
+from transect.report.sections.asynchronous import asynchronous_body
 from transect.report.sections.claims import claims_body
 from transect.report.sections.communication import communication_body
 from transect.report.sections.equality import equality_body
@@ -37,6 +38,7 @@ SECTIONS = (
     Section(key="pipelines", title="Pipelines and hybrids", order=310, make=pipelines_body),
     Section(key="exchange", title="Reduction and overlap", order=320, make=exchange_body),
     Section(key="memory", title="Past the memory", order=330, make=out_of_core_body),
+    Section(key="asynchronous", title="Asynchronous updates", order=335, make=asynchronous_body),
     Section(key="claims", title="Published claims", order=345, make=claims_body),
     Section(key="ranks", title="Ranks, published and here", order=346, make=ranks_body),
     Section(key="hyperparameters", title="Hyper-parameters", order=350, make=hyperparameters_body),
@@ -51,9 +53,9 @@ FINDINGS = (
     FindingMaker(order=410, make=pipeline_findings),
     FindingMaker(order=420, make=exchange_findings),
     FindingMaker(order=430, make=memory_findings),
+    FindingMaker(order=435, make=asynchronous_findings),
     FindingMaker(order=450, make=claim_findings),
     FindingMaker(order=440, make=language_findings),
     FindingMaker(order=460, make=rank_findings),
-    FindingMaker(order=470, make=async_findings),
     FindingMaker(order=500, make=equality_findings),
 )
