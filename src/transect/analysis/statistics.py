@@ -19,7 +19,9 @@ from functools import lru_cache
 import numpy as np
 from scipy.stats import binom, mannwhitneyu
 
+from transect.analysis.noise import Noise, paired_noise, pooled_noise
 from transect.domain.metrics import Mean, metric
+from transect.domain.until import MARGIN
 
 __all__ = [
     "EXACT_LIMIT",
@@ -81,12 +83,17 @@ class NoiseFloor:
     """The largest ratio that repeats of one cell show between each other, less one.
 
     `relative` is a share (0.04 is 4 %), `pairs` the number of A/A pairs behind it and
-    `groups` the number of cells that they come from.
+    `groups` the number of cells that they come from. `noise` is what their repeats say of the spread
+    of each; within `margin` two cells are the same, and `looks` counts how often the study may have
+    looked at its repeats and gone on.
     """
 
     relative: float
     pairs: int
     groups: int
+    noise: Noise | None = None
+    margin: float = MARGIN
+    looks: int = 1
 
 
 def rank_interval(
@@ -191,12 +198,19 @@ def mann_whitney_p(a: Sequence[float], b: Sequence[float]) -> float:
     return float(mannwhitneyu(a, b, method="exact" if exact else "asymptotic").pvalue)
 
 
-def noise_floor(groups: Iterable[Sequence[float]], share: float = 0.95) -> NoiseFloor | None:
+def noise_floor(
+    groups: Iterable[Sequence[float]],
+    share: float = 0.95,
+    *,
+    margin: float = MARGIN,
+    looks: int = 1,
+) -> NoiseFloor | None:
     """A/A noise: a high quantile of the ratios between repeats of one and the same cell.
 
     All pairs within each group are taken; values of zero or less give no ratio. With few pairs
     the quantile is the largest ratio. Returns None when no group holds two values.
     """
+    groups = list(groups)
     ratios: list[float] = []
     used = 0
     for group in groups:
@@ -206,11 +220,18 @@ def noise_floor(groups: Iterable[Sequence[float]], share: float = 0.95) -> Noise
         ratios += pairs
     if not ratios:
         return None
-    return NoiseFloor(relative=math.expm1(quantile(ratios, share)), pairs=len(ratios), groups=used)
+    return NoiseFloor(
+        relative=math.expm1(quantile(ratios, share)), pairs=len(ratios), groups=used,
+        noise=pooled_noise(groups), margin=margin, looks=looks,
+    )  # fmt: skip
 
 
 def paired_noise_floor(
-    groups: Iterable[Mapping[int, float]], share: float = 0.95
+    groups: Iterable[Mapping[int, float]],
+    share: float = 0.95,
+    *,
+    margin: float = MARGIN,
+    looks: int = 1,
 ) -> NoiseFloor | None:
     """Noise of a metric whose repeats differ by design: values by repeat, one mapping per group.
 
@@ -218,6 +239,7 @@ def paired_noise_floor(
     noise: their log ratio is taken less its median over the groups. A pair of repeats that fewer
     than three groups have is left as it is. Returns None when no group holds two values.
     """
+    groups = list(groups)
     ratios: dict[tuple[int, int], list[float]] = defaultdict(list)
     used = 0
     for group in groups:
@@ -234,4 +256,7 @@ def paired_noise_floor(
         left += [widen * abs(ratio - middle) for ratio in of_pair]
     if not left:
         return None
-    return NoiseFloor(relative=math.expm1(quantile(left, share)), pairs=len(left), groups=used)
+    return NoiseFloor(
+        relative=math.expm1(quantile(left, share)), pairs=len(left), groups=used,
+        noise=paired_noise(groups), margin=margin, looks=looks,
+    )  # fmt: skip

@@ -19,6 +19,7 @@ from transect.analysis.load import Key, Problem, by_status, load_records
 from transect.analysis.table import write_parquet
 from transect.domain.errors import FAULTS
 from transect.domain.files import write_atomic
+from transect.domain.until import Aims
 from transect.report.context import Context
 from transect.report.findings.finding import HEADINGS, Finding
 from transect.report.making import (
@@ -46,12 +47,13 @@ def build_report(
     questions: Sequence[str],
     published: Sequence[dict[str, Any]] = (),
     planned: Collection[Key] | None = None,
+    aims: Aims | None = None,
 ) -> dict[str, Any]:
     """Read `results/STUDY/` and write the report to `output`, atomically; return the summary.
 
     `planned` holds the (stage, cell id) of each cell that the study asks for: records of other
     cells are listed apart and stand in no count, finding or chart, and cells without a record are
-    running or not there yet. None: every record counts.
+    running or not there yet. None: every record counts. `aims`: within which margin cells are the same.
 
     Beside `output` go `records.parquet`, a row per record and metric, and `summary.json`.
     Missing, failed and skipped cells are shown, and unreadable records listed as problems; a part
@@ -59,7 +61,7 @@ def build_report(
     equal bytes. Raises OSError when nothing can be written.
     """
     loaded = load_records(results, planned)
-    context = Context(loaded, title=title, questions=questions, published=published)
+    context = Context(loaded, title=title, questions=questions, published=published, aims=aims)
     parts = all_parts()
     context.problems += parts.problems
     findings = make_findings(context, parts.findings)

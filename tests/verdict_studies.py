@@ -1,0 +1,188 @@
+"""Studies with a known truth: what share of firm verdicts is wrong, and how many there are.
+
+The noise is made up in several shapes, or drawn from the residuals of real repeats. Each study has
+eight cells that are compared as the report does it: the noise of all, then each with the first, with
+Holm's correction over the study.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from transect.analysis.noise import paired_noise, pooled_noise
+from transect.analysis.verdicts import LEVEL, Answer, Decision, decide, decide_paired, holm
+from transect.domain.until import MARGIN, looks_of
+
+__all__ = ["SHAPES", "TRUTH", "Noise", "Tally", "adaptive_study", "of_residuals", "study"]
+
+# Logarithms of eight cells' true times: equal, within the margin, at its very edge, and apart.
+TRUTH = (0.0, 0.0, 0.0, 0.02, math.log1p(MARGIN), -math.log1p(MARGIN), 0.10, 0.30)
+
+# Draws noise for cells by repeats; the columns are moments, one after another.
+Noise = Callable[[np.random.Generator, int, int], np.ndarray]
+
+
+def _lognormal(rng: np.random.Generator, cells: int, runs: int) -> np.ndarray:
+    return 0.02 * rng.standard_normal((cells, runs))
+
+
+def _unlike(rng: np.random.Generator, cells: int, runs: int) -> np.ndarray:
+    """Cells from a third to three times as noisy as others."""
+    scale = np.exp(0.8 * rng.standard_normal((cells, 1)))
+    return 0.02 * scale * rng.standard_normal((cells, runs))
+
+
+def _heavy(rng: np.random.Generator, cells: int, runs: int) -> np.ndarray:
+    return 0.015 * rng.standard_t(2, (cells, runs))
+
+
+def _skewed(rng: np.random.Generator, cells: int, runs: int) -> np.ndarray:
+    return 0.03 * rng.exponential(1.0, (cells, runs))
+
+
+def _outliers(rng: np.random.Generator, cells: int, runs: int) -> np.ndarray:
+    """One run in seven is disturbed and takes up to three times as long."""
+    hit = rng.random((cells, runs)) < 0.15
+    return _unlike(rng, cells, runs) + hit * rng.uniform(0.1, 1.1, (cells, runs))
+
+
+def _drift(rng: np.random.Generator, cells: int, runs: int) -> np.ndarray:
+    """The machine slows down by 15 % while cells run in rounds, in random order within each."""
+    moments = np.stack([rng.permutation(cells) + n * cells for n in range(runs)], axis=1)
+    return 0.15 * moments / (cells * runs) + _lognormal(rng, cells, runs)
+
+
+def _autocorrelated(rng: np.random.Generator, cells: int, runs: int) -> np.ndarray:
+    """An AR(1) path over all moments: neighbours in time share most of their noise."""
+    path, value = np.empty(cells * runs), 0.0
+    for moment in range(cells * runs):
+        value = 0.8 * value + 0.02 * rng.standard_normal()
+        path[moment] = value
+    rounds = path.reshape(runs, cells)
+    return np.stack([rounds[n][rng.permutation(cells)] for n in range(runs)], axis=1)
+
+
+SHAPES: dict[str, Noise] = {
+    "lognormal": _lognormal, "unlike cells": _unlike, "heavy tail": _heavy, "skewed": _skewed,
+    "outliers": _outliers, "drift": _drift, "autocorrelated": _autocorrelated,
+}  # fmt: skip
+
+
+def of_residuals(groups: Sequence[Sequence[float]]) -> Noise:
+    """Draw the noise of repeats that were recorded: a cell takes the residuals of one real cell.
+
+    Each is widened by sqrt(n / (n - 1)), which taking their mean out made narrower.
+    """
+    residuals = []
+    for values in groups:
+        logs = np.log([value for value in values if value > 0])
+        if len(logs) > 1:
+            residuals.append((logs - logs.mean()) * math.sqrt(len(logs) / (len(logs) - 1)))
+    if not residuals:
+        raise ValueError("no cell has two repeats: nothing tells what the noise is")
+
+    def draw(rng: np.random.Generator, cells: int, runs: int) -> np.ndarray:
+        chosen = rng.integers(len(residuals), size=cells)
+        # Smoothed a little: a draw from three values would repeat itself.
+        drawn = np.stack([rng.choice(residuals[one], runs) for one in chosen])
+        spread = np.array([[residuals[one].std()] for one in chosen])
+        return drawn + 0.3 * spread * rng.standard_normal((cells, runs))
+
+    return draw
+
+
+@dataclass
+class Tally:
+    """What became of verdicts. `chances` counts comparisons of each kind of truth."""
+
+    firm: dict[str, int] = field(default_factory=lambda: {"different": 0, "same": 0})
+    wrong: dict[str, int] = field(default_factory=lambda: {"different": 0, "same": 0})
+    found: dict[str, int] = field(default_factory=lambda: {"equal": 0, "10 %": 0, "35 %": 0})
+    chances: dict[str, int] = field(default_factory=lambda: {"equal": 0, "10 %": 0, "35 %": 0})
+    studies: int = 0
+    studies_wrong: int = 0
+    repeats: int = 0
+
+    @property
+    def wrong_share(self) -> float:
+        """The share of firm verdicts that is wrong; 0 without any."""
+        return sum(self.wrong.values()) / max(1, sum(self.firm.values()))
+
+    def power(self, kind: str) -> float:
+        """The share of comparisons of that truth that end firm and right."""
+        return self.found[kind] / max(1, self.chances[kind])
+
+    def count(self, decisions: Sequence[Decision], corrected: Sequence[float]) -> None:
+        """Add a study: the decisions on its cells beside the first, in their order."""
+        before = sum(self.wrong.values())
+        for true, decision, p in zip(TRUTH[1:], decisions, corrected, strict=True):
+            kind = {0.0: "equal", 0.10: "10 %", 0.30: "35 %"}.get(true)
+            if kind:
+                self.chances[kind] += 1
+            if decision.answer is Answer.OPEN or p > LEVEL:
+                continue
+            same = decision.answer is Answer.SAME
+            edge = math.log1p(MARGIN) - 1e-9
+            # The ratio is the cell over the first.
+            wrong = abs(true) >= edge if same else true == 0 or (decision.ratio > 1) != (true > 0)
+            self.firm["same" if same else "different"] += 1
+            self.wrong["same" if same else "different"] += wrong
+            if kind and not wrong:
+                self.found[kind] += same == (kind == "equal")
+        self.studies += 1
+        self.studies_wrong += sum(self.wrong.values()) > before
+
+
+def _decisions(
+    logs: np.ndarray, counts: Sequence[int], looks: int, *, paired: bool
+) -> list[Decision]:
+    values = [np.exp(row[:count]).tolist() for row, count in zip(logs, counts, strict=True)]
+    if paired:
+        by_repeat = [dict(enumerate(row)) for row in values]
+        shared = paired_noise(by_repeat)
+        told = [decide_paired(one, by_repeat[0], shared, looks=looks) for one in by_repeat[1:]]
+    else:
+        noise = pooled_noise(values)
+        told = [decide(one, values[0], noise, looks=looks) for one in values[1:]]
+    return [one for one in told if one is not None]
+
+
+def study(
+    tally: Tally,
+    rng: np.random.Generator,
+    noise: Noise,
+    runs: int,
+    *,
+    paired: bool,
+    correct: bool = True,
+) -> None:
+    """Simulate one study of `runs` repeats of each cell, and count its verdicts."""
+    logs = np.array(TRUTH)[:, None] + noise(rng, len(TRUTH), runs)
+    decisions = _decisions(logs, [runs] * len(TRUTH), 1, paired=paired)
+    p = [one.p for one in decisions]
+    tally.repeats += runs * len(TRUTH)
+    tally.count(decisions, holm(p) if correct else p)
+
+
+def adaptive_study(
+    tally: Tally, rng: np.random.Generator, noise: Noise, floor: int, cap: int, *, paired: bool
+) -> None:
+    """The same, where each cell goes on until its comparison is decided or `cap` is reached."""
+    logs = np.array(TRUTH)[:, None] + noise(rng, len(TRUTH), cap)
+    looks = looks_of(floor, cap)
+    counts = [floor] * len(TRUTH)
+    for look in looks:
+        decisions = _decisions(logs, counts, len(looks), paired=paired)
+        undecided = [i for i, one in enumerate(decisions, 1) if one.answer is Answer.OPEN]
+        following = [one for one in looks if one > look][:1]
+        if not undecided or not following:
+            break
+        for i in (0, *undecided):
+            counts[i] = following[0]
+    decisions = _decisions(logs, counts, len(looks), paired=paired)
+    tally.repeats += sum(counts)
+    tally.count(decisions, holm([one.p for one in decisions]))
