@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from transect.analysis.noise import paired_noise, pooled_noise
-from transect.analysis.verdicts import LEVEL, Answer, Decision, decide, decide_paired, holm
+from transect.analysis.comparisons import Comparison, Sureness, compare, compare_paired
+from transect.analysis.statistics import noise_floor, paired_noise_floor
+from transect.analysis.verdicts import LEVEL, holm
 from transect.domain.until import MARGIN, looks_of
 
 __all__ = ["SHAPES", "TRUTH", "Noise", "Tally", "adaptive_study", "of_residuals", "study"]
@@ -73,24 +74,27 @@ SHAPES: dict[str, Noise] = {
 
 
 def of_residuals(groups: Sequence[Sequence[float]]) -> Noise:
-    """Draw the noise of repeats that were recorded: a cell takes the residuals of one real cell.
+    """Draw the noise of repeats that were recorded, of all cells of a kind together.
 
-    Each is widened by sqrt(n / (n - 1)), which taking their mean out made narrower.
+    A run is off the middle of its cell by what happened at its moment; what a cell's three runs were
+    off by is no distribution of its own. The middle one of three is 0 by construction and left out.
     """
-    residuals = []
+    residuals: list[float] = []
     for values in groups:
-        logs = np.log([value for value in values if value > 0])
+        logs = sorted(math.log(value) for value in values if value > 0)
+        middle = len(logs) // 2
+        centre = logs[middle]
         if len(logs) > 1:
-            residuals.append((logs - logs.mean()) * math.sqrt(len(logs) / (len(logs) - 1)))
+            residuals += [one - centre for n, one in enumerate(logs) if n != middle]
     if not residuals:
         raise ValueError("no cell has two repeats: nothing tells what the noise is")
+    drawn = np.array(residuals)
+    # A little smoothed: a few values drawn again and again are no noise of a clock.
+    smooth = 0.1 * float(np.median(np.abs(drawn)))
 
     def draw(rng: np.random.Generator, cells: int, runs: int) -> np.ndarray:
-        chosen = rng.integers(len(residuals), size=cells)
-        # Smoothed a little: a draw from three values would repeat itself.
-        drawn = np.stack([rng.choice(residuals[one], runs) for one in chosen])
-        spread = np.array([[residuals[one].std()] for one in chosen])
-        return drawn + 0.3 * spread * rng.standard_normal((cells, runs))
+        shape = cells, runs
+        return rng.choice(drawn, shape) + smooth * rng.standard_normal(shape)
 
     return draw
 
@@ -116,73 +120,65 @@ class Tally:
         """The share of comparisons of that truth that end firm and right."""
         return self.found[kind] / max(1, self.chances[kind])
 
-    def count(self, decisions: Sequence[Decision], corrected: Sequence[float]) -> None:
-        """Add a study: the decisions on its cells beside the first, in their order."""
+    def count(self, comparisons: Sequence[Comparison]) -> None:
+        """Add a study: the cells beside the first, in their order."""
         before = sum(self.wrong.values())
-        for true, decision, p in zip(TRUTH[1:], decisions, corrected, strict=True):
+        corrected = holm([one.decision.p for one in comparisons if one.decision])
+        for true, one, p in zip(TRUTH[1:], comparisons, corrected, strict=True):
+            assert one.decision is not None
             kind = {0.0: "equal", 0.10: "10 %", 0.30: "35 %"}.get(true)
             if kind:
                 self.chances[kind] += 1
-            if decision.answer is Answer.OPEN or p > LEVEL:
+            if one.sureness is not Sureness.FIRM or p > LEVEL:
                 continue
-            same = decision.answer is Answer.SAME
             edge = math.log1p(MARGIN) - 1e-9
             # The ratio is the cell over the first.
-            wrong = abs(true) >= edge if same else true == 0 or (decision.ratio > 1) != (true > 0)
-            self.firm["same" if same else "different"] += 1
-            self.wrong["same" if same else "different"] += wrong
+            apart = true == 0 or (one.decision.ratio > 1) != (true > 0)
+            wrong = abs(true) >= edge if one.equal else apart
+            self.firm["same" if one.equal else "different"] += 1
+            self.wrong["same" if one.equal else "different"] += wrong
             if kind and not wrong:
-                self.found[kind] += same == (kind == "equal")
+                self.found[kind] += one.equal == (kind == "equal")
         self.studies += 1
         self.studies_wrong += sum(self.wrong.values()) > before
 
 
-def _decisions(
+def _compared(
     logs: np.ndarray, counts: Sequence[int], looks: int, *, paired: bool
-) -> list[Decision]:
+) -> list[Comparison]:
     values = [np.exp(row[:count]).tolist() for row, count in zip(logs, counts, strict=True)]
     if paired:
-        by_repeat = [dict(enumerate(row)) for row in values]
-        shared = paired_noise(by_repeat)
-        told = [decide_paired(one, by_repeat[0], shared, looks=looks) for one in by_repeat[1:]]
+        own = [dict(enumerate(row)) for row in values]
+        shared = paired_noise_floor(own, looks=looks)
+        told = [compare_paired(one, own[0], floor=shared) for one in own[1:]]
     else:
-        noise = pooled_noise(values)
-        told = [decide(one, values[0], noise, looks=looks) for one in values[1:]]
+        floor = noise_floor(values, looks=looks)
+        told = [compare(one, values[0], floor=floor) for one in values[1:]]
     return [one for one in told if one is not None]
 
 
-def study(
-    tally: Tally,
-    rng: np.random.Generator,
-    noise: Noise,
-    runs: int,
-    *,
-    paired: bool,
-    correct: bool = True,
-) -> None:
+def study(tally: Tally, rng: np.random.Generator, noise: Noise, runs: int, *, paired: bool) -> None:
     """Simulate one study of `runs` repeats of each cell, and count its verdicts."""
     logs = np.array(TRUTH)[:, None] + noise(rng, len(TRUTH), runs)
-    decisions = _decisions(logs, [runs] * len(TRUTH), 1, paired=paired)
-    p = [one.p for one in decisions]
     tally.repeats += runs * len(TRUTH)
-    tally.count(decisions, holm(p) if correct else p)
+    tally.count(_compared(logs, [runs] * len(TRUTH), 1, paired=paired))
 
 
 def adaptive_study(
     tally: Tally, rng: np.random.Generator, noise: Noise, floor: int, cap: int, *, paired: bool
 ) -> None:
-    """The same, where each cell goes on until its comparison is decided or `cap` is reached."""
+    """The same, where each cell goes on until its comparison is firm or `cap` is reached."""
     logs = np.array(TRUTH)[:, None] + noise(rng, len(TRUTH), cap)
     looks = looks_of(floor, cap)
     counts = [floor] * len(TRUTH)
-    for look in looks:
-        decisions = _decisions(logs, counts, len(looks), paired=paired)
-        undecided = [i for i, one in enumerate(decisions, 1) if one.answer is Answer.OPEN]
-        following = [one for one in looks if one > look][:1]
-        if not undecided or not following:
+    told: list[Comparison] = []
+    for look, following in zip(looks, [*looks[1:], None], strict=True):
+        told = _compared(logs, counts, len(looks), paired=paired)
+        undecided = [i for i, one in enumerate(told, 1) if one.sureness is not Sureness.FIRM]
+        if not undecided or following is None:
             break
+        assert look == counts[0]
         for i in (0, *undecided):
-            counts[i] = following[0]
-    decisions = _decisions(logs, counts, len(looks), paired=paired)
+            counts[i] = following
     tally.repeats += sum(counts)
-    tally.count(decisions, holm([one.p for one in decisions]))
+    tally.count(told)

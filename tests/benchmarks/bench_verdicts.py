@@ -1,7 +1,7 @@
 """How often a firm verdict is wrong, and how many comparisons end firm: `python tests/benchmarks/bench_verdicts.py`.
 
 Simulates studies whose truth is known, for each shape of noise and number of repeats; with
-`--results FOLDER` also with the noise of the repeats recorded there. Exits with 1 where more than
+`--results FOLDER` instead with the noise of the repeats recorded there. Exits with 1 where more than
 5 % of firm verdicts are wrong by more than chance explains.
 """
 
@@ -18,10 +18,9 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[2] / "src"))
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from verdict_studies import SHAPES, Noise, Tally, adaptive_study, of_residuals, study
-
 from transect.analysis.groups import group_records
 from transect.analysis.load import load_records
+from verdict_studies import SHAPES, Noise, Tally, adaptive_study, of_residuals, study
 
 _METRICS = {"train": "step_time", "infer": "latency", "retrain": "step_time"}
 _REPEATS = (3, 4, 5, 6, 8, 10)
@@ -44,7 +43,7 @@ def main() -> int:
     parser.add_argument("--results", type=Path, help="a folder results/STUDY with repeats")
     parser.add_argument("--seed", type=int, default=20261123)
     given = parser.parse_args()
-    shapes = dict(SHAPES) | (recorded(given.results) if given.results else {})
+    shapes = recorded(given.results) if given.results else SHAPES
     worst = 0
     print(f"{'noise':32} {'repeats':>9} {'pairs':>6} {'firm':>6} {'wrong':>7} {'studies':>8}"
           f" {'equal':>6} {'10 %':>6} {'35 %':>6} {'runs':>6}")  # fmt: skip

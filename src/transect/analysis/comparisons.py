@@ -16,7 +16,7 @@ from transect.analysis.statistics import (
     mann_whitney_p,
     summarise,
 )
-from transect.analysis.verdicts import MIN_FIRM, Answer, Decision, decide, decide_paired
+from transect.analysis.verdicts import Answer, Decision, decide, decide_paired, is_firm
 from transect.domain.metrics import Direction
 
 __all__ = ["Comparison", "Sureness", "Verdict", "compare", "compare_paired"]
@@ -165,7 +165,7 @@ def _decided(
     left: Summary, right: Summary, decision: Decision, direction: Direction, floor: NoiseFloor, *,
     delta: float, p: float | None, fewest: int, of: str,
 ) -> Comparison:  # fmt: skip
-    firm = _sure(fewest >= MIN_FIRM)
+    firm = _sure(is_firm(decision, fewest, floor.relative, floor.margin))
     interval = (
         f"ratio {decision.ratio:.3g}, 95 % interval {decision.low:.3g} to {decision.high:.3g}"
     )
@@ -178,12 +178,18 @@ def _decided(
         verdict, reason = Verdict.SAME, f"{told}, within {margin} with p = {decision.p:.2g}"
     else:
         verdict, firm = Verdict.SAME, Sureness.OPEN
-        reason = f"{told}: neither 1 nor {margin} can be ruled out"
+        reason = f"{told}: neither the same nor {margin} apart can be ruled out"
+    if verdict is not Verdict.SAME or decision.answer is Answer.SAME:
+        reason += "" if firm is Sureness.FIRM else f"; too few runs for {_floor_word(floor)}"
     return Comparison(
         a=left, b=right, verdict=verdict, sureness=firm,
         factor=max(decision.ratio, 1 / decision.ratio), delta=delta, p=p, reason=reason,
         decision=decision,
     )  # fmt: skip
+
+
+def _floor_word(floor: NoiseFloor) -> str:
+    return f"a noise floor of {_percent(floor.relative)}"
 
 
 def _side(a_wins: bool) -> Verdict:

@@ -18,13 +18,17 @@ from transect.analysis.noise import Noise, location, logs_of, moderated
 from transect.domain.until import MARGIN
 
 __all__ = [
-    "LEVEL", "MIN_FIRM", "Answer", "Decision", "decide", "decide_paired", "half_width", "holm",
+    "LEVEL", "MIN_FIRM", "Answer", "Decision", "decide", "decide_paired", "half_width", "holm", "is_firm",
 ]  # fmt: skip
 
 # At most this share of verdicts may be wrong, and of a study's findings any at all.
 LEVEL = 0.05
 # Runs a side below which nothing is firm: two tell no outlier from the rest.
 MIN_FIRM = 3
+# From this many on, the middle stands whatever one or two of them are.
+_ENOUGH = 5
+# Where repeats of one and the same cell are apart by more than this, they had no common conditions.
+_TOO_NOISY = 1.0
 # Logarithms that differ by less are equal: what is left is rounding.
 _EPSILON = 1e-12
 
@@ -128,6 +132,22 @@ def _verdict(
 
 def _power(log: float) -> float:
     return math.exp(min(log, 700.0))
+
+
+def is_firm(decision: Decision, runs: int, floor: float, margin: float = MARGIN) -> bool:
+    """Whether a verdict may be firm: enough runs a side, in a noise that so few can be judged in.
+
+    `floor` is the noise floor, a share: what two repeats of one cell differ by. A few runs that were
+    all disturbed look as quiet as any: below five a side a difference has to exceed the floor, and the
+    floor may be twice the margin at most for sameness. Where it exceeds 100 % nothing is firm.
+    """
+    if decision.answer is Answer.OPEN or runs < MIN_FIRM or floor > _TOO_NOISY:
+        return False
+    if runs >= _ENOUGH:
+        return True
+    if decision.answer is Answer.SAME:
+        return floor <= 2 * margin
+    return max(decision.ratio, 1 / decision.ratio) - 1 > floor
 
 
 def half_width(values: Sequence[float], noise: Noise | None, *, looks: int = 1) -> float:
