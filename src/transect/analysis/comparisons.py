@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Protocol
 
+from transect.analysis.estimates import Estimate
 from transect.analysis.statistics import (
     MIN_INTERVAL_VALUES,
     NoiseFloor,
+    Spread,
     Summary,
     cliffs_delta,
     mann_whitney_p,
@@ -18,6 +21,7 @@ from transect.analysis.statistics import (
 )
 from transect.analysis.verdicts import Answer, Decision, decide, decide_paired, is_firm
 from transect.domain.metrics import Direction
+from transect.domain.until import MARGIN
 
 __all__ = ["Comparison", "Sureness", "Verdict", "compare", "compare_paired"]
 
@@ -43,6 +47,11 @@ class Sureness(StrEnum):
     OPEN = "open"
 
 
+class _Measured(Protocol):
+    @property
+    def disturbed(self) -> bool: ...
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Comparison:
     """Two sets of values beside each other.
@@ -64,11 +73,27 @@ class Comparison:
     decision: Decision | None = None
     # Of how many groups the first was chosen because it is the best.
     among: int = 2
+    # Within which two are the same.
+    margin: float = MARGIN
 
     @property
     def equal(self) -> bool:
         """Whether the two are shown to be the same within the margin."""
         return self.decision is not None and self.decision.answer is Answer.SAME
+
+    @property
+    def interval(self) -> Estimate | None:
+        """The ratio of the first to the second with its 95 % interval, where one is known."""
+        one = self.decision
+        if one is None:
+            return None
+        return Estimate(value=one.ratio, low=one.low, high=one.high, spread=Spread.INTERVAL)
+
+    def under(self, *groups: _Measured) -> Comparison:
+        """Return it as sure as it may be on these groups: not firm where others were at work."""
+        if self.sureness is not Sureness.FIRM or not any(group.disturbed for group in groups):
+            return self
+        return replace(self, sureness=Sureness.TENTATIVE)
 
     @property
     def ways(self) -> float:
@@ -184,7 +209,7 @@ def _decided(
     return Comparison(
         a=left, b=right, verdict=verdict, sureness=firm,
         factor=max(decision.ratio, 1 / decision.ratio), delta=delta, p=p, reason=reason,
-        decision=decision,
+        decision=decision, margin=floor.margin,
     )  # fmt: skip
 
 

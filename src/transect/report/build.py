@@ -8,6 +8,7 @@ import io
 import json
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from transect.domain.errors import FAULTS
 from transect.domain.files import write_atomic
 from transect.domain.until import Aims
 from transect.report.context import Context
+from transect.report.findings.deciding import tally_of
 from transect.report.findings.finding import HEADINGS, Finding
 from transect.report.making import (
     FAILURES,
@@ -163,6 +165,7 @@ def _summary(context: Context, findings: Sequence[Finding]) -> dict[str, Any]:
         "study": context.study,
         "counts": by_status(context.records),
         "pending": {"running": len(loaded.running), "waiting": len(loaded.waiting)},
+        "comparisons": asdict(tally_of(findings)),
         "by_stage": {stage: {**by_status(()), **by_stage[stage]} for stage in context.stages},
         "findings": [
             {

@@ -12,6 +12,7 @@ from transect.report.blocks import Body, Prose
 from transect.report.context import Context
 from transect.report.findings.bounds import bound_findings
 from transect.report.findings.coverage import coverage_findings
+from transect.report.findings.deciding import corrected
 from transect.report.findings.finding import Finding
 from transect.report.parts import FindingMaker, Parts, Section, collect
 from transect.report.sections.failures import failures_body
@@ -94,4 +95,4 @@ def make_findings(context: Context, makers: Iterable[FindingMaker]) -> list[Find
                     kind="report",
                 )
             )  # fmt: skip
-    return findings
+    return corrected(findings)
