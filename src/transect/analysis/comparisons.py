@@ -195,7 +195,8 @@ def _decided(
         f"ratio {decision.ratio:.3g}, 95 % interval {decision.low:.3g} to {decision.high:.3g}"
     )
     margin = f"{100 * floor.margin:g} %"
-    told = f"{interval} ({of}, noise of {floor.pairs} A/A pairs; Cliff's delta {delta:+.2f})"
+    noise = f"noise floor of {_percent(floor.relative)} ({floor.pairs} A/A pairs)"
+    told = f"{interval} of {of}, beside a {noise}, Cliff's delta {delta:+.2f}"
     if decision.answer is Answer.DIFFERENT:
         verdict = _side((decision.ratio < 1) == (direction is Direction.LOWER))
         reason = f"{told}, p = {decision.p:.2g}"
@@ -205,16 +206,12 @@ def _decided(
         verdict, firm = Verdict.SAME, Sureness.OPEN
         reason = f"{told}: neither the same nor {margin} apart can be ruled out"
     if verdict is not Verdict.SAME or decision.answer is Answer.SAME:
-        reason += "" if firm is Sureness.FIRM else f"; too few runs for {_floor_word(floor)}"
+        reason += "" if firm is Sureness.FIRM else "; too few runs for such a noise floor"
     return Comparison(
         a=left, b=right, verdict=verdict, sureness=firm,
         factor=max(decision.ratio, 1 / decision.ratio), delta=delta, p=p, reason=reason,
         decision=decision, margin=floor.margin,
     )  # fmt: skip
-
-
-def _floor_word(floor: NoiseFloor) -> str:
-    return f"a noise floor of {_percent(floor.relative)}"
 
 
 def _side(a_wins: bool) -> Verdict:
