@@ -18,7 +18,7 @@ from pydantic import (
     model_validator,
 )
 
-__all__ = ["MARGIN", "Aims", "Percent", "Until", "looks_of"]
+__all__ = ["MARGIN", "Aims", "Contest", "Percent", "Until", "looks_of"]
 
 # Two groups within a twentieth of each other are the same, unless a study says otherwise.
 MARGIN = 0.05
@@ -104,6 +104,23 @@ def looks_of(floor: int, cap: int) -> list[int]:
     while looks[-1] < cap:
         looks.append(min(cap, math.ceil(1.5 * looks[-1])))
     return looks
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Contest:
+    """What decides among cells of a stage: each is compared with the best, metric by metric.
+
+    `metrics` are those of speed; `seeded` that of which a repeat's seed changes all cells, compared seed
+    by seed. Cells of another workload, kind or value of `apart` are not compared.
+    """
+
+    metrics: tuple[str, ...]
+    seeded: tuple[str, ...] = ()
+    apart: tuple[str, ...] = ()
+
+    def stored(self) -> dict[str, Any]:
+        """Return it as JSON holds it."""
+        return {key: list(value) for key, value in asdict(self).items()}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
