@@ -43,6 +43,9 @@ __all__ = [
 # The smallest sample whose extremes cover the median with 95 % confidence is 6.
 MIN_INTERVAL_VALUES = 6
 
+# The share of A/A pairs below the upper quarter.
+_UPPER = 0.75
+
 # Beyond this many arrangements the exact Mann-Whitney count gives way to the normal one.
 EXACT_LIMIT = 60
 
@@ -84,7 +87,7 @@ class NoiseFloor:
 
     `relative` is a share (0.04 is 4 %), `pairs` the number of A/A pairs behind it and
     `groups` the number of cells that they come from. `noise` is what their repeats say of the spread
-    of each; within `margin` two cells are the same, and `looks` counts how often the study may have
+    of each, and `upper` the ratio that a quarter of the pairs exceeds, less one; within `margin` two cells are the same, and `looks` counts how often the study may have
     looked at its repeats and gone on.
     """
 
@@ -92,6 +95,7 @@ class NoiseFloor:
     pairs: int
     groups: int
     noise: Noise | None = None
+    upper: float = 0.0
     margin: float = MARGIN
     looks: int = 1
 
@@ -222,7 +226,7 @@ def noise_floor(
         return None
     return NoiseFloor(
         relative=math.expm1(quantile(ratios, share)), pairs=len(ratios), groups=used,
-        noise=pooled_noise(groups), margin=margin, looks=looks,
+        noise=pooled_noise(groups), upper=math.expm1(quantile(ratios, _UPPER)), margin=margin, looks=looks,
     )  # fmt: skip
 
 
@@ -258,5 +262,5 @@ def paired_noise_floor(
         return None
     return NoiseFloor(
         relative=math.expm1(quantile(left, share)), pairs=len(left), groups=used,
-        noise=paired_noise(groups), margin=margin, looks=looks,
+        noise=paired_noise(groups), upper=math.expm1(quantile(left, _UPPER)), margin=margin, looks=looks,
     )  # fmt: skip

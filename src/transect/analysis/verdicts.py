@@ -27,8 +27,9 @@ LEVEL = 0.05
 MIN_FIRM = 3
 # From this many on, the middle stands whatever one or two of them are.
 _ENOUGH = 5
-# Where repeats of one and the same cell are apart by more than this, they had no common conditions.
-_TOO_NOISY = 1.0
+# Where a quarter of all pairs of repeats of one cell are apart by more than this, so many runs were
+# disturbed that trimming does not help.
+_TOO_NOISY = 0.5
 # Logarithms that differ by less are equal: what is left is rounding.
 _EPSILON = 1e-12
 
@@ -134,14 +135,17 @@ def _power(log: float) -> float:
     return math.exp(min(log, 700.0))
 
 
-def is_firm(decision: Decision, runs: int, floor: float, margin: float = MARGIN) -> bool:
+def is_firm(
+    decision: Decision, runs: int, floor: float, margin: float = MARGIN, upper: float = 0.0
+) -> bool:
     """Whether a verdict may be firm: enough runs a side, in a noise that so few can be judged in.
 
     `floor` is the noise floor, a share: what two repeats of one cell differ by. A few runs that were
     all disturbed look as quiet as any: below five a side a difference has to exceed the floor, and the
-    floor may be twice the margin at most for sameness. Where it exceeds 100 % nothing is firm.
+    floor may be twice the margin at most for sameness. Where a quarter of the pairs differ by more than
+    half (`upper`), nothing is firm.
     """
-    if decision.answer is Answer.OPEN or runs < MIN_FIRM or floor > _TOO_NOISY:
+    if decision.answer is Answer.OPEN or runs < MIN_FIRM or upper > _TOO_NOISY:
         return False
     if runs >= _ENOUGH:
         return True

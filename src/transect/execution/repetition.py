@@ -89,19 +89,32 @@ class Repetition:
         """Return the jobs up to the next look of every cell that is open, in rounds."""
         wanted: list[Job] = []
         for members in self._by_until():
-            standings = self._standings(members)
-            spent, budget = self._spent(members), self._budget(members)
-            for cell in members:
-                why = self._end_of(cell, standings[cell], over=spent >= budget)
-                if why:
-                    self.ends[cell.id] = why
-                else:
-                    wanted += self._up_to_next_look(cell)
+            # A look that was cut short is finished first: half of one decides nothing.
+            going_on = [cell for cell in members if self._between_looks(cell)]
+            going_on = going_on or self._open(members)
+            following = [self._up_to_next_look(cell) for cell in going_on]
+            # Those with fewer repeats catch up.
+            first = min((jobs[-1].cell.repeat for jobs in following), default=0)
+            wanted += [job for jobs in following if jobs[-1].cell.repeat == first for job in jobs]
         places = {key: place for place, key in enumerate(self._jobs)}
         wanted.sort(key=lambda job: (job.cell.repeat, places[_key(job)]))
         # What several of them need runs once, before the first.
         batch = {_key(one): one for job in wanted for one in (*self._needs(job), job)}
         return list(batch.values())
+
+    def _open(self, cells: Sequence[Cell]) -> list[Cell]:
+        """Return the cells that need more repeats, and note why the others need none."""
+        standings = self._standings(cells)
+        over = self._spent(cells) >= self._budget(cells)
+        going_on = []
+        for cell in cells:
+            standing = standings.get(cell)
+            why = self._end_of(cell, "no result" if standing is None else standing.value, over=over)
+            if why:
+                self.ends[cell.id] = why
+            else:
+                going_on.append(cell)
+        return going_on
 
     def _by_until(self) -> list[list[Cell]]:
         """Part cells by the stage's contest and budget: those that are judged together."""
@@ -117,18 +130,27 @@ class Repetition:
         until: dict[str, Any] = jobs[0].spec["until"]
         return {key: until[key] for key in until if key not in ("floor", "cap")}
 
-    def _end_of(self, cell: Cell, standing: Standing, *, over: bool) -> str:
+    def _end_of(self, cell: Cell, standing: str, *, over: bool) -> str:
         """Return why a cell's repeats end here, or nothing."""
-        if standing.value != "open":
-            return standing.value
+        if standing != "open":
+            return standing
         if not self._up_to_next_look(cell):
             return CAP
         return BUDGET if over else ""
 
+    def _done(self, cell: Cell) -> int:
+        return sum(self._record(job) is not None for job in self._of_cell[cell])
+
+    def _between_looks(self, cell: Cell) -> bool:
+        until, done = self._of_cell[cell][0].spec["until"], self._done(cell)
+        return until["floor"] < done < until["cap"] and done not in looks_of(
+            until["floor"], until["cap"]
+        )
+
     def _up_to_next_look(self, cell: Cell) -> list[Job]:
         jobs = self._of_cell[cell]
         until = jobs[0].spec["until"]
-        done = sum(self._record(job) is not None for job in jobs)
+        done = self._done(cell)
         target = next((n for n in looks_of(until["floor"], until["cap"]) if n > done), 0)
         return [job for job in jobs if job.cell.repeat < target and self._record(job) is None]
 
