@@ -50,7 +50,16 @@ def test_a_clear_winner_is_named_with_time_quality_and_sureness() -> None:
     assert "torch · single · 1 rank reaches accuracy 0.9 soonest" in found["fastest"].text
     assert "1.99 times sooner than numpy" in found["fastest"].text
     assert "accuracy at the end 0.93" in found["fastest"].evidence
+    assert found["fastest"].sureness == "firm"
+    assert "ratio 0.502, 95 % interval 0." in found["fastest"].evidence
+    [comparison] = found["fastest"].comparisons
+    assert comparison.decision is not None and comparison.decision.p < 0.01
+
+
+def test_two_repeats_make_it_tentative() -> None:
+    found = findings(*runs("torch", [1.0, 1.01]), *runs("numpy", [2.0, 2.01]))
     assert found["fastest"].sureness == "tentative"
+    assert "too few runs" in found["fastest"].evidence
 
 
 def test_six_repeats_make_it_firm() -> None:
@@ -63,8 +72,20 @@ def test_below_the_noise_floor_nothing_is_faster() -> None:
         *runs("torch", [1.0, 1.001, 1.002]), *runs("numpy", [1.01, 1.011, 1.012]),
         *runs("go", [3.0, 3.3, 3.1]),
     )  # fmt: skip
-    assert "cannot be told apart" in found["fastest"].text
+    assert "are the same within 5 %: the best median is 1 s" in found["fastest"].text
     assert "noise floor" in found["fastest"].evidence
+    assert found["fastest"].sureness == "tentative" and "too few" in found["fastest"].evidence
+
+
+def test_what_is_proved_the_same_is_firm_and_what_is_not_is_open() -> None:
+    same = [[1.0, 1.003, 1.006], [1.002, 1.0, 1.003], [1.001, 1.005, 1.004]]
+    every = [one for name, values in zip("abc", same, strict=True) for one in runs(name, values)]
+    found = findings(*every)
+    assert "are the same within 5 %" in found["fastest"].text
+    assert found["fastest"].sureness == "firm" and len(found["fastest"].comparisons) == 2
+    loud = [[1.0, 1.2, 1.1], [1.1, 1.0, 1.25], [1.05, 1.3, 1.0]]
+    found = findings(*(one for n, v in zip("abc", loud, strict=True) for one in runs(n, v)))
+    assert "cannot be told apart" in found["fastest"].text
     assert found["fastest"].sureness == "open"
 
 
@@ -218,7 +239,7 @@ def test_a_start_that_takes_all_longer_hides_no_winner() -> None:
     assert (
         "torch · single · 1 rank reaches accuracy 0.9 soonest, in 1.01 s" in found["fastest"].text
     )
-    assert "in each of 3 seeds" in found["fastest"].evidence
+    assert "3 seeds, each with itself" in found["fastest"].evidence
 
 
 def test_cells_are_ranked_by_the_starts_that_all_ran() -> None:

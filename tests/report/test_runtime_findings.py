@@ -29,9 +29,11 @@ def test_javascript_beside_cpp_is_a_ratio_with_its_interval(latency: float, verd
     assert "tickets.torch-dynamo.cpp.cpu.t1" in found.evidence
 
 
-def test_three_runs_make_it_tentative_and_one_without_a_floor_open() -> None:
+def test_three_quiet_runs_make_it_firm_two_tentative_and_one_without_a_floor_open() -> None:
     few = only("language", *runs("cpp", 1e-4, 3), *runs("javascript", 1.03e-4, 3))
-    assert "range 1.028 to 1.032" in few.claim and few.sureness == "tentative"
+    assert "95 % interval 1.028 to 1.032" in few.claim and few.sureness == "firm"
+    two = only("language", *runs("cpp", 1e-4, 2), *runs("javascript", 1.03e-4, 2))
+    assert two.sureness != "firm"
     alone = only("language", *runs("cpp", 1e-4, 1), *runs("javascript", 1.03e-4, 1))
     assert "one run a side" in alone.claim and "cannot tell" in alone.claim
     assert alone.sureness == "open"

@@ -5,24 +5,29 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Protocol
 
+from transect.analysis.estimates import Estimate
 from transect.analysis.statistics import (
     MIN_INTERVAL_VALUES,
     NoiseFloor,
+    Spread,
     Summary,
     cliffs_delta,
     mann_whitney_p,
     summarise,
 )
+from transect.analysis.verdicts import Answer, Decision, decide, decide_paired, is_firm
 from transect.domain.metrics import Direction
+from transect.domain.until import MARGIN
 
 __all__ = ["Comparison", "Sureness", "Verdict", "compare", "compare_paired"]
 
 
 class Verdict(StrEnum):
-    """Outcome of a comparison, seen from its first side."""
+    """Outcome of a comparison, seen from its first side. `SAME`: shown to be (`equal`), or unknown."""
 
     BETTER = "better"
     WORSE = "worse"
@@ -32,9 +37,9 @@ class Verdict(StrEnum):
 class Sureness(StrEnum):
     """How far a finding may be trusted.
 
-    `firm`: shown by more than five values a side, or a fact that holds for every record.
-    `tentative`: seen in every run, but in too few runs for an interval.
-    `open`: the data cannot decide.
+    `firm`: shown by three repeats a side or more, beside all comparisons that a study's findings
+    make, or a fact that holds for every record. `tentative`: seen, but in too few runs, under unequal
+    conditions, or as one of so many comparisons that it may be chance. `open`: the data cannot decide.
     """
 
     FIRM = "firm"
@@ -42,12 +47,19 @@ class Sureness(StrEnum):
     OPEN = "open"
 
 
+class _Measured(Protocol):
+    @property
+    def disturbed(self) -> bool: ...
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Comparison:
     """Two sets of values beside each other.
 
-    `factor` is how many times better the better median is (1 or more), `delta` Cliff's effect
-    size and `p` the Mann-Whitney probability, None when a side has fewer than six values.
+    `factor` is how many times better the better middle is (1 or more), `delta` Cliff's effect
+    size. `decision` holds the ratio of the first to the second with its interval and the probability of
+    its verdict; None where no repeats tell the noise. `p` is that of the Mann-Whitney or sign test, None
+    when a side has fewer than six values.
     """
 
     a: Summary
@@ -58,6 +70,35 @@ class Comparison:
     delta: float
     p: float | None
     reason: str
+    decision: Decision | None = None
+    # Of how many groups the first was chosen because it is the best.
+    among: int = 2
+    # Within which two are the same.
+    margin: float = MARGIN
+
+    @property
+    def equal(self) -> bool:
+        """Whether the two are shown to be the same within the margin."""
+        return self.decision is not None and self.decision.answer is Answer.SAME
+
+    @property
+    def interval(self) -> Estimate | None:
+        """The ratio of the first to the second with its 95 % interval, where one is known."""
+        one = self.decision
+        if one is None:
+            return None
+        return Estimate(value=one.ratio, low=one.low, high=one.high, spread=Spread.INTERVAL)
+
+    def under(self, *groups: _Measured) -> Comparison:
+        """Return it as sure as it may be on these groups: not firm where others were at work."""
+        if self.sureness is not Sureness.FIRM or not any(group.disturbed for group in groups):
+            return self
+        return replace(self, sureness=Sureness.TENTATIVE)
+
+    @property
+    def ways(self) -> float:
+        """For how many comparisons it counts: the best of k stands for all pairs of k, over k - 1."""
+        return self.among / 2
 
 
 def compare(
@@ -69,29 +110,34 @@ def compare(
 ) -> Comparison | None:
     """Compare two sets of positive values of one metric. None when a side is empty.
 
-    A difference counts only if it exceeds the noise floor and the two intervals (for six values
-    or more) or ranges (for fewer) do not overlap; with intervals, Mann-Whitney has to agree at
-    5 %. One value a side has no spread: it needs a known floor, and twice that.
+    With two values a side and the noise of their kind, `decide` gives the verdict: different, the
+    same within the floor's margin (`equal`), or open; firm from three values a side on. Otherwise a
+    difference counts only if it exceeds the noise floor and the two ranges do not overlap. One value
+    a side has no spread: it needs a known floor, and twice that.
     """
     left, right = summarise(a), summarise(b)
     if left is None or right is None:
         return None
-    delta = cliffs_delta(a, b)
-    many = min(len(a), len(b)) >= MIN_INTERVAL_VALUES
-    p = mann_whitney_p(a, b) if many else None
+    fewest = min(len(a), len(b))
+    p = mann_whitney_p(a, b) if fewest >= MIN_INTERVAL_VALUES else None
+    positive = min(left.low, right.low) > 0
+    if floor is not None and floor.noise is not None and fewest > 1 and positive:
+        decision = decide(a, b, floor.noise, margin=floor.margin, looks=floor.looks)
+        assert decision is not None
+        runs = str(len(a)) if len(a) == len(b) else f"{len(a)} and {len(b)}"
+        return _decided(
+            left, right, decision, direction, floor, delta=cliffs_delta(a, b), p=p, fewest=fewest,
+            of=f"{runs} runs",
+        )  # fmt: skip
     factor = _factor(left.median, right.median)
     reason = _objection(left, right, factor, p, floor)
-    lower_is_better = direction is Direction.LOWER
-    if reason:
-        verdict, sureness = Verdict.SAME, Sureness.OPEN
-    else:
-        a_wins = (left.median < right.median) == lower_is_better
-        verdict = Verdict.BETTER if a_wins else Verdict.WORSE
-        sureness = Sureness.FIRM if many and floor is not None else Sureness.TENTATIVE
-        reason = _support(left, right, p, delta, floor)
+    a_wins = (left.median < right.median) == (direction is Direction.LOWER)
+    many = fewest >= MIN_INTERVAL_VALUES and floor is not None
+    delta = cliffs_delta(a, b)
     return Comparison(
-        a=left, b=right, verdict=verdict, sureness=sureness,
-        factor=factor, delta=delta, p=p, reason=reason,
+        a=left, b=right, verdict=_side(a_wins) if not reason else Verdict.SAME,
+        sureness=_sure(many) if not reason else Sureness.OPEN, factor=factor, delta=delta, p=p,
+        reason=reason or _support(left, right, p, delta, floor),
     )  # fmt: skip
 
 
@@ -104,9 +150,10 @@ def compare_paired(
 ) -> Comparison | None:
     """Compare two groups over the repeats that both have. None when they share none.
 
-    What a repeat's seed does to both sides drops out of their ratios. A difference counts only if
-    the median ratio exceeds the floor (of `paired_noise_floor`) and every ratio is on one side of 1.
-    One common repeat needs twice the floor. `p` is that of the sign test, for six or more that agree.
+    What a repeat's seed does to both sides drops out of their ratios. `decide_paired` gives the
+    verdict where two repeats and the noise (of `paired_noise_floor`) are known. Otherwise a
+    difference counts only if the median ratio exceeds the floor and every ratio is on one side of 1,
+    and one common repeat needs twice the floor. `p` is that of the sign test, for six or more that agree.
     """
     common = sorted(a.keys() & b.keys())
     left, right = (summarise([side[repeat] for repeat in common]) for side in (a, b))
@@ -114,25 +161,65 @@ def compare_paired(
         return None
     ratios = [b[repeat] / a[repeat] for repeat in common]
     middle = statistics.median(ratios)
-    factor = max(middle, 1 / middle)
     above, below = sum(ratio > 1 for ratio in ratios), sum(ratio < 1 for ratio in ratios)
     many = len(common) >= MIN_INTERVAL_VALUES
     agree = len(common) in (above, below)
+    delta = (below - above) / len(common)
     p = 2.0 ** (1 - len(common)) if many and agree else None
+    if floor is not None and floor.noise is not None and len(common) > 1:
+        decision = decide_paired(a, b, floor.noise, margin=floor.margin, looks=floor.looks)
+        assert decision is not None
+        return _decided(
+            left, right, decision, direction, floor, delta=delta, p=p, fewest=len(common),
+            of=f"{len(common)} seeds, each with itself",
+        )  # fmt: skip
+    factor = max(middle, 1 / middle)
     reason = _within(factor - 1, floor, len(common) == 1)
     if not reason and not agree:
         reason = f"which of the two is better changes from seed to seed; {_above(floor)}"
-    verdict, sureness = Verdict.SAME, Sureness.OPEN
-    if not reason:
-        a_wins = (middle > 1) == (direction is Direction.LOWER)
-        verdict = Verdict.BETTER if a_wins else Verdict.WORSE
-        sureness = Sureness.FIRM if many and floor is not None else Sureness.TENTATIVE
-        seeds = "one run a side" if len(common) == 1 else f"so in each of {len(common)} seeds"
-        reason = f"{seeds}; {_above(floor)}"
+    seeds = "one run a side" if len(common) == 1 else f"so in each of {len(common)} seeds"
+    a_wins = (middle > 1) == (direction is Direction.LOWER)
     return Comparison(
-        a=left, b=right, verdict=verdict, sureness=sureness,
-        factor=factor, delta=(below - above) / len(common), p=p, reason=reason,
+        a=left, b=right, verdict=_side(a_wins) if not reason else Verdict.SAME,
+        sureness=_sure(many and floor is not None) if not reason else Sureness.OPEN,
+        factor=factor, delta=delta, p=p, reason=reason or f"{seeds}; {_above(floor)}",
     )  # fmt: skip
+
+
+def _decided(
+    left: Summary, right: Summary, decision: Decision, direction: Direction, floor: NoiseFloor, *,
+    delta: float, p: float | None, fewest: int, of: str,
+) -> Comparison:  # fmt: skip
+    firm = _sure(is_firm(decision, fewest, floor.relative, floor.margin, floor.upper))
+    interval = (
+        f"ratio {decision.ratio:.3g}, 95 % interval {decision.low:.3g} to {decision.high:.3g}"
+    )
+    margin = f"{100 * floor.margin:g} %"
+    noise = f"noise floor of {_percent(floor.relative)} ({floor.pairs} A/A pairs)"
+    told = f"{interval} of {of}, beside a {noise}, Cliff's delta {delta:+.2f}"
+    if decision.answer is Answer.DIFFERENT:
+        verdict = _side((decision.ratio < 1) == (direction is Direction.LOWER))
+        reason = f"{told}, p = {decision.p:.2g}"
+    elif decision.answer is Answer.SAME:
+        verdict, reason = Verdict.SAME, f"{told}, within {margin} with p = {decision.p:.2g}"
+    else:
+        verdict, firm = Verdict.SAME, Sureness.OPEN
+        reason = f"{told}: neither the same nor {margin} apart can be ruled out"
+    if verdict is not Verdict.SAME or decision.answer is Answer.SAME:
+        reason += "" if firm is Sureness.FIRM else "; too few runs for such a noise floor"
+    return Comparison(
+        a=left, b=right, verdict=verdict, sureness=firm,
+        factor=max(decision.ratio, 1 / decision.ratio), delta=delta, p=p, reason=reason,
+        decision=decision, margin=floor.margin,
+    )  # fmt: skip
+
+
+def _side(a_wins: bool) -> Verdict:
+    return Verdict.BETTER if a_wins else Verdict.WORSE
+
+
+def _sure(enough: bool) -> Sureness:
+    return Sureness.FIRM if enough else Sureness.TENTATIVE
 
 
 def _factor(x: float, y: float) -> float:

@@ -22,11 +22,15 @@ from transect.analysis.statistics import (
 )
 from transect.domain.cell import Cell
 from transect.domain.record import Cause, Status
+from transect.domain.until import Aims
 
 __all__ = [
     "Floors", "Group", "blind_step", "group_labels", "group_records", "grouped", "is_wrong",
     "leaves_reference",
 ]  # fmt: skip
+
+# What a study without any aim wants to know.
+_PLAIN = Aims()
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
@@ -183,10 +187,12 @@ class Floors:
 
     Over-subscribed groups are left out, and disturbed ones as long as others have repeats.
     Without repeats of its own kind a workload takes the floor of its other kinds, then that of all
-    workloads of its stage. Synthetic input is asked for by its kind, or else comes last.
+    workloads of its stage. Synthetic input is asked for by its kind, or else comes last. `aims`:
+    within which margin cells are the same, and how often a study may have looked at their repeats.
     """
 
-    def __init__(self, groups: Iterable[Group]) -> None:
+    def __init__(self, groups: Iterable[Group], aims: Aims = _PLAIN) -> None:
+        self._aims = aims
         self._sets: dict[Hashable, list[Group]] = defaultdict(list)
         for group in groups:
             if not group.over_subscribed:
@@ -215,10 +221,16 @@ class Floors:
         known = (key, name, paired)
         if known not in self._floors:
             groups = self._sets.get(key, [])
+            looks = self._aims.looks_at(groups[0].cell.stage) if groups else 1
+            margin = self._aims.margin
             self._floors[known] = (
-                paired_noise_floor(group.by_repeat(name) for group in groups)
+                paired_noise_floor(
+                    (group.by_repeat(name) for group in groups), margin=margin, looks=looks
+                )
                 if paired
-                else noise_floor(group.values(name) for group in groups)
+                else noise_floor(
+                    (group.values(name) for group in groups), margin=margin, looks=looks
+                )
             )
         return self._floors[known]
 

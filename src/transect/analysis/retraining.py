@@ -73,7 +73,10 @@ def step_ratio(group: RetrainGroup, other: RetrainGroup, floors: Floors) -> Step
     ratio, comparison = ratio_of(own, base), compare(own, base, floor=floor)
     if ratio is None or comparison is None:
         return None
-    return StepRatio(group=group, other=other, ratio=ratio, comparison=comparison, floor=floor)
+    return StepRatio(
+        group=group, other=other, ratio=comparison.interval or ratio,
+        comparison=comparison.under(group, other), floor=floor,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -180,10 +180,12 @@ def versus(group: InferGroup, other: InferGroup, floors: Floors) -> Versus | Non
     ratio, comparison = ratio_of(own, base), compare(own, base, floor=floor)
     if ratio is None or comparison is None:
         return None
+    ratio = comparison.interval or ratio
     ran = versions([group, other])
     crosses = tuple(ran) if len(ran) > 1 and takes_onnx(group) and takes_onnx(other) else ()
     return Versus(
-        group=group, other=other, ratio=ratio, comparison=comparison, crosses=crosses,
+        group=group, other=other, ratio=ratio, crosses=crosses,
+        comparison=comparison.under(group, other),
         measure=name, floor=floor,
     )  # fmt: skip
 

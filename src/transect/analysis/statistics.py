@@ -19,7 +19,9 @@ from functools import lru_cache
 import numpy as np
 from scipy.stats import binom, mannwhitneyu
 
+from transect.analysis.noise import Noise, paired_noise, pooled_noise
 from transect.domain.metrics import Mean, metric
+from transect.domain.until import MARGIN
 
 __all__ = [
     "EXACT_LIMIT",
@@ -40,6 +42,9 @@ __all__ = [
 
 # The smallest sample whose extremes cover the median with 95 % confidence is 6.
 MIN_INTERVAL_VALUES = 6
+
+# The share of A/A pairs below the upper quarter.
+_UPPER = 0.75
 
 # Beyond this many arrangements the exact Mann-Whitney count gives way to the normal one.
 EXACT_LIMIT = 60
@@ -81,12 +86,18 @@ class NoiseFloor:
     """The largest ratio that repeats of one cell show between each other, less one.
 
     `relative` is a share (0.04 is 4 %), `pairs` the number of A/A pairs behind it and
-    `groups` the number of cells that they come from.
+    `groups` the number of cells that they come from. `noise` is what their repeats say of the spread
+    of each, and `upper` the ratio that a quarter of the pairs exceeds, less one; within `margin` two cells are the same, and `looks` counts how often the study may have
+    looked at its repeats and gone on.
     """
 
     relative: float
     pairs: int
     groups: int
+    noise: Noise | None = None
+    upper: float = 0.0
+    margin: float = MARGIN
+    looks: int = 1
 
 
 def rank_interval(
@@ -191,12 +202,19 @@ def mann_whitney_p(a: Sequence[float], b: Sequence[float]) -> float:
     return float(mannwhitneyu(a, b, method="exact" if exact else "asymptotic").pvalue)
 
 
-def noise_floor(groups: Iterable[Sequence[float]], share: float = 0.95) -> NoiseFloor | None:
+def noise_floor(
+    groups: Iterable[Sequence[float]],
+    share: float = 0.95,
+    *,
+    margin: float = MARGIN,
+    looks: int = 1,
+) -> NoiseFloor | None:
     """A/A noise: a high quantile of the ratios between repeats of one and the same cell.
 
     All pairs within each group are taken; values of zero or less give no ratio. With few pairs
     the quantile is the largest ratio. Returns None when no group holds two values.
     """
+    groups = list(groups)
     ratios: list[float] = []
     used = 0
     for group in groups:
@@ -206,11 +224,18 @@ def noise_floor(groups: Iterable[Sequence[float]], share: float = 0.95) -> Noise
         ratios += pairs
     if not ratios:
         return None
-    return NoiseFloor(relative=math.expm1(quantile(ratios, share)), pairs=len(ratios), groups=used)
+    return NoiseFloor(
+        relative=math.expm1(quantile(ratios, share)), pairs=len(ratios), groups=used,
+        noise=pooled_noise(groups), upper=math.expm1(quantile(ratios, _UPPER)), margin=margin, looks=looks,
+    )  # fmt: skip
 
 
 def paired_noise_floor(
-    groups: Iterable[Mapping[int, float]], share: float = 0.95
+    groups: Iterable[Mapping[int, float]],
+    share: float = 0.95,
+    *,
+    margin: float = MARGIN,
+    looks: int = 1,
 ) -> NoiseFloor | None:
     """Noise of a metric whose repeats differ by design: values by repeat, one mapping per group.
 
@@ -218,6 +243,7 @@ def paired_noise_floor(
     noise: their log ratio is taken less its median over the groups. A pair of repeats that fewer
     than three groups have is left as it is. Returns None when no group holds two values.
     """
+    groups = list(groups)
     ratios: dict[tuple[int, int], list[float]] = defaultdict(list)
     used = 0
     for group in groups:
@@ -234,4 +260,7 @@ def paired_noise_floor(
         left += [widen * abs(ratio - middle) for ratio in of_pair]
     if not left:
         return None
-    return NoiseFloor(relative=math.expm1(quantile(left, share)), pairs=len(left), groups=used)
+    return NoiseFloor(
+        relative=math.expm1(quantile(left, share)), pairs=len(left), groups=used,
+        noise=paired_noise(groups), upper=math.expm1(quantile(left, _UPPER)), margin=margin, looks=looks,
+    )  # fmt: skip

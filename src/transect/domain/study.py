@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from transect.domain.errors import BadInput
+from transect.domain.until import Percent, Until
 
 __all__ = ["Count", "Counts", "Limits", "Names", "Section", "Study", "check_together"]
 
@@ -83,6 +84,15 @@ class Study(Section):
         default=[], description="plug-in folders, relative to the study file"
     )
     limits: Limits = Field(default=Limits(), description="what one cell may use")
+    equal_within: Percent | None = Field(
+        default=None,
+        description="margin within which two groups are the same, such as `5 %`; null: that of `until`, or 5 %",
+    )
+    until: Until | None = Field(
+        default=None,
+        description="measure on until it is known, in each stage that compares its repeats; a stage's own "
+        "`until` goes before it; see below",
+    )
     workloads: dict[str, dict[str, Any]] = Field(
         default={}, description="hyper-parameters that replace a workload's own, by workload"
     )

@@ -95,7 +95,9 @@ def facts_of_plan(plan: StudyPlan, blocks: list[Block], system_file: Path) -> Fl
         system_file=str(system_file),
         folder=str(paths.folder),
         environments=locks,
-        report_state=digest([report_hash(), canonical_json(words), *cells])[:16],
+        report_state=digest(
+            [report_hash(), canonical_json(words), canonical_json(plan.aims.stored()), *cells]
+        )[:16],
         blocks=tuple(facts),
     )
 

@@ -14,7 +14,7 @@ from transect.domain.errors import FAULTS, say_fault
 from transect.domain.paths import StudyPaths
 from transect.domain.study import Study
 from transect.domain.terminal import say
-from transect.execution.plan_files import planned_cells, planned_study
+from transect.execution.plan_files import planned_aims, planned_cells, planned_study
 from transect.planning.study import load_study
 
 __all__ = ["PlannedCells", "cell_keys", "main", "make_report"]
@@ -45,6 +45,7 @@ def _make(paths: StudyPaths, study: Study, cells: Iterable[str] | None) -> dict[
         questions=list(study.questions),
         published=list(study.published),
         planned=None if cells is None else cell_keys(cells),
+        aims=planned_aims(paths),
     )
 
 

@@ -11,21 +11,32 @@ from transect.domain.errors import BadInput
 from transect.domain.files import canonical_json, digest, write_atomic, write_if_changed
 from transect.domain.paths import ROOT, StudyPaths
 from transect.domain.study import Study
+from transect.domain.until import Aims
 from transect.planning.blocks import Block
 from transect.planning.plan import StudyPlan
 
 __all__ = [
-    "check_origin", "planned_cells", "planned_study", "read_block", "study_file", "write_plan",
+    "check_origin", "planned_aims", "planned_cells", "planned_study", "read_block", "study_file", "write_plan",
 ]  # fmt: skip
 
 
 def planned_cells(paths: StudyPaths) -> dict[str, str] | None:
-    """Return the fingerprint of every planned cell by `STAGE/ID`; None when there is no plan."""
+    """Return the fingerprint of every planned cell by `STAGE/ID`; None when there is no plan.
+
+    A repeat that may not be needed counts from when it has a record.
+    """
     try:
-        cells = json.loads(paths.plan.read_text(encoding="utf-8"))["cells"]
-    except (OSError, ValueError, KeyError, TypeError):
+        facts = json.loads(paths.plan.read_text(encoding="utf-8"))
+        cells, optional = facts["cells"], frozenset(facts.get("optional", ()))
+        if not isinstance(cells, dict):
+            return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
-    return cells if isinstance(cells, dict) else None
+    return {
+        name: fingerprint
+        for name, fingerprint in cells.items()
+        if name not in optional or paths.record(*name.split("/", 1)).exists()
+    }
 
 
 def planned_study(paths: StudyPaths) -> Study:
@@ -37,6 +48,14 @@ def planned_study(paths: StudyPaths) -> Study:
         return Study.model_validate(json.loads(paths.plan.read_text(encoding="utf-8"))["study"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BadInput(f"{paths.plan}: no readable plan: {error}") from None
+
+
+def planned_aims(paths: StudyPaths) -> Aims:
+    """Return what the study wanted to know when it was planned; the defaults without a plan."""
+    try:
+        return Aims(**json.loads(paths.plan.read_text(encoding="utf-8"))["aims"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return Aims()
 
 
 def _origin(file: Path) -> dict[str, str]:
@@ -111,6 +130,9 @@ def write_plan(plan: StudyPlan, blocks: Collection[Block]) -> None:
         head |= {"fingerprint": block.fingerprint, "about": block.cells[0].spec["about"]}
         # What its cells are told besides what their fingerprints cover.
         head["told"] = digest([limits, *(p.id for p in block.cells if p.spec["taken"])])[:16]
+        if any(p.optional for p in block.cells):
+            # Beyond this time of the job nothing more begins; None: it may take what it takes.
+            head["minutes"] = block.minutes if plan.system.scheduler != "none" else None
         written.add(file)
         if _head(file) != head:
             specs = "".join(json.dumps(p.spec) + "\n" for p in block.cells)
@@ -127,6 +149,9 @@ def write_plan(plan: StudyPlan, blocks: Collection[Block]) -> None:
     table = {f"{p.cell.stage}/{p.id}": p.fingerprint for p in plan}
     study = plan.study.model_dump(mode="json", include=set(Study.model_fields))
     facts = {"study": study, "origin": _origin(plan.file), "cells": table}
+    optional = [f"{p.cell.stage}/{p.id}" for p in plan if p.optional]
+    facts |= {"optional": optional} if optional else {}
+    facts["aims"] = plan.aims.stored()
     write_if_changed(paths.plan, json.dumps(facts, indent=0) + "\n")
     # A block that comes back is looked at again: its cells may have run in another one.
     stamps = {paths.stamp(block.rule, block.name) for block in blocks}

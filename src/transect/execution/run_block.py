@@ -32,6 +32,7 @@ from transect.execution.job import Job, load_job
 from transect.execution.limits import used_limits
 from transect.execution.plan_files import read_block
 from transect.execution.progress import Progress
+from transect.execution.repetition import Repetition, deadline_of
 from transect.execution.run_cell import fingerprint_of, run_job, valid_record
 from transect.execution.side_files import changed_file, set_aside
 from transect.execution.stage import RUNNERS
@@ -105,34 +106,49 @@ def _holds_again(job: Job) -> bool:
     return _holds(job)
 
 
-def run_jobs(jobs: list[Job], paths: StudyPaths, attempt: int) -> int:
-    """Run all cells that have no valid record; return how many ran.
+def run_jobs(
+    jobs: list[Job], paths: StudyPaths, attempt: int, repetition: Repetition | None = None
+) -> int:
+    """Run all cells that have no valid record, then the repeats that are needed; return how many ran.
 
     A cell takes what the cells before it left, so its inputs are looked at again in its turn.
     Raises DiskFull when results cannot be written.
     """
     prepare_allocation()
     with kept_state("a plug-in"):
-        todo = _drop_stale(jobs)
-    if not todo:
+        stale = _drop_stale(jobs)
+    todo = [job for job in stale if not job.spec.get("optional")]
+    further = repetition if repetition is not None and repetition.asked else None
+    if not todo and further is None:
         return 0
     progress, ran = Progress(paths), 0
     early = None if "SLURM_JOB_ID" in os.environ else EarlyReport(paths)
     with ExitStack() as stack:
-        here = all(stays_here(job.spec["system"]) for job in todo)
+        here = all(stays_here(job.spec["system"]) for job in jobs)
         guard = stack.enter_context(open_guard(here=here))
-        for job in todo:
+
+        def run_one(job: Job) -> None:
+            nonlocal ran
             if is_abandoned():
                 say("[transect] its Snakemake has gone: the rest is left")
                 raise Interruption(1)
             with kept_state(f"a plug-in of {job.cell.id}"):
                 if _holds_again(job):
-                    continue
+                    return
                 record = run_job(job, attempt, guard)
             progress.note(record)
             ran += 1
             if early is not None:
                 early.make_if_due()
+
+        for job in todo:
+            run_one(job)
+        if further is not None:
+            # What they take ran by now: a repeat of an earlier run may hold after all.
+            for job in stale:
+                if job.spec.get("optional") and not _holds_again(job):
+                    (job.folder / "record.json").unlink(missing_ok=True)
+            further.run(run_one)
     return ran
 
 
@@ -158,9 +174,12 @@ def main(arguments: list[str] | None = None) -> int:
         head, specs = _orders(given.block)
         paths = StudyPaths(results=given.results.resolve(), study=head["study"])
         jobs = [load_job(spec | {"about": head["about"]}, paths) for spec in specs]
-        ran = run_jobs(jobs, paths, given.attempt)
+        repetition = Repetition(jobs, deadline_of(head, jobs))
+        ran = run_jobs(jobs, paths, given.attempt, repetition)
         if given.stamp is not None:
             stamp = {"state": given.state, "cells": len(jobs), "ran": ran}
+            if repetition.asked:
+                stamp |= {"ends": repetition.ends, "spared": repetition.spared()}
             stamp["limits"] = used_limits(specs[0]["cell_limits"])
             stamp["records_ns"] = newest_change(job.folder / "record.json" for job in jobs)
             write_atomic(given.stamp, json.dumps(stamp) + "\n")
@@ -168,8 +187,9 @@ def main(arguments: list[str] | None = None) -> int:
         return end.code
     except FAULTS as error:
         return say_fault(error, given.results)
-    if ran < len(jobs):
-        told = f"{head['name']}: {len(jobs) - ran} of {len(jobs)} {head['rule']} cells still held"
+    needed = len(jobs) - len(repetition.spared())
+    if ran < needed:
+        told = f"{head['name']}: {needed - ran} of {needed} {head['rule']} cells still held"
         say(f"[transect]         {told}")
     return 0
 

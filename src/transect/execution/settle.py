@@ -80,6 +80,8 @@ def settle(plan: StudyPlan, blocks: Iterable[Block]) -> None:
     try:
         for block in open_:
             for planned in block.cells:
+                if planned.optional and not paths.record(*planned.key).exists():
+                    continue  # nobody needs it yet
                 try:
                     job = load_job(planned.spec, paths)
                 except TransectError as error:

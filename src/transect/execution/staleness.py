@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from transect.domain.errors import FAULTS, BadInput
@@ -12,9 +13,11 @@ from transect.domain.paths import StudyPaths
 from transect.domain.record import own_record
 from transect.execution.job import load_job
 from transect.execution.limits import outgrown
+from transect.execution.repetition import until_of
 from transect.execution.run_cell import fingerprint_of
 from transect.execution.side_files import changed_file
 from transect.execution.stage import RUNNERS
+from transect.execution.stamps import spared_by
 from transect.planning.plan import Planned, StudyPlan
 
 __all__ = ["Reason", "Staleness"]
@@ -22,7 +25,7 @@ __all__ = ["Reason", "Staleness"]
 # No parameters of the payload: compared as what they are.
 _PARTS = (
     "sources", "lock", "inputs", "environment", "fingerprint", "about", "cell_id", "cell_limits",
-    "taken", "other_environments",
+    "taken", "other_environments", "until", "optional",
 )  # fmt: skip
 _SHOWN = 60
 
@@ -31,7 +34,7 @@ _SHOWN = 60
 class Reason:
     """One reason why a cell would run again.
 
-    `kind` is one of missing, damaged, parameter, source, environment, input, limit.
+    `kind` is one of missing, damaged, parameter, source, environment, input, limit, until.
     """
 
     kind: str
@@ -61,7 +64,9 @@ class Staleness:
     def _look(self, planned: Planned) -> list[Reason]:
         path = self._paths.record(*planned.key)
         if not path.exists():
-            return [Reason("missing", "it has no record")]
+            return self._unneeded(planned) if planned.optional else [
+                Reason("missing", "it has no record")
+            ]  # fmt: skip
         try:
             # Not validated: that takes longer for fifty thousand records than to plan them.
             record = own_record(path, *planned.key)
@@ -88,6 +93,18 @@ class Staleness:
             return upstream
         reasons = [*upstream, *self._own(planned)]
         return reasons or _inputs(inputs, made_from[1])
+
+    def _unneeded(self, planned: Planned) -> list[Reason]:
+        """Return why a repeat without a record may be needed now: it was not, for another `until`."""
+        before, now = self._spared.get(planned.key), until_of(planned.spec)
+        if before is None or before == now:
+            return []
+        return [Reason("until", "the study's `until` is another one: its comparison may be open")]
+
+    @cached_property
+    def _spared(self) -> dict[tuple[str, str], str]:
+        stamps = (self._paths.folder / "blocks").glob("*/*.json")
+        return {key: state for stamp in stamps for key, state in spared_by(stamp).items()}
 
     def _damage(self, planned: Planned, record: dict[str, Any]) -> list[Reason]:
         """Return why a record does not hold whatever its fingerprint says."""

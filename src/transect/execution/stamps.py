@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from transect.execution.side_files import changed_file
 from transect.planning.blocks import Block
 from transect.planning.plan import Planned, StudyPlan
 
-__all__ = ["forget_broken_blocks", "newest_change", "stamp_entry"]
+__all__ = ["forget_broken_blocks", "newest_change", "spared_by", "stamp_entry"]
 
 
 def stamp_entry(path: Path, key: str) -> Any:
@@ -61,13 +61,28 @@ def forget_broken_blocks(plan: StudyPlan, blocks: Iterable[Block]) -> None:
         looked = seen if isinstance(seen, int) else -1
         times = [_changed(plan.paths.record(*planned.key)) for planned in block.cells]
         told = zip(block.cells, times, strict=True)
-        if any(_is_broken(plan.paths, p, changed > looked, same) for p, changed in told):
+        spared = spared_by(stamp)
+        if any(_is_broken(plan.paths, p, changed > looked, same, spared) for p, changed in told):
             stamp.unlink()
         elif not same or max(times) > looked:
             _note(stamp, {"limits": limits, "records_ns": max(times)})
 
 
-def _is_broken(paths: StudyPaths, planned: Planned, touched: bool, same_limits: bool) -> bool:
+def spared_by(stamp: Path) -> dict[tuple[str, str], str]:
+    """Return the repeats that a block did not need, by stage and id, and for which `until`."""
+    told = stamp_entry(stamp, "spared")
+    if not isinstance(told, dict):
+        return {}
+    return {(name.split("/", 1)[0], name.split("/", 1)[-1]): str(told[name]) for name in told}
+
+
+def _is_broken(
+    paths: StudyPaths,
+    planned: Planned,
+    touched: bool,
+    same_limits: bool,
+    spared: Collection[tuple[str, str]],
+) -> bool:
     """Whether a cell has no record that holds.
 
     A record that was not `touched` since its block was done is not read, unless others take files from that cell, or it
@@ -75,6 +90,8 @@ def _is_broken(paths: StudyPaths, planned: Planned, touched: bool, same_limits: 
     """
     path = paths.record(*planned.key)
     try:
+        if planned.optional and planned.key in spared and not path.exists():
+            return False
         path.stat()
         if not touched and same_limits and not planned.spec["taken"]:
             return False

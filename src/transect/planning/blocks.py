@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
-from transect.domain.files import digest
+from transect.domain.files import canonical_json, digest
 from transect.domain.study import Limits
 from transect.domain.system import System
 from transect.planning.plan import Planned, StudyPlan, turns_within
+from transect.planning.rounds import by_shape, cut, in_rounds
 from transect.planning.stage import STAGES
 
 __all__ = ["BLOCK_PATTERN", "Block", "Shape", "make_blocks", "resources"]
@@ -69,7 +70,9 @@ class Block:
     @property
     def fingerprint(self) -> str:
         """Changes when any of its cells does."""
-        return digest([p.fingerprint for p in self.cells])[:16]
+        # Whether more repeats are needed is its runner's to say, and may have another answer now.
+        until = [canonical_json(p.spec["until"]) for p in self.cells if "until" in p.spec]
+        return digest([*(p.fingerprint for p in self.cells), *until])[:16]
 
 
 def _shape(cell: Cell, system: System) -> Shape:
@@ -130,12 +133,10 @@ def make_blocks(plan: StudyPlan) -> list[Block]:
     """
     system, limits = plan.system, plan.study.limits
     scheduled = system.scheduler != "none"
-    shapes: dict[Shape, list[Planned]] = {}
-    for planned in plan:
-        shape = _shape(planned.cell, system)
-        if scheduled and not shape.local:
+    shapes = by_shape(plan, lambda p: _shape(p.cell, system), together=not scheduled)
+    for shape, members in shapes.items():
+        for planned in members if scheduled and not shape.local else ():
             _check(planned, shape, system)
-        shapes.setdefault(shape, []).append(planned)
     turns = {stage: turn for turn, stage in enumerate(plan.cells)}
     places = {
         key: place for cells in plan.cells.values() for key, place in turns_within(cells).items()
@@ -145,24 +146,31 @@ def make_blocks(plan: StudyPlan) -> list[Block]:
     blocks: list[Block] = []
     taken: set[tuple[str, str]] = set()
     for shape in sorted(shapes):
-        # In one job what feeds others runs first, and the rest in the study's random order.
-        ordered = sorted(shapes[shape], key=lambda p: (turns[p.cell.stage], places[p.key], p.order))
-        room = _room(system, limits, len(ordered))
-        for number, start in enumerate(range(0, len(ordered), room)):
-            cells = tuple(ordered[start : start + room])
-            part = number if len(ordered) > room else None
+        ordered = in_rounds(shapes[shape], turns, places)
+        parts = cut(ordered, _room(system, limits, len(ordered)))
+        for number, cells in enumerate(parts):
+            part = number if len(parts) > 1 else None
             block = Block(
                 name=_name(shape, part),
                 shape=shape,
                 cells=cells,
                 cores=_cores(cells, system),
-                minutes=math.ceil(len(cells) * _seconds(limits) / 60) + system.overhead_minutes,
+                minutes=_minutes(cells, system, limits),
             )
             assert (block.rule, block.name) not in taken
             taken.add((block.rule, block.name))
             blocks.append(block)
     _check_order(blocks)
     return blocks
+
+
+def _minutes(cells: Sequence[Planned], system: System, limits: Limits) -> int:
+    """Return the time of a job: of all its cells, but of optional ones no more than a block may take."""
+    required, every = (
+        math.ceil(amount * _seconds(limits) / 60)
+        for amount in (sum(not p.optional for p in cells), len(cells))
+    )
+    return max(required, min(every, system.block_minutes)) + system.overhead_minutes
 
 
 def _check_order(blocks: Iterable[Block]) -> None:

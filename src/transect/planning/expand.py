@@ -11,6 +11,7 @@ from transect.domain.cell import Cell, OpenCell, class_of
 from transect.domain.errors import FAULTS, BadInput, TransectError
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, ordered_stages, running_order
+from transect.planning.until import more_repeats, note_prerequisites
 
 __all__ = ["Expanded", "expand", "hook_of", "precedences", "reason_to_skip"]
 
@@ -78,6 +79,8 @@ def expand(context: Context) -> dict[str, Expanded]:
             # One more than there may be tells that there are too many.
             cells = list(islice(stage.cells(section, context), context.study.max_cells + 1))
         _check_size(context, len(cells))
+        cells = more_repeats(cells, stage, context)
+        _check_size(context, len(cells))
         _check_class(name, cells, f"stage '{name}' gives as its cell")
         asked = {cell.id: cell for cell in cells}
         asked_of[name] = set(asked)
@@ -111,6 +114,8 @@ def expand(context: Context) -> dict[str, Expanded]:
                     context.cells[taken.stage].append(taken)
                 context.note_taker(taken, cell)
     _check_size(context, sum(map(len, planned.values())))
+    later_first = {name: [cell for cell, _ in planned[name].values()] for name, _ in stages[::-1]}
+    note_prerequisites(later_first, asked_of, context)
     return {name: planned[name] for name in running_order() if planned[name]}
 
 

@@ -21,6 +21,7 @@ from transect.domain.process_state import kept_state
 from transect.domain.strict_yaml import load_model
 from transect.domain.study import Study
 from transect.domain.system import System
+from transect.domain.until import Aims
 from transect.launch.images import in_container, parts_of
 from transect.launch.wrapping import WRAPPERS
 from transect.planning.code_hash import Sources
@@ -31,6 +32,7 @@ from transect.planning.images import image_lock
 from transect.planning.sources import check_launchers, sources_of
 from transect.planning.stage import STAGES
 from transect.planning.study import load_study
+from transect.planning.until import aims_of, until_spec
 
 __all__ = ["Planned", "StudyPlan", "make_plan", "turns_within"]
 
@@ -60,6 +62,11 @@ class Planned:
         return (*self.inputs.values(), *self.waits)
 
     @property
+    def optional(self) -> bool:
+        """Whether its runner decides that it is needed, and it may have no record in the end."""
+        return bool(self.spec.get("optional"))
+
+    @property
     def key(self) -> tuple[str, str]:
         """Stage and id."""
         return (self.cell.stage, self.id)
@@ -84,6 +91,7 @@ class StudyPlan:
     sources: dict[str, Sources] = field(default_factory=dict)
     # Cells that grids with `where_it_fits` would have on a larger system.
     left_out: int = 0
+    aims: Aims = field(default_factory=Aims)
 
     def stage(self, name: str) -> dict[str, Planned]:
         """Return the cells of one stage by id; empty when it has none."""
@@ -171,6 +179,10 @@ class _Planner:
             "cell_limits": self._limits,
             "taken": bool(context.takers(cell)),
         }
+        if (until := until_spec(cell, stage, context)) is not None:
+            spec["until"] = until
+        if cell in context.optional:
+            spec["optional"] = True
         return Planned(cell, cell.id, environment, taken, spec, fingerprint, order)
 
     def _check_network(self, cell: Cell) -> None:
@@ -245,6 +257,7 @@ def make_plan(study_file: Path, system_file: Path, results: Path) -> StudyPlan:
     context = Context(study, study_file, system)
     expanded = expand(context)
     waits = precedences(expanded, context)
+    aims = aims_of(context)
     shuffled = list(range(sum(map(len, expanded.values()))))
     random.Random(study.seed).shuffle(shuffled)
     order = iter(shuffled)
@@ -257,4 +270,6 @@ def make_plan(study_file: Path, system_file: Path, results: Path) -> StudyPlan:
         for name, cells in expanded.items()
     }  # fmt: skip
     paths = StudyPaths(results=results, study=study.name)
-    return StudyPlan(study, system, study_file, paths, planned, planner.sources, context.left_out)
+    return StudyPlan(
+        study, system, study_file, paths, planned, planner.sources, context.left_out, aims
+    )

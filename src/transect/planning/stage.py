@@ -19,6 +19,7 @@ from transect.domain.errors import BadInput
 from transect.domain.registry import Registry, StageRegistry
 from transect.domain.study import Section
 from transect.domain.system import System
+from transect.domain.until import Contest
 
 if TYPE_CHECKING:
     from transect.planning.context import Context
@@ -49,6 +50,8 @@ class Stage:
     # Stages whose cells it looks at when its own are made, and some of which run after those.
     precedes: ClassVar[tuple[str, ...]] = ()
     placement: ClassVar[Placement] = Placement()
+    # What decides among its cells, where a study may measure on until that is known.
+    contest: ClassVar[Contest | None] = None
     # Whether its payload may spread over ranks and nodes: networks and MPI of the system matter.
     spreads: ClassVar[bool] = False
 

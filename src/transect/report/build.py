@@ -8,6 +8,7 @@ import io
 import json
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,9 @@ from transect.analysis.load import Key, Problem, by_status, load_records
 from transect.analysis.table import write_parquet
 from transect.domain.errors import FAULTS
 from transect.domain.files import write_atomic
+from transect.domain.until import Aims
 from transect.report.context import Context
+from transect.report.findings.deciding import tally_of
 from transect.report.findings.finding import HEADINGS, Finding
 from transect.report.making import (
     FAILURES,
@@ -47,12 +50,14 @@ def build_report(
     published: Sequence[dict[str, Any]] = (),
     planned: Collection[Key] | None = None,
     only: Collection[str] | None = None,
+    aims: Aims | None = None,
 ) -> dict[str, Any]:
     """Read `results/STUDY/` and write the report to `output`, atomically; return the summary.
 
     `planned` holds the (stage, cell id) of each cell that the study asks for: records of other
     cells are listed apart and stand in no count, finding or chart, and cells without a record are
-    running or not there yet. None: every record counts. `only`: keys of the sections to make.
+    running or not there yet. None: every record counts. `only`: keys of the sections to make. `aims`: within
+    which margin cells are the same.
 
     Beside `output` go `records.parquet`, a row per record and metric, and `summary.json`.
     Missing, failed and skipped cells are shown, and unreadable records listed as problems; a part
@@ -60,7 +65,7 @@ def build_report(
     equal bytes. Raises OSError when nothing can be written.
     """
     loaded = load_records(results, planned)
-    context = Context(loaded, title=title, questions=questions, published=published)
+    context = Context(loaded, title=title, questions=questions, published=published, aims=aims)
     parts = all_parts()
     context.problems += parts.problems
     findings = make_findings(context, parts.findings)
@@ -163,6 +168,7 @@ def _summary(context: Context, findings: Sequence[Finding]) -> dict[str, Any]:
         "study": context.study,
         "counts": by_status(context.records),
         "pending": {"running": len(loaded.running), "waiting": len(loaded.waiting)},
+        "comparisons": asdict(tally_of(findings)),
         "by_stage": {stage: {**by_status(()), **by_stage[stage]} for stage in context.stages},
         "findings": [
             {

@@ -15,6 +15,7 @@ from transect.analysis.load import Loaded, Originals
 from transect.analysis.network import NetworkFit, network_fits
 from transect.domain.cell import Cell
 from transect.domain.record import Status
+from transect.domain.until import Aims
 from transect.report.charts.theme import Style, Styles
 
 __all__ = ["Context"]
@@ -34,10 +35,12 @@ class Context:
         title: str,
         questions: Sequence[str] = (),
         published: Sequence[dict[str, Any]] = (),
+        aims: Aims | None = None,
     ) -> None:
         self.title = title
         self.questions = list(questions)
         self.published = list(published)
+        self.aims = aims or Aims()
         self.loaded = loaded
         self.study = loaded.study
         self.records: list[AnyRecord] = loaded.records
@@ -58,7 +61,7 @@ class Context:
     @cached_property
     def floors(self) -> Floors:
         """Noise floors of all stages."""
-        return Floors(group for groups in self.groups.values() for group in groups)
+        return Floors((one for groups in self.groups.values() for one in groups), self.aims)
 
     @cached_property
     def rates(self) -> Rates:

@@ -13,6 +13,8 @@ from transect.report.context import Context
 from transect.report.findings.bounds import bound_findings
 from transect.report.findings.containers import container_findings
 from transect.report.findings.coverage import coverage_findings
+from transect.report.findings.deciding import corrected
+from transect.report.findings.drift import drift_findings, energy_findings
 from transect.report.findings.finding import Finding
 from transect.report.parts import FindingMaker, Parts, Section, collect
 from transect.report.sections.containers import containers_body
@@ -53,7 +55,9 @@ def all_parts() -> Parts:
         [
             FindingMaker(order=840, make=container_findings),
             FindingMaker(order=850, make=bound_findings),
+            FindingMaker(order=880, make=energy_findings),
             FindingMaker(order=900, make=coverage_findings),
+            FindingMaker(order=910, make=drift_findings),
         ],
     )  # fmt: skip
     brought = frozenset(parts.stages)
@@ -98,4 +102,4 @@ def make_findings(context: Context, makers: Iterable[FindingMaker]) -> list[Find
                     kind="report",
                 )
             )  # fmt: skip
-    return findings
+    return corrected(findings)

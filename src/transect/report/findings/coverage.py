@@ -98,8 +98,8 @@ def _noise(context: Context) -> list[Finding]:
         claim = "no cell ran twice, so the noise is unknown and few differences can be called real."
         return [_fact(claim, "a noise floor needs repeats of the same cell", "noise")]
     claim = (
-        f"repeats of the same cell differ by {names(parts, len(parts))}; smaller differences in the "
-        "same workload are not called differences."
+        f"repeats of the same cell differ by {names(parts, len(parts))}; what they differ by together "
+        "decides which differences count."
     )
     evidence = f"95th percentile of the ratios in {count(pairs, 'A/A pair')}"
     return [_fact(claim, joined(evidence, *listed), "noise")]

@@ -9,6 +9,7 @@ from transect.analysis.kinds import main_kind
 from transect.analysis.scaling import METRIC, ScalingKind
 from transect.domain.cell import Cell
 from transect.report.context import Context
+from transect.report.findings.deciding import same_within
 from transect.report.findings.finding import Finding, floor_text, joined, median, no_firmer
 from transect.report.findings.training import TIME, may_be_ranked
 from transect.report.text import count, percent, quantity
@@ -65,6 +66,7 @@ def _cost(
     if not able:
         return []
     best, comparison = min(able, key=lambda pair: _place(pair[0].group))
+    comparison = comparison.under(best.group, best.base)
     cell, base = best.group.cell, labels[best.base.cell]
     ideal = (
         f"a perfect split of {base} over {cell.ranks}"
@@ -72,8 +74,11 @@ def _cost(
         else f"{base} with as much work per rank"
     )
     if not best.real:
-        claim = f"the step of {labels[cell]} cannot be told apart from {ideal}."
-        sureness = Sureness.OPEN
+        how = (
+            f"is {same_within(comparison)} as" if comparison.equal else "cannot be told apart from"
+        )
+        claim = f"the step of {labels[cell]} {how} {ideal}."
+        sureness = no_firmer(comparison.sureness, best.group, best.base)
     elif best.cost >= 0:
         claim = (
             f"the step of {labels[cell]}, the best distributed cell, takes "
@@ -94,7 +99,7 @@ def _cost(
     if len(every) > len(able):
         evidence.append(f"{len(every) - len(able)} with more ranks than cores left out")
     return [Finding(subject=workload, claim=claim, evidence=joined(*evidence), sureness=sureness,
-                    kind="distribution")]  # fmt: skip
+                    kind="distribution", comparisons=(comparison,))]  # fmt: skip
 
 
 def _place(group: Group) -> tuple[bool, float, str]:

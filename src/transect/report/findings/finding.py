@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from transect.analysis.comparisons import (
     Comparison,
@@ -26,6 +26,7 @@ __all__ = [
     "floor_text",
     "inside_run",
     "joined",
+    "least_sure",
     "machine_differences",
     "median",
     "names",
@@ -49,7 +50,7 @@ class Finding:
 
     `claim` is what is said of it, written as it follows a colon; `named` says that it begins with
     a name, which keeps its letters at the start of a sentence too. `scope` narrows the subject
-    down, e.g. `on cpu, batch 1`.
+    down, e.g. `on cpu, batch 1`. `comparisons` are those that the claim rests on.
     """
 
     subject: str
@@ -59,6 +60,7 @@ class Finding:
     kind: str
     scope: str = ""
     named: bool = False
+    comparisons: tuple[Comparison, ...] = ()
 
     @property
     def headline(self) -> str:
@@ -111,7 +113,7 @@ def no_firmer(sureness: Sureness, *groups: Group | None) -> Sureness:
 class Race:
     """Groups ranked by one metric. `tied` holds those not distinguishable from the best.
 
-    `values` are those of the best that it was ranked by.
+    `values` are those of the best that it was ranked by, and `comparisons` those with all others.
     """
 
     best: Group
@@ -119,6 +121,24 @@ class Race:
     tied: tuple[Group, ...]
     runner_up: Group | None
     comparison: Comparison | None
+    comparisons: tuple[Comparison, ...] = ()
+
+    @property
+    def ties(self) -> tuple[Comparison, ...]:
+        """The comparisons with those that the best is not shown to beat."""
+        return tuple(one for one in self.comparisons if one.verdict is not Verdict.BETTER)
+
+    @property
+    def sureness(self) -> Sureness:
+        """How sure the order is: as sure as its least sure comparison, and open where one is open."""
+        return least_sure(one.sureness for one in self.comparisons)
+
+
+def least_sure(every: Iterable[Sureness]) -> Sureness:
+    """Return the least sure of several; firm without any."""
+    known = set(every)
+    order = (Sureness.OPEN, Sureness.TENTATIVE, Sureness.FIRM)
+    return next((one for one in order if one in known), Sureness.FIRM)
 
 
 def race(
@@ -158,8 +178,10 @@ def race(
     def against(other: Group) -> Comparison | None:
         if paired:
             mine, theirs = best.by_repeat(name), other.by_repeat(name)
-            return compare_paired(mine, theirs, direction=direction, floor=floor)
-        return compare(values(best), values(other), direction=direction, floor=floor)
+            told = compare_paired(mine, theirs, direction=direction, floor=floor)
+        else:
+            told = compare(values(best), values(other), direction=direction, floor=floor)
+        return replace(told, among=len(ranked)).under(best, other) if told else None
 
     against_best = [(other, against(other)) for other in rest]
     tied = [
@@ -171,6 +193,7 @@ def race(
     return Race(
         best=best, values=tuple(values(best)), tied=tuple(group for group, _ in tied),
         runner_up=runner_up, comparison=comparison,
+        comparisons=tuple(one for _, one in against_best if one is not None),
     )  # fmt: skip
 
 

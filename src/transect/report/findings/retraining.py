@@ -19,7 +19,15 @@ from transect.analysis.retraining import (
 from transect.analysis.statistics import Spread
 from transect.domain.record import Cause, Status
 from transect.report.context import Context
-from transect.report.findings.finding import Finding, floor_text, joined, names, no_firmer
+from transect.report.findings.deciding import same_within
+from transect.report.findings.finding import (
+    Finding,
+    floor_text,
+    joined,
+    least_sure,
+    names,
+    no_firmer,
+)
 from transect.report.text import clipped, count, ends, factor, percent, quantity
 
 __all__ = ["retraining_findings", "told_equal"]
@@ -112,7 +120,7 @@ def _fastest(
         scope=f"{cell.optimiser}, batch {cell.batch}, {count(cell.threads, 'thread')}",
         claim=f"the fastest portable step is {cell.runtime}'s, {_time(first)}: "
         f"{'; '.join(_beside(pair) for pair in pairs)}.",
-        sureness=next(one for one in (Sureness.OPEN, Sureness.TENTATIVE, Sureness.FIRM) if one in sure),
+        sureness=least_sure(sure), comparisons=tuple(pair.comparison for pair in pairs),
         evidence=joined(
             "median of all ratios of one side's runs to the other's",
             names(sorted({floor_text(pair.floor) for pair in pairs}), 3),
@@ -128,8 +136,9 @@ def _time(group: RetrainGroup) -> str:
 
 
 def _beside(pair: StepRatio) -> str:
-    same = pair.comparison.verdict is Verdict.SAME
-    unsure = ", which these runs cannot tell from 1" if same else ""
+    same, equal = pair.comparison.verdict is Verdict.SAME, pair.comparison.equal
+    unsure = ", which these runs cannot tell from 1" if same and not equal else ""
+    unsure = f", {same_within(pair.comparison)}" if equal else unsure
     return (
         f"{factor(pair.ratio.value)} times that of {pair.other.cell.runtime} "
         f"({ends(pair.ratio, factor)}{unsure})"
@@ -137,8 +146,10 @@ def _beside(pair: StepRatio) -> str:
 
 
 def _sure(pair: StepRatio) -> Sureness:
-    if pair.comparison.verdict is Verdict.SAME:
+    if pair.comparison.verdict is Verdict.SAME and not pair.comparison.equal:
         return Sureness.OPEN
+    if pair.comparison.decision is not None:
+        return no_firmer(pair.comparison.sureness, pair.group, pair.other)
     quiet = not pair.group.disturbed and not pair.other.disturbed
     whole = pair.ratio.spread is Spread.INTERVAL and pair.floor is not None and quiet
     return no_firmer(Sureness.FIRM if whole else Sureness.TENTATIVE, pair.group, pair.other)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from transect.analysis.comparisons import Sureness, Verdict
+from transect.analysis.comparisons import Comparison, Sureness, Verdict
 from transect.analysis.groups import grouped
 from transect.analysis.serving import (
     REFERENCE,
@@ -114,7 +114,8 @@ def sureness_of(pair: Versus) -> Sureness:
     sound = not pair.crosses and not any(group.disturbed for group in sides)
     checked = any(map(was_compared, sides))
     whole = pair.ratio.spread is Spread.INTERVAL and pair.floor is not None
-    return Sureness.FIRM if whole and sound and checked else Sureness.TENTATIVE
+    few = pair.comparison.sureness is Sureness.TENTATIVE
+    return Sureness.FIRM if whole and sound and checked and not few else Sureness.TENTATIVE
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -188,12 +189,17 @@ def _near_findings(cases: Sequence[_Case]) -> Iterator[Finding]:
                 subject=workload, scope=f"on {where}, {_point(alike)}", kind="language",
                 claim=f"the latency of {runtime} is {'; and '.join(parts)}.",
                 evidence=_evidence(alike), sureness=_least(alike, verdicts),
+                comparisons=_comparisons(alike),
             )  # fmt: skip
 
 
 def _point(cases: Sequence[_Case]) -> str:
     cell = cases[0].pair.group.cell
     return f"batch {cell.batch}, {count(cell.threads, 'thread')}"
+
+
+def _comparisons(cases: Sequence[_Case]) -> tuple[Comparison, ...]:
+    return tuple(case.pair.comparison for case in cases)
 
 
 def _times(cases: Sequence[_Case]) -> str:
@@ -207,7 +213,8 @@ def _near_counted(runtime: str, cases: Sequence[_Case]) -> Finding:
             if verdict in verdicts]  # fmt: skip
     claim = f"{runtime} beside {REFERENCE} in {_models(cases)}: {names(told, 9)}; {_span(cases)}."
     return Finding(subject="study", claim=claim, evidence=_evidence(cases), kind="language",
-                   sureness=_least(cases, verdicts), named=True)  # fmt: skip
+                   sureness=_least(cases, verdicts), named=True,
+                   comparisons=_comparisons(cases))  # fmt: skip
 
 
 def _models(cases: Sequence[_Case]) -> str:
@@ -255,7 +262,7 @@ def _framework_findings(context: Context, cases: Sequence[_Case]) -> Iterator[Fi
             subject=workload, scope=f"at {_point(own)}" if few else "", kind="framework",
             named=not few,
             claim=f"{claim}. The published factor is of a GPU{_on_cuda(context, own)}.",
-            evidence=_evidence(own),
+            evidence=_evidence(own), comparisons=_comparisons(own),
             sureness=Sureness.OPEN if list(verdicts) == [_UNKNOWN] else sureness,
         )  # fmt: skip
 

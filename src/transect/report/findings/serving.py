@@ -19,6 +19,7 @@ from transect.analysis.serving import (
     was_compared,
 )
 from transect.report.context import Context
+from transect.report.findings.deciding import same_within
 from transect.report.findings.finding import (
     Finding,
     inside_run,
@@ -108,14 +109,16 @@ def _best(
         sureness = Sureness.TENTATIVE
     elif result.tied:
         tied = names([label, *(labels[group.cell] for group in result.tied)], 4)
-        claim = f"{tied} {do}, not distinguishable: the best median is {value}."
-        sureness = Sureness.OPEN
+        equal = all(one.equal for one in result.ties)
+        how = same_within(result.ties[0]) if equal else "not distinguishable"
+        claim = f"{tied} {do}, {how}: the best median is {value}."
+        sureness = result.sureness
     else:
         claim = (
             f"{label} {does}, {value}, {number(result.comparison.factor)} times better "
             f"than {labels[result.runner_up.cell]}."
         )
-        sureness = result.comparison.sureness
+        sureness = result.sureness
     checked = "outputs checked"
     if not was_compared(result.best):
         checked = "outputs not compared with the framework's"
@@ -124,6 +127,7 @@ def _best(
     return [
         Finding(
             subject=workload, scope=scope, claim=claim, sureness=sureness, kind="runtime",
+            comparisons=result.comparisons,
             evidence=joined(
                 f"median of {count(len(result.values), 'run')} {value}", checked,
                 inside_run(groups),

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from transect.analysis.bounds import step_bound
-from transect.analysis.comparisons import Sureness, Verdict, compare
+from transect.analysis.comparisons import Comparison, Sureness, Verdict, compare
 from transect.analysis.groups import Group
 from transect.analysis.scaling import METRIC, efficiencies
 from transect.domain.cell import Cell
 from transect.domain.metrics import Direction
 from transect.report.context import Context
-from transect.report.findings.finding import Finding, floor_text, median
+from transect.report.findings.deciding import same_within
+from transect.report.findings.finding import Finding, floor_text, median, no_firmer
 from transect.report.text import count, number, percent, quantity
 
 __all__ = ["limit_finding", "scaling_findings"]
@@ -88,9 +89,15 @@ def scaling_findings(
             direction=Direction.HIGHER,
             floor=floor,
         )
+        difference = difference.under(top.group, top.base) if difference else None
+        if difference is not None:
+            note += f"; {difference.reason}"
+            sureness = no_firmer(difference.sureness, top.group, top.base)
         if difference is None or difference.verdict is Verdict.SAME:
-            brings, sureness = "makes no difference in speed that stands out", Sureness.OPEN
-            note += f"; {difference.reason}" if difference else ""
+            brings = "makes no difference in speed that stands out"
+            sureness = Sureness.OPEN if difference is None else sureness
+            if difference is not None and difference.equal:
+                brings = f"leaves the speed {same_within(difference)}"
         way = " · ".join((cell.get("framework"), cell.get("strategy")))
         claim = (
             f"going from {count(base.ranks, 'rank')} to {cell.ranks} with {way}{across} {brings}."
@@ -100,7 +107,8 @@ def scaling_findings(
             f"then {number(top.rate)} samples/s; "
             f"{floor_text(floor)}{note}"
         )
-        findings.append(_finding("scaling", claim, evidence, sureness, workload))
+        told = (difference,) if difference else ()
+        findings.append(_finding("scaling", claim, evidence, sureness, workload, told))
     odd = [gain for gain in every if gain.superlinear]
     if odd:
         worst = max(odd, key=lambda gain: gain.value)
@@ -117,5 +125,11 @@ def scaling_findings(
     return findings
 
 
-def _finding(kind: str, claim: str, evidence: str, sureness: Sureness, subject: str) -> Finding:
-    return Finding(subject=subject, claim=claim, evidence=evidence, sureness=sureness, kind=kind)
+def _finding(
+    kind: str, claim: str, evidence: str, sureness: Sureness, subject: str,
+    comparisons: tuple[Comparison, ...] = (),
+) -> Finding:  # fmt: skip
+    return Finding(
+        subject=subject, claim=claim, evidence=evidence, sureness=sureness, kind=kind,
+        comparisons=comparisons,
+    )  # fmt: skip

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from transect.analysis.comparisons import Sureness
+from transect.analysis.comparisons import Comparison, Sureness
 from transect.analysis.groups import Group, group_labels
 from transect.analysis.kinds import Kind, kinds_of, main_kind
 from transect.analysis.scaling import METRIC
 from transect.analysis.statistics import summarise
 from transect.report.context import Context
+from transect.report.findings.deciding import same_within
 from transect.report.findings.finding import (
     Finding,
     Race,
@@ -112,17 +113,18 @@ def _fastest(context: Context, workload: str, groups: list[Group], kind: Kind) -
     ]  # fmt: skip
     if result.tied:
         others = [labels[group.cell] for group in result.tied]
-        claim = (
-            f"{of_kind}{names([label, *others], 4)} reach {target} soonest and cannot be told "
-            f"apart: the best median is {took}."
-        )
-        sureness = Sureness.OPEN
+        together = f"{of_kind}{names([label, *others], 4)} reach {target} soonest and"
+        if all(one.equal for one in result.ties):
+            claim = f"{together} are {same_within(result.ties[0])}: the best median is {took}."
+        else:
+            claim = f"{together} cannot be told apart: the best median is {took}."
+        sureness = result.sureness
     elif result.runner_up is not None and result.comparison is not None:
         claim = (
             f"{of_kind}{label} reaches {target} soonest, in {took}, "
             f"{number(result.comparison.factor)} times sooner than {labels[result.runner_up.cell]}."
         )
-        sureness = result.comparison.sureness
+        sureness = result.sureness
     else:
         claim = f"{of_kind}{label} reaches {target} in {took}; nothing stands to compare it with."
         sureness = Sureness.TENTATIVE
@@ -134,9 +136,12 @@ def _fastest(context: Context, workload: str, groups: list[Group], kind: Kind) -
         sureness = Sureness.TENTATIVE if sureness is Sureness.FIRM else sureness
     sureness = no_firmer(sureness, best, rival)
     return [
-        _finding(workload, claim, joined(*evidence), sureness, named=not of_kind),
+        _finding(
+            workload, claim, joined(*evidence), sureness, named=not of_kind,
+            comparisons=result.comparisons,
+        ),
         *limit_finding(context, workload, best, label),
-    ]
+    ]  # fmt: skip
 
 
 def _caveats(result: Race) -> list[str]:
@@ -181,9 +186,10 @@ def _left_out(groups: Sequence[Group], running: Sequence[Group], every: Sequence
 
 
 def _finding(
-    subject: str, claim: str, evidence: str, sureness: Sureness, *, named: bool = False
-) -> Finding:
+    subject: str, claim: str, evidence: str, sureness: Sureness, *, named: bool = False,
+    comparisons: tuple[Comparison, ...] = (),
+) -> Finding:  # fmt: skip
     return Finding(
         subject=subject, claim=claim, evidence=evidence, sureness=sureness, kind="fastest",
-        named=named,
+        named=named, comparisons=comparisons,
     )  # fmt: skip

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from transect.analysis.comparisons import Sureness, Verdict
 from transect.analysis.groups import Group, group_labels, grouped
 from transect.analysis.twins import SumTwins, input_penalties, rate_factor, sum_twins
 from transect.report.context import Context
+from transect.report.findings.deciding import same_within
 from transect.report.findings.finding import Finding, median, no_firmer
 from transect.report.findings.training import reaches_target
 from transect.report.text import count, number, percent
@@ -28,12 +31,17 @@ def _input(context: Context, workload: str, groups: list[Group]) -> list[Finding
     if not able:
         return []
     top, comparison = max(able, key=lambda pair: (pair[0].value, pair[0].group.cell.id))
+    # The largest of so many.
+    comparison = replace(comparison, among=2 * len(able)).under(top.group, top.twin)
     label = group_labels([loss.group for loss in every])[top.group.cell]
     what = (
         "decoding files" if top.group.cell.get("input") == "files" else "input from stored arrays"
     )
     if comparison.verdict is Verdict.BETTER:
         claim = f"{what} costs {label} {percent(top.value, 1)} of its speed on synthetic input"
+        sureness = no_firmer(comparison.sureness, top.group, top.twin)
+    elif comparison.equal:
+        claim = f"{what} leaves {label} {same_within(comparison)} as on synthetic input"
         sureness = no_firmer(comparison.sureness, top.group, top.twin)
     else:
         claim = f"{what} costs {label} nothing that can be told from noise"
@@ -45,7 +53,7 @@ def _input(context: Context, workload: str, groups: list[Group]) -> list[Finding
         f"numbers; {comparison.reason}"
     )
     return [Finding(subject=workload, claim=claim + ".", evidence=evidence, sureness=sureness,
-                    kind="input")]  # fmt: skip
+                    kind="input", comparisons=(comparison,))]  # fmt: skip
 
 
 def _sum(workload: str, groups: list[Group]) -> list[Finding]:

@@ -9,6 +9,7 @@ from typing import Any
 from transect.domain.cell import GPU_PROVIDERS, Cell
 from transect.domain.errors import BadInput, unknown_name
 from transect.domain.registry import Registry
+from transect.domain.until import Contest
 from transect.onnx_models.exporters import EXPORTERS
 from transect.planning.context import Context
 from transect.planning.environments import program_version
@@ -51,6 +52,9 @@ class Infer(Stage):
     section = InferSection
     needs = ("export", "train", "model", "convert")
     placement = Placement(by_workload=True)
+    contest = Contest(
+        metrics=("latency",), apart=("provider", "batch", "threads", "load", "sessions")
+    )
 
     def check(self, section: InferSection, context: Context) -> None:
         """Names are known, and every model is made, exported or at least trained."""

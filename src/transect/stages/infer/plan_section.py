@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from transect.domain.study import Count, Counts, Names, Section
+from transect.domain.until import Until
 from transect.runtimes import PROVIDERS
 from transect.runtimes.options import EQUAL
 
@@ -64,6 +65,9 @@ class InferSection(Section):
     """Inference cells, and how long each measures."""
 
     repeats: Count = Field(default=1, description="runs of each cell")
+    until: Until | None = Field(
+        default=None, description="measure on until it is known; null: as the study's `until` says"
+    )
     warmup: int = Field(
         default=20,
         ge=0,

@@ -16,6 +16,7 @@ from transect.domain.precisions import PRECISIONS, check_precisions
 from transect.domain.registry import Registry
 from transect.domain.study import Count, Counts, Names, Section
 from transect.domain.system import System
+from transect.domain.until import Contest, Until
 from transect.launch.rendezvous import RENDEZVOUS
 from transect.planning.code_hash import PACKAGE
 from transect.planning.context import Context
@@ -116,6 +117,9 @@ class TrainSection(Section):
         default=3,
         description="runs of each cell, each with its own initial weights and batch order",
     )
+    until: Until | None = Field(
+        default=None, description="measure on until it is known; null: as the study's `until` says"
+    )
     planner: PlannerSection | None = Field(
         default=None, description="see below; only for grids whose options say `plan`"
     )
@@ -144,6 +148,9 @@ class Train(Stage):
     needs = ("data", "memory", "reference")
     placement = Placement(by_workload=True)
     spreads = True
+    contest = Contest(
+        metrics=("samples_per_second",), seeded=("time_to_quality",), apart=("device",)
+    )
 
     def check(self, section: TrainSection, context: Context) -> None:
         """Workloads, frameworks and strategies are there."""

@@ -1,0 +1,69 @@
+"""What a training's energy comes to: for a sample, and to the target."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+
+from transect.analysis.entries import AnyRecord
+from transect.analysis.groups import Group
+
+__all__ = ["Use", "uses"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Use:
+    """Medians over a group's repeats, in J, of one kind of counter (they may count joules twice).
+
+    `to_quality_j` is None where a repeat did not reach the target.
+    """
+
+    group: Group
+    counter: str
+    per_sample_j: float
+    to_quality_j: float | None
+
+
+def uses(group: Group) -> list[Use]:
+    """Return what each kind of counter says; empty where none could be read.
+
+    A counter runs over the whole training loop: the samples are those of all its steps, and the
+    target takes its share of the loop's time.
+    """
+    counters = sorted({
+        measured.label or "counter"
+        for record in group.ok
+        for measured in record.metrics
+        if measured.name == "energy"
+    })  # fmt: skip
+    found = []
+    for counter in counters:
+        label = None if counter == "counter" else counter
+        per_sample = [v for r in group.ok if (v := _per_sample(r, label)) is not None]
+        to_quality = [v for r in group.ok if (v := _to_quality(r, label)) is not None]
+        if per_sample:
+            whole = len(to_quality) == len(group.ok)
+            found.append(
+                Use(
+                    group=group, counter=counter, per_sample_j=statistics.median(per_sample),
+                    to_quality_j=statistics.median(to_quality) if whole else None,
+                )
+            )  # fmt: skip
+    return found
+
+
+def _per_sample(record: AnyRecord, counter: str | None) -> float | None:
+    joules, batch = record.value("energy", counter), record.details.get("global_batch")
+    steps, epochs = record.details.get("steps_per_epoch"), record.parameters.get("epochs")
+    known = (joules, batch, steps, epochs)
+    if not all(isinstance(one, (int, float)) and one > 0 for one in known):
+        return None
+    return float(joules) / (float(batch) * float(steps) * float(epochs))  # type: ignore[arg-type]
+
+
+def _to_quality(record: AnyRecord, counter: str | None) -> float | None:
+    joules, loop = record.value("energy", counter), record.value("train_time")
+    reached = record.value("time_to_quality")
+    if joules is None or reached is None or not loop:
+        return None
+    return joules * min(1.0, reached / loop)

@@ -1,0 +1,186 @@
+"""Different, the same within a margin, or open: verdicts on two sets of a few repeats.
+
+"Different" is a two-sided t test of two middles with moderated variances (`transect.analysis.noise`);
+"the same" two one-sided ones against the margin (Schuirmann, J. Pharmacokinetics and
+Biopharmaceutics 15, 1987). `tests/benchmarks/bench_verdicts.py` shows how often a verdict is wrong.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from scipy.special import stdtr, stdtrit
+
+from transect.analysis.noise import Noise, location, logs_of, moderated
+from transect.domain.until import MARGIN
+
+__all__ = [
+    "LEVEL", "MIN_FIRM", "Answer", "Decision", "decide", "decide_paired", "half_width", "holm", "is_firm",
+]  # fmt: skip
+
+# At most this share of verdicts may be wrong, and of a study's findings any at all.
+LEVEL = 0.05
+# Runs a side below which nothing is firm: two tell no outlier from the rest.
+MIN_FIRM = 3
+# From this many on, the middle stands whatever one or two of them are.
+_ENOUGH = 5
+# Where a quarter of all pairs of repeats of one cell are apart by more than this, so many runs were
+# disturbed that trimming does not help.
+_TOO_NOISY = 0.5
+# Logarithms that differ by less are equal: what is left is rounding.
+_EPSILON = 1e-12
+
+
+class Answer(StrEnum):
+    """What repeats say about two groups."""
+
+    DIFFERENT = "different"
+    SAME = "the same within the margin"
+    OPEN = "open"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Decision:
+    """Verdict on a ratio a / b. `low` and `high` are its 95 % interval.
+
+    `p` is the probability of the test that the answer rests on, times the number of looks; that of
+    a difference where it is open.
+    """
+
+    answer: Answer
+    ratio: float
+    low: float
+    high: float
+    p: float
+    pairs: int | None = None
+
+
+def decide(
+    a: Sequence[float],
+    b: Sequence[float],
+    noise: Noise | None,
+    *,
+    margin: float = MARGIN,
+    looks: int = 1,
+) -> Decision | None:
+    """Decide about a / b from runs that have nothing in common. None without a positive value.
+
+    `looks`: how often one may have looked and gone on (`transect.domain.until.looks_of`).
+    """
+    logs = logs_of(a), logs_of(b)
+    if not all(logs):
+        return None
+    sides = [location(side) for side in logs]
+    spreads = [moderated(side, noise) for side in sides]
+    variance = sum(spread for spread, _ in spreads)
+    if math.isinf(variance):
+        freedom = 1.0
+    elif variance > 0:
+        # Welch and Satterthwaite.
+        freedom = variance**2 / sum(spread**2 / own for spread, own in spreads)
+    else:
+        freedom = min(own for _, own in spreads)
+    return _verdict(sides[0].centre - sides[1].centre, variance, freedom, margin, looks)
+
+
+def decide_paired(
+    a: Mapping[int, float],
+    b: Mapping[int, float],
+    noise: Noise | None,
+    *,
+    margin: float = MARGIN,
+    looks: int = 1,
+) -> Decision | None:
+    """Decide about a / b repeat by repeat, over those that both have; `noise` of `paired_noise`."""
+    common = [n for n in sorted(a.keys() & b.keys()) if a[n] > 0 and b[n] > 0]
+    logs = logs_of(a[n] / b[n] for n in common)
+    if not logs:
+        return None
+    own = location(logs)
+    # A ratio has the noise of both its sides.
+    variance, freedom = moderated(own, noise, times=2.0)
+    return _verdict(own.centre, variance, freedom, margin, looks, pairs=len(logs))
+
+
+def _verdict(
+    apart: float, variance: float, freedom: float, margin: float, looks: int,
+    pairs: int | None = None,
+) -> Decision:  # fmt: skip
+    error = math.sqrt(variance)
+    if math.isinf(error):
+        return Decision(answer=Answer.OPEN, ratio=_power(apart), low=0.0, high=math.inf, p=1.0,
+                        pairs=pairs)  # fmt: skip
+    edge = math.log1p(margin)
+    error = max(error, _EPSILON)
+    different = min(1.0, looks * 2 * float(stdtr(freedom, -abs(apart) / error)))
+    # Both one-sided tests have to reject: the larger probability counts.
+    same = min(1.0, looks * float(stdtr(freedom, (abs(apart) - edge) / error)))
+    reach = float(stdtrit(freedom, 1 - LEVEL / 2 / looks)) * error
+    if same <= LEVEL:
+        answer, p = Answer.SAME, same
+    elif different <= LEVEL:
+        answer, p = Answer.DIFFERENT, different
+    else:
+        answer, p = Answer.OPEN, different
+    return Decision(
+        answer=answer, ratio=_power(apart), low=_power(apart - reach), high=_power(apart + reach),
+        p=p, pairs=pairs,
+    )  # fmt: skip
+
+
+def _power(log: float) -> float:
+    return math.exp(min(log, 700.0))
+
+
+def is_firm(
+    decision: Decision, runs: int, floor: float, margin: float = MARGIN, upper: float = 0.0
+) -> bool:
+    """Whether a verdict may be firm: enough runs a side, in a noise that so few can be judged in.
+
+    `floor` is the noise floor, a share: what two repeats of one cell differ by. A few runs that were
+    all disturbed look as quiet as any: below five a side a difference has to exceed the floor, and the
+    floor may be twice the margin at most for sameness. Where a quarter of the pairs differ by more than
+    half (`upper`), nothing is firm.
+    """
+    if decision.answer is Answer.OPEN or runs < MIN_FIRM or upper > _TOO_NOISY:
+        return False
+    if runs >= _ENOUGH:
+        return True
+    if decision.answer is Answer.SAME:
+        return floor <= 2 * margin
+    return max(decision.ratio, 1 / decision.ratio) - 1 > floor
+
+
+def half_width(values: Sequence[float], noise: Noise | None, *, looks: int = 1) -> float:
+    """Return half the width of the 95 % interval of the middle, as a share; inf where unknown."""
+    logs = logs_of(values)
+    if not logs:
+        return math.inf
+    variance, freedom = moderated(location(logs), noise)
+    if math.isinf(variance):
+        return math.inf
+    reach = float(stdtrit(freedom, 1 - LEVEL / 2 / looks)) * math.sqrt(variance)
+    return math.expm1(min(reach, 700.0))
+
+
+def holm(probabilities: Sequence[float], ways: Sequence[float] | None = None) -> list[float]:
+    """Correct for many comparisons: that any is wrong has the level's probability at most.
+
+    `ways`: of how many each was chosen, and so for how many it counts; 1 each by default. Source:
+    Holm, "A simple sequentially rejective multiple test procedure", Scandinavian J. of Statistics 6
+    (1979).
+
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    counts = list(ways) if ways is not None else [1.0] * len(probabilities)
+    left, least = math.fsum(counts), 0.0
+    adjusted = [1.0] * len(counts)
+    for i in sorted(range(len(counts)), key=lambda i: probabilities[i]):
+        least = max(least, min(1.0, probabilities[i] * left))
+        adjusted[i] = round(least, 15)
+        left -= counts[i]
+    return adjusted

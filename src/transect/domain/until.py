@@ -1,0 +1,139 @@
+"""How long a study goes on measuring: `until` its comparisons are decided, and what decided means."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Annotated, Any
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    WithJsonSchema,
+    model_validator,
+)
+
+__all__ = ["MARGIN", "Aims", "Contest", "Percent", "Until", "looks_of"]
+
+# Two groups within a twentieth of each other are the same, unless a study says otherwise.
+MARGIN = 0.05
+# Another number of repeats at which runners stop would read as if there were no end.
+_MOST = 1000
+
+
+def _share(value: object) -> object:
+    """Return the share that `5 %` is; a bare number does not tell per cent from shares."""
+    if value is None:
+        return None
+    found = (
+        re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*%\s*", value) if isinstance(value, str) else None
+    )
+    share = float(found[1]) / 100 if found else 0.0
+    if not 0 < share < 1:
+        raise ValueError("expected more than 0 and less than 100 per cent, written as '5 %'")
+    return share
+
+
+# A share, written in per cent.
+Percent = Annotated[
+    float,
+    BeforeValidator(_share),
+    PlainSerializer(lambda share: None if share is None else f"{100 * share:g} %"),
+    WithJsonSchema({"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)? ?%$"}),
+]
+
+
+class Until(BaseModel):
+    """When the repeats of a cell are enough: whichever of these comes first."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    interval: Percent | None = Field(
+        default=None,
+        description="enough when the 95 % interval of a cell's middle reaches no farther than this to either side, "
+        "such as `3 %`",
+    )
+    or_equal_within: Percent | None = Field(
+        default=None,
+        description="enough when all comparisons of a cell are decided: different, or the same within this margin, "
+        "such as `5 %`",
+    )
+    floor: int | None = Field(
+        default=None, ge=2, description="least repeats of each cell; null: its `repeats`"
+    )
+    cap: int = Field(default=10, ge=3, le=_MOST, description="most repeats of each cell")
+    minutes: float | None = Field(
+        default=None, gt=0,
+        description="time that all repeats beyond the floor may take together; null: as long as it takes",
+    )  # fmt: skip
+    node_hours: float | None = Field(
+        default=None, gt=0, description="the same, times the nodes of each cell"
+    )
+
+    @model_validator(mode="after")
+    def _says_enough(self) -> Until:
+        if self.interval is None and self.or_equal_within is None:
+            raise ValueError(
+                "says when nothing is enough: expected interval, or_equal_within or both"
+            )
+        if self.floor is not None and self.cap <= self.floor:
+            raise ValueError(
+                f"cap {self.cap} leaves nothing beyond floor {self.floor}: expected more"
+            )
+        if self.minutes is not None and self.node_hours is not None:
+            raise ValueError("has two budgets: expected minutes or node_hours")
+        return self
+
+
+def looks_of(floor: int, cap: int) -> list[int]:
+    """Return the numbers of repeats at which one looks whether to go on, `floor` to `cap`.
+
+    Each look may be wrong, so they are few: half as many repeats again from one to the next.
+
+    >>> looks_of(3, 10)
+    [3, 5, 8, 10]
+    >>> looks_of(3, 3)
+    [3]
+    """
+    looks = [floor]
+    while looks[-1] < cap:
+        looks.append(min(cap, math.ceil(1.5 * looks[-1])))
+    return looks
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Contest:
+    """What decides among cells of a stage: each is compared with the best, metric by metric.
+
+    `metrics` are those of speed; `seeded` that of which a repeat's seed changes all cells, compared seed
+    by seed. Cells of another workload, kind or value of `apart` are not compared.
+    """
+
+    metrics: tuple[str, ...]
+    seeded: tuple[str, ...] = ()
+    apart: tuple[str, ...] = ()
+
+    def stored(self) -> dict[str, Any]:
+        """Return it as JSON holds it."""
+        return {key: list(value) for key, value in asdict(self).items()}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Aims:
+    """What a study wants to know, for its report: the margin, and how often a stage's runner looks."""
+
+    margin: float = MARGIN
+    looks: Mapping[str, int] = field(default_factory=dict)
+
+    def looks_at(self, stage: str) -> int:
+        """Return how often the repeats of a stage's cells are looked at; 1 where nobody goes on."""
+        return self.looks.get(stage, 1)
+
+    def stored(self) -> dict[str, Any]:
+        """Return it as JSON holds it."""
+        return asdict(self) | {"looks": dict(self.looks)}

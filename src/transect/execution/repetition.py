@@ -1,0 +1,215 @@
+"""More repeats in a block: which cells go on, round by round, and why the others stop.
+
+Nothing is remembered but records: a block that was killed asks the same question again, and gets the
+same answer from the same records. So a stricter `until` goes on where the last one stopped.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from transect.domain.cell import Cell
+from transect.domain.errors import BadInput
+from transect.domain.files import canonical_json, digest
+from transect.domain.record import Record, read_record
+from transect.domain.until import Aims, Contest, looks_of
+from transect.execution.job import Job
+
+if TYPE_CHECKING:
+    from transect.analysis.contests import Standing
+
+__all__ = ["Repetition", "deadline_of", "until_of"]
+
+# Why a cell's repeats end, besides those of `Standing`.
+CAP, BUDGET, TIME = "cap", "budget", "time of the job"
+
+
+def until_of(spec: dict[str, Any]) -> str:
+    """Return what tells one `until` from another; empty for a cell that only others need."""
+    return digest([canonical_json(spec["until"])])[:16] if "until" in spec else ""
+
+
+def deadline_of(head: dict[str, Any], jobs: Sequence[Job]) -> float | None:
+    """Return when the last optional repeat of a block may begin; None where no scheduler ends it."""
+    if head.get("minutes") is None or not jobs:
+        return None
+    longest = float(jobs[0].spec["cell_limits"]["seconds"])
+    return time.monotonic() + 60 * float(head["minutes"]) - longest
+
+
+class Repetition:
+    """Decides after each look which repeats of a block's cells run next.
+
+    `deadline` is the time (monotonic, in s) after which nothing more begins, or None.
+    """
+
+    def __init__(self, jobs: Iterable[Job], deadline: float | None = None) -> None:
+        self._jobs = {(job.cell.stage, job.cell.id): job for job in jobs}
+        self._deadline = deadline
+        self._of_cell: dict[Cell, list[Job]] = defaultdict(list)
+        for job in self._jobs.values():
+            if "until" in job.spec:
+                self._of_cell[job.cell.without_repeat()].append(job)
+        for members in self._of_cell.values():
+            members.sort(key=lambda job: job.cell.repeat)
+        self._records: dict[tuple[str, str], Record] = {}
+        # Why each cell's repeats ended, by its id without repeat.
+        self.ends: dict[str, str] = {}
+
+    @property
+    def asked(self) -> bool:
+        """Whether any repeat of this block may not be needed."""
+        return any(job.spec.get("optional") for job in self._jobs.values())
+
+    def spared(self) -> dict[str, str]:
+        """Return the repeats that were not needed, by `STAGE/ID`, and for which `until`."""
+        return {
+            f"{stage}/{cell_id}": until_of(job.spec)
+            for (stage, cell_id), job in self._jobs.items()
+            if job.spec.get("optional") and not (job.folder / "record.json").exists()
+        }
+
+    def run(self, run_one: Callable[[Job], None]) -> None:
+        """Run what is needed, look by look: each cell in turn, one repeat after another."""
+        while batch := self._next():
+            for job in batch:
+                if self._deadline is not None and time.monotonic() > self._deadline:
+                    return self._end_all(TIME)
+                run_one(job)
+
+    def _end_all(self, why: str) -> None:
+        for cell in self._of_cell:
+            self.ends.setdefault(cell.id, why)
+
+    def _next(self) -> list[Job]:
+        """Return the jobs up to the next look of every cell that is open, in rounds."""
+        wanted: list[Job] = []
+        for members in self._by_until():
+            # A look that was cut short is finished first: half of one decides nothing.
+            going_on = [cell for cell in members if self._between_looks(cell)]
+            going_on = going_on or self._open(members)
+            following = [self._up_to_next_look(cell) for cell in going_on]
+            # Those with fewer repeats catch up.
+            first = min((jobs[-1].cell.repeat for jobs in following), default=0)
+            wanted += [job for jobs in following if jobs[-1].cell.repeat == first for job in jobs]
+        places = {key: place for place, key in enumerate(self._jobs)}
+        wanted.sort(key=lambda job: (job.cell.repeat, places[_key(job)]))
+        # What several of them need runs once, before the first.
+        batch = {_key(one): one for job in wanted for one in (*self._needs(job), job)}
+        return list(batch.values())
+
+    def _open(self, cells: Sequence[Cell]) -> list[Cell]:
+        """Return the cells that need more repeats, and note why the others need none."""
+        standings = self._standings(cells)
+        over = self._spent(cells) >= self._budget(cells)
+        going_on = []
+        for cell in cells:
+            standing = standings.get(cell)
+            why = self._end_of(cell, "no result" if standing is None else standing.value, over=over)
+            if why:
+                self.ends[cell.id] = why
+            else:
+                going_on.append(cell)
+        return going_on
+
+    def _by_until(self) -> list[list[Cell]]:
+        """Part cells by the stage's contest and budget: those that are judged together."""
+        parts: dict[str, list[Cell]] = defaultdict(list)
+        for cell, jobs in self._of_cell.items():
+            parts[f"{cell.stage} {until_of(jobs[0].spec | {'until': self._shared(jobs)})}"].append(
+                cell
+            )
+        return list(parts.values())
+
+    def _shared(self, jobs: Sequence[Job]) -> dict[str, Any]:
+        """Return what is the same for all cells of one `until`, whatever their own floors."""
+        until: dict[str, Any] = jobs[0].spec["until"]
+        return {key: until[key] for key in until if key not in ("floor", "cap")}
+
+    def _end_of(self, cell: Cell, standing: str, *, over: bool) -> str:
+        """Return why a cell's repeats end here, or nothing."""
+        if standing != "open":
+            return standing
+        if not self._up_to_next_look(cell):
+            return CAP
+        return BUDGET if over else ""
+
+    def _done(self, cell: Cell) -> int:
+        return sum(self._record(job) is not None for job in self._of_cell[cell])
+
+    def _between_looks(self, cell: Cell) -> bool:
+        until, done = self._of_cell[cell][0].spec["until"], self._done(cell)
+        return until["floor"] < done < until["cap"] and done not in looks_of(
+            until["floor"], until["cap"]
+        )
+
+    def _up_to_next_look(self, cell: Cell) -> list[Job]:
+        jobs = self._of_cell[cell]
+        until = jobs[0].spec["until"]
+        done = self._done(cell)
+        target = next((n for n in looks_of(until["floor"], until["cap"]) if n > done), 0)
+        return [job for job in jobs if job.cell.repeat < target and self._record(job) is None]
+
+    def _needs(self, job: Job) -> list[Job]:
+        """Return the cells that only this one needs, before it."""
+        sources = (self._jobs.get(tuple(source)) for source in job.spec["inputs"].values())
+        return [
+            source
+            for source in sources
+            if source is not None and source.spec.get("optional") and self._record(source) is None
+        ]
+
+    def _standings(self, cells: Sequence[Cell]) -> dict[Cell, Standing]:
+        # Only a block that may go on pays for scipy.
+        from transect.analysis.contests import standings
+        from transect.analysis.groups import Floors, group_records
+
+        until = self._of_cell[cells[0]][0].spec["until"]
+        records = [
+            record
+            for cell in cells
+            for job in self._of_cell[cell]
+            if (record := self._record(job)) is not None
+        ]
+        groups = group_records(records)
+        aims = Aims(margin=until["margin"], looks={cells[0].stage: until["looks"]})
+        contest = Contest(**{key: tuple(names) for key, names in until["contest"].items()})
+        return standings(
+            groups, contest, Floors(groups, aims), interval=until["interval"],
+            decide=until["decide"], looks=until["looks"],
+        )  # fmt: skip
+
+    def _record(self, job: Job) -> Record | None:
+        """Return a cell's record, read once. One that holds no more was removed before anything ran."""
+        key = _key(job)
+        if key not in self._records:
+            try:
+                self._records[key] = read_record(job.folder / "record.json")
+            except BadInput:
+                return None
+        return self._records[key]
+
+    def _budget(self, cells: Sequence[Cell]) -> float:
+        shares = [self._of_cell[cell][0].spec["until"]["budget_s"] for cell in cells]
+        return float("inf") if None in shares else sum(shares)
+
+    def _spent(self, cells: Sequence[Cell]) -> float:
+        """Return the seconds, or node-seconds, of all optional repeats, in whichever run they ran."""
+        spent = 0.0
+        for cell in cells:
+            for job in self._of_cell[cell]:
+                record = self._record(job) if job.spec.get("optional") else None
+                if record is not None:
+                    times = map(datetime.fromisoformat, (record.ended, record.started))
+                    ended, started = times
+                    nodes = cell.nodes if job.spec["until"]["by_node"] else 1
+                    spent += (ended - started).total_seconds() * nodes
+        return spent
+
+
+def _key(job: Job) -> tuple[str, str]:
+    return job.cell.stage, job.cell.id

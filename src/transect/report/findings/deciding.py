@@ -1,0 +1,81 @@
+"""What a study's comparisons come to: sureness under their conditions, and beside each other.
+
+A study that makes forty comparisons finds two differences at 5 % where there are none. So each
+finding names the comparisons that it rests on, and Holm's correction runs over those of all findings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from transect.analysis.comparisons import Comparison, Sureness, Verdict
+from transect.analysis.verdicts import LEVEL, holm
+from transect.report.findings.finding import Finding, joined
+from transect.report.text import count, percent
+
+__all__ = ["Tally", "corrected", "same_within", "tally_of"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tally:
+    """How the comparisons of a study's findings end.
+
+    `different` and `same` are firm after correction; `tentative` ones were decided, but in too few
+    runs, on a disturbed machine, or as one of too many; `open` is the rest.
+    """
+
+    comparisons: int
+    different: int
+    same: int
+    tentative: int
+    open: int
+
+    @property
+    def firm_share(self) -> float | None:
+        """The share that ends firm, or None without any comparison."""
+        return (self.different + self.same) / self.comparisons if self.comparisons else None
+
+
+def same_within(comparison: Comparison) -> str:
+    """Write that two groups are the same, as shown: `the same within 5 %`."""
+    return f"the same within {percent(comparison.margin)}"
+
+
+def _family(findings: Iterable[Finding]) -> dict[Comparison, float]:
+    """Return the corrected probability of every comparison that any finding rests on."""
+    every = dict.fromkeys(one for finding in findings for one in finding.comparisons)
+    decided = [one for one in every if one.decision is not None]
+    probabilities = [one.decision.p for one in decided if one.decision is not None]
+    return dict(zip(decided, holm(probabilities, [one.ways for one in decided]), strict=True))
+
+
+def corrected(findings: Sequence[Finding]) -> list[Finding]:
+    """Return the findings, none firm that rests on what may be chance among so many comparisons."""
+    family = _family(findings)
+    return [_held(finding, family) for finding in findings]
+
+
+def _held(finding: Finding, family: dict[Comparison, float]) -> Finding:
+    worst = max((family[one] for one in finding.comparisons if one in family), default=0.0)
+    if finding.sureness is not Sureness.FIRM or worst <= LEVEL:
+        return finding
+    told = (
+        f"as one of {count(len(family), 'comparison')} p = {worst:.2g} (Holm), which may be chance"
+    )
+    return replace(finding, sureness=Sureness.TENTATIVE, evidence=joined(finding.evidence, told))
+
+
+def tally_of(findings: Sequence[Finding]) -> Tally:
+    """Count how the comparisons end that these findings rest on, each once."""
+    family = _family(findings)
+    every = dict.fromkeys(one for finding in findings for one in finding.comparisons)
+    ends = {"different": 0, "same": 0, "tentative": 0, "open": 0}
+    for one in every:
+        if one.verdict is Verdict.SAME and not one.equal:
+            ends["open"] += 1
+        elif one.sureness is not Sureness.FIRM or family.get(one, 0.0) > LEVEL:
+            ends["tentative"] += 1
+        else:
+            ends["same" if one.equal else "different"] += 1
+    return Tally(comparisons=len(every), **ends)

@@ -1,0 +1,99 @@
+"""Findings on the machine while a study ran: did it drift, and what energy did it take?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from transect.analysis.comparisons import Sureness
+from transect.analysis.drift import Drift, drift_of
+from transect.analysis.energy import Use, uses
+from transect.analysis.groups import group_labels
+from transect.analysis.verdicts import Answer
+from transect.report.context import Context
+from transect.report.findings.finding import Finding, joined, names
+from transect.report.text import count, percent, quantity
+
+__all__ = ["drift_findings", "energy_findings"]
+
+_TIMES = {"train": ("step_time", "training step"), "infer": ("latency", "latency"),
+          "retrain": ("step_time", "step of a retraining")}  # fmt: skip
+
+
+def drift_findings(context: Context) -> list[Finding]:
+    """Per stage whose times are compared: the last third of its runs beside the first."""
+    found = []
+    for stage, (metric, what) in _TIMES.items():
+        drift = drift_of(context.of(stage), metric, margin=context.aims.margin)
+        if drift is not None:
+            found.append(_drift(drift, what, context))
+    return found
+
+
+def _drift(drift: Drift, what: str, context: Context) -> Finding:
+    told, margin = drift.decision, percent(context.aims.margin)
+    middle = f"the median {what} of the last third of the runs"
+    if told.answer is Answer.SAME:
+        claim, sureness = f"{middle} is that of the first within {margin}.", Sureness.FIRM
+    elif told.answer is Answer.DIFFERENT:
+        more = "more" if told.ratio > 1 else "less"
+        apart = percent(abs(told.ratio - 1), 1)
+        claim = f"the machine drifted: {middle} takes {apart} {more} time than that of the first."
+        sureness = Sureness.FIRM
+    else:
+        claim, sureness = f"whether {middle} drifted from that of the first is open.", Sureness.OPEN
+    evidence = (
+        f"ratio {told.ratio:.3g}, 95 % interval {told.low:.3g} to {told.high:.3g}, of "
+        f"{count(drift.cells, 'cell')} that ran in both, {count(drift.runs, 'run')} in all; "
+        "cells run in random order, so a drift is noise for all of them alike"
+    )
+    return Finding(subject="study", claim=claim, evidence=evidence, sureness=sureness, kind="drift")
+
+
+def energy_findings(context: Context) -> list[Finding]:
+    """Per workload and kind of counter: the least energy for a sample, and to the target."""
+    trained = [group for group in context.of("train") if group.ok]
+    if not trained:
+        return []
+    found = [
+        finding for workload in context.workloads("train") for finding in _energy(context, workload)
+    ]
+    if found:
+        return found
+    claim = (
+        f"none of {count(len(trained), 'training cell')} tells its energy: neither RAPL nor NVML "
+        "could be read here."
+    )
+    evidence = "no estimate stands in its place"
+    return [Finding(subject="study", claim=claim, evidence=evidence, sureness=Sureness.FIRM,
+                    kind="energy")]  # fmt: skip
+
+
+def _energy(context: Context, workload: str) -> Iterator[Finding]:
+    groups = [g for g in context.of("train", workload) if g.ok and not g.wrong]
+    labels = group_labels(groups, always=("ranks",))
+    silent = sum(not uses(group) for group in groups)
+    of_kind: dict[str, list[Use]] = {}
+    for group in groups:
+        for use in uses(group):
+            of_kind.setdefault(use.counter, []).append(use)
+    for counter, every in sorted(of_kind.items()):
+        best = min(every, key=lambda use: (use.per_sample_j, use.group.cell.id))
+        reached = [use for use in every if use.to_quality_j is not None]
+        claim = (
+            f"{labels[best.group.cell]} takes least energy for a sample, "
+            f"{quantity(best.per_sample_j, 'J')}"
+        )
+        if reached:
+            least = min(reached, key=lambda use: (use.to_quality_j or 0.0, use.group.cell.id))
+            claim += f"; {labels[least.group.cell]} takes least to the target, "
+            claim += quantity(least.to_quality_j, "J")
+        evidence = joined(
+            f"medians of the counter {counter}, of whole nodes, over the training loop",
+            f"{count(len(every), 'cell')} tell it",
+            f"{count(silent, 'cell')} do not" if silent else "",
+            names([use.group.cell.id for use in (best,)], 1),
+        )
+        yield Finding(
+            subject=workload, claim=claim + ".", evidence=evidence, sureness=Sureness.TENTATIVE,
+            kind="energy", scope=f"by {counter}",
+        )  # fmt: skip

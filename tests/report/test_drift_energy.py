@@ -1,0 +1,130 @@
+"""Drift of the machine, energy, and how comparisons are counted and corrected."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from make_records import make_record
+
+from transect.analysis.comparisons import Sureness
+from transect.analysis.energy import uses
+from transect.analysis.groups import group_records
+from transect.analysis.load import Loaded
+from transect.domain.cell import Cell
+from transect.domain.record import MetricValue, Record
+from transect.report.context import Context
+from transect.report.findings.deciding import corrected, tally_of
+from transect.report.findings.finding import Finding
+from transect.report.making import all_parts, make_findings
+
+
+def findings(records: list[Record]) -> list[Finding]:
+    context = Context(Loaded(study="s", records=records), title="t")
+    made = make_findings(context, all_parts().findings)
+    assert not context.problems
+    return made
+
+
+def latencies(
+    slope: float, cells: int = 4, repeats: int = 6, spread: float = 0.001
+) -> list[Record]:
+    """Cells in rounds, each run `slope` slower than the first round by the last one."""
+    made = []
+    for repeat in range(repeats):
+        for number in range(cells):
+            cell = Cell.of(stage="infer", workload="w", runtime=f"r{number}", exporter="dynamo",
+                           provider="cpu", batch=1, threads=1, repeat=repeat)  # fmt: skip
+            off = spread * (-1) ** (number + repeat)
+            time = 1e-4 * (1 + number) * (1 + slope * repeat / (repeats - 1) + off)
+            record = make_record(cell, {"latency": time, "throughput": 1 / time})
+            started = f"2026-01-01T00:{repeat:02d}:{number:02d}+00:00"
+            made.append(record.model_copy(update={"started": started, "ended": started}))
+    return made
+
+
+@pytest.mark.parametrize(
+    ("slope", "spread", "said", "sureness"),
+    [
+        (0.3, 0.001, "the machine drifted: the median latency of the last third", "firm"),
+        (-0.2, 0.001, "less time than that of the first", "firm"),
+        (0.0, 0.001, "is that of the first within 5 %", "firm"),
+        (0.03, 0.25, "is open", "open"),
+    ],
+)
+def test_the_last_third_is_held_beside_the_first(
+    slope: float, spread: float, said: str, sureness: str
+) -> None:
+    records = latencies(slope, spread=spread)
+    if spread > 0.1:
+        # Cells that move against each other tell nothing of the machine.
+        records = [
+            record.model_copy(update={"metrics": [
+                MetricValue.of("latency", record.metrics[0].value * (
+                    1 + 0.3 * (record.cell.repeat > 3) * (-1) ** int(record.cell.runtime[1:])
+                ))
+            ]})
+            for record in records
+        ]  # fmt: skip
+    [found] = [one for one in findings(records) if one.kind == "drift"]
+    assert said in found.claim and found.sureness == sureness
+    assert "4 cells that ran in both" in found.evidence
+
+
+def test_too_few_cells_in_both_thirds_tell_no_drift() -> None:
+    assert not [one for one in findings(latencies(0.3, cells=2)) if one.kind == "drift"]
+
+
+def trainings(joules: float | None) -> list[Record]:
+    made = []
+    for framework, times in (("torch", 1.0), ("numpy", 2.0)):
+        for repeat in range(3):
+            cell = Cell.of(stage="train", workload="w", framework=framework, strategy="single",
+                           batch=10, repeat=repeat)  # fmt: skip
+            metrics = {"samples_per_second": 100 / times, "step_time": times / 10, "accuracy": 0.9,
+                       "train_time": 10 * times, "time_to_quality": 5 * times, "equality_ratio": 0.1}  # fmt: skip
+            record = make_record(
+                cell, metrics, details={"global_batch": 10, "steps_per_epoch": 5}
+            ).model_copy(update={"parameters": {"epochs": 4}})
+            if joules is not None:
+                energy = MetricValue.of("energy", joules * times, label="rapl package")
+                record.metrics.append(energy)
+            made.append(record)
+    return made
+
+
+def test_energy_is_told_for_a_sample_and_to_the_target() -> None:
+    [use] = uses(group_records(trainings(400.0))[-1])
+    assert use.counter == "rapl package"
+    # 400 J over 10 x 5 x 4 samples; the target in half of the loop's time.
+    assert use.per_sample_j == pytest.approx(2.0) and use.to_quality_j == pytest.approx(200.0)
+    [found] = [one for one in findings(trainings(400.0)) if one.kind == "energy"]
+    assert "torch" in found.claim and "2 J" in found.claim and "200 J" in found.claim
+    assert found.scope == "by rapl package"
+
+
+def test_where_nothing_tells_the_energy_its_absence_is_named() -> None:
+    [found] = [one for one in findings(trainings(None)) if one.kind == "energy"]
+    assert "none of 2 training cells tells its energy" in found.claim
+
+
+def test_comparisons_are_counted_and_one_of_very_many_is_not_firm() -> None:
+    made = findings(trainings(None))
+    tally = tally_of(made)
+    assert tally.comparisons >= 1 and tally.different >= 1 and tally.open == 0
+    assert tally.firm_share is not None and 0 < tally.firm_share <= 1
+    [fastest] = [one for one in made if one.kind == "fastest"]
+    [one] = fastest.comparisons
+    assert one.decision is not None
+    chance = replace(one, decision=replace(one.decision, p=0.01))
+    firm = replace(fastest, sureness=Sureness.FIRM, comparisons=(chance,))
+    others = [
+        replace(
+            firm, comparisons=(replace(chance, decision=replace(one.decision, p=0.5 + n / 100)),)
+        )
+        for n in range(9)
+    ]
+    [alone] = corrected([firm])
+    assert alone.sureness is Sureness.FIRM
+    beside, *_ = corrected([firm, *others])
+    assert beside.sureness is Sureness.TENTATIVE and "as one of 10 comparisons" in beside.evidence

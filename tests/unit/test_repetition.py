@@ -1,0 +1,186 @@
+"""A block goes on with the cells whose comparison is open, and stops each for a reason."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from transect.domain.cell import Cell
+from transect.domain.paths import StudyPaths
+from transect.domain.record import MetricValue, Record, Status, write_record
+from transect.execution.job import Job
+from transect.execution.repetition import Repetition, deadline_of
+from transect.planning.stage import STAGES
+
+UNTIL = {
+    "interval": None, "margin": 0.05, "decide": True, "floor": 3, "cap": 8, "budget_s": None,
+    "by_node": False, "looks": 3, "contest": STAGES.get("infer").contest.stored(),
+}  # fmt: skip
+
+
+@dataclass
+class Bench:
+    """Runs cells of made-up latencies: `times` by runtime, with a noise of `spread`."""
+
+    folder: Path
+    times: dict[str, float]
+    spread: dict[str, float] = field(default_factory=dict)
+    ran: list[tuple[str, int]] = field(default_factory=list)
+    seconds: float = 1.0
+
+    def jobs(self, **changes: Any) -> list[Job]:
+        until = UNTIL | changes
+        cells = [
+            Cell.of(stage="infer", workload="w", runtime=runtime, exporter="dynamo", provider="cpu",
+                    batch=1, threads=1, repeat=repeat)
+            for repeat in range(until["cap"]) for runtime in self.times
+        ]  # fmt: skip
+        return [self._job(cell, until) for cell in cells]
+
+    def _job(self, cell: Cell, until: dict[str, Any]) -> Job:
+        spec: dict[str, Any] = {"until": until, "inputs": {}, "study": "s"}
+        spec["cell_limits"] = {"seconds": 60}
+        if cell.repeat >= until["floor"]:
+            spec["optional"] = True
+        paths = StudyPaths(results=self.folder, study="s")
+        return Job(spec=spec, cell=cell, paths=paths, python="", bin=None, environment={})
+
+    def run_one(self, job: Job) -> None:
+        cell = job.cell
+        runtime = str(cell.get("runtime"))
+        # Every way that two cells' repeats can be off together: nothing is shared.
+        off = ((1, -1, 0, 1, -1, -1, 1, 0), (-1, 0, 1, 1, -1, 1, -1, 0))[runtime > "b"][cell.repeat]
+        latency = self.times[runtime] * math.exp(self.spread.get(runtime, 0.004) * off)
+        begin = datetime(2026, 1, 1, tzinfo=UTC)
+        end = begin + timedelta(seconds=self.seconds)
+        record = Record(
+            study="s", stage="infer", cell=cell, cell_id=cell.id, status=Status.OK,
+            fingerprint="f", started=begin.isoformat(), ended=end.isoformat(),
+            metrics=[MetricValue.of("latency", latency)],
+        )  # fmt: skip
+        job.folder.mkdir(parents=True)
+        write_record(job.folder / "record.json", record)
+        self.ran.append((runtime, cell.repeat))
+
+    def floor(self, jobs: list[Job]) -> None:
+        for job in jobs:
+            if not job.spec.get("optional"):
+                self.run_one(job)
+        self.ran.clear()
+
+
+def ends(repetition: Repetition) -> dict[str, str]:
+    return {name.split(".")[2]: why for name, why in repetition.ends.items()}
+
+
+def run(bench: Bench, **changes: Any) -> Repetition:
+    jobs = bench.jobs(**changes)
+    if not (bench.folder / "s").exists():
+        bench.floor(jobs)
+    repetition = Repetition(jobs)
+    repetition.run(bench.run_one)
+    return repetition
+
+
+def test_decided_cells_need_no_repeat_and_cost_none(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, {"a": 1.0, "b": 1.5, "c": 1.001})
+    repetition = run(bench)
+    assert bench.ran == []
+    assert ends(repetition) == dict.fromkeys("abc", "decided")
+    assert len(repetition.spared()) == 3 * 5 and len(set(repetition.spared().values())) == 1
+
+
+def test_open_cells_go_on_in_rounds_and_the_others_stop(tmp_path: Path) -> None:
+    # `b` and `d` are far off; `c` is too near to `a` and too loud for any verdict.
+    bench = Bench(tmp_path, {"a": 1.0, "b": 1.9, "c": 1.03, "d": 1.91}, {"a": 0.04, "c": 0.04})
+    repetition = run(bench)
+    assert ends(repetition)["c"] == "cap" and ends(repetition)["b"] == "decided"
+    of_c = [repeat for runtime, repeat in bench.ran if runtime == "c"]
+    assert of_c == [3, 4, 5, 6, 7]
+    rounds = [repeat for _, repeat in bench.ran]
+    assert rounds == sorted(rounds), "one round after another"
+    assert {runtime for runtime, _ in bench.ran if runtime in "bd"} == set()
+
+
+def test_a_narrow_interval_is_enough_where_the_study_says_so(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, {"a": 1.0, "c": 1.03}, {"a": 0.04, "c": 0.04})
+    wide = run(bench, decide=False, interval=0.5)
+    assert bench.ran == [] and ends(wide) == {"a": "interval", "c": "interval"}
+    narrow = run(bench, decide=False, interval=0.0001)
+    assert len(bench.ran) == 10 and ends(narrow) == {"a": "cap", "c": "cap"}
+
+
+@pytest.mark.parametrize(("budget", "most"), [(0.5, 0), (1.0, 4), (100.0, 10)])
+def test_a_budget_ends_what_is_open(tmp_path: Path, budget: float, most: int) -> None:
+    bench = Bench(tmp_path, {"a": 1.0, "c": 1.03}, {"a": 0.04, "c": 0.04}, seconds=1.0)
+    jobs = bench.jobs(budget_s=budget if most else 0.0)
+    bench.floor(jobs)
+    repetition = Repetition(jobs)
+    repetition.run(bench.run_one)
+    assert len(bench.ran) == most
+    assert set(ends(repetition).values()) == {"cap" if budget == 100 else "budget"}
+
+
+def test_a_job_whose_time_is_up_begins_nothing_more(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, {"a": 1.0, "c": 1.03}, {"a": 0.04, "c": 0.04})
+    jobs = bench.jobs()
+    bench.floor(jobs)
+    repetition = Repetition(jobs, deadline=time.monotonic() - 1)
+    repetition.run(bench.run_one)
+    assert bench.ran == [] and set(ends(repetition).values()) == {"time of the job"}
+    assert deadline_of({"minutes": None}, jobs) is None
+    assert (deadline_of({"minutes": 0}, jobs) or math.inf) < time.monotonic()
+
+
+def test_what_was_killed_goes_on_from_its_records(tmp_path: Path) -> None:
+    whole = Bench(tmp_path / "whole", {"a": 1.0, "c": 1.03}, {"a": 0.04, "c": 0.04})
+    run(whole)
+    cut = Bench(tmp_path / "cut", whole.times, whole.spread)
+    jobs = cut.jobs()
+    cut.floor(jobs)
+
+    def killed(after: int) -> Callable[[Job], None]:
+        def one(job: Job) -> None:
+            if len(cut.ran) == after:
+                raise KeyboardInterrupt
+            cut.run_one(job)
+
+        return one
+
+    with pytest.raises(KeyboardInterrupt):
+        Repetition(jobs).run(killed(3))
+    again = Repetition(cut.jobs())
+    again.run(cut.run_one)
+    assert cut.ran == whole.ran and set(ends(again).values()) == {"cap"}
+    # And a call when all is done runs nothing.
+    Repetition(cut.jobs()).run(cut.run_one)
+    assert cut.ran == whole.ran
+
+
+def test_a_stricter_until_goes_on_where_the_last_one_stopped(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, {"a": 1.0, "c": 1.012}, {"a": 0.006, "c": 0.006})
+    first = run(bench, margin=0.10)
+    assert bench.ran == [] and ends(first) == {"a": "decided", "c": "decided"}
+    before = first.spared()
+    assert set(before.values()) != set(Repetition(bench.jobs(margin=0.01)).spared().values())
+    run(bench, margin=0.01)
+    assert bench.ran[:2] == [("a", 3), ("c", 3)]
+
+
+def test_one_without_a_result_or_a_rival_is_not_measured_on(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, {"a": 1.0})
+    assert ends(run(bench)) == {"a": "nothing to compare with"}
+    empty = Bench(tmp_path / "none", {"a": 1.0, "b": 1.0})
+    jobs = empty.jobs()
+    empty.floor(jobs[:1] + jobs[2:3])
+    repetition = Repetition(jobs)
+    repetition.run(empty.run_one)
+    assert ends(repetition)["a"] == "nothing to compare with"
+    assert all(runtime != "a" for runtime, _ in empty.ran)

@@ -1,0 +1,134 @@
+"""Verdicts: what they say, and that few are wrong."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transect.analysis.comparisons import Sureness, Verdict, compare
+from transect.analysis.noise import paired_noise, pooled_noise
+from transect.analysis.statistics import noise_floor
+from transect.analysis.verdicts import (
+    Answer,
+    decide,
+    decide_paired,
+    half_width,
+    holm,
+    is_firm,
+)
+from verdict_studies import SHAPES, Tally, adaptive_study, of_residuals, study
+
+QUIET = [[1.0, 1.002, 0.999], [2.0, 2.003, 1.999], [3.0, 2.995, 3.001], [4.0, 4.01, 4.002]]
+
+
+def test_three_quiet_runs_tell_the_same_from_different() -> None:
+    noise = pooled_noise(QUIET)
+    assert noise is not None and noise.groups == 4 and noise.freedom > 0
+    same = decide([1.0, 1.001, 1.003], [1.01, 1.012, 1.009], noise)
+    assert same is not None and same.answer is Answer.SAME and same.low > 0.95
+    apart = decide([1.0, 1.001, 1.003], [1.1, 1.102, 1.099], noise)
+    assert apart is not None and apart.answer is Answer.DIFFERENT and apart.high < 1
+    stricter = decide([1.0, 1.001, 1.003], [1.01, 1.012, 1.009], noise, margin=0.005)
+    assert stricter is not None and stricter.answer is Answer.DIFFERENT
+
+
+def test_loud_runs_are_open_and_one_outlier_of_five_decides_nothing() -> None:
+    loud = [[1.0, 1.4, 1.1], [1.2, 1.0, 1.5], [1.1, 1.6, 1.2]]
+    told = decide(loud[0], loud[1], pooled_noise(loud))
+    assert told is not None and told.answer is Answer.OPEN and told.low < 1 < told.high
+    five = [1.0, 1.001, 1.002, 0.999, 3.0]
+    told = decide(five, [1.0, 1.002, 0.999, 1.001, 1.0], pooled_noise([*QUIET, five]))
+    assert told is not None and told.answer is Answer.SAME
+
+
+def test_what_a_seed_does_to_all_drops_out() -> None:
+    seeds = [1.0, 2.0, 0.5, 3.0]
+    groups = [{n: t * s * (1 + 0.001 * (n % 2)) for n, s in enumerate(seeds)} for t in (1, 1, 2)]
+    noise = paired_noise(groups)
+    same, apart = (decide_paired(groups[0], other, noise) for other in groups[1:])
+    assert same is not None and same.answer is Answer.SAME and same.pairs == 4
+    assert apart is not None and apart.answer is Answer.DIFFERENT
+    unpaired = [list(group.values()) for group in groups]
+    told = decide(unpaired[0], unpaired[2], pooled_noise(unpaired))
+    assert told is not None and told.answer is Answer.OPEN
+
+
+def test_without_positive_values_there_is_no_verdict() -> None:
+    assert decide([0.0], [1.0], None) is None
+    assert decide_paired({0: 1.0}, {1: 1.0}, None) is None
+    assert pooled_noise([[1.0], [-1.0, 0.0]]) is None
+    one = decide([1.0], [2.0], None)
+    assert one is not None and one.answer is Answer.OPEN and one.high == math.inf
+    assert half_width([1.0], None) == math.inf and half_width([], None) == math.inf
+
+
+def test_cells_unlike_in_noise_keep_their_own() -> None:
+    alike = pooled_noise([[1.0, 1.02, 0.98]] * 6)
+    unlike = pooled_noise([[1.0, 1 + s, 1 - s] for s in (1e-4, 1e-3, 1e-2, 0.1, 0.5)])
+    assert alike is not None and unlike is not None and unlike.freedom < 1 < alike.freedom
+
+
+def test_more_looks_need_more_evidence() -> None:
+    noise = pooled_noise(QUIET)
+    once = decide([1.0, 1.001, 1.003], [1.01, 1.012, 1.009], noise)
+    often = decide([1.0, 1.001, 1.003], [1.01, 1.012, 1.009], noise, looks=4)
+    assert once is not None and often is not None
+    assert often.p == pytest.approx(4 * once.p) and often.low < once.low
+
+
+@given(st.lists(st.floats(min_value=0, max_value=1), max_size=8))
+def test_holm_never_makes_anything_surer(values: list[float]) -> None:
+    adjusted = holm(values)
+    assert all(p <= q + 1e-15 or q == 1 for p, q in zip(values, adjusted, strict=True))
+    assert len(values) != 1 or adjusted[0] == pytest.approx(values[0])
+    ordered = [q for _, q in sorted(zip(values, adjusted, strict=True))]
+    assert ordered == sorted(ordered)
+
+
+def test_one_that_was_chosen_counts_for_all_that_it_was_chosen_from() -> None:
+    assert holm([0.01, 0.02], [3, 1]) == [0.04, 0.04]
+
+
+def test_few_runs_in_a_loud_noise_are_not_firm() -> None:
+    quiet = compare([1.0, 1.01, 1.02], [2.0, 2.01, 2.02], floor=noise_floor(QUIET))
+    assert quiet is not None and quiet.sureness is Sureness.FIRM
+    assert quiet.verdict is Verdict.BETTER and quiet.reason
+    decision = quiet.decision
+    assert decision is not None
+    assert not is_firm(decision, 2, 0.01)
+    assert not is_firm(decision, 3, 1.2) and is_firm(decision, 5, 1.2)
+    assert not is_firm(decision, 10, 1.2, upper=0.6), "most pairs of repeats are far apart"
+
+
+@pytest.mark.parametrize("paired", [False, True])
+@pytest.mark.parametrize("shape", [*SHAPES, "recorded"])
+def test_at_most_one_firm_verdict_in_twenty_is_wrong(shape: str, paired: bool) -> None:
+    """The whole calibration is `tests/benchmarks/bench_verdicts.py`."""
+    # Half of these cells had a disturbed run.
+    real = [[1.0, 1.01, 1.9], [2.0, 2.01, 2.02], [1.0, 1.3, 1.001], [0.5, 0.501, 0.505]]
+    noise = of_residuals(real) if shape == "recorded" else SHAPES[shape]
+    rng, tally = np.random.default_rng(20261123), Tally()
+    for runs in (3, 4, 5, 8):
+        for _ in range(12):
+            study(tally, rng, noise, runs, paired=paired)
+    for _ in range(12):
+        adaptive_study(tally, rng, noise, 3, 10, paired=paired)
+    firm = sum(tally.firm.values())
+    # Three standard errors: the seed is fixed, and so is the count.
+    assert sum(tally.wrong.values()) <= 0.05 * firm + 3 * math.sqrt(0.05 * 0.95 * max(firm, 1))
+    assert tally.power("35 %") > 0.25, "a factor of a third is seen"
+
+
+def test_wrong_verdicts_would_be_seen() -> None:
+    """The tally itself counts: noise that makes every cell look otherwise is found out."""
+    tally, rng = Tally(), np.random.default_rng(1)
+    for _ in range(3):
+        study(
+            tally, rng, lambda rng, cells, runs: np.arange(cells)[::-1, None] * np.ones((1, runs))
+            + 1e-4 * rng.standard_normal((cells, runs)), 5, paired=False,
+        )  # fmt: skip
+    assert tally.wrong_share > 0.5
