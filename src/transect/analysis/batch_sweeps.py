@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from transect.analysis.comparisons import Comparison, compare_paired
 from transect.analysis.groups import Floors, grouped
@@ -102,6 +102,8 @@ def _sweep(rows: tuple[BatchRow, ...], floors: Floors) -> BatchSweep:
     comparison = compare_paired(
         best.to_quality, first.to_quality, direction=Direction.LOWER, floor=floor
     )
+    if comparison is not None:
+        comparison = replace(comparison, among=len(reached)).under(best.group, first.group)
     return BatchSweep(rows=rows, best=best, comparison=comparison)
 
 

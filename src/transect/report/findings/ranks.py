@@ -199,7 +199,7 @@ def _messages(one: PointToPoint) -> Finding:
     )
     return Finding(
         subject="claims", kind="point-to-point", named=True,
-        sureness=no_firmer(result.sureness, one.group, one.other),
+        sureness=no_firmer(result.sureness, one.group, one.other), comparisons=result.told,
         claim=f"{GO_WITH_MPI}, point-to-point beside the collective: {strategy_words(one.group)} takes "
         f"{factor(result.ratio.value)} times ({ends(result.ratio, factor)}) as long for a sample as "
         f"{strategy_words(one.other)} ({place_words(one)}){doubt}{published}.",
@@ -225,6 +225,7 @@ def _batches(one: BatchSweep) -> Finding:
     sureness, quality = _quality(one)
     return Finding(
         subject=str(cell.workload), scope=scope, kind="larger-batch", sureness=sureness,
+        comparisons=() if one.crowded or one.comparison is None else (one.comparison,),
         claim=f"{epochs}; {quality}.",
         evidence=joined(
             "; ".join(f"batch {row.batch}: {_row_words(row)}" for row in rows),
