@@ -70,9 +70,14 @@ class ContainerCost:
         return self.comparison.verdict is not Verdict.SAME and not self.over_subscribed
 
     @property
+    def same(self) -> bool:
+        """Whether the two are shown to be the same within the margin, within their cores."""
+        return self.comparison.equal and not self.over_subscribed
+
+    @property
     def sureness(self) -> Sureness:
-        """How sure it is which of the two takes longer."""
-        return self.comparison.sureness if self.shown else Sureness.OPEN
+        """How sure it is which of the two takes longer, or that neither does."""
+        return self.comparison.sureness if self.shown or self.same else Sureness.OPEN
 
     @property
     def reason(self) -> str:

@@ -13,6 +13,7 @@ from transect.analysis.containers import (
 from transect.analysis.groups import grouped
 from transect.analysis.statistics import Spread, Summary
 from transect.report.context import Context
+from transect.report.findings.deciding import same_within
 from transect.report.findings.finding import Finding, joined
 from transect.report.text import clean, factor, percent, quantity
 
@@ -76,6 +77,8 @@ def _finding(container: str, metric: str, cost: ContainerCost, pairs: int, small
     place, told = place_of(cost), cost_words(cost)
     if cost.shown:
         claim = f"in {container}, {place} takes {told}"
+    elif cost.same:
+        claim = f"in {container}, {place} is {same_within(cost.comparison)}: {told}"
     elif cost.over_subscribed:
         claim = (
             f"in {container}, {place} takes {told}; its ranks share cores, so it decides nothing"

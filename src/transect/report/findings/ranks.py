@@ -78,6 +78,8 @@ def _near_linear(problem: Problem) -> Finding:
     here = "; here every number of ranks beyond the first shares cores, so nothing is claimed of it"
     if best is not None and best.stop.fastest == best.stop.base:
         here = "; here no number of ranks within the cores is faster than the first"
+    elif best is not None and not best.stop.faster:
+        here = "; here runs within the cores are too far apart for any number of ranks to be faster than the first"
     elif best is not None:
         stop = best.stop
         here = (
@@ -108,7 +110,7 @@ def _stops(problem: Problem) -> Finding:
     crowded = _crowded(best)
     repeats = min(len(point.times) for point in best.points)
     sureness = Sureness.OPEN
-    if not crowded and best.serial.share is not None:
+    if not crowded and best.serial.share is not None and stop.apart:
         many = repeats >= MIN_INTERVAL_VALUES
         sureness = no_firmer(Sureness.FIRM if many else Sureness.TENTATIVE, group)
     said = (
@@ -117,6 +119,8 @@ def _stops(problem: Problem) -> Finding:
     )
     if stop.fastest == stop.base:
         said = f"{series_name(best)} is on no number of ranks faster than on {stop.base}: {stop.reason}"
+    if not stop.apart:
+        said += "; its runs and those of a number of ranks beside it overlap, so this may be noise"
     lacking = " Ranks beyond the cores show no speed-up; more cores would tell." if crowded else ""
     published = "; ".join(
         f"published, {one.published.way}: fastest on {one.stop.fastest} of up to {one.points[-1].ranks} ranks"
