@@ -81,6 +81,17 @@ def test_only_cells_that_differ_in_nothing_else_are_compared():
     assert "language" not in findings(*records)
 
 
+def test_ranks_of_two_languages_are_no_rival_in_python():
+    groups = [
+        record.model_copy(update={"cell": record.cell.changed(framework=framework)})
+        for framework in ("go", "go+numpy", "numpy")
+        for record in cells("go", ranks=2, strategy="mpi-allreduce")
+    ]
+    made = context(*groups)
+    (pair,) = languages(made.of("train"), made.floors)
+    assert (pair.group.cell.framework, pair.other.cell.framework) == ("go", "numpy")
+
+
 def test_a_wrong_trainer_is_compared_with_nobody():
     wrong = {"status": Status.FAILED, "cause": Cause.WRONG_RESULT, "message": "leaves at step 3"}
     bad = [one.model_copy(update=wrong) for one in cells("go", 1e-6)]

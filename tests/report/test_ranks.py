@@ -274,7 +274,9 @@ def test_a_larger_batch_saves_messages_only_where_it_learns_as_much_with_them():
 def test_a_larger_batch_that_learns_slower_saves_nothing_and_one_that_does_not_tells_nothing():
     worse = only("larger-batch", *sweep(100, 200, 300))
     assert "the smallest batch that reaches the target, 8, waits least" in worse.text
-    assert worse.sureness is Sureness.TENTATIVE
+    assert worse.sureness is Sureness.FIRM and len(worse.comparisons) == 1
+    same = only("larger-batch", *sweep(100, 100.1, 100.2))
+    assert same.sureness is Sureness.OPEN and "cannot tell the batches apart" in same.text
     never = only("larger-batch", *sweep(100, None, None))
     assert never.sureness is Sureness.OPEN
     assert "batch 16 and batch 32 did not reach the target in every run" in never.text

@@ -248,11 +248,6 @@ def _quality(one: BatchSweep) -> tuple[Sureness, str]:
             Sureness.OPEN,
             f"at equal quality nothing can be told: {missing} did not reach the target in every run",
         )
-    if one.best is reached[0]:
-        sureness = Sureness.OPEN if one.crowded else Sureness.TENTATIVE
-        return sureness, (
-            f"until it has learnt as much, the smallest batch that reaches the target, {reached[0].batch}, waits least"
-        )
     if one.best is None or one.comparison is None or one.comparison.verdict is not Verdict.BETTER:
         return (
             Sureness.OPEN,
@@ -262,6 +257,8 @@ def _quality(one: BatchSweep) -> tuple[Sureness, str]:
         f"until it has learnt as much, batch {one.best.batch} waits least, {factor(1 / one.comparison.factor)} times what "
         f"batch {reached[0].batch} does"
     )
+    if one.best is reached[0]:
+        said = f"until it has learnt as much, the smallest batch that reaches the target, {one.best.batch}, waits least"
     return (
         Sureness.OPEN if one.crowded else no_firmer(one.comparison.sureness, one.best.group)
     ), said
