@@ -130,6 +130,34 @@ def test_scaling_that_cannot_be_told_is_not_decided() -> None:
     assert told.sureness is Sureness.OPEN
 
 
+def test_threads_that_share_cores_claim_no_scaling() -> None:
+    crowded = [
+        record.model_copy(update={"details": record.details | {"over_subscribed": True}})
+        for record in ran("openmp", 16, 2e-6)
+    ]
+    records = [*ran("openmp", 1, 4e-6), *ran("openmp", 2, 2e-6), *crowded]
+    said = docking_findings(Context(Loaded(study="d", records=records), title="D"))
+    (told,) = [one for one in said if "linear from" in one.claim]
+    assert "from 1 to 2 threads" in told.claim
+    assert any("measured here to 2 threads" in one.claim for one in said)
+    alone = docking_findings(
+        Context(Loaded(study="d", records=[*records[:6], *crowded]), title="D")
+    )
+    assert not [one for one in alone if "linear from" in one.claim]
+
+
+def test_julia_stands_beside_openmp_on_its_own_deck_only() -> None:
+    small = [*ran("julia", 1, 8e-6), *ran("openmp", 1, 1e-7, deck="small")]
+    said = docking_findings(Context(Loaded(study="d", records=small), title="D"))
+    (told,) = [one for one in said if "HPC assessment (GWDG SCC): Julia" in one.claim]
+    assert "did not run on one thread and the deck of Julia here" in told.claim
+    assert told.sureness is Sureness.OPEN
+    both = [*small, *ran("openmp", 1, 4e-6)]
+    said = docking_findings(Context(Loaded(study="d", records=both), title="D"))
+    (told,) = [one for one in said if "HPC assessment (GWDG SCC): Julia" in one.claim]
+    assert "Julia takes 2 times the time per pose" in told.claim
+
+
 def test_a_study_without_docking_has_no_such_section() -> None:
     assert Body.of(docking_body(Context.empty())) is None
     assert docking_findings(Context.empty()) == []

@@ -28,6 +28,7 @@ __all__ = [
     "facts_of",
     "need",
     "not_ok",
+    "over_subscribed",
     "ranks",
     "record_of",
 ]
@@ -71,6 +72,14 @@ def ranks(job: Job, command: list[str], rendezvous: str) -> tuple[str, Request]:
 def cores(job: Job) -> int:
     """Return the cores of one node, as the system file or the machine says."""
     return int(job.spec["system"]["cores_per_node"] or available_cores())
+
+
+def over_subscribed(job: Job) -> bool:
+    """Whether ranks or threads share cores, on a node or on the one machine that all nodes are."""
+    cell, physical = job.cell, job.spec["system"].get("physical_cores")
+    if physical is not None and cell.ranks * cell.threads > physical:
+        return True
+    return cell.ranks_per_node * cell.threads > cores(job)
 
 
 @cache

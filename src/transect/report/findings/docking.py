@@ -62,7 +62,11 @@ def _fastest(contest: Contest) -> Finding | None:
 
 def _linear(curve: Curve) -> Finding | None:
     """Say how far OpenMP scales; nothing where two times have no ratio."""
-    first, last = curve.rows[0], curve.rows[-1]
+    # Threads that share cores cannot be faster for it.
+    rows = [row for row in curve.rows if not row.group.over_subscribed]
+    if len(rows) < 2:
+        return None
+    first, last = rows[0], rows[-1]
     speed_up = curve.speed_up(last)
     if speed_up is None:
         return None
@@ -89,7 +93,8 @@ def _linear(curve: Curve) -> Finding | None:
 
 def _claims(rows: Sequence[Contestant], openmp: Sequence[Curve]) -> list[Finding]:
     """Say of each published claim what decides it here, or what is missing."""
-    most = max((curve.rows[-1].threads for curve in openmp), default=0)
+    within = [row for curve in openmp for row in curve.rows if not row.group.over_subscribed]
+    most = max((row.threads for row in within), default=0)
     julia = [row for row in rows if row.model == "julia" and row.threads == 1]
     plain = [row for row in rows if row.model == "openmp" and row.threads == 1]
     cuda = [row for row in rows if row.model == "cuda" and row.flops]
@@ -101,7 +106,7 @@ def _claims(rows: Sequence[Contestant], openmp: Sequence[Curve]) -> list[Finding
         ),
         _claim(
             f"Julia {factor(_PUBLISHED_JULIA)} times the OpenMP baseline on one thread", _julia(julia, plain),
-            decided=bool(julia and plain),
+            decided=any((a.deck, a.poses) == (b.deck, b.poses) for a in julia for b in plain),
         ),
         _claim(
             "CUDA over 10 TFLOP/s on a V100",
@@ -115,8 +120,12 @@ def _claims(rows: Sequence[Contestant], openmp: Sequence[Curve]) -> list[Finding
 
 def _julia(julia: Sequence[Contestant], plain: Sequence[Contestant]) -> str:
     """Tell the ratio of times; where Julia is missing, what OpenMP alone gains by poses per work-item."""
+    best = min(julia, key=lambda row: row.time, default=None)
+    if best is not None:
+        # Poses of another deck are other work.
+        plain = [row for row in plain if (row.deck, row.poses) == (best.deck, best.poses)]
     if not plain:
-        return "OpenMP did not run on one thread here"
+        return f"OpenMP did not run on one thread{' and the deck of Julia' if best else ''} here"
     slow, fast = max(plain, key=lambda row: row.time), min(plain, key=lambda row: row.time)
     alike = slow.deck == fast.deck and slow.poses == fast.poses
     own = (
@@ -124,9 +133,8 @@ def _julia(julia: Sequence[Contestant], plain: Sequence[Contestant]) -> str:
         f"{clean(fast.name)}, so such a factor depends on the baseline"
         if alike and slow is not fast else "OpenMP ran in one configuration"
     )  # fmt: skip
-    if not julia:
+    if best is None:
         return f"Julia did not run here; {own}"
-    best = min(julia, key=lambda row: row.time)
     return f"Julia takes {factor(best.time / fast.time)} times the time per pose of {clean(fast.name)} here; {own}"
 
 

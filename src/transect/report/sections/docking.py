@@ -85,6 +85,8 @@ def _middle(values: Sequence[float]) -> float | None:
 
 
 def _marks(row: Contestant) -> Chip | None:
+    if row.group.over_subscribed:
+        return Chip("shared cores", "warn")
     return Chip("disturbed", "warn") if row.group.disturbed else None
 
 

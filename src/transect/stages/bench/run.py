@@ -8,7 +8,7 @@ from transect.domain.errors import MissingDependency
 from transect.domain.record import Cause
 from transect.execution.job import Job, Result
 from transect.execution.stage import RUNNERS
-from transect.execution.stage_helpers import facts_of, ranks
+from transect.execution.stage_helpers import facts_of, over_subscribed, ranks
 from transect.hpc.benchmarks.base import BENCHMARKS, Benchmark
 from transect.hpc.ingest import ingest
 from transect.launch import Request
@@ -81,7 +81,10 @@ class Bench:
             return _ended(job, benchmark, outcome.code)
         # Its own parser alone: an edit of another one is no reason to run it again.
         runs = ingest(benchmark.logs(job.folder), benchmark.parser)
-        return result_of(runs, must_have=True)
+        result = result_of(runs, must_have=True)
+        if over_subscribed(job):
+            result.details["over_subscribed"] = True
+        return result
 
 
 def _ended(job: Job, benchmark: Benchmark, code: int) -> Result:

@@ -11,7 +11,7 @@ import numpy as np
 from transect.domain.metrics import Direction, metric
 from transect.domain.record import Cause, MetricValue, Samples, Status
 from transect.execution.job import Job, Result
-from transect.execution.stage_helpers import cores
+from transect.execution.stage_helpers import cores, over_subscribed
 from transect.measure.intervals import wilson
 from transect.stages.train.result_equality import Equality, Reference, effective_rate
 from transect.stages.train.result_installed import what_is_installed
@@ -111,7 +111,6 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
     for pattern in ("rank-*", "checked.npz", "learning-rates.bin", "synthetic-*.bin"):
         for path in job.folder.glob(pattern):
             path.unlink()
-    own = cores(job)
     result = Result(
         metrics=[
             *(MetricValue.of(n, v) for n, v in values.items() if np.isfinite(v)),
@@ -130,8 +129,8 @@ def merge(job: Job, facts: list[dict[str, Any]], series: list[Arrays]) -> Result
             "global_batch": cell.batch,
             "steps_per_epoch": facts[0]["steps_per_epoch"],
             "warmup_steps": WARMUP_STEPS,
-            "cores": own,
-            "over_subscribed": _over_subscribed(job, own),
+            "cores": cores(job),
+            "over_subscribed": over_subscribed(job),
             "layout": asdict(layout),
             "ranks": [rank.get("strategy", {}) for rank in facts],
             "installed": installed,
@@ -241,14 +240,6 @@ def _quality(
         values["time_to_quality"] = float(series["epoch_end"][first]) + facts["data_to_start_s"]
         values["steps_to_quality"] = (first + 1) * facts["steps_per_epoch"]
     return values, bool(len(reached))
-
-
-def _over_subscribed(job: Job, cores_per_node: int) -> bool:
-    """Whether ranks share cores, on a node or on the one machine that all nodes are."""
-    cell, physical = job.cell, job.spec["system"].get("physical_cores")
-    if physical is not None and cell.ranks * cell.threads > physical:
-        return True
-    return cell.ranks_per_node * cell.threads > cores_per_node
 
 
 def _judge(result: Result, loss: Any, equality: Equality | None) -> None:
