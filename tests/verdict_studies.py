@@ -15,7 +15,7 @@ import numpy as np
 
 from transect.analysis.comparisons import Comparison, Sureness, compare, compare_paired
 from transect.analysis.statistics import noise_floor, paired_noise_floor
-from transect.analysis.verdicts import LEVEL, holm
+from transect.analysis.verdicts import LEVEL, corrected
 from transect.domain.until import MARGIN, looks_of
 
 __all__ = ["SHAPES", "TRUTH", "Noise", "Tally", "adaptive_study", "of_residuals", "study"]
@@ -99,6 +99,15 @@ def of_residuals(groups: Sequence[Sequence[float]]) -> Noise:
     return draw
 
 
+def _adjusted(comparisons: Sequence[Comparison]) -> list[tuple[Comparison, float]]:
+    decisions = [one.decision for one in comparisons if one.decision]
+    return list(zip(comparisons, corrected(decisions, [1.0] * len(decisions)), strict=True))
+
+
+def _firm(one: Comparison, p: float) -> bool:
+    return one.sureness is Sureness.FIRM and p <= LEVEL
+
+
 @dataclass
 class Tally:
     """What became of verdicts. `chances` counts comparisons of each kind of truth."""
@@ -123,13 +132,12 @@ class Tally:
     def count(self, comparisons: Sequence[Comparison]) -> None:
         """Add a study: the cells beside the first, in their order."""
         before = sum(self.wrong.values())
-        corrected = holm([one.decision.p for one in comparisons if one.decision])
-        for true, one, p in zip(TRUTH[1:], comparisons, corrected, strict=True):
+        for true, (one, p) in zip(TRUTH[1:], _adjusted(comparisons), strict=True):
             assert one.decision is not None
             kind = {0.0: "equal", 0.10: "10 %", 0.30: "35 %"}.get(true)
             if kind:
                 self.chances[kind] += 1
-            if one.sureness is not Sureness.FIRM or p > LEVEL:
+            if not _firm(one, p):
                 continue
             edge = math.log1p(MARGIN) - 1e-9
             # The ratio is the cell over the first.
@@ -174,7 +182,7 @@ def adaptive_study(
     told: list[Comparison] = []
     for look, following in zip(looks, [*looks[1:], None], strict=True):
         told = _compared(logs, counts, len(looks), paired=paired)
-        undecided = [i for i, one in enumerate(told, 1) if one.sureness is not Sureness.FIRM]
+        undecided = [i for i, (one, p) in enumerate(_adjusted(told), 1) if not _firm(one, p)]
         if not undecided or following is None:
             break
         assert look == counts[0]

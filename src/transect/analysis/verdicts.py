@@ -18,7 +18,7 @@ from transect.analysis.noise import Noise, location, logs_of, moderated
 from transect.domain.until import MARGIN
 
 __all__ = [
-    "LEVEL", "MIN_FIRM", "Answer", "Decision", "decide", "decide_paired", "half_width", "holm", "is_firm",
+    "LEVEL", "MIN_FIRM", "Answer", "Decision", "corrected", "decide", "decide_paired", "half_width", "holm", "is_firm",
 ]  # fmt: skip
 
 # At most this share of verdicts may be wrong, and of a study's findings any at all.
@@ -47,7 +47,7 @@ class Decision:
     """Verdict on a ratio a / b. `low` and `high` are its 95 % interval.
 
     `p` is the probability of the test that the answer rests on, times the number of looks; that of
-    a difference where it is open.
+    a difference where it is open. `other` is that of the test that it does not rest on.
     """
 
     answer: Answer
@@ -55,6 +55,7 @@ class Decision:
     low: float
     high: float
     p: float
+    other: float = 1.0
     pairs: int | None = None
 
 
@@ -120,14 +121,14 @@ def _verdict(
     same = min(1.0, looks * float(stdtr(freedom, (abs(apart) - edge) / error)))
     reach = float(stdtrit(freedom, 1 - LEVEL / 2 / looks)) * error
     if same <= LEVEL:
-        answer, p = Answer.SAME, same
+        answer, p, other = Answer.SAME, same, different
     elif different <= LEVEL:
-        answer, p = Answer.DIFFERENT, different
+        answer, p, other = Answer.DIFFERENT, different, same
     else:
-        answer, p = Answer.OPEN, different
+        answer, p, other = Answer.OPEN, different, same
     return Decision(
         answer=answer, ratio=_power(apart), low=_power(apart - reach), high=_power(apart + reach),
-        p=p, pairs=pairs,
+        p=p, other=other, pairs=pairs,
     )  # fmt: skip
 
 
@@ -184,3 +185,12 @@ def holm(probabilities: Sequence[float], ways: Sequence[float] | None = None) ->
         adjusted[i] = round(least, 15)
         left -= counts[i]
     return adjusted
+
+
+def corrected(decisions: Sequence[Decision], ways: Sequence[float]) -> list[float]:
+    """Return the probability of each verdict, corrected for all of them; `ways` as for `holm`.
+
+    Every comparison makes two tests, and may be wrong by either: both count.
+    """
+    both = [one.p for one in decisions] + [one.other for one in decisions]
+    return holm(both, [*ways, *ways])[: len(decisions)]
