@@ -13,7 +13,7 @@ from typing import Any
 from make_records import make_record, provenance
 
 from transect.domain.cell import Cell
-from transect.domain.record import MetricValue, Record, write_record
+from transect.domain.record import LogPoint, MetricValue, Record, write_record
 
 __all__ = ["CORES", "data_record", "probe", "rank_record", "repeated", "write_rank_study"]
 
@@ -75,7 +75,8 @@ def probe(alpha: float = 2e-6, beta: float = 4e9, **axes: Any) -> Record:
     """Make a network probe of two ranks whose messages lie on one line."""
     cell = Cell.of(stage="bench", benchmark="network-probe", **{"ranks_per_node": 2} | axes)
     return make_record(cell, [
-        MetricValue.of("message_time", alpha + size / beta, f"pingpong-{size}_median")
+        MetricValue.of("message_time", alpha + size / beta, f"pingpong-{size}_median",
+                       LogPoint(series="pingpong_median", size=size))
         for size in (0, *(4**power for power in range(1, 12)))
     ])  # fmt: skip
 

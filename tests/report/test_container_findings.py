@@ -83,8 +83,14 @@ def test_a_later_start_is_found_with_its_interval_and_the_rest_is_noise():
 
 
 def test_the_seeds_of_repeats_are_no_noise_of_the_container():
-    # Repeats differ by 25 %, pairs by 3 %.
-    assert costs(records(step=1.03, noise=0.001))["step_time", None].shown
+    # Repeats differ by 25 %, pairs by 8 %.
+    assert costs(records(step=1.08, noise=0.001))["step_time", None].shown
+    # A cost that is surely there and surely within 5 % is told as that, with its interval.
+    made = records(step=1.03, noise=0.001)
+    assert costs(made)["step_time", None].same
+    (step,) = (one for one in findings(*made)["container"] if "a step of" in one.claim)
+    assert step.claim.startswith("in podman, a step of digits-mlp") and step.sureness == "firm"
+    assert "is the same within 5 %: 1.030 times (95 % interval 1.028 to 1.031)" in step.claim
 
 
 def test_files_are_asked_for_where_they_are_read():
@@ -114,8 +120,8 @@ def test_sentences_carry_ratio_interval_and_seconds():
     )
     assert "(95 % interval 1.0" in start.claim and "ms more." in start.claim
     (step,) = (one for claim, one in said.items() if "a step of" in claim)
-    assert step.claim.startswith("no cost of podman can be told from noise in a step")
-    assert step.sureness == "open"
+    assert "a step of digits-mlp, numpy, single, 1 rank is the same within 5 %" in step.claim
+    assert len(step.comparisons) == 1 == len(start.comparisons)
     (small,) = (one for claim, one in said.items() if "a collective of 4 B" in claim)
     assert (
         "of message-sweep, allreduce, 1x2 ranks" in small.claim
@@ -176,7 +182,7 @@ def test_the_section_lists_pairs_and_what_did_not_run():
     assert row[0] == "podman" and row[-1].text == "longer"
     assert (
         isinstance(tables[1].rows[0][-1], Chip)
-        and tables[1].rows[0][-1].text == "open: within noise"
+        and tables[1].rows[0][-1].text == "the same within 5 %"
     )
     assert tables[2].rows[0][2] == "no timings"
     assert "enroot is not on PATH" in str(tables[3].rows[0][0])

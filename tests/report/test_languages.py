@@ -60,11 +60,17 @@ def test_a_step_in_go_is_held_against_numpy_on_equal_work(step_s, said, sureness
 def test_one_run_a_side_decides_no_goal_and_neither_does_a_miss_within_the_noise():
     alone = only("language", *cells("go", 2e-3, times=1), *cells("numpy", times=1))
     assert alone.sureness is Sureness.OPEN and "cannot be told" in alone.text
-    # Repeats of torch that are four times apart: what is 1.5 times as long may be noise.
     few = [*cells("go", 1.5e-3, times=2), *cells("numpy", times=2)]
     assert "beyond the goal" in only("language", *few).text
+    # Repeats of torch are four times apart: the noise of this workload is too large for two runs.
     found = only("language", *few, *cells("torch", times=2, spread=3.0))
+    assert found.sureness is Sureness.TENTATIVE and "noise floor of 300" in found.evidence
+    # Each side's own repeats are 30 % apart: what is 1.5 times as long may be noise.
+    loud = [*cells("go", 1.5e-3, times=2, spread=0.3), *cells("numpy", times=2, spread=0.3)]
+    found = only("language", *loud)
     assert found.sureness is Sureness.OPEN and "cannot be told" in found.text
+    # Beside the others that a study's findings make, it may be chance.
+    assert [len(one.comparisons) for one in (found, alone)] == [1, 1]
 
 
 def test_only_cells_that_differ_in_nothing_else_are_compared():
@@ -73,6 +79,17 @@ def test_only_cells_that_differ_in_nothing_else_are_compared():
     made = context(*records)
     assert languages(made.of("train"), made.floors) == []
     assert "language" not in findings(*records)
+
+
+def test_ranks_of_two_languages_are_no_rival_in_python():
+    groups = [
+        record.model_copy(update={"cell": record.cell.changed(framework=framework)})
+        for framework in ("go", "go+numpy", "numpy")
+        for record in cells("go", ranks=2, strategy="mpi-allreduce")
+    ]
+    made = context(*groups)
+    (pair,) = languages(made.of("train"), made.floors)
+    assert (pair.group.cell.framework, pair.other.cell.framework) == ("go", "numpy")
 
 
 def test_a_wrong_trainer_is_compared_with_nobody():

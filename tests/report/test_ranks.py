@@ -55,6 +55,7 @@ def test_the_interval_of_the_serial_part_holds_it_as_often_as_it_says():
         ([(1, 1.0), (2, 0.6)], "two runs fit any share"),
         ([(1, 1.0), (1, 0.2), (2, 0.9), (2, 0.1)], "scatter too much for any share"),
         ([(1, 1.0), (1, 0.9), (2, 0.85), (2, 0.6)], "its interval reaches"),
+        ([(1, 1.0), (1, 1.01), (2, 0.45), (2, 0.46), (4, 0.2)], "gain more than their number"),
     ],
 )
 def test_what_the_times_cannot_tell_is_not_told(points, reason):
@@ -132,6 +133,23 @@ def test_where_no_ranks_are_faster_near_linear_says_so():
     assert (
         "on no number of ranks faster than on 1: 2 ranks wait for messages in 90 % of" in stop.text
     )
+
+
+def test_a_speed_up_that_may_be_noise_is_none():
+    # Alike but for noise: the median of two ranks is less by a thousandth.
+    flat = [
+        record
+        for ranks, shift in ((1, 0.001), (2, 0.0))
+        for record in repeated(
+            strategy="single" if ranks == 1 else "mpi-allreduce", ranks=ranks, spread=0.004,
+            computing=ranks * 1e-3 * (1 + shift), waited=0.0,
+        )
+    ]  # fmt: skip
+    [one] = series(*flat).measured
+    assert one.stop.fastest == 2 and one.serial.high == 1.0 and not one.stop.faster
+    stop = only("rank-stop", *flat)
+    assert stop.sureness is Sureness.OPEN and "so this may be noise" in stop.text
+    assert "too far apart for any number of ranks to be faster" in only("near-linear", *flat).text
 
 
 def test_where_it_stops_is_firm_within_the_cores_and_open_past_them():
@@ -256,7 +274,9 @@ def test_a_larger_batch_saves_messages_only_where_it_learns_as_much_with_them():
 def test_a_larger_batch_that_learns_slower_saves_nothing_and_one_that_does_not_tells_nothing():
     worse = only("larger-batch", *sweep(100, 200, 300))
     assert "the smallest batch that reaches the target, 8, waits least" in worse.text
-    assert worse.sureness is Sureness.TENTATIVE
+    assert worse.sureness is Sureness.FIRM and len(worse.comparisons) == 1
+    same = only("larger-batch", *sweep(100, 100.1, 100.2))
+    assert same.sureness is Sureness.OPEN and "cannot tell the batches apart" in same.text
     never = only("larger-batch", *sweep(100, None, None))
     assert never.sureness is Sureness.OPEN
     assert "batch 16 and batch 32 did not reach the target in every run" in never.text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -11,13 +12,14 @@ from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
 from transect.domain.record import Cause, Status
 from transect.domain.strict_yaml import load_model
-from transect.domain.system import System
+from transect.domain.system import EnvironmentChoice, System
 from transect.execution import build_image
 from transect.execution.build_environment import chosen
 from transect.execution.build_image import image_changed
 from transect.execution.job import Job, load_job
 from transect.execution.payload import refuse
 from transect.launch.images import parts_of
+from transect.launch.wrapping import wrapped
 from transect.planning.environments import lock_hash
 from transect.planning.images import ImageDefinition, definition_of, image_folder, image_lock
 from transect.planning.plan import make_plan
@@ -183,6 +185,20 @@ def test_a_systems_image_says_who_runs_it(tmp_path):
     )
     with pytest.raises(BadInput, match="`wrapper` is who runs the `image`"):
         load_model(tmp_path / "system.yaml", System)
+
+
+def test_a_folder_as_image_counts_by_its_files_and_not_by_what_is_bound_in_it(tmp_path):
+    root = tmp_path / "root é"
+    (root / "usr/lib").mkdir(parents=True)
+    library = root / "usr/lib/libz.so.1"
+    library.write_text("one")
+    os.symlink("nowhere", root / os.fsdecode(b"no text \xff"))
+    choice = EnvironmentChoice(image=str(root), wrapper="podman")
+    before = lock_hash("base", choice)
+    wrapped(str(root), wrapper="podman", binds=["/elsewhere/results"])
+    assert (root / "elsewhere/results").is_dir() and lock_hash("base", choice) == before
+    library.write_text("other")
+    assert lock_hash("base", choice) != before
 
 
 def test_a_stamp_is_made_again_when_its_image_has_gone_or_its_program_has_come(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -20,12 +22,14 @@ from images_made import Images, foreign, make_images
 from transect.domain.cell import Cell
 from transect.domain.paths import StudyPaths
 from transect.domain.record import Cause, Status
+from transect.execution.image_root import NotMade, _unpack
 from transect.execution.job import Job, Result
 from transect.execution.payload import execute, refuse
 from transect.launch import Request, wrapping
 from transect.launch.images import COMPLETE, complaint
 from transect.launch.processes import Outcome, run
 from transect.launch.wrapping import wrapped
+from transect.planning.images import ImageDefinition
 
 REAL = ("charliecloud", "podman")
 
@@ -274,6 +278,57 @@ def test_a_base_may_be_an_archive_and_says_which_libraries_it_lacks(images, tmp_
     assert not Path(stamps[0]["image"]).exists()
     assert stamps[1]["status"] == "ok", stamps[1]["message"]
     assert stamps[1]["made_of"]["sha256"] == sha
+
+
+@pytest.mark.parametrize(
+    ("kinds", "said"),
+    [
+        ([("etc", "link"), ("etc/own", "file")], "'etc/own', which a link in it puts outside"),
+        ([("own", "link"), ("own", "file")], "'own', which a link in it puts outside"),
+        ([("own", "link"), ("hard", "hard own")], "'hard', which a link in it puts outside"),
+        ([("hard", "hard {outside}/own")], "cannot be read"),
+        ([("hard", "hard ../host/own")], "outside of its root"),
+        ([("usr/sh", "file"), ("/bin", "hard /usr/sh")], None),
+    ],
+)
+def test_an_archive_writes_nothing_outside_of_its_root(tmp_path, kinds, said):
+    outside, root = tmp_path / "host", tmp_path / "root"
+    outside.mkdir()
+    root.mkdir()
+    own = outside / "own"
+    own.write_text("mine")
+    own.chmod(0o600)
+    with tarfile.open(tmp_path / "base.tar", "w") as made:
+        for name, kind in kinds:
+            member = tarfile.TarInfo(name)
+            what, _, link = kind.partition(" ")
+            member.type = {
+                "file": tarfile.REGTYPE,
+                "link": tarfile.SYMTYPE,
+                "hard": tarfile.LNKTYPE,
+            }[what]
+            member.linkname = link.format(outside=outside) or str(outside if name == "etc" else own)
+            member.mode = 0o755
+            made.addfile(member)
+    sha = hashlib.sha256((tmp_path / "base.tar").read_bytes()).hexdigest()
+    definition = ImageDefinition(base="archive", archive="base.tar", sha256=sha)
+    if said is None:
+        _unpack(root, definition, tmp_path)
+        assert (root / "bin").samefile(root / "usr/sh")
+        return
+    with pytest.raises(NotMade, match=re.escape(said)):
+        _unpack(root, definition, tmp_path)
+    assert own.read_text() == "mine" and own.stat().st_mode & 0o777 == 0o600
+    assert [path.name for path in outside.iterdir()] == ["own"]
+
+
+def test_an_archive_that_is_cut_is_said_to_be(tmp_path):
+    whole = gzip.compress(os.urandom(200_000))
+    (tmp_path / "base.tar.gz").write_bytes(whole[: len(whole) // 2])
+    sha = hashlib.sha256(whole[: len(whole) // 2]).hexdigest()
+    definition = ImageDefinition(base="archive", archive="base.tar.gz", sha256=sha)
+    with pytest.raises(NotMade, match="cannot be read"):
+        _unpack(tmp_path, definition, tmp_path)
 
 
 def test_a_program_that_is_not_here_skips_its_cells(images, tmp_path):

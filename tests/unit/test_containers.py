@@ -90,6 +90,30 @@ def test_a_uri_is_refused_where_it_cannot_run(name):
         wrapped("docker://debian", wrapper=name)
 
 
+@pytest.mark.parametrize(
+    ("name", "folder"),
+    [
+        ("podman", "/r/a:b"),
+        ("charliecloud", "/r/a:b"),
+        ("apptainer", "/r/a,b"),
+        ("enroot", "/r/a b"),
+    ],
+)
+def test_a_folder_that_cannot_be_shown_is_named(name, folder):
+    for how in ({"binds": [folder]}, {"workdir": folder}):
+        with pytest.raises(BadInput, match=f"{name} cannot show the folder '{folder}'"):
+            wrapped("/images/torch", wrapper=name, **how)
+    assert wrapped("/images/torch", wrapper="podman", binds=["/r/a b é"])
+
+
+def test_an_image_beside_one_is_a_folder_and_no_name(tmp_path, monkeypatch):
+    (tmp_path / "debian").mkdir()
+    monkeypatch.chdir(tmp_path)
+    argv = wrapped("debian", wrapper="podman")[0]
+    assert argv[-2:] == ["--rootfs", f"{tmp_path}/debian"]
+    assert wrapped("alpine", wrapper="podman")[0][-1] == "alpine"
+
+
 def test_a_wrapper_that_is_not_there_is_named():
     with pytest.raises(BadInput, match=r"container wrapper 'podmam'.*podman"):
         wrapped("image", wrapper="podmam")

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -99,6 +100,18 @@ def test_every_file_of_an_environment_counts_and_what_it_lists(lock_hash, tmp_pa
         one = lock_hash("one")
     (tmp_path / "src/runner/deep/main.c").rename(tmp_path / "src/runner/deep/other.c")
     assert lock_hash("one") != one
+
+
+@pytest.mark.parametrize("name", environments.environment_names())
+def test_what_a_build_script_compiles_is_among_its_sources(name):
+    folder = environments.environment_source(name)
+    scripts = [folder / "build.sh", *environments.shared_files(folder)]
+    told = "".join(path.read_text() for path in scripts if path.is_file() and path.suffix == ".sh")
+    counted = environments.source_files(folder)
+    for place in set(re.findall(r"\bsrc/(?:kernels|runners|trainers)/[\w./-]+", told)):
+        source = (folder.parents[1] / place).resolve()
+        inside = [path for path in counted if path.is_relative_to(source)]
+        assert inside, f"an edit of {place} would not build {name} again"
 
 
 @pytest.mark.parametrize("line", ["src/gone.c", "../outside", "/etc/hostname"])

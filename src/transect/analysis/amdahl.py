@@ -84,6 +84,10 @@ def _fieller(
     middle = (whole * serial - bound * together) / square
     rest = middle**2 - (serial**2 - bound * variance) / square
     half = math.sqrt(max(0.0, rest))
+    if middle + half < 0:
+        return _untold(
+            ranks, "more ranks gain more than their number, of which the law knows nothing"
+        )
     low, high = (min(1.0, max(0.0, end)) for end in (middle - half, middle + half))
     if (low, high) == (0.0, 1.0):
         return _untold(ranks, "its interval reaches from nothing to everything")

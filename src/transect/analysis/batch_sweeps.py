@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from transect.analysis.comparisons import Comparison, compare_paired
 from transect.analysis.groups import Floors, grouped
@@ -46,8 +46,8 @@ class BatchRow:
 class BatchSweep:
     """Rows that differ in their batch alone, the smallest first.
 
-    `best` is the batch that waits least until it has learnt as much, `comparison` that beside the smallest one,
-    seed by seed and seen from the best; None where the smallest is the best, or fewer than two reach the target.
+    `best` is the batch that waits least until it has learnt as much, `comparison` that beside the smallest one, or
+    of the smallest beside the next best; seed by seed, seen from the best. None where fewer than two reach the target.
     """
 
     rows: tuple[BatchRow, ...]
@@ -95,13 +95,14 @@ def _sweep(rows: tuple[BatchRow, ...], floors: Floors) -> BatchSweep:
     if len(reached) < 2:
         return BatchSweep(rows=rows, best=None, comparison=None)
     first, best = reached[0], min(reached, key=lambda row: (_middle(row), row.batch))
-    if best is first:
-        return BatchSweep(rows=rows, best=best, comparison=None)
+    other = first if best is not first else min(reached[1:], key=_middle)
     cell = best.group.cell
     floor = floors.paired("train", cell.workload, _WAITED, best.group.kind)
     comparison = compare_paired(
-        best.to_quality, first.to_quality, direction=Direction.LOWER, floor=floor
+        best.to_quality, other.to_quality, direction=Direction.LOWER, floor=floor
     )
+    if comparison is not None:
+        comparison = replace(comparison, among=len(reached)).under(best.group, other.group)
     return BatchSweep(rows=rows, best=best, comparison=comparison)
 
 

@@ -9,7 +9,7 @@ of the ratios themselves: by how much those of two repeats differ, where nothing
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from transect.analysis.comparisons import Comparison, Sureness, Verdict, compare_paired
@@ -70,15 +70,24 @@ class ContainerCost:
         return self.comparison.verdict is not Verdict.SAME and not self.over_subscribed
 
     @property
+    def same(self) -> bool:
+        """Whether the two are shown to be the same within the margin, within their cores."""
+        return self.comparison.equal and not self.over_subscribed
+
+    @property
     def sureness(self) -> Sureness:
-        """How sure it is which of the two takes longer."""
-        return self.comparison.sureness if self.shown else Sureness.OPEN
+        """How sure it is which of the two takes longer, or that neither does."""
+        return self.comparison.sureness if self.shown or self.same else Sureness.OPEN
 
     @property
     def reason(self) -> str:
         """Why they are, or are not, called different."""
         said = self.comparison.reason
         return f"ranks share cores; {said}" if self.over_subscribed else said
+
+    def told(self, of: int) -> tuple[Comparison, ...]:
+        """What a finding on the largest of so many pairs rests on: nothing where ranks share cores."""
+        return () if self.over_subscribed else (replace(self.comparison, among=2 * of),)
 
 
 def container_costs(groups: Iterable[Group[Any]]) -> list[ContainerCost]:
@@ -141,7 +150,8 @@ def _cost(
     if ratio is None or difference is None or comparison is None:
         return None
     return ContainerCost(
-        group=group, base=base, metric=metric, ratio=ratio, difference=difference, comparison=comparison, size=size,
+        group=group, base=base, metric=metric, ratio=ratio, difference=difference, comparison=comparison.under(group, base),
+        size=size,
     )  # fmt: skip
 
 
@@ -152,6 +162,8 @@ class Published:
     verdict: str
     sureness: Sureness
     cost: ContainerCost
+    # Step times that it was chosen from.
+    pairs: int
 
 
 def published_answer(costs: Iterable[ContainerCost]) -> Published | None:
@@ -165,9 +177,11 @@ def published_answer(costs: Iterable[ContainerCost]) -> Published | None:
         return None
     worst = max(steps, key=lambda cost: (cost.ratio.low, cost.ratio.high, cost.group.cell.id))
     if worst.ratio.low > 1 + LITTLE and worst.shown:
-        return Published(verdict="not little", sureness=worst.sureness, cost=worst)
+        return Published(
+            verdict="not little", sureness=worst.sureness, cost=worst, pairs=len(steps)
+        )
     widest = max(steps, key=lambda cost: (cost.ratio.high, cost.group.cell.id))
     intervals = all(cost.ratio.confidence is not None for cost in steps)
     if widest.ratio.high <= 1 + LITTLE and intervals:
-        return Published(verdict="little", sureness=Sureness.FIRM, cost=widest)
-    return Published(verdict="open", sureness=Sureness.OPEN, cost=widest)
+        return Published(verdict="little", sureness=Sureness.FIRM, cost=widest, pairs=len(steps))
+    return Published(verdict="open", sureness=Sureness.OPEN, cost=widest, pairs=len(steps))

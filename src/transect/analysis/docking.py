@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from transect.analysis.comparisons import Comparison, compare
@@ -77,9 +77,10 @@ class Contest:
 
     def told_apart(self, row: Contestant) -> Comparison | None:
         """Compare the fastest with another."""
-        return compare(
-            self.rows[0].pose_time, row.pose_time, direction=Direction.LOWER, floor=self.floor
-        )
+        first = self.rows[0]
+        found = compare(first.pose_time, row.pose_time, direction=Direction.LOWER, floor=self.floor)
+        # The fastest of so many.
+        return found and replace(found, among=len(self.rows)).under(first.group, row.group)
 
     def rival(self) -> Contestant | None:
         """Return the fastest of another model than the first one's."""

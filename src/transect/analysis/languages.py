@@ -14,6 +14,8 @@ __all__ = ["GOAL", "OTHER", "Installed", "Language", "installed", "languages"]
 
 # Frameworks of other languages, by what their names begin with.
 OTHER = ("go",)
+# What joins the names of two languages in one training.
+_BOTH = "+"
 # With the same BLAS a step in Go is to take no more than so many times numpy's.
 GOAL = 1.1
 
@@ -39,7 +41,10 @@ class Language:
 
 def languages(groups: Iterable[TrainGroup], floors: Floors) -> list[Language]:
     """Return every pair of right cells that differ in nothing but who computes, in order of the cells."""
-    able = [group for group in groups if group.ok and not group.wrong]
+    # Of two languages in one training neither side could be told.
+    able = [
+        g for g in groups if g.ok and not g.wrong and _BOTH not in g.cell.framework
+    ]  # fmt: skip
     found = []
     for members in grouped(able, lambda group: group.cell.changed(framework="")).values():
         for own in members:

@@ -150,6 +150,11 @@ class Beside:
         said = self.comparison.reason
         return f"ranks share cores; {said}" if self.over_subscribed else said
 
+    @property
+    def told(self) -> tuple[Comparison, ...]:
+        """What a finding on it rests on: nothing where ranks share cores."""
+        return () if self.over_subscribed else (self.comparison,)
+
 
 def beside(
     group: TrainGroup, other: TrainGroup, floors: Floors, name: str = STEP,
@@ -165,7 +170,9 @@ def beside(
     comparison = compare(own, base, direction=Direction.LOWER, floor=floor)
     if ratio is None or comparison is None:
         return None
-    return Beside(group=group, other=other, ratio=ratio, comparison=comparison)
+    return Beside(
+        group=group, other=other, ratio=ratio, comparison=comparison.under(group, other)
+    )  # fmt: skip
 
 
 def best_of(groups: Iterable[TrainGroup], name: str = STEP) -> TrainGroup | None:

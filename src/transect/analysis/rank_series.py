@@ -43,6 +43,7 @@ class Stop:
     """Where a series is fastest: `speed_up` over its base of `base` ranks, and why it gets no faster.
 
     `ideal` is what as many times the training ranks would give. `ends`: a larger number of ranks was slower.
+    `faster`: each of its runs beats each of the base; `apart`: each of those on the numbers of ranks beside it.
     """
 
     base: int
@@ -50,6 +51,8 @@ class Stop:
     speed_up: float
     ideal: float
     ends: bool
+    faster: bool
+    apart: bool
     reason: str
 
     @property
@@ -210,9 +213,12 @@ def _serial(points: Sequence[RankPoint]) -> SerialPart:
 def _stop(points: Sequence[RankPoint], reason: str) -> Stop:
     base = points[0]
     fastest = min(points, key=lambda point: (point.time, point.ranks))
+    at, most = points.index(fastest), max(fastest.times)
+    beside = [*points[max(0, at - 1) : at], *points[at + 1 : at + 2]]
     return Stop(
         base=base.ranks, fastest=fastest.ranks, speed_up=base.time / fastest.time,
-        ideal=fastest.training / base.training, ends=fastest is not points[-1], reason=reason,
+        ideal=fastest.training / base.training, ends=fastest is not points[-1],
+        faster=most < min(base.times), apart=all(most < min(one.times) for one in beside), reason=reason,
     )  # fmt: skip
 
 

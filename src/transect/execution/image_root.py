@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import lzma
 import os
 import re
 import shutil
 import subprocess
 import tarfile
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -126,12 +128,15 @@ def _unpack(root: Path, definition: ImageDefinition, beside: Path) -> dict[str, 
             # Devices need rights and are not wanted; links may lead anywhere in the root.
             members = [m for m in opened.getmembers() if not (m.isdev() or m.isfifo())]
             for member in members:
-                if ".." in Path(member.name).parts:
+                if ".." in (
+                    *Path(member.name).parts,
+                    *(Path(member.linkname).parts if member.islnk() else ()),
+                ):
                     raise NotMade(
                         f"the archive {archive} holds {member.name!r}, outside of its root"
                     )
             opened.extractall(root, members=members, filter=_plain)  # noqa: S202
-    except tarfile.TarError as error:
+    except (tarfile.TarError, KeyError, EOFError, zlib.error, lzma.LZMAError) as error:
         raise NotMade(f"the archive {archive} cannot be read: {error}") from None
     return {"archive": definition.archive, "sha256": found}
 
@@ -139,7 +144,19 @@ def _unpack(root: Path, definition: ImageDefinition, beside: Path) -> dict[str, 
 def _plain(member: tarfile.TarInfo, path: str) -> tarfile.TarInfo:
     """Take a member as it is but for its owner and what is no permission; never outside of the root."""
     name = member.name.lstrip("/")
-    return member.replace(name=name, uid=None, gid=None, uname=None, gname=None, deep=False,
+    # A hard link names another member from the root, a symbolic one whatever there will be inside.
+    target = member.linkname.lstrip("/") if member.islnk() else member.linkname
+    written = [
+        str(Path(name).parent) if member.issym() else name,
+        *([target] if member.islnk() else []),
+    ]
+    for one in written:
+        # A link among earlier members may lead to this machine's own files.
+        if not Path(os.path.realpath(f"{path}/{one}")).is_relative_to(os.path.realpath(path)):
+            raise NotMade(
+                f"the archive holds {member.name!r}, which a link in it puts outside of its root"
+            )
+    return member.replace(name=name, linkname=target, uid=None, gid=None, uname=None, gname=None, deep=False,
                           mode=(member.mode & 0o777) | 0o600)  # fmt: skip
 
 

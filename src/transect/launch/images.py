@@ -63,7 +63,8 @@ def image_facts(folder: Path) -> dict[str, Any] | None:
 
 def root_of(image: str, form: str = "folder") -> str | None:
     """Return what a wrapper is to be given of an image here; None for a URI, or what is not there."""
-    path = Path(image)
+    # Without its folder, podman takes it for a name in its storage.
+    path = Path(image).absolute()
     if "://" in image or not path.exists():
         return None
     if (path / ROOT_NAME).is_dir() and (path / COMPLETE).is_file():

@@ -76,6 +76,8 @@ class Wrapper(Protocol):
     detaches: bool
     # (pattern, sentence): what its own words say about an image. {image} and \1 are filled in.
     faults: tuple[tuple[str, str], ...]
+    # Characters at which it cuts what it is told to show; one that says none is taken to cut at a colon.
+    separators: str = ":"
 
     def supports(self, inside: Inside) -> str | None:
         """Return None, or why it cannot run this, of an image that may not be there yet."""
@@ -154,6 +156,13 @@ def wrapped(
     reason = chosen.supports(inside)
     if reason is not None:
         raise BadInput(f"container {image}: {reason}")
+    for folder in (*binds, *([workdir] if workdir else [])):
+        for sign in getattr(chosen, "separators", ":"):
+            if sign in folder:
+                raise BadInput(
+                    f"container {image}: {wrapper} cannot show the folder {folder!r}: it takes {sign!r} "
+                    "for the end of its name"
+                )
     if root is not None and os.path.isdir(root):  # noqa: PTH112 a root may be a file as well
         mount_points(Path(root), outermost([*SHARED, *binds, *([workdir] if workdir else [])]))
     variables = _MPI | chosen.variables(inside)

@@ -177,18 +177,32 @@ def lock_hash(name: str, choice: EnvironmentChoice | None = None) -> str:
     """Hash what an environment is made from: 16 hexadecimal digits.
 
     Requirements, build script with the shared files that it uses, sources that it compiles,
-    compilers that it calls, environments that it needs, Python version and architecture; or, where the system chooses modules or an image, those. An image counts by name, size and time
-    stamp: it may be large.
+    compilers that it calls, environments that it needs, Python version and architecture; or, where the
+    system chooses modules or an image, those. An image counts by name, size and time stamp, as it may be
+    large; one that is a folder by those of its files.
     """
     if choice is None:
         return _lock_of_files(name)
     # A key that came later, at its default, changes no hash.
     later = {"wrapper"} if choice.wrapper is None else set()
-    parts = [name, canonical_json(choice.model_dump(exclude=later))]
+    parts: list[str | bytes] = [name, canonical_json(choice.model_dump(exclude=later))]
     if choice.image and Path(choice.image).exists():
-        facts = Path(choice.image).stat()
-        parts += [str(facts.st_size), str(facts.st_mtime_ns)]
+        parts += _stamps(Path(choice.image))
     return digest(parts)[:16]
+
+
+def _stamps(image: Path) -> list[str | bytes]:
+    """Return sizes and time stamps of an image; of a folder not its own, which folders to bind at change."""
+    if not image.is_dir():
+        facts = image.stat()
+        return [str(facts.st_size), str(facts.st_mtime_ns)]
+    stamps: list[str | bytes] = []
+    for path in _files_below(image):
+        # A link of an image may lead nowhere outside of it.
+        facts = path.lstat()
+        # A name in an image may be no text.
+        stamps += [os.fsencode(path.relative_to(image)), f"{facts.st_size} {facts.st_mtime_ns}"]
+    return stamps
 
 
 def lock_hash_now(name: str) -> str:

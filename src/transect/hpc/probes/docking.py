@@ -176,7 +176,7 @@ def _program(deck: Deck, given: argparse.Namespace, cpus: Sequence[int] | None) 
     from transect.hpc.probes._docking_program import Died, find, measure
 
     first, *rest = given.program
-    argv = [find(first), *(word.format(threads=given.threads) for word in rest)]
+    argv = [find(first), *(word.replace("{threads}", str(given.threads)) for word in rest)]
     for name in ("threads", "ppwi", "iterations", "warm_ups"):
         argv += [f"--{name.replace('_', '-')}", str(getattr(given, name))]
     argv += ["--schedule", given.schedule] if given.schedule else []

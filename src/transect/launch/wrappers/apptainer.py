@@ -24,6 +24,7 @@ class Apptainer:
     programs = ("apptainer", "singularity")
     form = "folder"
     detaches = False
+    separators = ":,"
     faults = (
         (r"FATAL: +could not open image (\S+):", r"image {image} is not there or cannot be opened"),
         (r"FATAL: +.*architecture.*", r"image {image} is made for another architecture"),

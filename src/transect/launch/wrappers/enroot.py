@@ -23,6 +23,8 @@ class Enroot:
     programs = ("enroot",)
     form = "squashfs"
     detaches = False
+    # Of a line of fstab too.
+    separators = ": \t"
     faults = (
         (r"\[ERROR\] No such file or directory: (\S+)", r"image {image} is not there"),
         (r"enroot-switchroot: failed to execute: (\S+): No such file or directory",

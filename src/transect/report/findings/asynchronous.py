@@ -69,7 +69,7 @@ def _finding(one: Asynchronous, twin: Twin) -> Finding:
     return Finding(
         subject=str(group.cell.workload), scope=scope_of(group), kind="asynchronous", named=True,
         claim=f"{claim}; its gradients are stale by {staleness_words(one)}{_quality(one, twin)}.",
-        sureness=sureness,
+        sureness=sureness, comparisons=twin.time.told if twin.time is not None else (),
         evidence=joined(
             f"{quantity(median_of(group, TIME), 's')} and {quantity(median_of(other, TIME), 's')}"
             if twin.time is not None else "",

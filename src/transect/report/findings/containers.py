@@ -13,6 +13,7 @@ from transect.analysis.containers import (
 from transect.analysis.groups import grouped
 from transect.analysis.statistics import Spread, Summary
 from transect.report.context import Context
+from transect.report.findings.deciding import same_within
 from transect.report.findings.finding import Finding, joined
 from transect.report.text import clean, factor, percent, quantity
 
@@ -63,7 +64,7 @@ def container_findings(context: Context) -> list[Finding]:
         # Ranks that share cores tell of sharing: those that do not come before.
         able = [cost for cost in members if not cost.over_subscribed] or members
         top = max(able, key=lambda cost: (cost.shown, cost.ratio.median, cost.group.cell.id))
-        findings.append(_finding(container, metric, top, len(members), small))
+        findings.append(_finding(container, metric, top, len(able), small))
     answer = published_answer(costs)
     return findings if answer is None else [*findings, _published(answer)]
 
@@ -76,6 +77,8 @@ def _finding(container: str, metric: str, cost: ContainerCost, pairs: int, small
     place, told = place_of(cost), cost_words(cost)
     if cost.shown:
         claim = f"in {container}, {place} takes {told}"
+    elif cost.same:
+        claim = f"in {container}, {place} is {same_within(cost.comparison)}: {told}"
     elif cost.over_subscribed:
         claim = (
             f"in {container}, {place} takes {told}; its ranks share cores, so it decides nothing"
@@ -86,7 +89,7 @@ def _finding(container: str, metric: str, cost: ContainerCost, pairs: int, small
     version = next((str(v) for r in cost.group.ok if (v := _version(r.provenance))), "")
     return Finding(
         subject=str(cost.group.cell.workload or "study"), claim=clean(f"{claim}{most}."), kind="container",
-        sureness=cost.sureness,
+        sureness=cost.sureness, comparisons=cost.told(pairs),
         evidence=joined(
             f"with {quantity(cost.comparison.b.median, 's')}, without {quantity(cost.comparison.a.median, 's')}, "
             f"{cost.ratio.count} pairs of the same repeat in one block", clean(cost.reason),
@@ -109,6 +112,7 @@ def _published(answer: Published) -> Finding:
     }[answer.verdict]
     return Finding(
         subject="claims", kind="container claim", sureness=answer.sureness,
+        comparisons=cost.told(answer.pairs) if answer.verdict == "not little" else (),
         claim=clean(f"{PUBLISHED}, with and without Singularity, no timings published: {said}; {place_of(cost)} "
                     f"in {cost.container} takes {cost_words(cost)}."),
         evidence=joined("there ResNet-50 on a GPU under Singularity", clean(cost.reason)),

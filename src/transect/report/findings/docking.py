@@ -47,7 +47,7 @@ def _fastest(contest: Contest) -> Finding | None:
     longest = max(compiled, key=lambda row: max(row.first_run), default=None)
     return Finding(
         subject="study", kind="docking", named=True, sureness=sureness,
-        scope=contest_title(contest),
+        comparisons=(result,) if result is not None else (), scope=contest_title(contest),
         claim=f"{clean(first.name)} is the fastest docking kernel: {clean(rival.name)}, the next model, takes "
         f"{factor(ratio.value)} times ({ends(ratio, factor)}) its time per pose{doubt}.",
         evidence=joined(

@@ -68,7 +68,7 @@ def _step(one: Language) -> Finding:
         # Too near to be told apart, and so within the goal, as the range of both says.
         sureness = Sureness.TENTATIVE
     return Finding(
-        subject=str(group.cell.workload), kind="language", named=True, sureness=sureness,
+        subject=str(group.cell.workload), kind="language", named=True, sureness=sureness, comparisons=result.told,
         claim=f"{labels[group.cell]} takes {factor(result.ratio.value)} times ({ends(result.ratio, factor)}) the step of "
         f"{labels[other.cell]} on equal work, {goal}.",
         evidence=joined(

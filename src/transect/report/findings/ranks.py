@@ -78,6 +78,8 @@ def _near_linear(problem: Problem) -> Finding:
     here = "; here every number of ranks beyond the first shares cores, so nothing is claimed of it"
     if best is not None and best.stop.fastest == best.stop.base:
         here = "; here no number of ranks within the cores is faster than the first"
+    elif best is not None and not best.stop.faster:
+        here = "; here runs within the cores are too far apart for any number of ranks to be faster than the first"
     elif best is not None:
         stop = best.stop
         here = (
@@ -108,7 +110,7 @@ def _stops(problem: Problem) -> Finding:
     crowded = _crowded(best)
     repeats = min(len(point.times) for point in best.points)
     sureness = Sureness.OPEN
-    if not crowded and best.serial.share is not None:
+    if not crowded and best.serial.share is not None and stop.apart:
         many = repeats >= MIN_INTERVAL_VALUES
         sureness = no_firmer(Sureness.FIRM if many else Sureness.TENTATIVE, group)
     said = (
@@ -117,6 +119,8 @@ def _stops(problem: Problem) -> Finding:
     )
     if stop.fastest == stop.base:
         said = f"{series_name(best)} is on no number of ranks faster than on {stop.base}: {stop.reason}"
+    if not stop.apart:
+        said += "; its runs and those of a number of ranks beside it overlap, so this may be noise"
     lacking = " Ranks beyond the cores show no speed-up; more cores would tell." if crowded else ""
     published = "; ".join(
         f"published, {one.published.way}: fastest on {one.stop.fastest} of up to {one.points[-1].ranks} ranks"
@@ -199,7 +203,7 @@ def _messages(one: PointToPoint) -> Finding:
     )
     return Finding(
         subject="claims", kind="point-to-point", named=True,
-        sureness=no_firmer(result.sureness, one.group, one.other),
+        sureness=no_firmer(result.sureness, one.group, one.other), comparisons=result.told,
         claim=f"{GO_WITH_MPI}, point-to-point beside the collective: {strategy_words(one.group)} takes "
         f"{factor(result.ratio.value)} times ({ends(result.ratio, factor)}) as long for a sample as "
         f"{strategy_words(one.other)} ({place_words(one)}){doubt}{published}.",
@@ -225,6 +229,7 @@ def _batches(one: BatchSweep) -> Finding:
     sureness, quality = _quality(one)
     return Finding(
         subject=str(cell.workload), scope=scope, kind="larger-batch", sureness=sureness,
+        comparisons=() if one.crowded or one.comparison is None else (one.comparison,),
         claim=f"{epochs}; {quality}.",
         evidence=joined(
             "; ".join(f"batch {row.batch}: {_row_words(row)}" for row in rows),
@@ -243,11 +248,6 @@ def _quality(one: BatchSweep) -> tuple[Sureness, str]:
             Sureness.OPEN,
             f"at equal quality nothing can be told: {missing} did not reach the target in every run",
         )
-    if one.best is reached[0]:
-        sureness = Sureness.OPEN if one.crowded else Sureness.TENTATIVE
-        return sureness, (
-            f"until it has learnt as much, the smallest batch that reaches the target, {reached[0].batch}, waits least"
-        )
     if one.best is None or one.comparison is None or one.comparison.verdict is not Verdict.BETTER:
         return (
             Sureness.OPEN,
@@ -257,6 +257,8 @@ def _quality(one: BatchSweep) -> tuple[Sureness, str]:
         f"until it has learnt as much, batch {one.best.batch} waits least, {factor(1 / one.comparison.factor)} times what "
         f"batch {reached[0].batch} does"
     )
+    if one.best is reached[0]:
+        said = f"until it has learnt as much, the smallest batch that reaches the target, {one.best.batch}, waits least"
     return (
         Sureness.OPEN if one.crowded else no_firmer(one.comparison.sureness, one.best.group)
     ), said

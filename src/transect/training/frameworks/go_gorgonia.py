@@ -15,6 +15,11 @@ class GoGorgonia(GoFramework):
 
     environment = "trainer-go-gorgonia"
     program = "transect-trainer-go-gorgonia"
+    # The compiler of CUDA, which lies beside them, only builds it.
+    loads_on_gpu = (
+        "nvidia_cublas_cu11", "nvidia_cuda_nvrtc_cu11", "nvidia_cuda_runtime_cu11", "nvidia_cudnn_cu11",
+        "nvidia_curand_cu11",
+    )  # fmt: skip
 
     def supports(self, cell: TrainCell) -> str | None:
         """As the trainer from scratch; on a GPU one rank, by the program of `trainer-go-gorgonia-cuda`."""
