@@ -51,6 +51,11 @@ def _outliers(rng: np.random.Generator, cells: int, runs: int) -> np.ndarray:
     return _unlike(rng, cells, runs) + hit * rng.uniform(0.1, 1.1, (cells, runs))
 
 
+def _two_states(rng: np.random.Generator, cells: int, runs: int) -> np.ndarray:
+    """Each run is in one of two states, 15 % apart, whatever its cell."""
+    return 0.15 * (rng.random((cells, runs)) < 0.5) + 0.25 * _lognormal(rng, cells, runs)
+
+
 def _drift(rng: np.random.Generator, cells: int, runs: int) -> np.ndarray:
     """The machine slows down by 15 % while cells run in rounds, in random order within each."""
     moments = np.stack([rng.permutation(cells) + n * cells for n in range(runs)], axis=1)
@@ -69,7 +74,7 @@ def _autocorrelated(rng: np.random.Generator, cells: int, runs: int) -> np.ndarr
 
 SHAPES: dict[str, Noise] = {
     "lognormal": _lognormal, "unlike cells": _unlike, "heavy tail": _heavy, "skewed": _skewed,
-    "outliers": _outliers, "drift": _drift, "autocorrelated": _autocorrelated,
+    "outliers": _outliers, "two states": _two_states, "drift": _drift, "autocorrelated": _autocorrelated,
 }  # fmt: skip
 
 

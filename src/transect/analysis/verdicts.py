@@ -30,6 +30,10 @@ _ENOUGH = 5
 # Where a quarter of all pairs of repeats of one cell are apart by more than this, so many runs were
 # disturbed that trimming does not help.
 _TOO_NOISY = 0.5
+# Where runs are in one of two states (a clock, a place in memory), three of five in one of them look quiet, the
+# other two trimmed. Below this many a difference has to exceed what two fifths of those pairs are apart.
+_MANY = 10
+_BEYOND_OFTEN = 1.1
 # Logarithms that differ by less are equal: what is left is rounding.
 _EPSILON = 1e-12
 
@@ -137,22 +141,25 @@ def _power(log: float) -> float:
 
 
 def is_firm(
-    decision: Decision, runs: int, floor: float, margin: float = MARGIN, upper: float = 0.0
-) -> bool:
+    decision: Decision, runs: int, floor: float, margin: float = MARGIN, upper: float = 0.0,
+    often: float = 0.0,
+) -> bool:  # fmt: skip
     """Whether a verdict may be firm: enough runs a side, in a noise that so few can be judged in.
 
     `floor` is the noise floor, a share: what two repeats of one cell differ by. A few runs that were
     all disturbed look as quiet as any: below five a side a difference has to exceed the floor, and the
-    floor may be twice the margin at most for sameness. Where a quarter of the pairs differ by more than
-    half (`upper`), nothing is firm.
+    floor may be twice the margin at most for sameness. Below ten it has to exceed what two fifths of all
+    pairs of repeats differ by (`often`). Where a quarter of the pairs differ by more than half (`upper`),
+    nothing is firm.
     """
     if decision.answer is Answer.OPEN or runs < MIN_FIRM or upper > _TOO_NOISY:
         return False
-    if runs >= _ENOUGH:
-        return True
+    apart = max(decision.ratio, 1 / decision.ratio) - 1
     if decision.answer is Answer.SAME:
-        return floor <= 2 * margin
-    return max(decision.ratio, 1 / decision.ratio) - 1 > floor
+        return runs >= _ENOUGH or floor <= 2 * margin
+    if runs < _ENOUGH:
+        return apart > floor
+    return runs >= _MANY or apart > _BEYOND_OFTEN * often
 
 
 def half_width(values: Sequence[float], noise: Noise | None, *, looks: int = 1) -> float:
