@@ -64,6 +64,7 @@ def _models() -> list[tuple[str, str, type[BaseModel]]]:
     models: list[tuple[str, str, type[BaseModel]]] = [
         ("A study", "", study_model()),
         ("limits", "limits", study.Limits),
+        ("until", "until", study.Until),
     ]
     for _, stage in ordered_stages():
         if stage.section is not None:

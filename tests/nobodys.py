@@ -22,6 +22,7 @@ NO_CELLS_OWN = {
     "planner/reasons.py": "what a plan chooses stands in a cell's options",
     "domain/study.py": "what it decides stands in the cell's spec, which is hashed",
     "domain/system.py": "what it decides stands in the cell's spec, which is hashed",
+    "domain/until.py": "which repeats run, and none of them otherwise; the block's state has it",
     "domain/strict_yaml.py": "what it decides stands in the cell's spec, which is hashed",
     "domain/process_state.py": "surrounds plug-ins, and leaves the process as it was",
     "execution/*": "surrounds every payload alike: an edit would run everything again",

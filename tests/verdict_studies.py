@@ -15,7 +15,7 @@ import numpy as np
 
 from transect.analysis.comparisons import Comparison, Sureness, compare, compare_paired
 from transect.analysis.statistics import noise_floor, paired_noise_floor
-from transect.analysis.verdicts import LEVEL, holm
+from transect.analysis.verdicts import LEVEL, corrected
 from transect.domain.until import MARGIN, looks_of
 
 __all__ = ["SHAPES", "TRUTH", "Noise", "Tally", "adaptive_study", "of_residuals", "study"]
@@ -51,6 +51,11 @@ def _outliers(rng: np.random.Generator, cells: int, runs: int) -> np.ndarray:
     return _unlike(rng, cells, runs) + hit * rng.uniform(0.1, 1.1, (cells, runs))
 
 
+def _two_states(rng: np.random.Generator, cells: int, runs: int) -> np.ndarray:
+    """Each run is in one of two states, 15 % apart, whatever its cell."""
+    return 0.15 * (rng.random((cells, runs)) < 0.5) + 0.25 * _lognormal(rng, cells, runs)
+
+
 def _drift(rng: np.random.Generator, cells: int, runs: int) -> np.ndarray:
     """The machine slows down by 15 % while cells run in rounds, in random order within each."""
     moments = np.stack([rng.permutation(cells) + n * cells for n in range(runs)], axis=1)
@@ -69,7 +74,7 @@ def _autocorrelated(rng: np.random.Generator, cells: int, runs: int) -> np.ndarr
 
 SHAPES: dict[str, Noise] = {
     "lognormal": _lognormal, "unlike cells": _unlike, "heavy tail": _heavy, "skewed": _skewed,
-    "outliers": _outliers, "drift": _drift, "autocorrelated": _autocorrelated,
+    "outliers": _outliers, "two states": _two_states, "drift": _drift, "autocorrelated": _autocorrelated,
 }  # fmt: skip
 
 
@@ -99,6 +104,15 @@ def of_residuals(groups: Sequence[Sequence[float]]) -> Noise:
     return draw
 
 
+def _adjusted(comparisons: Sequence[Comparison]) -> list[tuple[Comparison, float]]:
+    decisions = [one.decision for one in comparisons if one.decision]
+    return list(zip(comparisons, corrected(decisions, [1.0] * len(decisions)), strict=True))
+
+
+def _firm(one: Comparison, p: float) -> bool:
+    return one.sureness is Sureness.FIRM and p <= LEVEL
+
+
 @dataclass
 class Tally:
     """What became of verdicts. `chances` counts comparisons of each kind of truth."""
@@ -123,13 +137,12 @@ class Tally:
     def count(self, comparisons: Sequence[Comparison]) -> None:
         """Add a study: the cells beside the first, in their order."""
         before = sum(self.wrong.values())
-        corrected = holm([one.decision.p for one in comparisons if one.decision])
-        for true, one, p in zip(TRUTH[1:], comparisons, corrected, strict=True):
+        for true, (one, p) in zip(TRUTH[1:], _adjusted(comparisons), strict=True):
             assert one.decision is not None
             kind = {0.0: "equal", 0.10: "10 %", 0.30: "35 %"}.get(true)
             if kind:
                 self.chances[kind] += 1
-            if one.sureness is not Sureness.FIRM or p > LEVEL:
+            if not _firm(one, p):
                 continue
             edge = math.log1p(MARGIN) - 1e-9
             # The ratio is the cell over the first.
@@ -174,7 +187,7 @@ def adaptive_study(
     told: list[Comparison] = []
     for look, following in zip(looks, [*looks[1:], None], strict=True):
         told = _compared(logs, counts, len(looks), paired=paired)
-        undecided = [i for i, one in enumerate(told, 1) if one.sureness is not Sureness.FIRM]
+        undecided = [i for i, (one, p) in enumerate(_adjusted(told), 1) if not _firm(one, p)]
         if not undecided or following is None:
             break
         assert look == counts[0]

@@ -73,7 +73,29 @@ def test_a_cache_that_is_damaged_costs_time_and_no_run(
         shutil.rmtree(cache)
         cache.write_text("a file in its place")
     again = read_archive([archive], cache=cache)
-    assert again.runs == first.runs and "nothing is kept" in again.note
+    assert again.runs == first.runs and again.known == 0
+    assert ("nothing is kept" in again.note) == (damage != "row")
+    if damage != "folder":
+        healed = [read_archive([archive], cache=cache) for _ in range(2)][-1]
+        assert (healed.known, healed.note, healed.runs) == (5, "", first.runs)
+
+
+def test_a_log_behind_a_link_counts_in_the_summary(archive: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "outside.txt"
+    outside.write_text(LOGS["mdtest 4.1.0"])
+    (archive / "link.txt").symlink_to(outside)
+    for paths in ([archive], [archive / "birch", archive], [archive / ".." / "archive"]):
+        arguments = ["ingest", *map(str, paths), "--summary", "--format", "json"]
+        told = json.loads(CliRunner().invoke(app, arguments).stdout)
+        assert told["files"] == 6
+        assert sum(sum(row["counts"].values()) for row in told["counted"]) == 6, paths
+
+
+def test_a_table_of_many_systems_is_short(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("transect.cli.logs._MOST_COUNTED", 2)
+    lines = CliRunner().invoke(app, ["ingest", str(archive), "--summary"]).stdout.split("\n")
+    ior = next(line for line in lines if line.startswith("ior") and "3.3.0" in line)
+    assert "2 systems" in ior and ior.split()[-2:] == ["2", "2"], "two runs, both ok"
 
 
 def test_the_summary_counts_rates_and_refuses(archive: Path) -> None:

@@ -163,3 +163,23 @@ def test_mlperf_status(change: Callable[[str], str], status: str, reason: str) -
 def test_mlperf_broken_lines_are_counted() -> None:
     text = mlperf() + ':::MLLOG {"key": "epoch_stop", "time_ms": 17\n:::MLLOG [\n:::MLLOG {]\n'
     assert any("cut or broken" in warning for warning in one(text).warnings)
+
+
+def test_a_second_run_that_died_before_run_start_is_a_run() -> None:
+    died = mllog("cache_clear", T0 + 90_000, True) + mllog("init_start", T0 + 91_000)
+    died += mllog("submission_benchmark", T0 + 92_000, "resnet")
+    first, second = scan(mlperf() + died + "RuntimeError: out of memory\n")
+    assert (first.status, first.warnings) == ("ok", one(mlperf()).warnings)
+    assert (second.status, second.variant) == ("failed", "resnet")
+    assert "out of memory" in second.reason
+    # What a script says after the run is part of it.
+    assert [run.status for run in scan(mlperf() + mllog("cache_clear", T0 + 90_000, True))] == [
+        "ok"
+    ]
+
+
+def test_a_rank_that_aborted_outweighs_the_one_whose_log_came_first() -> None:
+    late = mlperf(status="aborted").replace('"run_start"', '"rank_start"')
+    run = one(mlperf() + late)
+    assert run.status == "failed" and "aborted" in run.reason
+    assert one(mlperf() + late.replace("aborted", "success")).status == "ok"

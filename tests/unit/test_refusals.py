@@ -14,6 +14,7 @@ from storage_logs import LOGS, scan
 
 from transect.domain.errors import BadInput
 from transect.hpc.ingest import ingest
+from transect.hpc.parsers._ior import asked_for
 from transect.hpc.refusal import Refusal, checked_limits, refusal_of
 
 # IO500's way to start IOR: its rows alone, behind a command line that says what was asked for.
@@ -166,3 +167,16 @@ def test_a_folder_that_nobody_may_enter_is_listed(tmp_path: Path, monkeypatch) -
     monkeypatch.setattr(Path, "is_dir", is_dir)
     (run,) = ingest([tmp_path])
     assert run.status == "no-result" and "cannot be read" in run.reason
+
+
+@pytest.mark.parametrize(
+    ("flags", "asked"),
+    [
+        ("-w -k", ["write"]), ("-wk", ["write"]), ("--readFile", ["read"]), ("-R", ["read"]),
+        ("-O writeFile=1,keepFile=1", ["write"]), ("-O readFile=0", ["write", "read"]),
+        ("-wr", ["write", "read"]), ("-o /x -w", ["write"]), ("-a POSIX", ["write", "read"]),
+        ("-t 1m -rp", ["read"]), ("-s 8 -m", ["write", "read"]),
+    ],
+)  # fmt: skip
+def test_what_iors_command_line_asks_for(flags: str, asked: list[str]) -> None:
+    assert asked_for(f"/opt/ior {flags}") == asked

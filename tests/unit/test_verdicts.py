@@ -101,6 +101,7 @@ def test_few_runs_in_a_loud_noise_are_not_firm() -> None:
     assert decision is not None
     assert not is_firm(decision, 2, 0.01)
     assert not is_firm(decision, 3, 1.2) and is_firm(decision, 5, 1.2)
+    assert not is_firm(decision, 5, 0.01, often=0.95), "two fifths of all pairs are as far apart"
     assert not is_firm(decision, 10, 1.2, upper=0.6), "most pairs of repeats are far apart"
 
 

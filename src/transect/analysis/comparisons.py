@@ -190,7 +190,7 @@ def _decided(
     left: Summary, right: Summary, decision: Decision, direction: Direction, floor: NoiseFloor, *,
     delta: float, p: float | None, fewest: int, of: str,
 ) -> Comparison:  # fmt: skip
-    firm = _sure(is_firm(decision, fewest, floor.relative, floor.margin, floor.upper))
+    firm = _sure(is_firm(decision, fewest, floor.relative, floor.margin, floor.upper, floor.often))
     interval = (
         f"ratio {decision.ratio:.3g}, 95 % interval {decision.low:.3g} to {decision.high:.3g}"
     )

@@ -14,7 +14,7 @@ from enum import StrEnum
 
 from transect.analysis.comparisons import Comparison, Sureness, compare, compare_paired
 from transect.analysis.groups import Floors, Group, grouped
-from transect.analysis.verdicts import LEVEL, half_width, holm
+from transect.analysis.verdicts import LEVEL, corrected, half_width
 from transect.domain.cell import Cell
 from transect.domain.metrics import Direction, metric
 from transect.domain.until import Contest
@@ -95,14 +95,11 @@ def standings(
     """
     made = contests(groups, contest, floors)
     decided = [one for _, _, one in made if one.decision is not None]
-    p = holm(
-        [one.decision.p for one in decided if one.decision is not None],
-        [one.ways for one in decided],
-    )
-    corrected = dict(zip(map(id, decided), p, strict=True))
+    decisions = [one.decision for one in decided if one.decision is not None]
+    p = dict(zip(map(id, decided), corrected(decisions, [d.ways for d in decided]), strict=True))
     of_group: dict[int, list[bool]] = {}
     for best, other, one in made:
-        firm = one.sureness is Sureness.FIRM and corrected.get(id(one), 1.0) <= LEVEL
+        firm = one.sureness is Sureness.FIRM and p.get(id(one), 1.0) <= LEVEL
         for group in (best, other):
             of_group.setdefault(id(group), []).append(firm)
     return {

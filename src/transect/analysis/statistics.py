@@ -45,6 +45,8 @@ MIN_INTERVAL_VALUES = 6
 
 # The share of A/A pairs below the upper quarter.
 _UPPER = 0.75
+# The share of A/A pairs that are closer than `often`.
+_OFTEN = 0.6
 
 # Beyond this many arrangements the exact Mann-Whitney count gives way to the normal one.
 EXACT_LIMIT = 60
@@ -87,7 +89,7 @@ class NoiseFloor:
 
     `relative` is a share (0.04 is 4 %), `pairs` the number of A/A pairs behind it and
     `groups` the number of cells that they come from. `noise` is what their repeats say of the spread
-    of each, and `upper` the ratio that a quarter of the pairs exceeds, less one; within `margin` two cells are the same, and `looks` counts how often the study may have
+    of each, and `upper` the ratio that a quarter of the pairs exceeds, less one, `often` that which two fifths do; within `margin` two cells are the same, and `looks` counts how often the study may have
     looked at its repeats and gone on.
     """
 
@@ -96,6 +98,7 @@ class NoiseFloor:
     groups: int
     noise: Noise | None = None
     upper: float = 0.0
+    often: float = 0.0
     margin: float = MARGIN
     looks: int = 1
 
@@ -226,7 +229,8 @@ def noise_floor(
         return None
     return NoiseFloor(
         relative=math.expm1(quantile(ratios, share)), pairs=len(ratios), groups=used,
-        noise=pooled_noise(groups), upper=math.expm1(quantile(ratios, _UPPER)), margin=margin, looks=looks,
+        noise=pooled_noise(groups), upper=math.expm1(quantile(ratios, _UPPER)),
+        often=math.expm1(quantile(ratios, _OFTEN)), margin=margin, looks=looks,
     )  # fmt: skip
 
 
@@ -262,5 +266,6 @@ def paired_noise_floor(
         return None
     return NoiseFloor(
         relative=math.expm1(quantile(left, share)), pairs=len(left), groups=used,
-        noise=paired_noise(groups), upper=math.expm1(quantile(left, _UPPER)), margin=margin, looks=looks,
+        noise=paired_noise(groups), upper=math.expm1(quantile(left, _UPPER)),
+        often=math.expm1(quantile(left, _OFTEN)), margin=margin, looks=looks,
     )  # fmt: skip

@@ -18,7 +18,7 @@ from transect.analysis.noise import Noise, location, logs_of, moderated
 from transect.domain.until import MARGIN
 
 __all__ = [
-    "LEVEL", "MIN_FIRM", "Answer", "Decision", "decide", "decide_paired", "half_width", "holm", "is_firm",
+    "LEVEL", "MIN_FIRM", "Answer", "Decision", "corrected", "decide", "decide_paired", "half_width", "holm", "is_firm",
 ]  # fmt: skip
 
 # At most this share of verdicts may be wrong, and of a study's findings any at all.
@@ -30,6 +30,10 @@ _ENOUGH = 5
 # Where a quarter of all pairs of repeats of one cell are apart by more than this, so many runs were
 # disturbed that trimming does not help.
 _TOO_NOISY = 0.5
+# Where runs are in one of two states (a clock, a place in memory), three of five in one of them look quiet, the
+# other two trimmed. Below this many a difference has to exceed what two fifths of those pairs are apart.
+_MANY = 10
+_BEYOND_OFTEN = 1.1
 # Logarithms that differ by less are equal: what is left is rounding.
 _EPSILON = 1e-12
 
@@ -47,7 +51,7 @@ class Decision:
     """Verdict on a ratio a / b. `low` and `high` are its 95 % interval.
 
     `p` is the probability of the test that the answer rests on, times the number of looks; that of
-    a difference where it is open.
+    a difference where it is open. `other` is that of the test that it does not rest on.
     """
 
     answer: Answer
@@ -55,6 +59,7 @@ class Decision:
     low: float
     high: float
     p: float
+    other: float = 1.0
     pairs: int | None = None
 
 
@@ -120,14 +125,14 @@ def _verdict(
     same = min(1.0, looks * float(stdtr(freedom, (abs(apart) - edge) / error)))
     reach = float(stdtrit(freedom, 1 - LEVEL / 2 / looks)) * error
     if same <= LEVEL:
-        answer, p = Answer.SAME, same
+        answer, p, other = Answer.SAME, same, different
     elif different <= LEVEL:
-        answer, p = Answer.DIFFERENT, different
+        answer, p, other = Answer.DIFFERENT, different, same
     else:
-        answer, p = Answer.OPEN, different
+        answer, p, other = Answer.OPEN, different, same
     return Decision(
         answer=answer, ratio=_power(apart), low=_power(apart - reach), high=_power(apart + reach),
-        p=p, pairs=pairs,
+        p=p, other=other, pairs=pairs,
     )  # fmt: skip
 
 
@@ -136,22 +141,25 @@ def _power(log: float) -> float:
 
 
 def is_firm(
-    decision: Decision, runs: int, floor: float, margin: float = MARGIN, upper: float = 0.0
-) -> bool:
+    decision: Decision, runs: int, floor: float, margin: float = MARGIN, upper: float = 0.0,
+    often: float = 0.0,
+) -> bool:  # fmt: skip
     """Whether a verdict may be firm: enough runs a side, in a noise that so few can be judged in.
 
     `floor` is the noise floor, a share: what two repeats of one cell differ by. A few runs that were
     all disturbed look as quiet as any: below five a side a difference has to exceed the floor, and the
-    floor may be twice the margin at most for sameness. Where a quarter of the pairs differ by more than
-    half (`upper`), nothing is firm.
+    floor may be twice the margin at most for sameness. Below ten it has to exceed what two fifths of all
+    pairs of repeats differ by (`often`). Where a quarter of the pairs differ by more than half (`upper`),
+    nothing is firm.
     """
     if decision.answer is Answer.OPEN or runs < MIN_FIRM or upper > _TOO_NOISY:
         return False
-    if runs >= _ENOUGH:
-        return True
+    apart = max(decision.ratio, 1 / decision.ratio) - 1
     if decision.answer is Answer.SAME:
-        return floor <= 2 * margin
-    return max(decision.ratio, 1 / decision.ratio) - 1 > floor
+        return runs >= _ENOUGH or floor <= 2 * margin
+    if runs < _ENOUGH:
+        return apart > floor
+    return runs >= _MANY or apart > _BEYOND_OFTEN * often
 
 
 def half_width(values: Sequence[float], noise: Noise | None, *, looks: int = 1) -> float:
@@ -184,3 +192,12 @@ def holm(probabilities: Sequence[float], ways: Sequence[float] | None = None) ->
         adjusted[i] = round(least, 15)
         left -= counts[i]
     return adjusted
+
+
+def corrected(decisions: Sequence[Decision], ways: Sequence[float]) -> list[float]:
+    """Return the probability of each verdict, corrected for all of them; `ways` as for `holm`.
+
+    Every comparison makes two tests, and may be wrong by either: both count.
+    """
+    both = [one.p for one in decisions] + [one.other for one in decisions]
+    return holm(both, [*ways, *ways])[: len(decisions)]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,14 +20,17 @@ from transect.domain.errors import BadInput
 from transect.domain.terminal import say
 
 if TYPE_CHECKING:
-    from transect.analysis.log_summary import LogSummary
+    from transect.analysis.log_summary import Counted, LogSummary
     from transect.domain.record import Record
     from transect.hpc.archive import Archive
+    from transect.hpc.base import Run
 
 __all__ = ["ingest", "logs_report"]
 
 _EVERY_S = 1.0
 _MOST_BEST = 200
+# Rows of counts beyond which the systems of a benchmark share one: the files of a plain folder are each a system.
+_MOST_COUNTED = 200
 
 
 def ingest(
@@ -113,18 +118,25 @@ def _archive(paths: Sequence[Path], limits: str | None) -> Archive:
 
 
 def _records(archive: Archive, paths: Sequence[Path], study: str) -> list[Record]:
-    """Return the archive as the ingest records of a study that reads each of the paths."""
+    """Return the archive as the ingest records of a study that reads each of the paths.
+
+    A run belongs to the path that it was found below; a link may lead out of it.
+    """
     from transect.domain.record import Record, Status
     from transect.hpc.sources import log_sources
     from transect.stages.ingest.cell import IngestCell
     from transect.stages.ingest.result import result_of
 
     sources = log_sources(paths)
-    left, now, records = list(archive.runs), datetime.now(UTC).isoformat(timespec="seconds"), []
+    now, records = datetime.now(UTC).isoformat(timespec="seconds"), []
+    name_of = {real: name for name, real in sources.items()}
+    tops = {_text(path): name_of[Path(os.path.realpath(path))] for path in paths}
+    found: dict[str, list[Run]] = {name: [] for name in sources}
+    for run in archive.runs:
+        above = (run.file, *map(str, Path(run.file).parents))
+        found[next((tops[one] for one in above if one in tops), next(iter(sources)))].append(run)
     for name, real in sources.items():
-        inside = [run for run in left if Path(run.file).resolve().is_relative_to(real)]
-        taken = {id(run) for run in inside}
-        left = [run for run in left if id(run) not in taken]
+        inside = found[name]
         result = result_of(inside, must_have=False)
         cell = IngestCell(source=name)
         records.append(
@@ -137,10 +149,34 @@ def _records(archive: Archive, paths: Sequence[Path], study: str) -> list[Record
     return records
 
 
+def _text(path: Path) -> str:
+    """Return a path as runs have it: whatever bytes it has, it can be encoded."""
+    return os.fsencode(path).decode("utf-8", "replace")
+
+
 def _summary(archive: Archive, paths: Sequence[Path]) -> LogSummary:
     from transect.analysis.log_summary import summarise_logs
 
     return summarise_logs(_records(archive, paths, "logs"))
+
+
+def _shortened(counted: Sequence[Counted]) -> Sequence[Counted]:
+    """Return the rows of counts, where they are too many with all systems of a benchmark together."""
+    from transect.analysis.log_summary import Counted
+
+    if len(counted) <= _MOST_COUNTED:
+        return counted
+    alike: dict[tuple[str, str], list[Counted]] = {}
+    for row in counted:
+        alike.setdefault((row.benchmark, row.version), []).append(row)
+    return [
+        Counted(
+            benchmark=benchmark, version=version,
+            system=rows[0].system if len(rows) == 1 else f"{len(rows):,} systems",
+            counts=dict(sum((Counter(row.counts) for row in rows), Counter())),
+        )
+        for (benchmark, version), rows in alike.items()
+    ]  # fmt: skip
 
 
 def _print(tables: LogSummary, archive: Archive) -> None:
@@ -150,7 +186,7 @@ def _print(tables: LogSummary, archive: Archive) -> None:
     print_lines(f"{said}; {archive.known:,} files had not changed", "")
     shown = [one for one in STATUSES if any(one in row.counts for row in tables.counted)]
     counts = new_table("benchmark", "system", "version", "runs", *shown)
-    for row in tables.counted:
+    for row in _shortened(tables.counted):
         numbers = [str(row.counts.get(one, "")) for one in shown]
         add_row(counts, row.benchmark, row.system, row.version, str(row.runs), *numbers)
     print_table(counts)

@@ -103,7 +103,7 @@ def why(
     results: Results = Path("results"),
     as_json: Json = False,
 ) -> None:
-    """Say which cells would run again, and why: parameter, source file, environment, input, limit, missing,
+    """Say which cells would run again, and why: parameter, source file, environment, input, limit, until, missing,
     damaged.
 
     Failed records are kept as long as nothing changes: `transect retry` deletes them.

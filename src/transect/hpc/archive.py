@@ -73,6 +73,7 @@ class _Cache:
         self.note = ""
         self._connection: sqlite3.Connection | None = None
         self._open_writes = 0
+        self._file = file
         if file is None:
             return
         try:
@@ -87,6 +88,10 @@ class _Cache:
     def _give_up(self, error: Exception) -> None:
         self.note = f"nothing is kept for the next time: {error}"
         self._connection = None
+        # Damaged, and no one's lock: the next call makes it anew.
+        if type(error) is sqlite3.DatabaseError and self._file is not None:
+            with contextlib.suppress(OSError):
+                self._file.unlink()
 
     def get(self, path: str, facts: str) -> list[Run] | None:
         if self._connection is None or not facts:
@@ -95,7 +100,9 @@ class _Cache:
             query = "SELECT runs FROM runs WHERE path = ? AND facts = ?"
             row = self._connection.execute(query, (path, facts)).fetchone()
             return None if row is None else runs_from_json(row[0])
-        except (sqlite3.Error, ValueError) as error:
+        except ValueError:
+            return None  # read and kept again
+        except sqlite3.Error as error:
             self._give_up(error)
             return None
 

@@ -26,6 +26,11 @@ _WORDS = re.compile(
     r"|timed? ?out|cancelled)\b",
     re.IGNORECASE,
 )
+# What a launcher may start beside a benchmark's program, whose name is then a file's.
+_NO_BENCHMARK = re.compile(
+    r"[ \t](?:[^\s]{0,200}/)?(?:ls|cat|cp|mv|rm|mkdir|rmdir|echo|printf|stat|du|df|tar|chmod|touch|grep|find|ldd"
+    r"|which|file|lfs|head|tail|wc|sbcast|md5sum|sha256sum)[ \t]"
+)
 _LINES = 400
 _KEPT = 3
 
@@ -47,6 +52,8 @@ class Launch:
     line: int
     benchmark: str
     program: str
+    command: str = ""
+    rank: int | None = None
     words: list[str] = field(default_factory=list)
     seen: int = 0
 
@@ -61,8 +68,19 @@ class Launch:
                     found.append((match.start(), parser.benchmark, match[0]))
         if not found:
             return None
-        _, benchmark, program = min(found)
-        return cls(line=line.number, benchmark=benchmark, program=program)
+        start, benchmark, program = min(found)
+        if _NO_BENCHMARK.search(line.text, 0, start):
+            return None
+        return cls(
+            line=line.number, benchmark=benchmark, program=program, command=line.text[start:].strip(),
+            rank=line.rank,
+        )  # fmt: skip
+
+    def repeats(self, before: Launch) -> bool:
+        """Tell whether it is the launch before once more: shells, launchers and ranks say one command twice."""
+        if self.benchmark != before.benchmark:
+            return False
+        return not before.words or self.command == before.command or self.rank != before.rank
 
     @property
     def open(self) -> bool:

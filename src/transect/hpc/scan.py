@@ -87,8 +87,13 @@ class Scanner:
             parser = self._forced or self._opener(line, self._parsers)
             if parser is None:
                 pushed = None
-                launch = self._launch(line, launch)
+                found = self._launch(line, launch)
+                if launch is not None and found is not launch and launch.words:
+                    yield launch.run(file, "")
+                launch = found
                 continue
+            if launch is not None and launch.words and launch.benchmark != parser.benchmark:
+                yield launch.run(file, "")
             understood, launch = True, None
             block = self._block(parser, file, reader, line)
             yield from map(_DOUBTS.judged, _parse(parser, block))
@@ -102,8 +107,7 @@ class Scanner:
         """Return the launch that a line is, or the one that it is a line of."""
         if self._launched.match(line.text.lstrip()):
             found = Launch.of(line, self._parsers)
-            # Traces of shells and launchers print one command twice.
-            if found is not None and (before is None or found.benchmark != before.benchmark):
+            if found is not None and (before is None or not found.repeats(before)):
                 return found
         if before is not None:
             before.read(line)

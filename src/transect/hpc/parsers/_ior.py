@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, field
 
 from transect.hpc.base import Parameter
@@ -14,6 +15,8 @@ __all__ = ["Group", "Session", "Test", "asked_for", "contradicted", "not_a_numbe
 _MEBI = 1 << 20
 _KEPT = 500  # repetitions whose bytes and times are checked, and kept as samples
 _SLACK = 1e-3
+# IOR's options without a value: several may stand in one word.
+_FLAGS = re.compile(r"-[BcCeEFghHIkKmnpPrRSuvVwWxyYzZ]{1,32}")
 
 
 @dataclass(kw_only=True, slots=True)
@@ -116,14 +119,25 @@ class Session:
 
 
 def asked_for(command: str) -> list[str]:
-    """Return the operations that a command line asks for: by `-w` and `-r`, without either both."""
-    flags = [word.lstrip("-") for word in command.split() if word.startswith("-")]
-    asked = [
-        name
-        for name, short, long in (("write", "w", "writeFile"), ("read", "r", "readFile"))
-        if short in flags or long in flags
-    ]
-    return asked or ["write", "read"]
+    """Return the operations that a command line asks for; without any both.
+
+    By `-w` and `-r`, also among other flags in one word (`-wk`), `--writeFile`, `-O writeFile=1`. A check
+    of what was read (`-R`) reads too.
+
+    >>> asked_for("ior -a POSIX -wk -O keepFile=1")
+    ['write']
+    """
+    words, asked = command.split()[1:], set[str]()
+    for before, word in zip(["", *words], words, strict=False):
+        if before == "-O":
+            pairs = (one.partition("=") for one in word.split(","))
+            asked |= {key for key, _, told in pairs if told != "0"}
+        elif word.startswith("--"):
+            asked.add(word[2:])
+        elif _FLAGS.fullmatch(word):
+            asked |= {*word[1:]}
+    names = (("write", {"w", "writeFile"}), ("read", {"r", "readFile", "R", "checkRead"}))
+    return [name for name, flags in names if flags & asked] or ["write", "read"]
 
 
 def not_a_number(test: Test) -> str | None:

@@ -61,6 +61,8 @@ def _closed(state: RunState, before: RunState | None) -> tuple[RunState, list[Ru
     if before is not None and state.goes_on(before):
         before.errors = [*before.errors, *state.errors][:3]
         before.broken += state.broken
+        if before.status in (None, "success") and state.status is not None:
+            before.status = state.status  # one rank's abort outweighs another's success
         before.warnings = [
             *before.warnings, f"{sum(state.counts.values())} events after run_stop, from line {state.line} on",
         ][:20]  # fmt: skip

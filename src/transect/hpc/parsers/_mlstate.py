@@ -62,14 +62,17 @@ class RunState:
     def goes_on(self, before: RunState) -> bool:
         """Tell whether this is no run but what another rank, or a script, logged after run_stop.
 
-        There is no run_start in it, and it stopped when the run before it did.
+        There is no run_start in it, and it stopped when the run before it did. What begins to set up
+        after that, and never stops, is a run that died before its run_start.
         """
         stop = before.times.get("run_stop")
         if "run_start" in self.counts or not before.stopped or stop is None:
             return False
         if self.benchmark not in ("", before.benchmark):
             return False
-        mine = self.times.get("run_stop")
+        mine, set_up = self.times.get("run_stop"), self.times.get("init_start")
+        if mine is None and set_up is not None and set_up[0] > stop[1]:
+            return False
         return mine is None or abs(mine[1] - stop[1]) <= _REPEATED_S
 
     def begun(self) -> bool:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from transect.analysis import verdicts
 from transect.analysis.comparisons import Comparison, Sureness, Verdict
-from transect.analysis.verdicts import LEVEL, holm
+from transect.analysis.verdicts import LEVEL
 from transect.report.findings.finding import Finding, joined
 from transect.report.text import count, percent
 
@@ -46,8 +47,8 @@ def _family(findings: Iterable[Finding]) -> dict[Comparison, float]:
     """Return the corrected probability of every comparison that any finding rests on."""
     every = dict.fromkeys(one for finding in findings for one in finding.comparisons)
     decided = [one for one in every if one.decision is not None]
-    probabilities = [one.decision.p for one in decided if one.decision is not None]
-    return dict(zip(decided, holm(probabilities, [one.ways for one in decided]), strict=True))
+    decisions = [one.decision for one in decided if one.decision is not None]
+    return dict(zip(decided, verdicts.corrected(decisions, [d.ways for d in decided]), strict=True))
 
 
 def corrected(findings: Sequence[Finding]) -> list[Finding]:

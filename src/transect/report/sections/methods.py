@@ -19,17 +19,23 @@ _RULES = (
      "value, called a range."),
     ("Noise floor", "The 95th percentile of the ratios between repeats of the same cell (A/A "
      "pairs), per workload and metric. Over-subscribed cells are left out, and disturbed ones as long as others were repeated."),
-    ("Differences", "Called one only above the noise floor and when intervals, or ranges, do not "
-     "overlap. From six values a side the Mann-Whitney test has to agree at 5 %; Cliff's delta "
-     "gives the size of the effect. Three against three values cannot get below p = 0.1."),
-    ("Sureness", "Firm: more than five values a side, or a fact about every record. Tentative: "
-     "seen in every run, in too few runs for an interval. Open: the data cannot decide."),
+    ("Different, the same, or open", "Each side's variance is moderated by that of all cells of its "
+     "kind (Smyth 2004), and from five runs on a quarter is trimmed at either end (Yuen 1974). Different: a two-sided t test of "
+     "the ratio's logarithm at 5 %. The same: two one-sided tests show that the ratio lies within the margin, 5 % unless the study says otherwise. "
+     "Anything else is open. Where a study looked at its repeats and went on, each probability counts as often as it may have looked. "
+     "Cliff's delta is the size of the effect by ranks. One run a side has no spread: it needs twice the noise floor, and is tentative."),
+    ("Many comparisons", "Holm's correction over all comparisons that the findings rest on; the best of k stands for all pairs of k."),
+    ("Sureness", "Firm: three runs a side or more, quiet, and still sure beside all other comparisons, or a fact about every record. With fewer than "
+     "five runs a difference has to exceed the noise floor too. Nothing is firm where a quarter of all pairs of repeats differ by more than half. "
+     "Tentative: seen, but in too few runs or under unequal conditions. Open: the data cannot decide."),
+    ("Drift", "Cells that ran in the first and in the last third of a stage's runs, each beside itself."),
+    ("Energy", "Of the training loop, from the hardware's counters of whole nodes, over all its samples; to the target in proportion to the time to it. "
+     "No estimate stands where none can be read."),
     ("Averages", "Times arithmetically, rates harmonically, ratios never."),
     ("Time to quality", "From the first touch of the data to the target, evaluations included; "
      "libraries are loaded and the model is made before. A cell that misses the target in one "
      "repeat, or whose equality check goes blind before it without restarts that hold, is not ranked. A start that takes more epochs does so for all trainers: cells are "
-     "compared repeat by repeat, over those that they share, and a difference is one when all "
-     "repeats agree on its side and their median lies above the noise floor, which is what is left "
+     "compared repeat by repeat, over those that they share, and the noise is what is left "
      "of the ratios between repeats when their median over all cells is taken out."),
     ("Step time", "The slowest rank's time, after the warm-up steps."),
     ("Bound", "Roofline: the larger of operations over the peak rate and bytes over the memory "

@@ -1,0 +1,52 @@
+"""Jobs that died before their program printed anything: each launch is told, and no file's name is a program."""
+
+from __future__ import annotations
+
+import pytest
+from storage_logs import scan
+
+IOR = "mpirun -n 4 ./ior -w\n"
+DIED = "{}: error while loading shared libraries: libmpi.so.40\n"
+
+
+def told(text: str) -> list[tuple[str, str, int]]:
+    return [(run.benchmark, str(run.status), run.line) for run in scan(text)]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_each_of_several_launches_that_died_is_told(end: str) -> None:
+    text = IOR + DIED.format("ior") + "mpirun -n 4 ./xhpl\n" + DIED.format("xhpl")
+    text += "srun ./osu_bw\nosu_bw: Permission denied"
+    found = told(text.replace("\n", end))
+    assert found == [("ior", "failed", 1), ("hpl", "failed", 3), ("osu", "failed", 5)]
+
+
+def test_what_died_before_another_benchmarks_results_is_told() -> None:
+    from storage_logs import LOGS
+
+    name = next(one for one in LOGS if one.startswith("io500"))
+    whole = [(run.benchmark, str(run.status)) for run in scan(LOGS[name])]
+    runs = scan("mpirun ./xhpl\n" + DIED.format("xhpl") + LOGS[name])
+    assert [(run.benchmark, str(run.status)) for run in runs] == [("hpl", "failed"), *whole]
+    assert "libmpi.so.40" in runs[0].reason
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "+ " + IOR + IOR + "ior: killed by signal 9\n",
+        IOR + "ior: killed by signal 9\nCommand: " + IOR + "exceeded its time\n",
+        "0: " + IOR + "0: killed\n1: " + IOR + "1: killed too\n",
+    ],
+)
+def test_one_launch_that_is_said_twice_is_one(text: str) -> None:
+    assert told(text) == [("ior", "failed", 1)]
+
+
+@pytest.mark.parametrize("line", ["srun ls /data/ior", "srun -n 1 /bin/cat results/hpcg"])
+def test_a_file_named_like_a_program_is_no_launch(line: str) -> None:
+    assert told(f"{line}\nfatal: it is gone\n") == [("unknown", "no-result", 0)]
+    assert (
+        told(line.replace("ls", "numactl -l").replace("/bin/cat", "env") + "\nfatal: gone\n")[0][1]
+        == "failed"
+    )
