@@ -36,12 +36,17 @@ _KEPT = 3
 
 
 def _programs(parser: Parser) -> str:
-    return rf"(?:[^\s]{{0,200}}/)?(?:{'|'.join(parser.programs)}){_END}"
+    return rf"(?:[^\s]{{0,200}}/)?(?:{'|'.join(_told(parser))}){_END}"
+
+
+def _told(parser: Parser) -> tuple[str, ...]:
+    """Return its programs; a plug-in from before one could name them has none."""
+    return getattr(parser, "programs", ())
 
 
 def launch_pattern(parsers: Iterable[Parser]) -> str:
     """Return the pattern of a launcher's line that names a program of one of the parsers."""
-    named = "|".join(pattern for parser in parsers for pattern in parser.programs)
+    named = "|".join(pattern for parser in parsers for pattern in _told(parser))
     return rf"{_LAUNCHERS}[^\n]{{0,2000}}?[/ \t](?:{named}){_END}"
 
 
@@ -62,7 +67,7 @@ class Launch:
         """Return the launch of a line, of the parser whose program stands first in it; None for none."""
         found: list[tuple[int, str, str]] = []
         for parser in parsers:
-            if parser.programs:
+            if _told(parser):
                 match = re.search(rf"(?<![^\s/]){_programs(parser)}", line.text)
                 if match is not None:
                     found.append((match.start(), parser.benchmark, match[0]))
