@@ -33,7 +33,7 @@ def test_summary_counts_every_record_and_names_what_failed(summary: dict[str, An
 
 def test_parquet_holds_a_row_per_record_and_metric(report: Path, summary: dict[str, Any]) -> None:
     table = pd.read_parquet(report.parent / "records.parquet")
-    others = ["container", "load", "micro_batches", "sessions"]
+    others = ["load", "micro_batches", "sessions"]
     assert list(table.columns) == [*COLUMNS, *others], "other axes follow those of always"
     assert table.drop_duplicates(["stage", "cell"]).shape[0] == sum(summary["counts"].values())
     assert table[table["status"] == "skipped"]["metric"].isna().all()

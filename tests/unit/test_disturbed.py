@@ -60,7 +60,7 @@ def job(tmp_path: Path, **limits: float) -> Job:
     cell = Cell.of(stage="bench", benchmark="memory-bandwidth-probe")
     every = {"seconds": 60, "memory_mb": None, "repeats_if_disturbed": 2, "repeat_seconds": 60}
     paths = StudyPaths(results=tmp_path, study="s")
-    made = Job(spec={"cell_limits": every | limits}, cell=cell,
+    made = Job(spec={"cell_limits": every | limits, "system": {}}, cell=cell,
                paths=paths, python=sys.executable, bin=None, environment={})  # fmt: skip
     made.folder.mkdir(parents=True)
     return made

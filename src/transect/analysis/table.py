@@ -20,7 +20,7 @@ __all__ = ["COLUMNS", "columns_of", "records_table", "write_parquet"]
 COLUMNS = (
     "study", "stage", "cell", "workload", "framework", "strategy", "runtime", "provider",
     "exporter", "benchmark", "source", "device", "nodes", "ranks", "threads", "batch", "precision",
-    "network", "reduce", "learning_rate_rule", "input", "options", "memory", "memory_budget", "shards", "repeat", "status", "cause",
+    "network", "container", "reduce", "learning_rate_rule", "input", "options", "memory", "memory_budget", "shards", "repeat", "status", "cause",
     "metric", "label", "value", "unit", "direction",
 )  # fmt: skip
 

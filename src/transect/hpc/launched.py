@@ -35,18 +35,18 @@ _LINES = 400
 _KEPT = 3
 
 
-def _names(parser: Parser) -> tuple[str, ...]:
-    # A plug-in's parser is any class with the methods, and may know nothing of launchers.
+def programs_of(parser: Parser) -> tuple[str, ...]:
+    """Return the parser's programs; a plug-in need not name any."""
     return getattr(parser, "programs", ())
 
 
 def _programs(parser: Parser) -> str:
-    return rf"(?:[^\s]{{0,200}}/)?(?:{'|'.join(_names(parser))}){_END}"
+    return rf"(?:[^\s]{{0,200}}/)?(?:{'|'.join(programs_of(parser))}){_END}"
 
 
 def launch_pattern(parsers: Iterable[Parser]) -> str:
     """Return the pattern of a launcher's line that names a program of one of the parsers."""
-    named = "|".join(pattern for parser in parsers for pattern in _names(parser))
+    named = "|".join(pattern for parser in parsers for pattern in programs_of(parser))
     return rf"{_LAUNCHERS}[^\n]{{0,2000}}?[/ \t](?:{named}){_END}"
 
 
@@ -67,7 +67,7 @@ class Launch:
         """Return the launch of a line, of the parser whose program stands first in it; None for none."""
         found: list[tuple[int, str, str]] = []
         for parser in parsers:
-            if _names(parser):
+            if programs_of(parser):
                 match = re.search(rf"(?<![^\s/]){_programs(parser)}", line.text)
                 if match is not None:
                     found.append((match.start(), parser.benchmark, match[0]))
