@@ -64,6 +64,8 @@ def test_without_positive_values_there_is_no_verdict() -> None:
     one = decide([1.0], [2.0], None)
     assert one is not None and one.answer is Answer.OPEN and one.high == math.inf
     assert half_width([1.0], None) == math.inf and half_width([], None) == math.inf
+    far = compare([1e-320] * 3, [1e300] * 3, floor=noise_floor(QUIET))
+    assert far is not None and far.verdict is Verdict.BETTER
 
 
 def test_cells_unlike_in_noise_keep_their_own() -> None:

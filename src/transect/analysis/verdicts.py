@@ -137,7 +137,7 @@ def _verdict(
 
 
 def _power(log: float) -> float:
-    return math.exp(min(log, 700.0))
+    return math.exp(min(max(log, -700.0), 700.0))
 
 
 def is_firm(

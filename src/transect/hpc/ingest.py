@@ -34,6 +34,8 @@ def iter_runs(
     paths: Sequence[Path], benchmark: str | None = None, refusal: Refusal = _REFUSES_NOTHING
 ) -> Iterator[Run]:
     """Like `ingest`, one run at a time."""
+    if benchmark is not None:
+        PARSERS.get(benchmark)  # refused though no file is there to be read
     for path in find_files(paths):
         yield from map(refusal.judged, read_file(path, benchmark))
 
