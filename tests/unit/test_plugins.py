@@ -53,6 +53,9 @@ def test_framework_answers_for_a_minimal_and_a_strange_cell(name):
         "strategy": "single",
         "batch": 16,
     }
+    if name == "go+numpy":  # two languages take two ranks
+        assert "at least 2 ranks" in str(framework.supports(Cell.of(**axes)))
+        axes |= {"strategy": "mpi-allreduce", "ranks_per_node": 2}
     assert framework.supports(Cell.of(**axes)) is None
     reason = framework.supports(Cell.of(**axes, precision="int3"))
     assert reason and "int3" in reason
