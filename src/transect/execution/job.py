@@ -119,7 +119,7 @@ class Job:
 
     def image_of(self, environment: dict[str, Any]) -> tuple[str, str] | None:
         """Return image and wrapper of an environment, or of the cell's program; None: no container."""
-        program = self.spec["system"].get("program") or {}
+        program = (self.spec.get("system") or {}).get("program") or {}
         for facts in (environment, program):
             if facts.get("image"):
                 return facts["image"], facts.get("wrapper") or USUAL

@@ -11,8 +11,9 @@ _EVERY = ("mpi-allreduce", "mpi-sendrecv", "mpi")
 _OURS = (
     *_EVERY,
     "mpi-bcast-reduce", "mpi-hierarchical", "mpi-overlap", "mpi-overlap-bcast", "mpi-pipeline",
-    "published-allreduce", "published-sendrecv",
+    "published-allreduce", "published-sendrecv", "async",
 )  # fmt: skip
+_GO = (*_EVERY, "mpi-overlap", "published-allreduce", "published-sendrecv", "async")
 
 
 @RENDEZVOUS.register("mpi")
@@ -25,6 +26,6 @@ class Mpi(Rendezvous):
         "tensorflow": _OURS,
         **dict.fromkeys(KERAS, _OURS),
         "mxnet": _OURS,
-        "go": _EVERY,
+        "go": _GO,
     }
     mpi = True
