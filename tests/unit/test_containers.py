@@ -17,8 +17,8 @@ from transect.launch.wrapping import WRAPPERS, Inside, image_fault, outermost, w
 
 FULL = Inside(
     image="/images/torch",
-    binds=("/work", "/work/results", "/tmp/x"),
-    workdir="/work/run",
+    binds=("/users", "/users/results", "/tmp/x"),
+    workdir="/users/run",
     gpus=True,
 )
 LEAST = Inside(image="/images/torch")
@@ -31,24 +31,24 @@ PODMAN = [
 ARGUMENTS = {
     "apptainer": (
         ["apptainer", "exec", "/images/torch"],
-        ["apptainer", "exec", "--nv", "--bind", "/work", "--bind", "/work/results", "--bind", "/tmp/x",
+        ["apptainer", "exec", "--nv", "--bind", "/users", "--bind", "/users/results", "--bind", "/tmp/x",
          "/images/torch"],
     ),
     "charliecloud": (
         ["ch-run", "--private-tmp", "--bind=/tmp", "/images/torch", "--"],
-        ["ch-run", "--private-tmp", "--bind=/tmp", "--bind=/work", "--cd=/work/run", "/images/torch", "--"],
+        ["ch-run", "--private-tmp", "--bind=/tmp", "--bind=/users", "--cd=/users/run", "/images/torch", "--"],
     ),
     "podman": (
         [*PODMAN, "--read-only", "--rootfs", "/images/torch"],
-        [*PODMAN, "--volume=/work:/work", "--workdir=/work/run", "--device=nvidia.com/gpu=all", "--read-only",
+        [*PODMAN, "--volume=/users:/users", "--workdir=/users/run", "--device=nvidia.com/gpu=all", "--read-only",
          "--rootfs", "/images/torch"],
     ),
     "enroot": (
         ["enroot", "start", "--conf", CONF, "--mount", "/dev/shm:/dev/shm:none:x-create=dir,rbind",
          "--mount", "/tmp:/tmp:none:x-create=dir,rbind", "/images/torch"],
         ["enroot", "start", "--conf", CONF, "--mount", "/dev/shm:/dev/shm:none:x-create=dir,rbind",
-         "--mount", "/tmp:/tmp:none:x-create=dir,rbind", "--mount", "/work:/work:none:x-create=dir,rbind",
-         "/images/torch", "/bin/sh", "-c", 'cd "$1" && shift && exec "$@"', "transect", "/work/run"],
+         "--mount", "/tmp:/tmp:none:x-create=dir,rbind", "--mount", "/users:/users:none:x-create=dir,rbind",
+         "/images/torch", "/bin/sh", "-c", 'cd "$1" && shift && exec "$@"', "transect", "/users/run"],
     ),
 }  # fmt: skip
 
@@ -164,10 +164,10 @@ def test_a_name_with_a_backslash_stays_as_it_is():
 
 
 def test_folders_within_others_are_not_bound_again():
-    assert outermost(["/tmp/a", "/work/b/", "/tmp", "/workshop"]) == (
+    assert outermost(["/tmp/a", "/users/b/", "/tmp", "/usersshop"]) == (
         "/tmp",
-        "/work/b",
-        "/workshop",
+        "/users/b",
+        "/usersshop",
     )
 
 
@@ -204,10 +204,10 @@ def test_an_image_that_is_not_there_or_not_whole_is_named(tmp_path):
 
 
 def test_a_folder_that_cannot_be_shown_inside_is_named(tmp_path):
-    (tmp_path / "work").write_text("a file")
+    (tmp_path / "users").write_text("a file")
     with pytest.raises(
-        BadInput, match=r"has no folder /work/a, where that of the host is to appear"
+        BadInput, match=r"has no folder /users/a, where that of the host is to appear"
     ):
-        mount_points(tmp_path, ("/work/a",))
+        mount_points(tmp_path, ("/users/a",))
     mount_points(tmp_path, ("/data/b",))
     assert (tmp_path / "data/b").is_dir()
