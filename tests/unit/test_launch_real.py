@@ -303,7 +303,7 @@ def test_horovod_store_answers_every_rank():
     ("arguments", "message"),
     [
         (["--framework", "troch", "--strategy", "ddp"], "did you mean 'torch'?"),
-        (["--framework", "torch", "--strategy", "dpd"], "Known: ddp, ddp-gloo"),
+        (["--framework", "torch", "--strategy", "dpd"], "Known: async, ddp, ddp-gloo"),
         (["--framework", "torch", "--strategy", "ddp-nccl"], "give --gpus-per-rank"),
         (
             ["--framework", "torch", "--strategy", "single", "--ranks-per-node", "2"],

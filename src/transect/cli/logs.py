@@ -17,7 +17,7 @@ import typer
 
 from transect.cli.output import add_row, new_table, print_lines, print_table
 from transect.domain.errors import BadInput
-from transect.domain.terminal import say
+from transect.domain.terminal import overwrite, say
 
 if TYPE_CHECKING:
     from transect.analysis.log_summary import Counted, LogSummary
@@ -68,7 +68,7 @@ def ingest(
         tables = _summary(archive, paths)
         if output == "json":
             facts = {"files": archive.files, "bytes": archive.bytes, "unchanged": archive.known}
-            sys.stdout.write(json.dumps(facts | tables.plain(), indent=1) + "\n")
+            print(json.dumps(facts | tables.plain(), indent=1))
         else:
             _print(tables, archive)
         return
@@ -76,7 +76,7 @@ def ingest(
     if output == "csv":
         write_csv(runs, sys.stdout)
     elif output == "json":
-        sys.stdout.write(to_json(runs))
+        print(to_json(runs), end="")
     else:
         print_lines(*format_table(runs).split("\n"))
 
@@ -95,12 +95,14 @@ class _Meter:
             return
         self._last, self._said = now, True
         text = f"read {files:,} of {total:,} files, {size / 1e6:,.0f} MB, {known:,} unchanged"
-        sys.stderr.write(f"\r{text}" if self._terminal else f"{text}\n")
-        sys.stderr.flush()
+        if self._terminal:
+            overwrite(text)
+        else:
+            say(text)
 
     def end(self) -> None:
         if self._said and self._terminal:
-            sys.stderr.write("\n")
+            overwrite(None)
 
 
 def _archive(paths: Sequence[Path], limits: str | None) -> Archive:

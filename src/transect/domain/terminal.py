@@ -10,7 +10,7 @@ import re
 import sys
 from typing import TextIO
 
-__all__ = ["complain", "printable", "say"]
+__all__ = ["complain", "overwrite", "printable", "say"]
 
 # Control characters; marks that turn the direction of text or end a line; half characters, which
 # stand for bytes of a name that are no text.
@@ -44,3 +44,9 @@ def say(*lines: str, to: TextIO | None = None) -> None:
 def complain(error: object) -> None:
     """Say what is wrong: an error of ours may have several lines."""
     say(*f"transect: {error}".split("\n"))
+
+
+def overwrite(text: str | None) -> None:
+    """Show `text` on stderr in place of what was shown last, or end that line where it is None."""
+    sys.stderr.write("\n" if text is None else f"\r{printable(text)}\x1b[K")
+    sys.stderr.flush()
