@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from dataclasses import dataclass
 
-from transect.analysis.entries import AnyRecord
+from transect.analysis.entries import AnyRecord, labels_of
 from transect.analysis.groups import Group
 
 __all__ = ["Use", "uses"]
@@ -30,12 +30,8 @@ def uses(group: Group) -> list[Use]:
     A counter runs over the whole training loop: the samples are those of all its steps, and the
     target takes its share of the loop's time.
     """
-    counters = sorted({
-        measured.label or "counter"
-        for record in group.ok
-        for measured in record.metrics
-        if measured.name == "energy"
-    })  # fmt: skip
+    told = set().union(*(labels_of(record, "energy") for record in group.ok))
+    counters = sorted(label or "counter" for label in told)
     found = []
     for counter in counters:
         label = None if counter == "counter" else counter
