@@ -73,7 +73,8 @@ class MetricNames:
 class Entry:
     """What a report needs of one record, under the names that `Record` has for it.
 
-    `message` is cut after some thousand characters, `provenance` holds what reports show, and
+    `sample_names` says which series the record has, whose values `Originals` reads. `message` is cut
+    after some thousand characters, `provenance` holds what reports show, and
     `parameters` no lists. `point` is the cell without its repeat. Values that many records share are
     one object: change none.
     """
@@ -91,6 +92,7 @@ class Entry:
     ended: str
     metric_names: MetricNames
     metric_values: array[float]
+    sample_names: list[str]
     details: dict[str, Any]
     parameters: dict[str, Any]
     provenance: dict[str, Any]
@@ -196,6 +198,7 @@ def row_of(record: Record) -> dict[str, Any]:
         "ended": record.ended,
         "metric_names": [_named(number) for number in record.metrics],
         "metric_values": [number.value for number in record.metrics],
+        "samples": sorted(record.samples),
         "details": record.details,
         "parameters": {
             key: value
@@ -224,6 +227,7 @@ def entry_of(row: dict[str, Any], pool: Pool) -> Entry:
         ended=row["ended"],
         metric_names=pool.shared(row["metric_names"], pool.names),
         metric_values=array("d", row["metric_values"]),
+        sample_names=one(row["samples"]),
         details={
             one(key): value if isinstance(value, float) else one(value)
             for key, value in row["details"].items()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from transect.analysis.entries import AnyRecord
+from transect.analysis.entries import AnyRecord, Entry
 from transect.analysis.load import Problem
 from transect.analysis.reading import Key
 from transect.domain.errors import TransectError
@@ -26,6 +26,8 @@ class Originals:
 
         A side file that is missing, damaged or outside the record's folder becomes a problem.
         """
+        if isinstance(record, Entry) and name not in record.sample_names:
+            return []
         original = self._original(record)
         stored = original.samples.get(name) if original is not None else None
         if stored is None:
