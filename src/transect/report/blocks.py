@@ -173,15 +173,22 @@ class Facts:
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """A cell that did not end well, with what is known about it."""
+    """Cells that did not end well and have one next step: what they said, and what to do now.
+
+    `said` lists their messages and `cells` all of them where the first does not; `logs` holds (cell, end of its log) of some.
+    `command` is a line to type.
+    """
 
     kind: ClassVar[str] = "failure"
-    cell: str
-    stage: str
     status: Chip
     cause: str
-    message: str
-    log_tail: str
+    amount: str
+    meaning: str
+    action: str
+    command: str
+    said: Table
+    cells: Table | None = None
+    logs: Sequence[tuple[str, str]] = ()
 
 
 Block = Table | Charts | Prose | Heading | Facts | Failure
