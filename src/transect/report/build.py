@@ -37,6 +37,10 @@ __all__ = ["build_report", "script_json"]
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
+# In the order in which the page has them: what comes later may rely on what came before.
+_STYLES = ("page.css", "explore.css", "sections.css")
+_SCRIPTS = ("page.js", "explore.js")
+
 # Failures and problems that the page carries as data; summary.json beside it has all of them.
 _MOST_INLINED = 500
 
@@ -83,7 +87,7 @@ def build_report(
     summary = _summary(context, findings)
     text = json.dumps(summary, indent=1, ensure_ascii=False) + "\n"
     write_atomic(output.parent / "summary.json", text.encode("utf-8", errors="replace"))
-    script = (_TEMPLATES / "report.js").read_text(encoding="utf-8")
+    scripts = [_own(name) for name in _SCRIPTS]
     page = templates.get_template("report.html.j2").render(
         title=title,
         study=context.study,
@@ -93,9 +97,9 @@ def build_report(
         problems=len(context.problems),
         findings=_grouped(findings),
         sections=rendered,
-        style=Markup((_TEMPLATES / "style.css").read_text(encoding="utf-8")),  # noqa: S704 our own file
-        script=Markup(script),  # noqa: S704 our own file
-        script_hash=Markup(_hash(script)),  # noqa: S704 base64
+        styles=[_own(name) for name in _STYLES],
+        scripts=scripts,
+        script_hashes=[Markup(_hash(script)) for script in scripts],  # noqa: S704 base64
         summary_json=script_json(_inlined(summary)),
     )
     # A lone surrogate cannot be written as UTF-8; it may come from a log.
@@ -113,6 +117,11 @@ def script_json(value: Any) -> Markup:
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return Markup(text)  # noqa: S704 escaped above
+
+
+def _own(name: str) -> Markup:
+    """Read a style sheet or script of our own, which goes into the page as it is."""
+    return Markup((_TEMPLATES / name).read_text(encoding="utf-8"))  # noqa: S704 our own file
 
 
 def _hash(script: str) -> str:
