@@ -165,10 +165,11 @@ class Heading:
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """Terms and their values."""
+    """Terms and their values; `ids`, where given, name the places of the terms in the page."""
 
     kind: ClassVar[str] = "facts"
     items: Sequence[tuple[str, Value]]
+    ids: Sequence[str] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
