@@ -16,15 +16,13 @@ _CODE = re.compile(r"`([^`\n]{1,200})`")
 class Inline:
     """Writes the sentences of one section: the first time a term occurs, it leads to its entry.
 
-    With `linked` False, as where the page has no glossary, no term does. Whatever is given is
-    escaped; what lies between backticks becomes code.
+    Whatever is given is escaped; what lies between backticks becomes code.
 
     >>> str(Inline()("The `<cell>` and its median, a median"))
     'The <code>&lt;cell&gt;</code> and its <a class="term" href="#term-median">median</a>, a median'
     """
 
-    def __init__(self, *, linked: bool = True) -> None:
-        self._linked = linked
+    def __init__(self) -> None:
         self._seen: set[str] = set()
 
     def __call__(self, text: str) -> Markup:
@@ -38,18 +36,15 @@ class Inline:
         return Markup("").join(parts)
 
     def _terms(self, text: str) -> Markup:
-        if not self._linked:
-            return escape(text)
-        parts, end = [], 0
+        parts: list[Markup] = []
+        end = 0
         for found in pattern.finditer(text):
             target = anchor(term_of(found.group()))
-            if target in self._seen:
-                continue
+            if target in self._seen or (len(found.group()) > 1 and found.group().isupper()):
+                continue  # capitals are a name to fill in
             self._seen.add(target)
             parts.append(escape(text[end : found.start()]))
-            parts.append(
-                Markup('<a class="term" href="#{}">{}</a>').format(target, found.group())
-            )
+            parts.append(Markup('<a class="term" href="#{}">{}</a>').format(target, found.group()))
             end = found.end()
         parts.append(escape(text[end:]))
         return Markup("").join(parts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from transect.analysis.comparisons import Sureness
@@ -16,6 +16,7 @@ from transect.report.findings.coverage import coverage_findings
 from transect.report.findings.deciding import corrected
 from transect.report.findings.drift import drift_findings, energy_findings
 from transect.report.findings.finding import Finding
+from transect.report.glossary import glossary_parts
 from transect.report.parts import FindingMaker, Parts, Section, collect
 from transect.report.sections.containers import containers_body
 from transect.report.sections.failures import failures_body
@@ -26,7 +27,15 @@ from transect.report.sections.published import published_body
 from transect.report.sections.roofline import roofline_body
 from transect.report.text import clean
 
-__all__ = ["FAILURES", "MadeSection", "all_parts", "broken", "make_findings", "make_section"]
+__all__ = [
+    "FAILURES",
+    "MadeSection",
+    "all_parts",
+    "broken",
+    "glossary",
+    "make_findings",
+    "make_section",
+]
 
 # Made last, because making the others may find files that cannot be read; read first.
 FAILURES = Section(key="failures", title="Failures and skips", order=0, make=failures_body)
@@ -83,6 +92,14 @@ def broken(key: str, error: BaseException, context: Context) -> Body:
     what = f"this section could not be made: {type(error).__name__}: {error}"
     context.problems.append(Problem(where=f"section {key}", what=what))
     return Body(lead="", blocks=[Prose(clean(what))])
+
+
+def glossary(pages: Sequence[str], context: Context) -> MadeSection | None:
+    """Make the last section: the terms that the others use, given as they stand in the page."""
+    section = Section(
+        key="glossary", title="Glossary", order=1200, make=lambda _: glossary_parts(pages)
+    )
+    return make_section(section, context)
 
 
 def make_findings(context: Context, makers: Iterable[FindingMaker]) -> list[Finding]:
