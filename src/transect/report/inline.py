@@ -26,14 +26,19 @@ class Inline:
         self._seen: set[str] = set()
 
     def __call__(self, text: str) -> Markup:
-        """Return a text as markup."""
-        parts: list[Markup] = []
-        for place, part in enumerate(_CODE.split(text)):
-            if place % 2:
-                parts.append(Markup("<code>{}</code>").format(part))
-            else:
-                parts.append(self._terms(part))
-        return Markup("").join(parts)
+        """Return a text as markup, its terms linked."""
+        return Markup("").join(
+            self.code(f"`{part}`") if place % 2 else self._terms(part)
+            for place, part in enumerate(_CODE.split(text))
+        )
+
+    @staticmethod
+    def code(text: str) -> Markup:
+        """Return a text as markup, without links."""
+        return Markup("").join(
+            Markup("<code>{}</code>").format(part) if place % 2 else escape(part)
+            for place, part in enumerate(_CODE.split(text))
+        )
 
     def _terms(self, text: str) -> Markup:
         parts: list[Markup] = []
