@@ -47,7 +47,10 @@ def test_earlier_cells_are_listed_apart_and_stand_in_no_count_or_verdict(
     assert summary["counts"] == {"ok": 1, "failed": 0, "skipped": 0}
     assert summary["failures"] == []
     assert summary["earlier"] == sorted("/".join(key(one)) for one in (gone, fast))
-    assert "2 earlier cells that the study no longer has; <code>transect clean</code> removes them" in page
+    assert (
+        "2 earlier cells that the study no longer has; <code>transect clean</code> removes them"
+        in page
+    )
     assert not [one for one in summary["findings"] if "mxnet" in one["text"]]
     assert set(pd.read_parquet(tmp_path / "records.parquet")["cell"]) == {kept.cell_id}
 

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from transect.report.text import number
 
 __all__ = [
-    "MOST_OPEN", "MOST_ROWS", "Block", "Body", "Chart", "Charts", "Chip", "Column", "Facts", "Failure",
+    "MOST_OPEN", "MOST_ROWS", "Block", "Body", "Chart", "Charts", "Chip", "Column", "Difference", "Facts", "Failure",
     "Heading", "Lead", "LegendItem", "Part", "Prose", "Table", "Value", "code", "digits", "note",
     "table", "words",
 ]  # fmt: skip
@@ -140,10 +140,11 @@ class Chart:
 
 @dataclass(frozen=True, kw_only=True)
 class Charts:
-    """Charts that stand beside each other where the page is wide enough."""
+    """Charts that stand beside each other where the page is wide enough; behind a title with `folded`."""
 
     kind: ClassVar[str] = "charts"
     items: Sequence[Chart]
+    folded: str = ""
 
 
 @dataclass(frozen=True)
@@ -192,7 +193,16 @@ class Failure:
     logs: Sequence[tuple[str, str]] = ()
 
 
-Block = Table | Charts | Prose | Heading | Facts | Failure
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """A choice of two cells, and the facts in which they differ; `data` is what `cell_facts` packed."""
+
+    kind: ClassVar[str] = "difference"
+    title: str
+    data: str
+
+
+Block = Table | Charts | Prose | Heading | Facts | Failure | Difference
 
 
 @dataclass(frozen=True)

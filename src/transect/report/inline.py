@@ -16,13 +16,15 @@ _CODE = re.compile(r"`([^`\n]{1,200})`")
 class Inline:
     """Writes the sentences of one section: the first time a term occurs, it leads to its entry.
 
-    Whatever is given is escaped; what lies between backticks becomes code.
+    With `linked` False none does. Whatever is given is escaped; what lies between backticks becomes
+    code.
 
     >>> str(Inline()("The `<cell>` and its median, a median"))
     'The <code>&lt;cell&gt;</code> and its <a class="term" href="#term-median">median</a>, a median'
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, linked: bool = True) -> None:
+        self._linked = linked
         self._seen: set[str] = set()
 
     def __call__(self, text: str) -> Markup:
@@ -41,6 +43,8 @@ class Inline:
         )
 
     def _terms(self, text: str) -> Markup:
+        if not self._linked:
+            return escape(text)
         parts: list[Markup] = []
         end = 0
         for found in pattern.finditer(text):

@@ -58,7 +58,7 @@ def all_parts() -> Parts:
             Section(key="roofline", title="Roofline", order=700, make=roofline_body),
             Section(key="published", title="Published and measured", order=900,
                     make=published_body),
-            Section(key="provenance", title="Provenance", order=1000, make=provenance_body),
+            Section(key="provenance", title="Environment", order=1000, make=provenance_body),
             Section(key="methods", title="Methods", order=1100, make=methods_body),
         ],
         [
