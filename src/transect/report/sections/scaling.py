@@ -216,7 +216,7 @@ def _workload(context: Context, workload: str, groups: list[TrainGroup]) -> Iter
     if gains:
         yield _speed_up_chart(context, workload, gains)
     yield from scaling_charts(context, workload, groups)
-    yield split_chart(context, workload, _over_ranks(groups), over_ranks=True)
+    yield split_chart(context, workload, _over_ranks(groups, gains), over_ranks=True)
     if gains:
         yield _efficiency_table(context, workload, gains)
     else:
@@ -225,10 +225,16 @@ def _workload(context: Context, workload: str, groups: list[TrainGroup]) -> Iter
         )
 
 
-def _over_ranks(groups: list[TrainGroup]) -> list[TrainGroup]:
-    """Return the groups of lines that have several numbers of ranks, line by line."""
-    lines = [line for line in _series(groups) if _several_ranks(line)]
-    return [group for line in lines for group in line]
+def _over_ranks(groups: list[TrainGroup], gains: list[Efficiency]) -> list[TrainGroup]:
+    """Return the groups that stand on several numbers of ranks, with their bases, way by way."""
+    wanted = {id(group) for line in _series(groups) if _several_ranks(line) for group in line}
+    wanted |= {id(group) for gain in gains for group in (gain.base, gain.group)}
+
+    def place(group: TrainGroup) -> tuple[object, ...]:
+        cell = group.cell
+        return cell.framework, cell.strategy != "single", cell.strategy, cell.ranks, cell.id
+
+    return sorted((group for group in groups if id(group) in wanted), key=place)
 
 
 def _efficiency_table(context: Context, workload: str, gains: list[Efficiency]) -> Part:
