@@ -15,15 +15,16 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from transect.analysis.groups import grouped
 from transect.analysis.load import Key, Problem, by_status, load_records
 from transect.analysis.table import write_parquet
 from transect.domain.errors import FAULTS
 from transect.domain.files import write_atomic
+from transect.domain.study import Question
 from transect.domain.until import Aims
+from transect.report.answers import unknown_rules
 from transect.report.context import Context
 from transect.report.findings.deciding import tally_of
-from transect.report.findings.finding import HEADINGS, Finding
+from transect.report.findings.finding import Finding
 from transect.report.making import (
     FAILURES,
     MadeSection,
@@ -32,6 +33,7 @@ from transect.report.making import (
     make_findings,
     make_section,
 )
+from transect.report.page import Front, front, front_facts
 
 __all__ = ["build_report", "script_json"]
 
@@ -50,18 +52,20 @@ def build_report(
     output: Path,
     *,
     title: str,
-    questions: Sequence[str],
+    questions: Sequence[str | Question],
     published: Sequence[dict[str, Any]] = (),
     planned: Collection[Key] | None = None,
     only: Collection[str] | None = None,
     aims: Aims | None = None,
+    again: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Read `results/STUDY/` and write the report to `output`, atomically; return the summary.
 
     `planned` holds the (stage, cell id) of each cell that the study asks for: records of other
     cells are listed apart and stand in no count, finding or chart, and cells without a record are
     running or not there yet. None: every record counts. `only`: keys of the sections to make. `aims`: within
-    which margin cells are the same.
+    which margin cells are the same. `again`: what follows `transect run` in a command on this study, its name or file
+    and options; without any its name.
 
     Beside `output` go `records.parquet`, a row per record and metric, and `summary.json`.
     Missing, failed and skipped cells are shown, and unreadable records listed as problems; a part
@@ -73,6 +77,11 @@ def build_report(
     parts = all_parts()
     context.problems += parts.problems
     findings = make_findings(context, parts.findings)
+    makers = {maker.name for maker in parts.findings}
+    for ask, rule in unknown_rules(context.questions, makers):
+        what = f"'{rule}' is no rule of this report, expected one of {', '.join(sorted(makers))}"
+        context.problems.append(Problem(where=f"question '{ask}'", what=what))
+    first = front(context, parts.columns, findings, again or (context.study,))
     templates = _templates()
     rendered = [
         (made, _render(templates, made, context))
@@ -84,18 +93,19 @@ def build_report(
     failures = make_section(FAILURES, context)
     if failures is not None and (only is None or FAILURES.key in only):
         rendered.insert(0, (failures, _render(templates, failures, context)))
-    summary = _summary(context, findings)
+    summary = _summary(context, findings, first)
     text = json.dumps(summary, indent=1, ensure_ascii=False) + "\n"
     write_atomic(output.parent / "summary.json", text.encode("utf-8", errors="replace"))
     scripts = [_own(name) for name in _SCRIPTS]
     page = templates.get_template("report.html.j2").render(
         title=title,
         study=context.study,
-        questions=context.questions,
+        front=first,
+        titles={made.key: made.title for made, _ in rendered},
         counts=summary["counts"],
         pending=summary["pending"],
         problems=len(context.problems),
-        findings=_grouped(findings),
+        said=Counter(finding.section for finding in findings),
         sections=rendered,
         styles=[_own(name) for name in _STYLES],
         scripts=scripts,
@@ -160,15 +170,7 @@ def _write_parquet(context: Context, path: Path) -> None:
         write_atomic(path, stream.getvalue())
 
 
-def _grouped(findings: Sequence[Finding]) -> list[tuple[str, list[Finding]]]:
-    """Gather findings by what they are about: workloads first, the study itself last."""
-    groups = grouped(findings, lambda finding: finding.subject)
-    last = list(HEADINGS)
-    order = sorted(groups, key=lambda name: last.index(name) if name in HEADINGS else -1)
-    return [(HEADINGS.get(name, name), groups[name]) for name in order]
-
-
-def _summary(context: Context, findings: Sequence[Finding]) -> dict[str, Any]:
+def _summary(context: Context, findings: Sequence[Finding], first: Front) -> dict[str, Any]:
     loaded = context.loaded
     by_stage: dict[str, Counter[str]] = defaultdict(Counter)
     for record in context.records:
@@ -179,16 +181,7 @@ def _summary(context: Context, findings: Sequence[Finding]) -> dict[str, Any]:
         "pending": {"running": len(loaded.running), "waiting": len(loaded.waiting)},
         "comparisons": asdict(tally_of(findings)),
         "by_stage": {stage: {**by_status(()), **by_stage[stage]} for stage in context.stages},
-        "findings": [
-            {
-                "text": finding.text,
-                "evidence": finding.evidence,
-                "sureness": finding.sureness.value,
-                "kind": finding.kind,
-                "about": finding.subject,
-            }
-            for finding in findings
-        ],
+        **front_facts(first),
         "failures": [
             {
                 "cell": record.cell_id,
