@@ -87,7 +87,7 @@ NEXT_STEPS: dict[Cause, NextStep] = {
     ),
     Cause.WRONG_RESULT: NextStep(
         meaning="It ran, and what it computed is not right: its speed counts nowhere.",
-        action="See how far it is off, and from which step on, under Right results; compare library versions with a "
+        action="See how far it is off, and from which step on, under Equality of the trainers; compare library versions with a "
         "cell that is right, under Environment. When it is mended, run it again.",
         command=_ONE,
     ),
