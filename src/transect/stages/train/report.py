@@ -49,9 +49,11 @@ SECTIONS = (
 
 FINDINGS = (
     FindingMaker(
-        order=100, make=training_findings, section="speed",
+        order=100,
+        make=training_findings,
+        section="speed",
         sections={"limit": "roofline", "scaling": "scaling", "suspect": "scaling"},
-    ),  # fmt: skip
+    ),
     FindingMaker(order=200, make=distribution_findings, section="frameworks"),
     FindingMaker(order=300, make=twin_findings, section="frameworks"),
     FindingMaker(order=400, make=communication_findings, section="communication"),
