@@ -2,40 +2,27 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import io
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
-from transect.analysis.groups import grouped
-from transect.analysis.load import Key, Problem, by_status, load_records
-from transect.analysis.table import write_parquet
+from transect.analysis.load import Key
 from transect.domain.errors import FAULTS
 from transect.domain.files import write_atomic
+from transect.domain.study import Question
 from transect.domain.until import Aims
+from transect.report import shell
 from transect.report.context import Context
-from transect.report.findings.deciding import tally_of
-from transect.report.findings.finding import HEADINGS, Finding
-from transect.report.making import (
-    FAILURES,
-    MadeSection,
-    all_parts,
-    broken,
-    make_findings,
-    make_section,
-)
+from transect.report.inline import Inline
+from transect.report.made import Made, make_all
+from transect.report.making import MadeSection, broken, glossary
 
-__all__ = ["build_report", "script_json"]
-
-_TEMPLATES = Path(__file__).parent / "templates"
+__all__ = ["build_report", "script_json", "write_page"]
 
 # Failures and problems that the page carries as data; summary.json beside it has all of them.
 _MOST_INLINED = 500
@@ -46,61 +33,69 @@ def build_report(
     output: Path,
     *,
     title: str,
-    questions: Sequence[str],
+    questions: Sequence[str | Question],
     published: Sequence[dict[str, Any]] = (),
     planned: Collection[Key] | None = None,
     only: Collection[str] | None = None,
     aims: Aims | None = None,
+    again: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Read `results/STUDY/` and write the report to `output`, atomically; return the summary.
 
     `planned` holds the (stage, cell id) of each cell that the study asks for: records of other
     cells are listed apart and stand in no count, finding or chart, and cells without a record are
     running or not there yet. None: every record counts. `only`: keys of the sections to make. `aims`: within
-    which margin cells are the same.
+    which margin cells are the same. `again`: what follows `transect run` in a command on this study, its name or file
+    and options; without any its name.
 
     Beside `output` go `records.parquet`, a row per record and metric, and `summary.json`.
     Missing, failed and skipped cells are shown, and unreadable records listed as problems; a part
     of the report that cannot be made says so in its place: none of them raises. Equal records give
     equal bytes. Raises OSError when nothing can be written.
     """
-    loaded = load_records(results, planned)
-    context = Context(loaded, title=title, questions=questions, published=published, aims=aims)
-    parts = all_parts()
-    context.problems += parts.problems
-    findings = make_findings(context, parts.findings)
-    templates = _templates()
-    rendered = [
-        (made, _render(templates, made, context))
-        for section in parts.sections
-        if (only is None or section.key in only)
-        and (made := make_section(section, context)) is not None
-    ]
-    _write_parquet(context, output.parent / "records.parquet")
-    failures = make_section(FAILURES, context)
-    if failures is not None and (only is None or FAILURES.key in only):
-        rendered.insert(0, (failures, _render(templates, failures, context)))
-    summary = _summary(context, findings)
+    made = make_all(
+        results, title=title, questions=questions, published=published, planned=planned, only=only,
+        aims=aims, again=again,
+    )  # fmt: skip
+    write_page(made, output)
+    return made.summary
+
+
+def write_page(made: Made, output: Path) -> None:
+    """Write the page, and records.parquet and summary.json beside it; raises OSError."""
+    context, templates = made.context, shell.templates()
+    rendered = [(one, _render(templates, one, context)) for one in made.sections]
+    table = output.parent / "records.parquet"
+    if made.table is None:
+        table.unlink(missing_ok=True)
+    else:
+        write_atomic(table, made.table)
+    if made.failures is not None:
+        rendered.insert(0, (made.failures, _render(templates, made.failures, context)))
+    if words := glossary([html for _, html in rendered], context):
+        # Of the words that all the others use.
+        rendered.append((words, _render(templates, words, context)))
+    summary = made.summary
     text = json.dumps(summary, indent=1, ensure_ascii=False) + "\n"
     write_atomic(output.parent / "summary.json", text.encode("utf-8", errors="replace"))
-    script = (_TEMPLATES / "report.js").read_text(encoding="utf-8")
+    scripts = [shell.own_file(name) for name in shell.SCRIPTS]
     page = templates.get_template("report.html.j2").render(
-        title=title,
+        title=context.title,
         study=context.study,
-        questions=context.questions,
+        front=made.front,
+        titles={one.key: one.title for one, _ in rendered},
         counts=summary["counts"],
         pending=summary["pending"],
         problems=len(context.problems),
-        findings=_grouped(findings),
+        said=Counter(finding.section for finding in made.findings),
         sections=rendered,
-        style=Markup((_TEMPLATES / "style.css").read_text(encoding="utf-8")),  # noqa: S704 our own file
-        script=Markup(script),  # noqa: S704 our own file
-        script_hash=Markup(_hash(script)),  # noqa: S704 base64
+        styles=[shell.own_file(name) for name in shell.STYLES],
+        scripts=scripts,
+        script_hashes=[shell.script_hash(script) for script in scripts],
         summary_json=script_json(_inlined(summary)),
     )
     # A lone surrogate cannot be written as UTF-8; it may come from a log.
     write_atomic(output, page.encode("utf-8", errors="replace"))
-    return summary
 
 
 def script_json(value: Any) -> Markup:
@@ -115,87 +110,14 @@ def script_json(value: Any) -> Markup:
     return Markup(text)  # noqa: S704 escaped above
 
 
-def _hash(script: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode()
-
-
-def _templates() -> Environment:
-    return Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-
-
 def _render(templates: Environment, made: MadeSection, context: Context) -> Markup:
     """Turn a section's body into HTML; one that no template takes says so."""
     template = templates.get_template("section.html.j2")
     try:
-        text = template.render(body=made.body)
+        text = template.render(body=made.body, inline=Inline())
     except FAULTS as error:  # a stage's report.py is anybody's code; the report has to come
-        text = template.render(body=broken(made.key, error, context))
+        text = template.render(body=broken(made.key, error, context), inline=Inline())
     return Markup(text)  # noqa: S704 escaped by the template
-
-
-def _write_parquet(context: Context, path: Path) -> None:
-    stream = io.BytesIO()
-    try:
-        write_parquet(context.records, stream)
-    except Exception as error:  # as for a section
-        what = f"could not be made: {type(error).__name__}: {error}"
-        context.problems.append(Problem(where=path.name, what=what))
-        path.unlink(missing_ok=True)
-    else:
-        write_atomic(path, stream.getvalue())
-
-
-def _grouped(findings: Sequence[Finding]) -> list[tuple[str, list[Finding]]]:
-    """Gather findings by what they are about: workloads first, the study itself last."""
-    groups = grouped(findings, lambda finding: finding.subject)
-    last = list(HEADINGS)
-    order = sorted(groups, key=lambda name: last.index(name) if name in HEADINGS else -1)
-    return [(HEADINGS.get(name, name), groups[name]) for name in order]
-
-
-def _summary(context: Context, findings: Sequence[Finding]) -> dict[str, Any]:
-    loaded = context.loaded
-    by_stage: dict[str, Counter[str]] = defaultdict(Counter)
-    for record in context.records:
-        by_stage[record.stage][record.status.value] += 1
-    return {
-        "study": context.study,
-        "counts": by_status(context.records),
-        "pending": {"running": len(loaded.running), "waiting": len(loaded.waiting)},
-        "comparisons": asdict(tally_of(findings)),
-        "by_stage": {stage: {**by_status(()), **by_stage[stage]} for stage in context.stages},
-        "findings": [
-            {
-                "text": finding.text,
-                "evidence": finding.evidence,
-                "sureness": finding.sureness.value,
-                "kind": finding.kind,
-                "about": finding.subject,
-            }
-            for finding in findings
-        ],
-        "failures": [
-            {
-                "cell": record.cell_id,
-                "stage": record.stage,
-                "status": record.status.value,
-                "cause": record.cause.value if record.cause else None,
-                "message": record.message,
-            }
-            for record in context.not_ok
-        ],
-        "running": ["/".join(key) for key in loaded.running],
-        "without_record": ["/".join(key) for key in (*loaded.running, *loaded.waiting)],
-        "unreadable": [str(problem) for problem in loaded.unreadable],
-        "earlier": ["/".join(key) for key in loaded.earlier],
-        "problems": [str(problem) for problem in context.problems],
-    }
 
 
 def _inlined(summary: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+// Exploring: filters, sorting, searching, hovering, downloads. It stands beside page.js.
