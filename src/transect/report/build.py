@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import io
 import json
-from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,24 +13,16 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from transect.analysis.groups import grouped
-from transect.analysis.load import Key, Problem, by_status, load_records
-from transect.analysis.table import write_parquet
+from transect.analysis.load import Key
 from transect.domain.errors import FAULTS
 from transect.domain.files import write_atomic
 from transect.domain.until import Aims
 from transect.report.context import Context
-from transect.report.findings.deciding import tally_of
 from transect.report.findings.finding import HEADINGS, Finding
-from transect.report.making import (
-    FAILURES,
-    MadeSection,
-    all_parts,
-    broken,
-    make_findings,
-    make_section,
-)
+from transect.report.made import Made, make_all
+from transect.report.making import MadeSection, broken
 
-__all__ = ["build_report", "script_json"]
+__all__ = ["build_report", "script_json", "write_page"]
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
@@ -68,34 +57,37 @@ def build_report(
     of the report that cannot be made says so in its place: none of them raises. Equal records give
     equal bytes. Raises OSError when nothing can be written.
     """
-    loaded = load_records(results, planned)
-    context = Context(loaded, title=title, questions=questions, published=published, aims=aims)
-    parts = all_parts()
-    context.problems += parts.problems
-    findings = make_findings(context, parts.findings)
-    templates = _templates()
-    rendered = [
-        (made, _render(templates, made, context))
-        for section in parts.sections
-        if (only is None or section.key in only)
-        and (made := make_section(section, context)) is not None
-    ]
-    _write_parquet(context, output.parent / "records.parquet")
-    failures = make_section(FAILURES, context)
-    if failures is not None and (only is None or FAILURES.key in only):
-        rendered.insert(0, (failures, _render(templates, failures, context)))
-    summary = _summary(context, findings)
+    made = make_all(
+        results, title=title, questions=questions, published=published, planned=planned, only=only,
+        aims=aims,
+    )  # fmt: skip
+    write_page(made, output)
+    return made.summary
+
+
+def write_page(made: Made, output: Path) -> None:
+    """Write the page, and records.parquet and summary.json beside it; raises OSError."""
+    context, templates = made.context, _templates()
+    rendered = [(one, _render(templates, one, context)) for one in made.sections]
+    table = output.parent / "records.parquet"
+    if made.table is None:
+        table.unlink(missing_ok=True)
+    else:
+        write_atomic(table, made.table)
+    if made.failures is not None:
+        rendered.insert(0, (made.failures, _render(templates, made.failures, context)))
+    summary = made.summary
     text = json.dumps(summary, indent=1, ensure_ascii=False) + "\n"
     write_atomic(output.parent / "summary.json", text.encode("utf-8", errors="replace"))
     scripts = [_own(name) for name in _SCRIPTS]
     page = templates.get_template("report.html.j2").render(
-        title=title,
+        title=context.title,
         study=context.study,
         questions=context.questions,
         counts=summary["counts"],
         pending=summary["pending"],
         problems=len(context.problems),
-        findings=_grouped(findings),
+        findings=_grouped(made.findings),
         sections=rendered,
         styles=[_own(name) for name in _STYLES],
         scripts=scripts,
@@ -104,7 +96,6 @@ def build_report(
     )
     # A lone surrogate cannot be written as UTF-8; it may come from a log.
     write_atomic(output, page.encode("utf-8", errors="replace"))
-    return summary
 
 
 def script_json(value: Any) -> Markup:
@@ -148,63 +139,12 @@ def _render(templates: Environment, made: MadeSection, context: Context) -> Mark
     return Markup(text)  # noqa: S704 escaped by the template
 
 
-def _write_parquet(context: Context, path: Path) -> None:
-    stream = io.BytesIO()
-    try:
-        write_parquet(context.records, stream)
-    except Exception as error:  # as for a section
-        what = f"could not be made: {type(error).__name__}: {error}"
-        context.problems.append(Problem(where=path.name, what=what))
-        path.unlink(missing_ok=True)
-    else:
-        write_atomic(path, stream.getvalue())
-
-
 def _grouped(findings: Sequence[Finding]) -> list[tuple[str, list[Finding]]]:
     """Gather findings by what they are about: workloads first, the study itself last."""
     groups = grouped(findings, lambda finding: finding.subject)
     last = list(HEADINGS)
     order = sorted(groups, key=lambda name: last.index(name) if name in HEADINGS else -1)
     return [(HEADINGS.get(name, name), groups[name]) for name in order]
-
-
-def _summary(context: Context, findings: Sequence[Finding]) -> dict[str, Any]:
-    loaded = context.loaded
-    by_stage: dict[str, Counter[str]] = defaultdict(Counter)
-    for record in context.records:
-        by_stage[record.stage][record.status.value] += 1
-    return {
-        "study": context.study,
-        "counts": by_status(context.records),
-        "pending": {"running": len(loaded.running), "waiting": len(loaded.waiting)},
-        "comparisons": asdict(tally_of(findings)),
-        "by_stage": {stage: {**by_status(()), **by_stage[stage]} for stage in context.stages},
-        "findings": [
-            {
-                "text": finding.text,
-                "evidence": finding.evidence,
-                "sureness": finding.sureness.value,
-                "kind": finding.kind,
-                "about": finding.subject,
-            }
-            for finding in findings
-        ],
-        "failures": [
-            {
-                "cell": record.cell_id,
-                "stage": record.stage,
-                "status": record.status.value,
-                "cause": record.cause.value if record.cause else None,
-                "message": record.message,
-            }
-            for record in context.not_ok
-        ],
-        "running": ["/".join(key) for key in loaded.running],
-        "without_record": ["/".join(key) for key in (*loaded.running, *loaded.waiting)],
-        "unreadable": [str(problem) for problem in loaded.unreadable],
-        "earlier": ["/".join(key) for key in loaded.earlier],
-        "problems": [str(problem) for problem in context.problems],
-    }
 
 
 def _inlined(summary: dict[str, Any]) -> dict[str, Any]:

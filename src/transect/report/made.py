@@ -1,0 +1,128 @@
+"""A report that was made, before anybody writes it: what every format of it is written from."""
+
+from __future__ import annotations
+
+import io
+from collections import Counter, defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from transect.analysis.load import Key, Problem, by_status, load_records
+from transect.analysis.table import write_parquet
+from transect.domain.until import Aims
+from transect.report.context import Context
+from transect.report.findings.deciding import tally_of
+from transect.report.findings.finding import Finding
+from transect.report.making import FAILURES, MadeSection, all_parts, make_findings, make_section
+
+__all__ = ["Made", "make_all"]
+
+
+@dataclass(kw_only=True)
+class Made:
+    """One study's findings and sections as data. Whoever writes them may add to `context.problems`.
+
+    `sections` holds all but the failures, which count what the others found unreadable: ask for `every`
+    when nothing more is read.
+    """
+
+    context: Context
+    findings: list[Finding]
+    sections: list[MadeSection]
+    with_failures: bool = True
+
+    @cached_property
+    def failures(self) -> MadeSection | None:
+        """The section of failures; None when there is nothing to say, or nobody asked for it."""
+        return make_section(FAILURES, self.context) if self.with_failures else None
+
+    @property
+    def every(self) -> list[MadeSection]:
+        """All sections in the order in which a reader meets them."""
+        return [*([self.failures] if self.failures is not None else []), *self.sections]
+
+    @cached_property
+    def table(self) -> bytes | None:
+        """The bytes of records.parquet, a row per record and metric; None when it cannot be made."""
+        stream = io.BytesIO()
+        try:
+            write_parquet(self.context.records, stream)
+        except Exception as error:  # as for a section
+            what = f"could not be made: {type(error).__name__}: {error}"
+            self.context.problems.append(Problem(where="records.parquet", what=what))
+            return None
+        return stream.getvalue()
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """What summary.json holds: counts, findings, failures, problems."""
+        return _summary(self.context, self.findings)
+
+
+def make_all(
+    results: Path,
+    *,
+    title: str,
+    questions: Sequence[str] = (),
+    published: Sequence[dict[str, Any]] = (),
+    planned: Collection[Key] | None = None,
+    only: Collection[str] | None = None,
+    aims: Aims | None = None,
+) -> Made:
+    """Read `results/STUDY/` and make every finding and section; `build_report` tells the arguments."""
+    loaded = load_records(results, planned)
+    context = Context(loaded, title=title, questions=questions, published=published, aims=aims)
+    parts = all_parts()
+    context.problems += parts.problems
+    findings = make_findings(context, parts.findings)
+    made = [
+        make_section(section, context)
+        for section in parts.sections
+        if only is None or section.key in only
+    ]
+    return Made(
+        context=context, findings=findings, sections=[one for one in made if one is not None],
+        with_failures=only is None or FAILURES.key in only,
+    )  # fmt: skip
+
+
+def _summary(context: Context, findings: Sequence[Finding]) -> dict[str, Any]:
+    loaded = context.loaded
+    by_stage: dict[str, Counter[str]] = defaultdict(Counter)
+    for record in context.records:
+        by_stage[record.stage][record.status.value] += 1
+    return {
+        "study": context.study,
+        "counts": by_status(context.records),
+        "pending": {"running": len(loaded.running), "waiting": len(loaded.waiting)},
+        "comparisons": asdict(tally_of(findings)),
+        "by_stage": {stage: {**by_status(()), **by_stage[stage]} for stage in context.stages},
+        "findings": [
+            {
+                "text": finding.text,
+                "evidence": finding.evidence,
+                "sureness": finding.sureness.value,
+                "kind": finding.kind,
+                "about": finding.subject,
+            }
+            for finding in findings
+        ],
+        "failures": [
+            {
+                "cell": record.cell_id,
+                "stage": record.stage,
+                "status": record.status.value,
+                "cause": record.cause.value if record.cause else None,
+                "message": record.message,
+            }
+            for record in context.not_ok
+        ],
+        "running": ["/".join(key) for key in loaded.running],
+        "without_record": ["/".join(key) for key in (*loaded.running, *loaded.waiting)],
+        "unreadable": [str(problem) for problem in loaded.unreadable],
+        "earlier": ["/".join(key) for key in loaded.earlier],
+        "problems": [str(problem) for problem in context.problems],
+    }
