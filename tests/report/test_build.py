@@ -62,7 +62,10 @@ def test_foreign_text_becomes_no_tag_and_nothing_is_fetched(report: Path) -> Non
     parser = _Tags()
     parser.feed(page)
     names = [tag for tag, _ in parser.tags]
-    assert names.count("script") == 3, "the summary, and two of our own"
+    data, own = page.count('<script type="application/json"'), page.count("<script>")
+    assert names.count("script") == data + own, "data, and scripts of our own"
+    policy = next(one["content"] for _, one in parser.tags if one.get("http-equiv"))
+    assert (data, own) == (2, (policy or "").count("'sha256-")), "each script of ours has its hash"
     assert "img" not in names and "b" not in names and "i" not in names
     for _, attributes in parser.tags:
         assert not [name for name in attributes if name.startswith("on")]

@@ -18,6 +18,7 @@ from transect.domain.errors import FAULTS
 from transect.domain.files import write_atomic
 from transect.domain.until import Aims
 from transect.report.context import Context
+from transect.report.explored import Explored
 from transect.report.findings.finding import HEADINGS, Finding
 from transect.report.made import Made, make_all
 from transect.report.making import MadeSection, broken
@@ -28,7 +29,10 @@ _TEMPLATES = Path(__file__).parent / "templates"
 
 # In the order in which the page has them: what comes later may rely on what came before.
 _STYLES = ("page.css", "explore.css")
-_SCRIPTS = ("page.js", "explore.js")
+_SCRIPTS = (
+    "page.js", "explore.js", "explore_bar.js", "explore_tables.js", "explore_charts.js",
+    "explore_pictures.js",
+)  # fmt: skip
 
 # Failures and problems that the page carries as data; summary.json beside it has all of them.
 _MOST_INLINED = 500
@@ -67,7 +71,8 @@ def build_report(
 
 def write_page(made: Made, output: Path) -> None:
     """Write the page, and records.parquet and summary.json beside it; raises OSError."""
-    context, templates = made.context, _templates()
+    context, explored = made.context, Explored()
+    templates = _templates(explored)
     rendered = [(one, _render(templates, one, context)) for one in made.sections]
     table = output.parent / "records.parquet"
     if made.table is None:
@@ -93,6 +98,7 @@ def write_page(made: Made, output: Path) -> None:
         scripts=scripts,
         script_hashes=[Markup(_hash(script)) for script in scripts],  # noqa: S704 base64
         summary_json=script_json(_inlined(summary)),
+        explored=explored,
     )
     # A lone surrogate cannot be written as UTF-8; it may come from a log.
     write_atomic(output, page.encode("utf-8", errors="replace"))
@@ -119,14 +125,19 @@ def _hash(script: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode()
 
 
-def _templates() -> Environment:
-    return Environment(
+def _templates(explored: Explored) -> Environment:
+    environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.globals.update(
+        facets=explored.facets, chart_id=explored.chart, numbers=explored.numbers,
+        script_json=script_json,
+    )  # fmt: skip
+    return environment
 
 
 def _render(templates: Environment, made: MadeSection, context: Context) -> Markup:
