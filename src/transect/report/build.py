@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
 from transect.analysis.groups import grouped
@@ -17,22 +15,14 @@ from transect.analysis.load import Key
 from transect.domain.errors import FAULTS
 from transect.domain.files import write_atomic
 from transect.domain.until import Aims
+from transect.report import shell
 from transect.report.context import Context
-from transect.report.explored import Explored
 from transect.report.findings.finding import HEADINGS, Finding
 from transect.report.made import Made, make_all
 from transect.report.making import MadeSection, broken
+from transect.report.shell import script_json
 
 __all__ = ["build_report", "script_json", "write_page"]
-
-_TEMPLATES = Path(__file__).parent / "templates"
-
-# In the order in which the page has them: what comes later may rely on what came before.
-_STYLES = ("page.css", "explore.css")
-_SCRIPTS = (
-    "page.js", "explore.js", "explore_bar.js", "explore_tables.js", "explore_charts.js",
-    "explore_pictures.js",
-)  # fmt: skip
 
 # Failures and problems that the page carries as data; summary.json beside it has all of them.
 _MOST_INLINED = 500
@@ -71,8 +61,7 @@ def build_report(
 
 def write_page(made: Made, output: Path) -> None:
     """Write the page, and records.parquet and summary.json beside it; raises OSError."""
-    context, explored = made.context, Explored()
-    templates = _templates(explored)
+    context, templates = made.context, shell.templates()
     rendered = [(one, _render(templates, one, context)) for one in made.sections]
     table = output.parent / "records.parquet"
     if made.table is None:
@@ -84,7 +73,7 @@ def write_page(made: Made, output: Path) -> None:
     summary = made.summary
     text = json.dumps(summary, indent=1, ensure_ascii=False) + "\n"
     write_atomic(output.parent / "summary.json", text.encode("utf-8", errors="replace"))
-    scripts = [_own(name) for name in _SCRIPTS]
+    scripts = [shell.own_file(name) for name in shell.SCRIPTS]
     page = templates.get_template("report.html.j2").render(
         title=context.title,
         study=context.study,
@@ -94,50 +83,13 @@ def write_page(made: Made, output: Path) -> None:
         problems=len(context.problems),
         findings=_grouped(made.findings),
         sections=rendered,
-        styles=[_own(name) for name in _STYLES],
+        styles=[shell.own_file(name) for name in shell.STYLES],
         scripts=scripts,
-        script_hashes=[Markup(_hash(script)) for script in scripts],  # noqa: S704 base64
+        script_hashes=[shell.script_hash(script) for script in scripts],
         summary_json=script_json(_inlined(summary)),
-        explored=explored,
     )
     # A lone surrogate cannot be written as UTF-8; it may come from a log.
     write_atomic(output, page.encode("utf-8", errors="replace"))
-
-
-def script_json(value: Any) -> Markup:
-    """Serialise for a script element: nothing in it can end the element or a line.
-
-    >>> str(script_json({"a": "</script>\\u2028"}))
-    '{"a": "\\\\u003c/script\\\\u003e\\\\u2028"}'
-    """
-    text = json.dumps(value, ensure_ascii=True, sort_keys=True)
-    for character in "<>&":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return Markup(text)  # noqa: S704 escaped above
-
-
-def _own(name: str) -> Markup:
-    """Read a style sheet or script of our own, which goes into the page as it is."""
-    return Markup((_TEMPLATES / name).read_text(encoding="utf-8"))  # noqa: S704 our own file
-
-
-def _hash(script: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode()
-
-
-def _templates(explored: Explored) -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.globals.update(
-        facets=explored.facets, chart_id=explored.chart, numbers=explored.numbers,
-        script_json=script_json,
-    )  # fmt: skip
-    return environment
 
 
 def _render(templates: Environment, made: MadeSection, context: Context) -> Markup:

@@ -3,8 +3,9 @@
 // Elements that are about cells carry data-facets, a number; the table "explored" says what it means.
 // Nothing is fetched, and whatever stood in a record or in the address goes into the page as text.
 const explore = (() => {
-  const data = JSON.parse(document.getElementById("explored").textContent);
-  const study = JSON.parse(document.getElementById("summary").textContent).study || "study";
+  const stored = (id) => JSON.parse(document.getElementById(id)?.textContent || "null");
+  const data = stored("explored") || { facets: { names: ["cell"], values: [[]], rows: [] }, charts: {} };
+  const study = stored("summary")?.study || "study";
   const names = data.facets.names;
   const CELL = names.indexOf("cell");
   const values = data.facets.values.map((packed) => {

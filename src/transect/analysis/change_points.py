@@ -1,0 +1,175 @@
+"""Where series of runs change: rank tests, and chance over all series told by permuting the runs.
+
+A series is cut where the ranks before and after differ most (Pettitt, "A non-parametric approach to the
+change-point problem", Applied Statistics 28, 1979, each cut beside its own variance), and each part again as
+long as that is no chance. One run changes all of its series together, so runs are permuted whole, and of all
+series the smallest probability counts, step by step (Westfall and Young, "Resampling-based multiple
+testing", Wiley 1993; Ge, Dudoit and Speed, Test 12, 2003, box 4): that any change is found where there is none has the
+level's probability at most, whatever the noise looks like, as long as runs are exchangeable. A machine
+that drifts, or whose days resemble the day before, is not: `tests/benchmarks/bench_history.py` says how
+often that is taken for a change.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["MIN_RUNS", "ChangePoint", "change_points"]
+
+# Fewer runs cannot come out so unlikely, whatever they are: of eight, two orders in seventy are.
+MIN_RUNS = 9
+# Fewer runs on a side of a cut are outliers.
+_MIN_SIDE = 2
+_DRAWS = 4999
+# Beyond this many numbers of permuted series, fewer are drawn.
+_MOST_NUMBERS = 60_000_000
+_FEWEST_DRAWS = 999
+_SEED = 20261123
+
+K = TypeVar("K", bound=Hashable)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ChangePoint(Generic[K]):
+    """A series is another one from run `at` on, until run `until`; it was so from run `since` on.
+
+    All three are places among all runs, `until` being the first that is not meant. `p` is corrected for
+    all series.
+    """
+
+    series: K
+    since: int
+    at: int
+    until: int
+    p: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Part(Generic[K]):
+    series: K
+    # Places of the runs that have a value, and the ranks of these less their mean.
+    places: tuple[int, ...]
+    ranks: NDArray[np.float32]
+
+
+def change_points(
+    series: Mapping[K, Sequence[float]], *, level: float = 0.05, draws: int = _DRAWS
+) -> list[ChangePoint[K]]:
+    """Return the changes of all series, by series and place; `level` holds for all of them together.
+
+    Each series has a value for each run, in the order of the runs, or nan. What has fewer than `MIN_RUNS`
+    values, or one value throughout, has none. Parts of a series in which a change was found are a test of their
+    own, at the same level. Equal series give equal answers.
+    """
+    rng = np.random.default_rng(_SEED)
+    runs = max((len(values) for values in series.values()), default=0)
+    parts = [
+        part
+        for key, values in series.items()
+        if (part := _part(key, [(i, v) for i, v in enumerate(values) if math.isfinite(v)]))
+    ]
+    values_of = {key: list(values) for key, values in series.items()}
+    found: list[ChangePoint[K]] = []
+    while parts:
+        cuts = [_best_cut(part.ranks[None, :]) for part in parts]
+        p = _corrected(parts, [float(score[0]) for score, _ in cuts], runs, draws, rng)
+        following = []
+        for part, (_, cut), own in zip(parts, cuts, p, strict=True):
+            if own > level:
+                continue
+            places, k = part.places, int(cut[0])
+            found.append(
+                ChangePoint(series=part.series, since=places[0], at=places[k], until=places[-1] + 1, p=own)
+            )  # fmt: skip
+            values = values_of[part.series]
+            following += [
+                inner
+                for side in (places[:k], places[k:])
+                if (inner := _part(part.series, [(i, values[i]) for i in side]))
+            ]
+        parts = following
+    return _bounded(found, list(series))
+
+
+def _part(key: K, values: Sequence[tuple[int, float]]) -> _Part[K] | None:
+    """Return a part of a series that can be tested, or None."""
+    if len(values) < MIN_RUNS or len({value for _, value in values}) == 1:
+        return None
+    told = np.array([value for _, value in values])
+    ordered = np.sort(told)
+    # Equal values share the mean of their places.
+    ranks = (np.searchsorted(ordered, told, "left") + np.searchsorted(ordered, told, "right")) / 2
+    return _Part(key, tuple(i for i, _ in values), (ranks - ranks.mean()).astype(np.float32))
+
+
+def _best_cut(
+    ranks: NDArray[np.float32],
+) -> tuple[NDArray[np.float32], NDArray[np.intp]]:
+    """Return how unlike the sides of each row's best cut are, and how many values stand before it.
+
+    `ranks`: rows of centred ranks, shape (rows, values).
+    """
+    amount = ranks.shape[1]
+    before = np.arange(_MIN_SIDE, amount - _MIN_SIDE + 1)
+    scale = np.sqrt(before * (amount - before) / amount).astype(np.float32)
+    sums = np.cumsum(ranks, axis=1, dtype=np.float32)[:, before - 1]
+    scores = np.abs(sums) / scale
+    best = scores.argmax(axis=1)
+    return scores[np.arange(len(scores)), best], before[best]
+
+
+def _corrected(
+    parts: Sequence[_Part[K]],
+    scores: Sequence[float],
+    runs: int,
+    draws: int,
+    rng: np.random.Generator,
+) -> list[float]:
+    """Return each part's probability, corrected for all: step-down minimum over permuted runs."""
+    draws = max(_FEWEST_DRAWS, min(draws, _MOST_NUMBERS // (runs * len(parts))))
+    keys = rng.random((draws, runs), dtype=np.float32)
+    orders: dict[tuple[int, ...], NDArray[np.intp]] = {}
+    permuted = np.empty((len(parts), draws), np.float32)
+    observed = np.empty(len(parts))
+    for number, part in enumerate(parts):
+        if part.places not in orders:
+            orders[part.places] = keys[:, part.places].argsort(axis=1)
+        drawn, _ = _best_cut(part.ranks[orders[part.places]])
+        # Sums of equal numbers in another order differ in the last digit.
+        drawn = drawn.round(3)
+        ordered = np.sort(drawn)
+        at_least = draws - np.searchsorted(ordered, drawn, "left")
+        permuted[number] = at_least / draws
+        seen = draws - int(np.searchsorted(ordered, np.float32(scores[number]).round(3), "left"))
+        observed[number] = (1 + seen) / (1 + draws)
+    order = np.argsort(observed, kind="stable")
+    least = np.ones(draws, np.float32)
+    adjusted = np.ones(len(parts))
+    for number in order[::-1]:
+        least = np.minimum(least, permuted[number])
+        adjusted[number] = (1 + int((least <= observed[number]).sum())) / (1 + draws)
+    adjusted[order] = np.maximum.accumulate(adjusted[order])
+    return [float(value) for value in adjusted]
+
+
+def _bounded(found: Sequence[ChangePoint[K]], order: Sequence[K]) -> list[ChangePoint[K]]:
+    """Return the changes in order, each with the runs to the change before and after it."""
+    bounded = []
+    for key in order:
+        own = sorted((one for one in found if one.series == key), key=lambda one: one.at)
+        if not own:
+            continue
+        first, last = min(one.since for one in own), max(one.until for one in own)
+        starts = [first, *(one.at for one in own)]
+        ends = [*(one.at for one in own[1:]), last]
+        bounded += [
+            ChangePoint(series=key, since=since, at=one.at, until=until, p=one.p)
+            for one, since, until in zip(own, starts, ends, strict=False)
+        ]
+    return bounded

@@ -1,0 +1,269 @@
+"""What many runs of one study say: a series for each metric of a cell, and where it changed."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from transect.analysis.change_points import ChangePoint, change_points
+from transect.analysis.comparisons import Comparison, Sureness, compare
+from transect.analysis.groups import grouped
+from transect.analysis.result_sets import ResultSet, unlike
+from transect.analysis.set_lines import Outcome
+from transect.analysis.set_metrics import Chosen, Role, chosen
+from transect.analysis.statistics import NoiseFloor, noise_floor
+from transect.analysis.surroundings import Difference, differences, facts_of
+from transect.analysis.timelines import Run
+from transect.domain.cell import Cell
+from transect.domain.metrics import Direction
+from transect.domain.record import Status
+from transect.domain.until import MARGIN
+
+__all__ = ["LEVEL", "Change", "History", "Lost", "Series", "history_of"]
+
+# That any change is found where there is none: half of it for whole stages, half for cells.
+LEVEL = 0.05
+# Cells that make up a stage's own series.
+_MIN_CELLS = 3
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Series:
+    """One number over all runs: the median of a cell's repeats, nan where a run has none.
+
+    Without a `cell` it is that of a whole stage: the median over cells of what each is beside its own
+    middle. `refused` names runs that were told other settings than the latest, and why.
+    """
+
+    stage: str
+    chosen: Chosen
+    values: Sequence[float]
+    cell: Cell | None = None
+    refused: Mapping[int, str]
+
+    @property
+    def places(self) -> list[int]:
+        """The runs that have a value."""
+        return [place for place, value in enumerate(self.values) if math.isfinite(value)]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Change:
+    """A series is another one from run `at` on. `before` and `after`: the runs on both sides.
+
+    `p` is that of the change beside all series, `comparison` how far apart the sides are, the later one first;
+    `surroundings` is in what the machine and software of the runs next to the change differ.
+    """
+
+    series: Series
+    at: int
+    before: Sequence[int]
+    after: Sequence[int]
+    p: float
+    outcome: Outcome
+    sureness: Sureness
+    comparison: Comparison
+    reason: str
+    surroundings: Sequence[Difference]
+    # The whole stage changed there, to the same side.
+    shared: bool = False
+
+    @property
+    def ratio(self) -> float:
+        """The later level over the earlier one."""
+        one = self.comparison.decision
+        return one.ratio if one is not None else self.comparison.a.median / self.comparison.b.median
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Lost:
+    """A cell that the latest runs have no usable result of: the last run that had one, and why."""
+
+    cell: Cell
+    last: int
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class History:
+    """All series of a study's runs, those of stages first, their changes and the cells that were lost."""
+
+    runs: Sequence[Run]
+    series: Sequence[Series]
+    changes: Sequence[Change]
+    lost: Sequence[Lost]
+
+
+def history_of(
+    runs: Sequence[Run], *, metrics: Sequence[str] = (), margin: float = MARGIN
+) -> History:
+    """Follow the cells through runs in their order. Raises BadInput as `chosen` does."""
+    sets = [run.results for run in runs]
+    asked = chosen(sets, metrics)
+    cells = dict.fromkeys(cell for one in reversed(sets) for cell in one.groups)
+    single = [
+        series
+        for cell in sorted(cells, key=lambda one: (one.stage, one.id))
+        for series in _of_cell(cell, sets, asked.get(cell.stage, ()))
+    ]
+    whole = list(_of_stages(single))
+    changes = _changes(whole, runs, margin)
+    changes += [_beside(one, changes) for one in _changes(single, runs, margin)]
+    lost = [gone for cell in cells if (gone := _lost(cell, sets)) is not None]
+    return History(runs=runs, series=[*whole, *single], changes=_at_quality(changes), lost=lost)
+
+
+def _of_cell(cell: Cell, sets: Sequence[ResultSet], asked: Iterable[Chosen]) -> list[Series]:
+    latest = next(one for one in reversed(sets) if cell in one.groups)
+    told = latest.settings(latest.groups[cell])
+    refused: dict[int, str] = {}
+    for place, one in enumerate(sets):
+        if cell not in one.groups:
+            continue
+        differing = unlike(one.settings(one.groups[cell]), told)
+        if differing:
+            refused[place] = "; ".join(
+                f"{each.name}: {each.base}, later {each.other}" for each in differing
+            )
+    able = {
+        place: one.groups[cell]
+        for place, one in enumerate(sets)
+        if cell in one.groups and place not in refused and one.groups[cell].ok
+        and not one.groups[cell].wrong and not one.groups[cell].over_subscribed
+    }  # fmt: skip
+    found = []
+    for each in asked:
+        values = [math.nan] * len(sets)
+        for place, group in able.items():
+            numbers = group.values(each.metric, each.label)
+            if numbers and each.units == 1:
+                values[place] = statistics.median(numbers)
+        if any(math.isfinite(value) for value in values):
+            found.append(
+                Series(stage=cell.stage, chosen=each, values=values, cell=cell, refused=refused)
+            )
+    return found
+
+
+def _of_stages(single: Sequence[Series]) -> Iterable[Series]:
+    """Yield for each stage and metric of speed what its cells did together."""
+    speeds = [one for one in single if one.chosen.role is Role.SPEED and one.chosen.label is None]
+    for (stage, each), members in grouped(speeds, lambda one: (one.stage, one.chosen)).items():
+        by_run: dict[int, list[float]] = defaultdict(list)
+        for one in members:
+            logs = {
+                place: math.log(one.values[place]) for place in one.places if one.values[place] > 0
+            }
+            middle = statistics.median(logs.values()) if logs else 0.0
+            for place, value in logs.items():
+                by_run[place].append(value - middle)
+        values = [
+            math.exp(statistics.median(by_run[place]))
+            if len(by_run[place]) >= _MIN_CELLS
+            else math.nan
+            for place in range(len(members[0].values))
+        ]
+        if any(math.isfinite(value) for value in values):
+            yield Series(stage=stage, chosen=each, values=values, refused={})
+
+
+def _changes(series: Sequence[Series], runs: Sequence[Run], margin: float) -> list[Change]:
+    found = change_points({one: one.values for one in series}, level=LEVEL / 2)
+    of_series = grouped(found, lambda one: one.series)
+    floors = {
+        key: noise_floor(
+            (part for one in members for part in _parts(one, of_series.get(one, ()))), margin=margin
+        )
+        for key, members in grouped(series, lambda one: (one.stage, one.chosen)).items()
+    }
+    return [
+        _change(one, runs, floors[one.series.stage, one.series.chosen]) for one in found
+    ]  # fmt: skip
+
+
+def _parts(series: Series, changes: Sequence[ChangePoint[Series]]) -> list[list[float]]:
+    """Part a series at its changes: what is left in each part is noise from run to run."""
+    ends = [0, *(one.at for one in changes), len(series.values)]
+    return [
+        [value for value in series.values[start:end] if math.isfinite(value)]
+        for start, end in pairwise(ends)
+    ]
+
+
+def _change(point: ChangePoint[Series], runs: Sequence[Run], floor: NoiseFloor | None) -> Change:
+    series, each = point.series, point.series.chosen
+    before = [place for place in series.places if point.since <= place < point.at]
+    after = [place for place in series.places if point.at <= place < point.until]
+    told = compare(
+        [series.values[place] for place in after], [series.values[place] for place in before],
+        direction=each.direction, floor=floor,
+    )  # fmt: skip
+    assert told is not None
+    lower = told.a.median < told.b.median
+    outcome = Outcome.BETTER if lower == (each.direction is Direction.LOWER) else Outcome.WORSE
+    if told.equal:
+        outcome = Outcome.SAME
+    sureness = Sureness.TENTATIVE if told.sureness is Sureness.OPEN else told.sureness
+    return Change(
+        series=series, at=point.at, before=before, after=after, p=point.p, outcome=outcome,
+        sureness=sureness, comparison=told, reason=told.reason,
+        surroundings=_surroundings(series, runs[before[-1]], runs[after[0]]),
+    )  # fmt: skip
+
+
+def _surroundings(series: Series, before: Run, after: Run) -> list[Difference]:
+    if series.cell is None:
+        return differences(before.results.facts, after.results.facts)
+    groups = (run.results.groups[series.cell] for run in (before, after))
+    return differences(*(facts_of(group.records) for group in groups))
+
+
+def _beside(change: Change, of_stages: Sequence[Change]) -> Change:
+    """Mark a cell's change that its whole stage made as well, a run earlier or later."""
+    alike = any(
+        one.series.cell is None and one.series.stage == change.series.stage
+        and one.series.chosen == change.series.chosen and abs(one.at - change.at) <= 1
+        and (one.ratio > 1) == (change.ratio > 1)
+        for one in of_stages
+    )  # fmt: skip
+    return replace(change, shared=alike)
+
+
+def _at_quality(changes: Sequence[Change]) -> list[Change]:
+    """Return the changes, none better in speed where its cell became worse in quality."""
+    worse = [
+        one for one in changes
+        if one.series.chosen.role is Role.QUALITY and one.outcome is Outcome.WORSE
+    ]  # fmt: skip
+    found = []
+    for one in changes:
+        at_cost = [
+            bad.series.chosen.metric for bad in worse
+            if bad.series.cell == one.series.cell and abs(bad.at - one.at) <= 1
+        ]  # fmt: skip
+        if at_cost and one.series.chosen.role is Role.SPEED and one.outcome is Outcome.BETTER:
+            told = f"faster at worse quality ({', '.join(at_cost)}) is not better; {one.reason}"
+            one = replace(one, outcome=Outcome.NOT_COMPARABLE, reason=told)
+        found.append(one)
+    return found
+
+
+def _lost(cell: Cell, sets: Sequence[ResultSet]) -> Lost | None:
+    """Say since when a cell has no usable result, if it had one before."""
+    usable = [
+        place for place, one in enumerate(sets)
+        if cell in one.groups and one.groups[cell].ok and not one.groups[cell].wrong
+    ]  # fmt: skip
+    if not usable or usable[-1] == len(sets) - 1:
+        return None
+    later = [one.groups[cell] for one in sets[usable[-1] + 1 :] if cell in one.groups]
+    if not later:
+        return Lost(cell=cell, last=usable[-1], why="no later run has it")
+    bad = [record for record in later[-1].records if record not in later[-1].ok]
+    causes = sorted({str(record.cause or "wrong-result") for record in bad})
+    status = "skipped" if all(r.status is Status.SKIPPED for r in bad) else "failed"
+    return Lost(cell=cell, last=usable[-1], why=f"{status}: {', '.join(causes)}")

@@ -1,0 +1,108 @@
+"""What lines of a comparison mean together: speed at its quality, and chance among many lines."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from transect.analysis.comparisons import Sureness
+from transect.analysis.groups import Group, grouped
+from transect.analysis.result_sets import Pair
+from transect.analysis.set_lines import Line, Outcome, Shift
+from transect.analysis.set_metrics import Chosen, Role
+from transect.analysis.verdicts import LEVEL, corrected, decide_paired
+
+__all__ = ["held", "levelled", "shifts"]
+
+# Cells that have to be in both sets before all of them together say anything.
+_MIN_CELLS = 3
+# Times until a quality is reached: they are never at another one.
+_AT_QUALITY = frozenset({"time_to_quality", "steps_to_quality"})
+
+
+def levelled(lines: Iterable[Line]) -> list[Line]:
+    """Return the lines of one set, none better in speed whose cell is worse in quality.
+
+    Where the quality is open, what is faster is tentative at most.
+    """
+    every = list(lines)
+    by_cell = grouped(every, lambda line: line.cell)
+    return [_at_quality(line, by_cell[line.cell]) for line in every]
+
+
+def _at_quality(line: Line, of_cell: Sequence[Line]) -> Line:
+    if line.role is not Role.SPEED or line.outcome is not Outcome.BETTER:
+        return line
+    quality = [other for other in of_cell if other.role is Role.QUALITY]
+    ended = [other for other in of_cell if other.role is Role.OUTCOME]
+    worse = [one for one in quality if one.outcome is Outcome.WORSE]
+    if worse or any(one.outcome is Outcome.WORSE for one in ended):
+        names = ", ".join(one.metric for one in worse) or "repeats that failed"
+        return replace(
+            line, outcome=Outcome.NOT_COMPARABLE,
+            reason=f"faster at worse quality ({names}) is not better; {line.reason}",
+        )  # fmt: skip
+    unknown = [
+        one.metric for one in quality if one.outcome in (Outcome.OPEN, Outcome.NOT_COMPARABLE)
+    ]
+    if unknown and line.metric not in _AT_QUALITY and line.sureness is Sureness.FIRM:
+        told = f"{line.reason}; whether at the same quality ({', '.join(unknown)}) is open"
+        return replace(line, sureness=Sureness.TENTATIVE, reason=told)
+    return line
+
+
+def held(sets: Sequence[Sequence[Line]]) -> list[list[Line]]:
+    """Return the lines of all sets, none firm that may be chance among so many comparisons."""
+    decided = [
+        line.comparison.decision
+        for lines in sets for line in lines
+        if line.comparison is not None and line.comparison.decision is not None
+    ]  # fmt: skip
+    p = iter(corrected(decided, [1.0] * len(decided)))
+    return [[_held(line, p, len(decided)) for line in lines] for lines in sets]
+
+
+def _held(line: Line, p: Iterator[float], many: int) -> Line:
+    if line.comparison is None or line.comparison.decision is None:
+        return line
+    own = next(p)
+    if line.sureness is not Sureness.FIRM or own <= LEVEL or line.outcome is Outcome.NOT_COMPARABLE:
+        return line
+    told = f"{line.reason}; as one of {many} comparisons p = {own:.2g} (Holm), which may be chance"
+    return replace(line, sureness=Sureness.TENTATIVE, reason=told)
+
+
+def shifts(
+    pairs: Sequence[Pair], asked: Mapping[str, Sequence[Chosen]], margin: float
+) -> Iterator[Shift]:
+    """Yield by how much all cells of a stage moved together, metric by metric.
+
+    Judged by how unlike the cells moved, whatever the noise of each: what all share is then a matter of
+    the machine, or of what they are all made with.
+    """
+    for stage, members in grouped(pairs, lambda pair: pair.base.cell.stage).items():
+        for one in asked.get(stage, ()):
+            if one.role is not Role.SPEED or one.label is not None:
+                continue
+            both = [
+                (new, old)
+                for pair in members
+                if not (pair.base.over_subscribed or pair.other.over_subscribed)
+                and (new := _middle(pair.other, one.metric)) is not None
+                and (old := _middle(pair.base, one.metric)) is not None
+            ]
+            if len(both) < _MIN_CELLS:
+                continue
+            decision = decide_paired(
+                {n: new for n, (new, _) in enumerate(both)},
+                {n: old for n, (_, old) in enumerate(both)}, None, margin=margin,
+            )  # fmt: skip
+            if decision is not None:
+                yield Shift(stage=stage, metric=one.metric, cells=len(both),
+                            direction=one.direction, decision=decision)  # fmt: skip
+
+
+def _middle(group: Group, name: str) -> float | None:
+    values = [value for value in group.values(name) if value > 0]
+    return statistics.median(values) if values else None

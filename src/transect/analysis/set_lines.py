@@ -1,0 +1,90 @@
+"""What a comparison of result sets says: a line for each metric of a cell, and what all moved by."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from transect.analysis.comparisons import Comparison, Sureness
+from transect.analysis.result_sets import Pairing, ResultSet
+from transect.analysis.set_metrics import Role
+from transect.analysis.surroundings import Difference
+from transect.analysis.verdicts import Decision
+from transect.domain.cell import Cell
+from transect.domain.metrics import Direction
+
+__all__ = ["Beside", "Line", "Outcome", "Shift", "count_outcomes"]
+
+
+class Outcome(StrEnum):
+    """What a cell of another set is beside the base's."""
+
+    WORSE = "worse"
+    BETTER = "better"
+    SAME = "same"
+    OPEN = "open"
+    NOT_COMPARABLE = "not comparable"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Line:
+    """One metric of one cell in two sets; `outcome` is seen from the other one.
+
+    `comparison` has the other set's values as its first side. `what` is empty but for one of several
+    numbers of a name. A line on how the cells ended has no metric and no comparison.
+    """
+
+    cell: Cell
+    role: Role
+    outcome: Outcome
+    sureness: Sureness
+    reason: str
+    metric: str = ""
+    what: str = ""
+    unit: str = ""
+    direction: Direction = Direction.NEUTRAL
+    comparison: Comparison | None = None
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times the base's value the other one is; None where that is no number."""
+        one = self.comparison
+        if one is None:
+            return None
+        if one.decision is not None:
+            return one.decision.ratio
+        return one.a.median / one.b.median if one.b.median > 0 else None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shift:
+    """One metric over all cells of a stage: by how much they moved together."""
+
+    stage: str
+    metric: str
+    cells: int
+    direction: Direction
+    decision: Decision
+
+    @property
+    def worse(self) -> bool:
+        """Whether all of them together moved to the worse side."""
+        return (self.decision.ratio > 1) == (self.direction is Direction.LOWER)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Beside:
+    """Another set beside the base: what pairs, what came of it, and where the two were measured."""
+
+    other: ResultSet
+    pairing: Pairing
+    lines: Sequence[Line]
+    shifts: Sequence[Shift]
+    differences: Sequence[Difference]
+
+
+def count_outcomes(lines: Iterable[Line]) -> dict[tuple[Outcome, Sureness], int]:
+    """Count lines by what they say and how sure that is."""
+    return Counter((line.outcome, line.sureness) for line in lines)

@@ -1,0 +1,142 @@
+"""Which metrics of a stage are compared between result sets, and what each of them is."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from transect.analysis.entries import AnyRecord, Entry
+from transect.analysis.result_sets import ResultSet
+from transect.domain.errors import BadInput, unknown_name
+from transect.domain.metrics import Direction
+from transect.domain.record import Status
+from transect.domain.until import Contest
+from transect.planning.stage import STAGES
+
+__all__ = ["Chosen", "Role", "chosen"]
+
+# What a result is worth, beside how fast it came.
+_QUALITY = frozenset({
+    "accuracy", "accuracy_at_3", "macro_f1", "log_loss", "calibration_error", "top1_agreement",
+    "accuracy_loss", "conformance_pass_rate", "nonfinite_outputs",
+})  # fmt: skip
+# Numbers that no run disturbs: where the repeats of a side agree, they are facts.
+_FACTS = frozenset({
+    "model_bytes", "operators", "environment_bytes", "environment_files", "program_bytes",
+    "top1_agreement", "conformance_pass_rate", "nonfinite_outputs",
+})  # fmt: skip
+# Parts of other metrics, and how far from a reference a result is that is right or is not one.
+_ASIDE = frozenset({
+    "accuracy_ci_low", "accuracy_ci_high", "equality_ratio", "loss_deviation", "weights_deviation",
+    "weights_equality_ratio", "restart_ratio", "sharp_steps", "max_abs_difference", "residual",
+    "max_rel_difference", "valid_accuracy", "valid_log_loss", "accuracy_before",
+    "first_step_time", "communication_total_time", "communication_share", "staleness_p95",
+})  # fmt: skip
+
+
+class Role(StrEnum):
+    """What a line of a comparison is about."""
+
+    OUTCOME = "outcome"
+    SPEED = "speed"
+    QUALITY = "quality"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Chosen:
+    """One number of a stage's records. `seeded`: repeats are compared each with itself.
+
+    `units`: how many pairs of unit and direction records give it; more than one cannot be compared.
+    `fact`: it has no noise.
+    """
+
+    metric: str
+    label: str | None
+    role: Role
+    unit: str
+    direction: Direction
+    seeded: bool = False
+    fact: bool = False
+    units: int = 1
+
+
+_Seen = Mapping[tuple[str, str | None], frozenset[tuple[str, Direction]]]
+
+
+def chosen(sets: Iterable[ResultSet], metrics: Sequence[str] = ()) -> dict[str, list[Chosen]]:
+    """Return what is compared of each stage, by the stages that have a result.
+
+    By default what decides a stage's own contests and its quality; of a stage without contests all
+    numbers that have a better direction. Raises BadInput for a metric of `metrics` that no record has, or
+    that is neither better high nor low.
+    """
+    seen = _seen(record for one in sets for record in one.loaded.records)
+    known = {name: pairs for stage in seen.values() for (name, _), pairs in stage.items()}
+    for name in metrics:
+        if name not in known:
+            raise unknown_name("metric", name, known, "--metric")
+        if all(direction is Direction.NEUTRAL for _, direction in known[name]):
+            raise BadInput(f"--metric {name}: neither more nor less of it is better")
+    return {stage: _of_stage(stage, told, metrics) for stage, told in sorted(seen.items())}
+
+
+def _seen(records: Iterable[AnyRecord]) -> dict[str, _Seen]:
+    found: dict[str, dict[tuple[str, str | None], set[tuple[str, Direction]]]] = defaultdict(
+        lambda: defaultdict(set)
+    )
+    looked: set[tuple[str, int]] = set()
+    for record in records:
+        if record.status is not Status.OK:
+            continue
+        if isinstance(record, Entry):
+            # Most records share one object of names.
+            if (record.stage, id(record.metric_names)) in looked:
+                continue
+            looked.add((record.stage, id(record.metric_names)))
+        for number in record.metrics:
+            found[record.stage][number.name, number.label].add((number.unit, number.direction))
+    return {
+        stage: {key: frozenset(pairs) for key, pairs in told.items()}
+        for stage, told in found.items()
+    }
+
+
+def _contest(stage: str) -> Contest | None:
+    """Return what decides among a stage's cells; None for a stage that is not there any more."""
+    contest: Contest | None = (
+        getattr(STAGES.get(stage), "contest", None) if stage in STAGES else None
+    )
+    return contest
+
+
+def _of_stage(stage: str, seen: _Seen, metrics: Sequence[str]) -> list[Chosen]:
+    contest = _contest(stage)
+    seeded = contest.seeded if contest is not None else ()
+    own = (*seeded, *contest.metrics) if contest is not None else ()
+    if metrics:
+        wanted = set(metrics)
+    elif any(name in own for name, _ in seen):
+        wanted = {*own, *_QUALITY}
+    else:
+        wanted = {name for name, _ in seen} - _ASIDE
+    order = {name: place for place, name in enumerate((*metrics, *own))}
+    found = []
+    for (name, label), pairs in seen.items():
+        unit, direction = min(pairs)
+        if name not in wanted or direction is Direction.NEUTRAL:
+            continue
+        role = Role.QUALITY if name in _QUALITY else Role.SPEED
+        found.append(
+            Chosen(
+                metric=name, label=label, role=role, unit=unit, direction=direction,
+                # A repeat's seed changes what is learnt in it, on both sides alike.
+                seeded=label is None and (name in seeded or (role is Role.QUALITY and name not in _FACTS)),
+                fact=name in _FACTS, units=len(pairs),
+            )
+        )  # fmt: skip
+    return sorted(
+        found,
+        key=lambda one: (one.role, order.get(one.metric, len(order)), one.metric, one.label or ""),
+    )

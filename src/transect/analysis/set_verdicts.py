@@ -1,0 +1,212 @@
+"""Better, worse, the same, open or not comparable: the cells of result sets beside those of a base.
+
+The verdicts are those of `transect.analysis.comparisons`, with the noise of the noisier side and
+Holm's correction over everything that is compared. What is faster at worse quality is not better.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from transect.analysis.comparisons import Comparison, Sureness, Verdict, compare, compare_paired
+from transect.analysis.groups import Group
+from transect.analysis.result_sets import Pair, ResultSet, pair_up
+from transect.analysis.set_families import held, levelled, shifts
+from transect.analysis.set_lines import Beside, Line, Outcome
+from transect.analysis.set_metrics import Chosen, Role, chosen
+from transect.analysis.statistics import NoiseFloor, noise_floor
+from transect.analysis.surroundings import differences
+from transect.domain.metrics import Direction
+from transect.domain.record import Status
+from transect.domain.until import MARGIN
+
+__all__ = ["QUALITY_MARGIN", "compare_sets"]
+
+# Accuracies within a hundredth of each other are the same.
+QUALITY_MARGIN = 0.01
+
+
+def compare_sets(
+    base: ResultSet,
+    others: Sequence[ResultSet],
+    *,
+    margin: float = MARGIN,
+    quality_margin: float = QUALITY_MARGIN,
+    metrics: Sequence[str] = (),
+) -> list[Beside]:
+    """Compare the cells of each other set with the base's. `metrics`: none for the stages' own.
+
+    Raises BadInput for a metric that no record has.
+    """
+    margins = {Role.SPEED: margin, Role.QUALITY: quality_margin}
+    pairings = [pair_up(base, other) for other in others]
+    asked = chosen((base, *others), metrics)
+    made: list[list[Line]] = []
+    for other, pairing in zip(others, pairings, strict=True):
+        noise = _Noise(base, other, margins)
+        made.append([line for pair in pairing.pairs for line in _lines(pair, asked, noise)])
+    made = held([levelled(lines) for lines in made])
+    return [
+        Beside(
+            other=other, pairing=pairing, lines=lines,
+            shifts=list(shifts(pairing.pairs, asked, margin)),
+            differences=differences(base.facts, other.facts),
+        )
+        for other, pairing, lines in zip(others, pairings, made, strict=True)
+    ]  # fmt: skip
+
+
+class _Noise:
+    """The noise floor of two sets: that of the noisier one."""
+
+    def __init__(self, base: ResultSet, other: ResultSet, margins: Mapping[Role, float]) -> None:
+        self._sides = base, other
+        self._margins = margins
+        self._labelled: dict[tuple[int, str, Chosen], NoiseFloor | None] = {}
+
+    def margin(self, one: Chosen) -> float:
+        """Within which two values are the same."""
+        return self._margins[one.role]
+
+    def of(self, pair: Pair, one: Chosen) -> NoiseFloor | None:
+        cell, margin = pair.base.cell, self._margins[one.role]
+        known = []
+        for side in self._sides:
+            floors = side.floors(margin)
+            if one.label is not None:
+                floor = self._of_label(side, cell.stage, one, margin)
+            elif one.seeded:
+                floor = floors.paired(cell.stage, cell.workload, one.metric, pair.base.kind)
+            else:
+                floor = floors.get(cell.stage, cell.workload, one.metric, pair.base.kind)
+            known.append(floor)
+        told = [floor for floor in known if floor is not None]
+        return max(told, key=lambda floor: floor.relative, default=None)
+
+    def _of_label(
+        self, side: ResultSet, stage: str, one: Chosen, margin: float
+    ) -> NoiseFloor | None:
+        key = id(side), stage, one
+        if key not in self._labelled:
+            groups = [g for g in side.groups.values() if g.cell.stage == stage]
+            looks = side.aims.looks_at(stage)
+            self._labelled[key] = noise_floor(
+                (group.values(one.metric, one.label) for group in groups if not group.over_subscribed),
+                margin=margin, looks=looks,
+            )  # fmt: skip
+        return self._labelled[key]
+
+
+def _lines(pair: Pair, asked: Mapping[str, Sequence[Chosen]], noise: _Noise) -> Iterator[Line]:
+    """Yield how a pair's cells ended, where that is not alike, then their metrics."""
+    ended = _ended(pair)
+    if ended is not None:
+        yield ended
+    if not (pair.base.ok and pair.other.ok) or (ended and ended.outcome is Outcome.NOT_COMPARABLE):
+        return
+    for one in asked.get(pair.base.cell.stage, ()):
+        line = _line(pair, one, noise)
+        if line is not None:
+            yield line
+
+
+def _ended(pair: Pair) -> Line | None:
+    """Say what differs in how the cells of a pair ended, or why that is nothing to compare."""
+    base, other = pair.base, pair.other
+    if base.over_subscribed or other.over_subscribed:
+        return _ending(pair, Outcome.NOT_COMPARABLE, Sureness.FIRM, "more ranks than cores")
+    if not base.ok and not other.ok:
+        said = f"no usable result on either side: {_how(base)}, and {_how(other)}"
+        return _ending(pair, Outcome.NOT_COMPARABLE, Sureness.FIRM, said)
+    for gone, outcome in ((other, Outcome.WORSE), (base, Outcome.BETTER)):
+        left = base if gone is other else other
+        side = "the other" if gone is other else "the base"
+        if not gone.ok and all(record.status is Status.SKIPPED for record in gone.records):
+            return _ending(pair, Outcome.NOT_COMPARABLE, Sureness.FIRM, f"{side}: {_how(gone)}")
+        bad = [r for r in gone.records if r not in gone.ok and r.status is not Status.SKIPPED]
+        if bad and len(left.ok) == len(left.records):
+            firm = not gone.ok or gone.wrong
+            said = f"{side}: {_how(gone)}"
+            return _ending(pair, outcome, Sureness.FIRM if firm else Sureness.TENTATIVE, said)
+    return None
+
+
+def _ending(pair: Pair, outcome: Outcome, sureness: Sureness, reason: str) -> Line:
+    return Line(
+        cell=pair.base.cell, role=Role.OUTCOME, outcome=outcome, sureness=sureness, reason=reason
+    )
+
+
+def _how(group: Group) -> str:
+    bad = [record for record in group.records if record not in group.ok]
+    causes = Counter(str(record.cause or "wrong-result") for record in bad)
+    said = ", ".join(f"{amount} {cause}" for cause, amount in sorted(causes.items()))
+    status = "skipped" if all(r.status is Status.SKIPPED for r in bad) else "failed"
+    return f"{len(bad)} of {len(group.records)} repeats {status} ({said})"
+
+
+def _line(pair: Pair, one: Chosen, noise: _Noise) -> Line | None:
+    mine, theirs = (group.values(one.metric, one.label) for group in (pair.other, pair.base))
+    if not mine or not theirs:
+        if not mine and not theirs:
+            return None
+        side = "the other" if theirs else "the base"
+        return _made(pair, one, Outcome.NOT_COMPARABLE, Sureness.FIRM, f"{side} has none")
+    if one.units > 1:
+        return _made(pair, one, Outcome.NOT_COMPARABLE, Sureness.FIRM,
+                     "its unit or direction is not the same in both")  # fmt: skip
+    floor = noise.of(pair, one)
+    told = None
+    if one.seeded:
+        told = compare_paired(
+            pair.other.by_repeat(one.metric), pair.base.by_repeat(one.metric),
+            direction=one.direction, floor=floor,
+        )  # fmt: skip
+    told = told or compare(mine, theirs, direction=one.direction, floor=floor)
+    if told is None:
+        return None
+    told = told.under(pair.other, pair.base)
+    if one.fact and len({*mine}) == 1 and len({*theirs}) == 1:
+        return _of_facts(pair, one, told, noise.margin(one))
+    outcome = {Verdict.BETTER: Outcome.BETTER, Verdict.WORSE: Outcome.WORSE}.get(
+        told.verdict, Outcome.SAME if told.equal else Outcome.OPEN
+    )
+    sureness = Sureness.OPEN if outcome is Outcome.OPEN else _no_firmer(told.sureness, pair)
+    return _made(pair, one, outcome, sureness, told.reason, told)
+
+
+def _no_firmer(sureness: Sureness, pair: Pair) -> Sureness:
+    """No claim is firm on a training whose steps cannot be held to its reference's."""
+    unsure = any(g.blind is not None or g.unchecked is not None for g in (pair.base, pair.other))
+    return Sureness.TENTATIVE if unsure and sureness is Sureness.FIRM else sureness
+
+
+def _of_facts(pair: Pair, one: Chosen, told: Comparison, margin: float) -> Line:
+    """Compare what has no noise: all repeats of a side say one number."""
+    mine, theirs = told.a.median, told.b.median
+    told = replace(told, decision=None, sureness=Sureness.FIRM)
+    if mine == theirs:
+        return _made(
+            pair, one, Outcome.SAME, Sureness.FIRM, "the same number, which has no noise", told
+        )
+    low, high = sorted((mine, theirs))
+    apart = "" if low <= 0 else f", {100 * (high / low - 1):.2g} % apart"
+    if low > 0 and high / low - 1 <= margin:
+        said = f"a number without noise{apart}: within {100 * margin:g} %"
+        return _made(pair, one, Outcome.SAME, Sureness.FIRM, said, told)
+    better = (mine < theirs) == (one.direction is Direction.LOWER)
+    outcome = Outcome.BETTER if better else Outcome.WORSE
+    return _made(pair, one, outcome, Sureness.FIRM, f"a number without noise{apart}", told)
+
+
+def _made(
+    pair: Pair, one: Chosen, outcome: Outcome, sureness: Sureness, reason: str,
+    told: Comparison | None = None,
+) -> Line:  # fmt: skip
+    return Line(
+        cell=pair.base.cell, role=one.role, outcome=outcome, sureness=sureness, reason=reason,
+        metric=one.metric, what=one.label or "", unit=one.unit, direction=one.direction,
+        comparison=told,
+    )  # fmt: skip

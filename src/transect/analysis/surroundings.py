@@ -1,0 +1,121 @@
+"""What records were measured on and with, and in what two sets of records differ there."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from transect.analysis.entries import AnyRecord
+
+__all__ = ["NOT_TOLD", "Difference", "Facts", "differences", "facts_of"]
+
+NOT_TOLD = "not told"
+
+# Facts by what they are about, in the order in which a reader asks.
+_MACHINE = (
+    "system.name", "host", "cpu_model", "sockets", "cores", "numa_nodes", "memory_bytes", "gpus", "kernel", "cgroup",
+)  # fmt: skip
+_SOFTWARE = ("git.commit", "git.dirty", "mpi")
+
+# A fact's kind and name, and all of its values as text, sorted.
+Facts = Mapping[tuple[str, str], tuple[str, ...]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Difference:
+    """A fact that two sets of records do not agree in. `kind`: machine, software or variable."""
+
+    kind: str
+    fact: str
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+
+
+def facts_of(records: Iterable[AnyRecord]) -> dict[tuple[str, str], tuple[str, ...]]:
+    """Return each fact that provenance tells of these records, with every value that occurs."""
+    # Most records share one object of provenance.
+    every = {id(record.provenance): record.provenance for record in records if record.provenance}
+    found: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for provenance in every.values():
+        for kind, fact, value in _told(provenance):
+            found[kind, fact].add(value)
+    return {key: tuple(sorted(values)) for key, values in found.items()}
+
+
+def differences(before: Facts, after: Facts) -> list[Difference]:
+    """Name the facts in which two sets differ: machine, then software, then variables.
+
+    What only one side tells is a difference too, but for the libraries and variables of an environment
+    that the other has no record of.
+    """
+    environments = [_environments(side) for side in (before, after)]
+    found = []
+    for key in sorted(before.keys() | after.keys(), key=_order):
+        told = before.get(key, ()), after.get(key, ())
+        if told[0] == told[1]:
+            continue
+        kind, fact = key
+        own = fact.partition(" ")[0]
+        if not all(told) and kind == "software" and any(own in e for e in environments) and not all(
+            own in e for e in environments
+        ):  # fmt: skip
+            continue
+        found.append(
+            Difference(
+                kind=kind, fact=fact, before=told[0] or (NOT_TOLD,), after=told[1] or (NOT_TOLD,)
+            )
+        )  # fmt: skip
+    return found
+
+
+def _told(provenance: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    for kind, names in (("machine", _MACHINE), ("software", _SOFTWARE)):
+        for name in names:
+            value: Any = provenance
+            for part in name.split("."):
+                value = value.get(part) if isinstance(value, Mapping) else None
+            if value not in (None, "", [], {}):
+                yield kind, _words(name), _text(name, value)
+    environment = _mapping(provenance, "environment")
+    own = str(environment.get("name") or "driver")
+    if environment.get("lock_hash"):
+        yield "software", f"{own} lock hash", str(environment["lock_hash"])[:16]
+    for library, version in _mapping(provenance, "libraries").items():
+        yield "software", f"{own} {library}", str(version)
+    for name, value in _mapping(provenance, "variables").items():
+        yield "variable", str(name), str(value)
+
+
+def _mapping(provenance: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    told = provenance.get(key)
+    return told if isinstance(told, Mapping) else {}
+
+
+def _words(name: str) -> str:
+    return name.removesuffix("_bytes").replace("_", " ").replace(".", " ").replace("cpu", "CPU")
+
+
+def _text(name: str, value: Any) -> str:
+    if name == "memory_bytes" and isinstance(value, (int, float)):
+        # What a kernel keeps for itself differs from boot to boot.
+        return f"{value / 2**30:.1f} GiB"
+    if name == "git.commit":
+        return str(value)[:12]
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (dict, list)):
+        return json.dumps(value, sort_keys=True, ensure_ascii=False)
+    return str(value)
+
+
+def _environments(facts: Facts) -> set[str]:
+    return {fact.partition(" ")[0] for kind, fact in facts if fact.endswith(" lock hash")}
+
+
+def _order(key: tuple[str, str]) -> tuple[int, int, str]:
+    kind, fact = key
+    place = {_words(name): i for i, name in enumerate((*_MACHINE, *_SOFTWARE))}
+    return ("machine", "software", "variable").index(kind), place.get(fact, len(place)), fact

@@ -1,0 +1,107 @@
+"""Runs of one study in the order in which they were measured, and what stands in the way of that."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from transect.analysis.result_sets import ResultSet
+from transect.analysis.surroundings import Difference, differences
+
+__all__ = ["LeftOut", "Run", "Timeline", "timeline"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Run:
+    """One result folder in time: `at` is the middle of its records' starts.
+
+    `notes` say what is odd about its dates, `differences` how its machine and software differ from
+    those of the run before it.
+    """
+
+    results: ResultSet
+    at: datetime
+    notes: Sequence[str] = ()
+    differences: Sequence[Difference] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LeftOut:
+    """A folder that is no run of the timeline, and why."""
+
+    name: str
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Timeline:
+    """Runs by date; `left_out` are folders that cannot be placed, or hold nothing new."""
+
+    runs: Sequence[Run]
+    left_out: Sequence[LeftOut] = field(default=())
+
+
+def timeline(sets: Sequence[ResultSet], now: datetime | None = None) -> Timeline:
+    """Order result sets by when their records started. `now`: what is later was dated by a wrong clock.
+
+    Left out are sets without a record that has a date, and those all of whose records stand in an earlier
+    one too: a copy is no further run.
+    """
+    now = now or datetime.now(UTC)
+    dated: list[tuple[datetime, int, ResultSet]] = []
+    left_out = []
+    for place, one in enumerate(sets):
+        starts = [moment for r in one.loaded.records if (moment := _moment(r.started)) is not None]
+        if starts:
+            middle = statistics.median_low(starts)
+            dated.append((middle, place, one))
+        else:
+            why = "no record has a date" if one.loaded.records else "no records"
+            left_out.append(LeftOut(name=one.name, why=why))
+    runs: list[Run] = []
+    known: dict[frozenset[object], str] = {}
+    for at, _, one in sorted(dated, key=lambda entry: entry[:2]):
+        content = frozenset(
+            (r.stage, r.cell_id, r.started, r.ended, r.fingerprint) for r in one.loaded.records
+        )
+        twin = next((name for other, name in known.items() if content <= other), None)
+        if twin is not None:
+            left_out.append(LeftOut(name=one.name, why=f"holds records of {twin} and no others"))
+            continue
+        known[content] = one.name
+        before = runs[-1] if runs else None
+        runs.append(
+            Run(
+                results=one, at=at, notes=_notes(one, before, now),
+                differences=differences(before.results.facts, one.facts) if before else (),
+            )
+        )  # fmt: skip
+    return Timeline(runs=runs, left_out=left_out)
+
+
+def _moment(text: str) -> datetime | None:
+    """Return a time of a record; one without a zone is UTC, as the record's schema says."""
+    try:
+        moment = datetime.fromisoformat(text)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _notes(one: ResultSet, before: Run | None, now: datetime) -> list[str]:
+    notes = []
+    first, last = (_moment(text) for text in one.span)
+    if one.backwards:
+        notes.append(f"{one.backwards} records ended before they started: the clock was set back")
+    undated = sum(_moment(record.started) is None for record in one.loaded.records)
+    if undated:
+        notes.append(f"{undated} records without a date")
+    if last is not None and last > now:
+        notes.append("dated later than now: a clock is wrong")
+    if before is not None and first is not None:
+        end = _moment(before.results.span[1])
+        if end is not None and first < end:
+            notes.append("began before the run before it had ended")
+    return notes
