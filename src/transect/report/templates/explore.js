@@ -122,12 +122,12 @@ const explore = (() => {
   const sections = (pass) => {
     for (const section of document.querySelectorAll("main > section")) {
       const held = [...section.querySelectorAll("[data-facets]")];
-      const nothing = pass !== null && held.length > 0 && held.every((one) => one.closest("[hidden]"));
-      let words = section.querySelector(":scope > .nothing");
-      if (nothing && !words) {
-        words = make("p", { class: "nothing quiet" }, "Nothing in this section matches the filter.");
-        section.querySelector("h2")?.after(words);
-      } else if (!nothing && words) words.remove();
+      const shown = pass === null ? 0 : held.filter((one) => !one.closest("[hidden]")).length;
+      const nothing = pass !== null && held.length > 0 && shown === 0;
+      section.querySelector(".matches")?.remove();
+      if (pass !== null && held.length) {
+        section.querySelector("h2")?.after(make("span", { class: "matches" }, shown ? `${shown} of ${held.length} match` : "nothing here matches the filter"));
+      }
       for (const heading of section.querySelectorAll("h3")) {
         const below = [];
         for (let next = heading.nextElementSibling; next && !/^H[23]$/.test(next.tagName); next = next.nextElementSibling) below.push(next);
@@ -138,9 +138,9 @@ const explore = (() => {
     }
   };
 
-  // Everything but rows of tables: findings, failures, answers.
+  // Everything but rows of tables that are searched and sorted: findings, failures, entries of the decision table.
   const others = () => {
-    const held = [...document.querySelectorAll("[data-facets]:not(tr)")].map((element) => [element, +element.dataset.facets]);
+    const held = [...document.querySelectorAll("[data-facets]:not(table[id] tr)")].map((element) => [element, +element.dataset.facets]);
     parts.push({
       apply(pass) {
         let shown = 0;
@@ -162,12 +162,12 @@ const explore = (() => {
     }
   };
 
-  // Open what a place is folded into, and show it.
+  // Open what a place is folded into, and show it; one that the filter hides is not lost in silence.
   const reveal = (id) => {
     const element = id && document.getElementById(id);
     if (!element) return;
-    if (element.tagName === "DETAILS") element.open = true;
-    for (let up = element.closest("details"); up; up = up.parentElement.closest("details")) up.open = true;
+    bar.warn(element.closest("[hidden]") ? ["what the link leads to does not match the filter, which hides it"] : []);
+    page.reveal(element);
     element.scrollIntoView();
   };
 
@@ -184,8 +184,8 @@ const explore = (() => {
     const [made, ignored] = read(location.hash);
     state = made;
     last = "";
-    bar.complain(ignored);
     apply();
+    bar.complain(ignored);
     if (location.hash.includes("?")) reveal(state.place);
     else if (state.place) document.getElementById(state.place).closest("details:not([open])") && reveal(state.place);
   };
@@ -195,12 +195,13 @@ const explore = (() => {
     show() {},
     say() {},
     complain() {},
+    warn() {},
     words: () => "",
   };
 
   const start = () => {
-    others();
     for (const part of parts) part.start?.();
+    others();
     const main = document.querySelector("main");
     bar.build(main);
     restore();

@@ -121,11 +121,17 @@
     if (spoken) spoken.textContent = text;
   };
 
+  const most = 4;
+  const joined = (list) => `${list.slice(0, most).join("; ")}${list.length > most ? `, and ${list.length - most} more` : ""}`;
+  let complaints = "";
   bar.complain = (list) => {
+    complaints = list.length ? `Left out of the address: ${joined(list)}.` : "";
+    bar.warn([]);
+  };
+  // What a reader has to know of the way here: what the address asked for in vain, and what is hidden.
+  bar.warn = (list) => {
     if (!ignored) return;
-    ignored.hidden = list.length === 0;
-    const most = 4;
-    const rest = list.length > most ? `, and ${list.length - most} more` : "";
-    ignored.textContent = list.length ? `Left out of the address: ${list.slice(0, most).join("; ")}${rest}.` : "";
+    ignored.textContent = `${complaints}${list.length ? ` Mind: ${joined(list)}.` : ""}`.trim();
+    ignored.hidden = !ignored.textContent;
   };
 })();

@@ -248,7 +248,7 @@
   let quiet = true;
   explore.parts.push({
     start() {
-      document.querySelectorAll("main table").forEach(take);
+      document.querySelectorAll("main table:not(.decide)").forEach(take);
       const watcher = new IntersectionObserver((entries) => {
         for (const entry of entries) {
           if (!entry.isIntersecting) continue;
