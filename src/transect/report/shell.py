@@ -12,23 +12,25 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from transect.report.explored import Explored
+from transect.report.inline import Inline
 
 __all__ = ["SCRIPTS", "STYLES", "own_file", "script_hash", "script_json", "templates"]
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
 # In the order in which a page has them: what comes later may rely on what came before.
-STYLES = ("page.css", "explore.css")
+STYLES = ("page.css", "explore.css", "sections.css")
 SCRIPTS = (
     "page.js", "explore.js", "explore_bar.js", "explore_tables.js", "explore_charts.js",
-    "explore_pictures.js",
+    "explore_pictures.js", "environment.js",
 )  # fmt: skip
 
 
 def templates(explored: Explored | None = None) -> Environment:
     """Return the environment of one page's templates; what they show is escaped.
 
-    They tell `explored` what their elements are about, and write it at the end of the page.
+    They tell `explored` what their elements are about, and write it at the end of the page. A page with
+    a glossary renders its sections with an `inline` of their own, whose terms lead there.
     """
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
@@ -40,7 +42,7 @@ def templates(explored: Explored | None = None) -> Environment:
     explored = explored or Explored()
     environment.globals.update(
         facets=explored.facets, chart_id=explored.chart, numbers=explored.numbers,
-        explored=explored, script_json=script_json,
+        explored=explored, script_json=script_json, inline=Inline(linked=False),
     )  # fmt: skip
     return environment
 

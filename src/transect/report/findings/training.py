@@ -142,7 +142,8 @@ def _fastest(context: Context, workload: str, groups: list[Group], kind: Kind) -
     if left_out:
         evidence.append(left_out)
     rival = result.runner_up
-    if best.disturbed or (rival and rival.disturbed) or not best.values("equality_ratio"):
+    loud = best.too_disturbed or (rival is not None and rival.too_disturbed)
+    if loud or not best.values("equality_ratio"):
         sureness = Sureness.TENTATIVE if sureness is Sureness.FIRM else sureness
     sureness = no_firmer(sureness, best, rival)
     limits = limit_finding(context, workload, best, label)
@@ -177,8 +178,8 @@ def _decision(
 
 def _caveats(result: Race) -> list[str]:
     notes = [result.comparison.reason] if result.comparison else []
-    if result.best.disturbed:
-        notes.append("other processes were at work during one of its runs")
+    if result.best.too_disturbed:
+        notes.append("other processes were at work during its runs")
     if not result.best.values("equality_ratio"):
         why = f" ({result.best.unchecked})" if result.best.unchecked else ""
         notes.append(f"its loss was not checked against the reference{why}")

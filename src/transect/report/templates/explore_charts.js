@@ -268,7 +268,10 @@
         shown += pass === null ? own : chart.left;
       }
       if (pass !== null || !quiet) {
-        for (const row of document.querySelectorAll(".charts")) row.hidden = [...row.children].every((one) => one.hidden);
+        for (const row of document.querySelectorAll(".charts")) {
+          row.hidden = [...row.children].every((one) => one.hidden);
+          if (row.parentElement.matches("details.fold")) row.parentElement.hidden = row.hidden;
+        }
       }
       quiet = pass === null;
       return all ? [shown, all, "mark"] : null;
