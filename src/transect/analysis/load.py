@@ -155,7 +155,9 @@ def _walk(
     cache = RowCache(results)
     keys = sorted(folders.keys() | (wanted or frozenset()))
     asked = keys if wanted is None else [key for key in keys if key in wanted]
-    looks = {key: _look(folders[key], is_planned=wanted is not None) for key in asked if key in folders}
+    looks = {
+        key: _look(folders[key], is_planned=wanted is not None) for key in asked if key in folders
+    }
     new = [
         key
         for key, look in looks.items()
