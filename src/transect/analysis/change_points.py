@@ -77,8 +77,7 @@ def change_points(
     values_of = {key: list(values) for key, values in series.items()}
     found: list[ChangePoint[K]] = []
     while parts:
-        scores = [float(_best_cuts(part.ranks[None, :])[0]) for part in parts]
-        p = _corrected(parts, scores, runs, draws, rng)
+        p = _corrected(parts, runs, draws, rng)
         following = []
         for part, own in zip(parts, p, strict=True):
             if own > level:
@@ -110,7 +109,7 @@ def _ranks(values: Sequence[float]) -> NDArray[np.float32]:
     told = np.array(values)
     ordered = np.sort(told)
     ranks = (np.searchsorted(ordered, told, "left") + np.searchsorted(ordered, told, "right")) / 2
-    return (ranks - ranks.mean()).astype(np.float32)
+    return np.asarray(ranks - ranks.mean(), np.float32)
 
 
 def _best_cuts(ranks: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -127,33 +126,30 @@ def _best_cuts(ranks: NDArray[np.float32]) -> NDArray[np.float32]:
 
 def _corrected(
     parts: Sequence[_Part[K]],
-    scores: Sequence[float],
     runs: int,
     draws: int,
     rng: np.random.Generator,
 ) -> list[float]:
     """Return each part's probability, corrected for all: step-down minimum over permuted runs."""
-    draws = max(_FEWEST_DRAWS, min(draws, _MOST_NUMBERS // (runs * len(parts))))
+    draws = max(_FEWEST_DRAWS, min(draws, _MOST_NUMBERS // (runs * len(parts)))) + 1
     keys = rng.random((draws, runs), dtype=np.float32)
+    # What was seen is one of the orders, and counts as such.
+    keys[0] = np.arange(runs)
     orders: dict[tuple[int, ...], NDArray[np.intp]] = {}
-    permuted = np.empty((len(parts), draws), np.float32)
-    observed = np.empty(len(parts))
+    # Of each part and order: how many orders are as unlikely or more.
+    at_least = np.empty((len(parts), draws), np.int32)
     for number, part in enumerate(parts):
         if part.places not in orders:
             orders[part.places] = keys[:, part.places].argsort(axis=1)
         # Sums of equal numbers in another order differ in the last digit.
-        drawn = _best_cuts(part.ranks[orders[part.places]]).round(3)
-        ordered = np.sort(drawn)
-        at_least = draws - np.searchsorted(ordered, drawn, "left")
-        permuted[number] = at_least / draws
-        seen = draws - int(np.searchsorted(ordered, np.float32(scores[number]).round(3), "left"))
-        observed[number] = (1 + seen) / (1 + draws)
-    order = np.argsort(observed, kind="stable")
-    least = np.ones(draws, np.float32)
+        scores = _best_cuts(part.ranks[orders[part.places]]).round(3)
+        at_least[number] = draws - np.searchsorted(np.sort(scores), scores, "left")
+    order = np.argsort(at_least[:, 0], kind="stable")
+    least = np.full(draws, draws, np.int32)
     adjusted = np.ones(len(parts))
     for number in order[::-1]:
-        least = np.minimum(least, permuted[number])
-        adjusted[number] = (1 + int((least <= observed[number]).sum())) / (1 + draws)
+        least = np.minimum(least, at_least[number])
+        adjusted[number] = (least <= at_least[number, 0]).sum() / draws
     adjusted[order] = np.maximum.accumulate(adjusted[order])
     return [float(value) for value in adjusted]
 

@@ -129,12 +129,12 @@ def compare(
 
 
 def _print(base: ResultSet, besides: Sequence[Beside], show_same: bool) -> None:
-    from transect.report.comparison.words import counted, shift_text, state_text
+    from transect.report.comparison.words import counted, shift_text, state_text, when
 
     sets = new_table("", "folder", "from", "to", "records", "left out")
     for one in (base, *(beside.other for beside in besides)):
         records = str(len(one.loaded.records))
-        add_row(sets, one.letter, one.name, *(t[:16] for t in one.span), records, state_text(one))
+        add_row(sets, one.letter, one.name, *map(when, one.span), records, state_text(one))
     print_table(sets)
     for one in (base, *(beside.other for beside in besides)):
         for problem in one.loaded.problems:

@@ -40,6 +40,7 @@ from transect.report.comparison.words import (
     shift_text,
     state_text,
     summary_text,
+    when,
 )
 from transect.report.text import clean, clipped, count
 
@@ -121,7 +122,7 @@ class _Page:
             words("", lambda one: one.letter),
             code("Folder", lambda one: clean(one.name)),
             words("Study", lambda one: clean(", ".join(sorted({r.study for r in one.loaded.records})))),
-            words("Measured", lambda one: " to ".join(clipped(t, 19) for t in one.span if t)),
+            words("Measured", lambda one: " to ".join(when(t) for t in one.span if t)),
             digits("Records", lambda one: len(one.loaded.records)),
             words("Left out", state_text),
         ], caption="What is compared")  # fmt: skip
@@ -266,7 +267,7 @@ class _Page:
             [words("Cell", lambda row: self.names[row.cell]), digits("Change", _change),
              words("", lambda row: Chip(row.outcome.value, CHIPS[row.outcome]))],
             title=title, axis=f"{beside.other.letter} / {self.base.letter} ({more} is better)",
-            name=f"compare-{place}", first="Worst", cut="better ones", rule=1.0,
+            name=f"compare-{place}", first="Worst", cut="better ones", rule=1.0, log=True,
             notes=("Hollow: not firm. Lines are 95 % intervals.",),
         )  # fmt: skip
 

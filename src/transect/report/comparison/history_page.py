@@ -207,8 +207,11 @@ class _Page:
         )
         runs = self.history.runs
         return drawn(
-            line_plot(lines, x_title="run", y_title=f"{metric_name(each.metric, each.label or '')}{unit}",
-                      y_log=False),
+            line_plot(
+                lines, x_title="run", y_title=f"{metric_name(each.metric, each.label or '')}{unit}",
+                # From nothing on, a change of a tenth could not be seen.
+                y_log=low > 0,
+            ),
             series.places, [
                 words("Run", lambda place: run_name(runs[place])),
                 digits("Value", lambda place: number(series.values[place] / scale.factor)),

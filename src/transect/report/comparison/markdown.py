@@ -22,6 +22,7 @@ from transect.report.comparison.words import (
     shift_text,
     state_text,
     summary_text,
+    when,
 )
 from transect.report.text import clipped, count
 
@@ -78,7 +79,7 @@ def fold(title: str, body: str) -> str:
 
 def _dates(results: ResultSet) -> str:
     first, last = results.span
-    return f"{code(first[:16])} to {code(last[:16])}" if first else "never"
+    return f"{code(when(first))} to {code(when(last))}" if first else "never"
 
 
 def _odd(results: ResultSet) -> str:

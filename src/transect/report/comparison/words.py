@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from transect.analysis.comparisons import Sureness
 from transect.analysis.labels import group_labels
 from transect.analysis.result_sets import Lone, Refused, ResultSet
-from transect.analysis.set_lines import Beside, Line, Outcome, Shift
+from transect.analysis.set_lines import Line, Outcome, Shift
 from transect.analysis.statistics import Summary
 from transect.analysis.surroundings import Difference
 from transect.domain.cell import Cell
@@ -16,7 +16,7 @@ from transect.report.text import clean, count, quantity
 
 __all__ = [
     "ORDER", "cell_names", "counted", "difference_text", "lone_text", "metric_name", "moved", "ordered",
-    "refused_text", "shift_text", "state_text", "summary_text",
+    "refused_text", "shift_text", "state_text", "summary_text", "when",
 ]  # fmt: skip
 
 # What a reader has to know comes first.
@@ -80,6 +80,11 @@ def summary_text(summary: Summary | None, unit: str) -> str:
         return "–"
     unit = "" if unit == "1" else unit
     return f"{quantity(summary.median, unit)} ({summary.count})"
+
+
+def when(moment: str) -> str:
+    """Write a record's time to the minute."""
+    return clean(moment[:16].replace("T", " "))
 
 
 def counted(lines: Sequence[Line]) -> str:
@@ -146,8 +151,3 @@ def state_text(results: ResultSet) -> str:
     if results.backwards:
         said.append(f"{count(results.backwards, 'record')} ended before they started")
     return "; ".join(said)
-
-
-def summary_of(beside: Beside) -> str:
-    """Say in one sentence what another set is beside the base."""
-    return f"{beside.other.letter} beside the base: {counted(beside.lines)}"
