@@ -17,6 +17,7 @@ from transect.analysis.groups import Group
 from transect.analysis.serving import run_includes
 from transect.analysis.statistics import NoiseFloor
 from transect.domain.metrics import Direction, metric
+from transect.report.facets import Facets, facets_of
 from transect.report.findings.decision import Decision
 from transect.report.text import percent
 
@@ -86,6 +87,13 @@ class Finding:
         if self.scope:
             return f"{self.scope[:1].upper()}{self.scope[1:]}: {self.claim}"
         return self.claim if self.named else self.claim[:1].upper() + self.claim[1:]
+
+    @property
+    def facets(self) -> Facets:
+        """What the page's filter finds it by: its groups, or else all cells of its subject."""
+        if self.groups or self.subject in HEADINGS:
+            return facets_of(self.groups)
+        return Facets(workload=(self.subject,))
 
     @property
     def brief(self) -> str:

@@ -9,6 +9,7 @@ from transect.analysis.bounds import step_bound
 from transect.analysis.comparisons import Comparison, Sureness, Verdict, compare
 from transect.analysis.groups import Group
 from transect.analysis.scaling import METRIC, Efficiency, efficiencies
+from transect.analysis.superlinear import possible_causes
 from transect.domain.cell import Cell
 from transect.domain.metrics import Direction
 from transect.report.context import Context
@@ -130,7 +131,8 @@ def scaling_findings(
         )
         evidence = (
             f"base {labels[worst.base.cell]} at {number(worst.base_rate)} samples/s; "
-            f"{floor_text(floor)}"
+            f"{floor_text(floor)}; may be behind it: "
+            f"{'; '.join(possible_causes(worst, context.rates)) or 'nothing that the records show'}"
         )
         findings.append(_finding("suspect", claim, evidence, Sureness.OPEN, workload))
     return findings

@@ -182,13 +182,22 @@ def _messages(fits: list[NetworkFit]) -> Part:
     styles = palette(len(fits))
     scale = scale_for([time for fit in fits for _, time in fit.medians], "s")
     lines = []
-    for fit, style in zip(fits, styles, strict=True):
+    for fit, name, style in zip(fits, names, styles, strict=True):
         points = [(float(size), time / scale.factor) for size, time in fit.medians if size > 0]
         model = [
             (size, fit.model.time(size) / scale.factor) for size in sorted({x for x, _ in points})
         ]
-        lines.append(Line(points=points, style=style, joined=False))
-        lines.append(Line(points=model, style=style, symbols=False, width=1.5))
+        lines.append(Line(points=points, style=style, joined=False, name=name, about=fit))
+        lines.append(
+            Line(
+                points=model,
+                style=style,
+                symbols=False,
+                width=1.5,
+                name=f"{name}, fitted",
+                about=fit,
+            )
+        )
     rows = [
         (name, size, time, fit.model.time(size))
         for fit, name in zip(fits, names, strict=True)

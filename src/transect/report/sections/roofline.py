@@ -9,7 +9,7 @@ from transect.analysis.groups import Group, grouped
 from transect.analysis.network import communications
 from transect.analysis.roofline import RooflinePoint, roofline_points
 from transect.domain.cell import Cell
-from transect.report.blocks import Chip, Column, Lead, Part, digits, note, table, words
+from transect.report.blocks import Chip, Column, Lead, Mark, Part, digits, note, table, words
 from transect.report.charts.chart import MOST_PANELS, drawn
 from transect.report.charts.plots import Line, line_plot
 from transect.report.charts.theme import MUTED, Style, legend
@@ -106,10 +106,20 @@ def _chart(
     series = grouped(points[:_MOST_POINTS], lambda point: _series_name(point.group.cell))
     shown = sorted(series.items())[:_MOST_SERIES]
     styles = {name: context.style(members[0].group) for name, members in shown}
-    lines = [Line(points=roof, style=_ROOF, symbols=False)] + [
+    lines = [Line(points=roof, style=_ROOF, symbols=False, name="roof")] + [
         Line(
             points=[(point.intensity, point.achieved / scale.factor) for point in members],
-            style=styles[name], joined=False,
+            style=styles[name], joined=False, name=name,
+            marks=[
+                Mark(
+                    label=str(columns[0].entry(point)), about=point, at=point.intensity,
+                    what="median", value=point.achieved / scale.factor, ends=point.time.word,
+                    low=point.flops / point.time.high / scale.factor,
+                    high=point.flops / point.time.low / scale.factor if point.time.low else None,
+                    count=point.time.count,
+                )
+                for point in members
+            ],
         )
         for name, members in shown
     ]  # fmt: skip
