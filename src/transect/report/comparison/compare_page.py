@@ -118,13 +118,20 @@ class _Page:
             for shift in one.shifts:
                 yield note(shift_text(shift, one.other.letter) + ".")
         sets = [self.base, *(one.other for one in self.besides)]
-        yield table(sets, [
-            words("", lambda one: one.letter),
-            code("Folder", lambda one: clean(one.name)),
-            words("Study", lambda one: clean(", ".join(sorted({r.study for r in one.loaded.records})))),
-            words("Measured", lambda one: " to ".join(when(t) for t in one.span if t)),
-            digits("Records", lambda one: len(one.loaded.records)),
-            words("Left out", state_text),
+        # Words and no records: what a folder holds is about every cell, and of no use to a filter.
+        rows = [
+            (
+                one.letter, clean(one.name),
+                clean(", ".join(sorted({record.study for record in one.loaded.records}))),
+                " to ".join(when(text) for text in one.span if text), len(one.loaded.records),
+                state_text(one),
+            )
+            for one in sets
+        ]  # fmt: skip
+        yield table(rows, [
+            words("", lambda row: row[0]), code("Folder", lambda row: row[1]),
+            words("Study", lambda row: row[2]), words("Measured", lambda row: row[3]),
+            digits("Records", lambda row: row[4]), words("Left out", lambda row: row[5]),
         ], caption="What is compared")  # fmt: skip
         for results in sets:
             problems = results.loaded.problems

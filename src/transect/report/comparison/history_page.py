@@ -142,12 +142,17 @@ class _Page:
             rest = len(one.differences) - len(told)
             return "; ".join([*told, *([f"and {rest} more"] if rest else [])])
 
-        yield table(self.history.runs, [
-            words("Run", run_name),
-            code("Folder", lambda one: clean(one.results.name)),
-            digits("Records", lambda one: len(one.results.loaded.records)),
-            words("Machine and software since the run before", differences),
-            words("Odd", lambda one: "; ".join(one.notes)),
+        # Words and no records: what a run holds is about every cell, and of no use to a filter.
+        rows = [
+            (run_name(one), clean(one.results.name), len(one.results.loaded.records), differences(one),
+             "; ".join(one.notes))
+            for one in self.history.runs
+        ]  # fmt: skip
+        yield table(rows, [
+            words("Run", lambda row: row[0]), code("Folder", lambda row: row[1]),
+            digits("Records", lambda row: row[2]),
+            words("Machine and software since the run before", lambda row: row[3]),
+            words("Odd", lambda row: row[4]),
         ], fold_title="Runs")  # fmt: skip
         if self.line.left_out:
             yield table(self.line.left_out, [

@@ -29,7 +29,8 @@ def write_sections(
     chips: Sequence[Chip],
 ) -> None:  # fmt: skip
     """Write a page, atomically. `kind` says what it is, `about` what it is of; raises OSError."""
-    made, section = shell.templates(), shell.templates().get_template("section.html.j2")
+    made = shell.templates()
+    section = made.get_template("section.html.j2")
     scripts = [shell.own_file(name) for name in shell.SCRIPTS]
     page = made.get_template("comparison.html.j2").render(
         kind=kind,
