@@ -103,7 +103,7 @@ def _differs(cells: Sequence[Cell], axis: str) -> bool:
     return len(values) > 1
 
 
-def _parts(cell: Cell, shown: set[str], extra: Iterable[str], *, spread: bool) -> Iterable[str]:
+def _parts(cell: Cell, shown: Set[str], extra: Iterable[str], *, spread: bool) -> Iterable[str]:
     axes = [(name, axis) for name, axis in axes_of(type(cell)).items() if name in shown - _APART]
     names = [pair for pair in axes if pair[1].name]
     # What is said of another one, `from torch-dynamo`, follows it.

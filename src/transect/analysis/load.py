@@ -225,7 +225,7 @@ def _runs(attempt: Path) -> bool:
 def _look(folder: Path, *, is_planned: bool) -> Stamp | _Instead:
     """Return the stamp of a folder's record, or what there is instead of one."""
     try:
-        return stamp_of(os.stat(f"{folder}/record.json"))
+        return stamp_of((folder / "record.json").stat())
     except FileNotFoundError:
         if _runs(folder / "attempt.json"):
             return _Instead("running", "")

@@ -81,11 +81,8 @@ def records_table(
     """
     table = _arrow(records, columns_of(records) if types is None else types)
     order = ["stage", "cell", "metric", "label"]
-    return (
-        table.to_pandas(types_mapper=_PANDAS.get)
-        .sort_values(order, kind="stable", na_position="last")
-        .reset_index(drop=True)
-    )
+    frame: pd.DataFrame = table.to_pandas(types_mapper=_PANDAS.get)
+    return frame.sort_values(order, kind="stable", na_position="last").reset_index(drop=True)
 
 
 def write_parquet(records: Sequence[AnyRecord], stream: IO[bytes]) -> None:
@@ -192,5 +189,7 @@ def _ordered(metrics: Sequence[AnyMetric]) -> tuple[list[int], list[tuple[Any, .
         return one.name, one.label is None, one.label or ""
 
     places = sorted(range(len(metrics)), key=place)
-    rows = [(m.name, m.label, m.unit, m.direction.value) for m in map(metrics.__getitem__, places)]
+    rows: list[tuple[str | None, ...]] = [
+        (m.name, m.label, m.unit, m.direction.value) for m in map(metrics.__getitem__, places)
+    ]
     return places, list(zip(*(rows or [(None,) * 4]), strict=True))
