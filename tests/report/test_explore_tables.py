@@ -24,25 +24,26 @@ pytestmark = pytest.mark.browser
 
 
 def columns_of(page: Any) -> list[Any]:
-    """Sort every table by every column, both ways; return the words and the numbers behind them."""
+    """Sort all tables by each of their columns, both ways; return the words and the numbers behind them."""
     return page.evaluate(
-        """() => { const found = [];
-        for (const table of explore.tables.values()) {
-          if (table.rows.length < 2) continue;
-          table.columns.forEach((key, column) => { for (const down of [false, true]) {
-            explore.change((state) => state.sorts.set(table.id, [key, down]));
+        """() => { const found = [], tables = [...explore.tables.values()].filter((table) => table.rows.length > 1);
+        const order = (table) => [...table.body.rows].map((row) => table.rows.find((one) => one.row === row).at);
+        const most = Math.max(...tables.map((table) => table.columns.length));
+        for (let column = 0; column < most; column++) for (const down of [false, true]) {
+          const able = tables.filter((table) => column < table.columns.length);
+          explore.change((state) => able.forEach((table) => state.sorts.set(table.id, [table.columns[column], down])));
+          for (const table of able) {
             const held = (name) => Object.fromEntries((table.element.dataset[name] || '').split(';').filter(Boolean)
               .map((one) => [one.slice(0, one.indexOf(':')), one.slice(one.indexOf(':') + 1).split(',')]));
-            const numbers = held('exact')[column] || held('order')[column];
-            const order = [...table.body.rows].map((row) => table.rows.find((one) => one.row === row).at);
-            found.push([table.id, column, down, table.heads[column].className.includes('n'),
-              [...table.body.rows].map((row) => row.cells[column].innerText.trim()), numbers ? order.map((at) => numbers[at]) : null,
-              table.heads[column].getAttribute('aria-sort'), order]);
-          } });
-          explore.change((state) => state.sorts.delete(table.id));
-          const order = [...table.body.rows].map((row) => table.rows.find((one) => one.row === row).at);
-          found.push([table.id, -1, false, false, [], null, null, order]);
-        } return found; }"""
+            const numbers = held('exact')[column] || held('order')[column], head = table.heads[column];
+            found.push([table.id, column, down, head.className.includes('n'),
+              [...table.body.rows].map((row) => row.cells[column].innerText.trim()),
+              numbers ? order(table).map((at) => numbers[at]) : null, head.getAttribute('aria-sort'), order(table)]);
+          }
+        }
+        explore.change((state) => state.sorts.clear());
+        for (const table of tables) found.push([table.id, -1, false, false, [], null, null, order(table)]);
+        return found; }"""
     )
 
 
