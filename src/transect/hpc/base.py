@@ -134,7 +134,8 @@ class Parser(Protocol):
     # Lines with which output of this benchmark can begin. A table header counts: a log may have
     # lost its head.
     starts: ClassVar[tuple[str, ...]]
-    # Lines to be handed to `parse` after the first; None hands over every line.
+    # Lines to be handed to `parse` after the first, beside those of `starts`; None hands over every line.
+    # What a parser reads by a pattern is searched for by it: `searched(_ROW, _TOTAL)`.
     wants: ClassVar[tuple[str, ...] | None]
     # Names of its executables, as patterns: a launcher's line that names one tells which benchmark a job
     # was that died before it printed anything.

@@ -18,6 +18,7 @@ from transect.hpc.draft import Draft
 from transect.hpc.parsers._babelstream import (
     KERNELS,
     MOST_TABLES,
+    RULES,
     Output,
     Row,
     Table,
@@ -53,16 +54,8 @@ class BabelStream(Parser):
         r"Unrecognized argument '--",
     )
     wants = (
-        *starts,
-        r"(?:Copy|Mul|Add|Triad|Dot|Nstream)(?:[ \t]|,|:)",
-        r"(?:Version|Implementation|Precision|Driver|Memory|Number of elements|GPU):",
-        r"Total size:",
-        r"Running ",
-        r"Using [^\n]{1,40}device",
-        r"(?:Init|Read):",
+        *RULES,
         r"Validation failed",
-        r"(?:Min|Max|Avg|Bandwidth) \(",
-        r"Runtime \(seconds\):",
     )
 
     def sniff(self, line: Line) -> bool:

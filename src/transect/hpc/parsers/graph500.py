@@ -23,6 +23,7 @@ from transect.hpc.parsers._network import (
     cell_metric,
     stop_of,
 )
+from transect.hpc.prefilter import searched
 from transect.hpc.ranks import per_rank
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, impossible, number
@@ -86,13 +87,7 @@ class Graph500(Parser):
         r"Running (?:BFS|SSSP)[ \t]+\d+",
     )
     wants = (
-        *starts,
-        r"(?:(?:bfs|sssp)[ \t_]+)?(?:min|firstquartile|median|thirdquartile|max|mean|stddev"
-        r"|harmonic_mean|harmonic_stddev)_(?:time|nedge|TEPS|valid)",
-        r"(?:edgefactor|NBFS|nbfs|NSSSPs?|num_(?:mpi|omp)_\w+|nvtx|terasize|construction_time"
-        r"|generation_time|redistribution_time|compression_level|alpha|beta)[ \t]*:",
-        r"(?:Time for|TEPS for|Validating|Validate time for) (?:BFS|SSSP)",
-        r"[Vv]alidation ",
+        *searched(_STATISTIC, _FACT, _ROOT, _BAD),
         *STOPS,
     )
 

@@ -17,6 +17,7 @@ from transect.hpc.base import PARSERS, Parameter, Parser, Run
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._learning import ERRORS, LOGGED, Samples, is_error, without_prefix
+from transect.hpc.prefilter import searched
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, number
 
@@ -73,7 +74,11 @@ class Horovod(Parser):
         rf"|{_RESULTS})",
     )
     wants = (
-        rf"{LOGGED}(?:{_RESULTS}|(?:Model|Batch size): |Running (?:warmup|benchmark))",
+        *(
+            f"{LOGGED}(?:{rule})"
+            for rule in searched(_MODEL, _BATCH, _COUNT, _ITERATION, _EACH, _TOTAL)
+        ),
+        rf"{LOGGED}Running (?:warmup|benchmark)",
         *ERRORS,
     )
 

@@ -113,7 +113,6 @@ class Hpcc(Parser):
         r" section\.",
     )
     wants = (
-        *starts,
         r"[A-Za-z]\w{1,60}[ \t]*=[ \t]*\S",
         r"\|\|Ax-b\|\|",
         r"End of HPC Chall[ae]nge tests",

@@ -15,7 +15,7 @@ from transect.hpc.base import PARSERS, Parser, Run
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._compute import differ
-from transect.hpc.parsers._hpl_mxp import BANNER, Log, Test, begins, read
+from transect.hpc.parsers._hpl_mxp import BANNER, RULES, Log, Test, begins, read
 from transect.hpc.values import contradiction, number
 
 __all__ = ["HplMxp"]
@@ -55,26 +55,9 @@ class HplMxp(Parser):
         r"HPLMXP_pd?gesv\(\) (?:start|end) time",
     )
     wants = (
-        *starts,
-        r"--[A-Za-z][\w\-]{0,60}[ \t]*=",
-        r"(?:nb?|nprow|npcol)[ \t]*=[ \t]*\d",
-        r"\*{4,8}[ \t]*test ",
-        r"N = \d",
-        r"(?:LU )?GFLOPS = ",
-        r"(?:LU|Iterative Solver) seconds:",
-        r"Threshold[ .]",
-        r"(?:- )?Computational tests pass",
-        r"\|\|Ax-b\|\|",
-        r"Time spent in ",
-        r"Total time[ \t]*:",
-        r"Final backward error",
+        *RULES,
         r"Backward error ",
         r"(?:tile|2dbc) (?:precomp|lazy|back_buffer) ",
-        r"Final Score:",
-        r"Residual Check:",
-        r"W[RC][A-Za-z0-9]{1,18}[ \t]+\d",
-        r"!!!! ",
-        r"HPL-?MXP? ERROR",
     )
 
     def parse(self, block: Block) -> Iterator[Run]:

@@ -70,7 +70,6 @@ class MiniBude(Parser):
         r"Unrecognized argument '--",
     )
     wants = (
-        *starts,
         r"- (?:Average|Interactions|GFLOP|GFInst)",
         r"(?:param|raw_iterations|context_ms|sum_ms|avg_ms|min_ms|max_ms|stddev_ms):",
         r"(?:giga_interactions|gflop|gfinst)/s:",

@@ -23,6 +23,7 @@ from transect.hpc.parsers._network import (
     stop_of,
     whole,
 )
+from transect.hpc.prefilter import searched
 from transect.hpc.ranks import per_rank
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import impossible, last_digit, number
@@ -83,12 +84,8 @@ class Npb(Parser):
         rf"{_NAME} Benchmark Completed",
     )
     wants = (
-        *starts,
-        r"(?:Class|Size|Iterations|Time in seconds|Total (?:threads|processes)|Avail threads"
-        r"|Compiled procs|Active processes|Mop/s|Operation type|Verification|Version|Compile date"
-        r"|Threads requested|Num zones)[ \t/=:\w]{0,30}=",
-        r"VERIFICATION (?:FAILED|SUCCESSFUL)",
-        r"Verification (?:failed|being)",
+        rf"(?:{'|'.join(_KEPT)})[ \t/=:\w]{{0,30}}=",
+        *searched(_VERDICT),
         r"Full verification:? (?:failed|error)",
         *STOPS,
     )

@@ -18,6 +18,7 @@ from transect.hpc.base import PARSERS, LogMetric, Normalised, Parameter, Parser,
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._learning import ERRORS, implausible, is_error
+from transect.hpc.prefilter import searched
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, contradiction, log_metric, number
 
@@ -96,12 +97,7 @@ class OnnxruntimePerfTest(Parser):
         r"P(?:50|90|95|99|999) Latency[ \t]?(?::|is)[ \t]?\d",
     )
     wants = (
-        *starts,
-        r"(?:Total (?:iterations|run time|session creation time)|Average time cost"
-        r"|Number of (?:requests|iterations) per second|(?:Avg|Average|Total) CPU usage"
-        r"|Peak working set size|Runs|(?:Min|Max|P\d{1,4}) Latency)[ \t]{0,3}(?::|is)",
-        r"[Uu]sing \w{1,60}ExecutionProvider",
-        r"(?:[Ee]rror|[Ff]ailed|failed to initialize)\b",
+        *searched(_ROW, _PROVIDER, _REFUSAL),
         *ERRORS,
     )
 

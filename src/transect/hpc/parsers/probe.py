@@ -12,6 +12,7 @@ from transect.domain.metrics import METRICS, Direction
 from transect.hpc.base import PARSERS, Parser, Run, RunStatus, Series
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
+from transect.hpc.prefilter import searched
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, number
 
@@ -25,14 +26,7 @@ _RESULT = re.compile(
 )
 _VERIFY = re.compile(r"verify (\S{1,40}) (.{1,200}) (passed|FAILED)$")
 _FACT = re.compile(r"([a-z_]{2,20}): (.{1,500})$")
-_WANTS = (
-    r"transect probe ",
-    r"sample ",
-    r"result ",
-    r"verify ",
-    r"[a-z_]{2,20}: ",
-    r"end of transect probe",
-)
+_WANTS = (*searched(_SAMPLE, _RESULT, _VERIFY, _FACT), r"(?:end of )?transect probe")
 _FORMAT = 1
 _AGREE = 1e-4  # samples have nine decimals, results seven digits
 _REGISTERED = {"B/s": "memory_bandwidth", "FLOP/s": "flops"}

@@ -14,6 +14,7 @@ from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, Parameter, Parser, Run, RunStatus
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
+from transect.hpc.prefilter import searched
 from transect.hpc.ranks import per_rank
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, UNITS, contradiction
@@ -85,14 +86,10 @@ class Stream(Parser):
         r"Function[ \t]+(?:Best )?Rate[ \t]*\(?[kKMGT]i?B/s",
     )
     wants = (
-        *starts,
-        r"(?:Copy|Scale|Add|Triad)[ \t]*:[ \t]",
-        r"(?:Total Aggregate )?Array size",
-        r"Number of Threads",
+        *searched(_ROW, _SIZE, _MEGABYTES, _THREADS, _TESTS),
         r"Each (?:kernel|test)",
         r"Solution Validates",
         r"Failed Validation",
-        r"STREAM tests:",
         r"Device Selected",
     )
 

@@ -16,6 +16,7 @@ from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Run, Series
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._compute import differ
+from transect.hpc.prefilter import searched
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, log_metric, number
 
@@ -58,8 +59,8 @@ class SuperBench(Parser):
     description = "SuperBench's GPU STREAM table (yields runs of stream)"
     starts = (_ROW_START, r"Buffer size\(bytes\): \d")
     wants = (
-        *starts, r"Device \d{1,4}: \"", r"(?:Number of (?:warm up runs|loops)|Check data): ",
-        r"(?:CUDA|HIP) [Ee]rror", r"(?:[Vv]erification|[Cc]heck(?:ing)?) [^\n]{0,80}[Ff]ail",
+        *searched(_DEVICE, _HEAD, _CORRECT),
+        r"(?:CUDA|HIP) [Ee]rror",
     )  # fmt: skip
 
     def parse(self, block: Block) -> Iterator[Run]:

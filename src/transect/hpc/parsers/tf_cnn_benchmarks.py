@@ -16,6 +16,7 @@ from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Run
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._learning import ERRORS, LOGGED, Samples, is_error, without_prefix
+from transect.hpc.prefilter import searched
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, log_metric, number
 
@@ -82,13 +83,10 @@ class TfCnnBenchmarks(Parser):
         rf"{LOGGED}total images/sec: ",
     )
     wants = (
-        r"(?:TensorFlow|Model|Dataset|Mode|SingleSess|Batch size|Num batches|Num epochs|Devices"
-        r"|NUMA bind|Data format|Layout optimizer|Optimizer|Variables|AllReduce|Sync|Staged vars"
-        r"|RewriterConfig|Horovod on|Precision|Task)[ \t]{0,9}:[ \t]",
-        r"[\d.]{1,12} per device",
+        *searched(_HEADER, _PER_DEVICE, _EVAL_STEP),
+        r"\d{1,12}[ \t]{1,9}images/sec: ",  # half a row is a row that was cut
         r"Step[ \t]{1,9}Img/sec",
-        r"\d{1,12}[ \t]{1,9}(?:images/sec: |[\d.]{1,20} examples/sec)",
-        rf"{LOGGED}(?:total (?:images|sentences|examples)/sec: |Accuracy @ ?1 = )",
+        *(f"{LOGGED}(?:{rule})" for rule in searched(_TOTAL, _ACCURACY)),
         *ERRORS,
     )
     contains = frozenset(("dl-training",))  # TensorFlow logs its own `global_step/sec`
