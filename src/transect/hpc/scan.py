@@ -61,7 +61,7 @@ class Scanner:
         pattern = self._inside.get(parser.benchmark)
         if pattern is None:
             starts = [start for other in self._others(parser) for start in other.starts]
-            own = (*parser.wants, *parser.starts)
+            own = (*parser.wants, *(parser.starts if self._forced else ()))
             pattern = self._inside[parser.benchmark] = line_pattern(starts, TROUBLE, own)
         return pattern
 

@@ -70,6 +70,7 @@ STARTS = (
     rf"{_RATE_ROW}[\d.]{{1,20}} {_GPU_UNIT}",
 )
 WANTS = (
+    *STARTS,
     r"version[ \t]*[:=]",
     r"[\w.\-]{1,80} version: (?:V?\d|HPCG)",
     rf"(?:{_ANY_SECTION})",

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, Parser, Run, RunStatus, Series
+from transect.hpc.base import PARSERS, Parser, Proof, Run, RunStatus, Series
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.prefilter import searched
@@ -175,6 +175,11 @@ class DockingProbe(Parser):
 
     benchmark = "docking-probe"
     description = "transect's own molecular-docking energy kernel, after miniBUDE"
+    proof = Proof(
+        identity="`transect probe docking 1`",
+        success="its last line, `status: ok`, energies within tolerance; every printed number is recounted from the samples",
+        failure="`FAILED` energies, another status, a number that the samples do not give",
+    )
     starts = (r"transect probe docking \d",)
     wants = (*searched(_SAMPLE, _RESULT, _VERIFY, _FACT), r"(?:end of )?transect probe")
 

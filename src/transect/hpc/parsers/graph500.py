@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Run
+from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Proof, Run
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._network import (
@@ -78,6 +78,11 @@ class Graph500(Parser):
 
     benchmark = "graph500"
     description = "Graph500: summaries of the reference versions 2 and 3, BFS and SSSP"
+    proof = Proof(
+        identity="`SCALE: 20` at the beginning of a line, `graph_generation:`, a statistic of TEPS, `Running BFS`",
+        success="the last statistic of each kernel's summary; quartiles in order; rates are edges over times",
+        failure="`Validation failed`, `No results printed for invalid run`, a rate of 0 or one that edges and time refute",
+    )
     programs = (r"graph500_[\w]{2,40}",)
     starts = (
         r"SCALE:[ \t]+\d{1,2}[ \t]*(?=[\r\n]|\Z)",
@@ -87,6 +92,7 @@ class Graph500(Parser):
         r"Running (?:BFS|SSSP)[ \t]+\d+",
     )
     wants = (
+        *starts,
         *searched(_STATISTIC, _FACT, _ROOT, _BAD),
         *STOPS,
     )

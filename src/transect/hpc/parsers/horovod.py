@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, Parameter, Parser, Run
+from transect.hpc.base import PARSERS, Parameter, Parser, Proof, Run
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._learning import ERRORS, LOGGED, Samples, is_error, without_prefix
@@ -66,6 +66,11 @@ class Horovod(Parser):
 
     benchmark = "horovod"
     description = "Horovod's synthetic benchmarks: PyTorch, TensorFlow, Keras and their likes"
+    proof = Proof(
+        identity="`Model:` with a batch size soon after it, `Iter #0: … /sec`, `Img/sec per GPU:`, `Total img/sec on`",
+        success="the total over all devices; a program for one device has only its mean",
+        failure="a mean that its iterations refute, a total that the mean times the devices refutes, no number",
+    )
     starts = (
         rf"{LOGGED}(?:"
         # One blank, and the batch size soon after: other programs print models of hardware.
@@ -74,6 +79,7 @@ class Horovod(Parser):
         rf"|{_RESULTS})",
     )
     wants = (
+        *starts,
         *(
             f"{LOGGED}(?:{rule})"
             for rule in searched(_MODEL, _BATCH, _COUNT, _ITERATION, _EACH, _TOTAL)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, Parameter, Parser, Run, RunStatus
+from transect.hpc.base import PARSERS, Parameter, Parser, Proof, Run, RunStatus
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.prefilter import searched
@@ -95,6 +95,11 @@ class Hpl(Parser):
 
     benchmark = "hpl"
     description = "High-Performance Linpack: netlib, Intel, AMD and NVIDIA builds"
+    proof = Proof(
+        identity="`HPLinpack 2.3`, NVIDIA's or AMD's banner, the head of the table, Intel's progress lines, `HPL ERROR`",
+        success="a result row with `PASSED` residuals below the threshold; the rate agrees with N and time",
+        failure="a `FAILED` residual, none at all although the log ended, a row that is no number or contradicts itself",
+    )
     programs = (
         r"xhpl(?:[\-_.][\w.\-]{1,40})?",
         r"hpl(?:-nvidia)?\.sh",

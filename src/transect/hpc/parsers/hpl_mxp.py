@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, Parser, Run
+from transect.hpc.base import PARSERS, Parser, Proof, Run
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._compute import differ
@@ -36,6 +36,11 @@ class HplMxp(Parser):
 
     benchmark = "hpl-mxp"
     description = "HPL-MxP (HPL-AI): the reference program, NVIDIA, RIKEN, AMD"
+    proof = Proof(
+        identity="NVIDIA's banner and settings, `HPL-MxP Mixed-Precision Benchmark`, the reference program's times, RIKEN's and AMD's result lines",
+        success="a rate and a passed check of the residual; rate, N and the times of the phases agree",
+        failure="a `FAILED` check, a residual at or above its threshold, a rate that N and time refute",
+    )
     programs = (
         r"hpl[\-_]?(?:mxp|ai)(?:\.sh)?",
         r"xhpl[\-_](?:mxp|ai)\w{0,20}",
@@ -55,6 +60,7 @@ class HplMxp(Parser):
         r"HPLMXP_pd?gesv\(\) (?:start|end) time",
     )
     wants = (
+        *starts,
         *RULES,
         r"Backward error ",
         r"(?:tile|2dbc) (?:precomp|lazy|back_buffer) ",

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, LogMetric, Parser, Run
+from transect.hpc.base import PARSERS, LogMetric, Parser, Proof, Run
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._network import (
@@ -78,12 +78,18 @@ class Npb(Parser):
 
     benchmark = "npb"
     description = "NAS Parallel Benchmarks: all kernels, MPI, OpenMP, serial, multi-zone"
+    proof = Proof(
+        identity="`NAS Parallel Benchmarks`, or `CG Benchmark Completed`",
+        success="`Verification = SUCCESSFUL`; the rate agrees with the operations of its class and the time",
+        failure="any other verification, a rate that is no number or that time and operations refute",
+    )
     programs = (r"(?:bt|cg|dc|dt|ep|ft|is|lu|mg|sp|ua)(?:-mz)?\.[SWABCDEF](?:\.(?:x|\d{1,7}))?",)
     starts = (
         r"NAS Parallel Benchmarks?[ \t]*(?:\(NPB|\d\.\d|NPB)",
         rf"{_NAME} Benchmark Completed",
     )
     wants = (
+        *starts,
         rf"(?:{'|'.join(_KEPT)})[ \t/=:\w]{{0,30}}=",
         *searched(_VERDICT),
         r"Full verification:? (?:failed|error)",

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, LogMetric, Normalised, Parameter, Parser, Run
+from transect.hpc.base import PARSERS, LogMetric, Normalised, Parameter, Parser, Proof, Run
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._learning import ERRORS, implausible, is_error
@@ -87,6 +87,11 @@ class OnnxruntimePerfTest(Parser):
 
     benchmark = "onnxruntime-perf-test"
     description = "onnxruntime_perf_test: latencies and rate of one ONNX model"
+    proof = Proof(
+        identity="its lines about sessions, inferences and latencies, `Setting intra_op_num_threads to 4`",
+        success="a rate or a median, or average, total time and requests; all of them agree",
+        failure="no request, an average outside of least and most, numbers that contradict each other",
+    )
     starts = (
         r"Setting (?:intra|inter)_op_num_threads to[ \t]+\d",
         r"Disabling (?:intra|inter)-op thread spinning",
@@ -97,6 +102,7 @@ class OnnxruntimePerfTest(Parser):
         r"P(?:50|90|95|99|999) Latency[ \t]?(?::|is)[ \t]?\d",
     )
     wants = (
+        *starts,
         *searched(_ROW, _PROVIDER, _REFUSAL),
         *ERRORS,
     )

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from transect.domain.metrics import METRICS, Direction
-from transect.hpc.base import PARSERS, Parser, Run, RunStatus, Series
+from transect.hpc.base import PARSERS, Parser, Proof, Run, RunStatus, Series
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.prefilter import searched
@@ -193,6 +193,11 @@ class MemoryBandwidthProbe(Parser):
 
     benchmark = "memory-bandwidth-probe"
     description = "transect's own probe of memory bandwidth with numpy"
+    proof = Proof(
+        identity="`transect probe memory-bandwidth 1`",
+        success="its last line, `status: ok`, passed verifications; every number is recounted from the samples",
+        failure="a verification that `FAILED`, another status, a number that the samples do not give",
+    )
     starts = (r"transect probe memory-bandwidth \d",)
     wants = _WANTS
 
@@ -207,6 +212,11 @@ class MatrixMultiplyProbe(Parser):
 
     benchmark = "matrix-multiply-probe"
     description = "transect's own probe of matrix multiplication with numpy"
+    proof = Proof(
+        identity="`transect probe matrix-multiply 1`",
+        success="as `memory-bandwidth-probe`",
+        failure="as `memory-bandwidth-probe`",
+    )
     starts = (r"transect probe matrix-multiply \d",)
     wants = _WANTS
 
@@ -221,6 +231,11 @@ class NetworkProbe(Parser):
 
     benchmark = "network-probe"
     description = "transect's own probe of messages between ranks with mpi4py"
+    proof = Proof(
+        identity="`transect probe network 1`",
+        success="as `memory-bandwidth-probe`",
+        failure="as `memory-bandwidth-probe`",
+    )
     starts = (r"transect probe network \d",)
     wants = _WANTS
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Run, Series
+from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Proof, Run, Series
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._compute import differ
@@ -57,8 +57,14 @@ class SuperBench(Parser):
 
     benchmark = "superbench"
     description = "SuperBench's GPU STREAM table (yields runs of stream)"
+    proof = Proof(
+        identity="a row `STREAM_COPY_double_gpu_0_buffer_…_block_…`, `Buffer size(bytes):`",
+        success="all four kernels with the same block sizes; without `Check data: Yes` it is `suspicious`",
+        failure="a verification that failed, a rate that the printed share of the peak refutes",
+    )
     starts = (_ROW_START, r"Buffer size\(bytes\): \d")
     wants = (
+        *starts,
         *searched(_DEVICE, _HEAD, _CORRECT),
         r"(?:CUDA|HIP) [Ee]rror",
     )  # fmt: skip

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Run
+from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Proof, Run
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._learning import ERRORS, LOGGED, Samples, is_error, without_prefix
@@ -71,6 +71,11 @@ class TfCnnBenchmarks(Parser):
 
     benchmark = "tf-cnn-benchmarks"
     description = "tf_cnn_benchmarks: images per second of TensorFlow's convolutional networks"
+    proof = Proof(
+        identity="its settings in their columns (`Mode:        training`), the head `Step\\tImg/sec`, a row of steps, `total images/sec:`",
+        success="`total images/sec`, or the accuracy of an evaluation; the total is near the mean of all steps",
+        failure="a total of 0, nan in a step or in the loss, a step beyond the number of batches",
+    )
     starts = (
         r"TensorFlow:  \d{1,2}\.\d",
         # Older versions begin with the model; seven blanks, and what follows is theirs too.
