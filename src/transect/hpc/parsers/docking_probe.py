@@ -176,7 +176,7 @@ class DockingProbe(Parser):
     benchmark = "docking-probe"
     description = "transect's own molecular-docking energy kernel, after miniBUDE"
     proof = Proof(
-        identity="`transect probe docking 1`",
+        identity="its first line, which names the probe and the format",
         success="its last line, `status: ok`, energies within tolerance; every printed number is recounted from the samples",
         failure="`FAILED` energies, another status, a number that the samples do not give",
     )

@@ -194,7 +194,7 @@ class MemoryBandwidthProbe(Parser):
     benchmark = "memory-bandwidth-probe"
     description = "transect's own probe of memory bandwidth with numpy"
     proof = Proof(
-        identity="`transect probe memory-bandwidth 1`",
+        identity="its first line, which names the probe and the format",
         success="its last line, `status: ok`, passed verifications; every number is recounted from the samples",
         failure="a verification that `FAILED`, another status, a number that the samples do not give",
     )
@@ -213,7 +213,7 @@ class MatrixMultiplyProbe(Parser):
     benchmark = "matrix-multiply-probe"
     description = "transect's own probe of matrix multiplication with numpy"
     proof = Proof(
-        identity="`transect probe matrix-multiply 1`",
+        identity="its first line, which names the probe and the format",
         success="as `memory-bandwidth-probe`",
         failure="as `memory-bandwidth-probe`",
     )
@@ -232,7 +232,7 @@ class NetworkProbe(Parser):
     benchmark = "network-probe"
     description = "transect's own probe of messages between ranks with mpi4py"
     proof = Proof(
-        identity="`transect probe network 1`",
+        identity="its first line, which names the probe and the format",
         success="as `memory-bandwidth-probe`",
         failure="as `memory-bandwidth-probe`",
     )
