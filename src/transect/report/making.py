@@ -24,9 +24,12 @@ from transect.report.sections.others import others_body
 from transect.report.sections.provenance import provenance_body
 from transect.report.sections.published import published_body
 from transect.report.sections.roofline import roofline_body
-from transect.report.text import clean
+from transect.report.text import clean, clipped
 
 __all__ = ["FAILURES", "MadeSection", "all_parts", "broken", "make_findings", "make_section"]
+
+# Characters beside a folded title.
+_HINT = 140
 
 # Made last, because making the others may find files that cannot be read; read first.
 FAILURES = Section(key="failures", title="Failures and skips", order=0, make=failures_body)
@@ -39,6 +42,12 @@ class MadeSection:
     key: str
     title: str
     body: Body
+
+    @property
+    def hint(self) -> str:
+        """Its first sentence, on one line: what stands beside the title while it is folded."""
+        head, stop, _ = self.body.lead.partition(". ")
+        return clipped(head + stop.strip(), _HINT)
 
 
 def all_parts() -> Parts:
@@ -53,11 +62,11 @@ def all_parts() -> Parts:
             Section(key="methods", title="Methods", order=1100, make=methods_body),
         ],
         [
-            FindingMaker(order=840, make=container_findings),
-            FindingMaker(order=850, make=bound_findings),
-            FindingMaker(order=880, make=energy_findings),
-            FindingMaker(order=900, make=coverage_findings),
-            FindingMaker(order=910, make=drift_findings),
+            FindingMaker(order=840, make=container_findings, section="containers"),
+            FindingMaker(order=850, make=bound_findings, section="roofline"),
+            FindingMaker(order=880, make=energy_findings, section="speed"),
+            FindingMaker(order=900, make=coverage_findings, section="failures", sections={"noise": "methods"}),
+            FindingMaker(order=910, make=drift_findings, section="methods"),
         ],
     )  # fmt: skip
     brought = frozenset(parts.stages)
@@ -90,7 +99,7 @@ def make_findings(context: Context, makers: Iterable[FindingMaker]) -> list[Find
     findings: list[Finding] = []
     for maker in makers:
         try:
-            findings += maker.make(context)
+            findings += [maker.signed(finding) for finding in maker.make(context)]
         except FAULTS as error:  # as for a section
             name = getattr(maker.make, "__name__", "findings").replace("_", " ")
             what = f"could not be made: {type(error).__name__}: {error}"
@@ -99,7 +108,7 @@ def make_findings(context: Context, makers: Iterable[FindingMaker]) -> list[Find
                 Finding(
                     subject="study", claim=clean(f"{name} {what}."), sureness=Sureness.OPEN,
                     evidence="a fault of the report: the records themselves stand below",
-                    kind="report",
+                    kind="report", alarm=True, rule=f"{maker.name}.fault",
                 )
             )  # fmt: skip
     return corrected(findings)
