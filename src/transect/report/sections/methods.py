@@ -91,7 +91,7 @@ _RULES = (
 def methods_body(context: Context) -> Iterator[Part]:
     """Explain the rules, the seeds, and every metric that occurs in this study."""
     yield Lead(
-        "The rules follow Hoefler and Belli, Scientific benchmarking of parallel computing "
+        "How numbers were measured, compared and called sure. The rules follow Hoefler and Belli, Scientific benchmarking of parallel computing "
         "systems (SC'15), and MLPerf's time to quality."
     )
     yield Facts(items=list(_RULES))
