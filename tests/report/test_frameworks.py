@@ -46,9 +46,9 @@ def tables(part: str) -> dict[str, list[list[str]]]:
     """Rows of every table by its caption, or by the title behind which it is folded."""
     found: dict[str, list[list[str]]] = {}
     for head, body in re.findall(
-        r'aria-label="([^"]*)">\s*<table>(.*?)</table>', part, re.S
+        r'aria-label="([^"]*)">\s*<table[^>]*>(.*?)</table>', part, re.S
     ):  # fmt: skip
-        rows = re.findall(r"<tr>(.*?)</tr>", body, re.S)
+        rows = re.findall(r"<tr[^>]*>(.*?)</tr>", body, re.S)
         found.setdefault(html.unescape(head), []).extend(
             [text(cell) for cell in re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row, re.S)]
             for row in rows
@@ -70,7 +70,7 @@ def of_kind(found: list[Finding], kind: str) -> Finding:
 def test_the_section_follows_failures_and_nothing_went_wrong(built: Built) -> None:
     page, summary = built
     order = re.findall(r'<section id="([a-z]+)">', page)
-    assert order[:4] == ["verdict", "failures", "frameworks", "speed"]
+    assert order[order.index("failures") :][:3] == ["failures", "frameworks", "speed"]
     assert summary["problems"] == []
     ids = re.findall(r' id="([^"]+)"', page)
     assert len(ids) == len(set(ids))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,9 @@ import pytest
 from transect.domain.errors import BadInput
 from transect.domain.until import looks_of
 from transect.execution.plan_files import planned_aims, planned_cells, write_plan
-from transect.execution.stamps import spared_by
+from transect.execution.repetition import until_of
+from transect.execution.staleness import Staleness
+from transect.execution.stamps import spared_by, spent_elsewhere
 from transect.planning.blocks import make_blocks
 from transect.planning.plan import StudyPlan, make_plan
 
@@ -44,8 +47,12 @@ def test_repeats_up_to_the_cap_are_planned_and_may_not_be_needed(tmp_path: Path)
     assert not any(p.optional for p in made.stage("data").values())
     assert {p.id for p in plain.stage("train").values()} < {p.id for p in train}
     told = next(iter(train)).spec["until"]
-    assert (told["margin"], told["floor"], told["cap"], told["budget_s"]) == (0.04, 3, 7, 60.0)
+    assert (told["margin"], told["floor"], told["cap"], told["budget_s"]) == (0.04, 3, 7, 120.0)
+    assert (told["pool"], told["share_s"], told["ways"]) == ("study", None, 1.0)
     assert made.aims.margin == 0.04 and made.aims.looks == {"train": len(looks_of(3, 7))}
+    # Where blocks run side by side each has a share.
+    there = plan(tmp_path, "until: {or_equal_within: 4 %, cap: 7, minutes: 2}", system=SLURM)
+    assert next(iter(there.stage("train").values())).spec["until"]["share_s"] == 60.0
 
 
 def test_optional_repeats_and_what_only_they_need_run_last_in_their_block(tmp_path: Path) -> None:
@@ -100,13 +107,51 @@ def test_a_repeat_without_a_record_is_not_missing(tmp_path: Path) -> None:
     assert spared_by(tmp_path / "no-such-stamp") == {}
 
 
+def test_a_repeat_whose_record_has_gone_is_not_taken_for_one_that_was_not_needed(
+    tmp_path: Path,
+) -> None:
+    made = plan(tmp_path, "until: {or_equal_within: 4 %, cap: 5}")
+    optional = [p for p in made.stage("train").values() if p.optional]
+    gone, spared, begun, unknown = optional
+    stamp = made.paths.stamp("train", "iris-mlp.n1")
+    stamp.parent.mkdir(parents=True)
+    state, other = until_of(spared.spec), "an earlier one"
+
+    def reasons(**told: dict[str, str]) -> dict[str, list[str]]:
+        stamp.write_text(json.dumps({"state": "s", **told}))
+        stale = Staleness(made)
+        return {p.id: [one.kind for one in stale.of(p)] for p in optional}
+
+    assert reasons() == {p.id: [] for p in optional}
+    key = {p.id: f"train/{p.id}" for p in optional}
+    begun_spec = made.paths.spec(*begun.key)
+    begun_spec.parent.mkdir(parents=True)
+    begun_spec.write_text("{}")
+    told = reasons(held={key[gone.id]: state}, spared={key[spared.id]: state})
+    assert told == {gone.id: ["missing"], spared.id: [], begun.id: ["missing"], unknown.id: []}
+    # Who ran the block again without it did not need it.
+    told = reasons(
+        held={}, spared={key[gone.id]: state, key[spared.id]: other, key[begun.id]: state}
+    )
+    assert told == {gone.id: [], spared.id: ["until"], begun.id: [], unknown.id: []}
+    # What other blocks took of a budget, whatever their stamps hold.
+    stamp.with_name("b.json").write_text(json.dumps({"spent": {"train": 2, "study": 1.5}}))
+    stamp.with_name("c.json").write_text(json.dumps({"spent": {"train": "a lot"}}))
+    stamp.with_name("d.json").write_text("{half")
+    reasons(spent={"train": 3.5})  # type: ignore[arg-type]
+    assert spent_elsewhere(made.paths, stamp) == {"train": 2.0, "study": 1.5}
+    assert spent_elsewhere(made.paths, None) == {"train": 5.5, "study": 1.5}
+
+
 def test_a_sections_own_until_goes_before_the_studys(tmp_path: Path) -> None:
     own = "until: {interval: 2 %, floor: 2, cap: 4}"
     made = plan(tmp_path, "until: {or_equal_within: 4 %, cap: 7}", own)
     train = made.stage("train").values()
     assert {p.cell.repeat for p in train} == {0, 1, 2, 3}
     assert {p.cell.repeat for p in train if p.optional} == {2, 3}
-    assert next(iter(train)).spec["until"]["interval"] == 0.02
+    until = next(iter(train)).spec["until"]
+    assert (until["interval"], until["pool"]) == (0.02, "train")
+    assert until["looks"] == 2, "a look at two repeats makes nothing firm: at 3 and 4"
 
 
 @pytest.mark.parametrize(

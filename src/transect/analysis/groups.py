@@ -10,9 +10,10 @@ from typing import Generic
 
 from typing_extensions import TypeVar
 
-from transect.analysis.entries import AnyRecord
+from transect.analysis.entries import AnyRecord, point_of
 from transect.analysis.kinds import Kind, kind_of
 from transect.analysis.labels import axis_order, group_labels
+from transect.analysis.noise import trimmed
 from transect.analysis.statistics import (
     NoiseFloor,
     Summary,
@@ -86,6 +87,12 @@ class Group(Generic[C_co]):
     def disturbed(self) -> bool:
         """Whether other processes used the machine during any repeat."""
         return any(bool(record.details.get("disturbed")) for record in self.ok)
+
+    @cached_property
+    def too_disturbed(self) -> bool:
+        """Whether more repeats were disturbed than a middle leaves out at either end: no claim on it is firm."""
+        amount = sum(bool(record.details.get("disturbed")) for record in self.ok)
+        return amount > trimmed(len(self.ok))
 
     @cached_property
     def blind(self) -> int | None:
@@ -175,7 +182,7 @@ def group_records(records: Iterable[AnyRecord], stage: str | None = None) -> lis
     """Gather repeats, keyed by the cell without its repeat, in order of the cells' ids."""
     wanted = (record for record in records if stage is None or record.stage == stage)
     groups = []
-    for cell, members in grouped(wanted, lambda record: record.cell.without_repeat()).items():
+    for cell, members in grouped(wanted, point_of).items():
         members.sort(key=lambda record: (record.cell.repeat, record.cell_id))
         usable = tuple(r for r in members if r.status is Status.OK and not is_wrong(r))
         groups.append(Group(cell=cell, records=tuple(members), ok=usable))

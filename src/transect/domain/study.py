@@ -122,5 +122,5 @@ class Study(Section):
     published: list[dict[str, Any]] = Field(
         default=[],
         description="published figures to compare with, each with `study`, `what`, `published` and `note`; "
-        "`measured` is a number, or `stage`, `metric` and as many axes as tell one cell apart; `knob` names the axis in whose table it stands too",
+        "`measured` has `stage`, `metric` and as many axes as tell one cell apart, and `over` the axes in which the cell that it is divided by differs; `knob` names the axis in whose table it stands too",
     )

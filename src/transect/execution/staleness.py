@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from transect.domain.errors import FAULTS, BadInput
@@ -17,7 +18,7 @@ from transect.execution.repetition import until_of
 from transect.execution.run_cell import fingerprint_of
 from transect.execution.side_files import changed_file
 from transect.execution.stage import RUNNERS
-from transect.execution.stamps import spared_by
+from transect.execution.stamps import held_by, spared_by
 from transect.planning.plan import Planned, StudyPlan
 
 __all__ = ["Reason", "Staleness"]
@@ -95,16 +96,30 @@ class Staleness:
         return reasons or _inputs(inputs, made_from[1])
 
     def _unneeded(self, planned: Planned) -> list[Reason]:
-        """Return why a repeat without a record may be needed now: it was not, for another `until`."""
+        """Return why a repeat without a record may be needed now.
+
+        It had one, or began, and nobody said that it is not needed; or it was not, for another `until`.
+        """
         before, now = self._spared.get(planned.key), until_of(planned.spec)
-        if before is None or before == now:
-            return []
-        return [Reason("until", "the study's `until` is another one: its comparison may be open")]
+        if before is not None:
+            text = "the study's `until` is another one: its comparison may be open"
+            return [Reason("until", text)] if before != now else []
+        # Its spec is written when it begins. A block that lost a record has no stamp any more.
+        if planned.key in self._held or self._paths.spec(*planned.key).exists():
+            return [Reason("missing", "its record has gone: it runs where its comparison is open")]
+        return []
 
     @cached_property
     def _spared(self) -> dict[tuple[str, str], str]:
-        stamps = (self._paths.folder / "blocks").glob("*/*.json")
-        return {key: state for stamp in stamps for key, state in spared_by(stamp).items()}
+        return {key: state for stamp in self._stamps for key, state in spared_by(stamp).items()}
+
+    @cached_property
+    def _held(self) -> dict[tuple[str, str], str]:
+        return {key: state for stamp in self._stamps for key, state in held_by(stamp).items()}
+
+    @cached_property
+    def _stamps(self) -> list[Path]:
+        return sorted((self._paths.folder / "blocks").glob("*/*.json"))
 
     def _damage(self, planned: Planned, record: dict[str, Any]) -> list[Reason]:
         """Return why a record does not hold whatever its fingerprint says."""

@@ -18,8 +18,10 @@ from transect.domain.study import Question
 from transect.domain.until import Aims
 from transect.report import shell
 from transect.report.context import Context
+from transect.report.inline import Inline
 from transect.report.made import Made, make_all
-from transect.report.making import MadeSection, broken
+from transect.report.making import MadeSection, broken, glossary
+from transect.report.shell import script_json
 
 __all__ = ["build_report", "script_json", "write_page"]
 
@@ -71,6 +73,9 @@ def write_page(made: Made, output: Path) -> None:
         write_atomic(table, made.table)
     if made.failures is not None:
         rendered.insert(0, (made.failures, _render(templates, made.failures, context)))
+    if words := glossary([html for _, html in rendered], context):
+        # Of the words that all the others use.
+        rendered.append((words, _render(templates, words, context)))
     summary = made.summary
     text = json.dumps(summary, indent=1, ensure_ascii=False) + "\n"
     write_atomic(output.parent / "summary.json", text.encode("utf-8", errors="replace"))
@@ -94,25 +99,13 @@ def write_page(made: Made, output: Path) -> None:
     write_atomic(output, page.encode("utf-8", errors="replace"))
 
 
-def script_json(value: Any) -> Markup:
-    """Serialise for a script element: nothing in it can end the element or a line.
-
-    >>> str(script_json({"a": "</script>\\u2028"}))
-    '{"a": "\\\\u003c/script\\\\u003e\\\\u2028"}'
-    """
-    text = json.dumps(value, ensure_ascii=True, sort_keys=True)
-    for character in "<>&":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return Markup(text)  # noqa: S704 escaped above
-
-
 def _render(templates: Environment, made: MadeSection, context: Context) -> Markup:
     """Turn a section's body into HTML; one that no template takes says so."""
     template = templates.get_template("section.html.j2")
     try:
-        text = template.render(body=made.body)
+        text = template.render(body=made.body, inline=Inline())
     except FAULTS as error:  # a stage's report.py is anybody's code; the report has to come
-        text = template.render(body=broken(made.key, error, context))
+        text = template.render(body=broken(made.key, error, context), inline=Inline())
     return Markup(text)  # noqa: S704 escaped by the template
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from transect.analysis.comparisons import Sureness
@@ -16,6 +16,7 @@ from transect.report.findings.coverage import coverage_findings
 from transect.report.findings.deciding import corrected
 from transect.report.findings.drift import drift_findings, energy_findings
 from transect.report.findings.finding import Finding
+from transect.report.glossary import glossary_parts
 from transect.report.parts import FindingMaker, Parts, Section, collect
 from transect.report.sections.containers import containers_body
 from transect.report.sections.failures import failures_body
@@ -26,7 +27,15 @@ from transect.report.sections.published import published_body
 from transect.report.sections.roofline import roofline_body
 from transect.report.text import clean, clipped
 
-__all__ = ["FAILURES", "MadeSection", "all_parts", "broken", "make_findings", "make_section"]
+__all__ = [
+    "FAILURES",
+    "MadeSection",
+    "all_parts",
+    "broken",
+    "glossary",
+    "make_findings",
+    "make_section",
+]
 
 # Characters beside a folded title.
 _HINT = 140
@@ -58,7 +67,7 @@ def all_parts() -> Parts:
             Section(key="roofline", title="Roofline", order=700, make=roofline_body),
             Section(key="published", title="Published and measured", order=900,
                     make=published_body),
-            Section(key="provenance", title="Provenance", order=1000, make=provenance_body),
+            Section(key="provenance", title="Environment", order=1000, make=provenance_body),
             Section(key="methods", title="Methods", order=1100, make=methods_body),
         ],
         [
@@ -92,6 +101,14 @@ def broken(key: str, error: BaseException, context: Context) -> Body:
     what = f"this section could not be made: {type(error).__name__}: {error}"
     context.problems.append(Problem(where=f"section {key}", what=what))
     return Body(lead="", blocks=[Prose(clean(what))])
+
+
+def glossary(pages: Sequence[str], context: Context) -> MadeSection | None:
+    """Make the last section: the terms that the others use, given as they stand in the page."""
+    section = Section(
+        key="glossary", title="Glossary", order=1200, make=lambda _: glossary_parts(pages)
+    )
+    return make_section(section, context)
 
 
 def make_findings(context: Context, makers: Iterable[FindingMaker]) -> list[Finding]:

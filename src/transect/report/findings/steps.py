@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from transect.analysis.bounds import step_bound
 from transect.analysis.comparisons import Comparison, Sureness, Verdict, compare
 from transect.analysis.groups import Group
 from transect.analysis.scaling import METRIC, Efficiency, efficiencies
+from transect.analysis.superlinear import possible_causes
 from transect.domain.cell import Cell
 from transect.domain.metrics import Direction
 from transect.report.context import Context
@@ -52,7 +53,7 @@ def limit_finding(context: Context, workload: str, best: Group, label: str) -> l
             else "no benchmark of this machine ran"
         )
         evidence = f"no bound to hold it against: {why}"
-        return [_finding("limit", claim + ".", evidence, Sureness.TENTATIVE, workload)]
+        return [_limit(claim, evidence, Sureness.TENTATIVE, workload, best)]
     reached = bound.time_s / step
     claim += f"; the step reaches {percent(reached)} of the bound set by {bound.kind}"
     if part == "compute" and reached < 0.2:
@@ -65,12 +66,16 @@ def limit_finding(context: Context, workload: str, best: Group, label: str) -> l
     )
     if reached > 1:
         claim += "; more than the bound allows, so the bound or the count of operations is off"
-        return [_finding("limit", claim + ".", evidence, Sureness.OPEN, workload)]
-    return [_finding("limit", claim + ".", evidence, Sureness.TENTATIVE, workload)]
+        return [_limit(claim, evidence, Sureness.OPEN, workload, best)]
+    return [_limit(claim, evidence, Sureness.TENTATIVE, workload, best)]
+
+
+def _limit(claim: str, evidence: str, sureness: Sureness, workload: str, best: Group) -> Finding:
+    return replace(_finding("limit", claim + ".", evidence, sureness, workload), groups=(best,))
 
 
 def scaling_findings(
-    context: Context, workload: str, groups: Sequence[Group], labels: dict[Cell, str]
+    context: Context, workload: str, groups: Sequence[Group], labels: Mapping[Cell, str]
 ) -> list[Finding]:
     """Say what the most ranks bring, and which efficiencies are too good; groups of one kind."""
     kind = groups[0].kind if groups else None
@@ -130,7 +135,8 @@ def scaling_findings(
         )
         evidence = (
             f"base {labels[worst.base.cell]} at {number(worst.base_rate)} samples/s; "
-            f"{floor_text(floor)}"
+            f"{floor_text(floor)}; may be behind it: "
+            f"{'; '.join(possible_causes(worst, context.rates)) or 'nothing that the records show'}"
         )
         findings.append(_finding("suspect", claim, evidence, Sureness.OPEN, workload))
     return findings

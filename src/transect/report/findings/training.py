@@ -142,7 +142,8 @@ def _fastest(context: Context, workload: str, groups: list[Group], kind: Kind) -
     if left_out:
         evidence.append(left_out)
     rival = result.runner_up
-    if best.disturbed or (rival and rival.disturbed) or not best.values("equality_ratio"):
+    loud = best.too_disturbed or (rival is not None and rival.too_disturbed)
+    if loud or not best.values("equality_ratio"):
         sureness = Sureness.TENTATIVE if sureness is Sureness.FIRM else sureness
     sureness = no_firmer(sureness, best, rival)
     limits = limit_finding(context, workload, best, label)
@@ -169,16 +170,22 @@ def _decision(
         tied=tuple(labels[group.cell] for group in result.tied),
         equal=bool(result.ties) and all(one.equal for one in result.ties),
         margin=result.ties[0].margin if result.ties else MARGIN,
-        gain=tie_text(result.comparison, rival) if result.tied else gain_text(result.comparison, "sooner", rival),
-        limit=limits[0].claim.removesuffix(".") if limits else "",
+        gain=tie_text(result.comparison, rival) if result.tied else gain_text(result.comparison, "sooner than", rival),
+        limit=_limit_words(limits, labels[result.best.cell]),
         second=labels[later.cell] if later is not None else "", left_out=left_out,
     )  # fmt: skip
 
 
+def _limit_words(limits: Sequence[Finding], label: str) -> str:
+    """Write what a step is made of and how near it is to its bound, for who reads the winner beside it."""
+    said = limits[0].claim.removesuffix(".").partition(", so ")[0] if limits else ""
+    return said.replace(f" of {label}", "").replace("; the step reaches", ",")
+
+
 def _caveats(result: Race) -> list[str]:
     notes = [result.comparison.reason] if result.comparison else []
-    if result.best.disturbed:
-        notes.append("other processes were at work during one of its runs")
+    if result.best.too_disturbed:
+        notes.append("other processes were at work during its runs")
     if not result.best.values("equality_ratio"):
         why = f" ({result.best.unchecked})" if result.best.unchecked else ""
         notes.append(f"its loss was not checked against the reference{why}")

@@ -26,6 +26,7 @@ from transect.report.sections.languages import languages_body
 from transect.report.sections.out_of_core import out_of_core_body
 from transect.report.sections.pipelines import pipelines_body
 from transect.report.sections.ranks import ranks_body
+from transect.report.sections.scaling import scaling_body
 from transect.report.sections.speed import speed_body
 
 __all__ = ["DECISIONS", "FINDINGS", "SECTIONS"]
@@ -33,7 +34,8 @@ __all__ = ["DECISIONS", "FINDINGS", "SECTIONS"]
 SECTIONS = (
     Section(key="frameworks", title="Frameworks side by side", order=100, make=frameworks_body),
     Section(key="languages", title="Other languages beside Python", order=150, make=languages_body),
-    Section(key="speed", title="Speed and scaling", order=200, make=speed_body),
+    Section(key="speed", title="Time to quality and speed", order=200, make=speed_body),
+    Section(key="scaling", title="Scaling", order=210, make=scaling_body),
     Section(key="communication", title="Communication", order=300, make=communication_body),
     Section(key="pipelines", title="Pipelines and hybrids", order=310, make=pipelines_body),
     Section(key="exchange", title="Reduction and overlap", order=320, make=exchange_body),
@@ -47,7 +49,10 @@ SECTIONS = (
 
 FINDINGS = (
     FindingMaker(
-        order=100, make=training_findings, section="speed", sections={"limit": "roofline"}
+        order=100,
+        make=training_findings,
+        section="speed",
+        sections={"limit": "roofline", "scaling": "scaling", "suspect": "scaling"},
     ),
     FindingMaker(order=200, make=distribution_findings, section="frameworks"),
     FindingMaker(order=300, make=twin_findings, section="frameworks"),
@@ -63,6 +68,8 @@ FINDINGS = (
 )
 
 DECISIONS = (
-    DecisionColumn(key="train", title="Train on this machine", order=100, stage="train"),
-    DecisionColumn(key="scale", title="Scale to more ranks", order=200, stage="train"),
+    DecisionColumn(
+        key="train", title="Train on this machine", order=100, stage="train", always=True
+    ),
+    DecisionColumn(key="scale", title="Scale to more ranks", order=200, stage="train", always=True),
 )
