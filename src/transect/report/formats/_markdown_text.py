@@ -1,0 +1,49 @@
+"""Foreign text in Markdown: whatever it holds, it is shown and does nothing."""
+
+from __future__ import annotations
+
+import re
+
+from transect.report.text import clean
+
+__all__ = ["fenced", "inline", "row"]
+
+# What begins or ends anything in GitHub's Markdown, wherever it stands on a line.
+_MARKS = re.compile(r"([\\`*_{}\[\]()#+\-.!|~^$])")
+_WORD_LIKE = re.compile(r"[\w./+:,=%~ -]*")
+_RUNS = re.compile(r"`+")
+# GitHub makes links of these without any mark, and tells people who are named.
+_LINKS = re.compile(r"(?i)\b(https?|ftp|mailto|xmpp)(?=:)|\bwww(?=\.)|@")
+
+
+def inline(text: str) -> str:
+    r"""Return text on one line that Markdown shows as it is, also in a table's cell.
+
+    >>> inline("<b>*a*</b> | x\ny"), inline("1.20 ms")
+    ('&lt;b&gt;\\*a\\*&lt;/b&gt; \\| x y', '1.20 ms')
+    """
+    # A narrow space inside a number stays.
+    text = re.sub(r"[ \t\n]+", " ", clean(text)).strip(" ")
+    plain = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    # Dots and dashes of numbers and names do nothing inside a line; at its start they make lists.
+    if not re.match(r"[-+.\d#~=:]*[-+.)#~=:](?:\s|$)|[-+~=:]{2}", plain) and _WORD_LIKE.fullmatch(plain):
+        return _LINKS.sub(_broken, plain.replace("_", "\\_").replace("~", "\\~"))
+    return _LINKS.sub(_broken, _MARKS.sub(r"\\\1", plain))
+
+
+def _broken(match: re.Match[str]) -> str:
+    """Part what would become a link by an empty comment, which nobody sees."""
+    found = match[0]
+    return "@<!-- -->" if found == "@" else f"{found}<!-- -->"
+
+
+def row(cells: list[str]) -> str:
+    """Return a line of a table; its cells are escaped already."""
+    return f"| {' | '.join(cells)} |"
+
+
+def fenced(text: str) -> str:
+    """Return text of many lines in a block of code whose fence is longer than any inside."""
+    text = clean(text).rstrip("\n")
+    fence = "`" * max(3, 1 + max((len(run) for run in _RUNS.findall(text)), default=0))
+    return f"{fence}text\n{text}\n{fence}"
