@@ -17,10 +17,10 @@ from typing import Any
 from transect.domain.errors import BadInput, unknown_name
 from transect.domain.files import digest, sha256_file, write_atomic
 from transect.report.build import write_page
-from transect.report.formats import REPORT_FORMATS
+from transect.report.formats import REPORT_FORMATS, Contents
 from transect.report.made import Made
 
-__all__ = ["EXPORTS", "HTML", "Written", "format_names", "older_exports", "write_formats"]
+__all__ = ["EXPORTS", "HTML", "Written", "format_names", "older_exports", "put", "write_formats"]
 
 # The page itself: every study has it, so it is in no list of exports.
 HTML = "html"
@@ -62,15 +62,17 @@ def write_formats(made: Made, folder: Path, names: Iterable[str]) -> list[Writte
     Raises BadInput, before anything of a format is written, for an unknown name, or where a file that no
     export wrote, or that was changed since, is in its place; OSError when nothing can be written.
     """
-    wanted = _with_needed(names)
-    noted = _read(folder)
-    return [_write(made, folder, name, noted) for name in wanted]
+    return [_write(made, folder, name) for name in _with_needed(names)]
 
 
 def older_exports(made: Made, folder: Path) -> list[str]:
     """Return the formats that lie in `folder` and were written from other records than those of `made`."""
     state = _state(made)
-    return sorted(name for name, one in _read(folder).items() if one.files and one.state != state)
+    return sorted(
+        name
+        for name, one in _read(folder).items()
+        if one.files and one.state != state and name in REPORT_FORMATS
+    )
 
 
 def _with_needed(names: Iterable[str]) -> list[str]:
@@ -92,13 +94,21 @@ def _with_needed(names: Iterable[str]) -> list[str]:
     return list(wanted)
 
 
-def _write(made: Made, folder: Path, name: str, noted: dict[str, _Noted]) -> Written:
+def _write(made: Made, folder: Path, name: str) -> Written:
     if name == HTML:
         write_page(made, folder / "report.html")
         return Written(format=name, path=folder / "report.html", files=1)
     one = REPORT_FORMATS.get(name)
-    contents = one.contents(made)
-    files = {_path(one.place, inside): data for inside, data in contents.files.items()}
+    return put(folder, name, one.place, one.contents(made), state=_state(made))
+
+
+def put(folder: Path, name: str, place: str, contents: Contents, *, state: str) -> Written:
+    """Write an export's files below `folder / place`, remove those that an earlier one of that name left there.
+
+    `state` stands for what it was made from. Raises BadInput and OSError as `write_formats` does.
+    """
+    noted = _read(folder)
+    files = {_path(place, inside): data for inside, data in contents.files.items()}
     before = noted.get(name, _Noted())
     sums = {path: hashlib.sha256(data).hexdigest() for path, data in files.items()}
     _refuse_strange(folder, sums, before.files)
@@ -106,17 +116,16 @@ def _write(made: Made, folder: Path, name: str, noted: dict[str, _Noted]) -> Wri
     both = {path: list(before.files.get(path, ())) for path in {*before.files, *sums}}
     for path, checksum in sums.items():
         both[path].append(checksum)
-    noted[name] = _Noted(state="", files=both)
-    _keep(folder, noted)
+    _keep(folder, noted | {name: _Noted(files=both)})
     for path, data in files.items():
         if not _holds(folder / path, [sums[path]]):
             write_atomic(folder / path, data)
     changed = _remove_old(folder, {p: s for p, s in before.files.items() if p not in files})
-    noted[name] = _Noted(state=_state(made), files={path: [s] for path, s in sorted(sums.items())})
-    _keep(folder, noted)
-    strange = [*changed, *_strangers(folder / one.place, folder, {*files, *changed})]
+    now = _Noted(state=state, files={path: [s] for path, s in sorted(sums.items())})
+    _keep(folder, noted | {name: now})
+    strange = [*changed, *_strangers(folder / place, folder, {*files, *changed})]
     return Written(
-        format=name, path=folder / one.place, files=len(files), left_out=contents.left_out,
+        format=name, path=folder / place, files=len(files), left_out=contents.left_out,
         strange=sorted(strange),
     )  # fmt: skip
 
