@@ -37,7 +37,18 @@ app = typer.Typer(
     "The pipeline itself runs with `make report` or `snakemake --profile profiles/local`.",
 )
 
-for command in (study.check, study.why, study.run, status, retry, clean, verify, report, crate, ingest):
+for command in (
+    study.check,
+    study.why,
+    study.run,
+    status,
+    retry,
+    clean,
+    verify,
+    report,
+    crate,
+    ingest,
+):
     app.command()(command)
 
 

@@ -148,7 +148,10 @@ def report(
     limits: Annotated[str | None, typer.Option(help="with --logs: as `transect ingest`")] = None,
     formats: Annotated[
         list[str] | None,
-        typer.Option("--format", help="html (usual), markdown, latex-tables, json, figures, …; may be repeated"),
+        typer.Option(
+            "--format",
+            help="html (usual), markdown, latex-tables, json, figures, …; may be repeated",
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -178,7 +181,11 @@ def report(
     check_origin(paths, file)
     summary, written, older = write_report(file, results, formats or ["html"])
     if as_json:
-        print(json.dumps({**summary, "written": [_told(one) for one in written], "older": older}, indent=1))
+        print(
+            json.dumps(
+                {**summary, "written": [_told(one) for one in written], "older": older}, indent=1
+            )
+        )
         return
     for one in written:
         print_lines(str(one.path) + (f" ({one.files} files)" if one.files > 1 else ""))

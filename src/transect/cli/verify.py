@@ -80,7 +80,12 @@ def crate(
     file, inventory = write_crate(_paths(study, results))
     total = sum(facts.size for facts in inventory.files.values())
     if as_json:
-        told = {"file": str(file), "files": len(inventory.files), "bytes": total, "others": inventory.others}
+        told = {
+            "file": str(file),
+            "files": len(inventory.files),
+            "bytes": total,
+            "others": inventory.others,
+        }
         print(json.dumps(told, indent=1))
         return
     print_lines(f"{file}: {len(inventory.files)} files, {total / 1e6:.1f} MB")

@@ -65,9 +65,11 @@ def take_inventory(folder: Path, left_out: Callable[[str], bool] = lambda name: 
         try:
             before = entry.stat(follow_symlinks=False)
             checksum = sha256_file(Path(entry.path))
-            after = os.stat(entry.path, follow_symlinks=False)
+            after = Path(entry.path).lstat()
         except FileNotFoundError:
-            raise BadInput(f"{folder}/{name}: went while it was read: is the study running?") from None
+            raise BadInput(
+                f"{folder}/{name}: went while it was read: is the study running?"
+            ) from None
         except OSError as error:
             found.others[name] = f"cannot be read: {error.strerror}"
             continue
@@ -87,7 +89,7 @@ def _walk(
             if left_out(name):
                 continue
             if entry.is_symlink():
-                yield name, entry, f"a link to {os.readlink(entry.path)}"
+                yield name, entry, f"a link to {Path(entry.path).readlink()}"
             elif entry.is_dir():
                 try:
                     yield from _walk(Path(entry.path), f"{name}/", left_out)

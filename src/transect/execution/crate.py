@@ -44,7 +44,8 @@ def write_crate(paths: StudyPaths) -> tuple[Path, Inventory]:
     Raises BadInput while a run holds the results, where there is no record, and for metadata there that
     somebody else wrote.
     """
-    from transect.report.crate import METADATA, NOT_IN_CRATE, Described, crate_of, crate_text
+    from transect.report import crate
+    from transect.report.crate import METADATA, NOT_IN_CRATE, README, Described, readme
     from transect.report.formats import Contents
     from transect.report.writing import put
 
@@ -57,19 +58,20 @@ def write_crate(paths: StudyPaths) -> tuple[Path, Inventory]:
     records = list(_records(folder))
     if not records:
         raise BadInput(f"{folder}: no records there, expected those of a study that has run")
-    put(folder, "ro-crate", "workflow/", Contents(files=_workflow()), state="")
     try:
         study = planned_study(paths)
         title = study.title or study.name
     except BadInput:
         title = paths.study
-    planned = planned_cells(paths)
-    inventory = take_inventory(folder, NOT_IN_CRATE.__contains__)
+    there = {f"{one['stage']}/{one['cell_id']}" for one in records}
     about = Described(
         study=paths.study, title=title, records=records,
-        planned=None if planned is None else len(planned),
+        waiting=len((planned_cells(paths) or {}).keys() - there),
     )  # fmt: skip
-    write_atomic(file, crate_text(crate_of(about, inventory)))
+    files = {README: readme(about).encode("utf-8", "replace"), **_workflow()}
+    put(folder, "ro-crate", "", Contents(files=files), state="")
+    inventory = take_inventory(folder, NOT_IN_CRATE.__contains__)
+    write_atomic(file, crate.crate_text(crate.crate_of(about, inventory)))
     return file, inventory
 
 
@@ -86,11 +88,11 @@ def _records(folder: Path) -> list[dict[str, Any]]:
 
 
 def _workflow() -> dict[str, bytes]:
-    """Return the workflow's files, as they are now, by their path below `workflow/`."""
+    """Return the workflow's files, as they are now, by their path in the crate."""
     rules = sorted((ROOT / "workflow" / "rules").glob("*.smk"))
     return {
-        "Snakefile": (ROOT / "Snakefile").read_bytes(),
-        **{f"rules/{path.name}": path.read_bytes() for path in rules},
+        "workflow/Snakefile": (ROOT / "Snakefile").read_bytes(),
+        **{f"workflow/rules/{path.name}": path.read_bytes() for path in rules},
     }
 
 

@@ -15,16 +15,19 @@ from typing import Any
 
 from transect import __version__
 from transect.domain.inventory import Inventory, uri_of
+from transect.report.formats._markdown_text import inline
 from transect.report.text import clean, clipped
 
 __all__ = [
-    "METADATA", "NOT_A_FILE", "NOT_IN_CRATE", "WORKFLOW", "Described", "crate_of", "crate_text", "not_in_crate",
+    "METADATA", "NOT_A_FILE", "NOT_IN_CRATE", "README", "WORKFLOW", "Described", "crate_of", "crate_text",
+    "not_in_crate", "readme",
 ]  # fmt: skip
 
 METADATA = "ro-crate-metadata.json"
 # Caches of ours: any command may write them anew.
 NOT_IN_CRATE = (METADATA, ".records-cache", ".checksums.json")
 WORKFLOW = "workflow/Snakefile"
+README = "README.md"
 
 NOT_A_FILE = "Not in this crate: "
 
@@ -33,7 +36,10 @@ _PROFILES = {
     "https://w3id.org/ro/wfrun/workflow/0.5": ("Workflow Run Crate", "0.5"),
     "https://w3id.org/workflowhub/workflow-ro-crate/1.0": ("Workflow RO-Crate", "1.0"),
 }
-_CONTEXT = ["https://w3id.org/ro/crate/1.1/context", "https://w3id.org/ro/terms/workflow-run/context"]
+_CONTEXT = [
+    "https://w3id.org/ro/crate/1.1/context",
+    "https://w3id.org/ro/terms/workflow-run/context",
+]
 _SNAKEMAKE = "https://w3id.org/workflowhub/workflow-ro-crate#snakemake"
 _LICENCE = "#licence"
 _TYPES = {
@@ -46,22 +52,22 @@ _WHAT = {
     "report.html": "The report", "summary.json": "Counts, findings and failures of the report",
     "records.parquet": "A row for each record and metric", "plan.json": "The study as planned: all its cells",
     "progress.jsonl": "When each cell ended", "exports.json": "What was exported beside the report",
-    WORKFLOW: "The workflow's entry",
+    WORKFLOW: "The workflow's entry", README: "What is in this folder, and how to check it",
 }  # fmt: skip
-_STATUS = "http://schema.org/"
+_COMPLETED, _FAILED = (f"http://schema.org/{word}ActionStatus" for word in ("Completed", "Failed"))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Described:
     """What is known of a study besides its files. `records` are as they stand in their files.
 
-    `planned` counts the cells that the study asks for, None without a plan.
+    `waiting` counts cells that were planned and have no record.
     """
 
     study: str
     title: str
     records: Sequence[Mapping[str, Any]]
-    planned: int | None
+    waiting: int
 
 
 def not_in_crate(what: str) -> str:
@@ -77,6 +83,30 @@ def crate_text(crate: Mapping[str, Any]) -> bytes:
     return f'{{"@context": {head},\n"@graph": [\n{entities}\n]}}\n'.encode("utf-8", "replace")
 
 
+def readme(about: Described) -> str:
+    """Return a page in Markdown that says what the crate holds."""
+    return f"""# {inline(about.title)}
+
+Results of the study {inline(about.study)} of transect {__version__}. `report.html` opens in any browser.
+
+- `STAGE/CELL/record.json`: what a cell measured, on which machine and with which software; `docs/record.md` of transect
+- `records.parquet`, `summary.json`: all metrics of all cells, and the report's findings, for programs
+- `plan.json`, `specs/`, `workflow/`: what was planned, and the workflow that ran it
+- `{METADATA}`: every file with its SHA-256, and which cell made it (RO-Crate 1.1)
+
+`transect verify FOLDER` names every file that is missing, was changed or was added. Without transect, from this folder:
+
+```python
+import hashlib, json, pathlib, urllib.parse
+for entity in json.load(open("{METADATA}"))["@graph"]:
+    if "sha256" in entity:
+        file = pathlib.Path(urllib.parse.unquote(entity["@id"]))
+        if hashlib.sha256(file.read_bytes()).hexdigest() != entity["sha256"]:
+            print("changed:", file)
+```
+"""
+
+
 def crate_of(about: Described, inventory: Inventory) -> dict[str, Any]:
     """Return the crate of a study's folder as JSON-LD. Equal files give an equal crate."""
     graph = [*_head(about, inventory), *_files(about, inventory), *_actions(about, inventory)]
@@ -87,8 +117,10 @@ def _ref(uri: str) -> dict[str, str]:
     return {"@id": uri}
 
 
-def _refs(uris: Iterable[str]) -> list[dict[str, str]]:
-    return [_ref(uri) for uri in uris]
+def _refs(uris: Iterable[str]) -> list[dict[str, str]] | dict[str, str]:
+    """Refer to things: to one as RO-Crate writes one, without a list."""
+    refs = [_ref(uri) for uri in uris]
+    return refs[0] if len(refs) == 1 else refs
 
 
 def _ran(about: Described) -> list[Mapping[str, Any]]:
@@ -100,10 +132,12 @@ def _key(record: Mapping[str, Any]) -> str:
     return f"{record.get('stage')}/{record.get('cell_id')}"
 
 
+def _still(about: Described) -> str:
+    return f" {about.waiting} more were planned and have none." if about.waiting else ""
+
+
 def _head(about: Described, inventory: Inventory) -> Iterator[dict[str, Any]]:
     ended = sorted(str(one.get("ended")) for one in about.records)
-    done = len(about.records)
-    of = "" if about.planned is None else f" of {about.planned}"
     counts = {status: sum(one.get("status") == status for one in about.records)
               for status in ("ok", "failed", "skipped")}  # fmt: skip
     told = ", ".join(f"{count} {status}" for status, count in counts.items())
@@ -113,8 +147,8 @@ def _head(about: Described, inventory: Inventory) -> Iterator[dict[str, Any]]:
     }  # fmt: skip
     yield {
         "@id": "./", "@type": "Dataset", "name": clean(about.title),
-        "description": f"Results of the study {clean(about.study)} of transect: {done}{of} cells have a record, "
-        f"{told}.",
+        "description": f"Results of the study {clean(about.study)} of transect: {len(about.records)} cells have a "
+        f"record, {told}.{_still(about)}",
         "datePublished": ended[-1][:10] if ended else "", "license": _ref(_LICENCE),
         "conformsTo": _refs(_PROFILES), "mainEntity": _ref(WORKFLOW),
         "hasPart": _refs(map(uri_of, inventory.files)),
@@ -153,11 +187,16 @@ def _files(about: Described, inventory: Inventory) -> Iterator[dict[str, Any]]:
         if (kind := _TYPES.get(PurePosixPath(name).suffix)) is not None:
             entity["encodingFormat"] = kind
         if name in of_record:
-            entity["description"] = f"Record of {clean(_key(of_record[name]))}: {of_record[name].get('status')}"
+            entity["description"] = (
+                f"Record of {clean(_key(of_record[name]))}: {of_record[name].get('status')}"
+            )
         elif name in _WHAT:
             entity["description"] = _WHAT[name]
+        if name == README:
+            entity["about"] = _ref("./")
         if name == WORKFLOW:
             entity |= {
+                "encodingFormat": "text/plain",
                 "@type": ["File", "SoftwareSourceCode", "ComputationalWorkflow"], "name": "transect",
                 "programmingLanguage": _ref(_SNAKEMAKE), "version": __version__,
                 "license": _ref("https://spdx.org/licenses/Apache-2.0"),
@@ -169,15 +208,17 @@ def _actions(about: Described, inventory: Inventory) -> Iterator[dict[str, Any]]
     """Yield the run of the workflow, then each cell that ran."""
     known = inventory.files
     times = sorted(str(one.get(end)) for one in about.records for end in ("started", "ended"))
-    whole = about.planned is None or len(about.records) >= about.planned
     run: dict[str, Any] = {
         "@id": "#run", "@type": "CreateAction", "name": f"Run of the study {clean(about.study)}",
+        "description": "Every cell that was planned, each to its record, then the report",
         "instrument": _ref(WORKFLOW), "object": _refs(n for n in ("plan.json",) if n in known),
         "result": _refs(n for n in ("report.html", "summary.json", "records.parquet") if n in known),
-        "actionStatus": _ref(f"{_STATUS}{'Completed' if whole else 'Active'}ActionStatus"),
+        "actionStatus": _FAILED if about.waiting else _COMPLETED,
     }  # fmt: skip
+    if about.waiting:
+        run["error"] = _still(about).strip()
     if times:
-        run |= {"startTime": times[0], **({"endTime": times[-1]} if whole else {})}
+        run |= {"startTime": times[0], "endTime": times[-1]}
     yield run
     # What a cell took is in its record by name and checksum: so is the file that it was.
     by_checksum: dict[tuple[str, str], str] = {}
@@ -190,14 +231,18 @@ def _actions(about: Described, inventory: Inventory) -> Iterator[dict[str, Any]]
         taken = [by_checksum.get((PurePosixPath(name).name, checksum))
                  for name, _, checksum in (str(one).rpartition(" ") for one in record.get("inputs") or ())]  # fmt: skip
         spec = f"{key}/spec.json"
-        objects = dict.fromkeys([*([spec] if spec in known else []), *(name for name in taken if name)])
+        objects = dict.fromkeys(
+            [*([spec] if spec in known else []), *(name for name in taken if name)]
+        )
         action: dict[str, Any] = {
             "@id": f"#{uri_of(key)}", "@type": "CreateAction", "name": clean(key),
+            "description": f"Cell {clean(str(record.get('cell_id')))} of the stage {clean(str(record.get('stage')))}, as "
+            "its spec.json told it",
             "instrument": _ref(f"#stage-{uri_of(str(record.get('stage')))}"),
             "startTime": str(record.get("started")), "endTime": str(record.get("ended")),
             "object": _refs(map(uri_of, objects)),
             "result": _refs(uri_of(name) for name in below.get(key, ()) if name not in objects),
-            "actionStatus": _ref(f"{_STATUS}{'Completed' if record['status'] == 'ok' else 'Failed'}ActionStatus"),
+            "actionStatus": _COMPLETED if record["status"] == "ok" else _FAILED,
         }  # fmt: skip
         if record["status"] != "ok":
             action["error"] = clipped(f"{record.get('cause')}: {record.get('message')}", 1000)

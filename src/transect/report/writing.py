@@ -105,6 +105,8 @@ def _write(made: Made, folder: Path, name: str) -> Written:
 def put(folder: Path, name: str, place: str, contents: Contents, *, state: str) -> Written:
     """Write an export's files below `folder / place`, remove those that an earlier one of that name left there.
 
+    What else lies in a `place` that is a folder of its own, which ends in `/`, is named.
+
     `state` stands for what it was made from. Raises BadInput and OSError as `write_formats` does.
     """
     noted = _read(folder)
@@ -123,7 +125,8 @@ def put(folder: Path, name: str, place: str, contents: Contents, *, state: str) 
     changed = _remove_old(folder, {p: s for p, s in before.files.items() if p not in files})
     now = _Noted(state=state, files={path: [s] for path, s in sorted(sums.items())})
     _keep(folder, noted | {name: now})
-    strange = [*changed, *_strangers(folder / place, folder, {*files, *changed})]
+    others = _strangers(folder / place, folder, {*files, *changed}) if place.endswith("/") else []
+    strange = [*changed, *others]
     return Written(
         format=name, path=folder / place, files=len(files), left_out=contents.left_out,
         strange=sorted(strange),
@@ -134,7 +137,9 @@ def _path(place: str, inside: str) -> str:
     """Return where a file goes, relative to the folder. Raises BadInput for a format that leaves its place."""
     path = PurePosixPath(place, inside)
     if path.is_absolute() or ".." in path.parts:
-        raise BadInput(f"report format writes '{inside}', which is outside its own folder '{place}'")
+        raise BadInput(
+            f"report format writes '{inside}', which is outside its own folder '{place}'"
+        )
     return path.as_posix()
 
 
@@ -149,7 +154,9 @@ def _refuse_strange(
         path
         for path, checksum in new.items()
         if (folder / path).is_symlink()
-        or ((folder / path).exists() and not _holds(folder / path, [checksum, *known.get(path, ())]))
+        or (
+            (folder / path).exists() and not _holds(folder / path, [checksum, *known.get(path, ())])
+        )
     ]
     if strange:
         more = f" and {len(strange) - _MOST_NAMED} more" if len(strange) > _MOST_NAMED else ""
@@ -204,7 +211,8 @@ def _read(folder: Path) -> dict[str, _Noted]:
                     path: [str(s) for s in sums]
                     for path, sums in one["files"].items()
                     # Somebody may have edited the list: nothing outside is ever removed.
-                    if not PurePosixPath(path).is_absolute() and ".." not in PurePosixPath(path).parts
+                    if not PurePosixPath(path).is_absolute()
+                    and ".." not in PurePosixPath(path).parts
                 },
             )
             for name, one in noted.items()
@@ -214,5 +222,7 @@ def _read(folder: Path) -> dict[str, _Noted]:
 
 
 def _keep(folder: Path, noted: Mapping[str, _Noted]) -> None:
-    content = {name: {"state": one.state, "files": one.files} for name, one in sorted(noted.items())}
+    content = {
+        name: {"state": one.state, "files": one.files} for name, one in sorted(noted.items())
+    }
     write_atomic(folder / EXPORTS, json.dumps(content, indent=0) + "\n")

@@ -9,7 +9,15 @@ from transect.report.text import clean
 __all__ = ["PACKAGES", "latex"]
 
 # What the escapes below and the tables need, beside a font encoding with all of ASCII.
-PACKAGES = ("[T1]{fontenc}", "{textcomp}", "{amsmath}", "{amssymb}", "{booktabs}", "{longtable}", "{array}")
+PACKAGES = (
+    "[T1]{fontenc}",
+    "{textcomp}",
+    "{amsmath}",
+    "{amssymb}",
+    "{booktabs}",
+    "{longtable}",
+    "{array}",
+)
 
 # TeX's own characters, and those that change their meaning beside others: `<<` is a quotation mark, and `[`
 # or `*` behind the end of a row an argument.
@@ -44,7 +52,9 @@ def latex(text: str) -> str:
     >>> latex(r"50 % of \input{/etc/passwd}_x"), latex("\u4e2d")
     ('50 \\% of \\textbackslash{}input\\{/etc/passwd\\}\\_x', '{[}U+4E2D{]}')
     """
-    return _LIGATURES.sub(r"\g<0>{}", "".join(map(_character, re.sub(r"[ \t\n]+", " ", clean(text)))))
+    return _LIGATURES.sub(
+        r"\g<0>{}", "".join(map(_character, re.sub(r"[ \t\n]+", " ", clean(text))))
+    )
 
 
 def _character(character: str) -> str:

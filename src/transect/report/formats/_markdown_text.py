@@ -26,7 +26,9 @@ def inline(text: str) -> str:
     text = re.sub(r"[ \t\n]+", " ", clean(text)).strip(" ")
     plain = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     # Dots and dashes of numbers and names do nothing inside a line; at its start they make lists.
-    if not re.match(r"[-+.\d#~=:]*[-+.)#~=:](?:\s|$)|[-+~=:]{2}", plain) and _WORD_LIKE.fullmatch(plain):
+    if not re.match(r"[-+.\d#~=:]*[-+.)#~=:](?:\s|$)|[-+~=:]{2}", plain) and _WORD_LIKE.fullmatch(
+        plain
+    ):
         return _LINKS.sub(_broken, plain.replace("_", "\\_").replace("~", "\\~"))
     return _LINKS.sub(_broken, _MARKS.sub(r"\\\1", plain))
 

@@ -127,9 +127,7 @@ def _first(scores: list[float], target: float | None, lower: bool) -> int | None
 def _data_of(made: Made, record: AnyRecord) -> dict[str, Any]:
     """Return what the data of a training's workload is, where there is but one."""
     found = [
-        one.details
-        for group in made.context.of("data", record.cell.workload)
-        for one in group.ok
+        one.details for group in made.context.of("data", record.cell.workload) for one in group.ok
     ]
     return found[0] if len(found) == 1 else {}
 

@@ -57,7 +57,11 @@ class Json:
 def _value(value: Value) -> Any:
     """Text stays text; a chip is an object of its text, tone and what more it says."""
     if isinstance(value, Chip):
-        return {"text": value.text, "tone": value.tone, **({"title": value.title} if value.title else {})}
+        return {
+            "text": value.text,
+            "tone": value.tone,
+            **({"title": value.title} if value.title else {}),
+        }
     return value
 
 

@@ -35,7 +35,9 @@ class LatexTables:
             files["findings.tex"] = text.encode("utf-8", "replace")
         for one in tables(made):
             if not one.table.columns or not one.table.rows:
-                left_out.append(f"{one.name}: a table without {'columns' if one.table.rows else 'rows'}")
+                left_out.append(
+                    f"{one.name}: a table without {'columns' if one.table.rows else 'rows'}"
+                )
                 continue
             files[f"{one.name}.tex"] = _named(one).encode("utf-8", "replace")
         files["all-tables.tex"] = _all(made, list(files)).encode("utf-8", "replace")

@@ -53,7 +53,9 @@ class MlperfLogs:
         files = {}
         for run in read_runs(made, left_out):
             if run.target is None:
-                left_out.append(f"train/{run.record.cell_id}: it has no quality target, which MLPerf's runs have")
+                left_out.append(
+                    f"train/{run.record.cell_id}: it has no quality target, which MLPerf's runs have"
+                )
                 continue
             workload = as_name(run.record.cell.workload or "workload")
             files[f"rules/open_{workload}.yaml"] = _rules(run, workload).encode()
@@ -148,11 +150,18 @@ def _head(log: _Lines, run: Run) -> None:
     system = record.provenance.get("system")
     platform = system.get("name") if isinstance(system, dict) else None
     log.event(at, "cache_clear", False, reason="transect does not clear caches")
-    log.event(at, "submission_benchmark", as_name(record.cell.workload or "workload"), transect=__version__)
+    log.event(
+        at,
+        "submission_benchmark",
+        as_name(record.cell.workload or "workload"),
+        transect=__version__,
+    )
     log.event(at, "submission_org", "none: not submitted to MLPerf")
     log.event(at, "submission_division", "open")
     log.event(at, "submission_status", "research")
-    log.event(at, "submission_platform", str(platform or record.provenance.get("host") or "unknown"))
+    log.event(
+        at, "submission_platform", str(platform or record.provenance.get("host") or "unknown")
+    )
     log.event(at, "submission_entry", clean(f"train/{record.cell_id}"), ranks=record.cell.ranks)
     if run.seed is not None:
         log.event(at, "seed", run.seed)
@@ -178,7 +187,9 @@ def _parallel(log: _Lines, run: Run) -> None:
     told = record.details.get("layout")
     layout = told if isinstance(told, dict) else {}
     parts = {name: layout.get(name) for name in ("replicas", "model_parts", "micro_batches")}
-    replicas, model_parts, pieces = (v if isinstance(v, int) and v > 0 else 1 for v in parts.values())
+    replicas, model_parts, pieces = (
+        v if isinstance(v, int) and v > 0 else 1 for v in parts.values()
+    )
     log.event(at, "gradient_accumulation_steps", pieces)
     log.event(at, "micro_batch_size", math.ceil(run.global_batch / (replicas * pieces)))
     log.event(at, "pipeline_parallelism", model_parts)
@@ -189,5 +200,9 @@ def _parallel(log: _Lines, run: Run) -> None:
         precision = find_precision(record.cell.precision)
     except BadInput:
         return  # a plug-in's: nobody here knows what it is
-    for place, name in (("linear", precision.multiplied), ("attn", precision.multiplied), ("comm", precision.array)):
+    for place, name in (
+        ("linear", precision.multiplied),
+        ("attn", precision.multiplied),
+        ("comm", precision.array),
+    ):
         log.event(at, f"lowest_numerical_precision_in_{place}", _PRECISIONS[name])
