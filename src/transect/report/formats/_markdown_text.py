@@ -8,9 +8,9 @@ from transect.report.text import clean
 
 __all__ = ["fenced", "inline", "row"]
 
-# What begins or ends anything in GitHub's Markdown, wherever it stands on a line.
-_MARKS = re.compile(r"([\\`*_{}\[\]()#+\-.!|~^$])")
-_WORD_LIKE = re.compile(r"[\w./+:,=%~ -]*")
+# What means something inside of a line of GitHub's Markdown, and what does at its start only.
+_MARKS = re.compile(r"[\\`*_\[\]|~$]|:(?=[\w+-]+:)")
+_STARTS = re.compile(r"(?:\d{1,9}(?=[.)])|(?=[-+=#]))")
 _RUNS = re.compile(r"`+")
 # GitHub makes links of these without any mark, and tells people who are named.
 _LINKS = re.compile(r"(?i)\b(https?|ftp|mailto|xmpp)(?=:)|\bwww(?=\.)|@")
@@ -19,18 +19,18 @@ _LINKS = re.compile(r"(?i)\b(https?|ftp|mailto|xmpp)(?=:)|\bwww(?=\.)|@")
 def inline(text: str) -> str:
     r"""Return text on one line that Markdown shows as it is, also in a table's cell.
 
-    >>> inline("<b>*a*</b> | x\ny"), inline("1.20 ms")
-    ('&lt;b&gt;\\*a\\*&lt;/b&gt; \\| x y', '1.20 ms')
+    >>> inline("<b>*a*</b> | x\ny"), inline("1.20 ms - a_b"), inline("1. no list")
+    ('&lt;b&gt;\\*a\\*&lt;/b&gt; \\| x y', '1.20 ms - a\\_b', '1\\. no list')
     """
     # A narrow space inside a number stays.
     text = re.sub(r"[ \t\n]+", " ", clean(text)).strip(" ")
-    plain = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    # Dots and dashes of numbers and names do nothing inside a line; at its start they make lists.
-    if not re.match(r"[-+.\d#~=:]*[-+.)#~=:](?:\s|$)|[-+~=:]{2}", plain) and _WORD_LIKE.fullmatch(
-        plain
-    ):
-        return _LINKS.sub(_broken, plain.replace("_", "\\_").replace("~", "\\~"))
-    return _LINKS.sub(_broken, _MARKS.sub(r"\\\1", plain))
+    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    text = _LINKS.sub(_broken, _MARKS.sub(r"\\\g<0>", text))
+    start = _STARTS.match(text)
+    # A number goes on behind its point; a list's does not.
+    if start is None or re.match(r"\d+\.\d", text):
+        return text
+    return f"{start[0]}\\{text[start.end() :]}"
 
 
 def _broken(match: re.Match[str]) -> str:
