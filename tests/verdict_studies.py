@@ -1,15 +1,16 @@
 """Studies with a known truth: what share of firm verdicts is wrong, and how many there are.
 
 The noise is made up in several shapes, or drawn from the residuals of real repeats. Each study has
-eight cells that are compared as the report does it: the noise of all, then each with the first, with
-Holm's correction over the study.
+eight cells that are compared as the report does it, with the noise of all and one correction over what is
+compared: the best with each other one (`race`), the first with each other one, or both.
 """
 
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -18,10 +19,25 @@ from transect.analysis.statistics import noise_floor, paired_noise_floor
 from transect.analysis.verdicts import LEVEL, corrected
 from transect.domain.until import MARGIN, looks_of
 
-__all__ = ["SHAPES", "TRUTH", "Noise", "Tally", "adaptive_study", "of_residuals", "study"]
+__all__ = [
+    "BASE",
+    "BOTH",
+    "RACE",
+    "SHAPES",
+    "TRUTH",
+    "Noise",
+    "Tally",
+    "adaptive_study",
+    "of_residuals",
+    "study",
+]
 
 # Logarithms of eight cells' true times: equal, within the margin, at its very edge, and apart.
-TRUTH = (0.0, 0.0, 0.0, 0.02, math.log1p(MARGIN), -math.log1p(MARGIN), 0.10, 0.30)
+TRUTH = (0.0, 0.0, 0.0, 0.02, math.log1p(MARGIN), 0.10, 0.30, 0.90)
+# What is compared.
+RACE, BASE, BOTH = "race", "base", "both"
+# What of that power is told for.
+_KINDS = {0.0: "equal", 0.10: "10 %", 0.30: "35 %", 0.90: "2.5 x"}
 
 # Draws noise for cells by repeats; the columns are moments, one after another.
 Noise = Callable[[np.random.Generator, int, int], np.ndarray]
@@ -56,6 +72,11 @@ def _two_states(rng: np.random.Generator, cells: int, runs: int) -> np.ndarray:
     return 0.15 * (rng.random((cells, runs)) < 0.5) + 0.25 * _lognormal(rng, cells, runs)
 
 
+def _far_states(rng: np.random.Generator, cells: int, runs: int) -> np.ndarray:
+    """The same, more than half as long again: others compute on what two cores share."""
+    return 3 * (_two_states(rng, cells, runs))
+
+
 def _drift(rng: np.random.Generator, cells: int, runs: int) -> np.ndarray:
     """The machine slows down by 15 % while cells run in rounds, in random order within each."""
     moments = np.stack([rng.permutation(cells) + n * cells for n in range(runs)], axis=1)
@@ -74,7 +95,7 @@ def _autocorrelated(rng: np.random.Generator, cells: int, runs: int) -> np.ndarr
 
 SHAPES: dict[str, Noise] = {
     "lognormal": _lognormal, "unlike cells": _unlike, "heavy tail": _heavy, "skewed": _skewed,
-    "outliers": _outliers, "two states": _two_states, "drift": _drift, "autocorrelated": _autocorrelated,
+    "outliers": _outliers, "two states": _two_states, "far states": _far_states, "drift": _drift, "autocorrelated": _autocorrelated,
 }  # fmt: skip
 
 
@@ -104,13 +125,27 @@ def of_residuals(groups: Sequence[Sequence[float]]) -> Noise:
     return draw
 
 
-def _adjusted(comparisons: Sequence[Comparison]) -> list[tuple[Comparison, float]]:
-    decisions = [one.decision for one in comparisons if one.decision]
-    return list(zip(comparisons, corrected(decisions, [1.0] * len(decisions)), strict=True))
+@dataclass(frozen=True)
+class _Told:
+    """A comparison, with the true logarithm of its ratio and its corrected probability."""
 
+    one: Comparison
+    truth: float
+    p: float
+    cells: tuple[int, int]
 
-def _firm(one: Comparison, p: float) -> bool:
-    return one.sureness is Sureness.FIRM and p <= LEVEL
+    @property
+    def firm(self) -> bool:
+        return self.one.sureness is Sureness.FIRM and self.p <= LEVEL
+
+    @property
+    def wrong(self) -> bool:
+        """Whether a firm verdict is: the same at the margin or beyond, or apart the wrong way."""
+        decision = self.one.decision
+        assert decision is not None
+        if self.one.equal:
+            return abs(self.truth) >= math.log1p(MARGIN) - 1e-9
+        return self.truth == 0 or (decision.ratio > 1) != (self.truth > 0)
 
 
 @dataclass
@@ -119,8 +154,8 @@ class Tally:
 
     firm: dict[str, int] = field(default_factory=lambda: {"different": 0, "same": 0})
     wrong: dict[str, int] = field(default_factory=lambda: {"different": 0, "same": 0})
-    found: dict[str, int] = field(default_factory=lambda: {"equal": 0, "10 %": 0, "35 %": 0})
-    chances: dict[str, int] = field(default_factory=lambda: {"equal": 0, "10 %": 0, "35 %": 0})
+    found: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_KINDS.values(), 0))
+    chances: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_KINDS.values(), 0))
     studies: int = 0
     studies_wrong: int = 0
     repeats: int = 0
@@ -134,64 +169,77 @@ class Tally:
         """The share of comparisons of that truth that end firm and right."""
         return self.found[kind] / max(1, self.chances[kind])
 
-    def count(self, comparisons: Sequence[Comparison]) -> None:
-        """Add a study: the cells beside the first, in their order."""
+    def count(self, told: Sequence[_Told]) -> None:
+        """Add a study."""
         before = sum(self.wrong.values())
-        for true, (one, p) in zip(TRUTH[1:], _adjusted(comparisons), strict=True):
-            assert one.decision is not None
-            kind = {0.0: "equal", 0.10: "10 %", 0.30: "35 %"}.get(true)
+        for one in told:
+            kind = _KINDS.get(abs(one.truth))
             if kind:
                 self.chances[kind] += 1
-            if not _firm(one, p):
+            if not one.firm:
                 continue
-            edge = math.log1p(MARGIN) - 1e-9
-            # The ratio is the cell over the first.
-            apart = true == 0 or (one.decision.ratio > 1) != (true > 0)
-            wrong = abs(true) >= edge if one.equal else apart
-            self.firm["same" if one.equal else "different"] += 1
-            self.wrong["same" if one.equal else "different"] += wrong
-            if kind and not wrong:
-                self.found[kind] += one.equal == (kind == "equal")
+            self.firm["same" if one.one.equal else "different"] += 1
+            self.wrong["same" if one.one.equal else "different"] += one.wrong
+            if kind and not one.wrong:
+                self.found[kind] += one.one.equal == (kind == "equal")
         self.studies += 1
         self.studies_wrong += sum(self.wrong.values()) > before
 
 
 def _compared(
-    logs: np.ndarray, counts: Sequence[int], looks: int, *, paired: bool
-) -> list[Comparison]:
+    logs: np.ndarray, counts: Sequence[int], looks: int, *, paired: bool, design: str
+) -> list[_Told]:
+    """Compare the best of all cells with each other one, or the first one."""
     values = [np.exp(row[:count]).tolist() for row, count in zip(logs, counts, strict=True)]
-    if paired:
-        own = [dict(enumerate(row)) for row in values]
-        shared = paired_noise_floor(own, looks=looks)
-        told = [compare_paired(one, own[0], floor=shared) for one in own[1:]]
-    else:
-        floor = noise_floor(values, looks=looks)
-        told = [compare(one, values[0], floor=floor) for one in values[1:]]
-    return [one for one in told if one is not None]
+    own = [dict(enumerate(row)) for row in values]
+    floor = paired_noise_floor(own, looks=looks) if paired else noise_floor(values, looks=looks)
+    pairs = []
+    if design != BASE:
+        best = min(range(len(values)), key=lambda i: statistics.median(values[i]))
+        pairs = [(best, i, len(values)) for i in range(len(values)) if i != best]
+    if design != RACE:
+        pairs += [(0, i, 2) for i in range(1, len(values))]
+    told, cells = [], []
+    for a, b, among in pairs:
+        if paired:
+            one = compare_paired(own[a], own[b], floor=floor)
+        else:
+            one = compare(values[a], values[b], floor=floor)
+        assert one is not None and one.decision is not None
+        told.append(replace(one, among=among))
+        cells.append((a, b))
+    decisions = [one.decision for one in told if one.decision is not None]
+    return [
+        _Told(one=one, truth=TRUTH[a] - TRUTH[b], p=p, cells=(a, b))
+        for one, p, (a, b) in zip(told, corrected(decisions, [t.ways for t in told]), cells, strict=True)
+    ]  # fmt: skip
 
 
-def study(tally: Tally, rng: np.random.Generator, noise: Noise, runs: int, *, paired: bool) -> None:
+def study(
+    tally: Tally, rng: np.random.Generator, noise: Noise, runs: int, *, paired: bool,
+    design: str = BOTH,
+) -> None:  # fmt: skip
     """Simulate one study of `runs` repeats of each cell, and count its verdicts."""
     logs = np.array(TRUTH)[:, None] + noise(rng, len(TRUTH), runs)
     tally.repeats += runs * len(TRUTH)
-    tally.count(_compared(logs, [runs] * len(TRUTH), 1, paired=paired))
+    tally.count(_compared(logs, [runs] * len(TRUTH), 1, paired=paired, design=design))
 
 
 def adaptive_study(
     tally: Tally, rng: np.random.Generator, noise: Noise, floor: int, cap: int, *, paired: bool
 ) -> None:
-    """The same, where each cell goes on until its comparison is firm or `cap` is reached."""
+    """The same, where each cell goes on until its comparison with the best is firm or `cap` is reached."""
     logs = np.array(TRUTH)[:, None] + noise(rng, len(TRUTH), cap)
     looks = looks_of(floor, cap)
     counts = [floor] * len(TRUTH)
-    told: list[Comparison] = []
+    told: list[_Told] = []
     for look, following in zip(looks, [*looks[1:], None], strict=True):
-        told = _compared(logs, counts, len(looks), paired=paired)
-        undecided = [i for i, (one, p) in enumerate(_adjusted(told), 1) if not _firm(one, p)]
-        if not undecided or following is None:
+        told = _compared(logs, counts, len(looks), paired=paired, design=BOTH)
+        race = told[: len(TRUTH) - 1]
+        going_on = {i for one in race if not one.firm for i in one.cells if counts[i] == look}
+        if not going_on or following is None:
             break
-        assert look == counts[0]
-        for i in (0, *undecided):
+        for i in going_on:
             counts[i] = following
     tally.repeats += sum(counts)
     tally.count(told)

@@ -46,7 +46,7 @@ def main() -> int:
     shapes = recorded(given.results) if given.results else SHAPES
     worst = 0
     print(f"{'noise':32} {'repeats':>9} {'pairs':>6} {'firm':>6} {'wrong':>7} {'studies':>8}"
-          f" {'equal':>6} {'10 %':>6} {'35 %':>6} {'runs':>6}")  # fmt: skip
+          f" {'equal':>6} {'10 %':>6} {'35 %':>6} {'2.5 x':>6} {'runs':>6}")  # fmt: skip
     for name, noise in shapes.items():
         for paired in (False, True):
             for runs in (*_REPEATS, 0):
@@ -65,7 +65,7 @@ def main() -> int:
                 print(f"{name:32} {told:>9} {'yes' if paired else 'no':>6} {firm:6} "
                       f"{tally.wrong_share:7.2%} {tally.studies_wrong / tally.studies:8.1%} {powers} "
                       f"{tally.repeats / tally.studies / 8:6.1f}", flush=True)  # fmt: skip
-    print("wrong: share of firm verdicts; studies: with any wrong verdict; equal, 10 %, 35 %: share of "
+    print("wrong: share of firm verdicts; studies: with any wrong verdict; equal to 2.5 x: share of "
           "comparisons of that truth that end firm and right; runs: of each cell")  # fmt: skip
     return 1 if worst else 0
 

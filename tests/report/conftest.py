@@ -32,8 +32,10 @@ def report(study: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         title="Synthetic <study>",
         questions=["Which is <i>first</i>?"],
         published=[
-            {"study": "A 2020", "what": "speed-up on 4 ranks", "published": 3.1, "measured": 1.7,
-             "note": "other <machine>"},
+            {"study": "A 2020", "what": "speed-up on 4 ranks", "published": 3.1, "note": "other <machine>",
+             "measured": {"stage": "train", "metric": "samples_per_second", "workload": "iris-mlp",
+                          "framework": "torch", "strategy": "ddp-gloo", "ranks_per_node": 4,
+                          "over": {"strategy": "single", "ranks_per_node": 1}}},
         ],
     )  # fmt: skip
     return output

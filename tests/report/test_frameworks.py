@@ -70,7 +70,7 @@ def of_kind(found: list[Finding], kind: str) -> Finding:
 def test_the_section_follows_failures_and_nothing_went_wrong(built: Built) -> None:
     page, summary = built
     order = re.findall(r'<section id="([a-z]+)">', page)
-    assert order[:4] == ["verdict", "failures", "frameworks", "speed"]
+    assert order[order.index("failures") :][:3] == ["failures", "frameworks", "speed"]
     assert summary["problems"] == []
     ids = re.findall(r' id="([^"]+)"', page)
     assert len(ids) == len(set(ids))

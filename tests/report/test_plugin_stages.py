@@ -52,7 +52,7 @@ def test_a_section_and_a_finding_that_raise_say_so_in_the_report(
     parts = making.all_parts()
     parts.sections.insert(0, Section(key="unlucky", title="Unlucky", order=1, make=raises))
     parts.findings.append(FindingMaker(order=1, make=raises))
-    monkeypatch.setattr("transect.report.build.all_parts", lambda: parts)
+    monkeypatch.setattr("transect.report.made.all_parts", lambda: parts)
     summary, page = page_of(study, tmp_path)
     assert [problem.split(":")[0] for problem in summary["problems"]] == [
         "raises", "section unlucky",

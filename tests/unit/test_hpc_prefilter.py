@@ -57,3 +57,13 @@ def test_a_pattern_that_re2_cannot_express_is_searched_by_re():
     assert not pattern.fast
     match = pattern.search(b"\nab\nbb", 0, 6)
     assert match is not None and match.start() == 3
+
+
+def test_a_line_at_the_end_of_the_region_is_found_by_its_end():
+    pattern = LinePattern(r"\n(?:Poses|SCALE)(?=[\r\n]|\Z)")
+    assert pattern.fast
+    buffer = b"\nany\nSCALE\nrest"
+    match = pattern.search(buffer, 0, buffer.rindex(b"\n"))
+    assert match is not None and match.start() == 4
+    # A line that only begins there is no part of the region.
+    assert pattern.search(b"\nany\nSCALE", 0, 4) is None

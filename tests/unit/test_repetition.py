@@ -21,7 +21,8 @@ from transect.planning.stage import STAGES
 
 UNTIL = {
     "interval": None, "margin": 0.05, "decide": True, "floor": 3, "cap": 8, "budget_s": None,
-    "by_node": False, "looks": 3, "contest": STAGES.get("infer").contest.stored(),
+    "pool": "infer", "share_s": None, "by_node": False, "looks": 3, "ways": 0.0,
+    "contest": STAGES.get("infer").contest.stored(),
 }  # fmt: skip
 
 
@@ -34,12 +35,14 @@ class Bench:
     spread: dict[str, float] = field(default_factory=dict)
     ran: list[tuple[str, int]] = field(default_factory=list)
     seconds: float = 1.0
+    nodes: int = 1
+    disturbed: str = ""
 
     def jobs(self, **changes: Any) -> list[Job]:
         until = UNTIL | changes
         cells = [
             Cell.of(stage="infer", workload="w", runtime=runtime, exporter="dynamo", provider="cpu",
-                    batch=1, threads=1, repeat=repeat)
+                    batch=1, threads=1, repeat=repeat, nodes=self.nodes)
             for repeat in range(until["cap"]) for runtime in self.times
         ]  # fmt: skip
         return [self._job(cell, until) for cell in cells]
@@ -64,6 +67,7 @@ class Bench:
             study="s", stage="infer", cell=cell, cell_id=cell.id, status=Status.OK,
             fingerprint="f", started=begin.isoformat(), ended=end.isoformat(),
             metrics=[MetricValue.of("latency", latency)],
+            details={"disturbed": runtime == self.disturbed and cell.repeat == 0},
         )  # fmt: skip
         job.folder.mkdir(parents=True)
         write_record(job.folder / "record.json", record)
@@ -117,15 +121,64 @@ def test_a_narrow_interval_is_enough_where_the_study_says_so(tmp_path: Path) -> 
     assert len(bench.ran) == 10 and ends(narrow) == {"a": "cap", "c": "cap"}
 
 
-@pytest.mark.parametrize(("budget", "most"), [(0.5, 0), (1.0, 4), (100.0, 10)])
-def test_a_budget_ends_what_is_open(tmp_path: Path, budget: float, most: int) -> None:
-    bench = Bench(tmp_path, {"a": 1.0, "c": 1.03}, {"a": 0.04, "c": 0.04}, seconds=1.0)
-    jobs = bench.jobs(budget_s=budget if most else 0.0)
-    bench.floor(jobs)
-    repetition = Repetition(jobs)
-    repetition.run(bench.run_one)
-    assert len(bench.ran) == most
-    assert set(ends(repetition).values()) == {"cap" if budget == 100 else "budget"}
+# Looks at 3, 5 and 8: two cells, of which each takes a second (on each node).
+@pytest.mark.parametrize(
+    ("budget", "most"), [(0.0, 0), (3.9, 0), (4.0, 4), (9.9, 4), (10.0, 10), (100.0, 10)]
+)
+def test_a_look_that_takes_longer_than_is_left_of_the_budget_is_not_begun(
+    tmp_path: Path, budget: float, most: int
+) -> None:
+    bench = Bench(tmp_path, {"a": 1.0, "c": 1.03}, {"a": 0.04, "c": 0.04})
+    repetition = run(bench, budget_s=budget)
+    assert len(bench.ran) == most and repetition.spent() == {"infer": most}
+    assert set(ends(repetition).values()) == {"cap" if most == 10 else "budget"}
+
+
+def test_a_budget_of_node_hours_counts_each_node(tmp_path: Path) -> None:
+    times, spread = {"a": 1.0, "c": 1.03}, {"a": 0.04, "c": 0.04}
+    for by_node, most in ((True, 0), (False, 4)):
+        bench = Bench(tmp_path / str(by_node), times, spread, nodes=2)
+        repetition = run(bench, budget_s=7.9, by_node=by_node)
+        assert len(bench.ran) == most and repetition.spent() == {"infer": most}
+    bench = Bench(tmp_path / "more", times, spread, nodes=2)
+    assert run(bench, budget_s=8.0, by_node=True).spent() == {"infer": 8.0}
+
+
+def test_what_other_blocks_took_is_gone_unless_each_has_a_share(tmp_path: Path) -> None:
+    times, spread = {"a": 1.0, "c": 1.03}, {"a": 0.04, "c": 0.04}
+    for share, most in ((None, 0), (2.0, 4)):
+        bench = Bench(tmp_path / str(share), times, spread)
+        jobs = bench.jobs(budget_s=10.0, share_s=share)
+        bench.floor(jobs)
+        Repetition(jobs, elsewhere={"infer": 6.5, "train": 99.0}).run(bench.run_one)
+        assert len(bench.ran) == most
+
+
+def test_a_budget_goes_to_the_pairs_that_are_nearest_to_a_verdict(tmp_path: Path) -> None:
+    # `b` is nearly decided, `c` will not be: a look of two pairs takes 6 s, of one 4.
+    bench = Bench(tmp_path, {"a": 1.0, "b": 1.08, "c": 1.02}, dict.fromkeys("abc", 0.04))
+    repetition = run(bench, budget_s=4.5)
+    assert {runtime for runtime, _ in bench.ran} == {"a", "b"} and len(bench.ran) == 4
+    assert ends(repetition)["c"] == "budget"
+
+
+def test_what_a_whole_study_compares_makes_a_verdict_harder(tmp_path: Path) -> None:
+    times, spread = {"a": 1.0, "b": 1.12}, {"a": 0.01, "b": 0.01}
+    runs = []
+    for ways in (1.0, 1e9):
+        bench = Bench(tmp_path / str(ways), times, spread)
+        why = set(ends(run(bench, ways=ways)).values())
+        assert why == ({"cap"} if ways > 1e8 else {"decided"})
+        runs.append(len(bench.ran))
+    assert runs == [0, 10]
+
+
+def test_a_cell_that_others_disturbed_goes_on_until_they_count_no_more(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, {"a": 1.0, "b": 1.5, "d": 1.9}, disturbed="b")
+    repetition = run(bench)
+    # One of five is left out of a middle, one of three is not.
+    assert bench.ran == [("a", 3), ("b", 3), ("a", 4), ("b", 4)]
+    assert ends(repetition) == dict.fromkeys("abd", "decided")
 
 
 def test_a_job_whose_time_is_up_begins_nothing_more(tmp_path: Path) -> None:
@@ -135,6 +188,9 @@ def test_a_job_whose_time_is_up_begins_nothing_more(tmp_path: Path) -> None:
     repetition = Repetition(jobs, deadline=time.monotonic() - 1)
     repetition.run(bench.run_one)
     assert bench.ran == [] and set(ends(repetition).values()) == {"time of the job"}
+    short = Repetition(jobs, deadline=time.monotonic() + 3)
+    short.run(bench.run_one)
+    assert bench.ran == [] and set(ends(short).values()) == {"time of the job"}
     assert deadline_of({"minutes": None}, jobs) is None
     assert (deadline_of({"minutes": 0}, jobs) or math.inf) < time.monotonic()
 

@@ -44,8 +44,12 @@ def test_repeats_up_to_the_cap_are_planned_and_may_not_be_needed(tmp_path: Path)
     assert not any(p.optional for p in made.stage("data").values())
     assert {p.id for p in plain.stage("train").values()} < {p.id for p in train}
     told = next(iter(train)).spec["until"]
-    assert (told["margin"], told["floor"], told["cap"], told["budget_s"]) == (0.04, 3, 7, 60.0)
+    assert (told["margin"], told["floor"], told["cap"], told["budget_s"]) == (0.04, 3, 7, 120.0)
+    assert (told["pool"], told["share_s"], told["ways"]) == ("study", None, 1.0)
     assert made.aims.margin == 0.04 and made.aims.looks == {"train": len(looks_of(3, 7))}
+    # Where blocks run side by side each has a share.
+    there = plan(tmp_path, "until: {or_equal_within: 4 %, cap: 7, minutes: 2}", system=SLURM)
+    assert next(iter(there.stage("train").values())).spec["until"]["share_s"] == 60.0
 
 
 def test_optional_repeats_and_what_only_they_need_run_last_in_their_block(tmp_path: Path) -> None:
@@ -106,7 +110,9 @@ def test_a_sections_own_until_goes_before_the_studys(tmp_path: Path) -> None:
     train = made.stage("train").values()
     assert {p.cell.repeat for p in train} == {0, 1, 2, 3}
     assert {p.cell.repeat for p in train if p.optional} == {2, 3}
-    assert next(iter(train)).spec["until"]["interval"] == 0.02
+    until = next(iter(train)).spec["until"]
+    assert (until["interval"], until["pool"]) == (0.02, "train")
+    assert until["looks"] == 2, "a look at two repeats makes nothing firm: at 3 and 4"
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,15 @@ class Rates:
         """
         return self._best.get((name, threads, precision if name == "flops" else ""))
 
+    def every(self) -> list[tuple[str, str, Rate]]:
+        """Return (metric, precision, rate) of all that bounds are made of: arithmetic first, then by threads."""
+        return [
+            (name, precision, rate)
+            for (name, _, precision), rate in sorted(
+                self._best.items(), key=lambda item: (item[0][0], item[0][2], item[0][1])
+            )
+        ]
+
     def threads(self) -> list[int]:
         """Return the thread counts for which there is any rate."""
         return sorted({threads for _, threads, _ in self._best})

@@ -49,7 +49,7 @@ class Sureness(StrEnum):
 
 class _Measured(Protocol):
     @property
-    def disturbed(self) -> bool: ...
+    def too_disturbed(self) -> bool: ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,7 +58,7 @@ class Comparison:
 
     `factor` is how many times better the better middle is (1 or more), `delta` Cliff's effect
     size. `decision` holds the ratio of the first to the second with its interval and the probability of
-    its verdict; None where no repeats tell the noise. `p` is that of the Mann-Whitney or sign test, None
+    its verdict; None where no repeats tell the noise. Then `p` is that of the Mann-Whitney or sign test, None
     when a side has fewer than six values.
     """
 
@@ -90,8 +90,8 @@ class Comparison:
         return Estimate(value=one.ratio, low=one.low, high=one.high, spread=Spread.INTERVAL)
 
     def under(self, *groups: _Measured) -> Comparison:
-        """Return it as sure as it may be on these groups: not firm where others were at work."""
-        if self.sureness is not Sureness.FIRM or not any(group.disturbed for group in groups):
+        """Return it as sure as it may be on these groups: not firm where others were at work too often."""
+        if self.sureness is not Sureness.FIRM or not any(group.too_disturbed for group in groups):
             return self
         return replace(self, sureness=Sureness.TENTATIVE)
 
@@ -119,16 +119,16 @@ def compare(
     if left is None or right is None:
         return None
     fewest = min(len(a), len(b))
-    p = mann_whitney_p(a, b) if fewest >= MIN_INTERVAL_VALUES else None
     positive = min(left.low, right.low) > 0
     if floor is not None and floor.noise is not None and fewest > 1 and positive:
         decision = decide(a, b, floor.noise, margin=floor.margin, looks=floor.looks)
         assert decision is not None
         runs = str(len(a)) if len(a) == len(b) else f"{len(a)} and {len(b)}"
         return _decided(
-            left, right, decision, direction, floor, delta=cliffs_delta(a, b), p=p, fewest=fewest,
+            left, right, decision, direction, floor, delta=cliffs_delta(a, b), fewest=fewest,
             of=f"{runs} runs",
         )  # fmt: skip
+    p = mann_whitney_p(a, b) if fewest >= MIN_INTERVAL_VALUES else None
     factor = _factor(left.median, right.median)
     reason = _objection(left, right, factor, p, floor)
     a_wins = (left.median < right.median) == (direction is Direction.LOWER)
@@ -162,17 +162,17 @@ def compare_paired(
     ratios = [b[repeat] / a[repeat] for repeat in common]
     middle = statistics.median(ratios)
     above, below = sum(ratio > 1 for ratio in ratios), sum(ratio < 1 for ratio in ratios)
-    many = len(common) >= MIN_INTERVAL_VALUES
     agree = len(common) in (above, below)
     delta = (below - above) / len(common)
-    p = 2.0 ** (1 - len(common)) if many and agree else None
     if floor is not None and floor.noise is not None and len(common) > 1:
         decision = decide_paired(a, b, floor.noise, margin=floor.margin, looks=floor.looks)
         assert decision is not None
         return _decided(
-            left, right, decision, direction, floor, delta=delta, p=p, fewest=len(common),
+            left, right, decision, direction, floor, delta=delta, fewest=len(common),
             of=f"{len(common)} seeds, each with itself",
         )  # fmt: skip
+    many = len(common) >= MIN_INTERVAL_VALUES
+    p = 2.0 ** (1 - len(common)) if many and agree else None
     factor = max(middle, 1 / middle)
     reason = _within(factor - 1, floor, len(common) == 1)
     if not reason and not agree:
@@ -188,7 +188,7 @@ def compare_paired(
 
 def _decided(
     left: Summary, right: Summary, decision: Decision, direction: Direction, floor: NoiseFloor, *,
-    delta: float, p: float | None, fewest: int, of: str,
+    delta: float, fewest: int, of: str,
 ) -> Comparison:  # fmt: skip
     firm = _sure(is_firm(decision, fewest, floor.relative, floor.margin, floor.upper, floor.often))
     interval = (
@@ -209,7 +209,7 @@ def _decided(
         reason += "" if firm is Sureness.FIRM else "; too few runs for such a noise floor"
     return Comparison(
         a=left, b=right, verdict=verdict, sureness=firm,
-        factor=max(decision.ratio, 1 / decision.ratio), delta=delta, p=p, reason=reason,
+        factor=max(decision.ratio, 1 / decision.ratio), delta=delta, p=None, reason=reason,
         decision=decision, margin=floor.margin,
     )  # fmt: skip
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Collection, Hashable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from transect.analysis.comparisons import Comparison, Sureness, compare, compare_paired
@@ -19,7 +19,7 @@ from transect.domain.cell import Cell
 from transect.domain.metrics import Direction, metric
 from transect.domain.until import Contest
 
-__all__ = ["Standing", "contests", "standings"]
+__all__ = ["Standing", "Verdicts", "contests", "standings"]
 
 
 class Standing(StrEnum):
@@ -32,12 +32,21 @@ class Standing(StrEnum):
     ALONE = "nothing to compare with"
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Verdicts:
+    """How cells stand, each without its repeat, and which pairs are not decided: the nearest to it first."""
+
+    of: dict[Cell, Standing]
+    open: tuple[tuple[Cell, Cell], ...]
+
+
 def contests(
     groups: Sequence[Group], contest: Contest, floors: Floors
 ) -> list[tuple[Group, Group, Comparison]]:
-    """Compare the best with each other group of its set, on each metric: (best, other, comparison).
+    """Compare the best with each other group of its set: (best, other, comparison).
 
-    Groups that gave a wrong result, failed or share cores take no part.
+    Groups that have the metric in all of their runs; those that gave a wrong result, failed or share cores
+    take no part. None is firm of which too many repeats were disturbed.
     """
     able = [g for g in groups if g.ok and not g.wrong and not g.over_subscribed]
 
@@ -47,10 +56,12 @@ def contests(
 
     found = []
     for members in grouped(able, rivals).values():
-        for name in (*contest.seeded, *contest.metrics):
+        # Who is first to the quality is not asked again who is fast.
+        seeded = () if members[0].kind.synthetic else contest.seeded
+        for name in seeded or contest.metrics:
             having = [g for g in members if len(g.values(name)) == len(g.ok)]
             if len(having) > 1:
-                found += _beside_best(having, name, floors, paired=name in contest.seeded)
+                found += _beside_best(having, name, floors, paired=bool(seeded))
     return found
 
 
@@ -59,9 +70,14 @@ def _beside_best(
 ) -> list[tuple[Group, Group, Comparison]]:
     direction = metric(name).direction
     sign = -1 if direction is Direction.HIGHER else 1
-    best, *rest = sorted(
-        groups, key=lambda g: (sign * statistics.median(g.values(name)), g.cell.id)
-    )
+    # Seeds that not all have would say who is best by what they are.
+    common = set.intersection(*(set(group.by_repeat(name)) for group in groups)) if paired else ()
+
+    def middle(group: Group) -> float:
+        values = group.by_repeat(name)
+        return statistics.median([values[n] for n in common] or list(values.values()))
+
+    best, *rest = sorted(groups, key=lambda g: (sign * middle(g), g.cell.id))
     cell = best.cell
     found = []
     for other in rest:
@@ -74,7 +90,8 @@ def _beside_best(
             floor = floors.get(cell.stage, cell.workload, name, best.kind)
             told = compare(best.values(name), other.values(name), direction=direction, floor=floor)
         if told is not None:
-            found.append((best, other, replace(told, among=len(groups))))
+            told = replace(told, among=len(groups)).under(best, other)
+            found.append((best, other, told))
     return found
 
 
@@ -86,29 +103,38 @@ def standings(
     interval: float | None,
     decide: bool,
     looks: int,
-) -> dict[Cell, Standing]:
-    """Return how each group stands, by its cell without repeat.
+    ways: float = 0.0,
+) -> Verdicts:
+    """Return how each group stands.
 
     `interval`: enough when the 95 % interval of a cell's speed is no wider to either side, a share.
-    `decide`: enough when all of its comparisons are firm, corrected for all that are made here. A group
-    without a usable result is not measured on.
+    `decide`: enough when all of its comparisons are firm, corrected for all that are made here, or for
+    `ways` if that is more: what the whole study compares. A group without a usable result is not measured on.
     """
     made = contests(groups, contest, floors)
     decided = [one for _, _, one in made if one.decision is not None]
     decisions = [one.decision for one in decided if one.decision is not None]
-    p = dict(zip(map(id, decided), corrected(decisions, [d.ways for d in decided]), strict=True))
-    of_group: dict[int, list[bool]] = {}
+    own = [one.ways for one in decided]
+    adjusted = corrected(decisions, own, beyond=max(0.0, ways - math.fsum(own)))
+    p = dict(zip(map(id, decided), adjusted, strict=True))
+    firm: dict[int, list[bool]] = {}
+    undecided: list[tuple[float, str, Cell, Cell]] = []
     for best, other, one in made:
-        firm = one.sureness is Sureness.FIRM and p.get(id(one), 1.0) <= LEVEL
+        sure = one.sureness is Sureness.FIRM and p.get(id(one), 1.0) <= LEVEL
         for group in (best, other):
-            of_group.setdefault(id(group), []).append(firm)
-    return {
+            firm.setdefault(id(group), []).append(sure)
+        if not sure:
+            near = one.decision.p if one.decision is not None else 1.0
+            undecided.append((near, other.cell.id, best.cell, other.cell))
+    of = {
         group.cell: _standing(
-            group, of_group.get(id(group), ()), decide=decide,
+            group, firm.get(id(group), ()), decide=decide,
             width=_width(group, contest, floors, looks), interval=interval,
         )
         for group in groups
     }  # fmt: skip
+    undecided.sort(key=lambda one: one[:2])
+    return Verdicts(of=of, open=tuple(one[2:] for one in undecided if decide))
 
 
 def _standing(

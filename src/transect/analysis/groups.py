@@ -13,6 +13,7 @@ from typing_extensions import TypeVar
 from transect.analysis.entries import AnyRecord
 from transect.analysis.kinds import Kind, kind_of
 from transect.analysis.labels import axis_order, group_labels
+from transect.analysis.noise import trimmed
 from transect.analysis.statistics import (
     NoiseFloor,
     Summary,
@@ -86,6 +87,12 @@ class Group(Generic[C_co]):
     def disturbed(self) -> bool:
         """Whether other processes used the machine during any repeat."""
         return any(bool(record.details.get("disturbed")) for record in self.ok)
+
+    @cached_property
+    def too_disturbed(self) -> bool:
+        """Whether more repeats were disturbed than a middle leaves out at either end: no claim on it is firm."""
+        amount = sum(bool(record.details.get("disturbed")) for record in self.ok)
+        return amount > trimmed(len(self.ok))
 
     @cached_property
     def blind(self) -> int | None:

@@ -6,9 +6,9 @@ to all groups of the kind, with as many degrees of freedom as their variances ag
 models and empirical Bayes methods", Statistical Applications in Genetics 3, 2004). Where cells are
 equally noisy a group of three gains tens of degrees; where they are not it keeps its own two.
 
-Values count by their logarithms. From five on, the lowest and highest quarter are trimmed and the
-variance is that of Yuen ("The two-sample trimmed t", Biometrika 61, 1974): one run in six that
-somebody else disturbed then decides nothing.
+Values count by their logarithms. From five on, the lowest and highest fifth are trimmed (Wilcox,
+"Introduction to robust estimation and hypothesis testing", 2012) and the variance is that of Yuen ("The
+two-sample trimmed t", Biometrika 61, 1974): one run in six that somebody else disturbed then decides nothing.
 
 Plain lists, and no more of scipy than its special functions: the runner of a block asks here too.
 """
@@ -21,12 +21,24 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from scipy.special import digamma, polygamma
+from scipy.special import chdtri, digamma, polygamma
 
-__all__ = ["Location", "Noise", "location", "logs_of", "moderated", "paired_noise", "pooled_noise"]
+__all__ = [
+    "Location",
+    "Noise",
+    "location",
+    "logs_of",
+    "moderated",
+    "paired_noise",
+    "pooled_noise",
+    "trimmed",
+]
 
-# From this many values on, a quarter is trimmed at either end.
-_TRIMMED_FROM = 5
+# One in so many is trimmed at either end, and none of fewer.
+_TRIMMED_OF = 5
+# How unlike the cells of a kind are is itself known from few of them, and more often taken for less than for more:
+# so many of all kinds are less unlike than they count.
+_DOUBT = 0.5
 # A variance below this share of the groups' median is a clock's step or a coincidence.
 _LEAST_SHARE = 1e-4
 # A prior is fitted to the variances of at least this many groups.
@@ -56,11 +68,20 @@ class Location:
     count: int
 
 
+def trimmed(count: int) -> int:
+    """Return how many of so many values are trimmed at either end.
+
+    >>> [trimmed(count) for count in (4, 5, 9, 10)]
+    [0, 1, 1, 2]
+    """
+    return count // _TRIMMED_OF
+
+
 def location(logs: Sequence[float]) -> Location:
     """Return the trimmed mean of one logarithm or more, with its variance."""
     ordered = sorted(logs)
     count = len(ordered)
-    cut = count // 4 if count >= _TRIMMED_FROM else 0
+    cut = trimmed(count)
     kept = ordered[cut : count - cut]
     if len(kept) < 2:
         return Location(statistics.fmean(kept), 0.0, 0.0, count)
@@ -125,7 +146,8 @@ def _fit(groups: Sequence[Location]) -> Noise | None:
         math.log(max(group.variance, _LEAST_SHARE * middle)) - float(digamma(half)) + math.log(half)
         for group, half in zip(known, halves, strict=True)
     ]
-    unlike = statistics.variance(logs) - statistics.fmean(float(polygamma(1, h)) for h in halves)
+    spread = statistics.variance(logs) * (len(logs) - 1) / float(chdtri(len(logs) - 1, _DOUBT))
+    unlike = spread - statistics.fmean(float(polygamma(1, h)) for h in halves)
     if unlike <= 0:
         return Noise(variance=pooled, freedom=total, groups=len(known))
     half = _inverse_trigamma(unlike)

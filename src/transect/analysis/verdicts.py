@@ -15,20 +15,18 @@ from enum import StrEnum
 from scipy.special import stdtr, stdtrit
 
 from transect.analysis.noise import Noise, location, logs_of, moderated
-from transect.domain.until import MARGIN
+from transect.domain.until import FEWEST, MARGIN
 
 __all__ = [
-    "LEVEL", "MIN_FIRM", "Answer", "Decision", "corrected", "decide", "decide_paired", "half_width", "holm", "is_firm",
+    "LEVEL", "Answer", "Decision", "corrected", "decide", "decide_paired", "half_width", "is_firm",
 ]  # fmt: skip
 
 # At most this share of verdicts may be wrong, and of a study's findings any at all.
 LEVEL = 0.05
-# Runs a side below which nothing is firm: two tell no outlier from the rest.
-MIN_FIRM = 3
 # From this many on, the middle stands whatever one or two of them are.
 _ENOUGH = 5
 # Where a quarter of all pairs of repeats of one cell are apart by more than this, so many runs were
-# disturbed that trimming does not help.
+# disturbed that trimming does not help: what tells then is what no repeats of one cell differ by.
 _TOO_NOISY = 0.5
 # Where runs are in one of two states (a clock, a place in memory), three of five in one of them look quiet, the
 # other two trimmed. Below this many a difference has to exceed what two fifths of those pairs are apart.
@@ -150,14 +148,14 @@ def is_firm(
     all disturbed look as quiet as any: below five a side a difference has to exceed the floor, and the
     floor may be twice the margin at most for sameness. Below ten it has to exceed what two fifths of all
     pairs of repeats differ by (`often`). Where a quarter of the pairs differ by more than half (`upper`),
-    nothing is firm.
+    nothing is the same, and a difference has to exceed the floor however many runs there are.
     """
-    if decision.answer is Answer.OPEN or runs < MIN_FIRM or upper > _TOO_NOISY:
+    if decision.answer is Answer.OPEN or runs < FEWEST:
         return False
     apart = max(decision.ratio, 1 / decision.ratio) - 1
     if decision.answer is Answer.SAME:
-        return runs >= _ENOUGH or floor <= 2 * margin
-    if runs < _ENOUGH:
+        return upper <= _TOO_NOISY and (runs >= _ENOUGH or floor <= 2 * margin)
+    if runs < _ENOUGH or upper > _TOO_NOISY:
         return apart > floor
     return runs >= _MANY or apart > _BEYOND_OFTEN * often
 
@@ -174,30 +172,31 @@ def half_width(values: Sequence[float], noise: Noise | None, *, looks: int = 1) 
     return math.expm1(min(reach, 700.0))
 
 
-def holm(probabilities: Sequence[float], ways: Sequence[float] | None = None) -> list[float]:
-    """Correct for many comparisons: that any is wrong has the level's probability at most.
+def corrected(
+    decisions: Sequence[Decision], ways: Sequence[float], beyond: float = 0.0
+) -> list[float]:
+    """Return the probability of each verdict, corrected for all of them, in their order.
 
-    `ways`: of how many each was chosen, and so for how many it counts; 1 each by default. Source:
-    Holm, "A simple sequentially rejective multiple test procedure", Scandinavian J. of Statistics 6
-    (1979).
+    Every comparison tests two hypotheses, "no difference" and "apart by the margin or more", and may be
+    wrong by either; but no ratio is both, so of the two at most one is true. Holm's procedure ("A simple
+    sequentially rejective multiple test procedure", Scandinavian J. of Statistics 6, 1979) then counts
+    comparisons and not tests, each until both of its hypotheses are rejected (Shaffer, "Modified
+    sequentially rejective multiple test procedures", J. of the American Statistical Association 81,
+    1986). That any of the verdicts is wrong, of either sort, has the level's probability at most.
 
-    >>> holm([0.01, 0.04, 0.03])
-    [0.03, 0.06, 0.06]
+    `ways`: of how many each was chosen, and so for how many it counts. `beyond`: comparisons that are
+    made elsewhere, and count as open.
     """
-    counts = list(ways) if ways is not None else [1.0] * len(probabilities)
-    left, least = math.fsum(counts), 0.0
-    adjusted = [1.0] * len(counts)
-    for i in sorted(range(len(counts)), key=lambda i: probabilities[i]):
-        least = max(least, min(1.0, probabilities[i] * left))
-        adjusted[i] = round(least, 15)
-        left -= counts[i]
-    return adjusted
-
-
-def corrected(decisions: Sequence[Decision], ways: Sequence[float]) -> list[float]:
-    """Return the probability of each verdict, corrected for all of them; `ways` as for `holm`.
-
-    Every comparison makes two tests, and may be wrong by either: both count.
-    """
-    both = [one.p for one in decisions] + [one.other for one in decisions]
-    return holm(both, [*ways, *ways])[: len(decisions)]
+    tests = [(one.p, i) for i, one in enumerate(decisions)]
+    tests += [(one.other, i) for i, one in enumerate(decisions)]
+    left, least = math.fsum(ways) + beyond, 0.0
+    seen: set[int] = set()
+    adjusted: dict[int, float] = {}
+    for p, i in sorted(tests, key=lambda test: test[0]):
+        least = max(least, min(1.0, p * left))
+        if i in seen:
+            left -= ways[i]
+        seen.add(i)
+        if p == decisions[i].p:
+            adjusted.setdefault(i, round(least, 15))
+    return [adjusted[i] for i in range(len(decisions))]

@@ -9,7 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from transect.domain.errors import BadInput
 from transect.domain.until import Percent, Until
 
-__all__ = ["Count", "Counts", "Limits", "Names", "Section", "Study", "check_together"]
+__all__ = [
+    "Count", "Counts", "Limits", "Names", "Question", "Section", "Study", "check_together",
+]  # fmt: skip
 
 Count = Annotated[int, Field(ge=1)]
 Names = Annotated[list[str], Field(min_length=1)]
@@ -56,6 +58,20 @@ class Limits(Section):
     )
 
 
+class Question(Section):
+    """A question of a study, and which rules of the report answer it."""
+
+    ask: str = Field(min_length=1, description="the question, as the report shows it")
+    answered_by: list[str] = Field(
+        default=[],
+        description="rules whose findings answer it, in the order in which it asks, such as `training.fastest`; "
+        "`*` stands for any part of a name",
+    )
+    shown_in: list[str] = Field(
+        default=[], description="sections that show what no rule decides, such as `conversions`"
+    )
+
+
 class Study(Section):
     """One study file, without the sections of its stages."""
 
@@ -72,8 +88,10 @@ class Study(Section):
         return name
 
     title: str = Field(default="", description="heading of the report; the name when empty")
-    questions: list[str] = Field(
-        default=[], description="what the report is to answer; shown at its top"
+    questions: list[str | Question] = Field(
+        default=[],
+        description="what the report is to answer, each with its answer at the report's top: a sentence, or `ask` "
+        "with `answered_by`; see below",
     )
     seed: int = Field(
         default=20261120,
@@ -104,5 +122,5 @@ class Study(Section):
     published: list[dict[str, Any]] = Field(
         default=[],
         description="published figures to compare with, each with `study`, `what`, `published` and `note`; "
-        "`measured` is a number, or `stage`, `metric` and as many axes as tell one cell apart; `knob` names the axis in whose table it stands too",
+        "`measured` has `stage`, `metric` and as many axes as tell one cell apart, and `over` the axes in which the cell that it is divided by differs; `knob` names the axis in whose table it stands too",
     )

@@ -18,10 +18,12 @@ from pydantic import (
     model_validator,
 )
 
-__all__ = ["MARGIN", "Aims", "Contest", "Percent", "Until", "looks_of"]
+__all__ = ["FEWEST", "MARGIN", "Aims", "Contest", "Percent", "Until", "looks_of", "telling_looks"]
 
 # Two groups within a twentieth of each other are the same, unless a study says otherwise.
 MARGIN = 0.05
+# Runs a side below which no verdict is firm: two tell no outlier from the rest.
+FEWEST = 3
 # Another number of repeats at which runners stop would read as if there were no end.
 _MOST = 1000
 
@@ -69,7 +71,8 @@ class Until(BaseModel):
     cap: int = Field(default=10, ge=3, le=_MOST, description="most repeats of each cell")
     minutes: float | None = Field(
         default=None, gt=0,
-        description="time that all repeats beyond the floor may take together; null: as long as it takes",
+        description="time that all repeats beyond the floor may take together, with what only they need; what "
+        "takes longer than is left of it is not begun; null: as long as it takes",
     )  # fmt: skip
     node_hours: float | None = Field(
         default=None, gt=0, description="the same, times the nodes of each cell"
@@ -106,12 +109,22 @@ def looks_of(floor: int, cap: int) -> list[int]:
     return looks
 
 
+def telling_looks(floor: int, cap: int) -> int:
+    """Return at how many of those looks a verdict may be firm, and so be wrong.
+
+    >>> telling_looks(2, 10)
+    4
+    """
+    return sum(look >= FEWEST for look in looks_of(floor, cap))
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Contest:
     """What decides among cells of a stage: each is compared with the best, metric by metric.
 
-    `metrics` are those of speed; `seeded` that of which a repeat's seed changes all cells, compared seed
-    by seed. Cells of another workload, kind or value of `apart` are not compared.
+    `seeded` are metrics of which a repeat's seed changes all cells, compared seed by seed. Those of speed,
+    `metrics`, decide where there is none, or where input is synthetic and there is nothing to learn. Cells
+    of another workload, kind or value of `apart` are not compared.
     """
 
     metrics: tuple[str, ...]

@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from transect.domain.errors import FAULTS, say_fault
-from transect.domain.paths import StudyPaths
+from transect.domain.errors import FAULTS, BadInput, say_fault
+from transect.domain.paths import ROOT, StudyPaths
 from transect.domain.study import Study
 from transect.domain.terminal import say
-from transect.execution.plan_files import planned_aims, planned_cells, planned_study
+from transect.execution.flow_facts import read_facts
+from transect.execution.plan_files import planned_aims, planned_cells, planned_study, study_file
 from transect.planning.study import load_study
 
 if TYPE_CHECKING:
@@ -72,10 +73,33 @@ def _made(paths: StudyPaths, study: Study, cells: Iterable[str] | None) -> Made:
         paths.folder,
         title=study.title or study.name,
         questions=list(study.questions),
+        again=_again(paths),
         published=list(study.published),
         planned=None if cells is None else cell_keys(cells),
         aims=planned_aims(paths),
     )
+
+
+def _again(paths: StudyPaths) -> list[str]:
+    """Return what follows `transect run` in a command on this study: its name or file, system and results.
+
+    What its plan does not tell is left out, as whoever types the command leaves it out.
+    """
+    file = study_file(paths)
+    usual = ROOT / "config"
+    words = [
+        paths.study if file in (None, usual / "studies" / f"{paths.study}.yaml") else str(file)
+    ]
+    try:
+        system = Path(read_facts(paths).system_file)
+    except (BadInput, KeyError, TypeError):
+        system = usual / "systems" / "laptop.yaml"
+    if system != usual / "systems" / "laptop.yaml":
+        named = system.parent == usual / "systems" and system.suffix == ".yaml"
+        words += ["--system", system.stem if named else str(system)]
+    if paths.results.resolve() != (ROOT / "results").resolve():
+        words += ["--results", str(paths.results)]
+    return words
 
 
 def cell_keys(cells: Iterable[str]) -> dict[tuple[str, str], str]:

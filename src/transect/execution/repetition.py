@@ -1,15 +1,15 @@
 """More repeats in a block: which cells go on, round by round, and why the others stop.
 
 Nothing is remembered but records: a block that was killed asks the same question again, and gets the
-same answer from the same records. So a stricter `until` goes on where the last one stopped.
+same answer from the same records. So a stricter `until` goes on where the last one stopped. What other
+blocks took of a common budget stands in their stamps.
 """
 
 from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from transect.domain.cell import Cell
@@ -18,9 +18,10 @@ from transect.domain.files import canonical_json, digest
 from transect.domain.record import Record, read_record
 from transect.domain.until import Aims, Contest, looks_of
 from transect.execution.job import Job
+from transect.execution.spending import Spending
 
 if TYPE_CHECKING:
-    from transect.analysis.contests import Standing
+    from transect.analysis.contests import Verdicts
 
 __all__ = ["Repetition", "deadline_of", "until_of"]
 
@@ -44,10 +45,14 @@ def deadline_of(head: dict[str, Any], jobs: Sequence[Job]) -> float | None:
 class Repetition:
     """Decides after each look which repeats of a block's cells run next.
 
-    `deadline` is the time (monotonic, in s) after which nothing more begins, or None.
+    `deadline` is the time (monotonic, in s) after which nothing more begins, or None. `elsewhere`: what
+    other blocks spent of each budget, by its `pool`.
     """
 
-    def __init__(self, jobs: Iterable[Job], deadline: float | None = None) -> None:
+    def __init__(
+        self, jobs: Iterable[Job], deadline: float | None = None,
+        elsewhere: Mapping[str, float] | None = None,
+    ) -> None:  # fmt: skip
         self._jobs = {(job.cell.stage, job.cell.id): job for job in jobs}
         self._deadline = deadline
         self._of_cell: dict[Cell, list[Job]] = defaultdict(list)
@@ -57,6 +62,7 @@ class Repetition:
         for members in self._of_cell.values():
             members.sort(key=lambda job: job.cell.repeat)
         self._records: dict[tuple[str, str], Record] = {}
+        self._spending = Spending(self._jobs.values(), self._record, elsewhere or {})
         # Why each cell's repeats ended, by its id without repeat.
         self.ends: dict[str, str] = {}
 
@@ -72,6 +78,26 @@ class Repetition:
             for (stage, cell_id), job in self._jobs.items()
             if job.spec.get("optional") and not (job.folder / "record.json").exists()
         }
+
+    def held(self) -> dict[str, str]:
+        """Return the optional repeats that have a record, as `spared` does: one that goes is missed."""
+        return {
+            f"{stage}/{cell_id}": until_of(job.spec)
+            for (stage, cell_id), job in self._jobs.items()
+            if job.spec.get("optional") and (job.folder / "record.json").exists()
+        }
+
+    def spent(self) -> dict[str, float]:
+        """Return the seconds, or node-seconds, that this block took of each budget, by its `pool`."""
+        pools = {}
+        for cell in self._of_cell:
+            until = self._until(cell)
+            if until["budget_s"] is not None and until["pool"] not in pools:
+                every = [one for one in self._of_cell if self._until(one)["pool"] == until["pool"]]
+                pools[until["pool"]] = self._spending.spent(
+                    self._optional(every), by_node=until["by_node"]
+                )
+        return pools
 
     def run(self, run_one: Callable[[Job], None]) -> None:
         """Run what is needed, look by look: each cell in turn, one repeat after another."""
@@ -104,17 +130,80 @@ class Repetition:
 
     def _open(self, cells: Sequence[Cell]) -> list[Cell]:
         """Return the cells that need more repeats, and note why the others need none."""
-        standings = self._standings(cells)
-        over = self._spent(cells) >= self._budget(cells)
+        verdicts = self._verdicts(cells)
         going_on = []
         for cell in cells:
-            standing = standings.get(cell)
-            why = self._end_of(cell, "no result" if standing is None else standing.value, over=over)
+            standing = verdicts.of.get(cell)
+            why = "no result" if standing is None else standing.value
+            if why == "open":
+                why = "" if self._up_to_next_look(cell) else CAP
             if why:
                 self.ends[cell.id] = why
             else:
                 going_on.append(cell)
-        return going_on
+        units = [self._together(pair, going_on) for pair in verdicts.open]
+        return self._affordable(cells, going_on, [*units, *([cell] for cell in going_on)])
+
+    def _together(self, pair: tuple[Cell, Cell], going_on: Sequence[Cell]) -> list[Cell]:
+        """Return who of an undecided pair goes on: both, or the one that is behind."""
+        able = [cell for cell in pair if cell in going_on]
+        fewest = min(map(self._done, able), default=0)
+        return [cell for cell in able if self._done(cell) == fewest]
+
+    def _affordable(
+        self, cells: Sequence[Cell], going_on: Sequence[Cell], units: Iterable[list[Cell]]
+    ) -> list[Cell]:
+        """Return those whose next look ends within the budget and the job, and note why others do not.
+
+        `units` in their order: those of one go on together, since half of a pair tells nothing more. Each of
+        `going_on` alone comes last: who is in a pair that cannot go on does not either.
+        """
+        until = self._until(cells[0])
+        left_s = self._spending.left(until, cells, self._optional(self._pooled(cells)))
+        time_s = float("inf") if self._deadline is None else self._deadline - time.monotonic()
+        begun: set[tuple[str, str]] = set()
+        chosen: dict[Cell, None] = {}
+        why: dict[Cell, str] = {}
+        for unit in units:
+            look = [
+                one for cell in unit for job in self._up_to_next_look(cell)
+                for one in (*self._needs(job), job)
+            ]  # fmt: skip
+            new = {_key(job): job for job in look if _key(job) not in begun}
+            if not new or (len(unit) == 1 and unit[0] in why):
+                continue
+            wall_s = self._spending.expected(new.values())
+            cost_s = self._spending.expected(new.values(), by_node=until["by_node"])
+            if left_s <= 0 or cost_s > left_s:
+                why |= dict.fromkeys(unit, BUDGET)
+            elif wall_s > time_s:
+                why |= dict.fromkeys(unit, TIME)
+            else:
+                left_s, time_s = left_s - cost_s, time_s - wall_s
+                begun |= new.keys()
+                chosen |= dict.fromkeys(unit)
+        for cell in going_on:
+            self.ends.pop(cell.id, None)
+            if cell not in chosen:
+                self.ends[cell.id] = why.get(cell, BUDGET)
+        return list(chosen)
+
+    def _pooled(self, cells: Sequence[Cell]) -> Sequence[Cell]:
+        """Return the block's cells that spend what these do: all of one budget, unless each has a share."""
+        until = self._until(cells[0])
+        if until["share_s"] is not None:
+            return cells
+        return [cell for cell in self._of_cell if self._until(cell)["pool"] == until["pool"]]
+
+    def _optional(self, cells: Sequence[Cell]) -> list[Job]:
+        """Return the cells' repeats that may not be needed, with what only they need."""
+        repeats = [job for cell in cells for job in self._of_cell[cell] if job.spec.get("optional")]
+        every = {_key(one): one for job in repeats for one in (*self._sources(job), job)}
+        return list(every.values())
+
+    def _until(self, cell: Cell) -> dict[str, Any]:
+        until: dict[str, Any] = self._of_cell[cell][0].spec["until"]
+        return until
 
     def _by_until(self) -> list[list[Cell]]:
         """Part cells by the stage's contest and budget: those that are judged together."""
@@ -130,19 +219,11 @@ class Repetition:
         until: dict[str, Any] = jobs[0].spec["until"]
         return {key: until[key] for key in until if key not in ("floor", "cap")}
 
-    def _end_of(self, cell: Cell, standing: str, *, over: bool) -> str:
-        """Return why a cell's repeats end here, or nothing."""
-        if standing != "open":
-            return standing
-        if not self._up_to_next_look(cell):
-            return CAP
-        return BUDGET if over else ""
-
     def _done(self, cell: Cell) -> int:
         return sum(self._record(job) is not None for job in self._of_cell[cell])
 
     def _between_looks(self, cell: Cell) -> bool:
-        until, done = self._of_cell[cell][0].spec["until"], self._done(cell)
+        until, done = self._until(cell), self._done(cell)
         return until["floor"] < done < until["cap"] and done not in looks_of(
             until["floor"], until["cap"]
         )
@@ -154,21 +235,21 @@ class Repetition:
         target = next((n for n in looks_of(until["floor"], until["cap"]) if n > done), 0)
         return [job for job in jobs if job.cell.repeat < target and self._record(job) is None]
 
-    def _needs(self, job: Job) -> list[Job]:
-        """Return the cells that only this one needs, before it."""
+    def _sources(self, job: Job) -> list[Job]:
+        """Return the cells that only this one needs, or others that may not be needed."""
         sources = (self._jobs.get(tuple(source)) for source in job.spec["inputs"].values())
-        return [
-            source
-            for source in sources
-            if source is not None and source.spec.get("optional") and self._record(source) is None
-        ]
+        return [one for one in sources if one is not None and one.spec.get("optional")]
 
-    def _standings(self, cells: Sequence[Cell]) -> dict[Cell, Standing]:
+    def _needs(self, job: Job) -> list[Job]:
+        """Return those of them that have to run before it."""
+        return [source for source in self._sources(job) if self._record(source) is None]
+
+    def _verdicts(self, cells: Sequence[Cell]) -> Verdicts:
         # Only a block that may go on pays for scipy.
         from transect.analysis.contests import standings
         from transect.analysis.groups import Floors, group_records
 
-        until = self._of_cell[cells[0]][0].spec["until"]
+        until = self._until(cells[0])
         records = [
             record
             for cell in cells
@@ -180,7 +261,7 @@ class Repetition:
         contest = Contest(**{key: tuple(names) for key, names in until["contest"].items()})
         return standings(
             groups, contest, Floors(groups, aims), interval=until["interval"],
-            decide=until["decide"], looks=until["looks"],
+            decide=until["decide"], looks=until["looks"], ways=until["ways"],
         )  # fmt: skip
 
     def _record(self, job: Job) -> Record | None:
@@ -192,23 +273,6 @@ class Repetition:
             except BadInput:
                 return None
         return self._records[key]
-
-    def _budget(self, cells: Sequence[Cell]) -> float:
-        shares = [self._of_cell[cell][0].spec["until"]["budget_s"] for cell in cells]
-        return float("inf") if None in shares else sum(shares)
-
-    def _spent(self, cells: Sequence[Cell]) -> float:
-        """Return the seconds, or node-seconds, of all optional repeats, in whichever run they ran."""
-        spent = 0.0
-        for cell in cells:
-            for job in self._of_cell[cell]:
-                record = self._record(job) if job.spec.get("optional") else None
-                if record is not None:
-                    times = map(datetime.fromisoformat, (record.ended, record.started))
-                    ended, started = times
-                    nodes = cell.nodes if job.spec["until"]["by_node"] else 1
-                    spent += (ended - started).total_seconds() * nodes
-        return spent
 
 
 def _key(job: Job) -> tuple[str, str]:

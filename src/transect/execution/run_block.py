@@ -36,7 +36,7 @@ from transect.execution.repetition import Repetition, deadline_of
 from transect.execution.run_cell import fingerprint_of, run_job, valid_record
 from transect.execution.side_files import changed_file, set_aside
 from transect.execution.stage import RUNNERS
-from transect.execution.stamps import newest_change
+from transect.execution.stamps import newest_change, spent_elsewhere
 
 __all__ = ["end_on_signals", "main", "run_jobs"]
 
@@ -174,12 +174,16 @@ def main(arguments: list[str] | None = None) -> int:
         head, specs = _orders(given.block)
         paths = StudyPaths(results=given.results.resolve(), study=head["study"])
         jobs = [load_job(spec | {"about": head["about"]}, paths) for spec in specs]
-        repetition = Repetition(jobs, deadline_of(head, jobs))
+        elsewhere = spent_elsewhere(paths, given.stamp)
+        repetition = Repetition(jobs, deadline_of(head, jobs), elsewhere)
         ran = run_jobs(jobs, paths, given.attempt, repetition)
         if given.stamp is not None:
             stamp = {"state": given.state, "cells": len(jobs), "ran": ran}
             if repetition.asked:
-                stamp |= {"ends": repetition.ends, "spared": repetition.spared()}
+                stamp |= {
+                    "ends": repetition.ends, "spared": repetition.spared(),
+                    "held": repetition.held(), "spent": repetition.spent(),
+                }  # fmt: skip
             stamp["limits"] = used_limits(specs[0]["cell_limits"])
             stamp["records_ns"] = newest_change(job.folder / "record.json" for job in jobs)
             write_atomic(given.stamp, json.dumps(stamp) + "\n")

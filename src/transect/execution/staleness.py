@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from transect.domain.errors import FAULTS, BadInput
@@ -17,7 +18,7 @@ from transect.execution.repetition import until_of
 from transect.execution.run_cell import fingerprint_of
 from transect.execution.side_files import changed_file
 from transect.execution.stage import RUNNERS
-from transect.execution.stamps import spared_by
+from transect.execution.stamps import held_by, spared_by
 from transect.planning.plan import Planned, StudyPlan
 
 __all__ = ["Reason", "Staleness"]
@@ -95,7 +96,12 @@ class Staleness:
         return reasons or _inputs(inputs, made_from[1])
 
     def _unneeded(self, planned: Planned) -> list[Reason]:
-        """Return why a repeat without a record may be needed now: it was not, for another `until`."""
+        """Return why a repeat without a record may be needed now.
+
+        It had one, which somebody took away; or it was not needed, for another `until`.
+        """
+        if planned.key in self._held and planned.key not in self._spared:
+            return [Reason("missing", "its record has gone: it runs where its comparison is open")]
         before, now = self._spared.get(planned.key), until_of(planned.spec)
         if before is None or before == now:
             return []
@@ -103,8 +109,15 @@ class Staleness:
 
     @cached_property
     def _spared(self) -> dict[tuple[str, str], str]:
-        stamps = (self._paths.folder / "blocks").glob("*/*.json")
-        return {key: state for stamp in stamps for key, state in spared_by(stamp).items()}
+        return {key: state for stamp in self._stamps for key, state in spared_by(stamp).items()}
+
+    @cached_property
+    def _held(self) -> dict[tuple[str, str], str]:
+        return {key: state for stamp in self._stamps for key, state in held_by(stamp).items()}
+
+    @cached_property
+    def _stamps(self) -> list[Path]:
+        return sorted((self._paths.folder / "blocks").glob("*/*.json"))
 
     def _damage(self, planned: Planned, record: dict[str, Any]) -> list[Reason]:
         """Return why a record does not hold whatever its fingerprint says."""

@@ -17,7 +17,9 @@ from transect.execution.side_files import changed_file
 from transect.planning.blocks import Block
 from transect.planning.plan import Planned, StudyPlan
 
-__all__ = ["forget_broken_blocks", "newest_change", "spared_by", "stamp_entry"]
+__all__ = [
+    "forget_broken_blocks", "held_by", "newest_change", "spared_by", "spent_elsewhere", "stamp_entry",
+]  # fmt: skip
 
 
 def stamp_entry(path: Path, key: str) -> Any:
@@ -70,10 +72,32 @@ def forget_broken_blocks(plan: StudyPlan, blocks: Iterable[Block]) -> None:
 
 def spared_by(stamp: Path) -> dict[tuple[str, str], str]:
     """Return the repeats that a block did not need, by stage and id, and for which `until`."""
-    told = stamp_entry(stamp, "spared")
+    return _repeats(stamp, "spared")
+
+
+def held_by(stamp: Path) -> dict[tuple[str, str], str]:
+    """Return the repeats that may not have been needed and had a record when their block was done."""
+    return _repeats(stamp, "held")
+
+
+def _repeats(stamp: Path, key: str) -> dict[tuple[str, str], str]:
+    told = stamp_entry(stamp, key)
     if not isinstance(told, dict):
         return {}
     return {(name.split("/", 1)[0], name.split("/", 1)[-1]): str(told[name]) for name in told}
+
+
+def spent_elsewhere(paths: StudyPaths, own: Path | None) -> dict[str, float]:
+    """Return what the blocks that are done took of each budget, but for the one of the stamp `own`."""
+    spent: dict[str, float] = {}
+    for stamp in sorted((paths.folder / "blocks").glob("*/*.json")):
+        if own is not None and stamp.resolve() == own.resolve():
+            continue
+        told = stamp_entry(stamp, "spent")
+        for pool, amount in told.items() if isinstance(told, dict) else ():
+            if isinstance(amount, int | float):
+                spent[pool] = spent.get(pool, 0.0) + amount
+    return spent
 
 
 def _is_broken(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar, Protocol
 
@@ -40,30 +42,43 @@ class RunStatus(StrEnum):
     NO_RESULT = "no-result"  # nothing to read a result from
 
 
-class Normalised(BaseModel):
+# A log holds a million numbers: these two are plain data, a third of the time of a validating model. What
+# reads them back from JSON validates (`transect.hpc.table`).
+@dataclass(frozen=True, slots=True)
+class Normalised:
     """A value under the name and in the unit of `transect.domain.metrics`."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     name: str
     value: float
     unit: str
 
 
-class LogMetric(BaseModel):
-    """One number as the log prints it, in the log's own unit."""
+@dataclass(frozen=True, slots=True)
+class LogMetric:
+    """One number as the log prints it, in the log's own unit. Raises ValueError when it is not finite.
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    `printed` are the log's digits (`8.2370e+02`), `size` a message or problem size as the log counts, `phase`
+    which of several (a STREAM kernel), `precision` that of the arithmetic (`fp64`).
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     name: str
     value: float
-    printed: str = Field(description="the digits of the log, e.g. `8.2370e+02`")
+    printed: str
     unit: str
     direction: Direction
-    size: int | None = Field(default=None, description="message or problem size, as the log counts")
-    phase: str | None = Field(default=None, description="which of several, e.g. a STREAM kernel")
-    precision: str | None = Field(default=None, description="of arithmetic: fp64, fp32 …")
+    size: int | None = None
+    phase: str | None = None
+    precision: str | None = None
     normalised: Normalised | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what JSON cannot say."""
+        if not math.isfinite(self.value):
+            raise ValueError(f"{self.name} = {self.value}: a metric is finite")
 
 
 class Series(BaseModel):

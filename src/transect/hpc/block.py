@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from transect.hpc.text import Line, Reader, excerpt
 
-__all__ = ["TROUBLE", "Block"]
+__all__ = ["STARTS", "TROUBLE", "TROUBLES", "Block"]
 
 # Lines with which launchers, schedulers and run-time systems say that a program was stopped.
 TROUBLE = (
@@ -29,6 +29,10 @@ TROUBLE = (
 
 _TROUBLE = re.compile("|".join(TROUBLE))
 _KEPT = 5
+
+# By which list of a block's pattern a line may have been found (`Line.found_by`).
+STARTS, TROUBLES = 1, 2
+_MAY_BE_TROUBLE = (0, STARTS, TROUBLES)
 
 
 class Block:
@@ -73,7 +77,7 @@ class Block:
                 self._finish(self._reader.last_line(before_match=True))
             else:
                 text = line.text.lstrip()
-                if _TROUBLE.match(text):
+                if line.found_by in _MAY_BE_TROUBLE and _TROUBLE.match(text):
                     if len(self._trouble) < _KEPT:
                         self._trouble.append(excerpt(text))
                     if self._wanted is not None and not self._wanted.match(text):

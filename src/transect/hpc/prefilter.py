@@ -104,6 +104,7 @@ class LinePattern:
         self.exact = pattern.encode()
         self._exact = re.compile(self.exact)
         self._fast = self._compile(pattern)
+        self._dense = False  # whether the last search found the very next line
 
     @staticmethod
     def _compile(pattern: str):  # type: ignore[no-untyped-def]  # re2 has no types
@@ -113,6 +114,7 @@ class LinePattern:
         options = re2.Options()
         options.encoding = re2.Options.Encoding.LATIN1
         options.log_errors = False
+        options.never_capture = True  # which keeps it to its automaton
         options.max_mem = _MEMORY
         try:
             return re2.compile(relaxed(pattern).encode(), options=options)
@@ -128,9 +130,24 @@ class LinePattern:
         """Return the first match between `start` and `end`."""
         if self._fast is None:
             return self._exact.search(buffer, start, end)
-        while (candidate := self._fast.search(buffer, start, end)) is not None:
+        # Lines of results stand together: the next one is tried before RE2 is asked, which takes longer to
+        # start than `re` takes for a line.
+        if self._dense:
+            match = self._exact.match(buffer, start, end)
+            if match is not None:
+                return match
+        found = self._search(buffer, start, end)
+        self._dense = found is not None and found.start() == start
+        return found
+
+    def _search(self, buffer: bytes, start: int, end: int) -> re.Match[bytes] | None:
+        assert self._fast is not None
+        # RE2 sees no end of the region, and a pattern may want the line's.
+        beyond = min(end + 1, len(buffer))
+        while (candidate := self._fast.search(buffer, start, beyond)) is not None:
             place = candidate.start()
-            # RE2 sees no end of the region: a pattern that looks ahead does, here.
+            if place >= end:
+                return None
             match = self._exact.match(buffer, place, end)
             if match is not None:
                 return match

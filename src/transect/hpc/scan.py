@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 from transect.domain.errors import FAULTS
 from transect.hpc.base import PARSERS, UNKNOWN, Parser, Run, RunStatus
-from transect.hpc.block import TROUBLE, Block
+from transect.hpc.block import STARTS, TROUBLE, Block
 from transect.hpc.launched import Launch, launch_pattern
 from transect.hpc.prefilter import LinePattern
 from transect.hpc.refusal import Refusal
@@ -48,19 +48,26 @@ class Scanner:
         launched = launch_pattern(self._parsers)
         self._launched = re.compile(launched)
         self._idle = line_pattern([*(s for p in self._parsers for s in p.starts), launched])
-        self._every = line_pattern(None)
-        self._inside = {p.benchmark: self._inside_pattern(p) for p in self._parsers}
+        self._every = line_pattern()
+        # Made when a log has their benchmark: one takes a hundredth of a second.
+        self._inside: dict[str, LinePattern | re.Pattern[bytes]] = {}
         if self._forced is not None:
-            self._idle = self._inside[self._forced.benchmark]
+            self._idle = self._inside_pattern(self._forced)
 
     def _inside_pattern(self, parser: Parser) -> LinePattern | re.Pattern[bytes]:
+        """Return the pattern of all lines that matter inside a block; its lists are those of `Block`."""
         if parser.wants is None:
-            return line_pattern(None)
-        others = [] if self._forced else self._others(parser)
-        own = parser.starts if self._forced else ()
-        return line_pattern([*parser.wants, *own, *(s for p in others for s in p.starts), *TROUBLE])
+            return self._every
+        pattern = self._inside.get(parser.benchmark)
+        if pattern is None:
+            starts = [start for other in self._others(parser) for start in other.starts]
+            own = (*parser.wants, *(parser.starts if self._forced else ()))
+            pattern = self._inside[parser.benchmark] = line_pattern(starts, TROUBLE, own)
+        return pattern
 
     def _others(self, parser: Parser) -> list[Parser]:
+        if self._forced:
+            return []
         inside = parser.contains | {parser.benchmark}
         return [p for p in self._parsers if p.benchmark not in inside]
 
@@ -114,12 +121,16 @@ class Scanner:
         return before
 
     def _block(self, parser: Parser, file: str, reader: Reader, line: Line) -> Block:
-        reader.pattern = self._inside[parser.benchmark]
-        others = [] if self._forced else self._others(parser)
+        reader.pattern = self._inside_pattern(parser)
+        others = self._others(parser)
         wanted = (
             None if parser.wants is None else re.compile("|".join((*parser.wants, *parser.starts)))
         )
-        return Block(file, reader, line, lambda one: self._opener(one, others) is not None, wanted)
+
+        def ends(one: Line) -> bool:
+            return one.found_by in (0, STARTS) and self._opener(one, others) is not None
+
+        return Block(file, reader, line, ends, wanted)
 
     def _nothing(self, reader: Reader, file: str) -> Run:
         benchmark = self._forced.benchmark if self._forced else UNKNOWN

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -36,7 +37,7 @@ _LABEL = (
 )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(slots=True)  # not frozen: that would take three times as long to make, for every line
 class Line:
     """A line without its rank label, colours and line end, at most `CLIP` bytes of it."""
 
@@ -44,14 +45,22 @@ class Line:
     text: str
     rank: int | None = None
     cut: bool = False  # the last line of a file that does not end with a line end
+    # Which of the lists of alternatives it was found by, from 1 on; 0: the pattern has but one.
+    found_by: int = 0
 
 
-def line_pattern(alternatives: list[str] | None) -> LinePattern | re.Pattern[bytes]:
-    """Compile what `Reader` searches for; None stands for every line that is not empty."""
-    if alternatives is None:
+def line_pattern(*alternatives: Sequence[str]) -> LinePattern | re.Pattern[bytes]:
+    """Compile what `Reader` searches for: lists of alternatives, the first of which are tried first.
+
+    Nothing stands for every line that is not empty.
+    """
+    if not alternatives:
         # The literal newline in front lets `re` skip from line to line at memory speed.
         return re.compile(rf"\n\0?{_TIME}({_LABEL})(?=[^\n])".encode())
-    return LinePattern(rf"\n\x00?{_TIME}({_LABEL})[ \t]*+(?:{'|'.join(alternatives)})")
+    either = ["|".join(one) for one in alternatives if one]
+    if len(alternatives) > 1:
+        either = [f"({'|'.join(one) or '(?!)'})" for one in alternatives]
+    return LinePattern(rf"\n\x00?{_TIME}({_LABEL})[ \t]*+(?:{'|'.join(either)})")
 
 
 def excerpt(text: str, width: int = 120) -> str:
@@ -93,6 +102,7 @@ class Reader:
         self._skipping = False
         self._cut = False
         self._over = False
+        self._soft = False  # whether a carriage return ever stood alone
 
     def next_line(self) -> Line | None:
         """Return the next line that matches `pattern`, or None at the end of the stream."""
@@ -108,14 +118,11 @@ class Reader:
             stop = self._end if last else stop
             self._count(start + 1)
             self._match_start, self._position = start, stop
-            label = match[1]
-            raw = self._buffer[match.end(1) : min(stop, match.end(1) + CLIP)]
-            return Line(
-                number=self._number,
-                text=_text(raw),
-                rank=_rank(label) if label else None,
-                cut=last and self._cut,
-            )
+            begin = match.end(1)
+            text = _text(self._buffer[begin : min(stop, begin + CLIP)])
+            rank = _rank(match[1]) if begin > match.start(1) else None
+            found_by = (match.lastindex or 1) - 1
+            return Line(self._number, text, rank, last and self._cut, found_by)
 
     def last_line(self, before_match: bool = False) -> str:
         """Return the last line that is not blank or a rule: of all read, or before the match."""
@@ -128,7 +135,9 @@ class Reader:
 
     def _count(self, upto: int) -> None:
         buffer, start = self._buffer, self._counted
-        self._number += buffer.count(b"\n", start, upto) - buffer.count(_SOFT, start, upto)
+        self._number += buffer.count(b"\n", start, upto)
+        if self._soft:
+            self._number -= buffer.count(_SOFT, start, upto)
         self._counted = upto
 
     def _fill(self) -> bool:
@@ -182,6 +191,7 @@ class Reader:
             raw = _ANSI.sub(b"", raw)
         if b"\r" in raw:
             raw = raw.replace(b"\r\n", b"\n").replace(b"\r", _SOFT)
+            self._soft = self._soft or _SOFT in raw
         if self._skipping:
             place = raw.find(b"\n")
             if place < 0:

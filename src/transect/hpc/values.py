@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 
 from transect.domain.metrics import Direction, metric
 from transect.hpc.base import LogMetric, Normalised
 
 __all__ = [
-    "LIMITS", "NUMBER", "UNITS", "contradiction", "doubtful", "impossible", "log_metric", "number",
+    "LIMITS", "NUMBER", "UNITS", "contradiction", "doubtful", "impossible", "last_digit", "log_metric",
+    "number",
 ]  # fmt: skip
 
 # A floating-point number as C and Fortran print it, with nan and inf. No capturing group.
@@ -93,6 +96,31 @@ def number(printed: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
+_PLAIN = re.compile(r"-?\d{1,20}(?:\.(\d{0,20}))?", re.ASCII)
+
+
+def last_digit(printed: str) -> tuple[float, float]:
+    """Return the lowest and highest number that a printed one may stand for.
+
+    One unit of its last digit to either side: programs round, and some cut off. Everything for what is
+    no number.
+    """
+    plain = _PLAIN.fullmatch(printed)
+    if plain is not None:
+        # Whole numbers divide exactly, as decimals subtract.
+        ones, scale = int(printed.replace(".", "", 1)), 10 ** len(plain[1] or "")
+        return (ones - 1) / scale, (ones + 1) / scale
+    try:
+        exact = Decimal(printed)
+        exponent = exact.as_tuple().exponent
+        if not isinstance(exponent, int):
+            return -math.inf, math.inf
+        unit = Decimal(1).scaleb(exponent)
+        return float(exact - unit), float(exact + unit)
+    except (InvalidOperation, ArithmeticError):
+        return -math.inf, math.inf
+
+
 def log_metric(
     name: str,
     printed: str,
@@ -114,16 +142,23 @@ def log_metric(
         return None
     normalised = None
     if registered is not None:
-        base, factor = UNITS[unit]
-        if metric(registered).unit != base:
-            raise ValueError(f"{name}: {unit} cannot be converted to the unit of {registered}")
-        scaled = float(Decimal(printed) * factor) if value else 0.0
-        if math.isfinite(scaled):
-            normalised = Normalised(name=registered, value=scaled, unit=base)
-    return LogMetric(
-        name=name, value=value, printed=printed, unit=unit, direction=direction,
-        size=size, phase=phase, precision=precision, normalised=normalised,
-    )  # fmt: skip
+        base, factor = _scale(unit, registered)
+        if value and factor is not None:
+            value_of_base = float(Decimal(printed) * factor)
+        else:
+            value_of_base = value + 0.0  # which makes -0 a 0
+        if math.isfinite(value_of_base):
+            normalised = Normalised(registered, value_of_base, base)
+    return LogMetric(name, value, printed, unit, direction, size, phase, precision, normalised)
+
+
+@lru_cache(maxsize=256)
+def _scale(unit: str, registered: str) -> tuple[str, Decimal | None]:
+    """Return the unit of a registered metric and the factor to it, None for 1."""
+    base, factor = UNITS[unit]
+    if metric(registered).unit != base:
+        raise ValueError(f"{unit} cannot be converted to the unit of {registered}, {base}")
+    return base, None if factor == 1 else factor
 
 
 def _label(metric: LogMetric) -> str:
@@ -159,24 +194,13 @@ def doubtful(metric: LogMetric, limits: Mapping[str, tuple[float, float, str]]) 
     )
 
 
-def _interval(printed: str) -> tuple[float, float]:
-    """Return what a rounded or truncated number may stand for: one unit of its last digit."""
-    try:
-        exact = Decimal(printed)
-        exponent = exact.as_tuple().exponent
-        unit = Decimal(1).scaleb(exponent) if isinstance(exponent, int) else Decimal(0)
-    except (InvalidOperation, ArithmeticError):
-        return -math.inf, math.inf
-    return float(exact - unit), float(exact + unit)
-
-
 def contradiction(work: float, rate: str, time_s: str, unit: str) -> str | None:
     """Compare a printed rate with `work` over the printed time, allowing for printed digits.
 
     `work` is in `unit` times seconds, e.g. GFLOP. Returns a sentence with both numbers, or None.
     """
-    rate_low, rate_high = _interval(rate)
-    time_low, time_high = _interval(time_s)
+    rate_low, rate_high = last_digit(rate)
+    time_low, time_high = last_digit(time_s)
     if not math.isfinite(time_high) or time_high <= 0 or not math.isfinite(work):
         return None
     implied_low = work / time_high * (1 - _SLACK)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from transect.domain.cell import Cell
+from transect.domain.cell import Cell, axes_of
 from transect.domain.errors import BadInput
-from transect.domain.until import MARGIN, Aims, Until, looks_of
+from transect.domain.until import MARGIN, Aims, Contest, Until, telling_looks
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, Stage
 
@@ -78,32 +81,77 @@ def note_prerequisites(planned: Mapping[str, Iterable[Cell]], asked: Mapping[str
 def until_spec(cell: Cell, stage: Stage, context: Context) -> dict[str, Any] | None:
     """Return what the runner of a block is told of a cell's repeats; None where all of them run.
 
-    `budget_s` is the cell's share: all cells of the same `until` have the same.
+    `budget_s` is the whole budget of all cells of the same `until`, which `pool` names, and `share_s` the
+    cell's part of it, where blocks do not run one after another: all cells have the same. `ways` counts
+    what the study compares.
     """
     until, known = until_of(stage, context), context.repeats.get(cell.without_repeat())
     if until is None or known is None or stage.contest is None:
         return None
     budget = until.minutes and 60 * until.minutes
     budget = until.node_hours and 3600 * until.node_hours if budget is None else budget
-    alike = sum(until_of(STAGES.get(one.stage), context) is until for one in context.repeats)
+    facts = _facts(context)
+    pool = "study" if until is context.study.until else stage.key
+    together = context.system.scheduler == "none"
     return {
         "interval": until.interval, "margin": margin_of(context),
         "decide": until.or_equal_within is not None, "floor": known[0], "cap": known[1],
-        "budget_s": None if budget is None else budget / alike,
-        "by_node": until.node_hours is not None, "looks": _looks(cell.stage, context),
-        "contest": stage.contest.stored(),
+        "budget_s": budget, "pool": pool,
+        "share_s": None if budget is None or together else budget / facts.cells[pool],
+        "by_node": until.node_hours is not None, "looks": facts.looks[cell.stage],
+        "ways": facts.ways, "contest": stage.contest.stored(),
     }  # fmt: skip
 
 
-def _looks(stage: str, context: Context) -> int:
-    counts = (
-        len(looks_of(*known)) for cell, known in context.repeats.items() if cell.stage == stage
-    )
-    return max(counts, default=1)
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Facts:
+    """Of all cells that may go on: how many share a budget, how often a stage's are looked at, how many pairs are compared."""
+
+    cells: Mapping[str, int]
+    looks: Mapping[str, int]
+    ways: float
+
+
+def _facts(context: Context) -> _Facts:
+    """Count once what each cell's runner is told: all cells that may go on are known by then."""
+    known = context.of_until
+    if known is None or known[0] != len(context.repeats):
+        cells: Counter[str] = Counter()
+        looks: dict[str, int] = {}
+        sets: Counter[Hashable] = Counter()
+        for cell, (floor, cap) in context.repeats.items():
+            stage = STAGES.get(cell.stage)
+            cells["study" if until_of(stage, context) is context.study.until else stage.key] += 1
+            looks[cell.stage] = max(looks.get(cell.stage, 1), telling_looks(floor, cap))
+            if stage.contest is not None:
+                sets[_rivals(cell, stage.contest)] += 1
+        pairs = sum(amount * (amount - 1) // 2 for amount in sets.values())
+        known = len(context.repeats), _Facts(cells=cells, looks=looks, ways=_in_steps(pairs))
+        context.of_until = known
+    facts: _Facts = known[1]
+    return facts
+
+
+def _in_steps(amount: int) -> float:
+    """Return it, or up to a quarter more: one cell more in a study makes no block look at all of its own again.
+
+    >>> [_in_steps(n) for n in (0, 1, 87, 100, 101)]
+    [0.0, 1.0, 100.0, 100.0, 126.0]
+    """
+    if amount < 1:
+        return 0.0
+    # Ten steps a decade.
+    steps = math.ceil(10 * math.log10(amount) - 1e-9)
+    return float(math.ceil(10 ** (steps / 10) - 1e-9))
+
+
+def _rivals(cell: Cell, contest: Contest) -> Hashable:
+    """Return what cells that are compared have in common, as far as it is known before they ran."""
+    kinds = (cell.get(name) for name, axis in axes_of(type(cell)).items() if axis.kind)
+    return cell.stage, cell.workload, *kinds, *(cell.get(axis) for axis in contest.apart)
 
 
 def aims_of(context: Context) -> Aims:
     """Return what the report is told."""
-    stages = {cell.stage for cell in context.repeats}
-    looks = {stage: _looks(stage, context) for stage in sorted(stages)}
-    return Aims(margin=margin_of(context), looks=looks)
+    looks = _facts(context).looks
+    return Aims(margin=margin_of(context), looks={stage: looks[stage] for stage in sorted(looks)})

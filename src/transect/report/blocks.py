@@ -14,7 +14,7 @@ from transect.report.facets import Facets, facets_of
 from transect.report.text import number
 
 __all__ = [
-    "MOST_OPEN", "MOST_ROWS", "Block", "Body", "Chart", "Charts", "Chip", "Column", "Facts", "Failure",
+    "MOST_OPEN", "MOST_ROWS", "Block", "Body", "Chart", "Charts", "Chip", "Column", "Difference", "Facts", "Failure",
     "Heading", "Lead", "LegendItem", "Mark", "Part", "Prose", "Table", "Value", "code", "digits", "note",
     "table", "words",
 ]  # fmt: skip
@@ -190,10 +190,11 @@ class Chart:
 
 @dataclass(frozen=True, kw_only=True)
 class Charts:
-    """Charts that stand beside each other where the page is wide enough."""
+    """Charts that stand beside each other where the page is wide enough; behind a title with `folded`."""
 
     kind: ClassVar[str] = "charts"
     items: Sequence[Chart]
+    folded: str = ""
 
 
 @dataclass(frozen=True)
@@ -215,26 +216,43 @@ class Heading:
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """Terms and their values."""
+    """Terms and their values; `ids`, where given, name the places of the terms in the page."""
 
     kind: ClassVar[str] = "facts"
     items: Sequence[tuple[str, Value]]
+    ids: Sequence[str] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """A cell that did not end well, with what is known about it."""
+    """Cells that did not end well and have one next step: what they said, and what to do now.
+
+    `said` lists their messages and `cells` all of them where the first does not; `logs` holds (cell, end of its log) of some.
+    `command` is a line to type.
+    """
 
     kind: ClassVar[str] = "failure"
-    cell: str
-    stage: str
     status: Chip
     cause: str
-    message: str
-    log_tail: str
+    amount: str
+    meaning: str
+    action: str
+    command: str
+    said: Table
+    cells: Table | None = None
+    logs: Sequence[tuple[str, str]] = ()
 
 
-Block = Table | Charts | Prose | Heading | Facts | Failure
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """A choice of two cells, and the facts in which they differ; `data` is what `cell_facts` packed."""
+
+    kind: ClassVar[str] = "difference"
+    title: str
+    data: str
+
+
+Block = Table | Charts | Prose | Heading | Facts | Failure | Difference
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,16 +11,16 @@ from typing import Any
 from jinja2 import Environment
 from markupsafe import Markup
 
-from transect.analysis.groups import grouped
 from transect.analysis.load import Key
 from transect.domain.errors import FAULTS
 from transect.domain.files import write_atomic
+from transect.domain.study import Question
 from transect.domain.until import Aims
 from transect.report import shell
 from transect.report.context import Context
-from transect.report.findings.finding import HEADINGS, Finding
+from transect.report.inline import Inline
 from transect.report.made import Made, make_all
-from transect.report.making import MadeSection, broken
+from transect.report.making import MadeSection, broken, glossary
 
 __all__ = ["build_report", "script_json", "write_page"]
 
@@ -32,18 +33,20 @@ def build_report(
     output: Path,
     *,
     title: str,
-    questions: Sequence[str],
+    questions: Sequence[str | Question],
     published: Sequence[dict[str, Any]] = (),
     planned: Collection[Key] | None = None,
     only: Collection[str] | None = None,
     aims: Aims | None = None,
+    again: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Read `results/STUDY/` and write the report to `output`, atomically; return the summary.
 
     `planned` holds the (stage, cell id) of each cell that the study asks for: records of other
     cells are listed apart and stand in no count, finding or chart, and cells without a record are
     running or not there yet. None: every record counts. `only`: keys of the sections to make. `aims`: within
-    which margin cells are the same.
+    which margin cells are the same. `again`: what follows `transect run` in a command on this study, its name or file
+    and options; without any its name.
 
     Beside `output` go `records.parquet`, a row per record and metric, and `summary.json`.
     Missing, failed and skipped cells are shown, and unreadable records listed as problems; a part
@@ -52,7 +55,7 @@ def build_report(
     """
     made = make_all(
         results, title=title, questions=questions, published=published, planned=planned, only=only,
-        aims=aims,
+        aims=aims, again=again,
     )  # fmt: skip
     write_page(made, output)
     return made.summary
@@ -69,6 +72,9 @@ def write_page(made: Made, output: Path) -> None:
         write_atomic(table, made.table)
     if made.failures is not None:
         rendered.insert(0, (made.failures, _render(templates, made.failures, context)))
+    if words := glossary([html for _, html in rendered], context):
+        # Of the words that all the others use.
+        rendered.append((words, _render(templates, words, context)))
     summary = made.summary
     text = json.dumps(summary, indent=1, ensure_ascii=False) + "\n"
     write_atomic(output.parent / "summary.json", text.encode("utf-8", errors="replace"))
@@ -76,11 +82,12 @@ def write_page(made: Made, output: Path) -> None:
     page = templates.get_template("report.html.j2").render(
         title=context.title,
         study=context.study,
-        questions=context.questions,
+        front=made.front,
+        titles={one.key: one.title for one, _ in rendered},
         counts=summary["counts"],
         pending=summary["pending"],
         problems=len(context.problems),
-        findings=_grouped(made.findings),
+        said=Counter(finding.section for finding in made.findings),
         sections=rendered,
         styles=[shell.own_file(name) for name in shell.STYLES],
         scripts=scripts,
@@ -107,18 +114,10 @@ def _render(templates: Environment, made: MadeSection, context: Context) -> Mark
     """Turn a section's body into HTML; one that no template takes says so."""
     template = templates.get_template("section.html.j2")
     try:
-        text = template.render(body=made.body)
+        text = template.render(body=made.body, inline=Inline())
     except FAULTS as error:  # a stage's report.py is anybody's code; the report has to come
-        text = template.render(body=broken(made.key, error, context))
+        text = template.render(body=broken(made.key, error, context), inline=Inline())
     return Markup(text)  # noqa: S704 escaped by the template
-
-
-def _grouped(findings: Sequence[Finding]) -> list[tuple[str, list[Finding]]]:
-    """Gather findings by what they are about: workloads first, the study itself last."""
-    groups = grouped(findings, lambda finding: finding.subject)
-    last = list(HEADINGS)
-    order = sorted(groups, key=lambda name: last.index(name) if name in HEADINGS else -1)
-    return [(HEADINGS.get(name, name), groups[name]) for name in order]
 
 
 def _inlined(summary: dict[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from transect.analysis.load import Loaded, Originals
 from transect.analysis.network import NetworkFit, network_fits
 from transect.domain.cell import Cell
 from transect.domain.record import Status
+from transect.domain.study import Question
 from transect.domain.until import Aims
 from transect.report.charts.theme import Style, Styles
 
@@ -33,12 +34,15 @@ class Context:
         loaded: Loaded,
         *,
         title: str,
-        questions: Sequence[str] = (),
+        questions: Sequence[str | Question] = (),
         published: Sequence[dict[str, Any]] = (),
         aims: Aims | None = None,
     ) -> None:
         self.title = title
-        self.questions = list(questions)
+        self.questions = [
+            one if isinstance(one, Question) else Question.model_construct(ask=one, answered_by=[])
+            for one in questions
+        ]
         self.published = list(published)
         self.aims = aims or Aims()
         self.loaded = loaded

@@ -12,11 +12,14 @@ from typing import Any
 
 from transect.analysis.load import Key, Problem, by_status, load_records
 from transect.analysis.table import write_parquet
+from transect.domain.study import Question
 from transect.domain.until import Aims
+from transect.report.answers import unknown_rules
 from transect.report.context import Context
 from transect.report.findings.deciding import tally_of
 from transect.report.findings.finding import Finding
 from transect.report.making import FAILURES, MadeSection, all_parts, make_findings, make_section
+from transect.report.page import Front, front, front_facts
 
 __all__ = ["Made", "make_all"]
 
@@ -25,12 +28,13 @@ __all__ = ["Made", "make_all"]
 class Made:
     """One study's findings and sections as data. Whoever writes them may add to `context.problems`.
 
-    `sections` holds all but the failures, which count what the others found unreadable: ask for `every`
+    `front` is what stands before the sections. `sections` holds all but the failures, which count what the others found unreadable: ask for `every`
     when nothing more is read.
     """
 
     context: Context
     findings: list[Finding]
+    front: Front
     sections: list[MadeSection]
     with_failures: bool = True
 
@@ -58,19 +62,20 @@ class Made:
 
     @cached_property
     def summary(self) -> dict[str, Any]:
-        """What summary.json holds: counts, findings, failures, problems."""
-        return _summary(self.context, self.findings)
+        """What summary.json holds: counts, answers, decisions, findings, failures, problems."""
+        return _summary(self.context, self.findings, self.front)
 
 
 def make_all(
     results: Path,
     *,
     title: str,
-    questions: Sequence[str] = (),
+    questions: Sequence[str | Question] = (),
     published: Sequence[dict[str, Any]] = (),
     planned: Collection[Key] | None = None,
     only: Collection[str] | None = None,
     aims: Aims | None = None,
+    again: Sequence[str] = (),
 ) -> Made:
     """Read `results/STUDY/` and make every finding and section; `build_report` tells the arguments."""
     loaded = load_records(results, planned)
@@ -78,18 +83,23 @@ def make_all(
     parts = all_parts()
     context.problems += parts.problems
     findings = make_findings(context, parts.findings)
+    makers = {maker.name for maker in parts.findings}
+    for ask, rule in unknown_rules(context.questions, makers):
+        what = f"'{rule}' is no rule of this report, expected one of {', '.join(sorted(makers))}"
+        context.problems.append(Problem(where=f"question '{ask}'", what=what))
     made = [
         make_section(section, context)
         for section in parts.sections
         if only is None or section.key in only
     ]
     return Made(
-        context=context, findings=findings, sections=[one for one in made if one is not None],
+        context=context, findings=findings,
+        front=front(context, parts.columns, findings, again or (context.study,)), sections=[one for one in made if one is not None],
         with_failures=only is None or FAILURES.key in only,
     )  # fmt: skip
 
 
-def _summary(context: Context, findings: Sequence[Finding]) -> dict[str, Any]:
+def _summary(context: Context, findings: Sequence[Finding], first: Front) -> dict[str, Any]:
     loaded = context.loaded
     by_stage: dict[str, Counter[str]] = defaultdict(Counter)
     for record in context.records:
@@ -100,16 +110,7 @@ def _summary(context: Context, findings: Sequence[Finding]) -> dict[str, Any]:
         "pending": {"running": len(loaded.running), "waiting": len(loaded.waiting)},
         "comparisons": asdict(tally_of(findings)),
         "by_stage": {stage: {**by_status(()), **by_stage[stage]} for stage in context.stages},
-        "findings": [
-            {
-                "text": finding.text,
-                "evidence": finding.evidence,
-                "sureness": finding.sureness.value,
-                "kind": finding.kind,
-                "about": finding.subject,
-            }
-            for finding in findings
-        ],
+        **front_facts(first),
         "failures": [
             {
                 "cell": record.cell_id,

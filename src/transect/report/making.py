@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from transect.analysis.comparisons import Sureness
@@ -16,6 +16,7 @@ from transect.report.findings.coverage import coverage_findings
 from transect.report.findings.deciding import corrected
 from transect.report.findings.drift import drift_findings, energy_findings
 from transect.report.findings.finding import Finding
+from transect.report.glossary import glossary_parts
 from transect.report.parts import FindingMaker, Parts, Section, collect
 from transect.report.sections.containers import containers_body
 from transect.report.sections.failures import failures_body
@@ -24,9 +25,20 @@ from transect.report.sections.others import others_body
 from transect.report.sections.provenance import provenance_body
 from transect.report.sections.published import published_body
 from transect.report.sections.roofline import roofline_body
-from transect.report.text import clean
+from transect.report.text import clean, clipped
 
-__all__ = ["FAILURES", "MadeSection", "all_parts", "broken", "make_findings", "make_section"]
+__all__ = [
+    "FAILURES",
+    "MadeSection",
+    "all_parts",
+    "broken",
+    "glossary",
+    "make_findings",
+    "make_section",
+]
+
+# Characters beside a folded title.
+_HINT = 140
 
 # Made last, because making the others may find files that cannot be read; read first.
 FAILURES = Section(key="failures", title="Failures and skips", order=0, make=failures_body)
@@ -40,6 +52,12 @@ class MadeSection:
     title: str
     body: Body
 
+    @property
+    def hint(self) -> str:
+        """Its first sentence, on one line: what stands beside the title while it is folded."""
+        head, stop, _ = self.body.lead.partition(". ")
+        return clipped(head + stop.strip(), _HINT)
+
 
 def all_parts() -> Parts:
     """Return the sections and findings of every stage, and those that join stages."""
@@ -49,15 +67,15 @@ def all_parts() -> Parts:
             Section(key="roofline", title="Roofline", order=700, make=roofline_body),
             Section(key="published", title="Published and measured", order=900,
                     make=published_body),
-            Section(key="provenance", title="Provenance", order=1000, make=provenance_body),
+            Section(key="provenance", title="Environment", order=1000, make=provenance_body),
             Section(key="methods", title="Methods", order=1100, make=methods_body),
         ],
         [
-            FindingMaker(order=840, make=container_findings),
-            FindingMaker(order=850, make=bound_findings),
-            FindingMaker(order=880, make=energy_findings),
-            FindingMaker(order=900, make=coverage_findings),
-            FindingMaker(order=910, make=drift_findings),
+            FindingMaker(order=840, make=container_findings, section="containers"),
+            FindingMaker(order=850, make=bound_findings, section="roofline"),
+            FindingMaker(order=880, make=energy_findings, section="speed"),
+            FindingMaker(order=900, make=coverage_findings, section="failures", sections={"noise": "methods"}),
+            FindingMaker(order=910, make=drift_findings, section="methods"),
         ],
     )  # fmt: skip
     brought = frozenset(parts.stages)
@@ -85,12 +103,20 @@ def broken(key: str, error: BaseException, context: Context) -> Body:
     return Body(lead="", blocks=[Prose(clean(what))])
 
 
+def glossary(pages: Sequence[str], context: Context) -> MadeSection | None:
+    """Make the last section: the terms that the others use, given as they stand in the page."""
+    section = Section(
+        key="glossary", title="Glossary", order=1200, make=lambda _: glossary_parts(pages)
+    )
+    return make_section(section, context)
+
+
 def make_findings(context: Context, makers: Iterable[FindingMaker]) -> list[Finding]:
     """Return every finding of a study; a maker that raises leaves a sentence that says so."""
     findings: list[Finding] = []
     for maker in makers:
         try:
-            findings += maker.make(context)
+            findings += [maker.signed(finding) for finding in maker.make(context)]
         except FAULTS as error:  # as for a section
             name = getattr(maker.make, "__name__", "findings").replace("_", " ")
             what = f"could not be made: {type(error).__name__}: {error}"
@@ -99,7 +125,7 @@ def make_findings(context: Context, makers: Iterable[FindingMaker]) -> list[Find
                 Finding(
                     subject="study", claim=clean(f"{name} {what}."), sureness=Sureness.OPEN,
                     evidence="a fault of the report: the records themselves stand below",
-                    kind="report",
+                    kind="report", alarm=True, rule=f"{maker.name}.fault",
                 )
             )  # fmt: skip
     return corrected(findings)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from transect import stages
@@ -14,7 +15,7 @@ from transect.report.blocks import Body, Part
 from transect.report.context import Context
 from transect.report.findings.finding import Finding
 
-__all__ = ["FindingMaker", "Parts", "Section", "collect"]
+__all__ = ["DecisionColumn", "FindingMaker", "Parts", "Section", "collect"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,27 +33,74 @@ class Section:
 
 @dataclass(frozen=True, kw_only=True)
 class FindingMaker:
-    """What makes the findings of one kind; `order` is that in which a reader needs them."""
+    """What makes the findings of one kind; `order` is that in which a reader needs them.
+
+    `section` is the key of the one that shows more of what they say, `sections` that of findings of a kind of
+    its own. `stages` are those whose cells are held against each other: that of the folder which brings it.
+    """
 
     order: int
     make: Callable[[Context], list[Finding]]
+    section: str = ""
+    sections: Mapping[str, str] = field(default_factory=dict)
+    stages: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The function's name without `_findings`; that of its stage where nothing else is left."""
+        name = str(getattr(self.make, "__name__", "findings")).strip("_").removesuffix("findings")
+        return name.strip("_") or next(iter(self.stages), "findings")
+
+    def rule(self, kind: str) -> str:
+        """Name the rule that makes its findings of one kind: `training.fastest`.
+
+        What a kind repeats of the maker's name is left out: `equality`, `retraining.path`.
+        """
+        kind = re.sub(r"[^a-z0-9]+", "-", kind.lower()).strip("-")
+        return (
+            self.name if kind == self.name else f"{self.name}.{kind.removeprefix(f'{self.name}-')}"
+        )
+
+    def signed(self, finding: Finding) -> Finding:
+        """Return a finding with the rule that made it, and where more of it stands."""
+        return replace(
+            finding,
+            rule=".".join(filter(None, (self.rule(finding.kind), finding.topic))),
+            section=finding.section or self.sections.get(finding.kind, self.section),
+            stages=finding.stages or self.stages,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecisionColumn:
+    """A column of the decision table: a question that is decided for every workload.
+
+    Findings bring its entries: their `decision` names its `key`. `stage` is the one whose cells it is about:
+    where it has cells of a workload and no entry, there is nothing to compare.
+    """
+
+    key: str
+    title: str
+    order: int
+    stage: str
 
 
 @dataclass(kw_only=True)
 class Parts:
-    """All sections and findings of a report, in order, and the stages that brought them.
+    """All sections, findings and columns of a report, in order, and the stages that brought them.
 
     `problems` names stages whose `report.py` cannot be imported.
     """
 
     sections: list[Section] = field(default_factory=list)
     findings: list[FindingMaker] = field(default_factory=list)
+    columns: list[DecisionColumn] = field(default_factory=list)
     stages: set[str] = field(default_factory=set)
     problems: list[Problem] = field(default_factory=list)
 
 
 def collect(sections: Sequence[Section], findings: Sequence[FindingMaker]) -> Parts:
-    """Join what every stage's `report.py` has under SECTIONS and FINDINGS with what is given.
+    """Join what every stage's `report.py` has under SECTIONS, FINDINGS and DECISIONS with what is given.
 
     Stages of plug-in folders that are known by now belong to `transect.stages` as well.
     """
@@ -72,7 +120,12 @@ def collect(sections: Sequence[Section], findings: Sequence[FindingMaker]) -> Pa
             continue
         parts.stages.add(name)
         parts.sections += getattr(module, "SECTIONS", ())
-        parts.findings += getattr(module, "FINDINGS", ())
+        parts.findings += [
+            maker if maker.stages else replace(maker, stages=(name,))
+            for maker in getattr(module, "FINDINGS", ())
+        ]
+        parts.columns += getattr(module, "DECISIONS", ())
     parts.sections.sort(key=lambda section: (section.order, section.key))
     parts.findings.sort(key=lambda maker: maker.order)
+    parts.columns.sort(key=lambda column: (column.order, column.key))
     return parts

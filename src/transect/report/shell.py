@@ -10,25 +10,32 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from transect.report.inline import Inline
+
 __all__ = ["SCRIPTS", "STYLES", "own_file", "script_hash", "templates"]
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
 # In the order in which a page has them: what comes later may rely on what came before.
-STYLES = ("page.css", "explore.css")
-SCRIPTS = ("page.js", "explore.js")
+STYLES = ("page.css", "explore.css", "sections.css")
+SCRIPTS = ("page.js", "explore.js", "environment.js")
 
 
 @cache
 def templates() -> Environment:
-    """Return the environment of all templates; what they show is escaped."""
-    return Environment(
+    """Return the environment of all templates; what they show is escaped.
+
+    A page with a glossary renders its sections with an `inline` of their own, whose terms lead there.
+    """
+    environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.globals["inline"] = Inline(linked=False)
+    return environment
 
 
 def own_file(name: str) -> Markup:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from transect.domain.metrics import Direction
 from transect.hpc.base import LogMetric, Normalised, Parameter, Run, RunStatus
@@ -143,7 +143,7 @@ class Training:
             # Rates count per second and times are in seconds, whatever their units are called.
             base = "s" if metric.unit == "s" else "1" if metric.unit == "1" else "1/s"
             value = Normalised(name=registered, value=metric.value, unit=base)
-            metric = metric.model_copy(update={"normalised": value})
+            metric = replace(metric, normalised=value)
         self.results[name] = metric
 
     def parameter(self, key: str, value: Parameter | None) -> None:
@@ -162,12 +162,11 @@ def _metrics(training: Training) -> list[LogMetric]:
             factor, base = {"ms": (1e-3, "s"), "s": (1.0, "s"), "1": (1.0, "1")}.get(
                 samples.unit, (1.0, "1/s")
             )
-            several[0] = first.model_copy(
-                update={
-                    "normalised": Normalised(
-                        name=samples.registered, value=first.value * factor, unit=base
-                    )
-                }
+            several[0] = replace(
+                first,
+                normalised=Normalised(
+                    name=samples.registered, value=first.value * factor, unit=base
+                ),
             )
         metrics += several
     out: list[LogMetric] = []
@@ -176,7 +175,7 @@ def _metrics(training: Training) -> list[LogMetric]:
         again = one.normalised is not None and one.normalised.name in taken
         if one.normalised is not None:
             taken.add(one.normalised.name)
-        out.append(one.model_copy(update={"normalised": None}) if again else one)
+        out.append(replace(one, normalised=None) if again else one)
     return out
 
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 
 from transect.domain.metrics import Direction
-from transect.hpc.parsers._network import Column, agree, between, spread
-from transect.hpc.values import number
+from transect.hpc.parsers._network import Column, agree, between
+from transect.hpc.values import last_digit, number
 
 __all__ = ["bandwidth_unit", "column", "contradiction", "header", "known"]
 
@@ -90,7 +90,7 @@ def bandwidth_unit(
     votes = {"MB/s": 0, "MiB/s": 0}
     wrong = ""
     for row in rows:
-        size, low, high = int(row[place]), *spread(row[time])
+        size, low, high = int(row[place]), *last_digit(row[time])
         if not size or low <= 0:
             continue
         # Of a benchmark whose scale is not known, any whole number to 4 will do for the unit.

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from transect.domain.metrics import Direction
 from transect.hpc.base import LogMetric, Parameter
-from transect.hpc.parsers._network import Column, agree, cell_metric, is_number, spread
-from transect.hpc.values import number
+from transect.hpc.parsers._network import Column, agree, cell_metric, is_number
+from transect.hpc.values import last_digit, number
 
 __all__ = [
     "Row", "Side", "Test", "average", "header", "metrics", "row", "units", "wrong",
@@ -214,14 +214,14 @@ def wrong(op: str, ranks: int, row: Row, side: Side, unit: dict[str, str]) -> st
     name = op.removesuffix("_mpi").removesuffix("_perf")
     factor = _factor(name, ranks)
     if factor is not None:
-        low, high = (end * factor for end in spread(algbw))
+        low, high = (end * factor for end in last_digit(algbw))
         if not agree(busbw, low, high, 5e-3):
             return (
                 f"the log prints a bus bandwidth of {busbw}, but {algbw} of algorithm bandwidth "
                 f"times {factor:.6g} ({name}, {ranks} ranks) is {(number(algbw) or 0) * factor:.6g}"
             )
     if time and name != "hypercube" and unit == {"time": "us", "bw": "GB/s"}:
-        low_t, high_t = spread(time)
+        low_t, high_t = last_digit(time)
         if low_t > 0 and not agree(algbw, row.size / high_t / 1e3, row.size / low_t / 1e3, 5e-3):
             return (
                 f"the log prints {algbw} GB/s, but its size over its time of {time} us is "

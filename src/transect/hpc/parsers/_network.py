@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
 
 from transect.domain.metrics import Direction
 from transect.hpc.base import LogMetric
 from transect.hpc.block import TROUBLE
 from transect.hpc.text import Line, excerpt
-from transect.hpc.values import NUMBER, log_metric, number
+from transect.hpc.values import NUMBER, last_digit, log_metric, number
 
 __all__ = [
     "LATENCY",
@@ -25,7 +23,6 @@ __all__ = [
     "cell_metric",
     "is_number",
     "killed",
-    "spread",
     "stop_of",
     "whole",
 ]
@@ -112,31 +109,17 @@ def cell_metric(
     )  # fmt: skip
 
 
-def spread(printed: str) -> tuple[float, float]:
-    """Return the lowest and highest number that a printed one may stand for.
-
-    One unit of the last digit to either side: programs round, and some cut off.
-    """
-    try:
-        exact = Decimal(printed)
-        exponent = exact.as_tuple().exponent
-        if not isinstance(exponent, int):
-            return -math.inf, math.inf
-        unit = Decimal(1).scaleb(exponent)
-        return float(exact - unit), float(exact + unit)
-    except (InvalidOperation, ArithmeticError):
-        return -math.inf, math.inf
-
-
 def agree(printed: str, low: float, high: float, slack: float = 1e-3) -> bool:
     """Tell whether a printed number may lie in [low, high], widened by a share of its ends."""
-    mine_low, mine_high = spread(printed)
+    mine_low, mine_high = last_digit(printed)
     return mine_high >= low - slack * abs(low) and mine_low <= high + slack * abs(high)
 
 
 def between(low: str, middle: str, high: str) -> bool:
     """Tell whether three printed numbers may be in ascending order."""
-    return spread(low)[0] <= spread(middle)[1] and spread(middle)[0] <= spread(high)[1]
+    return (
+        last_digit(low)[0] <= last_digit(middle)[1] and last_digit(middle)[0] <= last_digit(high)[1]
+    )
 
 
 def whole(line: Line, width: int) -> bool:

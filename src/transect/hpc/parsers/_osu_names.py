@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from transect.domain.metrics import Direction
 from transect.hpc.base import Parameter
-from transect.hpc.parsers._network import Column, agree, between, spread
+from transect.hpc.parsers._network import Column, agree, between
 from transect.hpc.text import excerpt
-from transect.hpc.values import number
+from transect.hpc.values import last_digit, number
 
 __all__ = [
     "LATENCY", "UNTITLED", "Title", "column", "columns", "contradiction", "facts", "guess", "largest", "read_title",
@@ -190,7 +190,7 @@ def contradiction(row: dict[str, str]) -> str:
             return f"the mean {mean} us is not between minimum {low} us and maximum {high} us"
     rate, messages = row.get("MB/s"), row.get("Messages/s")
     if rate and messages and (size := number(row.get("Size", "0"))):
-        ends = [end * size / 1e6 for end in spread(messages)]
+        ends = [end * size / 1e6 for end in last_digit(messages)]
         if not agree(rate, *ends):
             return (
                 f"the log prints {rate} MB/s, but {messages} messages/s of {size:.0f} B are "

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
-from decimal import Decimal, InvalidOperation
 
 from transect.hpc.base import LogMetric
-from transect.hpc.values import impossible
+from transect.hpc.values import impossible, last_digit
 
 __all__ = ["Span", "apart", "bytes_of", "first_impossible", "geometric_mean", "span"]
 
@@ -20,20 +19,9 @@ _POWERS = {"K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
 
 
 def span(printed: str) -> Span | None:
-    """Return the interval of one unit of the last digit around a number, None for no number.
-
-    Programs round or cut, and a log does not say which.
-    """
-    try:
-        exact = Decimal(printed)
-        exponent = exact.as_tuple().exponent
-        if not isinstance(exponent, int):
-            return None
-        unit = Decimal(1).scaleb(exponent)
-        low, high = float(exact - unit), float(exact + unit)
-    except (InvalidOperation, ArithmeticError, ValueError):
-        return None
-    return (low, high) if math.isfinite(low) and math.isfinite(high) else None
+    """Return what a number may stand for (`last_digit`), None for no number."""
+    ends = last_digit(printed)
+    return ends if math.isfinite(ends[0]) and math.isfinite(ends[1]) else None
 
 
 def apart(one: Span, other: Span, slack: float) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Run, RunStatus
@@ -141,7 +141,7 @@ def _metrics(output: _Output) -> list[LogMetric]:
             registered="samples_per_second" if counted else None,
         )  # fmt: skip
         if total is not None:
-            out.append(total.model_copy(update={"unit": unit}))
+            out.append(replace(total, unit=unit))
         out.append(log_metric("total_spread", spread, unit, Direction.LOWER))
     return [one for one in out if one is not None]
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, LogMetric, Normalised, Parser, Run, RunStatus
@@ -234,7 +235,7 @@ def _metrics(outcome: Outcome) -> list[LogMetric]:
             same = Normalised(
                 name="storage_bandwidth", value=bandwidth.value * factor, unit="B/s"
             )  # fmt: skip
-            bandwidth = bandwidth.model_copy(update={"normalised": same})
+            bandwidth = replace(bandwidth, normalised=same)
         registered = "metadata_rate" if official else None
         draft = score.unit.startswith("M")
         readings += [
@@ -279,9 +280,7 @@ def _run(block: Block, outcome: Outcome) -> Run:
     if product_total(outcome):
         warnings.append("the total is the product of both scores, as in 2017, not its root")
         # No score of today's: it would lead every table.
-        metrics = [
-            m.model_copy(update={"normalised": None}) if m.name == "score" else m for m in metrics
-        ]
+        metrics = [replace(m, normalised=None) if m.name == "score" else m for m in metrics]
     if status is RunStatus.OK:
         warnings += outcome.errors
         if len(outcome.found((*BANDWIDTH, *METADATA))) < len(BANDWIDTH) + len(METADATA):

@@ -117,7 +117,7 @@ class Ior(Parser):
                 session, reader = _session(line.number), None
             if _JSON.match(text):
                 reader = JsonReader()
-                version = _VERSION.match(block.last_words())  # it stands on the line before
+                version = _VERSION.search(block.last_words())  # it stands on the line before
                 session.form, session.version = "json", version[1] if version else ""
                 session.line -= 1 if version else 0
             if reader is None:

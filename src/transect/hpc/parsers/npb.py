@@ -20,12 +20,11 @@ from transect.hpc.parsers._network import (
     Column,
     agree,
     cell_metric,
-    spread,
     stop_of,
     whole,
 )
 from transect.hpc.text import Line, excerpt
-from transect.hpc.values import impossible, number
+from transect.hpc.values import impossible, last_digit, number
 
 __all__ = ["Npb", "npb_mop"]
 
@@ -238,7 +237,7 @@ def _contradiction(result: _Result, each: str) -> str:
     total, time = pairs.get("Mop/s total", ""), pairs.get("Time in seconds", "")
     count = number(pairs.get("Total processes") or pairs.get("Total threads") or "")
     if each and total and count and number(total):
-        ends = [end * count for end in spread(pairs[each])]
+        ends = [end * count for end in last_digit(pairs[each])]
         if not agree(total, *ends):
             return (
                 f"the log prints {total} Mop/s in total, but {pairs[each]} each times {count:g} "
@@ -247,7 +246,7 @@ def _contradiction(result: _Result, each: str) -> str:
     work = npb_mop(
         result.name, pairs.get("Class", ""), pairs.get("Size", ""), pairs.get("Iterations", "")
     )
-    low, high = spread(time) if time else (0.0, 0.0)
+    low, high = last_digit(time) if time else (0.0, 0.0)
     if work is None or high <= 0 or not total:
         return ""
     if not agree(total, work / high, work / low if low > 0 else math.inf, 1e-2):

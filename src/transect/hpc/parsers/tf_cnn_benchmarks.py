@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Run, RunStatus, Series
@@ -184,7 +184,7 @@ def _metrics(output: _Output, total: re.Match[str] | None) -> list[LogMetric]:
         registered = "samples_per_second" if trains else "throughput"
         metric = log_metric("total", total[2], "1/s", Direction.HIGHER, registered=registered)
         if metric is not None:
-            out.append(metric.model_copy(update={"unit": f"{total[1]}/sec"}))
+            out.append(replace(metric, unit=f"{total[1]}/sec"))
     if output.rates.count:
         out.append(
             log_metric(

@@ -123,7 +123,7 @@ def _outputs(groups: list[InferGroup]) -> list[Finding]:
     blind = sum(bool(group.ok) for group in groups if group not in compared)
     evidence = joined(evidence, f"{count(blind, 'cell')} not compared" if blind else "")
     return [Finding(subject="study", claim=claim + ".", evidence=evidence,
-                    sureness=Sureness.FIRM, kind="outputs")]  # fmt: skip
+                    sureness=Sureness.FIRM, kind="outputs", alarm=bool(bad))]  # fmt: skip
 
 
 def _all_right(groups: list[InferGroup]) -> tuple[str, str]:

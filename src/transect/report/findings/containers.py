@@ -19,6 +19,12 @@ from transect.report.text import clean, factor, percent, quantity
 
 __all__ = ["PUBLISHED", "all_costs", "container_findings", "cost_words", "ends_of", "place_of"]
 
+# By which of them a study's question is answered.
+_TOPICS = {
+    "startup_time": "start-up", "step_time": "step", "input_time": "files",
+    "collective_time": "bandwidth",
+}  # fmt: skip
+
 PUBLISHED = "ResNet in Go (Gorgonia), 2023–24"
 
 
@@ -89,7 +95,8 @@ def _finding(container: str, metric: str, cost: ContainerCost, pairs: int, small
     version = next((str(v) for r in cost.group.ok if (v := _version(r.provenance))), "")
     return Finding(
         subject=str(cost.group.cell.workload or "study"), claim=clean(f"{claim}{most}."), kind="container",
-        sureness=cost.sureness, comparisons=cost.told(pairs),
+        sureness=cost.sureness, comparisons=cost.told(pairs), groups=(cost.group, cost.base),
+        topic="latency" if small else _TOPICS[metric],
         evidence=joined(
             f"with {quantity(cost.comparison.b.median, 's')}, without {quantity(cost.comparison.a.median, 's')}, "
             f"{cost.ratio.count} pairs of the same repeat in one block", clean(cost.reason),

@@ -99,7 +99,8 @@ def _cost(
     if len(every) > len(able):
         evidence.append(f"{len(every) - len(able)} with more ranks than cores left out")
     return [Finding(subject=workload, claim=claim, evidence=joined(*evidence), sureness=sureness,
-                    kind="distribution", comparisons=(comparison,))]  # fmt: skip
+                    kind="distribution", comparisons=(comparison,),
+                    groups=(best.group, best.base))]  # fmt: skip
 
 
 def _place(group: Group) -> tuple[bool, float, str]:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from transect.analysis.comparisons import Sureness, Verdict
+from transect.analysis.comparisons import Comparison, Sureness, Verdict
 from transect.analysis.docking import Contest, Contestant, Curve, curves, docking_rows
+from transect.domain.until import MARGIN
 from transect.report.context import Context
+from transect.report.findings.decision import Decision, gain_text, tie_text
 from transect.report.findings.finding import Finding, joined
 from transect.report.sections.docking import contest_title, docking_contests
 from transect.report.text import clean, count, ends, factor, percent, quantity
 
 __all__ = ["docking_findings"]
+
+# The column of the decision table.
+COLUMN = "dock"
 
 # Of linear: less is called so.
 _NEAR_LINEAR = 0.9
@@ -46,8 +51,9 @@ def _fastest(contest: Contest) -> Finding | None:
     compiled = [row for row in contest.rows if row.first_run and row.model != first.model]
     longest = max(compiled, key=lambda row: max(row.first_run), default=None)
     return Finding(
-        subject="study", kind="docking", named=True, sureness=sureness,
+        subject="study", kind="docking", topic="fastest", named=True, sureness=sureness,
         comparisons=(result,) if result is not None else (), scope=contest_title(contest),
+        groups=(first.group, rival.group), decision=_decision(contest, result, told=told),
         claim=f"{clean(first.name)} is the fastest docking kernel: {clean(rival.name)}, the next model, takes "
         f"{factor(ratio.value)} times ({ends(ratio, factor)}) its time per pose{doubt}.",
         evidence=joined(
@@ -57,6 +63,20 @@ def _fastest(contest: Contest) -> Finding | None:
             if longest is not None else "",
             result.reason if result is not None else "",
         ),
+    )  # fmt: skip
+
+
+def _decision(contest: Contest, result: Comparison | None, *, told: bool) -> Decision:
+    first, rival = contest.rows[0], contest.rival()
+    other = clean(rival.name) if rival is not None else ""
+    later = next((row for row in contest.rows[1:] if told or row is not rival), None)
+    return Decision(
+        column=COLUMN, row=clean(f"{contest.deck}, {count(contest.poses, 'pose')}"),
+        scope=count(contest.threads, "thread"), winner=clean(first.name),
+        tied=() if told else (other,), equal=result is not None and result.equal,
+        margin=result.margin if result is not None else MARGIN,
+        gain=gain_text(result, "sooner", other) if told else tie_text(result, other),
+        value=f"{quantity(first.time, 's')} per pose", second=clean(later.name) if later else "",
     )  # fmt: skip
 
 
@@ -77,7 +97,7 @@ def _linear(curve: Curve) -> Finding | None:
     if not decided:
         said = "may or may not be linear"
     return Finding(
-        subject="study", kind="docking", named=True,
+        subject="study", kind="docking", topic="threads", named=True,
         sureness=Sureness.TENTATIVE if decided else Sureness.OPEN,
         scope=clean(f"{first.deck}, {count(first.poses, 'pose')}"),
         claim=f"{clean(first.name)}{'' if last.pinned else ', not pinned,'} {said} from "

@@ -78,7 +78,7 @@ def equality_findings(context: Context) -> list[Finding]:
         evidence.append(f"{_apart(apart)}, and time to quality judges them")
     return [
         Finding(
-            subject="equality", claim=claim, kind="equality",
+            subject="equality", claim=claim, kind="equality", alarm=bool(bad),
             sureness=Sureness.TENTATIVE if blind else Sureness.FIRM,
             evidence=joined(*evidence) or "by the status of the records",
         )

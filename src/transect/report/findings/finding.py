@@ -17,10 +17,12 @@ from transect.analysis.groups import Group
 from transect.analysis.serving import run_includes
 from transect.analysis.statistics import NoiseFloor
 from transect.domain.metrics import Direction, metric
+from transect.report.findings.decision import Decision
 from transect.report.text import percent
 
 __all__ = [
     "HEADINGS",
+    "PLAIN",
     "Finding",
     "Race",
     "floor_text",
@@ -44,6 +46,10 @@ HEADINGS = {
 }  # fmt: skip
 
 
+# How sure, in plain words.
+PLAIN = {Sureness.FIRM: "sure", Sureness.TENTATIVE: "likely", Sureness.OPEN: "not known yet"}
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
     """One sentence of the report: `subject` is the workload, or a key of `HEADINGS`, it speaks of.
@@ -51,6 +57,11 @@ class Finding:
     `claim` is what is said of it, written as it follows a colon; `named` says that it begins with
     a name, which keeps its letters at the start of a sentence too. `scope` narrows the subject
     down, e.g. `on cpu, batch 1`. `comparisons` are those that the claim rests on.
+
+    `alarm`: results are wrong, or cannot be trusted, for what it says. `decision`: what it decides, for
+    the decision table. `groups` are those that the claim is about; without any it is about all cells of
+    its subject. `topic` parts the rule of its kind where one decides several things. `rule` and `section` name what made it and where more is said of it: they are given by
+    its `FindingMaker`.
     """
 
     subject: str
@@ -61,6 +72,13 @@ class Finding:
     scope: str = ""
     named: bool = False
     comparisons: tuple[Comparison, ...] = ()
+    alarm: bool = False
+    decision: Decision | None = None
+    groups: tuple[Group, ...] = ()
+    topic: str = ""
+    rule: str = ""
+    section: str = ""
+    stages: tuple[str, ...] = ()
 
     @property
     def headline(self) -> str:
@@ -68,6 +86,16 @@ class Finding:
         if self.scope:
             return f"{self.scope[:1].upper()}{self.scope[1:]}: {self.claim}"
         return self.claim if self.named else self.claim[:1].upper() + self.claim[1:]
+
+    @property
+    def brief(self) -> str:
+        """What it says, short enough to stand beside others in one sentence."""
+        return self.decision.brief if self.decision else self.claim.strip().rstrip(".")
+
+    @property
+    def plain(self) -> str:
+        """How sure it is, in plain words."""
+        return PLAIN[self.sureness]
 
     @property
     def text(self) -> str:
@@ -114,6 +142,7 @@ class Race:
     """Groups ranked by one metric. `tied` holds those not distinguishable from the best.
 
     `values` are those of the best that it was ranked by, and `comparisons` those with all others.
+    `ranked` holds all, the best first.
     """
 
     best: Group
@@ -122,6 +151,7 @@ class Race:
     runner_up: Group | None
     comparison: Comparison | None
     comparisons: tuple[Comparison, ...] = ()
+    ranked: tuple[Group, ...] = ()
 
     @property
     def ties(self) -> tuple[Comparison, ...]:
@@ -193,7 +223,7 @@ def race(
     return Race(
         best=best, values=tuple(values(best)), tied=tuple(group for group, _ in tied),
         runner_up=runner_up, comparison=comparison,
-        comparisons=tuple(one for _, one in against_best if one is not None),
+        comparisons=tuple(one for _, one in against_best if one is not None), ranked=tuple(ranked),
     )  # fmt: skip
 
 

@@ -81,7 +81,7 @@ def _invalid(context: Context) -> list[Finding]:
     if len(wrong) > _SHOWN:
         told.append(f"{len(wrong) - _SHOWN} more in the section on hardware")
     return [Finding(subject="study", claim=claim, evidence=joined(*told), sureness=Sureness.FIRM,
-                    kind="hardware")]  # fmt: skip
+                    kind="hardware", alarm=True)]  # fmt: skip
 
 
 def _reason(value: BenchmarkValue) -> str:

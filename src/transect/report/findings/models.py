@@ -65,6 +65,11 @@ def export_findings(context: Context) -> list[Finding]:
         evidence += f"; {unknown} not judged"
     return [
         Finding(
-            subject="export", claim=claim, evidence=evidence, sureness=Sureness.FIRM, kind="export"
+            subject="export",
+            claim=claim,
+            evidence=evidence,
+            sureness=Sureness.FIRM,
+            kind="export",
+            alarm=bool(bad),
         )
     ]

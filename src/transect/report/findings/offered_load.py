@@ -84,7 +84,7 @@ def _sureness(
         len(told := saturation(group)) >= MIN_INTERVAL_VALUES and set(told) == {is_saturated(group)}
         for group in beside
     )
-    sound = all(map(was_compared, every)) and not any(group.disturbed for group in every)
+    sound = all(map(was_compared, every)) and not any(group.too_disturbed for group in every)
     return Sureness.FIRM if agree and sound and len(versions(every)) < 2 else Sureness.TENTATIVE
 
 

@@ -118,7 +118,7 @@ def _call_sureness(apart: Sequence[Beyond], floor: NoiseFloor | None) -> Surenes
     if not apart:
         return Sureness.OPEN
     whole = all(row.excess and row.excess.spread is Spread.INTERVAL for row in apart)
-    quiet = not any(row.group.disturbed for row in apart)
+    quiet = not any(row.group.too_disturbed for row in apart)
     return Sureness.FIRM if whole and quiet and floor is not None else Sureness.TENTATIVE
 
 

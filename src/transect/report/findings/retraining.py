@@ -150,7 +150,7 @@ def _sure(pair: StepRatio) -> Sureness:
         return Sureness.OPEN
     if pair.comparison.decision is not None:
         return no_firmer(pair.comparison.sureness, pair.group, pair.other)
-    quiet = not pair.group.disturbed and not pair.other.disturbed
+    quiet = not pair.group.too_disturbed and not pair.other.too_disturbed
     whole = pair.ratio.spread is Spread.INTERVAL and pair.floor is not None and quiet
     return no_firmer(Sureness.FIRM if whole else Sureness.TENTATIVE, pair.group, pair.other)
 

@@ -111,7 +111,7 @@ def sureness_of(pair: Versus) -> Sureness:
     Firm: an interval, a known noise floor, one version, quiet machines and outputs that were compared.
     """
     sides = (pair.group, pair.other)
-    sound = not pair.crosses and not any(group.disturbed for group in sides)
+    sound = not pair.crosses and not any(group.too_disturbed for group in sides)
     checked = any(map(was_compared, sides))
     whole = pair.ratio.spread is Spread.INTERVAL and pair.floor is not None
     few = pair.comparison.sureness is Sureness.TENTATIVE

@@ -6,6 +6,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Sequence
 
+from transect.analysis.bounds import run_bound
 from transect.analysis.comparisons import Sureness
 from transect.analysis.groups import Group, group_labels
 from transect.analysis.serving import (
@@ -18,10 +19,14 @@ from transect.analysis.serving import (
     rates,
     was_compared,
 )
+from transect.domain.cell import Cell
+from transect.domain.until import MARGIN
 from transect.report.context import Context
 from transect.report.findings.deciding import same_within
+from transect.report.findings.decision import Decision, LeftOut, gain_text, tie_text, why_not
 from transect.report.findings.finding import (
     Finding,
+    Race,
     inside_run,
     joined,
     machine_differences,
@@ -29,9 +34,13 @@ from transect.report.findings.finding import (
     race,
 )
 from transect.report.findings.models import judge_export
-from transect.report.text import count, number, quantity
+from transect.report.text import count, number, percent, quantity
 
 __all__ = ["faithful_groups", "serving_findings"]
+
+# The columns of the decision table.
+ONE, MANY = "serve-one", "serve-many"
+_SHOWN = 4
 
 
 def faithful_groups(context: Context, workload: str) -> list[InferGroup]:
@@ -65,18 +74,54 @@ def serving_findings(context: Context) -> list[Finding]:
         if identity_size(workload) is not None:
             # What a call costs is a finding of its own.
             continue
-        for words, groups in comparable(faithful_groups(context, workload)).items():
+        faithful = faithful_groups(context, workload)
+        left_out = _left_out(context, workload, faithful)
+        told = comparable(faithful)
+        if not told and left_out:
+            findings.append(_nothing(workload, left_out))
+        for words, groups in told.items():
             smallest = min(group.cell.batch for group in groups)
             first = [group for group in groups if group.cell.batch == smallest]
             where = f"on {words}"
-            findings += _best(context, workload, first, RUN, f"{where}, batch {smallest}")
-            findings += _best(context, workload, groups, "throughput", where)
+            scope = f"{where}, batch {smallest}"
+            # What could not be used is named once, with the first of its conditions.
+            apart = left_out if words == next(iter(told)) else ()
+            findings += _best(context, workload, first, RUN, scope, apart)
+            findings += _best(context, workload, groups, "throughput", where, apart)
     return findings
 
 
+def _left_out(
+    context: Context, workload: str, faithful: Sequence[InferGroup]
+) -> tuple[LeftOut, ...]:
+    """Name the cells of runtimes that take no part, and why."""
+    kept = {id(group) for group in faithful}
+    apart = [group for group in context.of("infer", workload) if id(group) not in kept]
+    labels = group_labels(apart, always=("runtime", "threads", "batch"))
+    return tuple(
+        LeftOut(
+            what=labels[group.cell], why=why_not(group) or (
+                "wrong result" if group.wrong else "its export or its outputs are not the framework's"
+            ),
+        )
+        for group in apart
+    )  # fmt: skip
+
+
+def _nothing(workload: str, left_out: tuple[LeftOut, ...]) -> Finding:
+    """Say that no runtime can be compared: all failed, were skipped or give wrong outputs."""
+    reason = "no runtime gives a usable and right answer"
+    return Finding(
+        subject=workload, claim=f"{reason}, so no latency is compared.", kind="runtime",
+        evidence="; ".join(f"{one.what}: {one.why}" for one in left_out[:_SHOWN]),
+        sureness=Sureness.FIRM, decision=Decision(column=ONE, instead=reason, left_out=left_out),
+    )  # fmt: skip
+
+
 def _best(
-    context: Context, workload: str, groups: Sequence[Group], name: str, scope: str
-) -> list[Finding]:
+    context: Context, workload: str, groups: Sequence[Group], name: str, scope: str,
+    left_out: tuple[LeftOut, ...],
+) -> list[Finding]:  # fmt: skip
     """Compare the best group of each runtime with those of the other runtimes.
 
     Where their Runs hold different parts, by whole calls: `name` is then that of what they give.
@@ -99,8 +144,10 @@ def _best(
         return []
     middle = statistics.median(result.values)
     if name == RUN:
+        column, word = ONE, "sooner"
         does, do, value = "answers first", "answer first", quantity(middle, "s")
     else:
+        column, word = MANY, "more"
         does, do, value = "serves most", "serve most", f"{number(middle)} samples/s"
     value += " end to end" if whole else ""
     label = labels[result.best.cell]
@@ -128,6 +175,7 @@ def _best(
         Finding(
             subject=workload, scope=scope, claim=claim, sureness=sureness, kind="runtime",
             comparisons=result.comparisons,
+            decision=_decision(context, result, labels, column, word, value, checked, scope, left_out),
             evidence=joined(
                 f"median of {count(len(result.values), 'run')} {value}", checked,
                 inside_run(groups),
@@ -136,3 +184,25 @@ def _best(
             ),
         )
     ]  # fmt: skip
+
+
+def _decision(
+    context: Context, result: Race, labels: dict[Cell, str], column: str, word: str, value: str,
+    checked: str, scope: str, left_out: tuple[LeftOut, ...],
+) -> Decision:  # fmt: skip
+    rival = labels[result.runner_up.cell] if result.runner_up is not None else ""
+    later = next((group for group in result.ranked[1:] if group not in result.tied), None)
+    bound = run_bound(result.best, context.rates)
+    run = result.best.summary(RUN)
+    limit = ""
+    if bound is not None and run is not None and run.median > 0:
+        limit = f"reaches {percent(bound.time_s / run.median)} of the bound set by {bound.kind}"
+    return Decision(
+        column=column, scope=scope, winner=labels[result.best.cell], value=value, quality=checked,
+        tied=tuple(labels[group.cell] for group in result.tied),
+        equal=bool(result.ties) and all(one.equal for one in result.ties),
+        margin=result.ties[0].margin if result.ties else MARGIN,
+        limit=limit,
+        gain=tie_text(result.comparison, rival) if result.tied else gain_text(result.comparison, word, rival),
+        second=labels[later.cell] if later is not None else "", left_out=left_out,
+    )  # fmt: skip

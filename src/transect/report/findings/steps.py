@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from transect.analysis.bounds import step_bound
 from transect.analysis.comparisons import Comparison, Sureness, Verdict, compare
 from transect.analysis.groups import Group
-from transect.analysis.scaling import METRIC, efficiencies
+from transect.analysis.scaling import METRIC, Efficiency, efficiencies
+from transect.analysis.superlinear import possible_causes
 from transect.domain.cell import Cell
 from transect.domain.metrics import Direction
 from transect.report.context import Context
 from transect.report.findings.deciding import same_within
+from transect.report.findings.decision import Decision, LeftOut, factor_interval, why_not
 from transect.report.findings.finding import Finding, floor_text, median, no_firmer
 from transect.report.text import count, number, percent, quantity
 
 __all__ = ["limit_finding", "scaling_findings"]
+
+# The column of the decision table.
+COLUMN = "scale"
 
 
 _PARTS = {
@@ -108,7 +114,13 @@ def scaling_findings(
             f"{floor_text(floor)}{note}"
         )
         told = (difference,) if difference else ()
-        findings.append(_finding("scaling", claim, evidence, sureness, workload, told))
+        findings.append(
+            replace(
+                _finding("scaling", claim, evidence, sureness, workload, told),
+                decision=_scaled(top, every, difference, way, _apart(groups, labels)),
+                groups=(top.group, top.base),
+            )
+        )
     odd = [gain for gain in every if gain.superlinear]
     if odd:
         worst = max(odd, key=lambda gain: gain.value)
@@ -119,10 +131,63 @@ def scaling_findings(
         )
         evidence = (
             f"base {labels[worst.base.cell]} at {number(worst.base_rate)} samples/s; "
-            f"{floor_text(floor)}"
+            f"{floor_text(floor)}; may be behind it: "
+            f"{'; '.join(possible_causes(worst, context.rates)) or 'nothing that the records show'}"
         )
         findings.append(_finding("suspect", claim, evidence, Sureness.OPEN, workload))
     return findings
+
+
+def _scaled(
+    top: Efficiency, every: Sequence[Efficiency], difference: Comparison | None, way: str,
+    left_out: tuple[LeftOut, ...],
+) -> Decision:  # fmt: skip
+    """Say what the most ranks bring, who comes next on as many, and what share is communication."""
+    ranks = top.group.cell.ranks
+    gain = top.rate / top.base_rate
+    interval = factor_interval(difference) if difference is not None else None
+    # The interval is that of the better side over the other: turned over where ranks slow it down.
+    if interval is not None and gain >= 1:
+        ends = f"95 % interval {number(interval.low)} to {number(interval.high)}"
+    elif interval is not None:
+        ends = f"95 % interval {number(1 / interval.high)} to {number(1 / interval.low)}"
+    else:
+        ends = "too few runs for an interval"
+    step, waited = (median(top.group, name) for name in ("step_time", "communication_time"))
+    limit = f"{percent(waited / step)} of a step is waiting for messages" if step and waited else ""
+    alike = sorted(
+        (gain for gain in every if gain.group.cell.ranks == ranks and gain.group is not top.group),
+        key=lambda gain: (-gain.rate, gain.group.cell.id),
+    )
+    second = ""
+    if alike:
+        cell = alike[0].group.cell
+        second = f"{cell.framework} · {cell.strategy}, {number(alike[0].rate)} samples/s"
+    same = difference is None or difference.verdict is Verdict.SAME
+    return Decision(
+        column=COLUMN, scope=f"on {count(ranks, 'rank')}", winner="" if same else way, second=second,
+        instead="" if not same else (
+            f"{ranks} ranks and {top.base.cell.ranks}: the same speed within {percent(difference.margin)}"
+            if difference is not None and difference.equal
+            else f"whether {ranks} ranks are faster than {top.base.cell.ranks} is too close to tell"
+        ),
+        gain=f"{number(gain)} times the speed of {count(top.base.cell.ranks, 'rank')} ({ends}), "
+        f"efficiency {percent(top.value)}",
+        value=f"{number(top.rate)} samples/s", limit=limit,
+        quality="loss as the reference" if top.group.values("equality_ratio") else "loss not checked",
+        left_out=left_out,
+    )  # fmt: skip
+
+
+def _apart(groups: Sequence[Group], labels: dict[Cell, str]) -> tuple[LeftOut, ...]:
+    """Name the cells of several ranks that carry no claim on scaling, and why."""
+    spread = [(group, why_not(group)) for group in groups if group.cell.ranks > 1]
+    return tuple(
+        LeftOut(what=labels[group.cell], why=why or (
+            "wrong result" if group.wrong else "more ranks than cores"
+        ))
+        for group, why in spread if why or group.wrong or group.over_subscribed
+    )  # fmt: skip
 
 
 def _finding(

@@ -9,8 +9,11 @@ from transect.analysis.groups import Group, group_labels
 from transect.analysis.kinds import Kind, kinds_of, main_kind
 from transect.analysis.scaling import METRIC
 from transect.analysis.statistics import summarise
+from transect.domain.cell import Cell
+from transect.domain.until import MARGIN
 from transect.report.context import Context
 from transect.report.findings.deciding import same_within
+from transect.report.findings.decision import Decision, LeftOut, gain_text, tie_text, why_not
 from transect.report.findings.finding import (
     Finding,
     Race,
@@ -27,6 +30,8 @@ from transect.report.text import count, number, quantity
 __all__ = ["may_be_ranked", "quality_target", "reaches_target", "training_findings"]
 
 TIME = "time_to_quality"
+# The column of the decision table.
+COLUMN = "train"
 
 
 def quality_target(groups: Sequence[Group]) -> str:
@@ -86,7 +91,11 @@ def _fastest(context: Context, workload: str, groups: list[Group], kind: Kind) -
     # All trainers of a kind have the same starts: a seed that takes more epochs does so for all.
     floor = context.floors.paired("train", workload, TIME, kind)
     result = race(able, TIME, floor, paired=True)
-    left_out = _left_out(groups, running, every)
+    apart = _apart(groups, running)
+    left_out = _left_out(apart, groups, every)
+    named = tuple(
+        LeftOut(what=labels[g.cell], why=why_not(g) or why) for why, own in apart for g in own
+    )
     of_kind = f"with {kind.words}, " if kind.words else ""
     if result is None:
         reason = "no trainer finished with a right result" if not running else (
@@ -94,7 +103,8 @@ def _fastest(context: Context, workload: str, groups: list[Group], kind: Kind) -
         if any(g.unfollowed for g in running):
             reason += " before its check went blind"
         claim = f"{of_kind}{reason}, so no speed is compared."
-        return [_finding(workload, claim, left_out, Sureness.FIRM)]
+        instead = Decision(column=COLUMN, instead=reason, left_out=named)
+        return [_finding(workload, claim, left_out, Sureness.FIRM, decision=instead)]
     best, label = result.best, labels[result.best.cell]
     summary = summarise(result.values)
     if summary is None:
@@ -132,22 +142,44 @@ def _fastest(context: Context, workload: str, groups: list[Group], kind: Kind) -
     if left_out:
         evidence.append(left_out)
     rival = result.runner_up
-    if best.disturbed or (rival and rival.disturbed) or not best.values("equality_ratio"):
+    loud = best.too_disturbed or (rival is not None and rival.too_disturbed)
+    if loud or not best.values("equality_ratio"):
         sureness = Sureness.TENTATIVE if sureness is Sureness.FIRM else sureness
     sureness = no_firmer(sureness, best, rival)
+    limits = limit_finding(context, workload, best, label)
     return [
         _finding(
             workload, claim, joined(*evidence), sureness, named=not of_kind,
             comparisons=result.comparisons,
+            decision=_decision(
+                result, labels, took, f"{target}, {reached}", limits, named, kind.words
+            ),
         ),
-        *limit_finding(context, workload, best, label),
+        *limits,
     ]  # fmt: skip
+
+
+def _decision(
+    result: Race, labels: dict[Cell, str], took: str, quality: str, limits: Sequence[Finding],
+    left_out: tuple[LeftOut, ...], kind: str,
+) -> Decision:  # fmt: skip
+    rival = labels[result.runner_up.cell] if result.runner_up is not None else ""
+    later = next((group for group in result.ranked[1:] if group not in result.tied), None)
+    return Decision(
+        column=COLUMN, scope=f"with {kind}" if kind else "", winner=labels[result.best.cell], value=took, quality=quality,
+        tied=tuple(labels[group.cell] for group in result.tied),
+        equal=bool(result.ties) and all(one.equal for one in result.ties),
+        margin=result.ties[0].margin if result.ties else MARGIN,
+        gain=tie_text(result.comparison, rival) if result.tied else gain_text(result.comparison, "sooner", rival),
+        limit=limits[0].claim.removesuffix(".") if limits else "",
+        second=labels[later.cell] if later is not None else "", left_out=left_out,
+    )  # fmt: skip
 
 
 def _caveats(result: Race) -> list[str]:
     notes = [result.comparison.reason] if result.comparison else []
-    if result.best.disturbed:
-        notes.append("other processes were at work during one of its runs")
+    if result.best.too_disturbed:
+        notes.append("other processes were at work during its runs")
     if not result.best.values("equality_ratio"):
         why = f" ({result.best.unchecked})" if result.best.unchecked else ""
         notes.append(f"its loss was not checked against the reference{why}")
@@ -161,22 +193,25 @@ def _caveats(result: Race) -> list[str]:
     return notes
 
 
-def _left_out(groups: Sequence[Group], running: Sequence[Group], every: Sequence[Group]) -> str:
-    parts = []
-    over = [g for g in running if g.over_subscribed]
+def _apart(groups: Sequence[Group], running: Sequence[Group]) -> list[tuple[str, list[Group]]]:
+    """Return the groups that ran in no race, by why not."""
     late = [g for g in running if not reaches_target(g) and not g.over_subscribed]
     unseen = [g for g in running if reaches_target(g) and g.unfollowed and not g.over_subscribed]
-    wrong = [g for g in groups if g.wrong and not g.diverged]
-    for members, why in (
-        (over, "more ranks than cores"),
-        (late, "target missed in at least one run"),
-        (unseen, "not checkable until the target"),
-        (wrong, "wrong result"),
-        ([g for g in groups if g.diverged], "a loss that diverged"),
-        ([g for g in groups if not g.ok and not g.wrong], "failed or skipped"),
-    ):
-        if members:
-            parts.append(f"{len(members)} for {why}")
+    every = [
+        ("more ranks than cores", [g for g in running if g.over_subscribed]),
+        ("target missed in at least one run", late),
+        ("not checkable until the target", unseen),
+        ("wrong result", [g for g in groups if g.wrong and not g.diverged]),
+        ("a loss that diverged", [g for g in groups if g.diverged]),
+        ("failed or skipped", [g for g in groups if not g.ok and not g.wrong]),
+    ]
+    return [(why, members) for why, members in every if members]
+
+
+def _left_out(
+    apart: Sequence[tuple[str, list[Group]]], groups: Sequence[Group], every: Sequence[Group]
+) -> str:
+    parts = [f"{len(members)} for {why}" for why, members in apart]
     own = {id(group) for group in groups}
     others = [group for group in every if id(group) not in own]
     kinds = [kind.words or "the usual training" for kind in kinds_of(others)]
@@ -187,9 +222,9 @@ def _left_out(groups: Sequence[Group], running: Sequence[Group], every: Sequence
 
 def _finding(
     subject: str, claim: str, evidence: str, sureness: Sureness, *, named: bool = False,
-    comparisons: tuple[Comparison, ...] = (),
+    comparisons: tuple[Comparison, ...] = (), decision: Decision | None = None,
 ) -> Finding:  # fmt: skip
     return Finding(
         subject=subject, claim=claim, evidence=evidence, sureness=sureness, kind="fastest",
-        named=named, comparisons=comparisons,
+        named=named, comparisons=comparisons, decision=decision,
     )  # fmt: skip

@@ -53,7 +53,7 @@ def _input(context: Context, workload: str, groups: list[Group]) -> list[Finding
         f"numbers; {comparison.reason}"
     )
     return [Finding(subject=workload, claim=claim + ".", evidence=evidence, sureness=sureness,
-                    kind="input", comparisons=(comparison,))]  # fmt: skip
+                    kind="input", comparisons=(comparison,), groups=(top.group, top.twin))]  # fmt: skip
 
 
 def _sum(workload: str, groups: list[Group]) -> list[Finding]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from transect.domain.registry import Registry
-from transect.report.made import Made
+
+if TYPE_CHECKING:
+    # Not at run time: a plug-in's file is imported in environments without the report's libraries.
+    from transect.report.made import Made
 
 __all__ = ["REPORT_FORMATS", "Contents", "ReportFormat"]
 

@@ -1,4 +1,4 @@
-"""Section: every cell that failed or was skipped, what is still to come, what cannot be read."""
+"""Section: what failed or was skipped, by cause and with the next step for each; what is still to come."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 
 from transect.analysis.entries import AnyRecord
+from transect.analysis.failures import Ending, Said, endings
 from transect.analysis.load import by_status
+from transect.analysis.next_steps import command_of
 from transect.domain.record import Status
 from transect.report.blocks import (
     Chip,
@@ -31,14 +33,16 @@ __all__ = ["failures_body"]
 
 _TONES = {Status.OK: "good", Status.FAILED: "bad", Status.SKIPPED: "warn"}
 
-# Logs that are shown: of each stage and cause, and in all.
-_LOGS_OF_ONE = 4
+# Logs that are shown: of one next step, each of another message, and in all.
+_LOGS_OF_ONE = 3
 _MOST_LOGS = 40
-_CLIP = 200
+# Messages that stand open, the others behind a click.
+_MOST_SAID = 4
+_CLIP = 400
 
 
 def failures_body(context: Context) -> Iterator[Part]:
-    """List failures before skips with cause, message and log tail; of many alike the first ones."""
+    """List failures before skips by cause: what it means, what to do now, messages, logs, cells."""
     counts = by_status(context.records)
     yield Lead(
         f"{counts['failed']} failed, {counts['skipped']} skipped, {counts['ok']} ended well. "
@@ -49,10 +53,13 @@ def failures_body(context: Context) -> Iterator[Part]:
         yield _stages(context)
     yield from _pending(context)
     if bad:
-        yield _causes(bad)
-        yield from _listed(context, bad)
+        yield from _endings(context, bad)
     if context.problems:
         yield Heading("Places in the results that could not be read")
+        yield Prose(
+            "A record that cannot be read counts as missing: the next run makes it again and keeps what was there "
+            "under damaged/. `transect verify` reads all files and names every one that is not as it was written."
+        )
         yield table(context.problems, [
             code("Where", lambda problem: clean(problem.where)),
             words("What is wrong", lambda problem: clean(problem.what)),
@@ -63,10 +70,6 @@ def failures_body(context: Context) -> Iterator[Part]:
 
 def _chip(record: AnyRecord) -> Chip:
     return Chip(record.status.value, _TONES[record.status])
-
-
-def _cause(record: AnyRecord) -> str:
-    return record.cause.value if record.cause else ""
 
 
 def _stages(context: Context) -> Table:
@@ -103,38 +106,63 @@ def _pending(context: Context) -> Iterator[Part]:
         yield table(loaded.earlier, columns, folded="Cells that the study no longer has")
 
 
-def _causes(bad: list[AnyRecord]) -> Table:
-    causes = Counter((_chip(record), _cause(record)) for record in bad)
-    return table(causes.most_common(), [
-        words("Status", lambda row: row[0][0]), words("Cause", lambda row: row[0][1]),
-        digits("Cells", lambda row: row[1]),
-    ], caption="Causes")  # fmt: skip
+def _endings(context: Context, bad: list[AnyRecord]) -> Iterator[Part]:
+    """Show each cause, or part of one that has a next step of its own, as one block."""
+    yield Heading("By cause, and what to do now")
+    yield note(
+        "A failed cell is kept as long as nothing that it is made from changes; `transect retry` forgets it, so that "
+        "the next run makes it. STUDY is the study's name, or its file."
+    )
+    left = _MOST_LOGS
+    for ending in endings(bad):
+        made = _failure(context, ending, min(left, _LOGS_OF_ONE))
+        left -= len(made.logs)
+        yield made
+    folder = context.originals.folder(bad[0])
+    where = folder.parents[1] if folder else "the results"
+    yield note(clean(f"The whole log of each cell lies in {where}/STAGE/CELL/output.log."))
 
 
-def _listed(context: Context, bad: list[AnyRecord]) -> Iterator[Part]:
-    """Show the first cells of each stage and cause with their logs, and list the others."""
-    seen: Counter[tuple[str, str]] = Counter()
-    rest: list[AnyRecord] = []
-    for record in bad:
-        alike = record.stage, _cause(record)
-        seen[alike] += 1
-        if seen[alike] > _LOGS_OF_ONE or seen.total() - len(rest) > _MOST_LOGS:
-            rest.append(record)
-            continue
-        yield Failure(
-            cell=record.cell_id, stage=record.stage, status=_chip(record), cause=_cause(record),
-            message=clean(record.message) or "no message",
-            log_tail=clean(context.originals.log_tail(record)),
-        )  # fmt: skip
-    if rest:
-        folder = context.originals.folder(rest[0])
-        where = folder.parents[1] if folder else "the results"
-        yield note(clean(
-            f"{count(len(rest), 'more cell')} did not end well, for causes shown above. Each log "
-            f"lies in {where}/STAGE/CELL/output.log."
-        ))  # fmt: skip
-        yield table(rest, [
-            words("Status", _chip), words("Stage", lambda record: clean(record.stage)),
-            code("Cell", lambda record: clean(record.cell_id)), words("Cause", _cause),
-            words("Message", lambda record: clipped(record.message, _CLIP)),
-        ], folded="The others")  # fmt: skip
+def _failure(context: Context, ending: Ending, most_logs: int) -> Failure:
+    records = ending.records
+    first = f"{records[0].stage}/{records[0].cell_id}"
+    of_stages = Counter(record.stage for record in records)
+    amount = ", ".join(f"{amount} in {stage}" for stage, amount in sorted(of_stages.items()))
+    held = f"; {count(ending.followers, 'other')} wait for them" if ending.followers else ""
+    # Of each message the first cell's log, then further cells of the most frequent one.
+    spread = [one.records[0] for one in ending.said] + [*ending.said[0].records[1:]]
+    logs = []
+    for record in spread[: 4 * most_logs]:
+        tail = clean(context.originals.log_tail(record)) if len(logs) < most_logs else ""
+        if tail.strip():
+            logs.append((clean(f"{record.stage}/{record.cell_id}"), tail))
+    return Failure(
+        status=_chip(records[0]), cause=ending.cause.value,
+        amount=clean(f"{count(len(records), 'cell')}: {amount}{held}"),
+        meaning=ending.step.meaning, action=ending.step.action,
+        command=clean(command_of(ending.step, study=context.study, cell=first)),
+        said=_messages(ending.said), logs=logs,
+        cells=_cells(records) if len(records) > len(ending.said) else None,
+    )  # fmt: skip
+
+
+def _messages(said: list[Said] | tuple[Said, ...]) -> Table:
+    return table(
+        said,
+        [
+            digits("Cells", lambda one: len(one.records)),
+            words("Said", lambda one: clipped(one.message, _CLIP) or "no message"),
+            words("Stages", lambda one: clean(", ".join(one.stages))),
+            code("First cell", lambda one: clean(one.records[0].cell_id)),
+        ],
+        folded=f"{len(said)} different messages" if len(said) > _MOST_SAID else "",
+    )
+
+
+def _cells(records: list[AnyRecord]) -> Table:
+    columns = [
+        words("Stage", lambda record: clean(record.stage)),
+        code("Cell", lambda record: clean(record.cell_id)),
+        words("Message", lambda record: clipped(record.message, _CLIP)),
+    ]
+    return table(records, columns, folded="All of these cells")

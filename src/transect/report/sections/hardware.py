@@ -9,7 +9,18 @@ from transect.analysis.benchmark_table import best_values, refusals, series_of
 from transect.analysis.groups import grouped
 from transect.analysis.hardware import BenchmarkValue
 from transect.domain.metrics import METRICS
-from transect.report.blocks import Chip, Lead, Part, Table, code, digits, table, words
+from transect.report.blocks import (
+    Chart,
+    Charts,
+    Chip,
+    Lead,
+    Part,
+    Table,
+    code,
+    digits,
+    table,
+    words,
+)
 from transect.report.charts.chart import dot_chart
 from transect.report.charts.plots import Dot
 from transect.report.context import Context
@@ -19,8 +30,13 @@ from transect.report.text import clean, count, number, quantity, scale_for
 __all__ = ["hardware_body"]
 
 _MOST_DOTS = 16
-_MOST_BAD = 24
+_MOST_BAD = 6
+# Charts that stand open: what bounds are made of comes first.
+_MOST_CHARTS = 4
+_FIRST = ("flops", "memory_bandwidth", "network_bandwidth", "network_latency", "storage_bandwidth")
 _MOST_NUMBERS = 400
+_MOST_BOUNDS = 12
+_RATES = {"flops": "Peak arithmetic", "memory_bandwidth": "Memory bandwidth"}
 
 
 def hardware_body(context: Context) -> Iterator[Part]:
@@ -33,8 +49,8 @@ def hardware_body(context: Context) -> Iterator[Part]:
     )
     values = context.benchmark_values
     best = best_values(values)
+    yield _bounds(context)
     yield from systems_blocks(best)
-    yield from system_charts(values)
     refused = {series_of(value) for refusal in refusals(best) for value in refusal.values}
     # IO500's phases have charts of their own; what is not compared is not drawn; numbers in
     # units of their own cannot stand on a common axis; points over sizes belong to curves.
@@ -45,8 +61,12 @@ def hardware_body(context: Context) -> Iterator[Part]:
         and (value.size is None or value.stage != "ingest")
     ]  # fmt: skip
     by_name = grouped(drawable, lambda value: (value.stage, value.name))
-    for (stage, name), drawn in sorted(by_name.items()):
-        yield _chart(context, stage, name, drawn)
+    charts = [_chart(context, *key, drawn) for key, drawn in sorted(by_name.items(), key=_place)]
+    # Curves over threads and nodes say more than the same numbers side by side.
+    every = [chart for chart in (*system_charts(values), *charts) if isinstance(chart, Chart)]
+    yield from every[:_MOST_CHARTS]
+    if rest := every[_MOST_CHARTS:]:
+        yield Charts(items=rest, folded=f"{count(len(rest), 'more chart')}")
     bad = _one_each([value for value in values if not value.valid])
     if bad:
         title = "Runs that are not valid: their numbers are in no chart"
@@ -56,6 +76,44 @@ def hardware_body(context: Context) -> Iterator[Part]:
         yield _runs(_one_each(logs), folded="Runs read from logs, one number of each")
     elif logs:
         yield _runs(logs, folded="Runs read from logs")
+
+
+def _place(item: tuple[tuple[str, str], list[BenchmarkValue]]) -> tuple[int, str, str]:
+    (stage, name), _ = item
+    return (_FIRST.index(name) if name in _FIRST else len(_FIRST), stage, name)
+
+
+def _bounds(context: Context) -> Table | None:
+    """List what bounds in this report are made of: the best rate by threads, and the network's model."""
+    rows = [
+        (_RATES[name] + (f", {precision}" if precision else ""), count(rate.threads, "thread"),
+         quantity(rate.value, METRICS[name].unit), rate.benchmark, rate.cell_id)
+        for name, precision, rate in context.rates.every()
+    ]  # fmt: skip
+    for fit in context.network_fits:
+        where = "within a node" if fit.cell.nodes == 1 else fit.cell.network or "default network"
+        for what, value, unit in (
+            ("Latency of a message", fit.model.alpha_s, "s"), ("Bandwidth of a link", fit.model.beta, "B/s"),
+        ):  # fmt: skip
+            rows.append(
+                (
+                    what,
+                    where,
+                    quantity(value, unit),
+                    str(fit.cell.get("benchmark") or "–"),
+                    fit.cell.id,
+                )
+            )
+    columns = [
+        words("Bound", lambda row: row[0]), words("With", lambda row: clean(row[1])),
+        digits("At best", lambda row: row[2]), words("By", lambda row: clean(row[3])),
+        code("Cell", lambda row: clean(row[4])),
+    ]  # fmt: skip
+    if not rows:
+        return None
+    caption = "What the bounds in this report are made of"
+    titles = {"folded" if len(rows) > _MOST_BOUNDS else "caption": caption}
+    return table(rows, columns, **titles)
 
 
 def _one_each(values: list[BenchmarkValue]) -> list[BenchmarkValue]:

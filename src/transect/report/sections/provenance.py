@@ -1,26 +1,32 @@
-"""Section: the machine and the code behind the records, and where records differ in them."""
+"""Section: machine, versions and settings behind the records, where records differ, and any two cells side by side."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from transect.analysis.entries import AnyRecord
-from transect.report.blocks import Chip, Lead, Part, Prose, Table, code, digits, note, table, words
+from transect.report.blocks import (
+    Chip,
+    Difference,
+    Lead,
+    Part,
+    Prose,
+    Table,
+    code,
+    digits,
+    note,
+    table,
+    words,
+)
+from transect.report.cell_facts import FACTS, packed, shown, title_of, told
 from transect.report.context import Context
 from transect.report.findings.finding import names
-from transect.report.text import clean, count, quantity
+from transect.report.text import clean, count
 
 __all__ = ["provenance_body"]
 
-# Facts that should be the same for two records to be compared.
-_FACTS = (
-    "system.name", "system.description", "system.interconnect", "slurm.SLURM_JOB_NODELIST", "host",
-    "cpu_model", "sockets", "cores", "numa_nodes", "memory_bytes", "kernel", "cgroup", "gpus",
-    "mpi", "git.commit", "git.dirty",
-)  # fmt: skip
 _MOST_VALUES = 12
 
 # Each provenance that occurs, and how many records share it.
@@ -39,15 +45,25 @@ def provenance_body(context: Context) -> Iterator[Part]:
     records = [record for record in context.records if record.provenance]
     if records:
         shared = _shared(records)
-        facts = [row for fact in _FACTS for row in _rows(fact, shared, len(records))]
-        differing = [fact for fact, _, chip, _ in facts if chip == _DIFFERS]
+        # Environments have a table of their own.
+        facts = [f for group in FACTS.values() for f in group if not f.startswith("environment.")]
+        every = [list(_rows(fact, shared, len(records))) for fact in facts]
+        differing = [rows for rows in every if rows and rows[0][2] == _DIFFERS]
+        agreed = [row for rows in every if rows not in differing for row in rows]
+        heads = ", ".join(rows[0][0] for rows in differing)
         yield Prose(
-            f"{count(len(differing), 'fact')} differ between records: {', '.join(differing)}."
+            f"{count(len(differing), 'fact')} differ between records: {heads}."
             if differing else "All records agree on machine and code."
         )  # fmt: skip
         titles = ("Fact", "Value", "", "")
         columns = [words(title, lambda row, i=i: row[i]) for i, title in enumerate(titles)]
-        yield table(facts, columns, caption="Machine and code")
+        if differing:
+            rows = [row for rows in differing for row in rows]
+            yield table(
+                rows, columns, caption="Where records differ", fold_title="Where records differ"
+            )
+        yield Difference(title="Set two cells side by side", data=packed(context.records))
+        yield table(agreed, columns, folded="Machine and code that all records share")
         yield _environments(shared)
         yield _variables(shared)
         started, ended = min(r.started for r in records), max(r.ended for r in records)
@@ -68,44 +84,22 @@ def _rows(fact: str, shared: _Shared, records: int) -> Iterator[_Row]:
     """Give the rows of one fact: one where all records agree, else one for each value."""
     seen: Counter[str] = Counter()
     for provenance, amount in shared:
-        value = _lookup(provenance, fact)
+        value = told(provenance, fact)
         if value is not None:
-            seen[_show(fact, value)] += amount
+            seen[shown(fact, value)] += amount
     values = sorted(seen.items(), key=lambda item: (-item[1], item[0]))
     if len(values) == 1:
         [(value, amount)] = values
         missing = f"{records - amount} without" if amount < records else ""
-        yield _title(fact), value, Chip("same", "good"), missing
+        yield title_of(fact), value, Chip("same", "good"), missing
         return
     for place, (value, amount) in enumerate(values[:_MOST_VALUES]):
-        head = ("", None) if place else (_title(fact), _DIFFERS)
+        head = ("", None) if place else (title_of(fact), _DIFFERS)
         yield head[0], value, head[1], count(amount, "record")
     rest = values[_MOST_VALUES:]
     if rest:
         left = sum(amount for _, amount in rest)
         yield "", count(len(rest), "more value"), None, count(left, "record")
-
-
-def _lookup(provenance: Mapping[str, Any], path: str) -> Any:
-    value: Any = provenance
-    for part in path.split("."):
-        value = value.get(part) if isinstance(value, dict) else None
-    return None if value in ([], {}, "") else value
-
-
-def _title(fact: str) -> str:
-    fact = fact.replace("slurm.SLURM_JOB_NODELIST", "nodes of the job")
-    return fact.replace("_bytes", "").replace("_", " ").replace(".", " ").replace("cpu", "CPU")
-
-
-def _show(fact: str, value: Any) -> str:
-    if fact.endswith("_bytes") and isinstance(value, (int, float)):
-        return quantity(float(value), "B")
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, (dict, list)):
-        return clean(json.dumps(value, sort_keys=True, ensure_ascii=False))
-    return clean(str(value))
 
 
 def _told(provenance: Mapping[str, Any], key: str) -> dict[str, Any]:

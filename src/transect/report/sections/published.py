@@ -1,39 +1,79 @@
-"""Section: what was published beside what was measured here."""
+"""Section: what was published beside what was measured here: computed from records, never typed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from transect.analysis.estimates import Estimate, ratio_of
 from transect.analysis.groups import Group
+from transect.analysis.statistics import Spread, summarise
 from transect.domain.metrics import METRICS
-from transect.report.blocks import Lead, Part, digits, table, words
+from transect.report.blocks import Chip, Lead, Part, Value, digits, note, table, words
 from transect.report.context import Context
-from transect.report.text import clean
+from transect.report.text import clean, count, number, with_ends
 
-__all__ = ["is_meant", "published_body", "published_of"]
+__all__ = ["Figure", "figures_of", "is_meant", "published_body", "published_of"]
 
 # Keys of `measured` that are no axes.
-_NO_AXES = ("stage", "metric")
+_NO_AXES = ("stage", "metric", "over")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Figure:
+    """A published figure, and what this study's records give for the same.
+
+    `measured` is the median of the one cell that is meant, with the ends of its repeats, or the ratio
+    of two cells; None when there is none, and `why` says why. `beside` is measured over published.
+    """
+
+    study: str
+    what: str
+    published: float | str
+    measured: Estimate | None
+    beside: Estimate | None
+    runs: int
+    why: str
+    note: str
 
 
 def published_body(context: Context) -> Iterator[Part]:
     """Set published numbers beside measured ones, or explain why there are none."""
     yield Lead(
-        "Another machine gives other numbers: compare shapes and ratios, not absolute speed.",
-        empty="This study names no published numbers. A study file lists them with their source; "
-        "they then stand here beside what this machine measured.",
+        "Another machine gives other numbers: compare shapes and ratios, not absolute speed. What stands under Measured "
+        "here is computed from the records of the cells that the study names beside each figure.",
+        empty="This study names no published numbers. A study file lists them with their source and the cell that "
+        "each is held beside; they then stand here beside what this machine measured.",
     )
-    figures = [_measured(figure, context) for figure in context.published]
+    figures = figures_of(context)
+    if not figures:
+        return
     columns = [
-        words("Study", lambda figure: _said(figure, "study")),
-        words("What", lambda figure: _said(figure, "what")),
-        digits("Published", lambda figure: _said(figure, "published")),
-        digits("Measured here", lambda figure: _said(figure, "measured")),
-        digits("Measured / published", _ratio),
-        words("Note", lambda figure: _said(figure, "note")),
-    ]
-    yield table(figures, columns) if figures else None
+        words("Study", lambda figure: figure.study), words("What", lambda figure: figure.what),
+        digits("Published", lambda figure: figure.published),
+        digits("Measured here", _here), digits("Runs", lambda figure: figure.runs or None),
+        digits("Measured / published", lambda figure: with_ends(figure.beside)),
+        words("Note", lambda figure: "; ".join(filter(None, (figure.note, figure.why))) or "–"),
+    ]  # fmt: skip
+    compared = sum(figure.beside is not None for figure in figures)
+    caption = f"{compared} of {count(len(figures), 'published figure')} stand beside a measured one"
+    yield table(figures, columns, caption=caption, fold_title=caption)
+    yield note(
+        "In brackets: the 95 % interval from six runs a side on, with fewer the range. A ratio has that of the measured "
+        "side alone: no published figure comes with its repeats."
+    )
+
+
+def _here(figure: Figure) -> Value:
+    if figure.measured is None:
+        return Chip("typed by hand", "warn", figure.why) if "typed" in figure.why else None
+    return with_ends(figure.measured, number)
+
+
+def figures_of(context: Context) -> list[Figure]:
+    """Return every published figure of the study beside what its records give."""
+    return [_figure(given, context) for given in context.published]
 
 
 def published_of(context: Context, group: Group[Any], knob: str) -> float | None:
@@ -53,28 +93,62 @@ def is_meant(group: Group[Any], wanted: Mapping[str, Any]) -> bool:
     )
 
 
-def _measured(figure: dict[str, Any], context: Context) -> dict[str, Any]:
-    """Put the median of the one group that is asked for in the place of `measured`; or say why not."""
-    wanted = figure.get("measured")
-    if not isinstance(wanted, dict):
-        return figure
-    found = [group for group in context.of(str(wanted.get("stage"))) if is_meant(group, wanted)]
-    metric = str(wanted.get("metric"))
-    summary = found[0].summary(metric) if len(found) == 1 else None
-    said = [str(figure["note"])] if figure.get("note") else []
+def _figure(given: Mapping[str, Any], context: Context) -> Figure:
+    values, below, why = _values(given.get("measured"), context)
+    measured = ratio_of(values, below) if below else _own(values)
+    if values and below and measured is None:
+        why = "the ratio is of values that are not above 0"
+    published = _number(given, "published")
+    beside = None
+    if measured is not None and published:
+        ends = sorted((measured.low / published, measured.high / published))
+        beside = Estimate(value=measured.value / published, low=ends[0], high=ends[1],
+                          spread=measured.spread)  # fmt: skip
+    return Figure(
+        study=_text(given, "study"), what=_text(given, "what"),
+        published=_text(given, "published") if published is None else published,
+        measured=measured, beside=beside, runs=len(values) if measured else 0, why=clean(why),
+        note=clean(str(given.get("note") or "")),
+    )  # fmt: skip
+
+
+def _values(wanted: Any, context: Context) -> tuple[list[float], list[float], str]:
+    """Return the values of the cell that is meant and of the one that it is divided by, or why there are none."""
+    if not isinstance(wanted, Mapping):
+        if wanted is None:
+            return [], [], "the study names no cell to hold it beside"
+        return [], [], f"{wanted} was typed by hand, not measured: name the cell instead"
+    values, why = _of_cell(wanted, context)
+    over = wanted.get("over")
+    if over is None or not values:
+        return values, [], why
+    if not isinstance(over, Mapping):
+        return [], [], f"over: {over} is no mapping of axes"
+    below, why = _of_cell({**wanted, **over}, context)
+    return (values, below, why) if below else ([], [], f"over: {why}")
+
+
+def _of_cell(wanted: Mapping[str, Any], context: Context) -> tuple[list[float], str]:
+    stage, metric = str(wanted.get("stage")), str(wanted.get("metric"))
+    found = [group for group in context.of(stage) if is_meant(group, wanted)]
     if not found:
-        said.append("no record of such a cell")
-    elif len(found) > 1:
-        said.append(f"{len(found)} cells of {wanted.get('stage')} are meant: one would be right")
-    elif metric not in METRICS:
-        said.append(f"no metric is called {metric}")
-    elif summary is None:
-        said.append(f"no result: {found[0].records[0].message or 'none yet'}")
-    elif summary.count > 1:
-        said.append(
-            f"median of {summary.count} runs, {summary.word} {summary.low:.3g} to {summary.high:.3g}"
-        )
-    return {**figure, "measured": summary.median if summary else None, "note": "; ".join(said)}
+        return [], "no record of such a cell"
+    if len(found) > 1:
+        return [], f"{len(found)} cells of {stage} are meant: one would be right"
+    if metric not in METRICS:
+        return [], f"no metric is called {metric}"
+    values = found[0].values(metric)
+    return values, "" if values else f"no result: {found[0].records[0].message or 'none yet'}"
+
+
+def _own(values: list[float]) -> Estimate | None:
+    summary = summarise(values)
+    if summary is None:
+        return None
+    return Estimate(
+        value=summary.median, low=summary.low, high=summary.high,
+        spread=Spread.SINGLE if summary.count == 1 else summary.spread,
+    )  # fmt: skip
 
 
 def _number(figure: Mapping[str, Any], key: str) -> float | None:
@@ -83,11 +157,5 @@ def _number(figure: Mapping[str, Any], key: str) -> float | None:
     return float(value) if is_number else None
 
 
-def _said(figure: Mapping[str, Any], key: str) -> float | str:
-    value = _number(figure, key)
-    return clean(str(figure.get(key) or "–")) if value is None else value
-
-
-def _ratio(figure: Mapping[str, Any]) -> float | None:
-    published, measured = _number(figure, "published"), _number(figure, "measured")
-    return measured / published if published and measured is not None else None
+def _text(figure: Mapping[str, Any], key: str) -> str:
+    return clean(str(figure.get(key) or "–"))

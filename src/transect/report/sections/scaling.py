@@ -1,4 +1,4 @@
-"""Throughput over ranks, and the efficiencies with their bases."""
+"""Section: what more ranks bring: speed-ups beside ideal and bound, parts of a step, efficiencies with their bases."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from collections.abc import Iterator
 
 from transect.analysis.bounds import step_bound
 from transect.analysis.groups import Group, grouped
-from transect.analysis.kinds import main_kind
+from transect.analysis.kinds import compared, main_kind
 from transect.analysis.scaling import METRIC, Efficiency, TrainGroup, efficiencies
+from transect.analysis.superlinear import possible_causes
 from transect.analysis.twins import own_batch
-from transect.report.blocks import Chip, Column, Part, digits, table, words
-from transect.report.charts.chart import MOST_PANELS, line_chart
+from transect.report.blocks import Chip, Column, Heading, Lead, Part, digits, note, table, words
+from transect.report.charts.chart import MOST_PANELS, Point, Series, line_chart
 from transect.report.columns import ACCURACY, RANKS, labelled, medians, training_series
 from transect.report.context import Context
-from transect.report.text import percent
+from transect.report.sections.throughput import split_chart
+from transect.report.text import count, number, percent
 
-__all__ = ["efficiency_table", "scaling_charts"]
+__all__ = ["scaling_body", "scaling_charts"]
 
 # Lines from which on each framework has a panel, and that one panel holds.
 _MOST_LINES, _MOST_DRAWN = 8, 24
@@ -116,20 +118,146 @@ def _bounds(context: Context, groups: list[TrainGroup]) -> dict[float, float]:
     return bounds
 
 
-def efficiency_table(context: Context, workload: str, groups: list[TrainGroup]) -> Part:
-    """List the efficiencies of all groups that have a base; None without any."""
+def _speed_up_chart(context: Context, workload: str, gains: list[Efficiency]) -> Part:
+    """Draw speed-ups over ranks beside the ideal; one panel holds gains from bases of as many ranks."""
+    least = min(gain.base.cell.ranks for gain in gains)
+    own = [gain for gain in gains if gain.base.cell.ranks == least]
+    lines = _speed_up_lines(context, own)
+    ranks = sorted({point.x for line in lines for point in line.points})
+    apart = len(gains) - len(own)
+    label = labelled(own, always=("ranks",))
+    return line_chart(
+        lines, own,
+        [
+            label, RANKS, words("Base", _base_words),
+            digits("Speed-up", lambda gain: gain.rate / gain.base_rate),
+            digits("Ideal", lambda gain: gain.group.cell.ranks / gain.base.cell.ranks),
+            digits("Efficiency", lambda gain: gain.value, percent), words("", _superlinear),
+        ],
+        title=f"Speed-up over {count(least, 'rank')}", x="ranks", y="times the base's samples/s",
+        name=f"speed-up-{_slug(workload)}", most=_MOST_LINES,
+        alt=f"{workload}: speed-up over ranks beside the ideal, from bases on {count(least, 'rank')}. "
+        f"Highest: {label.entry(best := max(own, key=lambda gain: gain.rate / gain.base_rate))}, "
+        f"{number(best.rate / best.base_rate)} times.",
+        bound={x: x / least for x in ranks}, bound_name="ideal: as many times as ranks", y_log=False,
+        notes=[f"{count(apart, 'efficiency', 'efficiencies')} of bases with more ranks stand in the table only."
+               if apart else ""],
+    )  # fmt: skip
+
+
+def _speed_up_lines(context: Context, gains: list[Efficiency]) -> list[Series]:
+    """Return a line for each way to distribute, from its base on."""
+
+    def line(gain: Efficiency) -> tuple[object, ...]:
+        cell = gain.group.cell
+        return (cell.framework, cell.strategy, gain.kind, cell.network, cell.threads, gain.group.kind,
+                cell.ranks_per_node if cell.nodes > 1 else None)  # fmt: skip
+
+    lines = grouped(gains, line)
+    kinds = {gain.kind for gain in gains}
+    made = []
+    for members in lines.values():
+        cell = members[0].group.cell
+        named = [cell.framework, cell.strategy, cell.network,
+                 members[0].kind.value if len(kinds) > 1 else None]  # fmt: skip
+        points = [Point(x=members[0].base.cell.ranks, repeats=[1.0])]
+        points += [
+            Point(x=gain.group.cell.ranks,
+                  repeats=[value / gain.base_rate for value in gain.group.values(METRIC)])
+            for gain in members
+        ]  # fmt: skip
+        style = context.style(members[0].group)
+        made.append(Series(name=" · ".join(filter(None, named)), style=style, points=points))
+    # The lines that go furthest are drawn where there are too many.
+    return sorted(made, key=lambda one: (-max(point.x for point in one.points), one.name))
+
+
+def _slug(workload: str) -> str:
+    return re.sub(r"[^A-Za-z0-9]+", "-", workload)
+
+
+def _base_words(gain: Efficiency) -> str:
+    cell = gain.base.cell
+    return f"{cell.strategy}, {count(cell.ranks, 'rank')}"
+
+
+def _superlinear(gain: Efficiency) -> Chip | None:
+    return Chip("superlinear", "warn") if gain.superlinear else None
+
+
+def scaling_body(context: Context) -> Iterator[Part]:
+    """Draw speed-ups and throughput over ranks, what a step consists of there, and efficiencies."""
+    yield Lead(
+        "What more ranks bring. A speed-up is counted from a base that is named beside it; the ideal is as many "
+        "times as ranks, the bound what the roofline allows. More than 100 % efficiency is flagged, with what may be "
+        "behind it. Cells with more ranks than cores carry no claim: they have no efficiency."
+    )
+    found = False
+    for workload in context.workloads("train"):
+        right = compared([g for g in context.of("train", workload) if g.ok and not g.wrong])
+        groups = [group for group in right if group.kind == main_kind(right)] if right else []
+        if not groups or not _several_ranks(groups):
+            continue
+        found = True
+        yield Heading(workload)
+        yield from _workload(context, workload, groups)
+    if not found:
+        yield note("No workload was trained on several numbers of ranks: nothing scales here.")
+
+
+def _workload(context: Context, workload: str, groups: list[TrainGroup]) -> Iterator[Part]:
+    over = sum(group.over_subscribed for group in groups)
+    if over:
+        yield note(
+            f"Hollow symbols: {over} of {len(groups)} points ran more ranks than the machine has cores."
+        )
     floor = context.floors.get("train", workload, METRIC, main_kind(groups))
-    every = efficiencies(groups, floor)
-    label = labelled(groups, always=("ranks",))
+    gains = efficiencies(groups, floor)
+    if gains:
+        yield _speed_up_chart(context, workload, gains)
+    yield from scaling_charts(context, workload, groups)
+    yield split_chart(context, workload, _over_ranks(groups, gains), over_ranks=True)
+    if gains:
+        yield _efficiency_table(context, workload, gains)
+    else:
+        yield note(
+            f"{workload}: no cell on more ranks has a base within the cores: no efficiency is known."
+        )
+
+
+def _over_ranks(groups: list[TrainGroup], gains: list[Efficiency]) -> list[TrainGroup]:
+    """Return the groups that stand on several numbers of ranks, with their bases, way by way."""
+    wanted = {id(group) for line in _series(groups) if _several_ranks(line) for group in line}
+    wanted |= {id(group) for gain in gains for group in (gain.base, gain.group)}
+
+    def place(group: TrainGroup) -> tuple[object, ...]:
+        cell = group.cell
+        return cell.framework, cell.strategy != "single", cell.strategy, cell.ranks, cell.id
+
+    return sorted((group for group in groups if id(group) in wanted), key=place)
+
+
+def _efficiency_table(context: Context, workload: str, gains: list[Efficiency]) -> Part:
+    """List all efficiencies with their bases, and what may be behind those above 100 %."""
+    label = labelled(
+        [*(gain.group for gain in gains), *(gain.base for gain in gains)], always=("ranks",)
+    )
     columns: list[Column[Efficiency]] = [
-        label, digits("samples/s", lambda gain: gain.rate),
+        words("Cell", lambda gain: label.entry(gain.group)), digits("samples/s", lambda gain: gain.rate),
         words("Base", lambda gain: label.entry(gain.base)),
         digits("Base samples/s", lambda gain: gain.base_rate),
         words("Scaling", lambda gain: gain.kind.value),
         digits("Speed-up", lambda gain: gain.rate / gain.base_rate),
-        digits("Efficiency", lambda gain: gain.value, percent),
-        words("", lambda gain: Chip("superlinear", "warn") if gain.superlinear else None),
+        digits("Efficiency", lambda gain: gain.value, percent), words("", _superlinear),
     ]  # fmt: skip
+    if any(gain.superlinear for gain in gains):
+        columns.append(words("May be behind it", lambda gain: _behind(context, gain)))
     caption = f"{workload}: efficiency against a declared base. Over-subscribed cells have none."
-    return table(every, columns, caption=caption,
-                 fold_title=f"Efficiencies of {workload}") if every else None  # fmt: skip
+    return table(gains, columns, caption=caption, fold_title=f"Efficiencies of {workload}")
+
+
+def _behind(context: Context, gain: Efficiency) -> str | None:
+    if not gain.superlinear:
+        return None
+    causes = possible_causes(gain, context.rates)
+    return "; ".join(causes) or "nothing that the records show"

@@ -9,8 +9,12 @@ from transect.analysis.scaling import TrainGroup
 from transect.report.blocks import Heading, Lead, Part, note
 from transect.report.context import Context
 from transect.report.sections.loss import loss_charts
-from transect.report.sections.scaling import efficiency_table, scaling_charts
-from transect.report.sections.throughput import quality_chart, split_chart, throughput_chart
+from transect.report.sections.throughput import (
+    both_table,
+    quality_chart,
+    split_chart,
+    throughput_chart,
+)
 
 __all__ = ["speed_body"]
 
@@ -55,6 +59,6 @@ def _main(context: Context, workload: str, groups: list[TrainGroup]) -> Iterator
         yield quality_chart(context, workload, groups)
     yield throughput_chart(context, workload, groups)
     yield split_chart(context, workload, groups)
-    yield from scaling_charts(context, workload, groups)
     yield from loss_charts(context, workload, groups)
-    yield efficiency_table(context, workload, groups)
+    if not groups[0].kind.synthetic:
+        yield both_table(workload, groups)

@@ -8,7 +8,17 @@ from transect.analysis.benchmark_table import Best, Series, refusals, scaling_se
 from transect.analysis.groups import grouped
 from transect.analysis.hardware import BenchmarkValue
 from transect.domain.metrics import METRICS
-from transect.report.blocks import Chip, Part, Table, code, digits, note, table, words
+from transect.report.blocks import (
+    MOST_OPEN,
+    Chip,
+    Part,
+    Table,
+    code,
+    digits,
+    note,
+    table,
+    words,
+)
 from transect.report.charts import chart
 from transect.report.charts.plots import Dot
 from transect.report.charts.theme import legend, palette
@@ -21,8 +31,16 @@ IO500 = "io500"
 
 # Names of IO500's averages over phases.
 _SCORE = "score"
-_MOST_ROWS = 36
-_MOST_OF_ONE = 12
+# With more rows than these, one of each benchmark and system stands open.
+_MOST_ROWS = 12
+# What a benchmark is known by, where it has one of these.
+_FIRST_METRICS = (
+    "flops",
+    "memory_bandwidth",
+    "io500_score",
+    "network_bandwidth",
+    "network_latency",
+)
 _MOST_LINES = 8
 _MOST_REFUSALS = 6
 _MOST_DOTS = 24
@@ -62,20 +80,15 @@ def systems_blocks(rows: Sequence[Best]) -> Iterator[Part]:
         row for row in rows
         if row.benchmark != IO500 or row.value is None or row.series.startswith(_SCORE)
     ]  # fmt: skip
-    by_benchmark = grouped(listed, lambda row: row.benchmark)
-    shown: list[Best] = []
-    folded: list[Part] = []
-    for name, members in sorted(by_benchmark.items(), key=lambda item: (len(item[1]), item[0])):
-        if len(members) <= _MOST_OF_ONE and len(shown) + len(members) <= _MOST_ROWS:
-            shown += members
-        else:
+    shown = _headlines(listed)
+    if shown:
+        yield _table(shown, caption="Best valid value of each benchmark on each system")
+    left = {id(row) for row in listed} - {id(row) for row in shown}
+    for name, members in sorted(grouped(listed, lambda row: row.benchmark).items()):
+        if any(id(row) in left for row in members):
             systems = count(len({row.system for row in members}), "system")
             title = f"Best valid values: {clipped(name, _CLIP)} on {systems}"
-            folded.append(_table(members, folded=title))
-    if shown:
-        shown.sort(key=lambda row: row.benchmark)
-        yield _table(shown, caption="Best valid value of each benchmark on each system")
-    yield from folded
+            yield _table(members, folded=title)
     refused = refusals(rows)
     for refusal in refused[:_MOST_REFUSALS]:
         first = refusal.values[0]
@@ -88,6 +101,30 @@ def systems_blocks(rows: Sequence[Best]) -> Iterator[Part]:
     if len(refused) > _MOST_REFUSALS:
         rest = len(refused) - _MOST_REFUSALS
         yield note(f"{count(rest, 'comparison')} more of this kind refused.")
+
+
+def _headlines(rows: Sequence[Best]) -> list[Best]:
+    """Choose the rows that stand open: all of a few, else one for each benchmark and system.
+
+    Of more systems than one can read, the best one's row of each benchmark.
+    """
+    if len(rows) <= _MOST_ROWS:
+        return sorted(rows, key=lambda row: row.benchmark)
+    order = {id(row): place for place, row in enumerate(rows)}
+
+    def weight(row: Best) -> tuple[bool, int, int]:
+        known = (
+            _FIRST_METRICS.index(row.name) if row.name in _FIRST_METRICS else len(_FIRST_METRICS)
+        )
+        return row.value is None, known, order[id(row)]
+
+    of_system = grouped(rows, lambda row: (row.benchmark, row.variant, row.system))
+    chosen = [min(members, key=weight) for members in of_system.values()]
+    if len(chosen) > MOST_OPEN:
+        of_benchmark = grouped(chosen, lambda row: row.benchmark)
+        chosen = [min(members, key=lambda row: (not row.wins, *weight(row)))
+                  for members in of_benchmark.values()]  # fmt: skip
+    return sorted(chosen, key=lambda row: row.benchmark)[:MOST_OPEN]
 
 
 def _sides(rows: Sequence[Best], value: BenchmarkValue) -> str:

@@ -8,11 +8,12 @@ from collections.abc import Iterator, Sequence
 from transect.analysis.bounds import Bound, step_bound
 from transect.analysis.groups import Group
 from transect.analysis.scaling import METRIC
-from transect.report.blocks import Chip, Part, digits, words
+from transect.report.blocks import Chip, Part, digits, table, words
 from transect.report.charts.chart import MOST_DRAWN, MOST_PANELS, drawn, left_out
 from transect.report.charts.plots import Bar, bar_plot, log_is_better
 from transect.report.charts.theme import MUTED, Style, legend
 from transect.report.columns import (
+    ACCURACY,
     MARKS,
     NOT_TOLD,
     accuracy_text,
@@ -28,7 +29,7 @@ from transect.report.findings.finding import median
 from transect.report.findings.training import TIME, may_be_ranked, quality_target, reaches_target
 from transect.report.text import count, percent, scale_for, tenths
 
-__all__ = ["MOST", "panels", "quality_chart", "split_chart", "throughput_chart"]
+__all__ = ["MOST", "both_table", "panels", "quality_chart", "split_chart", "throughput_chart"]
 
 # Rows of one panel: with more, names and marks are no longer found again.
 MOST = 12
@@ -138,14 +139,60 @@ def throughput_chart(context: Context, workload: str, groups: list[Group]) -> Pa
     )  # fmt: skip
 
 
-def _slug(workload: str, groups: list[Group]) -> str:
+def both_table(workload: str, groups: Sequence[Group]) -> Part:
+    """Set each cell's place by time to quality beside that by throughput; None where no two can be ranked.
+
+    What trains fastest need not be there first: it may take more steps, or never arrive.
+    """
+    soonest, fastest = ranked(filter(may_be_ranked, groups), TIME), ranked(groups, METRIC)
+    if len(soonest) < 2:
+        return None
+    place = {id(group): number for number, group in enumerate(soonest, 1)}
+    speed = {id(group): number for number, group in enumerate(fastest, 1)}
+    late = [group for group in fastest if id(group) not in place]
+    scale = scale_for([median(group, TIME) for group in soonest], "s")
+
+    def moved(group: Group) -> Chip | None:
+        if id(group) not in place:
+            return Chip("fast, and not there", "warn") if speed[id(group)] <= len(late) else None
+        ahead = sum(id(other) in place for other in fastest[: speed[id(group)] - 1]) + 1
+        lost = place[id(group)] - ahead
+        return (
+            Chip(f"{'loses' if lost > 0 else 'gains'} {count(abs(lost), 'place')}")
+            if lost
+            else None
+        )
+
+    return table(
+        [*soonest, *late],
+        [
+            labelled(groups, always=("ranks",)),
+            digits("By time to quality", lambda group: place.get(id(group))),
+            *time_columns(scale, "Time to quality"),
+            medians("Steps", "steps_to_quality"),
+            digits("By samples/s", lambda group: speed.get(id(group))),
+            medians("samples/s", METRIC), ACCURACY, words("", moved),
+        ],
+        folded=f"{workload}: time to quality beside throughput, place by place",
+        caption=f"{workload}: who is there first, and who is fastest; medians, so that neighbours may be the same",
+    )  # fmt: skip
+
+
+def _slug(workload: str, groups: Sequence[Group]) -> str:
     """Name a workload and a kind for ids: letters, digits and hyphens."""
     return re.sub(r"[^A-Za-z0-9]+", "-", f"{workload} {groups[0].kind.words}".strip())
 
 
-def split_chart(context: Context, workload: str, groups: list[Group]) -> Part:
-    """Draw how a step's time divides into compute, waited communication and input."""
-    shortest = ranked(groups, "step_time")
+def split_chart(
+    context: Context, workload: str, groups: Sequence[Group], *, over_ranks: bool = False
+) -> Part:
+    """Draw how a step's time divides into compute, waited communication and input; shortest first.
+
+    `over_ranks`: in the order of the groups, which are lines over ranks.
+    """
+    shortest = (
+        [g for g in groups if g.values("step_time")] if over_ranks else ranked(groups, "step_time")
+    )
     if not shortest:
         return None
     label = labelled(groups, always=("ranks",))
@@ -180,9 +227,11 @@ def split_chart(context: Context, workload: str, groups: list[Group]) -> Part:
               for part, word in _PARTS.items()),
             digits("Waited share", waited, percent, NOT_TOLD), MARKS,
         ],
-        title="Where a step's time goes", name=f"split-{_slug(workload, groups)}",
+        title="What a step consists of, over ranks" if over_ranks else "Where a step's time goes",
+        name=f"split-{'ranks-' if over_ranks else ''}{_slug(workload, groups)}",
         alt=f"{workload}: compute, waited communication and input time of a step per cell. "
-        f"Shortest step: {bars[0].label}.", legend=legend(names, line=False),
-        notes=(left_out(len(shortest), MOST_DRAWN, "longest"),
+        f"{'First' if over_ranks else 'Shortest step'}: {bars[0].label}.",
+        legend=legend(names, line=False),
+        notes=(left_out(len(shortest), MOST_DRAWN, "other" if over_ranks else "longest"),
                "Medians of the parts need not add up to the median step."),
     )  # fmt: skip

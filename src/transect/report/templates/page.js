@@ -8,6 +8,52 @@
     if (at) root.dataset.theme = order[at]; else delete root.dataset.theme;
     button.querySelector("span").textContent = order[at];
   });
+
+  // Opens whatever folds an element away, and the section that it is.
+  const reveal = (target) => {
+    const part = target.matches("main > section") && target.querySelector(":scope > details");
+    if (part) part.open = true;
+    const own = target.querySelector(":scope > div > details.proof");
+    if (own) own.open = true;
+    for (let one = target.closest("details"); one; one = one.parentElement.closest("details")) one.open = true;
+  };
+  const follow = () => {
+    let name = "";
+    try { name = decodeURIComponent(location.hash.slice(1)); } catch { return; }
+    const target = name && document.getElementById(name);
+    if (!target) return;
+    reveal(target);
+    target.scrollIntoView();
+  };
+  addEventListener("hashchange", follow);
+  // The same link again changes no hash, and opens again what was closed meanwhile.
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("a[href^='#']");
+    if (link && link.hash === location.hash) follow();
+  });
+  follow();
+
+  const folds = () => document.querySelectorAll("details.part, details.rest");
+  const unfold = document.getElementById("unfold");
+  unfold.hidden = false;
+  unfold.addEventListener("click", () => {
+    const open = unfold.getAttribute("aria-pressed") !== "true";
+    unfold.setAttribute("aria-pressed", String(open));
+    unfold.textContent = open ? "Fold all" : "Unfold all";
+    for (const one of folds()) one.open = open;
+  });
+
+  // On paper nothing is folded that a reader could not unfold; tables of numbers behind charts stay away.
+  let closed = [];
+  addEventListener("beforeprint", () => {
+    closed = [...document.querySelectorAll("details.part, details.rest, details.proof, .decide details")].filter((one) => !one.open);
+    for (const one of closed) one.open = true;
+  });
+  addEventListener("afterprint", () => {
+    for (const one of closed) one.open = false;
+    closed = [];
+  });
+
   const links = new Map([...document.querySelectorAll("nav a")].map((a) => [a.hash.slice(1), a]));
   const watcher = new IntersectionObserver((entries) => {
     for (const entry of entries) {

@@ -2,11 +2,11 @@
 
 from transect.report.findings.docking import docking_findings
 from transect.report.findings.hardware import hardware_findings
-from transect.report.parts import FindingMaker, Section
+from transect.report.parts import DecisionColumn, FindingMaker, Section
 from transect.report.sections.docking import docking_body
 from transect.report.sections.hardware import hardware_body
 
-__all__ = ["FINDINGS", "SECTIONS"]
+__all__ = ["DECISIONS", "FINDINGS", "SECTIONS"]
 
 SECTIONS = (
     Section(key="docking", title="Docking", order=650, make=docking_body),
@@ -14,6 +14,10 @@ SECTIONS = (
 )
 
 FINDINGS = (
-    FindingMaker(order=650, make=docking_findings),
-    FindingMaker(order=800, make=hardware_findings),
+    FindingMaker(order=650, make=docking_findings, section="docking"),
+    FindingMaker(
+        order=800, make=hardware_findings, section="hardware", sections={"limit": "roofline"}
+    ),
 )
+
+DECISIONS = (DecisionColumn(key="dock", title="Dock on this machine", order=600, stage="bench"),)

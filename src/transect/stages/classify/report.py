@@ -17,7 +17,7 @@ SECTIONS = (
 )
 
 FINDINGS = (
-    FindingMaker(order=60, make=classifier_findings),
-    FindingMaker(order=65, make=knob_findings),
-    FindingMaker(order=70, make=doubt_findings),
+    FindingMaker(order=60, make=classifier_findings, section="classifiers"),
+    FindingMaker(order=65, make=knob_findings, section="knobs"),
+    FindingMaker(order=70, make=doubt_findings, section="doubts"),
 )

@@ -8,4 +8,4 @@ __all__ = ["FINDINGS", "SECTIONS"]
 
 SECTIONS = (Section(key="conformance", title="Conformance", order=650, make=conformance_body),)
 
-FINDINGS = (FindingMaker(order=750, make=conformance_findings),)
+FINDINGS = (FindingMaker(order=750, make=conformance_findings, section="conformance"),)

@@ -8,4 +8,4 @@ __all__ = ["FINDINGS", "SECTIONS"]
 
 SECTIONS = (Section(key="tickets", title="Tickets", order=60, make=tickets_body),)
 
-FINDINGS = (FindingMaker(order=80, make=ticket_findings),)
+FINDINGS = (FindingMaker(order=80, make=ticket_findings, section="tickets"),)

@@ -8,4 +8,4 @@ __all__ = ["FINDINGS", "SECTIONS"]
 
 SECTIONS = (Section(key="export", title="Export check", order=500, make=export_body),)
 
-FINDINGS = (FindingMaker(order=600, make=export_findings),)
+FINDINGS = (FindingMaker(order=600, make=export_findings, section="export"),)

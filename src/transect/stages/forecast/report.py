@@ -10,4 +10,4 @@ SECTIONS = (
     Section(key="forecasts", title="Predicted and measured", order=340, make=forecast_body),
 )
 
-FINDINGS = (FindingMaker(order=440, make=forecast_findings),)
+FINDINGS = (FindingMaker(order=440, make=forecast_findings, section="forecasts"),)

@@ -5,17 +5,22 @@ from transect.report.findings.offered_load import offered_load_findings
 from transect.report.findings.overhead import overhead_findings
 from transect.report.findings.runtimes import runtime_findings
 from transect.report.findings.serving import serving_findings
-from transect.report.parts import FindingMaker, Section
+from transect.report.parts import DecisionColumn, FindingMaker, Section
 from transect.report.sections.runtimes import runtimes_body
 
-__all__ = ["FINDINGS", "SECTIONS"]
+__all__ = ["DECISIONS", "FINDINGS", "SECTIONS"]
 
 SECTIONS = (Section(key="runtimes", title="Runtimes", order=600, make=runtimes_body),)
 
 FINDINGS = (
-    FindingMaker(order=700, make=serving_findings),
-    FindingMaker(order=705, make=offered_load_findings),
-    FindingMaker(order=710, make=runtime_findings),
-    FindingMaker(order=720, make=overhead_findings),
-    FindingMaker(order=730, make=condition_findings),
+    FindingMaker(order=700, make=serving_findings, section="runtimes"),
+    FindingMaker(order=705, make=offered_load_findings, section="runtimes"),
+    FindingMaker(order=710, make=runtime_findings, section="runtimes"),
+    FindingMaker(order=720, make=overhead_findings, section="runtimes"),
+    FindingMaker(order=730, make=condition_findings, section="runtimes"),
+)
+
+DECISIONS = (
+    DecisionColumn(key="serve-one", title="Serve one request", order=300, stage="infer"),
+    DecisionColumn(key="serve-many", title="Serve many", order=400, stage="infer"),
 )

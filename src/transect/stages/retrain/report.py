@@ -10,6 +10,6 @@ __all__ = ["FINDINGS", "SECTIONS"]
 SECTIONS = (Section(key="retraining", title="Retraining", order=660, make=retraining_body),)
 
 FINDINGS = (
-    FindingMaker(order=760, make=factor_findings),
-    FindingMaker(order=765, make=retraining_findings),
+    FindingMaker(order=760, make=factor_findings, section="retraining"),
+    FindingMaker(order=765, make=retraining_findings, section="retraining"),
 )

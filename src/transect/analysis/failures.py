@@ -1,0 +1,131 @@
+"""Cells that did not end well, gathered by what a person does about them, and by what they said."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from transect.analysis.entries import AnyRecord
+from transect.analysis.groups import grouped
+from transect.analysis.next_steps import NextStep, next_step
+from transect.domain.record import Cause, Status
+
+__all__ = ["Ending", "Said", "endings"]
+
+# Looks back, so that a long word is gone through once.
+_CELL = re.compile(r"(?<![\w.+:-])[\w.+:-]+~[0-9a-f]{8}")
+# What differs between messages that say the same: ids, addresses, paths, numbers.
+_OWN = (
+    (_CELL, "CELL"),
+    (re.compile(r"0x[0-9a-fA-F]+|\b[0-9a-f]{12,}\b"), "HEX"),
+    (re.compile(r"(?:/[\w.+~@-]+){2,}/?"), "PATH"),
+    (re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?"), "N"),
+)
+# No message needs more to be told from the others.
+_LONGEST = 400
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Said:
+    """Cells whose messages say the same but for names and numbers; the first one's stands for all."""
+
+    message: str
+    records: Sequence[AnyRecord]
+
+    @property
+    def stages(self) -> list[str]:
+        """The stages of the cells, sorted."""
+        return sorted({record.stage for record in self.records})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ending:
+    """Cells that ended with one status and cause, and have one next step.
+
+    `said` are their messages, the most frequent first. `followers` counts the cells that were
+    skipped because one of these did not deliver, directly or through others.
+    """
+
+    status: Status
+    cause: Cause
+    step: NextStep
+    said: Sequence[Said]
+    followers: int
+
+    @property
+    def records(self) -> list[AnyRecord]:
+        """All cells, in the order of `said`."""
+        return [record for one in self.said for record in one.records]
+
+
+def endings(records: Iterable[AnyRecord]) -> list[Ending]:
+    """Gather the records that are not ok: failures first, then by how many cells each holds up or is."""
+    bad = [record for record in records if record.status is not Status.OK and record.cause]
+    roots = _roots(bad)
+    steps: dict[tuple[Cause, str], NextStep] = {}
+    parts: dict[tuple[Status, Cause, NextStep], list[AnyRecord]] = {}
+    for record in bad:
+        cause = record.cause or Cause.CRASH
+        asked = (cause, record.message)
+        step = steps.get(asked) or steps.setdefault(asked, next_step(*asked))
+        parts.setdefault((record.status, cause, step), []).append(record)
+    found = [
+        Ending(
+            status=status, cause=cause, step=step, said=_said(members),
+            followers=sum(roots[record.cell_id] for record in members),
+        )
+        for (status, cause, step), members in parts.items()
+    ]  # fmt: skip
+    return sorted(
+        found,
+        key=lambda one: (
+            one.status is Status.SKIPPED, -one.followers - len(one.records), one.cause.value,
+            one.step.meaning,
+        ),
+    )  # fmt: skip
+
+
+def _roots(bad: Sequence[AnyRecord]) -> Counter[str]:
+    """Count, by the id of a cell, the cells that say that it is why they did not run.
+
+    A message names the cell that it takes something from, and quotes why that one did not deliver: the
+    last of the names that did not end well is where it began.
+    """
+    ids = {record.cell_id for record in bad}
+    roots: Counter[str] = Counter()
+    for record in bad:
+        if record.cause is Cause.MISSING_DEPENDENCY:
+            named = [name for name in _CELL.findall(record.message) if name in ids]
+            if named and named[-1] != record.cell_id:
+                roots[named[-1]] += 1
+    return roots
+
+
+def _said(records: Sequence[AnyRecord]) -> list[Said]:
+    shapes: dict[str, str] = {}
+
+    def shape(record: AnyRecord) -> str:
+        if record.message not in shapes:
+            shapes[record.message] = _shape(record.message)
+        return shapes[record.message]
+
+    alike = grouped(records, shape)
+    said = [
+        Said(message=members[0].message, records=sorted(members, key=lambda r: (r.stage, r.cell_id)))
+        for members in alike.values()
+    ]  # fmt: skip
+    return sorted(said, key=lambda one: (-len(one.records), one.stages, one.message))
+
+
+def _shape(message: str) -> str:
+    """Return a message without what is its cell's own.
+
+    >>> _shape("it takes its data from iris~01234567, which died at 0x7ffe after 3.5 s")
+    'it takes its data from CELL, which died at HEX after N s'
+    """
+    text = message[: 10 * _LONGEST]
+    for own, word in _OWN:
+        text = own.sub(word, text)
+    return " ".join(text.split())[:_LONGEST]

@@ -1,0 +1,104 @@
+"""What may be behind more than 100 % efficiency: each a rule over the two cells, none a proof."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from transect.analysis.bounds import Rates, step_bound
+from transect.analysis.groups import Group
+from transect.analysis.scaling import METRIC, Efficiency, ScalingKind
+
+__all__ = ["possible_causes"]
+
+# Repeats that lie further apart than this share of their median are no base to count from.
+_WIDE = 0.1
+# Below this share of its own roofline a base leaves much that has nothing to do with ranks.
+_SLOW = 0.25
+# By how much more of its step a base has to spend on its input.
+_INPUT = 0.05
+_FEW = 3
+_MACHINE = ("host", "cpu_model", "cores", "memory_bytes", "gpus")
+
+
+def possible_causes(gain: Efficiency, rates: Rates) -> list[str]:
+    """Return what about base and group may explain an efficiency above 100 %, the likeliest first.
+
+    `rates` are those of the machine, for the base's distance from its roofline. Without any cause
+    that can be seen in the records the list is empty.
+    """
+    said = (rule(gain, rates) for rule in _RULES)
+    return [cause for cause in said if cause]
+
+
+def _disturbed(gain: Efficiency, _: Rates) -> str:
+    return "other processes disturbed the base" if gain.base.disturbed else ""
+
+
+def _machines(gain: Efficiency, _: Rates) -> str:
+    for fact in _MACHINE:
+        one, other = (
+            {repr(record.provenance.get(fact)) for record in group.ok}
+            for group in (gain.base, gain.group)
+        )
+        if not one & other:
+            return f"the base ran on another machine: its {fact.replace('_', ' ')} differs"
+    return ""
+
+
+def _spread(gain: Efficiency, _: Rates) -> str:
+    summary = gain.base.summary(METRIC)
+    if summary is None or summary.count < _FEW:
+        return f"the base has {0 if summary is None else summary.count} runs only"
+    wide = (summary.high - summary.low) / summary.median
+    return f"the base's runs lie {wide:.0%} apart".replace("%", " %") if wide > _WIDE else ""
+
+
+def _input(gain: Efficiency, _: Rates) -> str:
+    one, other = _share(gain.base, "input_time"), _share(gain.group, "input_time")
+    if one is None or other is None or one - other <= _INPUT:
+        return ""
+    text = f"the base spends {one:.0%} of a step on its input, these ranks {other:.0%}"
+    return text.replace("%", " %")
+
+
+def _strategy(gain: Efficiency, _: Rates) -> str:
+    one, other = gain.base.cell.strategy, gain.group.cell.strategy
+    return f"the base takes another path: {one}, not {other}" if one != other else ""
+
+
+def _cache(gain: Efficiency, _: Rates) -> str:
+    """A rank's part of a strong-scaled step may fit a cache that the whole does not."""
+    one, other = gain.base.detail("bytes_per_step"), gain.group.detail("bytes_per_step")
+    if gain.kind is not ScalingKind.STRONG or not one or not other or other >= one:
+        return ""
+    return f"a rank moves {other / one:.0%} of the base's bytes a step: they may fit a cache that the base's do not".replace(
+        "%", " %"
+    )  # fmt: skip
+
+
+def _nodes(gain: Efficiency, _: Rates) -> str:
+    more = gain.group.cell.nodes > gain.base.cell.nodes
+    return "more nodes have more memory bandwidth and cache" if more else ""
+
+
+def _slow(gain: Efficiency, rates: Rates) -> str:
+    bound, batch = step_bound(gain.base, rates), gain.base.global_batch
+    if bound is None or not batch:
+        return ""
+    share = gain.base_rate / bound.rate(batch)
+    if share >= _SLOW:
+        return ""
+    return f"the base reaches {share:.0%} of its own bound: it leaves room that has nothing to do with ranks".replace(
+        "%", " %"
+    )  # fmt: skip
+
+
+# Faults of the measurement before properties of the machine.
+_RULES: tuple[Callable[[Efficiency, Rates], str], ...] = (
+    _disturbed, _machines, _spread, _input, _strategy, _cache, _nodes, _slow,
+)  # fmt: skip
+
+
+def _share(group: Group, part: str) -> float | None:
+    whole, own = group.summary("step_time"), group.summary(part)
+    return None if whole is None or own is None or not whole.median else own.median / whole.median

@@ -1,0 +1,126 @@
+"""What the page says first: for each question of the study a sentence, and how sure it is."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from transect.analysis.comparisons import Sureness
+from transect.analysis.groups import grouped
+from transect.domain.study import Question
+from transect.report.findings.finding import HEADINGS, PLAIN, Finding
+from transect.report.findings.ranking import ranked
+from transect.report.text import clean
+
+__all__ = ["PARTLY", "Answer", "answer", "answers", "rule_fits", "unknown_rules"]
+
+# The sureness of an answer of which a part is known and another is not.
+PARTLY = "partly known"
+
+# Clauses of one answer: more are counted.
+_MOST_CLAUSES = 4
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    """A question and what is said to it: `clauses` with the findings that say them.
+
+    `sureness` is that of the least sure finding, or `partly known` where some are open and others not;
+    `mixed` says that they are not equally sure. `rest` counts the findings beyond the clauses. Without
+    any, `instead` says why. `beside` are the keys of sections that show more, with their numbers of findings.
+    """
+
+    question: str
+    clauses: tuple[tuple[str, Finding], ...] = ()
+    sureness: str = PLAIN[Sureness.OPEN]
+    mixed: bool = False
+    rest: int = 0
+    instead: str = ""
+    beside: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The answer as one sentence; each clause with its own sureness where they differ."""
+        if not self.clauses:
+            where = ", ".join(f"'{key}'" for key, _ in self.beside)
+            return f"{self.instead} {where}".strip() + "."
+        told = [f"{text} ({one.plain})" if self.mixed else text for text, one in self.clauses]
+        more = [f"{self.rest} more"] if self.rest else []
+        return "; ".join([*told, *more]) + "."
+
+
+def rule_fits(rule: str, named: str) -> bool:
+    """Whether a rule is the one that is named, where `*` stands for any part of a name.
+
+    >>> rule_fits("serving.runtime", "serving.*"), rule_fits("serving.runtime", "serving")
+    (True, False)
+    """
+    return fnmatch.fnmatchcase(rule, named)
+
+
+def unknown_rules(questions: Iterable[Question], makers: Collection[str]) -> list[tuple[str, str]]:
+    """Return the questions that name a rule which nothing in the report can make, with that name."""
+    return [
+        (one.ask, named)
+        for one in questions
+        for named in one.answered_by
+        if not any(rule_fits(maker, named.partition(".")[0]) for maker in makers)
+    ]
+
+
+def answers(questions: Iterable[Question], findings: Sequence[Finding]) -> list[Answer]:
+    """Answer every question by the findings of the rules that it names."""
+    return [answer(question, findings) for question in questions]
+
+
+def answer(question: Question, findings: Sequence[Finding]) -> Answer:
+    """Answer one question; one that names no rule, or only such as say nothing here, says that."""
+    ask = clean(question.ask)
+    shown_in = tuple(
+        (key, sum(one.section == key for one in findings)) for key in question.shown_in
+    )
+    if not question.answered_by:
+        sections = grouped([one for one in findings if one.section], lambda one: one.section)
+        return Answer(
+            question=ask,
+            instead="no rule of this report decides this; what was measured stands in"
+            if shown_in
+            else "the study file names no rule that answers this (answered_by), so no sentence is picked "
+            "for it; what was found stands in",
+            beside=shown_in or tuple((key, len(own)) for key, own in sections.items()),
+        )
+    of_rule = [
+        ranked([one for one in findings if rule_fits(one.rule, named)])
+        for named in dict.fromkeys(question.answered_by)
+    ]
+    matched = list({id(one): one for own in of_rule for one in own}.values())
+    if not matched:
+        rules = ", ".join(question.answered_by)
+        return Answer(
+            question=ask, beside=shown_in,
+            instead=f"nothing here answers it yet: the cells there are give no finding of {clean(rules)}",
+        )  # fmt: skip
+    # Each rule in turn gives its first, then its second: a question of two parts has two answers.
+    turns = max(len(own) for own in of_rule)
+    dealt = [own[turn] for turn in range(turns) for own in of_rule if turn < len(own)]
+    chosen = list({id(one): one for one in dealt}.values())[:_MOST_CLAUSES]
+    # Said rule by rule, as the question asks.
+    said = [one for one in matched if any(one is other for other in chosen)]
+    levels = {one.sureness for one in matched}
+    return Answer(
+        question=ask, clauses=tuple((_clause(one), one) for one in said), mixed=len(levels) > 1,
+        sureness=_sureness(levels), rest=len(matched) - len(said), beside=shown_in,
+    )  # fmt: skip
+
+
+def _clause(finding: Finding) -> str:
+    where = "" if finding.subject in HEADINGS else finding.subject
+    place = " ".join(part for part in (where, finding.scope) if part)
+    return f"{place}: {finding.brief}" if place else finding.brief
+
+
+def _sureness(levels: Collection[Sureness]) -> str:
+    if Sureness.OPEN in levels:
+        return PLAIN[Sureness.OPEN] if len(levels) == 1 else PARTLY
+    return PLAIN[Sureness.TENTATIVE if Sureness.TENTATIVE in levels else Sureness.FIRM]

@@ -1,0 +1,204 @@
+"""What each cell was measured on and with, packed for the page: so that any two cells can be set side by side.
+
+A study of 100,000 cells has millions of facts and few different ones: those of machine and versions are kept
+once for all records that share them, axes as columns of numbers, and all of it is compressed.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from transect.analysis.entries import AnyRecord
+from transect.report.text import clean, quantity
+
+__all__ = ["FACTS", "Fact", "facts_of_settings", "packed", "shown", "title_of", "told", "unpacked"]
+
+# Group, fact, value.
+Fact = tuple[str, str, str]
+
+# Facts that should be the same for two records to be compared, by group and path in the provenance.
+FACTS = {
+    "Machine": (
+        "system.name", "system.description", "system.interconnect", "slurm.SLURM_JOB_NODELIST",
+        "host", "cpu_model", "sockets", "cores", "numa_nodes", "memory_bytes", "kernel", "cgroup",
+        "gpus",
+    ),
+    "Versions": ("environment.name", "environment.lock_hash", "mpi", "git.commit", "git.dirty"),
+}  # fmt: skip
+# What a stage tells of its own settings and versions in a record's details.
+_DETAILS = {
+    "session_options": "Settings", "provider_used": "Settings", "runtime_version": "Versions",
+    "language_version": "Versions", "over_subscribed": "Result", "disturbed": "Result",
+}  # fmt: skip
+_LONGEST = 400
+
+
+def told(provenance: Mapping[str, Any], path: str) -> Any:
+    """Return what stands at a path such as `git.commit`; None when nothing does."""
+    value: Any = provenance
+    for part in path.split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    return None if value in ([], {}, "") else value
+
+
+def shown(fact: str, value: Any) -> str:
+    """Write the value of a fact."""
+    if fact.endswith("_bytes") and isinstance(value, (int, float)) and not isinstance(value, bool):
+        return quantity(float(value), "B")
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (dict, list, tuple)):
+        return clean(json.dumps(value, sort_keys=True, ensure_ascii=False, default=str))
+    return clean(str(value))
+
+
+def title_of(path: str) -> str:
+    """Name a fact of the provenance in words.
+
+    >>> title_of("cpu_model")
+    'CPU model'
+    """
+    path = path.replace("slurm.SLURM_JOB_NODELIST", "nodes of the job")
+    return path.replace("_bytes", "").replace("_", " ").replace(".", " ").replace("cpu", "CPU")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def _facts_of_provenance(provenance: Mapping[str, Any]) -> Iterator[Fact]:
+    for group, paths in FACTS.items():
+        for path in paths:
+            value = told(provenance, path)
+            if value is not None:
+                yield group, title_of(path), _cut(shown(path, value))
+    for key, group in (("libraries", "Versions"), ("variables", "Settings")):
+        values = provenance.get(key)
+        for name, value in sorted(values.items()) if isinstance(values, dict) else ():
+            yield group, clean(str(name)), _cut(shown("", value))
+
+
+def facts_of_settings(given: Mapping[str, Any], group: str = "Settings", of: str = "") -> Iterator[Fact]:  # fmt: skip
+    """Give what a mapping of settings holds, one fact a value; mappings within it by dotted names."""
+    for key, value in sorted(given.items(), key=lambda item: str(item[0])):
+        name = f"{of}{key}"
+        if isinstance(value, dict):
+            yield from facts_of_settings(value, group, f"{name}.")
+        elif value is not None:
+            yield group, clean(name), _cut(shown("", value))
+
+
+def _facts_of_details(details: Mapping[str, Any]) -> Iterator[Fact]:
+    for key, group in _DETAILS.items():
+        if key in details and details[key] is not None:
+            yield from facts_of_settings({key: details[key]}, group)
+
+
+class _Pool:
+    """Numbers different values in the order in which they come."""
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+        self._places: dict[Any, int] = {}
+
+    def place(self, key: Any, make: Callable[[], Any]) -> int:
+        """Return the number of a key; its value is made the first time."""
+        if key not in self._places:
+            self._places[key] = len(self.values)
+            self.values.append(make())
+        return self._places[key]
+
+
+def _names(records: Sequence[AnyRecord]) -> list[str]:
+    """Return `STAGE/ID`, without the hash where the rest tells a cell apart: a command takes it as well."""
+    short = [f"{record.stage}/{record.cell_id.rpartition('~')[0]}" for record in records]
+    amounts = Counter(short)
+    return [
+        clean(name if amounts[name] == 1 and not name.endswith("/") else f"{r.stage}/{r.cell_id}")
+        for name, r in zip(short, records, strict=True)
+    ]
+
+
+def packed(records: Sequence[AnyRecord]) -> str:
+    """Pack the facts of records as base64 of deflated JSON.
+
+    `cells` are their names; `columns` hold `group`, `fact`, `values` and, for each cell, the place
+    `at` of its value; `sets` hold `facts` and `at` likewise, the facts being [group, fact, value].
+    Without `at` the first is that of all cells. Equal records give equal text.
+    """
+    records = sorted(records, key=lambda record: (record.stage, record.cell_id))
+    parts = (
+        (lambda r: r.provenance, _facts_of_provenance),
+        (lambda r: r.parameters, facts_of_settings),
+    )
+    sets = [_set(records, value, facts) for value, facts in parts]
+    sets.append(_details_set(records))
+    content = {
+        "cells": _names(records),
+        "columns": [_column("Result", "status", [record.status.value for record in records])],
+        "sets": [one for one in sets if any(one["facts"])],
+    }
+    kinds = {type(record.cell) for record in records}
+    axes = {name for kind in kinds for name in kind.model_fields}
+    # A stage that is not here has an open cell, which holds whatever was there.
+    axes |= {name for record in records for name in record.cell.model_extra or ()}
+    for axis in sorted(axes):
+        values = [record.cell.get(axis) for record in records]
+        if any(value is not None for value in values):
+            content["columns"].append(_column("Settings", axis, values))
+    text = json.dumps(content, ensure_ascii=True, separators=(",", ":"))
+    return base64.b64encode(zlib.compress(text.encode("ascii"), 9)).decode("ascii")
+
+
+def unpacked(text: str) -> dict[str, Any]:
+    """Return what `packed` packed, as the page's script does."""
+    content: dict[str, Any] = json.loads(zlib.decompress(base64.b64decode(text)))
+    return content
+
+
+def _with_places(key: str, pool: _Pool, places: list[int], **rest: Any) -> dict[str, Any]:
+    made = {**rest, key: pool.values}
+    return made if len(pool.values) <= 1 else made | {"at": places}
+
+
+def _column(group: str, fact: str, values: Sequence[Any]) -> dict[str, Any]:
+    pool = _Pool()
+    places = [
+        pool.place(
+            value if isinstance(value, (str, int, float, type(None))) else repr(value),
+            lambda value=value: None if value is None else _cut(shown(fact, value)),
+        )
+        for value in values
+    ]
+    return _with_places("values", pool, places, group=group, fact=fact)
+
+
+def _set(
+    records: Sequence[AnyRecord], value: Callable[[AnyRecord], Mapping[str, Any]],
+    facts: Callable[[Mapping[str, Any]], Iterator[Fact]],
+) -> dict[str, Any]:  # fmt: skip
+    """Number what records share: most share one object, which is looked at once."""
+    by_object: dict[int, tuple[Fact, ...]] = {}
+    pool = _Pool()
+    places = []
+    for record in records:
+        given = value(record)
+        if id(given) not in by_object:
+            by_object[id(given)] = tuple(facts(given))
+        made = by_object[id(given)]
+        places.append(pool.place(made, lambda made=made: made))
+    return _with_places("facts", pool, places)
+
+
+def _details_set(records: Sequence[AnyRecord]) -> dict[str, Any]:
+    pool = _Pool()
+    places = []
+    for record in records:
+        made = tuple(_facts_of_details(record.details)) if _DETAILS.keys() & record.details else ()
+        places.append(pool.place(made, lambda made=made: made))
+    return _with_places("facts", pool, places)

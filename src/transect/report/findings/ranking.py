@@ -1,0 +1,88 @@
+"""In which order findings are read: by what they change for a reader."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from enum import IntEnum
+
+from transect.analysis.comparisons import Sureness, Verdict
+from transect.report.findings.finding import HEADINGS, Finding
+
+__all__ = ["MOST_OPENED", "Turn", "effect_of", "opened", "ranked", "turn_of"]
+
+# Findings that are read before anything is unfolded.
+MOST_OPENED = 7
+# Of these as many by one rule: the seventh of a kind says less than the first of another.
+_MOST_ALIKE = 2
+
+
+class Turn(IntEnum):
+    """When a finding is read; of one turn, the larger effect first."""
+
+    WRONG_RESULTS = 0
+    SURE_DECISION = 1
+    LIKELY_DECISION = 2
+    FACT = 3
+    LIKELY = 4
+    ABOUT_THE_STUDY = 5
+    OPEN = 6
+
+
+def turn_of(finding: Finding) -> Turn:
+    """Return when it is read.
+
+    Wrong results take the ground from under all else. Then comes what decides between cells, surely before
+    likely; facts; what was seen once; the study itself; last what is not known yet.
+    """
+    if finding.alarm:
+        return Turn.WRONG_RESULTS
+    if finding.sureness is Sureness.OPEN:
+        return Turn.OPEN
+    sure = finding.sureness is Sureness.FIRM
+    if finding.comparisons:
+        return Turn.SURE_DECISION if sure else Turn.LIKELY_DECISION
+    # A workload without any winner changes what its reader does, as one with a winner does.
+    if finding.decision is not None and sure:
+        return Turn.SURE_DECISION
+    if finding.subject in HEADINGS and finding.subject == "study":
+        return Turn.ABOUT_THE_STUDY
+    return Turn.FACT if sure else Turn.LIKELY
+
+
+def effect_of(finding: Finding) -> float:
+    """Return by how much at least what it tells apart differs, as the logarithm of the factor; 0 for the same.
+
+    The nearest rival counts: beating the worst by far changes nothing.
+    """
+    factors = [
+        one.factor for one in finding.comparisons
+        if one.verdict is not Verdict.SAME and one.factor > 0
+    ]  # fmt: skip
+    return math.log(min(factors)) if factors else 0.0
+
+
+def ranked(findings: Sequence[Finding]) -> list[Finding]:
+    """Return the findings in the order in which they are read; equal ones as they come."""
+    return sorted(findings, key=lambda finding: (turn_of(finding), -effect_of(finding)))
+
+
+def opened(
+    findings: Sequence[Finding], most: int = MOST_OPENED
+) -> tuple[list[Finding], list[Finding]]:
+    """Return the findings that are read first, and the rest, both ranked.
+
+    Of one rule two at most stand among the first, as long as others wait; wrong results all do that fit.
+    """
+    order = ranked(findings)
+    first: list[int] = []
+    alike: Counter[str] = Counter()
+    for index, finding in enumerate(order):
+        if turn_of(finding) is Turn.WRONG_RESULTS or alike[finding.rule] < _MOST_ALIKE:
+            alike[finding.rule] += 1
+            first.append(index)
+    more = [index for index in range(len(order)) if index not in set(first)]
+    chosen = sorted([*first, *more][:most])
+    kept = set(chosen)
+    return [order[i] for i in chosen], [one for i, one in enumerate(order) if i not in kept]

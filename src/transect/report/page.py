@@ -1,0 +1,148 @@
+"""What stands before the sections: answers, the decision table, and findings in the order of their weight."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from transect.analysis.groups import grouped
+from transect.report.answers import Answer, answers
+from transect.report.context import Context
+from transect.report.decisions import DecisionTable, decision_table
+from transect.report.findings.finding import HEADINGS, PLAIN, Finding
+from transect.report.findings.ranking import opened, turn_of
+from transect.report.parts import DecisionColumn
+from transect.report.rerun import Cells
+
+__all__ = ["Front", "Shown", "front", "front_facts"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """A finding in the page: its anchor, its cells and the command that runs them again."""
+
+    finding: Finding
+    anchor: str
+    cells: tuple[str, ...]
+    command: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Front:
+    """All that the page says before its sections.
+
+    `first` are the findings that are open, `more` the others under their headings, `tally` how sure those
+    are. `all` has every finding in the order in which they were made.
+    """
+
+    answers: tuple[Answer, ...]
+    table: DecisionTable
+    first: tuple[Shown, ...]
+    more: tuple[tuple[str, tuple[Shown, ...]], ...]
+    tally: str
+    all: tuple[Shown, ...]
+    anchors: Mapping[int, str]
+
+    def anchor(self, finding: Finding) -> str:
+        """Return the anchor of a finding."""
+        return self.anchors[id(finding)]
+
+
+def front(
+    context: Context, columns: Sequence[DecisionColumn], findings: Sequence[Finding],
+    again: Sequence[str],
+) -> Front:  # fmt: skip
+    """Put findings into the order in which they are read; `again` begins a command on the study's cells."""
+    known = Cells(context.records, again)
+    names = _anchors(findings)
+    shown = {}
+    for finding in findings:
+        cells = known.of(finding)
+        shown[id(finding)] = Shown(
+            finding=finding, anchor=names[id(finding)], cells=tuple(cells),
+            command=known.command(cells),
+        )  # fmt: skip
+    first, rest = opened(findings)
+    return Front(
+        answers=tuple(answers(context.questions, findings)),
+        table=decision_table(context, columns, findings),
+        first=tuple(shown[id(one)] for one in first),
+        more=tuple(
+            (heading, tuple(shown[id(one)] for one in own)) for heading, own in _headed(rest)
+        ),
+        tally=_tally(rest),
+        all=tuple(shown[id(one)] for one in findings),
+        anchors=names,
+    )
+
+
+def front_facts(front: Front) -> dict[str, Any]:
+    """Return answers, decisions and findings for summary.json."""
+    return {
+        "answers": [
+            {"question": one.question, "answer": one.text, "sureness": one.sureness,
+             "findings": [front.anchor(finding) for _, finding in one.clauses]}
+            for one in front.answers
+        ],
+        "decisions": [
+            {"workload": row.subject, "question": entry.column.key, **_entry(entry, front)}
+            for row in front.table.rows for entry in row.entries
+        ],
+        "findings": [_finding(one) for one in front.all],
+    }  # fmt: skip
+
+
+def _entry(entry: Any, front: Front) -> dict[str, Any]:
+    if not entry.told:
+        return {"decided": [], "why_not": entry.empty}
+    return {
+        "decided": [
+            {**asdict(decision), "sureness": finding.sureness.value, "finding": front.anchor(finding)}
+            for decision, finding in entry.told
+        ]
+    }  # fmt: skip
+
+
+def _finding(one: Shown) -> dict[str, Any]:
+    finding = one.finding
+    return {
+        "text": finding.text,
+        "evidence": finding.evidence,
+        "sureness": finding.sureness.value,
+        "kind": finding.kind,
+        "about": finding.subject,
+        "id": one.anchor,
+        "rule": finding.rule,
+        "section": finding.section,
+        "turn": turn_of(finding).name.replace("_", " ").lower(),
+        "cells": list(one.cells),
+        "run_again": one.command,
+    }
+
+
+def _anchors(findings: Sequence[Finding]) -> dict[int, str]:
+    """Name every finding by its rule and subject: a link to it holds as long as these do."""
+    seen: Counter[str] = Counter()
+    names = {}
+    for finding in findings:
+        words = re.sub(r"[^a-z0-9]+", "-", f"{finding.rule} {finding.subject}".lower()).strip("-")
+        seen[words] += 1
+        # Two dashes: no other name ends so.
+        names[id(finding)] = f"finding-{words}" + (f"--{seen[words]}" if seen[words] > 1 else "")
+    return names
+
+
+def _headed(findings: Sequence[Finding]) -> list[tuple[str, list[Finding]]]:
+    """Gather findings by what they are about: workloads first, the study itself last."""
+    groups = grouped(findings, lambda finding: finding.subject)
+    last = list(HEADINGS)
+    order = sorted(groups, key=lambda name: last.index(name) if name in HEADINGS else -1)
+    return [(HEADINGS.get(name, name), groups[name]) for name in order]
+
+
+def _tally(findings: Sequence[Finding]) -> str:
+    counts = Counter(finding.sureness for finding in findings)
+    return ", ".join(f"{counts[one]} {word}" for one, word in PLAIN.items() if counts[one])

@@ -1,0 +1,55 @@
+"""The command that runs the cells of a finding again."""
+
+from __future__ import annotations
+
+import fnmatch
+import shlex
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from transect.analysis.entries import AnyRecord
+from transect.report.findings.finding import Finding
+
+__all__ = ["Cells"]
+
+_RUN = ("transect", "run")
+
+
+class Cells:
+    """Knows the cells of a study by stage and workload, and the words that begin a command on it."""
+
+    def __init__(self, records: Iterable[AnyRecord], study: Sequence[str]) -> None:
+        """`study`: what follows `transect run`: the study's name or file, and options."""
+        self._study = tuple(study)
+        self._of: dict[str, dict[str | None, list[str]]] = defaultdict(lambda: defaultdict(list))
+        for record in records:
+            self._of[record.stage][record.cell.workload].append(record.cell_id)
+
+    def of(self, finding: Finding) -> list[str]:
+        """Return its cells as `transect run` and `transect why` take them: `STAGE/ID`, or a pattern.
+
+        They are exactly those of its groups, where it names some, or else all cells of its subject in the
+        stages of its rule, or all of these stages. Nothing without any cell.
+        """
+        if finding.groups:
+            return sorted({f"{r.stage}/{r.cell_id}" for g in finding.groups for r in g.records})
+        return [
+            self._pattern(stage, finding.subject) for stage in finding.stages if stage in self._of
+        ]
+
+    def _pattern(self, stage: str, workload: str) -> str:
+        """Return a pattern for a workload's cells of a stage; the stage where it has none of its own."""
+        own = self._of[stage].get(workload)
+        pattern = f"{stage}/{workload}.*"
+        if not own:
+            return stage
+        ids = (f"{stage}/{cell}" for every in self._of[stage].values() for cell in every)
+        matched = [one for one in ids if fnmatch.fnmatchcase(one, pattern)]
+        # A workload may be called so that a pattern says something else.
+        return pattern if len(matched) == len(own) else stage
+
+    def command(self, cells: Sequence[str]) -> str:
+        """Return the command that runs them again, quoted for a shell; empty without cells."""
+        if not cells:
+            return ""
+        return shlex.join([*_RUN, *self._study, *cells, "--again"])

@@ -1,0 +1,130 @@
+// Two cells side by side: the facts of machine, versions and settings in which they differ.
+(() => {
+  const box = document.getElementById("differ");
+  if (!box || !("DecompressionStream" in window)) return;
+  const most = 200;
+  const said = document.getElementById("differ-said");
+  const place = document.getElementById("differ-facts");
+  const equal = document.getElementById("differ-equal");
+  const sides = ["a", "b"].map((name) => ({
+    find: document.getElementById(`differ-find-${name}`),
+    list: document.getElementById(`differ-${name}`),
+  }));
+  let content = null;
+
+  async function unpack() {
+    const bytes = Uint8Array.from(atob(box.dataset.facts), (letter) => letter.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+    return JSON.parse(await new Response(stream).text());
+  }
+
+  const at = (one, cell) => (one.at ? one.at[cell] : 0);
+
+  // All facts of a cell: "group \u0000 fact" to value. What is told twice stands under one name once.
+  function factsOf(cell) {
+    const facts = new Map();
+    for (const column of content.columns) {
+      const value = column.values[at(column, cell)];
+      if (value !== null) facts.set(`${column.group}\u0000${column.fact}`, value);
+    }
+    for (const set of content.sets) {
+      for (const [group, fact, value] of set.facts[at(set, cell)]) {
+        const key = `${group}\u0000${fact}`;
+        if (!facts.has(key)) facts.set(key, value);
+      }
+    }
+    return facts;
+  }
+
+  function offer(side) {
+    const words = side.find.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const chosen = side.list.value;
+    const found = [];
+    let more = 0;
+    content.cells.forEach((name, cell) => {
+      const low = name.toLowerCase();
+      if (!words.every((word) => low.includes(word))) return;
+      if (found.length < most) found.push([name, cell]); else more += 1;
+    });
+    const options = found.map(([name, cell]) => new Option(name, String(cell)));
+    if (more) {
+      const rest = new Option(`${more} more: type a part of the name`, "");
+      rest.disabled = true;
+      options.push(rest);
+    }
+    side.list.replaceChildren(...options);
+    if (found.some(([, cell]) => String(cell) === chosen)) side.list.value = chosen;
+    if (!found.length) said.textContent = "No cell has these words in its name.";
+  }
+
+  function row(tag, texts, heads) {
+    const line = document.createElement("tr");
+    texts.forEach((text, column) => {
+      const cell = document.createElement(column === 0 && heads ? "th" : tag);
+      if (tag === "th") cell.scope = "col"; else if (column === 0 && heads) cell.scope = "row";
+      cell.textContent = text;
+      line.append(cell);
+    });
+    return line;
+  }
+
+  function show() {
+    const [one, other] = sides.map((side) => (side.list.value === "" ? null : Number(side.list.value)));
+    place.replaceChildren();
+    if (one === null || other === null) return;
+    const left = factsOf(one);
+    const right = factsOf(other);
+    const keys = [...new Set([...left.keys(), ...right.keys()])];
+    const order = ["Result", "Machine", "Versions", "Settings"];
+    keys.sort((a, b) => order.indexOf(a.split("\u0000")[0]) - order.indexOf(b.split("\u0000")[0]) || (a < b ? -1 : 1));
+    const differs = (key) => left.get(key) !== right.get(key);
+    const different = keys.filter(differs);
+    said.textContent = different.length
+      ? `${different.length} of ${keys.length} facts differ.`
+      : `All ${keys.length} facts are the same${one === other ? ": it is one cell" : ""}.`;
+    const rows = equal.checked ? keys : different;
+    if (!rows.length) return;
+    const table = document.createElement("table");
+    const head = table.createTHead();
+    head.append(row("th", ["Fact", content.cells[one], content.cells[other]], false));
+    let body = null;
+    let before = "";
+    for (const key of rows) {
+      const [group, fact] = key.split("\u0000");
+      if (group !== before) {
+        body = table.createTBody();
+        const line = row("th", [group], true);
+        line.firstChild.colSpan = 3;
+        line.firstChild.scope = "rowgroup";
+        body.append(line);
+        before = group;
+      }
+      const line = row("td", [fact, left.get(key) ?? "–", right.get(key) ?? "–"], true);
+      if (differs(key)) line.className = "differs";
+      body.append(line);
+    }
+    place.append(table);
+  }
+
+  async function begin() {
+    if (content) return;
+    try {
+      content = await unpack();
+    } catch (error) {
+      said.textContent = `The facts cannot be read: ${error}`;
+      return;
+    }
+    sides.forEach(offer);
+    // Two cells that differ, so that there is something to see.
+    if (content.cells.length > 1) sides[1].list.value = String(Math.min(content.cells.length, most) - 1);
+    show();
+  }
+
+  box.hidden = false;
+  box.addEventListener("toggle", begin);
+  equal.addEventListener("change", show);
+  for (const side of sides) {
+    side.find.addEventListener("input", () => { offer(side); show(); });
+    side.list.addEventListener("change", show);
+  }
+})();

@@ -1,0 +1,101 @@
+"""What failed, by cause with the next step; the glossary; sentences with commands and terms in them."""
+
+from __future__ import annotations
+
+import html
+import re
+from pathlib import Path
+
+import pytest
+from make_records import HOSTILE, make_record
+
+from transect.analysis.load import Loaded
+from transect.domain.cell import Cell
+from transect.domain.record import Cause, Record, Status, write_record
+from transect.report.blocks import Facts, Failure, Lead
+from transect.report.build import build_report
+from transect.report.context import Context
+from transect.report.glossary import TERMS, anchor, glossary_parts, term_of
+from transect.report.inline import Inline
+from transect.report.sections.failures import failures_body
+
+
+def failed(cause: Cause, message: str, batch: int = 1, status: Status = Status.FAILED) -> Record:
+    cell = Cell.of(stage="train", workload="w", framework="numpy", strategy="single", batch=batch)
+    return make_record(cell, status=status, cause=cause, message=message, log_tail=f"log {batch}")
+
+
+def blocks_of(*records: Record) -> list[Failure]:
+    context = Context(Loaded(study="my study", records=list(records)), title="t")
+    return [part for part in failures_body(context) if isinstance(part, Failure)]
+
+
+def test_each_cause_is_one_block_with_meaning_step_and_command() -> None:
+    made = blocks_of(
+        *(failed(Cause.TIMEOUT, f"ended after its limit of {n} s", n) for n in range(1, 31)),
+        failed(Cause.UNSUPPORTED, "rank 0 does not train", 31, Status.SKIPPED),
+    )
+    assert [(one.cause, one.amount) for one in made] == [
+        ("timeout", "30 cells: 30 in train"), ("unsupported", "1 cell: 1 in train"),
+    ]  # fmt: skip
+    assert "limits.seconds" in made[0].action
+    assert made[0].command == "make report STUDY='my study'"
+    assert len(made[0].said.rows) == 1 and made[0].cells is not None
+    assert len(made[0].cells.rows) == 30
+    assert [log for _, log in made[0].logs] == ["log 1", "log 10", "log 11"]
+    assert made[1].cells is None, "the one cell stands beside its message"
+
+
+def test_many_different_messages_fold() -> None:
+    [made] = blocks_of(*(failed(Cause.CRASH, f"fault {'x' * n}", n) for n in range(1, 9)))
+    assert made.said.folded == "8 different messages"
+
+
+def test_hostile_names_and_messages_stay_text(tmp_path: Path) -> None:
+    one = failed(Cause.CRASH, HOSTILE + " `</code><script>window.HACKED=3</script>`")
+    folder = tmp_path / "a'<b>$(x)" / "train" / one.cell_id
+    folder.mkdir(parents=True)
+    write_record(folder / "record.json", one)
+    build_report(folder.parents[1], tmp_path / "report.html", title="t", questions=[])
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "<script>window.HACKED" not in page
+    [command] = re.findall(r'<pre class="command"><code>(.*?)</code>', page, re.S)
+    assert "<" not in command
+    assert "'a'\"'\"'<b>$(x)'" in html.unescape(command)
+
+
+def test_every_term_has_an_entry_of_its_own_and_is_found_again() -> None:
+    assert len({anchor(term) for term in TERMS}) == len(TERMS)
+    for term in TERMS:
+        assert re.fullmatch(r"term-[a-z0-9-]+", anchor(term))
+        assert term.meaning.endswith((".", ".)")), term.name
+        for form in (term.name, *term.forms):
+            assert term_of(form) is term
+
+
+def test_the_glossary_has_the_terms_that_are_used_and_no_others() -> None:
+    lead, facts = glossary_parts(["the Speed-up of a", "<b>wrong-result</b>, stepping"])
+    assert isinstance(lead, Lead) and isinstance(facts, Facts)
+    assert [term for term, _ in facts.items] == ["speed-up", "wrong result"]
+    assert list(facts.ids) == ["term-speed-up", "term-wrong-result"]
+    assert list(glossary_parts(["nothing"])) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("`a < b`", "<code>a &lt; b</code>"),
+        ("<b>cell</b>", '&lt;b&gt;<a class="term" href="#term-cell">cell</a>&lt;/b&gt;'),
+        ("STUDY and un`closed", "STUDY and un`closed"),
+        ("all-reduces/cell x-cell", "all-reduces/cell x-cell"),
+    ],
+)
+def test_sentences_are_escaped_before_anything_else(text: str, written: str) -> None:
+    assert str(Inline()(text)) == written
+
+
+def test_every_link_to_a_term_leads_somewhere(report: Path) -> None:
+    page = report.read_text(encoding="utf-8")
+    linked = set(re.findall(r'href="#(term-[^"]+)"', page))
+    assert len(linked) > 10
+    assert linked <= set(re.findall(r' id="([^"]+)"', page))

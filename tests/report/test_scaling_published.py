@@ -1,0 +1,179 @@
+"""Scaling: ideal, efficiencies with their bases, what may be behind too much; published figures, computed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from make_records import make_record, provenance
+
+from transect.analysis.bounds import Rates
+from transect.analysis.groups import group_records
+from transect.analysis.load import Loaded
+from transect.analysis.scaling import efficiencies
+from transect.analysis.superlinear import possible_causes
+from transect.domain.cell import Cell
+from transect.domain.record import Record
+from transect.report.blocks import Chart, Chip, Prose, Table
+from transect.report.context import Context
+from transect.report.sections.published import figures_of, published_body
+from transect.report.sections.scaling import scaling_body
+
+
+def train(
+    ranks: int, rate: float, repeat: int = 0, *, strategy: str = "mpi-allreduce",
+    details: dict[str, Any] | None = None, metrics: dict[str, float] | None = None, **changes: Any,
+) -> Record:  # fmt: skip
+    cell = Cell.of(
+        stage="train", workload="w", framework="torch", strategy=strategy, ranks_per_node=ranks,
+        batch=64, repeat=repeat,
+    )  # fmt: skip
+    return make_record(
+        cell,
+        {"samples_per_second": rate, "step_time": 64 / rate, "compute_time": 32 / rate,
+         "communication_time": 0.0, "input_time": 0.0, "accuracy": 0.9} | (metrics or {}),
+        details={"global_batch": 64, "over_subscribed": False} | (details or {}),
+        provenance=provenance(**changes),
+    )  # fmt: skip
+
+
+def series(*rates: float, **how: Any) -> list[Record]:
+    return [
+        train(2**place, rate * (1 + repeat / 1000), repeat, **how)
+        for place, rate in enumerate(rates) for repeat in range(3)
+    ]  # fmt: skip
+
+
+def parts(records: list[Record], **how: Any) -> list[Any]:
+    return list(scaling_body(Context(Loaded(study="s", records=records), title="t", **how)))
+
+
+def rows(table: Table) -> list[dict[str, str]]:
+    heads = [column.title for column in table.columns]
+    text = [[one.text if isinstance(one, Chip) else one or "" for one in row] for row in table.rows]
+    return [dict(zip(heads, row, strict=True)) for row in text]
+
+
+def test_a_speed_up_stands_beside_its_base_and_the_ideal() -> None:
+    made = parts(series(100, 180, 300))
+    charts = [part for part in made if isinstance(part, Chart)]
+    assert [chart.title for chart in charts] == [
+        "Speed-up over 1 rank", "Throughput over ranks", "What a step consists of, over ranks",
+    ]  # fmt: skip
+    assert "ideal" in " ".join(item.text for item in charts[0].legend)
+    drawn = rows(charts[0].table)
+    assert [(row["Ranks"], row["Ideal"], row["Base"]) for row in drawn] == [
+        ("2", "2", "mpi-allreduce, 1 rank"), ("4", "4", "mpi-allreduce, 1 rank"),
+    ]  # fmt: skip
+    assert [row["Efficiency"] for row in drawn] == ["90 %", "75 %"]
+    [table] = [part for part in made if isinstance(part, Table)]
+    assert [row["Base"] for row in rows(table)] == ["torch · mpi-allreduce · 1 rank"] * 2
+    assert "May be behind it" not in rows(table)[0]
+
+
+def test_superlinear_is_flagged_with_what_may_be_behind_it() -> None:
+    made = parts([
+        *series(100, strategy="single", details={"bytes_per_step": 1e6}),
+        *[train(2, 260 + n, n, details={"bytes_per_step": 4e5}) for n in range(3)],
+    ])  # fmt: skip
+    [table] = [part for part in made if isinstance(part, Table)]
+    [row] = rows(table)
+    assert row[""] == "superlinear"
+    assert "another path: single" in row["May be behind it"]
+    assert "40 % of the base's bytes" in row["May be behind it"]
+
+
+@pytest.mark.parametrize(
+    ("base", "word"),
+    [
+        ([train(1, 100, n, details={"disturbed": True}) for n in range(3)], "disturbed"),
+        ([train(1, 100, n, cpu_model="Old") for n in range(3)], "another machine: its cpu model"),
+        ([train(1, 100), train(1, 130, 1), train(1, 101, 2)], "30 % apart"),
+        ([train(1, 100)], "1 runs only"),
+        ([train(1, 100, n, metrics={"input_time": 0.2}) for n in range(3)], "31 % of a step on its input"),
+    ],
+)  # fmt: skip
+def test_each_cause_is_seen_in_the_records(base: list[Record], word: str) -> None:
+    groups = group_records([*base, *(train(2, 300 + n, n) for n in range(3))])
+    [gain] = efficiencies(groups, None)
+    assert gain.superlinear
+    assert word in "; ".join(possible_causes(gain, Rates([])))
+
+
+def test_no_cause_is_made_up() -> None:
+    groups = group_records([*series(100), *(train(2, 300 + n, n) for n in range(3))])
+    [gain] = efficiencies(groups, None)
+    assert possible_causes(gain, Rates([])) == []
+
+
+def test_ranks_that_share_cores_have_no_efficiency_and_a_single_number_of_ranks_no_chart() -> None:
+    made = parts(
+        [*series(100), *(train(2, 90, n, details={"over_subscribed": True}) for n in range(3))]
+    )
+    said = [part.text for part in made if isinstance(part, Prose)]
+    assert any("no efficiency is known" in text for text in said)
+    [text] = [part.text for part in parts(series(100)) if isinstance(part, Prose)]
+    assert "nothing scales here" in text
+
+
+MEANT = {"stage": "train", "metric": "samples_per_second", "ranks_per_node": 2}
+
+
+def figure(measured: Any, published: Any = 2.0) -> Any:
+    given = {"study": "A", "what": "b", "published": published, "measured": measured}
+    context = Context(Loaded(study="s", records=series(100, 180)), title="t", published=[given])
+    [found] = figures_of(context)
+    table = next(part for part in published_body(context) if isinstance(part, Table))
+    return found, rows(table)[0]
+
+
+def test_a_published_figure_stands_beside_the_cell_that_is_meant() -> None:
+    found, row = figure(MEANT, published=90)
+    assert found.measured.value == pytest.approx(180.18)
+    assert found.beside.value == pytest.approx(2.002)
+    assert row["Runs"] == "3"
+
+
+def test_a_published_ratio_stands_beside_the_ratio_of_two_cells() -> None:
+    found, _ = figure({**MEANT, "over": {"ranks_per_node": 1}})
+    assert found.measured.value == pytest.approx(1.8, rel=1e-3)
+    assert found.beside.low < found.beside.value < found.beside.high
+
+
+@pytest.mark.parametrize(
+    ("measured", "word"),
+    [
+        (1.9, "typed by hand"), ("1.9", "typed by hand"), (None, "names no cell"),
+        ({**MEANT, "ranks_per_node": 3}, "no record of such a cell"),
+        ({"stage": "train", "metric": "samples_per_second"}, "2 cells of train are meant"),
+        ({**MEANT, "metric": "speed"}, "no metric is called speed"),
+        ({**MEANT, "over": {"ranks_per_node": 9}}, "over: no record"),
+        ({**MEANT, "over": "one"}, "no mapping of axes"),
+        ({**MEANT, "metric": "communication_time", "over": {"ranks_per_node": 1}}, "not above 0"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_computed_says_why_and_is_compared_with_nothing(
+    measured: Any, word: str
+) -> None:
+    found, row = figure(measured)
+    assert found.measured is None and found.beside is None
+    assert word in found.why and found.why in row["Note"]
+    assert row["Measured / published"] == "–"
+
+
+def test_no_study_of_ours_types_what_it_measured() -> None:
+    from transect.domain.paths import ROOT
+    from transect.domain.strict_yaml import load_yaml
+
+    for path in sorted((ROOT / "config/studies").glob("*.yaml")):
+        for given in load_yaml(path).get("published", []):
+            assert isinstance(given.get("measured"), dict | None), f"{path.name}: {given}"
+
+
+def test_the_page_says_so(report: Path) -> None:
+    page = report.read_text(encoding="utf-8")
+    part = page[page.index('<section id="published">') :].split("</section>")[0]
+    assert "1 of 1 published figure stand" in re.sub(r"<[^>]+>", "", part)
+    assert "other &lt;machine&gt;" in part

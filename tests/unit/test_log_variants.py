@@ -1,0 +1,61 @@
+"""What terminals, launchers and file systems do to a log changes nothing of what is read in it."""
+
+from __future__ import annotations
+
+import io
+import random
+
+import pytest
+
+from log_variants import DECORATIONS, SEED, own_logs, variants
+from transect.hpc.base import Run
+from transect.hpc.scan import Scanner
+
+LOGS = own_logs()
+SCANNER = Scanner()
+
+
+def scan(raw: bytes) -> list[Run]:
+    return list(SCANNER.scan(io.BytesIO(raw), "log"))
+
+
+def facts(runs: list[Run]) -> list[object]:
+    return [
+        (
+            run.benchmark, run.variant, run.status, run.version, run.suspicions,
+            [(m.name, m.phase, m.size, m.printed, m.unit, m.normalised) for m in run.metrics],
+        )
+        for run in runs
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["colours", "crlf", "stamps", "rank 0", "tags"])
+def test_what_surrounds_the_lines_changes_no_result(kind):
+    changes = 0
+    for name, text in LOGS.items():
+        text = text if text.endswith("\n") else text + "\n"
+        changed = DECORATIONS[kind](random.Random(name), text)
+        changes += changed != text
+        assert facts(scan(changed.encode())) == facts(scan(text.encode())), name
+    assert changes > 40
+
+
+def test_cut_mixed_and_damaged_logs_break_no_parser():
+    few = {name: LOGS[name] for name in sorted(LOGS)[::6]}
+    made = list(variants(few, mixtures=60))
+    assert len(made) > 300
+    assert [name for name, _ in made] == [name for name, _ in variants(few, SEED, mixtures=60)]
+    statuses = set()
+    for name, raw in made:
+        runs = scan(raw)
+        assert runs, name
+        for run in runs:
+            assert "fault of the parser" not in run.reason, (name, run.reason)
+            assert (run.status == "ok") == (not run.reason), (name, run)
+            statuses.add(run.status.value)
+    assert statuses == {"ok", "failed", "invalid", "truncated", "no-result"}
+
+
+def test_the_last_whole_line_counts_when_the_next_one_is_cut():
+    (run,) = scan(b"BabelStream\nVers")
+    assert (run.benchmark, run.status) == ("babelstream", "truncated")

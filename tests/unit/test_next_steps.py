@@ -1,0 +1,126 @@
+"""Every cause has a next step, commands are safe to paste, and messages that say the same stand together."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import Any
+
+import pytest
+
+from transect.analysis.failures import endings
+from transect.analysis.next_steps import BY_MESSAGE, NEXT_STEPS, command_of, next_step
+from transect.domain.cell import Cell
+from transect.domain.record import Cause, Record, Status
+
+EVERY = [*NEXT_STEPS.values(), *(step for _, _, step in BY_MESSAGE)]
+
+
+def record(message: str, cause: Cause, batch: int = 1, **fields: Any) -> Record:
+    cell = Cell.of(stage="train", workload="iris-mlp", framework="numpy", strategy="single", batch=batch)  # fmt: skip
+    given: dict[str, Any] = {
+        "study": "s", "stage": "train", "cell": cell, "cell_id": cell.id, "status": Status.FAILED,
+        "cause": cause, "message": message, "fingerprint": "f",
+        "started": "2026-01-01T00:00:00Z", "ended": "2026-01-01T00:00:01Z",
+    }  # fmt: skip
+    return Record(**given | fields)
+
+
+def test_every_cause_has_a_next_step() -> None:
+    assert set(NEXT_STEPS) == set(Cause)
+    for step in EVERY:
+        for text in (step.meaning, step.action):
+            assert text.endswith(".") and text[0].isupper(), text
+        assert step.command.startswith(("transect ", "make report"))
+
+
+def test_every_command_is_one_that_there_is() -> None:
+    from transect.cli.main import app
+
+    known = {one.name or one.callback.__name__ for one in app.registered_commands if one.callback}
+    said = [text for step in EVERY for text in (step.command, step.action)]
+    named = {name for text in said for name in re.findall(r"transect ([a-z-]+)", text)}
+    assert named and named <= known
+
+
+def test_every_key_that_a_next_step_names_is_in_the_documentation() -> None:
+    from transect.domain.paths import ROOT
+
+    pages = (ROOT / "docs/studies.md").read_text() + (ROOT / "docs/plugins.md").read_text()
+    keys = {key for step in EVERY for key in re.findall(r"`([a-z]+(?:_[a-z]+)+|limits\.\w+)`", step.action)}  # fmt: skip
+    assert {"memory_mb_per_node", "limits.seconds", "limits.memory_mb"} <= keys
+    assert [key for key in keys if f"`{key}`" not in pages and f".{key}`" not in pages] == []
+
+
+@pytest.mark.parametrize(
+    ("cause", "message", "word"),
+    [
+        (Cause.MISSING_DEPENDENCY, "it takes its model from a~01234567, which has no record", "another cell"),
+        (Cause.MISSING_DEPENDENCY, "it needs what job train/b1 did not make", "another cell"),
+        (Cause.MISSING_DEPENDENCY, "environment 'torch': pip ended with 1", "environment"),
+        (Cause.MISSING_DEPENDENCY, "environment 'torch': image /x/y.sif lacks libmpi.so", "image"),
+        (Cause.MISSING_DEPENDENCY, "the cell trains on a GPU, and torch finds none", "GPU"),
+        (Cause.MISSING_DEPENDENCY, "xhpl is not on PATH: install it, or name modules", "program"),
+        (Cause.MISSING_DEPENDENCY, "libfoo.so.1", "library"),
+        (Cause.SCHEDULER, "Slurm job 12 was preempted", "took its nodes"),
+        (Cause.SCHEDULER, "sbatch: error: Invalid partition name specified: gpu", "from you"),
+        (Cause.TIMEOUT, "ended after its limit of 180 s", "longer than it may"),
+        (Cause.TIMEOUT, "Slurm job 12 reached its time limit", "job's time"),
+        (Cause.OUT_OF_MEMORY, "its ranks held more than the limit of 600 MB", "more memory"),
+        (Cause.OUT_OF_MEMORY, "OutOfMemoryError: CUDA out of memory", "GPU's memory"),
+        (Cause.CRASH, "rank 1 died by SIGILL", "processor"),
+        (Cause.CRASH, "a process died by SIGSEGV", "broke"),
+        (Cause.CRASH, "the runner of its job train/b1 ended before its turn", "never tried"),
+        (Cause.CRASH, "ValueError: no", "with an error"),
+    ],
+)  # fmt: skip
+def test_a_message_that_says_more_than_its_cause_has_a_nearer_step(
+    cause: Cause, message: str, word: str
+) -> None:
+    assert word in next_step(cause, message).meaning
+
+
+def test_a_workload_of_images_is_no_container() -> None:
+    step = next_step(Cause.MISSING_DEPENDENCY, "images-resnet50 needs pillow")
+    assert step is NEXT_STEPS[Cause.MISSING_DEPENDENCY]
+
+
+@pytest.mark.parametrize("name", ["a b", "$(touch x)", "a'b", "{cell}", "x;rm -rf y"])
+def test_a_command_takes_strange_names_as_one_word(name: str) -> None:
+    for step in EVERY:
+        words = shlex.split(command_of(step, study=name, cell=f"train/{name}"))
+        plain = shlex.split(command_of(step, study="quick", cell="train/one"))
+        assert len(words) == len(plain)
+        for word, other in zip(words, plain, strict=True):
+            assert word == other.replace("quick", name).replace("train/one", f"train/{name}")
+
+
+def test_messages_that_differ_by_ids_paths_and_numbers_are_one() -> None:
+    [ending] = endings(
+        record(f"died at 0x{batch:x}00 in /tmp/run{batch}/log after {batch}.5 s", Cause.CRASH, batch)
+        for batch in range(1, 8)
+    )  # fmt: skip
+    [said] = ending.said
+    assert len(said.records) == 7
+
+
+def test_failures_come_first_and_one_that_holds_up_others_counts_them() -> None:
+    root = record("exit code 1", Cause.CRASH)
+    first = record(
+        f"it takes its model from {root.cell_id}, which is failed (crash: exit code 1)",
+        Cause.MISSING_DEPENDENCY, 2, status=Status.SKIPPED,
+    )  # fmt: skip
+    second = record(
+        f"it takes its step from {first.cell_id}, which is skipped (missing-dependency: {first.message})",
+        Cause.MISSING_DEPENDENCY, 3, status=Status.SKIPPED,
+    )  # fmt: skip
+    alone = record("exit code 2", Cause.TIMEOUT, 4)
+    found = endings([second, first, alone, root])
+    assert [(one.cause, len(one.records), one.followers) for one in found] == [
+        (Cause.CRASH, 1, 2), (Cause.TIMEOUT, 1, 0), (Cause.MISSING_DEPENDENCY, 2, 0),
+    ]  # fmt: skip
+
+
+def test_a_long_hostile_message_is_read_once() -> None:
+    [ending] = endings([record("a" * 4000 + "~", Cause.MISSING_DEPENDENCY)])
+    assert ending.step is NEXT_STEPS[Cause.MISSING_DEPENDENCY]
