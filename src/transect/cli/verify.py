@@ -36,7 +36,7 @@ def verify(
     Example: transect verify quick
     """
     from transect.execution.crate import check_crate
-    from transect.execution.verify import verify_records
+    from transect.execution.verify import UNSEALED, verify_records
 
     paths = _paths(study, results)
     verdicts = list(verify_records(paths))
@@ -45,18 +45,21 @@ def verify(
         raise BadInput(f"{paths.folder}: no records there, expected those of a study that has run")
     told = [one for one in verdicts if one.wrong or one.note]
     wrong = sum(bool(one.wrong) for one in verdicts)
-    unsealed = sum(bool(one.note) for one in verdicts)
+    unsealed = sum(one.note == UNSEALED for one in verdicts)
+    alone = sum(bool(one.note) for one in verdicts) - unsealed
     if as_json:
         counts = {"records": len(verdicts), "wrong": wrong, "without_checksum": unsealed}
         cells = {"cells": [asdict(one) for one in told]}
         print(json.dumps(counts | cells | {"crate": sealed and asdict(sealed)}, indent=1))
     else:
-        if told:
+        shown = [one for one in told if one.wrong or one.note == UNSEALED]
+        if shown:
             table = new_table("stage", "cell", "what does not hold")
-            for one in told:
+            for one in shown:
                 add_row(table, one.stage, one.cell, "; ".join(filter(None, (one.wrong, one.note))))
             print_table(table)
         more = f", {unsealed} have no checksum of their own" if unsealed else ""
+        more += f", {alone} were not held to what they were made from" if alone else ""
         print_lines(f"{len(verdicts)} records, {wrong} of them do not hold{more}")
         if sealed is not None:
             _say(sealed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from transect.report.blocks import Chart, Charts, Heading, Table
+from transect.report.blocks import Chart, Charts, Failure, Heading, Table
 from transect.report.formats._names import Names
 from transect.report.made import Made
 from transect.report.making import MadeSection
@@ -60,6 +60,10 @@ def tables(made: Made) -> Iterator[NamedTable]:
             elif isinstance(block, Charts):
                 for chart in block.items:
                     yield named(chart.name or chart.title, chart.title, chart.table)
+            elif isinstance(block, Failure):
+                yield named(f"{block.cause} messages", f"{block.cause}: {block.amount}", block.said)
+                if block.cells is not None:
+                    yield named(f"{block.cause} cells", f"{block.cause}: cells", block.cells)
 
 
 def sections(made: Made) -> Iterator[tuple[str, MadeSection]]:

@@ -7,7 +7,18 @@ from collections.abc import Sequence
 from functools import singledispatch
 from typing import Any
 
-from transect.report.blocks import Chart, Charts, Chip, Facts, Failure, Heading, Prose, Table, Value
+from transect.report.blocks import (
+    Chart,
+    Charts,
+    Chip,
+    Difference,
+    Facts,
+    Failure,
+    Heading,
+    Prose,
+    Table,
+    Value,
+)
 from transect.report.formats import REPORT_FORMATS, Contents
 from transect.report.formats._walk import NamedChart, charts
 from transect.report.made import Made
@@ -34,7 +45,7 @@ class Json:
             "version": VERSION,
             "study": made.context.study,
             "title": made.context.title,
-            "questions": made.context.questions,
+            "questions": [one.question for one in made.front.answers],
             "summary": made.summary,
             "sections": [
                 {
@@ -115,8 +126,10 @@ def _(block: Facts) -> dict[str, Any]:
 @_plain.register
 def _(block: Failure) -> dict[str, Any]:
     return {
-        "kind": "failure", "cell": block.cell, "stage": block.stage, "status": block.status.text,
-        "cause": block.cause, "message": block.message, "log_tail": block.log_tail,
+        "kind": "failure", "status": block.status.text, "cause": block.cause, "amount": block.amount,
+        "meaning": block.meaning, "action": block.action, "command": block.command,
+        "said": _table(block.said), "cells": _table(block.cells) if block.cells is not None else None,
+        "logs": [{"cell": cell, "end": log} for cell, log in block.logs],
     }  # fmt: skip
 
 
@@ -125,6 +138,9 @@ def _block(
 ) -> dict[str, Any]:
     if isinstance(block, Charts):
         return {"kind": "charts", "items": [_chart(one, figures[id(one)]) for one in block.items]}
+    if isinstance(block, Difference):
+        left_out.append(f"{where}: {block.title}, a choice that needs the page")
+        return {"kind": "difference", "title": block.title}
     plain = _plain(block)
     if plain is None:
         left_out.append(f"{where}: a part of kind {type(block).__name__}")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from transect.report.blocks import Chip, Column, Table, Value, words
+from transect.report.blocks import Chip, Table, Value
 from transect.report.formats import REPORT_FORMATS, Contents
+from transect.report.formats._front import answers, decisions, findings
 from transect.report.formats._latex_text import PACKAGES, latex
 from transect.report.formats._walk import NamedTable, tables
 from transect.report.made import Made
@@ -26,13 +27,14 @@ class LatexTables:
     needs: Sequence[str] = ()
 
     def contents(self, made: Made) -> Contents:
-        """Write findings, then every table of every section; one without columns is left out."""
+        """Write answers, decisions and findings, then every table of every section; one without columns is left out."""
         files: dict[str, bytes] = {}
         left_out = []
-        findings = _findings(made)
-        text = _set(findings, "Findings", "findings") if findings.rows else ""
-        if text:
-            files["findings.tex"] = text.encode("utf-8", "replace")
+        for name, front in (
+            ("answers", answers(made)), ("decisions", decisions(made)), ("findings", findings(made)),
+        ):  # fmt: skip
+            if front.rows:
+                files[f"{name}.tex"] = _set(front, front.caption, name).encode("utf-8", "replace")
         for one in tables(made):
             if not one.table.columns or not one.table.rows:
                 left_out.append(
@@ -42,14 +44,6 @@ class LatexTables:
             files[f"{one.name}.tex"] = _named(one).encode("utf-8", "replace")
         files["all-tables.tex"] = _all(made, list(files)).encode("utf-8", "replace")
         return Contents(files=files, left_out=left_out)
-
-
-def _findings(made: Made) -> Table:
-    columns: list[Column[str]] = [
-        words(title, lambda text: text) for title in ("Finding", "Sureness", "Evidence")
-    ]
-    rows = [(one.text, one.sureness.value, one.evidence) for one in made.findings]
-    return Table(columns=columns, rows=rows)
 
 
 def _named(one: NamedTable) -> str:

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
-from transect.analysis.groups import grouped
-from transect.report.blocks import Chart, Charts, Chip, Facts, Failure, Heading, Prose, Table, Value
-from transect.report.findings.finding import HEADINGS
+from transect.report.blocks import (
+    Chart,
+    Charts,
+    Chip,
+    Difference,
+    Facts,
+    Failure,
+    Heading,
+    Prose,
+    Table,
+    Value,
+)
+from transect.report.findings.finding import Finding
 from transect.report.formats import REPORT_FORMATS, Contents
+from transect.report.formats._front import answers, decisions
 from transect.report.formats._markdown_text import fenced, inline, row
 from transect.report.formats._walk import NamedChart, charts
 from transect.report.made import Made
@@ -38,15 +50,15 @@ def _report(made: Made, left_out: list[str]) -> Iterator[str]:
         f"Study {inline(context.study)}: {counts['ok']} cells ok, {counts['failed']} failed, "
         f"{counts['skipped']} skipped" + (waiting if any(pending.values()) else "") + "."
     )
-    if context.questions:
-        yield "\n".join(f"- {inline(question)}" for question in context.questions)
+    for title, front in (("Answers", answers(made)), ("Decisions", decisions(made))):
+        if front.rows:
+            yield f"## {title}"
+            yield from _table(replace(front, caption=""))
     yield "## Findings"
-    for subject, findings in grouped(made.findings, lambda one: one.subject).items():
-        yield f"### {inline(HEADINGS.get(subject, subject))}"
-        yield "\n".join(
-            f"- **{one.sureness.value}**: {inline(one.headline)}  \n  {inline(one.evidence)}"
-            for one in findings
-        )
+    yield _listed([one.finding for one in made.front.first])
+    for heading, shown in made.front.more:
+        yield f"### {inline(heading)}"
+        yield _listed([one.finding for one in shown])
     figures = {id(one.chart): one for one in charts(made)}
     for section in made.every:
         yield f"## {inline(section.title)}"
@@ -54,6 +66,13 @@ def _report(made: Made, left_out: list[str]) -> Iterator[str]:
             yield inline(section.body.lead)
         for block in section.body.blocks:
             yield from _block(block, figures, f"section {section.key}", left_out)
+
+
+def _listed(findings: Sequence[Finding]) -> str:
+    return "\n".join(
+        f"- {inline(one.text)} **{inline(one.plain)}**  \n  {inline(one.evidence)}"
+        for one in findings
+    )
 
 
 def _block(
@@ -72,11 +91,18 @@ def _block(
             for chart in block.items:
                 yield from _chart(chart, figures[id(chart)].name)
         case Failure():
-            head = f"**{inline(block.status.text)}** {inline(block.cause)}"
-            yield f"#### {head}: {inline(block.stage)} {inline(block.cell)}"
-            yield inline(block.message)
-            if block.log_tail:
-                yield fenced(block.log_tail)
+            yield f"#### {inline(block.status.text)}, {inline(block.cause)}: {inline(block.amount)}"
+            yield inline(block.meaning)
+            yield f"**Now:** {inline(block.action)}"
+            yield fenced(block.command)
+            yield from _table(block.said)
+            for cell, log in block.logs:
+                yield f"End of the log of {inline(cell)}:"
+                yield fenced(log)
+            if block.cells is not None:
+                yield from _table(block.cells)
+        case Difference():
+            left_out.append(f"{where}: {block.title}, a choice that needs the page")
         case _:
             left_out.append(f"{where}: a part of kind {type(block).__name__}")
 
