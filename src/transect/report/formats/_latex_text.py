@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from transect.report.formats._markdown_text import CODE
 from transect.report.text import clean
 
 __all__ = ["PACKAGES", "latex"]
@@ -29,7 +30,7 @@ _ESCAPES = {
 }  # fmt: skip
 # What the report itself writes.
 _SIGNS = {
-    "\u202f": r"\,", "\u00a0": "~", "\u2009": r"\,", "–": r"\textendash{}", "—": r"\textemdash{}",
+    "\u202f": r"\,", "\u00a0": r"\nobreakspace{}", "\u2009": r"\,", "–": r"\textendash{}", "—": r"\textemdash{}",
     "−": r"$-$", "×": r"$\times$", "·": r"$\cdot$", "µ": r"\textmu{}", "μ": r"\textmu{}", "…": r"\dots{}",
     "±": r"$\pm$", "≤": r"$\le$", "≥": r"$\ge$", "≈": r"$\approx$", "≠": r"$\neq$", "∞": r"$\infty$",
     "√": r"$\surd$", "→": r"$\rightarrow$", "←": r"$\leftarrow$", "°": r"\textdegree{}",
@@ -52,9 +53,15 @@ def latex(text: str) -> str:
     >>> latex(r"50 % of \input{/etc/passwd}_x"), latex("\u4e2d")
     ('50 \\% of \\textbackslash{}input\\{/etc/passwd\\}\\_x', '{[}U+4E2D{]}')
     """
-    return _LIGATURES.sub(
-        r"\g<0>{}", "".join(map(_character, re.sub(r"[ \t\n]+", " ", clean(text))))
+    parts = CODE.split(re.sub(r"[ \t\n]+", " ", clean(text)))
+    return "".join(
+        rf"\texttt{{{_plain(part)}}}" if place % 2 else _plain(part)
+        for place, part in enumerate(parts)
     )
+
+
+def _plain(text: str) -> str:
+    return _LIGATURES.sub(r"\g<0>{}", "".join(map(_character, text)))
 
 
 def _character(character: str) -> str:

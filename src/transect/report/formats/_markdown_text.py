@@ -6,11 +6,13 @@ import re
 
 from transect.report.text import clean
 
-__all__ = ["fenced", "inline", "row"]
+__all__ = ["CODE", "fenced", "inline", "row"]
 
 # What means something inside of a line of GitHub's Markdown, and what does at its start only.
 _MARKS = re.compile(r"[\\`*_\[\]|~$]|:(?=[\w+-]+:)")
 _STARTS = re.compile(r"(?:\d{1,9}(?=[.)])|(?=[-+=#]))")
+# As on the page (transect.report.inline).
+CODE = re.compile(r"`([^`\n]{1,200})`")
 _RUNS = re.compile(r"`+")
 # GitHub makes links of these without any mark, and tells people who are named.
 _LINKS = re.compile(r"(?i)\b(https?|ftp|mailto|xmpp)(?=:)|\bwww(?=\.)|@")
@@ -24,13 +26,22 @@ def inline(text: str) -> str:
     """
     # A narrow space inside a number stays.
     text = re.sub(r"[ \t\n]+", " ", clean(text)).strip(" ")
-    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    text = _LINKS.sub(_broken, _MARKS.sub(r"\\\g<0>", text))
+    # As on the page, what lies between backticks is code.
+    parts = [
+        "`" + part.replace("|", r"\|") + "`" if place % 2 else _plain(part)
+        for place, part in enumerate(CODE.split(text))
+    ]
+    text = "".join(parts)
     start = _STARTS.match(text)
     # A number goes on behind its point; a list's does not.
     if start is None or re.match(r"\d+\.\d", text):
         return text
     return f"{start[0]}\\{text[start.end() :]}"
+
+
+def _plain(text: str) -> str:
+    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return _LINKS.sub(_broken, _MARKS.sub(r"\\\g<0>", text))
 
 
 def _broken(match: re.Match[str]) -> str:

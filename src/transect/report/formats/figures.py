@@ -20,7 +20,7 @@ from transect.report.formats._walk import charts
 from transect.report.made import Made
 from transect.report.text import clean
 
-__all__ = ["FONTS", "Figures", "standalone"]
+__all__ = ["FONTS", "Figures", "in_one_order", "standalone"]
 
 FONTS = "Liberation Sans, Arial, Helvetica, sans-serif"
 
@@ -28,6 +28,8 @@ _BOX = re.compile(r'viewBox="0 0 ([\d.]+) ([\d.]+)"')
 _VARIABLE = re.compile(r"var\((--[a-z-]+)\)")
 # What only the page's scripts and its readers' programs use.
 _PAGE_ONLY = re.compile(r' (?:data-[\w-]+|tabindex|class|role)="[^"]*"')
+# `<<`, then a line for each name and the object that it stands for.
+_RESOURCES = re.compile(rb"(<<\n)((?:[ ]+/\w+ \d+ 0 R\n){2,})")
 _FONT_PX = 11.0
 # Liberation Sans is about this wide on average, in parts of its size; a legend has to be laid out without it.
 _WIDTH_OF_LETTER = 0.56
@@ -48,13 +50,23 @@ class Figures:
         for one in charts(made):
             try:
                 svg = standalone(one.chart)
-                pdf = vl_convert.svg_to_pdf(svg)
+                pdf = in_one_order(vl_convert.svg_to_pdf(svg))
             except Exception as error:  # of a plug-in's drawing; the others have to come
                 left_out.append(f"{one.name}: {type(error).__name__}: {error}")
                 continue
             files[f"{one.name}.svg"] = svg.encode("utf-8", "replace")
             files[f"{one.name}.pdf"] = pdf
         return Contents(files=files, left_out=left_out)
+
+
+def in_one_order(pdf: bytes) -> bytes:
+    """Return a PDF whose lists of resources are sorted: the converter writes them in any order.
+
+    Each list takes the bytes that it took before, so that places in the file stay right.
+    """
+    return _RESOURCES.sub(
+        lambda match: match[1] + b"".join(sorted(match[2].splitlines(keepends=True))), pdf
+    )
 
 
 def standalone(chart: Chart) -> str:
