@@ -13,9 +13,11 @@ import typer
 
 from transect import __version__
 from transect.cli import study
+from transect.cli.compare import compare
 from transect.cli.conformance import conformance
 from transect.cli.container import image
 from transect.cli.export_step import export_step
+from transect.cli.history import history
 from transect.cli.launch import launch
 from transect.cli.logs import ingest
 from transect.cli.output import Json, add_row, new_table, print_lines, print_table
@@ -38,17 +40,8 @@ app = typer.Typer(
 )
 
 for command in (
-    study.check,
-    study.why,
-    study.run,
-    status,
-    retry,
-    clean,
-    verify,
-    report,
-    crate,
-    ingest,
-):
+    study.check, study.why, study.run, status, retry, clean, verify, report, crate, compare, history, ingest,
+):  # fmt: skip
     app.command()(command)
 
 

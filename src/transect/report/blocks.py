@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from markupsafe import Markup
 
 from transect.report.exact import exact_column
-from transect.report.facets import Facets, facets_of
+from transect.report.facets import NOTHING, Facets, facets_of
 from transect.report.text import number
 
 __all__ = [
@@ -174,8 +174,8 @@ class Mark:
 class Chart:
     """A drawing, which says in words what it shows, and the numbers behind it.
 
-    `name` is unique in the page, `axis` the title of the axis that its numbers lie on, and `marks`
-    says what each mark stands for, in the order of the numbers that the drawing has for them.
+    `name` is unique in the page, `axis` the title of the axis that its numbers lie on, `across`
+    that of the other one, and `marks` says what each mark stands for, in the order of the numbers that the drawing has for them.
     """
 
     title: str
@@ -185,6 +185,7 @@ class Chart:
     legend: Sequence[LegendItem] = ()
     name: str = ""
     axis: str = ""
+    across: str = ""
     marks: Sequence[Mark] = ()
 
 
@@ -241,6 +242,7 @@ class Failure:
     said: Table
     cells: Table | None = None
     logs: Sequence[tuple[str, str]] = ()
+    facets: Facets = NOTHING
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,8 +20,8 @@ _ALL = (*FACETS, "cell")
 
 # What a row about something stands for, if it says so under one of these names.
 _ABOUT = ("group", "record", "cell")
-# How deep a row is searched that says nothing of the kind, and how many members of a list.
-_DEPTH, _MOST = 3, 64
+# How deep a row is searched that says nothing of the kind.
+_DEPTH = 3
 # Cells of one row: what speaks of more speaks of none in particular.
 _MOST_CELLS = 24
 _STATUSES = frozenset(status.value for status in Status)
@@ -61,34 +61,37 @@ def facets_of(item: Any) -> Facets:
     themselves, a row for its `group`, `record` or `cell`, and anything made of fields for all of
     these that it holds, and for fields that have the name of a facet.
     """
-    return _found(item, _DEPTH)
+    return _found(item, _DEPTH, ids=True)
 
 
-def _found(item: Any, depth: int) -> Facets:
+def _found(item: Any, depth: int, *, ids: bool) -> Facets:
     if item is None or isinstance(item, (str, bytes, int, float)):
         return NOTHING
     own = getattr(item, "facets", None)
     if isinstance(own, Facets):
         return own
     if isinstance(item, Cell):
-        return _of_cell(item, ())
+        return _of_cell(item, (), ids=ids)
     if isinstance(item, Group):
-        return _of_cell(item.cell, sorted({record.status.value for record in item.records}))
+        statuses = sorted({record.status.value for record in item.records})
+        return _of_cell(item.cell, statuses, ids=ids)
     if isinstance(item, (Record, Entry)):
-        return _of_cell(item.cell, (item.status.value,))
+        return _of_cell(item.cell, (item.status.value,), ids=ids)
     for name in _ABOUT:
         held = getattr(item, name, None)
         if isinstance(held, (Group, Record, Entry, Cell)):
-            return _found(held, depth)
-    return _of_parts(item, depth - 1) if depth else NOTHING
+            return _found(held, depth, ids=ids)
+    return _of_parts(item, depth - 1, ids=ids) if depth else NOTHING
 
 
-def _of_parts(item: Any, depth: int) -> Facets:
+def _of_parts(item: Any, depth: int, *, ids: bool) -> Facets:
     """Join what the fields of a row, or the members of a list, are about."""
     joined = NOTHING
     for name, value in _parts(item, depth):
-        joined |= _named(name, value) if name in FACETS else _found(value, depth)
-    return joined if len(joined.cell) <= _MOST_CELLS else _without_cells(joined)
+        joined |= _named(name, value) if name in FACETS else _found(value, depth, ids=ids)
+        # An id takes longer to make than all the rest.
+        ids = ids and len(joined.cell) <= _MOST_CELLS
+    return joined if ids and len(joined.cell) <= _MOST_CELLS else _without_cells(joined)
 
 
 def _named(name: str, value: Any) -> Facets:
@@ -106,18 +109,18 @@ def _parts(item: Any, depth: int) -> Iterator[tuple[str, Any]]:
     if is_dataclass(item) and not isinstance(item, type):
         yield from ((field.name, getattr(item, field.name)) for field in fields(item))
     elif isinstance(item, dict) and depth == _DEPTH - 1:
-        yield from ((str(name), value) for name, value in list(item.items())[:_MOST])
+        yield from ((str(name), value) for name, value in item.items())
     elif isinstance(item, tuple) and hasattr(item, "_fields"):
         yield from zip(item._fields, item, strict=True)
     elif isinstance(item, (tuple, list)):
-        yield from (("", value) for value in item[:_MOST])
+        yield from (("", value) for value in item)
 
 
 def _without_cells(facets: Facets) -> Facets:
     return Facets(*(getattr(facets, name) for name in FACETS))
 
 
-def _of_cell(cell: Cell, status: Sequence[str]) -> Facets:
+def _of_cell(cell: Cell, status: Sequence[str], *, ids: bool) -> Facets:
     def told(axis: str) -> tuple[str, ...]:
         value = cell.get(axis)
         return (str(value),) if value not in (None, "") else ()
@@ -125,7 +128,7 @@ def _of_cell(cell: Cell, status: Sequence[str]) -> Facets:
     return Facets(
         workload=told("workload"), framework=told("framework"), strategy=told("strategy"),
         runtime=told("runtime"), ranks=(str(cell.ranks),), status=tuple(status),
-        cell=(cell.without_repeat().id,),
+        cell=(cell.without_repeat().id,) if ids else (),
     )  # fmt: skip
 
 

@@ -122,7 +122,7 @@ def glossary_parts(pages: Iterable[str]) -> Iterator[Part]:
         if any(form.lower() in text and _alone(form, text) for form in _forms(term))
     ]  # fmt: skip
     if used:
-        yield Lead("Words that this page uses in a sense of their own.")
+        yield Lead(f"{len(used)} words that this page uses in a sense of their own.")
         yield Facts(
             items=[(term.name, term.meaning) for term in used],
             ids=[anchor(term) for term in used],

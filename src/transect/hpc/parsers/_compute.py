@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
-from transect.hpc.base import LogMetric
-from transect.hpc.values import impossible, number
+from transect.hpc.values import number
 
-__all__ = ["MOST_PARAMETERS", "differ", "disagree", "first_impossible", "whole"]
+__all__ = ["MOST_PARAMETERS", "differ", "disagree", "whole"]
 
 # A log may name any number of keys; a run keeps this many.
 MOST_PARAMETERS = 80
-
-
-def first_impossible(metrics: Sequence[LogMetric]) -> str | None:
-    """Say which of the values cannot be, and why, or return None."""
-    return next((why for metric in metrics if (why := impossible(metric)) is not None), None)
 
 
 def differ(one: float, other: float, relative: float, absolute: float = 0.0) -> bool:

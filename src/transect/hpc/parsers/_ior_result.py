@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import LogMetric, Parameter, RunStatus, Series
-from transect.hpc.block import Block
+from transect.hpc.base import LogMetric, Parameter, Series
+from transect.hpc.draft import Draft
 from transect.hpc.parsers._ior import Session, Test, contradicted, not_a_number
-from transect.hpc.parsers._storage import first_impossible
 from transect.hpc.values import log_metric, number
 
 __all__ = ["judge", "metrics_of", "parameters_of", "rows_alone", "samples_of"]
@@ -75,30 +74,21 @@ def samples_of(test: Test) -> dict[str, Series]:
     return out
 
 
-def judge(
-    block: Block, session: Session, test: Test, stop: str, last: bool
-) -> tuple[RunStatus, str]:
-    """Return status and reason; `stop` is what ended the program, `last` the last test of it."""
-    if test.wrong_data:
-        return RunStatus.INVALID, test.wrong_data
+def judge(draft: Draft, session: Session, test: Test, *, last: bool) -> None:
+    """Climb the ladder; `last` tells whether it is the last test of the program."""
+    draft.refuse(test.wrong_data)
     if not test.operations():
         if session.form == "csv" and session.version:
-            return RunStatus.NO_RESULT, (
-                "IOR's summaryFormat=CSV wrote its options without separators and no results"
-            )
-        if stop:
-            return RunStatus.FAILED, f"stopped before the first result: {stop}"
-        return RunStatus.TRUNCATED, f"ends before the first result, with: {block.last_words()}"
-    if (missing := _missing(session, test, last)) is not None:
-        if stop:
-            return RunStatus.FAILED, f"{missing}: {stop}"
-        return RunStatus.TRUNCATED, f"{missing}: the log ends with: {block.last_words()}"
-    why = (
-        not_a_number(test)
-        or first_impossible(metrics_of(test))
-        or contradicted(test, session.facts.get("command", ""))
-    )
-    return (RunStatus.INVALID, why) if why else (RunStatus.OK, "")
+            what = "IOR's summaryFormat=CSV wrote its options without separators and no results"
+            draft.empty(what)
+        draft.ends("before the first result")
+    elif (missing := _missing(session, test, last)) is not None:
+        draft.lacks(missing)
+    if draft.ok:
+        draft.refuse(not_a_number(test))
+    draft.refuse_impossible()
+    if draft.ok:
+        draft.refuse(contradicted(test, session.facts.get("command", "")))
 
 
 def _missing(session: Session, test: Test, last: bool) -> str | None:

@@ -13,7 +13,6 @@ from transect.hpc.values import NUMBER, last_digit, log_metric, number
 
 __all__ = [
     "LATENCY",
-    "MOST_OPEN",
     "MOST_ROWS",
     "MOST_TOGETHER",
     "STOPS",
@@ -30,7 +29,7 @@ __all__ = [
 # More rows of one table than any of these benchmarks prints, and more ranks than one file labels:
 # what comes after is counted, not kept.
 MOST_ROWS = 2000
-MOST_OPEN = 512
+
 # Programs that print into one file at the same time, without labels.
 MOST_TOGETHER = 64
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
 
-from transect.hpc.base import LogMetric
-from transect.hpc.values import impossible, last_digit
+from transect.hpc.values import last_digit
 
-__all__ = ["Span", "apart", "bytes_of", "first_impossible", "geometric_mean", "span"]
+__all__ = ["Span", "apart", "bytes_of", "geometric_mean", "span"]
 
 # Lowest and highest value that a printed number may stand for.
 Span = tuple[float, float]
@@ -49,8 +47,3 @@ def bytes_of(text: str) -> Span | None:
     value = float(match[1])
     room = 10.0 ** -len(match[1].partition(".")[2]) if "." in match[1] else 0.0
     return (value - room) * factor, (value + room) * factor
-
-
-def first_impossible(metrics: Iterable[LogMetric]) -> str | None:
-    """Say why the first value that cannot be is so, or return None."""
-    return next((why for metric in metrics if (why := impossible(metric)) is not None), None)

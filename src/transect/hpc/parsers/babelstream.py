@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Run, RunStatus
+from transect.hpc.base import PARSERS, Parameter, Parser, Run, RunStatus
 from transect.hpc.block import Block
+from transect.hpc.draft import Draft
 from transect.hpc.parsers._babelstream import (
     KERNELS,
     MOST_TABLES,
@@ -24,9 +25,10 @@ from transect.hpc.parsers._babelstream import (
     read,
     usage_error,
 )
-from transect.hpc.parsers._compute import first_impossible, whole
+from transect.hpc.parsers._compute import whole
+from transect.hpc.ranks import per_rank
 from transect.hpc.text import Line
-from transect.hpc.values import UNITS, contradiction, log_metric, number
+from transect.hpc.values import UNITS, contradiction, number
 
 __all__ = ["BabelStream"]
 
@@ -70,18 +72,12 @@ class BabelStream(Parser):
 
     def parse(self, block: Block) -> Iterator[Run]:
         """Yield a run per table. Tables of labelled ranks are kept apart."""
-        outputs: dict[int | None, Output] = {}
-        for line in block:
-            rank = line.rank if len(outputs) < _MOST_RANKS or line.rank in outputs else None
-            output = outputs.get(rank)
-            text = line.text.strip()
-            if output is None or _next(output, text) or len(output.tables) >= MOST_TABLES:
-                if output is not None:
-                    yield from _close(block, output)
-                output = outputs[rank] = Output(line=line.number)
-            read(output, line, text)
-        for output in outputs.values():
-            yield from _close(block, output)
+        return per_rank(
+            block, lambda line: Output(line=line), most=_MOST_RANKS,
+            begins=lambda output, text: _next(output, text) or len(output.tables) >= MOST_TABLES,
+            read=lambda output, line, text: read(output, line, text),
+            close=lambda output, _: _close(block, output),
+        )  # fmt: skip
 
 
 def _next(output: Output, text: str) -> bool:
@@ -95,23 +91,25 @@ def _next(output: Output, text: str) -> bool:
 
 
 def _close(block: Block, output: Output) -> Iterator[Run]:
-    missing = output.heads - len(output.tables)
-    if output.refused:
-        yield _empty(block, output, RunStatus.FAILED, output.refused)
-    elif not output.tables or missing > 0:
-        trouble = "; ".join([*output.failures, *filter(None, [block.take_trouble()])])
-        status = RunStatus.FAILED if trouble else RunStatus.TRUNCATED
-        reason = trouble or f"ends before the table of results, with: {block.last_words()}"
-        yield _empty(block, output, status, reason)
+    if output.refused or not output.tables or output.heads > len(output.tables):
+        draft = _draft(block, output, None)
+        if output.refused:
+            draft.settle(RunStatus.FAILED, output.refused)
+        draft.stops = output.failures
+        if draft.stop:
+            draft.settle(RunStatus.FAILED, draft.stop)
+        words = block.last_words()
+        draft.settle(RunStatus.TRUNCATED, f"ends before the table of results, with: {words}")
+        yield draft.run()
     for table in output.tables:
         yield _result(block, output, table)
 
 
-def _empty(block: Block, output: Output, status: RunStatus, reason: str) -> Run:
-    return Run(
-        file=block.file, line=output.line, benchmark="babelstream", variant=_variant(output),
-        version=str(output.facts.get("version", "")), parameters=_parameters(output, None),
-        status=status, reason=reason,
+def _draft(block: Block, output: Output, table: Table | None) -> Draft:
+    return Draft(
+        block=block, benchmark="babelstream", line=table.line if table else output.line,
+        variant=_variant(output), version=str(output.facts.get("version", "")),
+        parameters=_parameters(output, table),
     )  # fmt: skip
 
 
@@ -135,66 +133,45 @@ def _parameters(output: Output, table: Table | None) -> dict[str, Parameter]:
 
 
 def _result(block: Block, output: Output, table: Table) -> Run:
-    readings: list[LogMetric | None] = []
+    draft, higher, lower = _draft(block, output, table), Direction.HIGHER, Direction.LOWER
     for kernel, row in table.rows.items():
         if "cut" in row.facts and _contradicted(output, kernel, row):
             row.rate = ""  # half of a number
             del row.facts["cut"]
         unit = row.unit if row.unit in UNITS else "MB/s"
-        readings.append(
-            log_metric(
-                kernel, row.rate, unit, Direction.HIGHER,
-                registered="memory_bandwidth", phase=kernel,
-            )
-        )  # fmt: skip
+        draft.reading(kernel, row.rate, unit, higher, registered="memory_bandwidth", phase=kernel)
         times = (("minimum", row.fastest), ("maximum", row.slowest), ("average", row.mean))
         if "total" in row.facts:
             times = (("total", row.fastest), ("maximum", ""), ("average", ""))
         for which, value in times:
-            readings.append(
-                log_metric(f"{kernel}_{which}_time", value, "s", Direction.LOWER, phase=kernel)
-            )
+            draft.reading(f"{kernel}_{which}_time", value, "s", lower, phase=kernel)
     for phase, (time_s, rate, unit) in output.setup.items():
-        readings.append(log_metric(f"{phase}_time", time_s, "s", Direction.LOWER, phase=phase))
-        readings.append(log_metric(f"{phase}_rate", rate, unit, Direction.HIGHER, phase=phase))
-    metrics = [reading for reading in readings if reading is not None]
-    status, reason = _judge(block, output, table, metrics)
-    warnings = []
+        draft.reading(f"{phase}_time", time_s, "s", lower, phase=phase)
+        draft.reading(f"{phase}_rate", rate, unit, higher, phase=phase)
+    _judge(draft, output, table)
     if len(output.tables) > 1:
-        warnings.append(
+        draft.warnings.append(
             f"{len(output.tables)} tables without rank labels: rows are matched in their order"
         )
-    warnings += [
+    draft.warnings += [
         f"the last line has no line end; its number may be cut: {row.facts['cut']}"
         for row in table.rows.values()
         if "cut" in row.facts
     ]
-    return Run(
-        file=block.file, line=table.line, benchmark="babelstream", variant=_variant(output),
-        version=str(output.facts.get("version", "")), parameters=_parameters(output, table),
-        metrics=metrics, status=status, reason=reason, warnings=warnings,
-    )  # fmt: skip
+    return draft.run()
 
 
-def _judge(
-    block: Block, output: Output, table: Table, metrics: list[LogMetric]
-) -> tuple[RunStatus, str]:
-    if table.failures:
-        return RunStatus.INVALID, "; ".join(table.failures)
+def _judge(draft: Draft, output: Output, table: Table) -> None:
+    draft.refuse("; ".join(table.failures))
     for kernel, row in table.rows.items():
         if row.rate and number(row.rate) is None:
-            return RunStatus.INVALID, f"{kernel}: the rate is {row.rate}"
-    why = first_impossible(metrics)
+            draft.refuse(f"{kernel}: the rate is {row.rate}")
+    draft.refuse_impossible()
     for kernel, row in table.rows.items():
-        why = why or _contradicted(output, kernel, row)
-    if why is not None:
-        return RunStatus.INVALID, why
+        if draft.ok:
+            draft.refuse(_contradicted(output, kernel, row))
     if missing := _missing(output, table):
-        trouble = block.take_trouble()
-        end = trouble or f"the log ends with: {block.last_words()}"
-        what = f"no row for {', '.join(missing)}"
-        return (RunStatus.FAILED if trouble else RunStatus.TRUNCATED), f"{what}: {end}"
-    return RunStatus.OK, ""
+        draft.lacks(f"no row for {', '.join(missing)}")
 
 
 def _missing(output: Output, table: Table) -> list[str]:

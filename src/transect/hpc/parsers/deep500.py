@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Run, RunStatus, Series
+from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Run, Series
 from transect.hpc.block import Block
-from transect.hpc.parsers._compute import differ, first_impossible
+from transect.hpc.draft import Draft
+from transect.hpc.parsers._compute import differ
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, log_metric, number
 
@@ -164,13 +165,14 @@ def _run(block: Block, training: _Training, version: str) -> Run:
         parameters["batches_per_epoch"] = trained[0].total
     rates = [value for bar in trained if (value := _per_second(bar)) is not None]
     samples = {"training_rate": Series(unit="it/s", values=rates)} if rates else {}
-    status, reason = _judge(block, training, metrics)
-    return Run(
-        file=block.file, line=training.line, benchmark="deep500",
+    draft = Draft(
+        block=block, benchmark="deep500", line=training.line, version=version,
         variant="training" if training.bars or training.open_bar else "metrics",
-        version=version, status=status, reason=reason, parameters=parameters, metrics=metrics,
-        samples=samples, warnings=warnings,
+        parameters=parameters, metrics=metrics, samples=samples, warnings=warnings,
+        stops=training.errors,
     )  # fmt: skip
+    _judge(draft, training)
+    return draft.run()
 
 
 def _per_second(bar: _Bar) -> float | None:
@@ -211,38 +213,32 @@ def _metrics(training: _Training) -> tuple[list[LogMetric], list[str]]:
     return [reading for reading in readings if reading is not None], warnings
 
 
-def _judge(block: Block, training: _Training, metrics: list[LogMetric]) -> tuple[RunStatus, str]:
+def _judge(draft: Draft, training: _Training) -> None:
+    metrics = draft.metrics
     if training.bad:
-        return RunStatus.INVALID, f"no number: {training.bad[0]}"
+        draft.refuse(f"no number: {training.bad[0]}")
     for name, printed, _ in training.metrics:
         if number(printed) is None:
-            return RunStatus.INVALID, f"{name} is {printed}"
+            draft.refuse(f"{name} is {printed}")
     for one in metrics:
         if one.unit == "%" and not 0.0 <= one.value <= 100.0:
-            return RunStatus.INVALID, f"{one.name} = {one.printed} % is not within [0, 100]"
-    if (why := first_impossible(metrics)) is not None:
-        return RunStatus.INVALID, why
+            draft.refuse(f"{one.name} = {one.printed} % is not within [0, 100]")
+    draft.refuse_impossible()
     for bar in training.bars:
         if lost := next((f"{k}={v}" for k, v in bar.postfix.items() if number(v) is None), None):
-            return RunStatus.INVALID, f"not a number: {lost}"
+            draft.refuse(f"not a number: {lost}")
     final = [one for one in metrics if one.name.endswith("Accuracy")]
     shown = [one for one in metrics if one.name == "test_accuracy"]
     test = next((one for one in final if one.name == "TestAccuracy"), None)
     # The bar shows three digits.
     if test is not None and shown and differ(test.value, shown[-1].value, 6e-3, 0.06):
-        return (
-            RunStatus.INVALID,
-            f"TestAccuracy is {test.printed}, but the last test shows {shown[-1].printed}",
-        )
+        last = f"the last test shows {shown[-1].printed}"
+        draft.refuse(f"TestAccuracy is {test.printed}, but {last}")
     names = {name for name, _, _ in training.metrics}
     if any(name.endswith("Accuracy") for name in names) and not final:
-        return RunStatus.INVALID, "no accuracy was measured"
+        draft.refuse("no accuracy was measured")
     half = "TrainingAccuracy" in names and "TestAccuracy" not in names and bool(shown)
-    if names and metrics and not half:
-        return RunStatus.OK, ""
-    done = sum(bar.epoch is not None for bar in training.bars)
-    of = f" of {training.epochs}" if training.epochs else ""
-    trouble = "; ".join([*training.errors, *filter(None, [block.take_trouble()])])
-    end = trouble or f"the log ends with: {block.last_words()}"
-    status = RunStatus.FAILED if trouble else RunStatus.TRUNCATED
-    return status, f"ends after {done}{of} epochs, before the final metrics: {end}"
+    if not names or not metrics or half:
+        done = sum(bar.epoch is not None for bar in training.bars)
+        of = f" of {training.epochs}" if training.epochs else ""
+        draft.lacks(f"ends after {done}{of} epochs, before the final metrics")

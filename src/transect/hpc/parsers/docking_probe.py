@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Run, RunStatus, Series
+from transect.hpc.base import PARSERS, Parser, Run, RunStatus, Series
 from transect.hpc.block import Block
+from transect.hpc.draft import Draft
 from transect.hpc.text import Line, excerpt
-from transect.hpc.values import NUMBER, impossible, log_metric, number
+from transect.hpc.values import NUMBER, number
 
 __all__ = ["DockingProbe"]
 
@@ -114,63 +115,53 @@ def _recount(state: _State, label: str) -> str | None:
     return None
 
 
-def _judge(block: Block, state: _State, metrics: list[LogMetric]) -> tuple[RunStatus, str]:
+def _judge(draft: Draft, state: _State) -> None:
     if not state.ended:
-        trouble = block.take_trouble()
-        words = f"no last line of the probe; the log ends with: {block.last_words()}"
-        return (RunStatus.FAILED, trouble) if trouble else (RunStatus.TRUNCATED, words)
+        if draft.stop:
+            draft.settle(RunStatus.FAILED, draft.stop)
+        draft.lacks("no last line of the probe")
     if state.format != _FORMAT:
-        reason = f"format {state.format} of the probe's log is not known, only {_FORMAT}"
-        return RunStatus.INVALID, reason
+        draft.refuse(f"format {state.format} of the probe's log is not known, only {_FORMAT}")
     said = state.facts.get("status", "missing")
     for word, status in _ENDS.items():
         if said.startswith(f"{word}: "):
-            return status, excerpt(said.removeprefix(f"{word}: "))
+            draft.settle(status, excerpt(said.removeprefix(f"{word}: ")))
     if state.verdict == "FAILED" or said != "ok":
         reason = said.removeprefix("invalid: ") if said != "ok" else "the energies are wrong"
-        return RunStatus.INVALID, excerpt(reason)
+        draft.refuse(excerpt(reason))
     if not _ALWAYS <= set(state.results) <= set(_REGISTERED) or not state.verdict:
-        return RunStatus.NO_RESULT, "the log lacks a result or its verification"
-    for metric in metrics:
-        if (why := impossible(metric)) is not None:
-            return RunStatus.INVALID, why
+        draft.empty("the log lacks a result or its verification")
+    draft.refuse_impossible()
     for label in state.results:
-        if (why := _recount(state, label)) is not None:
-            return RunStatus.INVALID, why
-    return RunStatus.OK, ""
+        if draft.ok:
+            draft.refuse(_recount(state, label))
 
 
 def _close(block: Block, state: _State) -> Run:
-    readings = [
-        log_metric(
-            f"{label}_{which}", printed, unit,
-            Direction.LOWER if unit == "s" else Direction.HIGHER,
-            phase=label, registered=_REGISTERED.get(label),
-        )
-        for label, (best, median, unit, _) in state.results.items()
-        if (label in ("kernel-time", "pose-time")) == (unit == "s")
-        for which, printed in (("best", best), ("median", median))
-    ]  # fmt: skip
-    if state.warm_ups:
-        # The first run is the one that compiles, where a model compiles when it is called.
-        first = f"{state.warm_ups[0]:.9f}"
-        readings.append(log_metric("warm-up_first", first, "s", Direction.LOWER, phase="warm-up",
-                                   registered="warm_up_time"))  # fmt: skip
-    metrics = [reading for reading in readings if reading is not None]
-    status, reason = _judge(block, state, metrics)
-    parameters: dict[str, Parameter] = {
-        key: int(value) if re.fullmatch(r"\d{1,18}", value) else value
-        for key, value in state.facts.items() if key not in ("note", "status")
-    }  # fmt: skip
-    return Run(
-        file=block.file, line=state.line, benchmark="docking-probe",
-        variant=state.facts.get("implementation", ""), version=str(state.format),
-        status=status, reason=reason, parameters=parameters, metrics=metrics,
+    draft = Draft(
+        block=block, benchmark="docking-probe", line=state.line, version=str(state.format),
+        variant=state.facts.get("implementation", ""),
+        parameters={
+            key: int(value) if re.fullmatch(r"\d{1,18}", value) else value
+            for key, value in state.facts.items() if key not in ("note", "status")
+        },
         samples={
             name: Series(unit="s", values=values)
             for name, values in (("kernel", state.samples), ("warm-up", state.warm_ups)) if values
         },
     )  # fmt: skip
+    for label, (best, median, unit, _) in state.results.items():
+        if (label in ("kernel-time", "pose-time")) == (unit == "s"):
+            way = Direction.LOWER if unit == "s" else Direction.HIGHER
+            for which, printed in (("best", best), ("median", median)):
+                draft.reading(f"{label}_{which}", printed, unit, way, phase=label,
+                              registered=_REGISTERED.get(label))  # fmt: skip
+    if state.warm_ups:
+        # The first run is the one that compiles, where a model compiles when it is called.
+        draft.reading("warm-up_first", f"{state.warm_ups[0]:.9f}", "s", Direction.LOWER,
+                      phase="warm-up", registered="warm_up_time")  # fmt: skip
+    _judge(draft, state)
+    return draft.run()
 
 
 def _usable(line: Line, text: str) -> bool:

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Run, RunStatus
+from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Run
 from transect.hpc.block import Block
+from transect.hpc.draft import Draft
 from transect.hpc.parsers._network import (
-    MOST_OPEN,
     STOPS,
     Column,
     agree,
@@ -23,6 +23,7 @@ from transect.hpc.parsers._network import (
     cell_metric,
     stop_of,
 )
+from transect.hpc.ranks import per_rank
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, impossible, number
 
@@ -100,25 +101,11 @@ class Graph500(Parser):
         return not line.text.startswith((" SCALE", "  ", "\t"))
 
     def parse(self, block: Block) -> Iterator[Run]:
-        """Yield a run per summary."""
-        outputs: dict[int | None, _Summary] = {}
-        for line in block:
-            text = line.text.strip()
-            # The solver may be launched with labels: rank 0 alone prints the summary.
-            rank = line.rank
-            if rank not in outputs and outputs and stop_of(text):
-                rank = next(iter(outputs))
-            summary = outputs.get(rank)
-            if summary is None:
-                if len(outputs) >= MOST_OPEN:
-                    yield from _close(block, outputs.pop(next(iter(outputs))))
-                summary = outputs[rank] = _Summary(line=line.number)
-            if _begins(summary, text):
-                yield from _close(block, summary)
-                summary = outputs[rank] = _Summary(line=line.number)
-            _read(summary, line, text)
-        for summary in outputs.values():
-            yield from _close(block, summary)
+        """Yield a run per summary. The solver may be launched with labels: rank 0 alone prints it."""
+        return per_rank(
+            block, lambda line: _Summary(line=line), begins=_begins, read=_read, stops=stop_of,
+            close=lambda summary, _: _close(block, summary),
+        )  # fmt: skip
 
 
 def _begins(summary: _Summary, text: str) -> bool:
@@ -166,21 +153,19 @@ def _key(text: str) -> tuple[str, str, str]:
 def _close(block: Block, summary: _Summary) -> Iterator[Run]:
     if not summary.begun():
         return
-    metrics: list[LogMetric] = []
-    problem = summary.bad or _problem(summary, metrics)
-    status, reason = _judge(block, summary, problem)
-    kernels = [k or "bfs" for k in summary.kernels()]
-    warnings = summary.warnings[:5]
-    if status is RunStatus.OK:
-        if not any(key[2] == "validate" for key in summary.values):
-            warnings.append("the log has no validation times: was validation skipped?")
-        if summary.stops:
-            warnings.append(f"after the result: {'; '.join(summary.stops)}")
-    yield Run(
-        file=block.file, line=summary.line, benchmark="graph500",
-        variant="-".join(dict.fromkeys(kernels)), status=status, reason=reason,
-        parameters=_parameters(summary), metrics=metrics, warnings=warnings,
+    draft = Draft(
+        block=block, benchmark="graph500", line=summary.line, parameters=_parameters(summary),
+        variant="-".join(dict.fromkeys(k or "bfs" for k in summary.kernels())),
+        warnings=summary.warnings[:5], stops=[*summary.stops, block.take_trouble()],
     )  # fmt: skip
+    draft.refuse(summary.bad or _problem(summary, draft.metrics))
+    if not summary.kernels() or any(_missing(summary, kernel) for kernel in summary.kernels()):
+        roots = summary.roots
+        draft.ends(f"after {roots} lines on search keys" if roots else "within the summary")
+    if draft.ok and not any(key[2] == "validate" for key in summary.values):
+        draft.warnings.append("the log has no validation times: was validation skipped?")
+    draft.tell_stops("after the result")
+    yield draft.run()
 
 
 def _parameters(summary: _Summary) -> dict[str, Parameter]:
@@ -190,21 +175,6 @@ def _parameters(summary: _Summary) -> dict[str, Parameter]:
         if key not in _TIMES and value is not None:
             out[key] = int(value) if value == int(value) and abs(value) < 1e18 else value
     return out
-
-
-def _judge(block: Block, summary: _Summary, problem: str) -> tuple[RunStatus, str]:
-    trouble = "; ".join(one for one in (*summary.stops, block.take_trouble()) if one)
-    summary.stops = [trouble] if trouble else []
-    if problem:
-        return RunStatus.INVALID, problem
-    if kernels := summary.kernels():
-        missing = next((one for k in kernels if (one := _missing(summary, k))), "")
-        if not missing:
-            return RunStatus.OK, ""
-    after = f"after {summary.roots} lines on search keys" if summary.roots else "within the summary"
-    if trouble:
-        return RunStatus.FAILED, f"stopped {after}: {trouble}"
-    return RunStatus.TRUNCATED, f"ends {after}, with: {block.last_words()}"
 
 
 def _missing(summary: _Summary, kernel: str) -> str:

@@ -13,11 +13,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Run, RunStatus
+from transect.hpc.base import PARSERS, Parameter, Parser, Run
 from transect.hpc.block import Block
+from transect.hpc.draft import Draft
 from transect.hpc.parsers._learning import ERRORS, LOGGED, Samples, is_error, without_prefix
 from transect.hpc.text import Line, excerpt
-from transect.hpc.values import NUMBER, impossible, log_metric, number
+from transect.hpc.values import NUMBER, number
 
 __all__ = ["Horovod"]
 
@@ -127,74 +128,63 @@ def _read(output: _Output, line: Line, text: str) -> None:
         output.errors.append(excerpt(text))
 
 
-def _metrics(output: _Output) -> list[LogMetric]:
-    out: list[LogMetric | None] = []
+def _read_metrics(draft: Draft, output: _Output) -> None:
+    higher, lower = Direction.HIGHER, Direction.LOWER
     if output.each is not None:
         unit, _, mean, spread = output.each
-        out.append(log_metric("per_device", mean, unit, Direction.HIGHER))
-        out.append(log_metric("per_device_spread", spread, unit, Direction.LOWER))
+        draft.reading("per_device", mean, unit, higher)
+        draft.reading("per_device_spread", spread, unit, lower)
     if output.total is not None:
         unit, _, _, mean, spread = output.total
         counted = unit.split("/")[0].lower() in _SAMPLES_UNITS
-        total = log_metric(
-            "total", mean, "1/s", Direction.HIGHER,
-            registered="samples_per_second" if counted else None,
-        )  # fmt: skip
+        registered = "samples_per_second" if counted else None
+        total = draft.reading("total", mean, "1/s", higher, registered=registered)
         if total is not None:
-            out.append(replace(total, unit=unit))
-        out.append(log_metric("total_spread", spread, unit, Direction.LOWER))
-    return [one for one in out if one is not None]
+            draft.metrics[-1] = replace(total, unit=unit)
+        draft.reading("total_spread", spread, unit, lower)
 
 
 def _finish(block: Block, output: _Output) -> Run:
-    metrics = _metrics(output)
-    parameters, warnings = dict(output.parameters), []
+    draft = Draft(
+        block=block, benchmark="horovod", line=output.line, parameters=dict(output.parameters),
+        variant="keras" if _leaves_first_out(output) else "synthetic",
+        samples={"iterations": output.iterations.series()} if output.iterations.count else {},
+        stops=[block.take_trouble(), *output.errors],
+    )  # fmt: skip
+    _read_metrics(draft, output)
     if output.total is not None:
-        parameters["devices"] = int(output.total[1])
-        parameters["device"] = output.total[2]
-    parameters["iterations"] = output.iterations.count
+        draft.parameters["devices"] = int(output.total[1])
+        draft.parameters["device"] = output.total[2]
+    draft.parameters["iterations"] = output.iterations.count
     if output.each is not None and output.each[3]:
-        warnings.append(
+        draft.warnings.append(
             "the spread is 1.96 standard deviations of single iterations, no interval of the mean"
         )
     if output.ranks > 1:
-        warnings.append(f"{output.ranks} ranks print their own rate: the first is kept")
-    warnings += output.iterations.warnings("iterations")
-    status, reason = _judge(block, output, metrics, warnings)
-    variant = "keras" if _leaves_first_out(output) else "synthetic"
-    samples = {"iterations": output.iterations.series()} if output.iterations.count else {}
-    return Run(
-        file=block.file, line=output.line, benchmark="horovod", variant=variant, status=status,
-        reason=reason, parameters=parameters, metrics=metrics, samples=samples, warnings=warnings,
-    )  # fmt: skip
+        draft.warnings.append(f"{output.ranks} ranks print their own rate: the first is kept")
+    draft.warnings += output.iterations.warnings("iterations")
+    _judge(draft, output)
+    return draft.run()
 
 
-def _judge(
-    block: Block, output: _Output, metrics: list[LogMetric], warnings: list[str]
-) -> tuple[RunStatus, str]:
-    trouble = "; ".join(part for part in (block.take_trouble(), *output.errors) if part)
+def _judge(draft: Draft, output: _Output) -> None:
     if output.each is None and output.total is None:
-        done = f"after {output.iterations.count} iterations, before the mean"
-        if trouble:
-            return RunStatus.FAILED, f"stopped {done}: {trouble}"
-        return RunStatus.TRUNCATED, f"ends {done}, with: {block.last_words()}"
+        draft.ends(f"after {output.iterations.count} iterations, before the mean")
     for row in (output.each, output.total):
         for cell in row[-2:] if row else ():
             if cell and number(cell) is None:
-                return RunStatus.INVALID, f"not a number in the result: {cell}"
-    for metric in metrics:
-        if (why := impossible(metric)) is not None:
-            return RunStatus.INVALID, why
-    if (why := _contradicted(output)) is not None:
-        return RunStatus.INVALID, why
-    if output.total is None:
+                draft.refuse(f"not a number in the result: {cell}")
+    draft.refuse_impossible()
+    if draft.ok:
+        draft.refuse(_contradicted(output))
+    if draft.ok and output.total is None:
         devices = output.parameters.get("devices")
-        if trouble:
-            return RunStatus.FAILED, f"stopped before the total: {trouble}"
-        if isinstance(devices, int) and devices >= 1:
-            return RunStatus.TRUNCATED, f"no total; the log ends with: {block.last_words()}"
-        warnings.append("no total over devices: this program prints one device only")
-    return RunStatus.OK, ""
+        if draft.stop:
+            draft.ends("before the total")
+        elif isinstance(devices, int) and devices >= 1:
+            draft.lacks("no total")
+        else:
+            draft.warnings.append("no total over devices: this program prints one device only")
 
 
 def _near(printed: str, value: float, slack: float = 1e-3) -> bool:

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Run, RunStatus
 from transect.hpc.block import Block
+from transect.hpc.draft import Draft
 from transect.hpc.parsers.hpl import hpl_gflop
 from transect.hpc.text import Line, excerpt
-from transect.hpc.values import contradiction, impossible, log_metric, number
+from transect.hpc.values import contradiction, log_metric, number
 
 __all__ = ["Hpcc"]
 
@@ -155,18 +156,18 @@ class Hpcc(Parser):
             state.failures.append(excerpt(text))
 
     def _close(self, block: Block, state: _State) -> Run:
-        metrics, warnings = _metrics(state.pairs)
-        status, reason = _judge(block, state, metrics)
         pairs = state.pairs
         version = ".".join(
             pairs[k] for k in ("VersionMajor", "VersionMinor", "VersionMicro") if k in pairs
         )
-        return Run(
-            file=block.file, line=state.summary_line or state.line, benchmark=self.benchmark,
-            version=version or state.version, status=status, reason=reason,
+        draft = Draft(
+            block=block, benchmark=self.benchmark, line=state.summary_line or state.line,
+            version=version or state.version, stops=[block.take_trouble()],
             parameters={k: _parameter(v) for k, v in pairs.items() if k not in _METRICS},
-            metrics=metrics, warnings=warnings,
         )  # fmt: skip
+        draft.metrics, draft.warnings = _metrics(pairs)
+        _judge(draft, state)
+        return draft.run()
 
 
 def _parameter(text: str) -> Parameter:
@@ -189,30 +190,22 @@ def _metrics(pairs: dict[str, str]) -> tuple[list[LogMetric], list[str]]:
     return metrics, [f"not run: {', '.join(absent)}"] if absent else []
 
 
-def _judge(block: Block, state: _State, metrics: list[LogMetric]) -> tuple[RunStatus, str]:
-    pairs, trouble = state.pairs, block.take_trouble()
+def _judge(draft: Draft, state: _State) -> None:
+    pairs, failures = state.pairs, "; ".join(state.failures[:3])
     if not state.complete:
         where = f"after '{state.section}'" if state.section else "before its first section"
-        if trouble or (state.failures and not pairs):
-            return RunStatus.FAILED, f"stopped {where}: {trouble or '; '.join(state.failures[:3])}"
-        return (
-            RunStatus.TRUNCATED,
-            f"ends {where}, without a whole summary, with: {block.last_words()}",
-        )
+        if not draft.stop and not pairs and failures:
+            draft.settle(RunStatus.FAILED, f"stopped {where}: {failures}")
+        draft.ends(where, lacks=", without a whole summary")
     success = pairs.get("Success", "1")  # without it, the rest decides
     if success != "1":
-        failed = "; ".join(state.failures[:3]) or "a test did not verify its result"
-        return RunStatus.INVALID, f"Success={success}: {failed}"
-    if state.failures:
-        return RunStatus.INVALID, f"Success={success}, but {'; '.join(state.failures[:3])}"
-    for metric in metrics:
-        if (why := impossible(metric)) is not None:
-            return RunStatus.INVALID, why
-    if (why := _contradicted(pairs)) is not None:
-        return RunStatus.INVALID, why
-    if not metrics:
-        return RunStatus.NO_RESULT, "the summary holds no result"
-    return RunStatus.OK, ""
+        draft.refuse(f"Success={success}: {failures or 'a test did not verify its result'}")
+    if failures:
+        draft.refuse(f"Success={success}, but {failures}")
+    draft.refuse_impossible()
+    draft.refuse(_contradicted(pairs))
+    if not draft.metrics:
+        draft.empty("the summary holds no result")
 
 
 def _contradicted(pairs: dict[str, str]) -> str | None:

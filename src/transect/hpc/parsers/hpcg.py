@@ -11,11 +11,12 @@ import math
 from collections.abc import Iterator
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Run, RunStatus
+from transect.hpc.base import PARSERS, Parser, Run
 from transect.hpc.block import Block
-from transect.hpc.parsers._compute import differ, disagree, first_impossible, whole
+from transect.hpc.draft import Draft
+from transect.hpc.parsers._compute import differ, disagree, whole
 from transect.hpc.parsers._hpcg import STARTS, TESTS, WANTS, Report, begins, read
-from transect.hpc.values import log_metric, number
+from transect.hpc.values import number
 
 __all__ = ["Hpcg"]
 
@@ -71,73 +72,64 @@ def _close(block: Block, report: Report) -> Iterator[Run]:
         and differ(number(report.said) or 0.0, number(report.rating) or 0.0, 1e-4)
     )  # fmt: skip
     if apart:  # the line belongs to another run than the report
-        yield _run(block, Report(line=report.line, said=report.said), [])
+        yield _run(block, Report(line=report.line, said=report.said))
         report.said = ""
-    metrics = _metrics(report)
     if report.begun() or report.said or report.build or report.headed or report.cut:
-        yield _run(block, report, metrics)
+        yield _run(block, report)
 
 
-def _metrics(report: Report) -> list[LogMetric]:
+def _read_metrics(draft: Draft, report: Report) -> None:
     higher, lower = Direction.HIGHER, Direction.LOWER
     rating = report.rating or report.said or report.gpu.get("final", ("", ""))[0]
     total = report.fact(_TIMES, "Total") or report.gpu_facts.get("Total Time", "")
     raw = report.fact(_RATES, "Raw Total", "Total") or report.gpu.get("total", ("", ""))[0]
-    residual = report.fact(TESTS[3], "Scaled residual mean")
-    readings = [
-        log_metric("gflops", rating, "GFLOP/s", higher, registered="sparse_flops"),
-        log_metric("raw_total_gflops", raw, "GFLOP/s", higher),
-        log_metric(
-            "with_convergence_overhead_gflops",
-            report.fact(_RATES, _WITH_CONVERGENCE), "GFLOP/s", higher,
-        ),
-        log_metric("hpcg24_rating", report.old_rating, "GFLOP/s", higher),
-        log_metric("time", total, "s", lower, registered="benchmark_time"),
-        log_metric("optimization_time", report.fact(_TIMES, "Optimization phase"), "s", lower),
-        log_metric("setup_time", report.fact("Setup Information", "Setup Time"), "s", lower),
-        log_metric("scaled_residual_mean", residual, "1", lower),
-    ]  # fmt: skip
+    converged = report.fact(_RATES, _WITH_CONVERGENCE)
+    setup = report.fact("Setup Information", "Setup Time")
+    optimisation = report.fact(_TIMES, "Optimization phase")
+    draft.reading("gflops", rating, "GFLOP/s", higher, registered="sparse_flops")
+    draft.reading("raw_total_gflops", raw, "GFLOP/s", higher)
+    draft.reading("with_convergence_overhead_gflops", converged, "GFLOP/s", higher)
+    draft.reading("hpcg24_rating", report.old_rating, "GFLOP/s", higher)
+    draft.reading("time", total, "s", lower, registered="benchmark_time")
+    draft.reading("optimization_time", optimisation, "s", lower)
+    draft.reading("setup_time", setup, "s", lower)
+    draft.reading("scaled_residual_mean", report.fact(TESTS[3], "Scaled residual mean"), "1", lower)
     for kernel in _KERNELS:
         rate = report.fact(_RATES, f"Raw {kernel}", kernel) or report.gpu.get(kernel, ("",))[0]
-        time_s = report.fact(_TIMES, kernel)
-        readings.append(log_metric("kernel_gflops", rate, "GFLOP/s", higher, phase=kernel))
-        readings.append(log_metric("kernel_time", time_s, "s", lower, phase=kernel))
+        draft.reading("kernel_gflops", rate, "GFLOP/s", higher, phase=kernel)
+        draft.reading("kernel_time", report.fact(_TIMES, kernel), "s", lower, phase=kernel)
     for which in ("Read", "Write", "Total"):  # counted by a model, not measured
         printed = report.fact(_BANDWIDTH, f"Raw {which} B/W")
-        readings.append(log_metric("model_bandwidth", printed, "GB/s", higher, phase=which.lower()))
-    return [reading for reading in readings if reading is not None]
+        draft.reading("model_bandwidth", printed, "GB/s", higher, phase=which.lower())
 
 
-def _run(block: Block, report: Report, metrics: list[LogMetric]) -> Run:
-    metrics = metrics or _metrics(report)
-    status, reason = _judge(block, report, metrics)
-    variant = report.variant or ("intel" if report.version.startswith("V") else "reference")
-    parameters: dict[str, Parameter] = {}
+def _run(block: Block, report: Report) -> Run:
+    draft = Draft(
+        block=block, benchmark="hpcg", line=report.line, version=report.version, warnings=report.notes,
+        variant=report.variant or ("intel" if report.version.startswith("V") else "reference"),
+    )  # fmt: skip
+    _read_metrics(draft, report)
+    _judge(draft, report)
     for section, key, name in _PARAMETERS:
         value = report.fact(section, key)
         if value:
-            parameters[name] = count if (count := whole(value)) is not None else value
-    parameters.update(report.gpu_facts)
+            draft.parameters[name] = count if (count := whole(value)) is not None else value
+    draft.parameters.update(report.gpu_facts)
     if report.build:
-        parameters["build"] = report.build
-    suspicions: list[str] = []
-    if status is RunStatus.OK and report.gpu and not (report.rating or report.said):
-        suspicions.append("this build prints no VALID: its own checks are not in the log")
-    if status is RunStatus.OK and report.facts and not report.rating:
-        report.notes.append(f"the report is cut; it ends with: {block.last_words()}")
+        draft.parameters["build"] = report.build
+    if draft.ok and report.gpu and not (report.rating or report.said):
+        draft.suspicions.append("this build prints no VALID: its own checks are not in the log")
+    if draft.ok and report.facts and not report.rating:
+        draft.warnings.append(f"the report is cut; it ends with: {block.last_words()}")
     total = number(report.fact(_TIMES, "Total"))
     if total is not None and total < _OFFICIAL_SECONDS:
-        report.notes.append(
+        draft.warnings.append(
             f"ran {total:g} s; an official result takes {_OFFICIAL_SECONDS} s or more"
         )
-    return Run(
-        file=block.file, line=report.line, benchmark="hpcg", variant=variant,
-        version=report.version, status=status, reason=reason, parameters=parameters,
-        metrics=metrics, warnings=report.notes, suspicions=suspicions,
-    )  # fmt: skip
+    return draft.run()
 
 
-def _judge(block: Block, report: Report, metrics: list[LogMetric]) -> tuple[RunStatus, str]:
+def _judge(draft: Draft, report: Report) -> None:
     failed = [
         test
         for (section, key), value in report.facts.items()
@@ -145,21 +137,18 @@ def _judge(block: Block, report: Report, metrics: list[LogMetric]) -> tuple[RunS
         if section == test and key == "Result" and value.startswith("FAILED")
     ]
     if report.invalid:
-        return RunStatus.INVALID, ": ".join(["HPCG result is INVALID", ", ".join(failed)][:1 + bool(failed)])  # fmt: skip
-    if not report.ended():
-        trouble = block.take_trouble()
-        end = trouble or f"the log ends with: {block.last_words()}"
-        return (
-            RunStatus.FAILED if trouble else RunStatus.TRUNCATED,
-            f"ends before the rating: {end}",
+        draft.refuse(
+            ": ".join(["HPCG result is INVALID", *([", ".join(failed)] if failed else [])])
         )
+    if not report.ended():
+        draft.lacks("ends before the rating")
     if failed and not (failed == [TESTS[2]] and report.version[:1] in ("0", "1", "2")):
-        return RunStatus.INVALID, f"HPCG result is VALID, but FAILED: {', '.join(failed)}"
-    if not any(metric.name == "gflops" for metric in metrics):
-        printed = report.rating or report.said or report.gpu["final"][0]
-        return RunStatus.INVALID, f"the rating is {printed}"
-    why = first_impossible(metrics) or _contradicted(report) or _contradicted_gpu(report)
-    return (RunStatus.INVALID, why) if why else (RunStatus.OK, "")
+        draft.refuse(f"HPCG result is VALID, but FAILED: {', '.join(failed)}")
+    if draft.ok and not any(metric.name == "gflops" for metric in draft.metrics):
+        draft.refuse(f"the rating is {report.rating or report.said or report.gpu['final'][0]}")
+    draft.refuse_impossible()
+    if draft.ok:
+        draft.refuse(_contradicted(report) or _contradicted_gpu(report))
 
 
 def _value(report: Report, section: str, *keys: str) -> float:

@@ -13,10 +13,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Run, RunStatus
+from transect.hpc.base import PARSERS, Parameter, Parser, Run, RunStatus
 from transect.hpc.block import Block
+from transect.hpc.draft import Draft
 from transect.hpc.text import Line, excerpt
-from transect.hpc.values import NUMBER, contradiction, impossible, log_metric, number
+from transect.hpc.values import NUMBER, contradiction, number
 
 __all__ = ["Hpl", "hpl_gflop"]
 
@@ -74,7 +75,6 @@ class _Section:
     stops: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     trouble: str = ""
-    last_words: str = ""
     ended: bool = False
     last_key: str = ""
 
@@ -171,18 +171,20 @@ class Hpl(Parser):
 
     def _close(self, block: Block, section: _Section) -> Iterator[Run]:
         section.trouble = block.take_trouble()
-        section.last_words = block.last_words()
         for row in section.rows:
-            yield _result(block.file, section, row)
-        missing = _missing(section)
-        if missing is not None:
-            status, reason = missing
-            yield Run(
-                file=block.file, line=section.line, benchmark=self.benchmark,
-                variant=section.variant, version=section.build or section.version,
-                status=status, reason=reason, parameters=_header_parameters(section),
-                warnings=section.warnings[:20],
-            )  # fmt: skip
+            yield _result(block, section, row)
+        draft = _draft(block, section, section.line)
+        _judge_missing(draft, section)
+        if not draft.ok:
+            yield draft.run()
+
+
+def _draft(block: Block, section: _Section, line: int) -> Draft:
+    return Draft(
+        block=block, benchmark="hpl", line=line, variant=section.variant,
+        version=section.build or section.version, parameters=_header_parameters(section),
+        warnings=section.warnings[:20], stops=[*section.stops[:3], section.trouble],
+    )  # fmt: skip
 
 
 def _read_header(section: _Section, match: re.Match[str]) -> None:
@@ -207,89 +209,71 @@ def _header_parameters(section: _Section) -> dict[str, Parameter]:
     return out
 
 
-def _missing(section: _Section) -> tuple[RunStatus, str] | None:
-    """Status and reason of the tests that the log announces but does not hold, or None."""
-    stop = "; ".join([*section.stops[:3], *([section.trouble] if section.trouble else [])])
+def _judge_missing(draft: Draft, section: _Section) -> None:
+    """Judge the tests that the log announces but does not hold; nothing is missing of an `ok` draft."""
     done, expected = len(section.rows), section.expected()
     if section.ended:
         if done:
-            return None
-        if stop:
-            return RunStatus.FAILED, f"stopped without a result: {stop}"
+            return
+        if draft.stop:
+            draft.settle(RunStatus.FAILED, f"stopped without a result: {draft.stop}")
         skipped = section.counts.get("skipped", 0)
         said = f", {skipped} tests skipped because of illegal input values" if skipped else ""
-        return RunStatus.NO_RESULT, f"the log ends in 'End of Tests' without a result row{said}"
-    if done and not section.stops and (expected is None or done >= expected):
-        return None
-    of = f" of {expected}" if expected is not None else ""
-    if stop:
-        return RunStatus.FAILED, f"stopped after {done}{of} results: {stop}"
-    return RunStatus.TRUNCATED, f"ends after {done}{of} results, with: {section.last_words}"
+        draft.empty(f"the log ends in 'End of Tests' without a result row{said}")
+    elif section.stops or not done or (expected is not None and done < expected):
+        of = f" of {expected}" if expected is not None else ""
+        draft.ends(f"after {done}{of} results")
 
 
-def _result(file: str, section: _Section, row: _Row) -> Run:
+def _result(block: Block, section: _Section, row: _Row) -> Run:
     tv, swap, n, nb, p, q, time_s, gflops, per_gpu = row.cells
     assert tv and n and nb and p and q and time_s and gflops
     order, higher, lower = int(n), Direction.HIGHER, Direction.LOWER
     residual = max((r for r, _ in row.residuals), key=lambda r: number(r) or 0.0, default="")
-    readings = [
-        log_metric("gflops", gflops, "GFLOP/s", higher, registered="flops"),
-        log_metric("time", time_s, "s", lower, registered="benchmark_time"),
-        log_metric("residual", residual, "1", lower, registered="residual"),
-        log_metric("gflops_per_gpu", per_gpu or "", "GFLOP/s", higher),
-    ]
-    metrics = [] if row.cut else [reading for reading in readings if reading is not None]
-    status, reason = _judge(section, row, metrics)
-    parameters = _header_parameters(section)
-    parameters.update(tv=tv, N=order, NB=int(nb), P=int(p), Q=int(q))
+    draft = _draft(block, section, row.line)
+    if not row.cut:
+        draft.reading("gflops", gflops, "GFLOP/s", higher, registered="flops")
+        draft.reading("time", time_s, "s", lower, registered="benchmark_time")
+        draft.reading("residual", residual, "1", lower, registered="residual")
+        draft.reading("gflops_per_gpu", per_gpu, "GFLOP/s", higher)
+    _judge(draft, section, row)
+    draft.parameters.update(tv=tv, N=order, NB=int(nb), P=int(p), Q=int(q))
     if swap is not None:
-        parameters["SWP"] = swap
+        draft.parameters["SWP"] = swap
     if residual:
-        parameters["residual_checks"] = [
-            f"{value} {verdict}" for value, verdict in row.residuals[:8]
-        ]
-    warnings = section.warnings[:20]
+        checks = [f"{value} {verdict}" for value, verdict in row.residuals[:8]]
+        draft.parameters["residual_checks"] = checks
     if not section.ended:
-        warnings.append(f"no 'End of Tests': the log ends with: {section.last_words}")
+        draft.warnings.append(f"no 'End of Tests': the log ends with: {block.last_words()}")
     announced = section.header.get("N")
     if announced and n not in announced:
-        warnings.append(
-            f"N was rewritten: the header says {' '.join(announced[:9])}, the result {n}"
-        )
-    return Run(
-        file=file, line=row.line, benchmark="hpl", variant=section.variant,
-        version=section.build or section.version, status=status, reason=reason,
-        parameters=parameters, metrics=metrics, warnings=warnings,
-    )  # fmt: skip
+        said = " ".join(announced[:9])
+        draft.warnings.append(f"N was rewritten: the header says {said}, the result {n}")
+    return draft.run()
 
 
-def _judge(section: _Section, row: _Row, metrics: list[LogMetric]) -> tuple[RunStatus, str]:
+def _judge(draft: Draft, section: _Section, row: _Row) -> None:
     _, _, n, _, _, _, time_s, gflops, _ = row.cells
     assert n and time_s and gflops
     if row.cut:
-        return RunStatus.TRUNCATED, "the log ends within the result row"
+        draft.settle(RunStatus.TRUNCATED, "the log ends within the result row")
+    limit = number(section.threshold)
     for printed, verdict in row.residuals:
         value = number(printed)
         if verdict == "FAILED" or value is None:
-            return RunStatus.INVALID, f"residual check: {printed} {verdict}"
-        limit = number(section.threshold)
-        if limit is not None and value >= limit > 0:
-            return (
-                RunStatus.INVALID,
-                f"residual {printed} PASSED, but the threshold is {section.threshold}",
-            )
+            draft.refuse(f"residual check: {printed} {verdict}")
+        elif limit is not None and value >= limit > 0:
+            draft.refuse(f"residual {printed} PASSED, but the threshold is {section.threshold}")
     if number(gflops) is None or number(time_s) is None:
-        return RunStatus.INVALID, f"not a number in the result row: time {time_s}, Gflops {gflops}"
-    for metric in metrics:
-        if (why := impossible(metric)) is not None:
-            return RunStatus.INVALID, why
-    if (why := contradiction(hpl_gflop(int(n)), gflops, time_s, "GFLOP/s")) is not None:
-        return RunStatus.INVALID, f"{why} (N = {n})"
-    if not row.residuals:
+        draft.refuse(f"not a number in the result row: time {time_s}, Gflops {gflops}")
+    draft.refuse_impossible()
+    if (
+        draft.ok
+        and (why := contradiction(hpl_gflop(int(n)), gflops, time_s, "GFLOP/s")) is not None
+    ):
+        draft.refuse(f"{why} (N = {n})")
+    if draft.ok and not row.residuals:
         if section.ended:
-            return RunStatus.INVALID, "no residual check: the result is not verified"
-        return (
-            RunStatus.TRUNCATED,
-            f"no residual check follows the result row; the log ends with: {section.last_words}",
-        )
-    return RunStatus.OK, ""
+            draft.refuse("no residual check: the result is not verified")
+        words = f"the log ends with: {draft.block.last_words()}"
+        draft.settle(RunStatus.TRUNCATED, f"no residual check follows the result row: {words}")

@@ -11,11 +11,12 @@ import math
 from collections.abc import Iterator
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, LogMetric, Parser, Run, RunStatus
+from transect.hpc.base import PARSERS, Parser, Run
 from transect.hpc.block import Block
-from transect.hpc.parsers._compute import differ, first_impossible
+from transect.hpc.draft import Draft
+from transect.hpc.parsers._compute import differ
 from transect.hpc.parsers._hpl_mxp import BANNER, Log, Test, begins, read
-from transect.hpc.values import contradiction, log_metric, number
+from transect.hpc.values import contradiction, number
 
 __all__ = ["HplMxp"]
 
@@ -105,67 +106,56 @@ class HplMxp(Parser):
         at, of = (log.loop if log.loop[1] > log.loop[0] else log.test) if log.done else (0, 1)
         if log.done and of <= at and not log.stops:
             return
-        stop = "; ".join([*log.stops[:3], *filter(None, [block.take_trouble()])])
-        if not log.variant and not log.settings and not stop:
-            return
-        end = stop or f"the log ends with: {block.last_words()}"
-        yield Run(
-            file=block.file, line=log.line, benchmark=self.benchmark, variant=log.variant,
-            version=log.version, parameters=dict(log.settings),
-            status=RunStatus.FAILED if stop else RunStatus.TRUNCATED,
-            reason=f"ends after {log.done} of {max(of, 1)} results: {end}",
+        draft = Draft(
+            block=block, benchmark=self.benchmark, line=log.line, variant=log.variant,
+            version=log.version, parameters=dict(log.settings), stops=log.stops[:3],
         )  # fmt: skip
+        if log.variant or log.settings or draft.stop:
+            draft.lacks(f"ends after {log.done} of {max(of, 1)} results")
+            yield draft.run()
 
 
 def _result(block: Block, log: Log, test: Test) -> Run:
     higher, lower = Direction.HIGHER, Direction.LOWER
-    readings = [
-        log_metric("gflops", test.rate, test.unit, higher, registered="mixed_flops"),
-        log_metric("gflops_per_gpu", test.per_gpu, "GFLOP/s", higher),
-        log_metric("lu_gflops", test.lu_rate, "GFLOP/s", higher),
-        log_metric("residual", test.residual, "1", lower, registered="residual"),
-        log_metric("backward_error", test.backward, "1", lower),
-        log_metric("time", test.time, "s", lower, registered="benchmark_time"),
-        *(log_metric("phase_time", v, "s", lower, phase=k) for k, v in test.phases.items()),
-    ]
-    metrics = [reading for reading in readings if reading is not None]
-    status, reason = _judge(block, log, test, metrics)
-    parameters = dict(log.settings)
+    draft = Draft(
+        block=block, benchmark="hpl-mxp", line=test.line, variant=log.variant, version=log.version,
+        parameters=dict(log.settings), stops=log.stops[:3],
+    )  # fmt: skip
+    draft.reading("gflops", test.rate, test.unit, higher, registered="mixed_flops")
+    draft.reading("gflops_per_gpu", test.per_gpu, "GFLOP/s", higher)
+    draft.reading("lu_gflops", test.lu_rate, "GFLOP/s", higher)
+    draft.reading("residual", test.residual, "1", lower, registered="residual")
+    draft.reading("backward_error", test.backward, "1", lower)
+    draft.reading("time", test.time, "s", lower, registered="benchmark_time")
+    for phase, printed in test.phases.items():
+        draft.reading("phase_time", printed, "s", lower, phase=phase)
+    _judge(draft, log, test)
     for key, value in test.shape.items():
-        parameters[key] = int(value) if value.isdecimal() and key != "SLOPPY-TYPE" else value
+        plain = value.isdecimal() and key != "SLOPPY-TYPE"
+        draft.parameters[key] = int(value) if plain else value
     sloppy = test.shape.get("SLOPPY-TYPE")
     if sloppy is not None:
-        parameters["precision"] = _SLOPPY.get(sloppy, sloppy)
+        draft.parameters["precision"] = _SLOPPY.get(sloppy, sloppy)
     if log.loop[1] > 1:
-        parameters["test_loop"] = log.loop[0]
-    return Run(
-        file=block.file, line=test.line, benchmark="hpl-mxp", variant=log.variant,
-        version=log.version, status=status, reason=reason, parameters=parameters, metrics=metrics,
-    )  # fmt: skip
+        draft.parameters["test_loop"] = log.loop[0]
+    return draft.run()
 
 
-def _judge(block: Block, log: Log, test: Test, metrics: list[LogMetric]) -> tuple[RunStatus, str]:
+def _judge(draft: Draft, log: Log, test: Test) -> None:
     value, limit = number(test.residual), number(test.threshold)
     if test.verdict == "FAILED" or (test.residual and value is None):
         what = test.residual or test.backward
-        return RunStatus.INVALID, f"residual check: {what} FAILED".replace(":  ", ": ")
+        draft.refuse(f"residual check: {what} FAILED".replace(":  ", ": "))
     if test.rate and number(test.rate) is None:
-        return RunStatus.INVALID, f"the rate is {test.rate}"
-    if (why := first_impossible(metrics)) is not None:
-        return RunStatus.INVALID, why
+        draft.refuse(f"the rate is {test.rate}")
+    draft.refuse_impossible()
     if value is not None and limit is not None and test.verdict and value >= limit > 0:
-        return RunStatus.INVALID, f"residual {test.residual} is not below {test.threshold}"
-    if test.rate and (why := _contradicted(log, test)) is not None:
-        return RunStatus.INVALID, why
-    if test.complete():
-        return RunStatus.OK, ""
-    missing = "rate" if not test.rate else "residual check" if not test.verdict else "end"
-    if trouble := "; ".join([*log.stops[:3], *filter(None, [block.take_trouble()])]):
-        return RunStatus.FAILED, f"no {missing} of the result: {trouble}"
-    return (
-        RunStatus.TRUNCATED,
-        f"no {missing} of the result; the log ends with: {block.last_words()}",
-    )
+        draft.refuse(f"residual {test.residual} is not below {test.threshold}")
+    if draft.ok and test.rate:
+        draft.refuse(_contradicted(log, test))
+    if not test.complete():
+        missing = "rate" if not test.rate else "residual check" if not test.verdict else "end"
+        draft.lacks(f"no {missing} of the result")
 
 
 def _contradicted(log: Log, test: Test) -> str | None:

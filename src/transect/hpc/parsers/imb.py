@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Run, RunStatus
+from transect.hpc.base import PARSERS, Parser, Run, RunStatus
 from transect.hpc.block import Block
+from transect.hpc.draft import Draft
 from transect.hpc.parsers import _imb_names as names
 from transect.hpc.parsers._imb_table import Output, Suite, Table, fill
 from transect.hpc.parsers._network import (
-    MOST_OPEN,
     MOST_ROWS,
     STOPS,
     is_number,
@@ -22,6 +22,7 @@ from transect.hpc.parsers._network import (
     stop_of,
     whole,
 )
+from transect.hpc.ranks import per_rank
 from transect.hpc.text import Line, excerpt
 
 __all__ = ["Imb"]
@@ -72,37 +73,31 @@ class Imb(Parser):
 
     def parse(self, block: Block) -> Iterator[Run]:
         """Yield a run per table."""
-        outputs: dict[int | None, Output] = {}
-        for line in block:
-            text = line.text.strip()
-            rank = line.rank
-            if rank not in outputs and outputs and stop_of(text):
-                rank = next(iter(outputs))  # another rank says why the first one stopped
-            output = outputs.get(rank)
-            if output is None:
-                if len(outputs) >= MOST_OPEN:
-                    yield from _finish(block, outputs.pop(next(iter(outputs))))
-                output = outputs[rank] = Output(Suite(line=line.number))
-            banner, test = _BANNER.match(text), _TEST.match(text)
-            header = names.header(text)
-            if banner is not None:
-                if output.suite.part or output.table is not None:
-                    yield from _finish(block, output)
-                    output.suite, output.table = Suite(line=line.number), None
-                output.suite.line = line.number
-                output.suite.version, output.suite.part = banner[1].strip(), banner[2]
-            elif test is not None or (header and (output.table is None or output.table.rows)):
-                if output.table is not None:
-                    yield _close(block, output, over=True)
-                output.table = Table(line=line.number, test=test[2] if test else "")
-                if test is not None:
-                    output.suite.listing = False
-                    if len(output.suite.seen) < 500:
-                        output.suite.seen.add(test[2].lower())
-                    output.table.multi = bool(test[1])
-            _read(block, output, line, text, header)
-        for output in outputs.values():
+        return per_rank(
+            block, lambda line: Output(Suite(line=line)), stops=stop_of,
+            read=lambda output, line, text: _read_line(block, output, line, text),
+            close=lambda output, _: _finish(block, output),
+        )  # fmt: skip
+
+
+def _read_line(block: Block, output: Output, line: Line, text: str) -> Iterator[Run]:
+    banner, test, header = _BANNER.match(text), _TEST.match(text), names.header(text)
+    if banner is not None:
+        if output.suite.part or output.table is not None:
             yield from _finish(block, output)
+            output.suite, output.table = Suite(line=line.number), None
+        output.suite.line = line.number
+        output.suite.version, output.suite.part = banner[1].strip(), banner[2]
+    elif test is not None or (header and (output.table is None or output.table.rows)):
+        if output.table is not None:
+            yield _close(block, output, over=True)
+        output.table = Table(line=line.number, test=test[2] if test else "")
+        if test is not None:
+            output.suite.listing = False
+            if len(output.suite.seen) < 500:
+                output.suite.seen.add(test[2].lower())
+            output.table.multi = bool(test[1])
+    _read(block, output, line, text, header)
 
 
 def _read(block: Block, output: Output, line: Line, text: str, header: list[str]) -> None:
@@ -208,49 +203,40 @@ def _close(block: Block, output: Output, *, over: bool) -> Run:
     suite, table = output.suite, output.table
     assert table is not None
     unit, problem = names.bandwidth_unit(table.test, table.columns, table.rows)
-    metrics: list[LogMetric] = []
-    problem = fill(table, suite, unit, metrics) or problem
-    status, reason = _judge(block, table, suite, problem, over)
     name = f"Multi-{table.test}" if table.multi else table.test
-    parameters: dict[str, Parameter] = {"test": name, **table.facts, **suite.facts}
-    warnings = list(table.warnings)
-    if table.skipped:
-        warnings.append(f"not measured: {'; '.join(table.skipped[:8])}")
-    if table.more:
-        warnings.append(f"{table.more} rows beyond the first {MOST_ROWS} are not kept")
-    if unit == "MiB/s":
-        warnings.append("Mbytes/sec counts 2^20 bytes, as size over time shows")
-    if not table.test:
-        warnings.append("the log has lost the name of the benchmark")
-    if status is RunStatus.OK and table.stops:
-        warnings.append(f"after the last row: {'; '.join(table.stops)}")
-    return Run(
-        file=block.file, line=table.line, benchmark="imb", variant=_variant(suite),
-        version=suite.version, status=status, reason=reason, parameters=parameters,
-        metrics=metrics, warnings=warnings,
+    table.stops = [*table.stops, *filter(None, [block.take_trouble()])]
+    draft = Draft(
+        block=block, benchmark="imb", line=table.line, variant=_variant(suite), version=suite.version,
+        parameters={"test": name, **table.facts, **suite.facts}, stops=table.stops,
+        warnings=list(table.warnings),
     )  # fmt: skip
+    draft.refuse(fill(table, suite, unit, draft.metrics) or problem)
+    if not (over and table.rows and not table.cut):
+        _judge(draft, table, suite)
+    if table.skipped:
+        draft.warnings.append(f"not measured: {'; '.join(table.skipped[:8])}")
+    if table.more:
+        draft.warnings.append(f"{table.more} rows beyond the first {MOST_ROWS} are not kept")
+    if unit == "MiB/s":
+        draft.warnings.append("Mbytes/sec counts 2^20 bytes, as size over time shows")
+    if not table.test:
+        draft.warnings.append("the log has lost the name of the benchmark")
+    draft.tell_stops("after the last row")
+    return draft.run()
 
 
-def _judge(
-    block: Block, table: Table, suite: Suite, problem: str, over: bool
-) -> tuple[RunStatus, str]:
-    trouble = "; ".join(one for one in (*table.stops, block.take_trouble()) if one)
-    table.stops = [trouble] if trouble else []
-    if problem:
-        return RunStatus.INVALID, problem
-    if over and table.rows and not table.cut:
-        return RunStatus.OK, ""
-    end = f"with: {block.last_words()}"
+def _judge(draft: Draft, table: Table, suite: Suite) -> None:
     if not table.rows:
         if table.skipped:
-            return RunStatus.FAILED, f"nothing was measured: {table.skipped[0]}"
-        if trouble:
-            return RunStatus.FAILED, f"stopped before the first row: {trouble}"
-        return RunStatus.TRUNCATED, f"ends before the first row, {end}"
+            draft.settle(RunStatus.FAILED, f"nothing was measured: {table.skipped[0]}")
+        draft.ends("before the first row")
+        return
     limit = suite.limit or (1 << 22)
     full = "#bytes" not in table.columns or bool(table.skipped) or table.last() >= limit
-    if trouble and (killed(trouble) or not full):
-        return RunStatus.FAILED, f"stopped after size {table.last()}: {trouble}"
+    if killed(draft.stop) or (draft.stop and not full):
+        draft.ends(f"after size {table.last()}")
     if table.cut or (not full and "lengths" not in suite.facts):
-        return RunStatus.TRUNCATED, f"ends after size {table.last()} of {limit}, {end}"
-    return RunStatus.OK, ""
+        words = draft.block.last_words()
+        draft.settle(
+            RunStatus.TRUNCATED, f"ends after size {table.last()} of {limit}, with: {words}"
+        )

@@ -12,6 +12,7 @@ from dataclasses import replace
 from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, LogMetric, Normalised, Parser, Run, RunStatus
 from transect.hpc.block import Block
+from transect.hpc.draft import Draft
 from transect.hpc.parsers._io500 import (
     BANDWIDTH,
     METADATA,
@@ -22,7 +23,6 @@ from transect.hpc.parsers._io500 import (
     product_total,
     wrong,
 )  # fmt: skip
-from transect.hpc.parsers._storage import first_impossible
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, log_metric, number
 
@@ -264,12 +264,15 @@ def _metrics(outcome: Outcome) -> list[LogMetric]:
 
 
 def _run(block: Block, outcome: Outcome) -> Run:
-    metrics = _metrics(outcome)
-    status, reason = _judge(block, outcome, metrics)
-    parameters = dict(outcome.facts)
+    draft = Draft(
+        block=block, benchmark="io500", line=outcome.line, variant=outcome.form,
+        version=outcome.version, parameters=dict(outcome.facts), metrics=_metrics(outcome),
+        stops=[*outcome.errors[:2], block.take_trouble()],
+    )  # fmt: skip
+    _judge(draft, outcome)
     unscored = [name for name, phase in outcome.phases.items() if phase.scored is False]
     if unscored:
-        parameters["unscored"] = unscored
+        draft.parameters["unscored"] = unscored
     warnings = [
         f"{name}, which does not count for [SCORE]: {phase.invalid}"
         for name, phase in outcome.phases.items()
@@ -280,32 +283,26 @@ def _run(block: Block, outcome: Outcome) -> Run:
     if product_total(outcome):
         warnings.append("the total is the product of both scores, as in 2017, not its root")
         # No score of today's: it would lead every table.
-        metrics = [replace(m, normalised=None) if m.name == "score" else m for m in metrics]
-    if status is RunStatus.OK:
+        draft.metrics = [
+            replace(m, normalised=None) if m.name == "score" else m for m in draft.metrics
+        ]
+    if draft.ok:
         warnings += outcome.errors
         if len(outcome.found((*BANDWIDTH, *METADATA))) < len(BANDWIDTH) + len(METADATA):
             warnings.append("not all phases are in the log: the score cannot be recomputed")
-    return Run(
-        file=block.file, line=outcome.line, benchmark="io500", variant=outcome.form,
-        version=outcome.version, status=status, reason=reason, parameters=parameters,
-        metrics=metrics, warnings=warnings[:20],
-    )  # fmt: skip
+    draft.warnings = warnings[:20]
+    return draft.run()
 
 
-def _judge(block: Block, outcome: Outcome, metrics: list[LogMetric]) -> tuple[RunStatus, str]:
-    trouble = block.take_trouble()
-    stop = "; ".join(text for text in (*outcome.errors[:2], trouble) if text)
+def _judge(draft: Draft, outcome: Outcome) -> None:
     extended = outcome.facts.get("mode") == "extended"
     score = outcome.scores.get("SCORE") or outcome.scores.get("SCOREX")
     if score is None or not score.whole():
         done = sum(1 for phase in outcome.phases.values() if phase.value)
-        if stop:
-            return RunStatus.FAILED, f"stopped after {done} phases, before the score: {stop}"
-        return (
-            RunStatus.TRUNCATED,
-            f"ends after {done} phases, before the score, with: {block.last_words()}",
-        )
-    if extended and "SCOREX" not in outcome.scores:
-        return RunStatus.TRUNCATED, f"ends before [SCOREX], with: {block.last_words()}"
-    why = wrong(outcome) or first_impossible(metrics)
-    return (RunStatus.INVALID, why) if why else (RunStatus.OK, "")
+        draft.ends(f"after {done} phases, before the score")
+    elif extended and "SCOREX" not in outcome.scores:
+        words = draft.block.last_words()
+        draft.settle(RunStatus.TRUNCATED, f"ends before [SCOREX], with: {words}")
+    if draft.ok:
+        draft.refuse(wrong(outcome))
+    draft.refuse_impossible()

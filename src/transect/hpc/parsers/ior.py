@@ -11,8 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from transect.hpc.base import PARSERS, Parser, Run, RunStatus
+from transect.hpc.base import PARSERS, Parser, Run
 from transect.hpc.block import Block
+from transect.hpc.draft import Draft
 from transect.hpc.parsers._ior import Group, Session, Test, asked_for
 from transect.hpc.parsers._ior_json import JsonReader
 from transect.hpc.parsers._ior_result import (
@@ -132,27 +133,26 @@ class Ior(Parser):
     def _close(self, block: Block, session: Session, reader: JsonReader | None) -> Iterator[Run]:
         if reader is not None:
             reader.close(session.tests)
-        stop = "; ".join(text for text in (*session.errors[:2], block.take_trouble()) if text)
+        stops = [*session.errors[:2], block.take_trouble()]
         for place, test in enumerate(session.tests):
-            last = place == len(session.tests) - 1
-            status, reason = judge(block, session, test, stop, last)
-            warnings, suspicions = [*test.warnings], list[str]()
-            if status is RunStatus.OK:
-                warnings += session.errors[:2]
+            draft = Draft(
+                block=block, benchmark="ior", line=test.line if place else session.line,
+                variant=session.form, version=session.version, metrics=metrics_of(test),
+                parameters=parameters_of(session, test), samples=samples_of(test),
+                warnings=[*test.warnings], stops=stops,
+            )  # fmt: skip
+            judge(draft, session, test, last=place == len(session.tests) - 1)
+            if draft.ok:
+                draft.warnings += session.errors[:2]
                 alone = rows_alone(session, test)
                 if not session.finished and session.form != "csv" and not alone:
-                    warnings.append(f"no 'Finished': the log ends with: {block.last_words()}")
+                    words = block.last_words()
+                    draft.warnings.append(f"no 'Finished': the log ends with: {words}")
                 if alone:
-                    suspicions.append(
+                    draft.suspicions.append(
                         "its rows alone, no summary and no 'Finished': as IO500 runs IOR"
                     )
-            yield Run(
-                file=block.file, line=test.line if place else session.line, benchmark="ior",
-                variant=session.form, version=session.version, status=status, reason=reason,
-                parameters=parameters_of(session, test),
-                metrics=metrics_of(test), samples=samples_of(test), warnings=warnings,
-                suspicions=suspicions,
-            )  # fmt: skip
+            yield draft.run()
 
 
 def _session(line: int) -> Session:

@@ -11,8 +11,9 @@ import re
 from collections.abc import Iterator
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, LogMetric, Parser, Run, RunStatus, Series
+from transect.hpc.base import PARSERS, LogMetric, Parser, Run, Series
 from transect.hpc.block import Block
+from transect.hpc.draft import Draft
 from transect.hpc.parsers._mdtest import (
     COLUMNS,
     Output,
@@ -22,7 +23,6 @@ from transect.hpc.parsers._mdtest import (
     unit_of,
     wrong,
 )
-from transect.hpc.parsers._storage import first_impossible
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, log_metric, number
 
@@ -94,31 +94,29 @@ class Mdtest(Parser):
         yield self._close(block, output)
 
     def _close(self, block: Block, output: Output) -> Run:
-        trouble = block.take_trouble()
         rates, times = output.table("rate"), output.table("time")
-        metrics = [*_metrics(rates, output), *_metrics(times, output)]
-        status, reason = _judge(block, output, trouble)
-        parameters = dict(output.facts)
+        draft = Draft(
+            block=block, benchmark=self.benchmark, line=output.line, version=output.version,
+            variant="times" if rates is None and times else "rates and times" if times else "rates",
+            parameters=dict(output.facts),
+            metrics=[*_metrics(rates, output), *_metrics(times, output)],
+            samples={op: Series(unit="1/s", values=rows) for op, rows in output.samples.items()},
+            warnings=[excerpt(error) for error in output.errors[:5]],
+            stops=[*map(excerpt, output.errors[:2]), block.take_trouble()],
+        )  # fmt: skip
+        _judge(draft, output)
         whole = rates or times
         if whole is not None:
-            parameters["iterations"] = whole.iterations
+            draft.parameters["iterations"] = whole.iterations
             idle = [op for op, row in whole.rows.items() if not number(row[0])]
             if idle:
-                parameters["not_run"] = idle
-        warnings = [excerpt(error) for error in output.errors[:5]]
-        if status is RunStatus.OK and not output.finished:
-            warnings.append(f"no '-- finished at': the log ends with: {block.last_words()}")
+                draft.parameters["not_run"] = idle
+        if draft.ok and not output.finished:
+            words = block.last_words()
+            draft.warnings.append(f"no '-- finished at': the log ends with: {words}")
         if times is not None and times.label and times.label != "s":
-            warnings.append(f"the table of times is labelled '{times.label}'")
-        return Run(
-            file=block.file, line=output.line, benchmark=self.benchmark,
-            variant="times" if rates is None and times else "rates and times" if times else "rates",
-            version=output.version, status=status, reason=reason, parameters=parameters,
-            metrics=metrics, warnings=warnings,
-            samples={
-                op: Series(unit="1/s", values=values) for op, values in output.samples.items()
-            },
-        )  # fmt: skip
+            draft.warnings.append(f"the table of times is labelled '{times.label}'")
+        return draft.run()
 
 
 def _begins_again(output: Output, text: str) -> bool:
@@ -219,25 +217,19 @@ def _metrics(table: Table | None, output: Output) -> list[LogMetric]:
     return metrics
 
 
-def _judge(block: Block, output: Output, trouble: str) -> tuple[RunStatus, str]:
-    error = "; ".join(excerpt(text) for text in output.errors[:2])
-    stop = "; ".join(text for text in (error, trouble) if text)
+def _judge(draft: Draft, output: Output) -> None:
     whole = output.table("rate") or output.table("time")
-    if whole is None or any(_LAST not in table.rows for table in output.tables):
-        where = "within its table" if whole is not None else "before its table of results"
-        if stop:
-            return RunStatus.FAILED, f"stopped {where}: {stop}"
-        return RunStatus.TRUNCATED, f"ends {where}, with: {block.last_words()}"
-    if output.unverified:
-        return RunStatus.INVALID, output.unverified
+    if whole is None:
+        draft.ends("before its table of results")
+    elif any(_LAST not in table.rows for table in output.tables):
+        draft.ends("within its table")
+    draft.refuse(output.unverified)
     for table in output.tables:
         for operation, row in table.rows.items():
-            if (why := wrong(table, operation, row)) is not None:
-                return RunStatus.INVALID, why
-    if (why := contradicted(output)) is not None:
-        return RunStatus.INVALID, why
-    if (why := first_impossible(_metrics(output.table("rate"), output))) is not None:
-        return RunStatus.INVALID, why
-    if not any(number(row[0]) for row in whole.rows.values()):
-        return RunStatus.NO_RESULT, "no operation ran: every row of the table is 0"
-    return RunStatus.OK, ""
+            if draft.ok:
+                draft.refuse(wrong(table, operation, row))
+    if draft.ok:
+        draft.refuse(contradicted(output))
+    draft.refuse_impossible(_metrics(output.table("rate"), output))
+    if whole is not None and not any(number(row[0]) for row in whole.rows.values()):
+        draft.empty("no operation ran: every row of the table is 0")

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Run, RunStatus, Series
+from transect.hpc.base import PARSERS, LogMetric, Parser, Run, RunStatus, Series
 from transect.hpc.block import Block
+from transect.hpc.draft import Draft
 from transect.hpc.text import excerpt
-from transect.hpc.values import NUMBER, impossible, log_metric, number
+from transect.hpc.values import NUMBER, log_metric, number
 
 __all__ = ["MessageSweep"]
 
@@ -115,26 +116,24 @@ def _recount(state: _State, size: int) -> str | None:
     return None
 
 
-def _judge(block: Block, state: _State, metrics: list[LogMetric]) -> tuple[RunStatus, str]:
+def _judge(draft: Draft, state: _State) -> None:
     if not state.end:
-        trouble = block.take_trouble()
-        words = f"no last line of the sweep; the log ends with: {block.last_words()}"
-        return (RunStatus.FAILED, trouble) if trouble else (RunStatus.TRUNCATED, words)
+        if draft.stop:
+            draft.settle(RunStatus.FAILED, draft.stop)
+        draft.lacks("no last line of the sweep")
     if state.wrong or state.end != "ok":
         reason = state.end.removeprefix("invalid: ")
         sizes = ", ".join(map(str, state.wrong))
-        return RunStatus.INVALID, excerpt(reason if state.end != "ok" else f"wrong at {sizes} B")
+        draft.refuse(excerpt(reason if state.end != "ok" else f"wrong at {sizes} B"))
     unknown = [name for name in state.columns if name not in _COLUMNS]
-    if unknown or not state.columns or not state.rows:
-        what = f"columns that are not known: {', '.join(unknown)}" if unknown else "no table"
-        return RunStatus.NO_RESULT, what
+    if unknown:
+        draft.empty(f"columns that are not known: {', '.join(unknown)}")
+    if not state.columns or not state.rows:
+        draft.empty("no table")
     for size in state.rows:
-        if (why := _recount(state, size)) is not None:
-            return RunStatus.INVALID, why
-    for metric in metrics:
-        if (why := impossible(metric)) is not None:
-            return RunStatus.INVALID, why
-    return RunStatus.OK, ""
+        if draft.ok:
+            draft.refuse(_recount(state, size))
+    draft.refuse_impossible()
 
 
 def _metrics(state: _State) -> Iterator[LogMetric]:
@@ -151,19 +150,19 @@ def _metrics(state: _State) -> Iterator[LogMetric]:
 
 
 def _close(block: Block, state: _State) -> Run:
-    metrics = list(_metrics(state))
-    status, reason = _judge(block, state, metrics)
-    parameters: dict[str, Parameter] = {
-        key: int(value) if re.fullmatch(r"\d{1,18}", value) else value
-        for key, value in ({"test": state.test} | state.facts).items() if key != "sizes_left_out"
-    }  # fmt: skip
     left_out = state.facts.get("sizes_left_out")
-    return Run(
-        file=block.file, line=state.line, benchmark="message-sweep", variant=state.library,
-        status=status, reason=reason, parameters=parameters, metrics=metrics,
+    draft = Draft(
+        block=block, benchmark="message-sweep", line=state.line, variant=state.library,
+        metrics=list(_metrics(state)),
+        parameters={
+            key: int(value) if re.fullmatch(r"\d{1,18}", value) else value
+            for key, value in ({"test": state.test} | state.facts).items() if key != "sizes_left_out"
+        },
         samples={str(k): Series(unit="us", values=v) for k, v in state.samples.items()},
         warnings=[f"sizes left out {excerpt(left_out)}"] if left_out else [],
     )  # fmt: skip
+    _judge(draft, state)
+    return draft.run()
 
 
 @PARSERS.register("message-sweep")

@@ -12,9 +12,10 @@ import math
 from collections.abc import Iterator
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Run, RunStatus, Series
+from transect.hpc.base import PARSERS, Parameter, Parser, Run, Series
 from transect.hpc.block import Block
-from transect.hpc.parsers._compute import differ, first_impossible
+from transect.hpc.draft import Draft
+from transect.hpc.parsers._compute import differ
 from transect.hpc.parsers._minibude import (
     CSV_HEAD,
     CSV_ROW,
@@ -25,7 +26,7 @@ from transect.hpc.parsers._minibude import (
     usage_error,
 )  # fmt: skip
 from transect.hpc.text import Line
-from transect.hpc.values import contradiction, log_metric, number
+from transect.hpc.values import contradiction, number
 
 __all__ = ["MiniBude", "minibude_gflop"]
 
@@ -116,79 +117,58 @@ def _close(block: Block, section: Section) -> Iterator[Run]:
         return
     if not headed and not section.stops and not done:
         return
-    trouble = "; ".join([*section.stops[:3], *filter(None, [block.take_trouble()])])
-    end = trouble or f"the log ends with: {block.last_words()}"
-    of = f" of {expected}" if expected else ""
-    yield Run(
-        file=block.file, line=section.line, benchmark="minibude", variant=section.variant,
-        version=section.version, parameters=dict(section.facts),
-        status=RunStatus.FAILED if trouble else RunStatus.TRUNCATED,
-        reason=f"ends after {done}{of} results: {end}",
+    draft = Draft(
+        block=block, benchmark="minibude", line=section.line, variant=section.variant,
+        version=section.version, parameters=dict(section.facts), stops=section.stops[:3],
     )  # fmt: skip
+    draft.lacks(f"ends after {done}{f' of {expected}' if expected else ''} results")
+    yield draft.run()
 
 
 def _run(block: Block, section: Section, result: Result) -> Run:
     values, lower, higher = result.values, Direction.LOWER, Direction.HIGHER
-    readings = [
-        log_metric(
-            "gflops", values.get("gflops", ""), "GFLOP/s", higher, registered="kernel_flops"
-        ),
-        log_metric("gfinst", values.get("gfinst", ""), "GFInst/s", higher),
-        log_metric("interactions", values.get("giga_interactions", ""), "billion/s", higher),
-        log_metric("interactions", values.get("interactions", ""), "1/s", higher),
-        *(
-            log_metric(f"{name}_time", values.get(f"{name}_time", ""), "ms", lower)
-            for name in ("total", "average", "minimum", "maximum", "deviation", "context")
-        ),
-    ]
-    metrics = [
-        reading for reading in readings if reading is not None and abs(reading.value) < 1e300
-    ]
-    parameters: dict[str, Parameter] = {**section.facts, **result.facts}
+    draft = Draft(
+        block=block, benchmark="minibude", line=result.line, variant=section.variant,
+        version=section.version, parameters={**section.facts, **result.facts},
+        samples={"iterations": Series(unit="ms", values=result.raw)} if result.raw else {},
+    )  # fmt: skip
+    draft.reading("gflops", values.get("gflops"), "GFLOP/s", higher, registered="kernel_flops")
+    draft.reading("gfinst", values.get("gfinst"), "GFInst/s", higher)
+    draft.reading("interactions", values.get("giga_interactions"), "billion/s", higher)
+    draft.reading("interactions", values.get("interactions"), "1/s", higher)
+    for name in ("total", "average", "minimum", "maximum", "deviation", "context"):
+        draft.reading(f"{name}_time", values.get(f"{name}_time"), "ms", lower)
+    draft.metrics = [reading for reading in draft.metrics if abs(reading.value) < 1e300]
     if result.difference:
-        parameters["max_diff_%"] = result.difference
-    status, reason = _judge(block, section, result, metrics, parameters)
-    difference, warnings, suspicions = number(result.difference), list[str](), list[str]()
+        draft.parameters["max_diff_%"] = result.difference
+    _judge(draft, section, result)
+    difference = number(result.difference)
     if (number(values.get("gflops", "")) or 0.0) > _HIGHEST_GFLOPS:
-        suspicions.append(
+        draft.suspicions.append(
             f"gflops = {values['gflops']} GFLOP/s is above {_HIGHEST_GFLOPS:g}: one device of 2025"
             " reaches 1.6e5 in single precision"
         )
-    if status is RunStatus.OK and difference is not None and difference > _TOLERATED_PERCENT:
-        warnings.append(f"the largest difference is {result.difference} %")
-    samples = {"iterations": Series(unit="ms", values=result.raw)} if result.raw else {}
-    return Run(
-        file=block.file, line=result.line, benchmark="minibude", variant=section.variant,
-        version=section.version, status=status, reason=reason, parameters=parameters,
-        metrics=metrics, samples=samples, warnings=warnings, suspicions=suspicions,
-    )  # fmt: skip
+    if draft.ok and difference is not None and difference > _TOLERATED_PERCENT:
+        draft.warnings.append(f"the largest difference is {result.difference} %")
+    return draft.run()
 
 
-def _judge(
-    block: Block,
-    section: Section,
-    result: Result,
-    metrics: list[LogMetric],
-    parameters: dict[str, Parameter],
-) -> tuple[RunStatus, str]:
+def _judge(draft: Draft, section: Section, result: Result) -> None:
+    parameters, printed = draft.parameters, result.values.get("gflops")
     key = (str(parameters.get("ppwi", "")), str(parameters.get("wgsize", "")))
     if result.valid is False or section.checked.get(key) is False:
         why = "; ".join(section.failures[:2]) or f"valid: false, {result.difference or '?'} %"
-        return RunStatus.INVALID, f"wrong energies: {why}"
+        draft.refuse(f"wrong energies: {why}")
     difference = number(result.difference) if result.difference else 0.0
     if difference is None or difference > _WRONG_PERCENT:
-        return RunStatus.INVALID, f"wrong energies: off by {result.difference} %"
-    printed = result.values.get("gflops")
+        draft.refuse(f"wrong energies: off by {result.difference} %")
     if printed is None:
-        trouble = block.take_trouble()
-        end = trouble or f"the log ends with: {block.last_words()}"
-        status = RunStatus.FAILED if trouble else RunStatus.TRUNCATED
-        return status, f"no GFLOP/s in the result: {end}"
-    rate = number(printed)
-    if rate is None:
-        return RunStatus.INVALID, f"the rate is {printed} GFLOP/s"
-    wrong = first_impossible(metrics) or _contradicted(section, result, parameters)
-    return (RunStatus.INVALID, wrong) if wrong else (RunStatus.OK, "")
+        draft.lacks("no GFLOP/s in the result")
+    elif number(printed) is None:
+        draft.refuse(f"the rate is {printed} GFLOP/s")
+    draft.refuse_impossible()
+    if draft.ok:
+        draft.refuse(_contradicted(section, result, parameters))
 
 
 def _contradicted(section: Section, result: Result, parameters: dict[str, Parameter]) -> str | None:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Run, RunStatus
+from transect.hpc.base import PARSERS, LogMetric, Parser, Run
 from transect.hpc.block import Block
+from transect.hpc.draft import Draft
 from transect.hpc.parsers import _nccl_rows as rows
 from transect.hpc.parsers._nccl_rows import Test
 from transect.hpc.parsers._network import (
-    MOST_OPEN,
     MOST_ROWS,
     MOST_TOGETHER,
     STOPS,
@@ -23,6 +23,7 @@ from transect.hpc.parsers._network import (
     stop_of,
     whole,
 )
+from transect.hpc.ranks import per_rank
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import impossible, number
 
@@ -86,29 +87,19 @@ class NcclTests(Parser):
 
     def parse(self, block: Block) -> Iterator[Run]:
         """Yield a run per program; programs that print at once are told apart by process."""
-        outputs: dict[int | None, list[Test]] = {}
-        for line in block:
-            text = line.text.strip()
-            rank = line.rank
-            if rank not in outputs and outputs and _is_trouble(text):
-                rank = next(iter(outputs))  # another rank says why the first one stopped
-            tests = outputs.get(rank)
-            if tests is None:
-                if len(outputs) >= MOST_OPEN:
-                    for test in outputs.pop(next(iter(outputs))):
-                        yield from _close(block, test)
-                tests = outputs[rank] = [Test(line=line.number)]
-            if _begins(tests, text):
-                if tests[-1].just_started() and len(tests) < MOST_TOGETHER:
-                    tests.append(Test(line=line.number))
-                else:
-                    for test in tests:
-                        yield from _close(block, test)
-                    tests[:] = [Test(line=line.number)]
+
+        def read(tests: list[Test], line: Line, text: str) -> None:
+            if _starts(tests, text):  # beside the one that has just begun
+                tests.append(Test(line=line.number))
             _read(block, tests, line, text)
-        for tests in outputs.values():
-            for test in tests:
-                yield from _close(block, test)
+
+        def close(tests: list[Test], alone: bool) -> Iterator[Run]:
+            return (_close(block, test) for test in tests if test.started())
+
+        return per_rank(
+            block, lambda line: [Test(line=line)], begins=_begins, read=read, close=close,
+            stops=_is_trouble,
+        )  # fmt: skip
 
 
 def _is_trouble(text: str) -> bool:
@@ -116,6 +107,12 @@ def _is_trouble(text: str) -> bool:
 
 
 def _begins(tests: list[Test], text: str) -> bool:
+    """Tell whether a line begins another program after the present ones."""
+    together = tests[-1].just_started() and len(tests) < MOST_TOGETHER
+    return not together and _starts(tests, text)
+
+
+def _starts(tests: list[Test], text: str) -> bool:
     """Tell whether a line begins another program: the present one has had that line."""
     last = tests[-1]
     if text.startswith("# nccl-tests version"):
@@ -207,13 +204,20 @@ def _read_result(block: Block, tests: list[Test], line: Line, text: str) -> None
         test.width = len(line.text.rstrip())
 
 
-def _close(block: Block, test: Test) -> Iterator[Run]:
-    if not test.started():
-        return
-    metrics: list[LogMetric] = []
-    problem = _problem(test, metrics)
-    status, reason = _judge(block, test, problem)
-    parameters: dict[str, Parameter] = {}
+def _close(block: Block, test: Test) -> Run:
+    rumour = "" if test.failures else test.rumour
+    draft = Draft(
+        block=block, benchmark="nccl-tests", line=test.line, variant=test.variant,
+        version=test.version, warnings=test.warnings[:5],
+        stops=[*test.failures, rumour, *test.stops, block.take_trouble()],
+    )  # fmt: skip
+    draft.refuse(_problem(test, draft.metrics))
+    after = f"after {test.count} rows" if test.count else "before the first row"
+    if not (test.ended() and test.rows):
+        if test.ended() and not draft.stop:
+            draft.empty("the test concluded without a row")
+        draft.ends(after)
+    parameters = draft.parameters
     if test.op:
         parameters["op"] = test.op.removesuffix("_mpi").removesuffix("_perf")
         parameters["program"] = test.op
@@ -224,37 +228,15 @@ def _close(block: Block, test: Test) -> Iterator[Run]:
             parameters[key] = values.pop()
     parameters.update(test.settings)
     parameters.update(test.facts)
-    warnings = test.warnings[:5]
     if test.lost:
-        warnings.append(f"{test.lost} lines of the table could not be read")
+        draft.warnings.append(f"{test.lost} lines of the table could not be read")
     if test.count > MOST_ROWS:
-        warnings.append(f"{test.count - MOST_ROWS} rows beyond the first {MOST_ROWS} are not kept")
+        more = test.count - MOST_ROWS
+        draft.warnings.append(f"{more} rows beyond the first {MOST_ROWS} are not kept")
     if test.early:
-        warnings.append(f"before a row: {test.early}")
-    if status is RunStatus.OK and (test.failures or test.stops):
-        warnings.append(f"after the result: {'; '.join((*test.failures, *test.stops))}")
-    yield Run(
-        file=block.file, line=test.line, benchmark="nccl-tests", variant=test.variant,
-        version=test.version, status=status, reason=reason, parameters=parameters,
-        metrics=metrics, warnings=warnings,
-    )  # fmt: skip
-
-
-def _judge(block: Block, test: Test, problem: str) -> tuple[RunStatus, str]:
-    rumour = "" if test.failures else test.rumour
-    trouble = "; ".join(
-        one for one in (*test.failures, rumour, *test.stops, block.take_trouble()) if one
-    )
-    if problem:
-        return RunStatus.INVALID, problem
-    if test.ended() and test.rows:
-        return RunStatus.OK, ""
-    after = f"after {test.count} rows" if test.count else "before the first row"
-    if trouble:
-        return RunStatus.FAILED, f"stopped {after}: {trouble}"
-    if test.ended():
-        return RunStatus.NO_RESULT, "the test concluded without a row"
-    return RunStatus.TRUNCATED, f"ends {after}, with: {block.last_words()}"
+        draft.warnings.append(f"before a row: {test.early}")
+    draft.tell_stops("after the result")
+    return draft.run()
 
 
 def _problem(test: Test, metrics: list[LogMetric]) -> str:

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Run, RunStatus
+from transect.hpc.base import PARSERS, LogMetric, Parser, Run
 from transect.hpc.block import Block
+from transect.hpc.draft import Draft
 from transect.hpc.parsers._network import (
-    MOST_OPEN,
     STOPS,
     Column,
     agree,
@@ -23,6 +23,7 @@ from transect.hpc.parsers._network import (
     stop_of,
     whole,
 )
+from transect.hpc.ranks import per_rank
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import impossible, last_digit, number
 
@@ -94,38 +95,27 @@ class Npb(Parser):
 
     def parse(self, block: Block) -> Iterator[Run]:
         """Yield a run per program."""
-        outputs: dict[int | None, _Result] = {}
-        for line in block:
-            text = line.text.strip()
-            rank = line.rank
-            if rank not in outputs and outputs and stop_of(text):
-                rank = next(iter(outputs))
-            result = outputs.get(rank)
-            if result is None:
-                if len(outputs) >= MOST_OPEN:
-                    yield from _close(block, outputs.pop(next(iter(outputs))))
-                result = outputs[rank] = _Result(line=line.number)
-            title, done = _TITLE.match(text), _DONE.match(text)
-            if (text.startswith("NAS Parallel") and (result.titled or result.completed)) or (
-                done is not None and result.completed
-            ):
-                yield from _close(block, result)
-                result = outputs[rank] = _Result(line=line.number)
-            if text.startswith("NAS Parallel"):
-                result.titled = True
-            if title is not None:
-                result.version, result.name = title[1] or "", title[3]
-                result.variant = re.sub(r"[\s+]+", "-", title[2].strip(" -").lower())
-            elif done is not None:
-                result.completed, result.name = True, done[1]
-            else:
-                _read(block, result, line, text)
-        for result in outputs.values():
-            yield from _close(block, result)
+        return per_rank(
+            block, lambda line: _Result(line=line), begins=_begins, read=_read, stops=stop_of,
+            close=lambda result, _: _close(block, result),
+        )  # fmt: skip
 
 
-def _read(block: Block, result: _Result, line: Line, text: str) -> None:
-    if (match := _PAIR.match(text)) is not None and match[1].strip() in _KEPT:
+def _begins(result: _Result, text: str) -> bool:
+    if text.startswith("NAS Parallel"):
+        return result.titled or result.completed
+    return result.completed and _DONE.match(text) is not None
+
+
+def _read(result: _Result, line: Line, text: str) -> None:
+    if text.startswith("NAS Parallel"):
+        result.titled = True
+        if (title := _TITLE.match(text)) is not None:
+            result.version, result.name = title[1] or "", title[3]
+            result.variant = re.sub(r"[\s+]+", "-", title[2].strip(" -").lower())
+    elif (done := _DONE.match(text)) is not None:
+        result.completed, result.name = True, done[1]
+    elif (match := _PAIR.match(text)) is not None and match[1].strip() in _KEPT:
         key, value = match[1].strip(), match[2].strip()
         if not (result.completed or result.titled):
             return
@@ -145,10 +135,14 @@ def _close(block: Block, result: _Result) -> Iterator[Run]:
     if not (result.titled or result.completed):
         return
     pairs = result.pairs
-    metrics: list[LogMetric] = []
-    problem = _fill(result, metrics)
-    status, reason = _judge(block, result, problem)
-    parameters: dict[str, Parameter] = {"benchmark": result.name}
+    draft = Draft(
+        block=block, benchmark="npb", line=result.line, variant=_variant(result),
+        version=pairs.get("Version", "")[:20] or result.version, stops=[*result.stops, block.take_trouble()],
+    )  # fmt: skip
+    problem = _fill(result, draft.metrics)
+    _judge(draft, result, problem)
+    parameters = draft.parameters
+    parameters["benchmark"] = result.name
     if "Class" in pairs:
         parameters["class"] = pairs["Class"][:8]
     if "Size" in pairs:
@@ -161,17 +155,11 @@ def _close(block: Block, result: _Result) -> Iterator[Run]:
             parameters[name] = excerpt(pairs[key], 60)
     if "Verification" in pairs:
         parameters["verification"] = excerpt(pairs["Verification"], 40)
-    warnings = []
     asked, had = pairs.get("Total threads", ""), pairs.get("Avail threads", "")
     if asked and had and asked != had:
-        warnings.append(f"{asked} threads ran, {had} were available")
-    if status is RunStatus.OK and result.stops:
-        warnings.append(f"after the result: {'; '.join(result.stops)}")
-    yield Run(
-        file=block.file, line=result.line, benchmark="npb", variant=_variant(result),
-        version=pairs.get("Version", "")[:20] or result.version, status=status, reason=reason,
-        parameters=parameters, metrics=metrics, warnings=warnings,
-    )  # fmt: skip
+        draft.warnings.append(f"{asked} threads ran, {had} were available")
+    draft.tell_stops("after the result")
+    yield draft.run()
 
 
 def _variant(result: _Result) -> str:
@@ -184,20 +172,14 @@ def _variant(result: _Result) -> str:
     return "mpi" if result.titled and result.version and not result.pairs else ""
 
 
-def _judge(block: Block, result: _Result, problem: str) -> tuple[RunStatus, str]:
-    trouble = "; ".join(one for one in (*result.stops, block.take_trouble()) if one)
-    result.stops = [trouble] if trouble else []
-    if problem:
-        return RunStatus.INVALID, problem
+def _judge(draft: Draft, result: _Result, problem: str) -> None:
+    draft.refuse(problem)
     verdict = result.pairs.get("Verification", "")
     if verdict.startswith("SUCCESSFUL") and result.verdict != "FAILED":
-        return RunStatus.OK, ""
+        return
     if verdict or result.verdict == "FAILED":
-        return RunStatus.INVALID, f"verification: {excerpt(verdict or result.verdict, 60)}"
-    where = "within the results" if result.completed else "before the results"
-    if trouble:
-        return RunStatus.FAILED, f"stopped {where}: {trouble}"
-    return RunStatus.TRUNCATED, f"ends {where}, with: {block.last_words()}"
+        draft.refuse(f"verification: {excerpt(verdict or result.verdict, 60)}")
+    draft.ends("within the results" if result.completed else "before the results")
 
 
 def _fill(result: _Result, metrics: list[LogMetric]) -> str:

@@ -14,8 +14,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, LogMetric, Normalised, Parameter, Parser, Run, RunStatus
+from transect.hpc.base import PARSERS, LogMetric, Normalised, Parameter, Parser, Run
 from transect.hpc.block import Block
+from transect.hpc.draft import Draft
 from transect.hpc.parsers._learning import ERRORS, implausible, is_error
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, contradiction, log_metric, number
@@ -199,36 +200,34 @@ def _finish(block: Block, output: _Output) -> Run:
         printed = output.rows.get(name, ("", ""))[0]
         if printed.isdigit() and len(printed) < 18:
             output.parameters[name] = int(printed)
-    metrics = _metrics(output)
-    status, reason = _judge(block, output, metrics)
     average = any(name.startswith("average_") and "cpu" not in name for name in output.rows)
-    return Run(
-        file=block.file, line=output.line, benchmark="onnxruntime-perf-test",
-        variant="split average" if average else "", status=status, reason=reason,
-        parameters=output.parameters, metrics=metrics, warnings=output.warnings,
+    draft = Draft(
+        block=block, benchmark="onnxruntime-perf-test", line=output.line,
+        variant="split average" if average else "", parameters=output.parameters,
+        metrics=_metrics(output), warnings=output.warnings,
+        stops=[block.take_trouble(), *output.errors],
     )  # fmt: skip
+    _judge(draft, output)
+    return draft.run()
 
 
-def _judge(block: Block, output: _Output, metrics: list[LogMetric]) -> tuple[RunStatus, str]:
+def _judge(draft: Draft, output: _Output) -> None:
     rows = output.rows
-    trouble = "; ".join(part for part in (block.take_trouble(), *output.errors) if part)
     missing = [name for name in ("average", "total_time", "requests") if name not in rows]
     if missing and not {"requests_per_second", "latency_p50"} & set(rows):
-        if trouble:
-            return RunStatus.FAILED, f"stopped before the result: {trouble}"
+        if draft.stop:
+            draft.ends("before the result")
         only = "only the session creation: " if "session_creation" in rows else ""
-        return RunStatus.TRUNCATED, f"{only}no result; the log ends with: {block.last_words()}"
+        draft.lacks(f"{only}no result")
     for name, (printed, _) in rows.items():
         if number(printed) is None:
-            return RunStatus.INVALID, f"{name} is {printed}"
-    for metric in metrics:
-        if (why := implausible(metric)) is not None:
-            return RunStatus.INVALID, why
+            draft.refuse(f"{name} is {printed}")
+    draft.refuse_impossible(why=implausible)
     memory = output.value("peak_working_set")
     if memory is not None and memory > _MEMORY_LIMIT:
-        return RunStatus.INVALID, f"peak_working_set = {memory:g} B is above {_MEMORY_LIMIT:g} B"
-    why = _contradicted(output)
-    return (RunStatus.INVALID, why) if why else (RunStatus.OK, "")
+        draft.refuse(f"peak_working_set = {memory:g} B is above {_MEMORY_LIMIT:g} B")
+    if draft.ok:
+        draft.refuse(_contradicted(output))
 
 
 def _contradicted(output: _Output) -> str | None:

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from transect.domain.metrics import Direction
 from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Run, RunStatus
 from transect.hpc.block import Block
+from transect.hpc.draft import Draft
 from transect.hpc.parsers import _osu_names as names
 from transect.hpc.parsers._network import (
     LATENCY,
-    MOST_OPEN,
     MOST_ROWS,
     MOST_TOGETHER,
     STOPS,
@@ -29,6 +29,7 @@ from transect.hpc.parsers._network import (
     stop_of,
     whole,
 )
+from transect.hpc.ranks import per_rank
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import impossible
 
@@ -98,41 +99,27 @@ class Osu(Parser):
 
     def parse(self, block: Block) -> Iterator[Run]:
         """Yield a run per table; ranks with labels are kept apart."""
-        open_tables: dict[int | None, list[_Table]] = {}
         reached: dict[tuple[str, str], int] = {}
-        for line in block:
-            text = line.text.strip()
-            rank = line.rank
-            if rank not in open_tables and open_tables and stop_of(text):
-                rank = next(iter(open_tables))  # another rank says why the first one stopped
-            tables = open_tables.get(rank)
-            if tables is None:
-                if len(open_tables) >= MOST_OPEN:
-                    for table in filter(_begun, open_tables.pop(next(iter(open_tables)))):
-                        yield _close(block, table, reached)
-                tables = open_tables[rank] = [_Table(line=line.number)]
-            title = names.read_title(text)
-            done = _starts_new(tables, text, title)
-            if done:
-                for table in filter(_begun, tables):
-                    yield _close(block, table, reached)
-                tables[:] = [_Table(line=line.number)]
-            elif title is not None and tables[-1].title is not None and len(tables) < MOST_TOGETHER:
-                tables.append(_Table(line=line.number))
-            _read(block, tables, line, text, title)
-        for tables in open_tables.values():
-            for table in tables:
-                if _begun(table) or len(open_tables) == 1:
-                    yield _close(block, table, reached)
+
+        def close(tables: list[_Table], alone: bool) -> Iterator[Run]:
+            return (_close(block, table, reached) for table in tables if _begun(table) or alone)
+
+        def read(tables: list[_Table], line: Line, text: str) -> None:
+            _read(block, tables, line, text)
+
+        return per_rank(
+            block, lambda line: [_Table(line=line)], begins=_begins, read=read, close=close,
+            stops=stop_of,
+        )  # fmt: skip
 
 
 def _begun(table: _Table) -> bool:
     return bool(table.title or table.columns or table.rows or table.facts)
 
 
-def _starts_new(tables: list[_Table], text: str, title: names.Title | None) -> bool:
+def _begins(tables: list[_Table], text: str) -> bool:
     """Tell whether a line begins another table, so that the open ones are over."""
-    if title is not None:
+    if (title := names.read_title(text)) is not None:
         # Without a header or a row so far, several programs print at once.
         return any(t.rows or t.result or (t.title and t.columns) for t in tables) or any(
             t.title and t.title != title for t in tables
@@ -142,9 +129,10 @@ def _starts_new(tables: list[_Table], text: str, title: names.Title | None) -> b
     return bool(names.columns(text)) and all(t.columns and (t.rows or t.result) for t in tables)
 
 
-def _read(
-    block: Block, tables: list[_Table], line: Line, text: str, title: names.Title | None
-) -> None:
+def _read(block: Block, tables: list[_Table], line: Line, text: str) -> None:
+    title = names.read_title(text)
+    if title is not None and tables[-1].title is not None and len(tables) < MOST_TOGETHER:
+        tables.append(_Table(line=line.number))
     table = tables[-1]
     if title is not None:
         table.title = title
@@ -206,55 +194,44 @@ def _read_row(block: Block, tables: list[_Table], line: Line, text: str) -> None
 def _close(block: Block, table: _Table, reached: dict[tuple[str, str], int]) -> Run:
     title = table.title or names.UNTITLED
     test = title.test or names.guess(table.columns)
-    metrics: list[LogMetric] = []
-    problem = _problem(table, test, metrics) or table.bad
-    status, reason = _judge(block, table, test, problem, reached)
-    parameters: dict[str, Parameter] = {"test": test, **table.facts}
-    if status is RunStatus.OK and len(table.rows) > 0 and table.keyed() and len(reached) < 1000:
-        key = (title.variant, test)
-        reached[key] = max(reached.get(key, 0), table.last())
-    warnings = table.warnings
-    if table.more:
-        warnings.append(f"{table.more} rows beyond the first {MOST_ROWS} are not kept")
-    if table.title is None:
-        warnings.append("the log has lost the title of the test")
-    if status is RunStatus.OK and table.stops:
-        warnings.append(f"after the last row: {'; '.join(table.stops)}")
-    return Run(
-        file=block.file, line=table.line, benchmark="osu", variant=title.variant,
-        version=title.version, status=status, reason=reason, parameters=parameters,
-        metrics=metrics, warnings=warnings,
+    draft = Draft(
+        block=block, benchmark="osu", line=table.line, variant=title.variant, version=title.version,
+        parameters={"test": test, **table.facts}, warnings=table.warnings, stops=[*table.stops, block.take_trouble()],
     )  # fmt: skip
+    draft.refuse(_problem(table, test, draft.metrics) or table.bad)
+    key = (title.variant, test)
+    _judge(draft, table, test, reached.get(key, 0))
+    if draft.ok and table.rows and table.keyed() and len(reached) < 1000:
+        reached[key] = max(reached.get(key, 0), table.last())
+    if table.more:
+        draft.warnings.append(f"{table.more} rows beyond the first {MOST_ROWS} are not kept")
+    if table.title is None:
+        draft.warnings.append("the log has lost the title of the test")
+    draft.tell_stops("after the last row")
+    return draft.run()
 
 
-def _judge(
-    block: Block, table: _Table, test: str, problem: str, reached: dict[tuple[str, str], int]
-) -> tuple[RunStatus, str]:
-    trouble = "; ".join(one for one in (*table.stops, block.take_trouble()) if one)
-    table.stops = [trouble] if trouble else []
-    if problem:
-        return RunStatus.INVALID, problem
+def _judge(draft: Draft, table: _Table, test: str, before: int) -> None:
+    """Climb the ladder; `before` is the largest message that an earlier table of the test reached."""
     if table.result:
-        return RunStatus.OK, ""
+        return
     if not table.rows:
-        if trouble:
-            return RunStatus.FAILED, f"stopped before the first row: {trouble}"
-        if test == "hello" and "nprocs" in table.facts:
-            return RunStatus.NO_RESULT, "osu_hello measures nothing"
-        return RunStatus.TRUNCATED, f"ends before the first row, with: {block.last_words()}"
-    if not table.keyed():
-        return (RunStatus.FAILED, trouble) if killed(trouble) else (RunStatus.OK, "")
-    before = reached.get(((table.title or names.UNTITLED).variant, test), 0)
-    full = table.last() >= max(before, names.largest(test))
-    if trouble and (killed(trouble) or not full):
-        return RunStatus.FAILED, f"stopped after size {table.last()}: {trouble}"
-    if table.cut or 0 < table.last() < before:
-        why = "within a row" if table.cut else f"an earlier table of {test} reached {before}"
-        return (
-            RunStatus.TRUNCATED,
-            f"ends after size {table.last()} ({why}), with: {block.last_words()}",
-        )
-    return RunStatus.OK, ""
+        if test == "hello" and "nprocs" in table.facts and not draft.stop:
+            draft.empty("osu_hello measures nothing")
+        draft.ends("before the first row")
+    elif not table.keyed():
+        if killed(draft.stop):
+            draft.settle(RunStatus.FAILED, draft.stop)
+    else:
+        full = table.last() >= max(before, names.largest(test))
+        if killed(draft.stop) or (draft.stop and not full):
+            draft.ends(f"after size {table.last()}")
+        if table.cut or 0 < table.last() < before:
+            why = "within a row" if table.cut else f"an earlier table of {test} reached {before}"
+            words = draft.block.last_words()
+            draft.settle(
+                RunStatus.TRUNCATED, f"ends after size {table.last()} ({why}), with: {words}"
+            )
 
 
 def _problem(table: _Table, test: str, metrics: list[LogMetric]) -> str:

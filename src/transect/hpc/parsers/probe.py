@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from transect.domain.metrics import METRICS, Direction
-from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Run, RunStatus, Series
+from transect.hpc.base import PARSERS, Parser, Run, RunStatus, Series
 from transect.hpc.block import Block
+from transect.hpc.draft import Draft
 from transect.hpc.text import Line, excerpt
-from transect.hpc.values import NUMBER, impossible, log_metric, number
+from transect.hpc.values import NUMBER, number
 
 __all__ = ["MatrixMultiplyProbe", "MemoryBandwidthProbe", "NetworkProbe"]
 
@@ -97,72 +98,56 @@ def _read(state: _State, line: Line, text: str) -> None:
 
 
 def _close(block: Block, state: _State, benchmark: str) -> Run:
-    metrics: list[LogMetric] = []
+    draft = Draft(
+        block=block, benchmark=benchmark, line=state.line, variant="transect",
+        version=str(state.format), warnings=state.warnings[:20],
+        parameters={
+            key: int(value) if re.fullmatch(r"\d{1,18}", value) else value
+            for key, value in state.facts.items() if key not in ("note", "status")
+        },
+        samples={k: Series(unit="s", values=v) for k, v in state.samples.items()},
+    )  # fmt: skip
     for label, (best, median, unit, _) in state.results.items():
         kind, _, size = label.rpartition("-")
         registered = _NETWORK[kind][0] if kind in _NETWORK else _REGISTERED.get(unit)
+        fits = registered is not None and METRICS[registered].unit == unit
         sized = bool(kind) and size.isdecimal() and len(size) < 10
         phase = kind if sized else label
-        readings = [
-            log_metric(
+        for which, printed in (("best", best), ("median", median)):
+            draft.reading(
                 f"{phase}_{which}", printed, unit,
                 Direction.LOWER if unit == "s" else Direction.HIGHER, phase=phase,
-                registered=registered if registered and METRICS[registered].unit == unit else None,
+                registered=registered if fits else None,
                 size=int(size) if sized else None, precision=_PRECISIONS.get(phase),
-            )
-            for which, printed in (("best", best), ("median", median))
-        ]  # fmt: skip
-        metrics += [reading for reading in readings if reading is not None]
-    status, reason = _judge(block, state, metrics, benchmark)
-    parameters: dict[str, Parameter] = {
-        key: int(value) if re.fullmatch(r"\d{1,18}", value) else value
-        for key, value in state.facts.items() if key not in ("note", "status")
-    }  # fmt: skip
-    warnings = state.warnings[:20]
+            )  # fmt: skip
+    _judge(draft, state)
     if state.facts.get("beyond_cache") == "no":
-        warnings.append(
-            f"this is not the bandwidth of main memory alone: {state.facts.get('level', '')}"
-        )
-    return Run(
-        file=block.file, line=state.line, benchmark=benchmark, variant="transect",
-        version=str(state.format), status=status, reason=reason, parameters=parameters,
-        metrics=metrics, warnings=warnings,
-        samples={k: Series(unit="s", values=v) for k, v in state.samples.items()},
-    )  # fmt: skip
+        level = state.facts.get("level", "")
+        draft.warnings.append(f"this is not the bandwidth of main memory alone: {level}")
+    return draft.run()
 
 
-def _judge(
-    block: Block, state: _State, metrics: list[LogMetric], benchmark: str
-) -> tuple[RunStatus, str]:
-    if f"{state.probe}-probe" != benchmark:
-        return RunStatus.NO_RESULT, f"this is a log of the probe '{state.probe}'"
-    if not state.ended:
-        trouble = block.take_trouble()
-        status = RunStatus.FAILED if trouble else RunStatus.TRUNCATED
-        return (
-            status,
-            trouble or f"no last line of the probe; the log ends with: {block.last_words()}",
-        )
+def _judge(draft: Draft, state: _State) -> None:
+    if f"{state.probe}-probe" != draft.benchmark:
+        draft.empty(f"this is a log of the probe '{state.probe}'")
+    if draft.ok and not state.ended:
+        if draft.stop:
+            draft.settle(RunStatus.FAILED, draft.stop)
+        draft.lacks("no last line of the probe")
     if state.format != _FORMAT:
-        return (
-            RunStatus.INVALID,
-            f"format {state.format} of the probe's log is not known, only {_FORMAT}",
-        )
+        draft.refuse(f"format {state.format} of the probe's log is not known, only {_FORMAT}")
     wrong = sorted(label for label, verdict in state.verdicts.items() if verdict != "passed")
     if wrong:
-        return RunStatus.INVALID, f"wrong result: {', '.join(wrong)}"
+        draft.refuse(f"wrong result: {', '.join(wrong)}")
     said = state.facts.get("status", "missing")
     if said != "ok":
-        return RunStatus.INVALID, f"status: {excerpt(said)}"
+        draft.refuse(f"status: {excerpt(said)}")
     if not state.results or not state.verdicts:
-        return RunStatus.NO_RESULT, "the log holds no result or no verification"
-    for metric in metrics:
-        if (why := impossible(metric)) is not None:
-            return RunStatus.INVALID, why
+        draft.empty("the log holds no result or no verification")
+    draft.refuse_impossible()
     for label in state.results:
-        if (why := _recount(state, label)) is not None:
-            return RunStatus.INVALID, why
-    return RunStatus.OK, ""
+        if draft.ok:
+            draft.refuse(_recount(state, label))
 
 
 def _recount(state: _State, label: str) -> str | None:

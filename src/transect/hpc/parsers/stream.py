@@ -11,10 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Run, RunStatus
+from transect.hpc.base import PARSERS, Parameter, Parser, Run, RunStatus
 from transect.hpc.block import Block
+from transect.hpc.draft import Draft
+from transect.hpc.ranks import per_rank
 from transect.hpc.text import Line, excerpt
-from transect.hpc.values import NUMBER, UNITS, contradiction, impossible, log_metric
+from transect.hpc.values import NUMBER, UNITS, contradiction
 
 __all__ = ["Stream"]
 
@@ -96,35 +98,39 @@ class Stream(Parser):
 
     def parse(self, block: Block) -> Iterator[Run]:
         """Yield a run per table. Tables of labelled ranks are kept apart."""
-        outputs: dict[int | None, _Output] = {}
-        for line in block:
-            output = outputs.setdefault(line.rank, _Output(line=line.number))
-            text = line.text.strip()
-            if text.startswith(_HEADS) or (not output.headed and _BYTES.match(text)):
-                # A second header after rows: the run before is over, unless several interleave.
-                if any(t.rows for t in output.tables) and output.heads <= 1:
-                    yield from self._close(block, output, False)
-                    output = outputs[line.rank] = _Output(line=line.number)
-                output.heads += 1
-                output.headed = True
-            _read(output, line, text)
-            if len(output.tables) > _MOST_OPEN or _whole(output):
-                yield from self._close(block, output, False)
-                del outputs[line.rank]
-        for output in outputs.values():
-            yield from self._close(block, output, True)
+        return per_rank(
+            block, lambda line: _Output(line=line), most=_MOST_OPEN, begins=_begins, read=_read,
+            close=lambda output, _: _close(block, output),
+            over=lambda output: len(output.tables) > _MOST_OPEN or _whole(output),
+        )  # fmt: skip
 
-    def _close(self, block: Block, output: _Output, over: bool) -> Iterator[Run]:
-        if not output.tables and output.headed:
-            trouble = block.take_trouble()
-            yield Run(
-                file=block.file, line=output.line, benchmark=self.benchmark, variant=output.variant,
-                version=output.version, parameters=output.facts,
-                status=RunStatus.FAILED if trouble else RunStatus.TRUNCATED,
-                reason=trouble or f"ends before the table of results, with: {block.last_words()}",
-            )  # fmt: skip
-        for table in output.tables:
-            yield _result(block, output, table, len(output.tables))
+
+def _begins(output: _Output, text: str) -> bool:
+    """Tell whether a second header follows rows: the run before is over, unless several interleave."""
+    return _heads(output, text) and any(t.rows for t in output.tables) and output.heads <= 1
+
+
+def _heads(output: _Output, text: str) -> bool:
+    return text.startswith(_HEADS) or (not output.headed and _BYTES.match(text) is not None)
+
+
+def _close(block: Block, output: _Output) -> Iterator[Run]:
+    if not output.tables and output.headed:
+        draft = _draft(block, output, output.line)
+        if draft.stop:
+            draft.settle(RunStatus.FAILED, draft.stop)
+        words = block.last_words()
+        draft.settle(RunStatus.TRUNCATED, f"ends before the table of results, with: {words}")
+        yield draft.run()
+    for table in output.tables:
+        yield _result(block, output, table)
+
+
+def _draft(block: Block, output: _Output, line: int) -> Draft:
+    return Draft(
+        block=block, benchmark="stream", line=line, variant=output.variant, version=output.version,
+        parameters=dict(output.facts),
+    )  # fmt: skip
 
 
 def _whole(output: _Output) -> bool:
@@ -133,6 +139,9 @@ def _whole(output: _Output) -> bool:
 
 
 def _read(output: _Output, line: Line, text: str) -> None:
+    if _heads(output, text):
+        output.heads += 1
+        output.headed = True
     if (match := _ROW.match(text)) is not None:
         kernel = match[1].lower()
         table = next((t for t in output.tables if kernel not in t.rows), None)
@@ -196,66 +205,44 @@ def _read_fact(output: _Output, text: str) -> None:
         facts["device"] = excerpt(text.removeprefix("Device Selected"))
 
 
-def _result(block: Block, output: _Output, table: _Table, together: int) -> Run:
-    metrics: list[LogMetric] = []
+def _result(block: Block, output: _Output, table: _Table) -> Run:
+    draft = _draft(block, output, table.line)
     for kernel, (rate, mean_s, min_s, max_s) in table.rows.items():
-        readings = [
-            log_metric(
-                kernel,
-                rate,
-                table.unit,
-                Direction.HIGHER,
-                registered="memory_bandwidth",
-                phase=kernel,
-            ),
-            *(
-                log_metric(f"{kernel}_{which}_time", printed, "s", Direction.LOWER, phase=kernel)
-                for which, printed in (("average", mean_s), ("minimum", min_s), ("maximum", max_s))
-            ),
-        ]
-        metrics += [reading for reading in readings if reading is not None]
-    status, reason = _judge(block, output, table, metrics)
-    warnings = []
-    if together > 1:
-        warnings.append(
-            f"{together} tables without rank labels interleave: rows are matched in their order"
+        draft.reading(
+            kernel, rate, table.unit, Direction.HIGHER, registered="memory_bandwidth", phase=kernel
         )
-    if not table.verdict and status is RunStatus.OK:
-        warnings.append("this variant prints no validation of its result")
-    return Run(
-        file=block.file, line=table.line, benchmark="stream", variant=output.variant,
-        version=output.version, status=status, reason=reason, parameters=dict(output.facts),
-        metrics=metrics, warnings=warnings,
-    )  # fmt: skip
+        for which, printed in (("average", mean_s), ("minimum", min_s), ("maximum", max_s)):
+            draft.reading(f"{kernel}_{which}_time", printed, "s", Direction.LOWER, phase=kernel)
+    _judge(draft, output, table)
+    if len(output.tables) > 1:
+        draft.warnings.append(
+            f"{len(output.tables)} tables without rank labels interleave: "
+            "rows are matched in their order"
+        )
+    if not table.verdict and draft.ok:
+        draft.warnings.append("this variant prints no validation of its result")
+    return draft.run()
 
 
-def _judge(
-    block: Block, output: _Output, table: _Table, metrics: list[LogMetric]
-) -> tuple[RunStatus, str]:
+def _judge(draft: Draft, output: _Output, table: _Table) -> None:
     if table.verdict == "failed":
-        return RunStatus.INVALID, table.reason
-    present = {metric.phase for metric in metrics if metric.name == metric.phase}
-    missing = [kernel for kernel in output.expected() if kernel not in table.rows]
-    if missing:
-        trouble = block.take_trouble()
-        end = trouble or f"the log ends with: {block.last_words()}"
-        reason = f"no row for {', '.join(missing)}: {end}"
-        return (RunStatus.FAILED if trouble else RunStatus.TRUNCATED), reason
+        draft.refuse(table.reason)
+    if missing := [kernel for kernel in output.expected() if kernel not in table.rows]:
+        draft.lacks(f"no row for {', '.join(missing)}")
+    present = {metric.phase for metric in draft.metrics if metric.name == metric.phase}
     for kernel, (rate, *_) in table.rows.items():
         if kernel not in present:
-            return RunStatus.INVALID, f"{kernel}: the rate is {rate}"
-    for metric in metrics:
-        why = impossible(metric)
-        if why is None and metric.name == metric.phase:
-            why = _contradicted(output.facts, table, metric.name)
-        if why is not None:
-            return RunStatus.INVALID, why
-    if not table.verdict and output.variant == "mccalpin":
-        return (
+            draft.refuse(f"{kernel}: the rate is {rate}")
+    for metric in draft.metrics:
+        draft.refuse_impossible([metric])
+        if draft.ok and metric.name == metric.phase:
+            draft.refuse(_contradicted(output.facts, table, metric.name))
+    if draft.ok and not table.verdict and output.variant == "mccalpin":
+        words = draft.block.last_words()
+        draft.settle(
             RunStatus.TRUNCATED,
-            f"no validation follows the table; the log ends with: {block.last_words()}",
+            f"no validation follows the table; the log ends with: {words}",
         )
-    return RunStatus.OK, ""
 
 
 def _contradicted(facts: dict[str, Parameter], table: _Table, kernel: str) -> str | None:

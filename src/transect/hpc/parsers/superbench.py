@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Run, RunStatus, Series
+from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Run, Series
 from transect.hpc.block import Block
-from transect.hpc.parsers._compute import differ, first_impossible
+from transect.hpc.draft import Draft
+from transect.hpc.parsers._compute import differ
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, log_metric, number
 
@@ -97,24 +98,25 @@ def _runs(
     block: Block, head: dict[str, Parameter], devices: dict[str, str], peaks: dict[str, str],
     gpus: dict[str, _Gpu], failures: list[str],
 ) -> Iterator[Run]:  # fmt: skip
-    trouble = "; ".join([*failures, *filter(None, [block.take_trouble()])])
+    stops = [*failures, block.take_trouble()]
     for gpu, one in gpus.items():
         metrics, facts = _metrics(one)
-        status, reason = _judge(block, one, metrics, peaks.get(gpu, ""), trouble)
         unchecked = str(head.get("check_data", "No")).lower() != "yes"
-        yield Run(
-            file=block.file, line=one.line, benchmark="stream", variant="superbench", status=status,
-            reason=reason, metrics=metrics, samples=_samples(one),
+        draft = Draft(
+            block=block, benchmark="stream", variant="superbench", line=one.line, metrics=metrics,
             parameters={**head, **one.facts, **facts, "gpu": int(gpu), "device": devices.get(gpu, "")},
+            samples=_samples(one), stops=stops,
             suspicions=["its sums were not checked (Check data: No)"] if unchecked else [],
         )  # fmt: skip
+        _judge(draft, one, peaks.get(gpu, ""))
+        yield draft.run()
     if not gpus and (head or devices):
-        status = RunStatus.FAILED if trouble else RunStatus.TRUNCATED
-        yield Run(
-            file=block.file, line=block.first.number, benchmark="stream", variant="superbench",
-            status=status, parameters=head,
-            reason=f"ends before the first result: {trouble or block.last_words()}",
+        draft = Draft(
+            block=block, benchmark="stream", variant="superbench", line=block.first.number,
+            parameters=head, stops=stops,
         )  # fmt: skip
+        draft.lacks("ends before the first result")
+        yield draft.run()
 
 
 def _metrics(one: _Gpu) -> tuple[list[LogMetric], dict[str, Parameter]]:
@@ -152,32 +154,26 @@ def _samples(one: _Gpu) -> dict[str, Series]:
     return {kernel: Series(unit="GB/s", values=values) for kernel, values in found.items()}
 
 
-def _judge(
-    block: Block, one: _Gpu, metrics: list[LogMetric], peak: str, trouble: str
-) -> tuple[RunStatus, str]:
-    if "ail" in trouble and _CORRECT.search(trouble):
-        return RunStatus.INVALID, f"the log says: {trouble}"
+def _judge(draft: Draft, one: _Gpu, peak: str) -> None:
+    if "ail" in draft.stop and _CORRECT.search(draft.stop):
+        draft.refuse(f"the log says: {draft.stop}")
     broken = next((rate for rate, _ in one.rows.values() if number(rate) is None), None)
     if broken is not None:
-        return RunStatus.INVALID, f"a rate is {broken}"
-    if (why := first_impossible(metrics)) is not None:
-        return RunStatus.INVALID, why
+        draft.refuse(f"a rate is {broken}")
+    draft.refuse_impossible()
     most = number(peak) if peak else None
     for (kernel, threads), (rate, percent) in one.rows.items():
         share = number(percent) if percent else None
         implied = 100 * (number(rate) or 0.0) / most if most else None
         if share is not None and implied is not None and differ(implied, share, 1e-3, 0.02):
-            return RunStatus.INVALID, (
-                f"{kernel}, block {threads}: {rate} GB/s of {peak} GB/s are {implied:.4g} %, the log prints {percent} %"
+            draft.refuse(
+                f"{kernel}, block {threads}: {rate} GB/s of {peak} GB/s are {implied:.4g} %,"
+                f" the log prints {percent} %"
             )
     lacking = [kernel for kernel in _KERNELS if not any(name == kernel for name, _ in one.rows)]
     # Every kernel runs with the same block sizes.
     blocks = [{size for name, size in one.rows if name == kernel} for kernel in _KERNELS]
-    if lacking or one.cut or any(found != blocks[0] for found in blocks):
-        what = (
-            f"no {', '.join(lacking)}" if lacking else "the rows of its last kernel are not whole"
-        )
-        if trouble:
-            return RunStatus.FAILED, f"{what}: {trouble}"
-        return RunStatus.TRUNCATED, f"{what}: the log ends with: {block.last_words()}"
-    return RunStatus.OK, ""
+    if lacking:
+        draft.lacks(f"no {', '.join(lacking)}")
+    elif one.cut or any(found != blocks[0] for found in blocks):
+        draft.lacks("the rows of its last kernel are not whole")

@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Run, RunStatus, Series
+from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Run
 from transect.hpc.block import Block
+from transect.hpc.draft import Draft
 from transect.hpc.parsers._learning import ERRORS, LOGGED, Samples, is_error, without_prefix
 from transect.hpc.text import Line, excerpt
-from transect.hpc.values import NUMBER, impossible, log_metric, number
+from transect.hpc.values import NUMBER, log_metric, number
 
 __all__ = ["TfCnnBenchmarks"]
 
@@ -207,61 +208,51 @@ def _metrics(output: _Output, total: re.Match[str] | None) -> list[LogMetric]:
 
 
 def _finish(block: Block, output: _Output, total: re.Match[str] | None) -> Run:
-    metrics = _metrics(output, total)
-    warnings = output.rates.warnings("images/sec")
-    if output.steps:
-        warnings.append("images/sec of a step line is the running mean, not the rate of one step")
-    status, reason = _judge(block, output, total, metrics)
-    samples: dict[str, Series] = {}
-    if output.rates.count:
-        samples["images_per_second"] = output.rates.series()
-    for name, one in output.extra.items():
-        samples[name] = one.series()
     mode = str(output.parameters.get("mode", "")).lower().replace("benchmarkmode.", "")
-    return Run(
-        file=block.file, line=output.line, benchmark="tf-cnn-benchmarks", variant=mode,
-        version=str(output.parameters.get("tensorflow", "")), status=status, reason=reason,
+    draft = Draft(
+        block=block, benchmark="tf-cnn-benchmarks", line=output.line, variant=mode,
+        version=str(output.parameters.get("tensorflow", "")), metrics=_metrics(output, total),
         parameters={**output.parameters, "steps": output.last_step or output.steps},
-        metrics=metrics, samples=samples, warnings=warnings,
+        warnings=output.rates.warnings("images/sec"), stops=[block.take_trouble(), *output.errors],
     )  # fmt: skip
+    if output.steps:
+        draft.warnings.append(
+            "images/sec of a step line is the running mean, not the rate of one step"
+        )
+    if output.rates.count:
+        draft.samples["images_per_second"] = output.rates.series()
+    draft.samples |= {name: one.series() for name, one in output.extra.items()}
+    _judge(draft, output, total)
+    return draft.run()
 
 
-def _judge(
-    block: Block, output: _Output, total: re.Match[str] | None, metrics: list[LogMetric]
-) -> tuple[RunStatus, str]:
+def _judge(draft: Draft, output: _Output, total: re.Match[str] | None) -> None:
     if total is None and output.accuracy is None:
-        trouble = "; ".join(part for part in (block.take_trouble(), *output.errors) if part)
         where = f"after step {output.last_step}" if output.steps else "before the first step"
-        if trouble:
-            return RunStatus.FAILED, f"stopped {where}: {trouble}"
-        return RunStatus.TRUNCATED, f"ends {where}, without a total: {block.last_words()}"
-    block.take_trouble()
+        draft.ends(where, lacks=", without a total")
     if total is not None and number(total[2]) is None:
-        return RunStatus.INVALID, f"the total is {total[2]}"
+        draft.refuse(f"the total is {total[2]}")
     if total is not None and number(total[2]) == 0:
-        return RunStatus.INVALID, "the total is 0: no step was measured"
+        draft.refuse("the total is 0: no step was measured")
     loss = next((s for n, s in output.extra.items() if "loss" in n), None)
     for what, samples in (("images/sec", output.rates), ("loss", loss)):
         if samples is not None and samples.broken:
-            return RunStatus.INVALID, f"{what} is {samples.broken} in a step"
-    for metric in metrics:
-        if (why := impossible(metric)) is not None and "loss" not in metric.name:
-            return RunStatus.INVALID, why
-    return _compare(output, total)
+            draft.refuse(f"{what} is {samples.broken} in a step")
+    draft.refuse_impossible(one for one in draft.metrics if "loss" not in one.name)
+    draft.refuse(_compare(output, total))
 
 
-def _compare(output: _Output, total: re.Match[str] | None) -> tuple[RunStatus, str]:
+def _compare(output: _Output, total: re.Match[str] | None) -> str:
     planned = output.parameters.get("num_batches")
     if total is None or not output.rates.count:
-        return RunStatus.OK, ""
+        return ""
     mean, printed = number(output.rates.last), number(total[2])
     whole = isinstance(planned, int) and output.last_step == planned
     workers = output.parameters.get("variables", "")
     if whole and mean and printed and workers not in ("horovod", "distributed_replicated"):
         if abs(mean - printed) > _AGREEMENT * max(mean, printed):
-            return RunStatus.INVALID, (
-                f"the total is {total[2]}, but the mean of all {planned} steps {output.rates.last}"
-            )
+            last = output.rates.last
+            return f"the total is {total[2]}, but the mean of all {planned} steps {last}"
     elif isinstance(planned, int) and output.last_step > planned:
-        return RunStatus.INVALID, f"step {output.last_step} of {planned} batches"
-    return RunStatus.OK, ""
+        return f"step {output.last_step} of {planned} batches"
+    return ""

@@ -48,6 +48,7 @@ def drawn(
         legend=legend,
         name=name,
         axis=drawing.axis,
+        across=drawing.across,
         marks=drawing.marks,
     )
 

@@ -15,10 +15,14 @@ __all__ = ["Bar", "Dot", "Drawing", "Line", "mark_of"]
 
 
 class Drawing(dict[str, Any]):
-    """A drawing in Vega-Lite, with what its marks stand for; marks carry the number of theirs."""
+    """A drawing in Vega-Lite, with what its marks stand for; marks carry the number of theirs.
+
+    `axis` is the title of the axis that their values lie on, `across` that of the other one, if any.
+    """
 
     marks: list[Mark]
     axis: str
+    across: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

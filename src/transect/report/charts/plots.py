@@ -176,7 +176,7 @@ def line_plot(
         layers.append(_layer(symbols, point, **_SYMBOL, **place))
     if rule is not None:
         layers.append(_layer([{"y": rule}], _DASHED, y=_number("y", y_kept)))
-    return _layered(layers, height, marks, y_title)
+    return _layered(layers, height, marks, y_title, x_title)
 
 
 _SMALL = {"type": "circle", "size": 16, "opacity": 0.55}
@@ -205,11 +205,11 @@ def _layer(rows: list[dict[str, Any]], mark: dict[str, Any], **encoding: Any) ->
 
 
 def _layered(
-    layers: list[dict[str, Any]], height: int, marks: list[Mark], axis: str
+    layers: list[dict[str, Any]], height: int, marks: list[Mark], axis: str, across: str = ""
 ) -> Drawing:  # fmt: skip
     """Return a Vega-Lite drawing; as plain data, for checking each layer costs more than drawing."""
     drawing = Drawing(layer=layers, width=WIDTH, height=height)
-    drawing.marks, drawing.axis = marks, axis
+    drawing.marks, drawing.axis, drawing.across = marks, axis, across
     return drawing
 
 

@@ -170,8 +170,8 @@ def _decision(
         tied=tuple(labels[group.cell] for group in result.tied),
         equal=bool(result.ties) and all(one.equal for one in result.ties),
         margin=result.ties[0].margin if result.ties else MARGIN,
-        gain=tie_text(result.comparison, rival) if result.tied else gain_text(result.comparison, "sooner", rival),
-        limit=limits[0].claim.removesuffix(".") if limits else "",
+        gain=tie_text(result.comparison, rival) if result.tied else gain_text(result.comparison, "sooner than", rival),
+        limit=limits[0].claim.removesuffix(".").replace(f" of {labels[result.best.cell]}", "") if limits else "",
         second=labels[later.cell] if later is not None else "", left_out=left_out,
     )  # fmt: skip
 

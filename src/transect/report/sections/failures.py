@@ -26,6 +26,7 @@ from transect.report.blocks import (
     words,
 )
 from transect.report.context import Context
+from transect.report.facets import facets_of
 from transect.report.findings.finding import names
 from transect.report.text import clean, clipped, count
 
@@ -141,7 +142,7 @@ def _failure(context: Context, ending: Ending, most_logs: int) -> Failure:
         amount=clean(f"{count(len(records), 'cell')}: {amount}{held}"),
         meaning=ending.step.meaning, action=ending.step.action,
         command=clean(command_of(ending.step, study=context.study, cell=first)),
-        said=_messages(ending.said), logs=logs,
+        said=_messages(ending.said), logs=logs, facets=facets_of(records),
         cells=_cells(records) if len(records) > len(ending.said) else None,
     )  # fmt: skip
 
