@@ -11,8 +11,10 @@ from transect.analysis.comparisons import Sureness
 from transect.analysis.energy import uses
 from transect.analysis.groups import group_records
 from transect.analysis.load import Loaded
+from transect.analysis.verdicts import Answer
 from transect.domain.cell import Cell
 from transect.domain.record import MetricValue, Record
+from transect.domain.study import Question
 from transect.report.context import Context
 from transect.report.findings.deciding import corrected, tally_of
 from transect.report.findings.finding import Finding
@@ -108,11 +110,39 @@ def test_where_nothing_tells_the_energy_its_absence_is_named() -> None:
     assert "none of 2 training cells tells its energy" in found.claim
 
 
+def of_steps(joules: float | None) -> list[Record]:
+    """Trainings whose energy is that of a whole job step of 20 s, or is missing there."""
+    made = trainings(joules)
+    told = {"seconds": 20.0} if joules else {"missing": "sacct tells no energy of the step <b>7.1"}
+    for record in made:
+        record.details["step_energy"] = told
+        for metric in list(record.metrics):
+            if metric.name == "energy":
+                record.metrics.remove(metric)
+                record.metrics.append(MetricValue.of("energy", metric.value, label="slurm step"))
+    return made
+
+
+def test_slurms_energy_is_that_of_a_whole_step() -> None:
+    use = next(use for group in group_records(of_steps(400.0)) for use in uses(group)
+               if group.cell.framework == "torch")  # fmt: skip
+    # Of 20 s all but the 5 after the target, whatever came before the loop.
+    assert use.per_sample_j == pytest.approx(2.0) and use.to_quality_j == pytest.approx(300.0)
+    [found] = [one for one in findings(of_steps(400.0)) if one.kind == "energy"]
+    assert found.scope == "by slurm step" and "over the whole job step" in found.evidence
+    [silent] = [one for one in findings(of_steps(None)) if one.kind == "energy"]
+    assert "Slurm's accounting tells none" in silent.claim
+    assert "sacct tells no energy of the step" in silent.evidence
+
+
 def test_comparisons_are_counted_and_one_of_very_many_is_not_firm() -> None:
     made = findings(trainings(None))
     tally = tally_of(made)
     assert tally.comparisons >= 1 and tally.different >= 1 and tally.open == 0
     assert tally.firm_share is not None and 0 < tally.firm_share <= 1
+    asked = [Question(ask="who?", answered_by=["training.fastest"]), Question(ask="why?")]
+    told = tally_of(made, asked).asked
+    assert tally.asked is None and told is not None and 1 == told.comparisons <= tally.comparisons
     [fastest] = [one for one in made if one.kind == "fastest"]
     [one] = fastest.comparisons
     assert one.decision is not None
@@ -128,3 +158,7 @@ def test_comparisons_are_counted_and_one_of_very_many_is_not_firm() -> None:
     assert alone.sureness is Sureness.FIRM
     beside, *_ = corrected([firm, *others])
     assert beside.sureness is Sureness.TENTATIVE and "as one of 10 comparisons" in beside.evidence
+    # One that is said to be open claims nothing, however many there are.
+    open_one = replace(one, decision=replace(one.decision, p=0.9, answer=Answer.OPEN))
+    [held, *_] = corrected([replace(fastest, sureness=Sureness.FIRM, comparisons=(one, open_one))])
+    assert held.sureness is Sureness.FIRM

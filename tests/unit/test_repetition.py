@@ -12,9 +12,13 @@ from typing import Any
 
 import pytest
 
+from transect.analysis.comparisons import Verdict
+from transect.analysis.contests import contests
+from transect.analysis.groups import Floors, group_records
 from transect.domain.cell import Cell
 from transect.domain.paths import StudyPaths
 from transect.domain.record import MetricValue, Record, Status, write_record
+from transect.domain.until import Contest
 from transect.execution.job import Job
 from transect.execution.repetition import Repetition, deadline_of
 from transect.planning.stage import STAGES
@@ -179,6 +183,41 @@ def test_a_cell_that_others_disturbed_goes_on_until_they_count_no_more(tmp_path:
     # One of five is left out of a middle, one of three is not.
     assert bench.ran == [("a", 3), ("b", 3), ("a", 4), ("b", 4)]
     assert ends(repetition) == dict.fromkeys("abd", "decided")
+
+
+def test_retrainings_are_decided_by_their_step_and_by_their_quality_seed_by_seed() -> None:
+    def record(runtime: str, rate: str, repeat: int) -> Record:
+        cell = Cell.of(stage="retrain", workload="w", runtime=runtime, provider="cpu", threads=1, steps=10,
+                       batch=4, optimiser="sgd", rate=rate, repeat=repeat)  # fmt: skip
+        # A seed moves the quality of all; each runtime computes the same.
+        quality = (0.5, 0.9, 0.7, 0.6)[repeat] * (1.2 if rate == "new" else 1.0)
+        step = {"python": 1.0, "rust": 1.5}[runtime] * (1 + 0.001 * repeat)
+        metrics = [MetricValue.of("step_time", step), MetricValue.of("accuracy", quality)]
+        return Record(
+            study="s", stage="retrain", cell=cell, cell_id=cell.id, status=Status.OK, fingerprint="f",
+            started="2026-01-01T00:00:00+00:00", ended="2026-01-01T00:00:01+00:00", metrics=metrics,
+        )  # fmt: skip
+
+    records = [
+        record(runtime, rate, n) for runtime in ("python", "rust") for rate in ("old", "new") for n in range(4)
+    ]  # fmt: skip
+    groups = group_records(records)
+    contest = STAGES.get("retrain").contest
+    assert Contest.of(contest.stored()) == contest
+    made = contests(groups, contest, Floors(groups))
+    told = {
+        (best.cell.runtime, best.cell.rate, other.cell.runtime, other.cell.rate): one
+        for best, other, one in made
+    }
+    assert told.keys() == {
+        ("python", "new", "rust", "new"), ("python", "old", "rust", "old"),
+        ("python", "new", "python", "old"), ("rust", "new", "rust", "old"),
+    }  # fmt: skip
+    assert all(one.verdict is Verdict.BETTER for one in told.values())
+    quality = told["python", "new", "python", "old"]
+    # Not seed by seed the two would overlap.
+    assert quality.a.low < quality.b.high and quality.decision is not None
+    assert quality.decision.pairs == 4 and quality.decision.ratio == pytest.approx(1.2)
 
 
 def test_a_job_whose_time_is_up_begins_nothing_more(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,9 @@ import pytest
 from transect.domain.errors import BadInput
 from transect.domain.until import looks_of
 from transect.execution.plan_files import planned_aims, planned_cells, write_plan
-from transect.execution.stamps import spared_by
+from transect.execution.repetition import until_of
+from transect.execution.staleness import Staleness
+from transect.execution.stamps import spared_by, spent_elsewhere
 from transect.planning.blocks import make_blocks
 from transect.planning.plan import StudyPlan, make_plan
 
@@ -102,6 +105,42 @@ def test_a_repeat_without_a_record_is_not_missing(tmp_path: Path) -> None:
     assert f"{optional[0].cell.stage}/{optional[0].id}" in (planned_cells(made.paths) or {})
     assert planned_aims(made.paths) == made.aims
     assert spared_by(tmp_path / "no-such-stamp") == {}
+
+
+def test_a_repeat_whose_record_has_gone_is_not_taken_for_one_that_was_not_needed(
+    tmp_path: Path,
+) -> None:
+    made = plan(tmp_path, "until: {or_equal_within: 4 %, cap: 5}")
+    optional = [p for p in made.stage("train").values() if p.optional]
+    gone, spared, begun, unknown = optional
+    stamp = made.paths.stamp("train", "iris-mlp.n1")
+    stamp.parent.mkdir(parents=True)
+    state, other = until_of(spared.spec), "an earlier one"
+
+    def reasons(**told: dict[str, str]) -> dict[str, list[str]]:
+        stamp.write_text(json.dumps({"state": "s", **told}))
+        stale = Staleness(made)
+        return {p.id: [one.kind for one in stale.of(p)] for p in optional}
+
+    assert reasons() == {p.id: [] for p in optional}
+    key = {p.id: f"train/{p.id}" for p in optional}
+    begun_spec = made.paths.spec(*begun.key)
+    begun_spec.parent.mkdir(parents=True)
+    begun_spec.write_text("{}")
+    told = reasons(held={key[gone.id]: state}, spared={key[spared.id]: state})
+    assert told == {gone.id: ["missing"], spared.id: [], begun.id: ["missing"], unknown.id: []}
+    # Who ran the block again without it did not need it.
+    told = reasons(
+        held={}, spared={key[gone.id]: state, key[spared.id]: other, key[begun.id]: state}
+    )
+    assert told == {gone.id: [], spared.id: ["until"], begun.id: [], unknown.id: []}
+    # What other blocks took of a budget, whatever their stamps hold.
+    stamp.with_name("b.json").write_text(json.dumps({"spent": {"train": 2, "study": 1.5}}))
+    stamp.with_name("c.json").write_text(json.dumps({"spent": {"train": "a lot"}}))
+    stamp.with_name("d.json").write_text("{half")
+    reasons(spent={"train": 3.5})  # type: ignore[arg-type]
+    assert spent_elsewhere(made.paths, stamp) == {"train": 2.0, "study": 1.5}
+    assert spent_elsewhere(made.paths, None) == {"train": 5.5, "study": 1.5}
 
 
 def test_a_sections_own_until_goes_before_the_studys(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -49,20 +49,23 @@ def contests(
     take no part. None is firm of which too many repeats were disturbed.
     """
     able = [g for g in groups if g.ok and not g.wrong and not g.over_subscribed]
+    return [found for one in contest.each() for found in _of_one(able, one, floors)]
 
+
+def _of_one(
+    able: Sequence[Group], contest: Contest, floors: Floors
+) -> Iterator[tuple[Group, Group, Comparison]]:
     def rivals(group: Group) -> Hashable:
         cell = group.cell
         return cell.stage, cell.workload, group.kind, *(cell.get(axis) for axis in contest.apart)
 
-    found = []
     for members in grouped(able, rivals).values():
         # Who is first to the quality is not asked again who is fast.
         seeded = () if members[0].kind.synthetic else contest.seeded
         for name in seeded or contest.metrics:
             having = [g for g in members if len(g.values(name)) == len(g.ok)]
             if len(having) > 1:
-                found += _beside_best(having, name, floors, paired=bool(seeded))
-    return found
+                yield from _beside_best(having, name, floors, paired=bool(seeded))
 
 
 def _beside_best(

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from transect.analysis.entries import AnyRecord
+from transect.analysis.entries import AnyRecord, labels_of
 from transect.analysis.groups import Group
 
-__all__ = ["Use", "uses"]
+__all__ = ["STEP", "Use", "silences", "uses"]
+
+# The counter of Slurm's accounting: of a whole job step.
+STEP = "slurm step"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,14 +32,11 @@ def uses(group: Group) -> list[Use]:
     """Return what each kind of counter says; empty where none could be read.
 
     A counter runs over the whole training loop: the samples are those of all its steps, and the
-    target takes its share of the loop's time.
+    target takes its share of the loop's time. Slurm's runs over the whole job step: what came before the loop
+    counts for both.
     """
-    counters = sorted({
-        measured.label or "counter"
-        for record in group.ok
-        for measured in record.metrics
-        if measured.name == "energy"
-    })  # fmt: skip
+    told = set().union(*(labels_of(record, "energy") for record in group.ok))
+    counters = sorted(label or "counter" for label in told)
     found = []
     for counter in counters:
         label = None if counter == "counter" else counter
@@ -66,4 +67,17 @@ def _to_quality(record: AnyRecord, counter: str | None) -> float | None:
     reached = record.value("time_to_quality")
     if joules is None or reached is None or not loop:
         return None
+    step = record.details.get("step_energy")
+    if counter == STEP and isinstance(step, dict) and isinstance(step.get("seconds"), int | float):
+        seconds = float(step["seconds"])
+        # All but what came after the target.
+        return joules * (1 - max(0.0, loop - reached) / seconds) if seconds > loop else None
     return joules * min(1.0, reached / loop)
+
+
+def silences(records: Iterable[AnyRecord]) -> list[str]:
+    """Return why Slurm's accounting, where it was asked, told no energy, each reason once."""
+    told = (record.details.get("step_energy") for record in records)
+    return sorted(
+        {str(one["missing"]) for one in told if isinstance(one, dict) and "missing" in one}
+    )

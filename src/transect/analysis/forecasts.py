@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from itertools import combinations
 from typing import Any
 
-from transect.analysis.comparisons import Verdict, compare
+from transect.analysis.comparisons import Comparison, Verdict, compare
 from transect.analysis.entries import AnyRecord
 from transect.analysis.groups import Floors, Group
 from transect.analysis.parallelism import STEP, points
@@ -94,26 +94,31 @@ def mean_error(found: Iterable[Forecast]) -> float | None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Order:
-    """Of so many pairs of ways to do equal work that measurements tell apart, how many were foreseen."""
+    """Of so many pairs of ways to do equal work that measurements tell apart, how many were foreseen.
+
+    `comparisons` are those that tell them apart.
+    """
 
     right: int
     told: int
     wrong: Sequence[tuple[Forecast, Forecast]]
+    comparisons: tuple[Comparison, ...]
 
 
 def order_of(found: Sequence[Forecast], floors: Floors) -> Order:
     """Hold the order of predictions against that of measurements: pairs on equal ranks with equal work."""
     by_group = {id(one.group): one for one in found if one.counts}
-    right, wrong = 0, []
+    right, wrong, apart = 0, [], []
     for members in points([one.group for one in by_group.values()]):
         for a, b in combinations(members, 2):
             floor = floors.get("train", a.cell.workload, STEP, a.kind)
             told = compare(a.values(STEP), b.values(STEP), floor=floor)
             if told is None or told.verdict is Verdict.SAME:
                 continue
+            apart.append(told.under(a, b))
             first, second = by_group[id(a)], by_group[id(b)]
             if (first.predicted_s < second.predicted_s) == (told.verdict is Verdict.BETTER):
                 right += 1
             else:
                 wrong.append((first, second))
-    return Order(right=right, told=right + len(wrong), wrong=wrong)
+    return Order(right=right, told=right + len(wrong), wrong=wrong, comparisons=tuple(apart))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from transect.analysis.comparisons import Comparison, Sureness, Verdict, compare
@@ -155,6 +155,10 @@ class Beside:
         """What a finding on it rests on: nothing where ranks share cores."""
         return () if self.over_subscribed else (self.comparison,)
 
+    def chosen_of(self, pairs: int) -> Beside:
+        """Return it as one that was chosen from so many, and counts for all of them."""
+        return replace(self, comparison=replace(self.comparison, among=2 * max(1, pairs)))
+
 
 def beside(
     group: TrainGroup, other: TrainGroup, floors: Floors, name: str = STEP,
@@ -218,5 +222,6 @@ def rivalries(
         if best is not None and rival is not None:
             result = beside(best, rival, floors)
             if result is not None:
+                result = result.chosen_of(len(own) * len(others))
                 found.append(Rivalry(best=best, division=own[id(best)], rival=rival, result=result))
     return found

@@ -215,9 +215,10 @@ def beyond(groups: Sequence[InferGroup], floors: Floors, *, base: str = "c") -> 
     for group in able:
         values = group.values(name)
         alone = group is own
+        told = None if alone else compare(values, least, floor=floor)
         row = Beyond(
             group=group, measure=name, excess=None if alone else difference_of(values, least),
-            comparison=None if alone else compare(values, least, floor=floor),
+            comparison=None if alone or told is None else told.under(group, own),
         )  # fmt: skip
         rows.append((statistics.median(values), row))
     rows.sort(key=lambda pair: (pair[0], pair[1].group.cell.id))

@@ -13,16 +13,18 @@ import typer
 
 from transect import __version__
 from transect.cli import study
+from transect.cli.compare import compare
 from transect.cli.conformance import conformance
 from transect.cli.container import image
 from transect.cli.export_step import export_step
+from transect.cli.history import history
 from transect.cli.launch import launch
 from transect.cli.logs import ingest
 from transect.cli.output import Json, add_row, new_table, print_lines, print_table
 from transect.cli.plan import plan, train
 from transect.cli.predict import predict
 from transect.cli.results import clean, report, retry, status
-from transect.cli.verify import verify
+from transect.cli.verify import crate, verify
 from transect.domain.errors import Interruption, say_fault
 from transect.domain.terminal import printable
 
@@ -37,7 +39,9 @@ app = typer.Typer(
     "The pipeline itself runs with `make report` or `snakemake --profile profiles/local`.",
 )
 
-for command in (study.check, study.why, study.run, status, retry, clean, verify, report, ingest):
+for command in (
+    study.check, study.why, study.run, status, retry, clean, verify, report, crate, compare, history, ingest,
+):  # fmt: skip
     app.command()(command)
 
 

@@ -95,6 +95,11 @@ class System(_Model):
     overhead_minutes: Count = Field(
         default=5, description="added to a job's cells: start-up, a slow file system"
     )
+    step_energy: bool = Field(
+        default=False,
+        description="true: Slurm counts the energy of job steps (its `AcctGatherEnergyType` is not `none`), and "
+        "sacct is asked for that of each training",
+    )
 
     interconnect: str = ""
     networks: dict[Name, Network] = Field(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any
 
@@ -124,16 +124,32 @@ class Contest:
 
     `seeded` are metrics of which a repeat's seed changes all cells, compared seed by seed. Those of speed,
     `metrics`, decide where there is none, or where input is synthetic and there is nothing to learn. Cells
-    of another workload, kind or value of `apart` are not compared.
+    of another workload, kind or value of `apart` are not compared. `beside` is another one among the same
+    cells, which stand apart in other axes there.
     """
 
-    metrics: tuple[str, ...]
+    metrics: tuple[str, ...] = ()
     seeded: tuple[str, ...] = ()
     apart: tuple[str, ...] = ()
+    beside: Contest | None = None
 
-    def stored(self) -> dict[str, Any]:
-        """Return it as JSON holds it."""
-        return {key: list(value) for key, value in asdict(self).items()}
+    def each(self) -> list[Contest]:
+        """Return it and those beside it."""
+        return [self, *(self.beside.each() if self.beside is not None else ())]
+
+    def stored(self) -> list[dict[str, list[str]]]:
+        """Return it and those beside it as JSON holds them."""
+        return [
+            {"metrics": [*one.metrics], "seeded": [*one.seeded], "apart": [*one.apart]}
+            for one in self.each()
+        ]
+
+    @classmethod
+    def of(cls, stored: Sequence[Mapping[str, Sequence[str]]]) -> Contest:
+        """Make the one that was stored."""
+        first, *rest = stored
+        kept = {key: tuple(names) for key, names in first.items()}
+        return cls(**kept, beside=cls.of(rest) if rest else None)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

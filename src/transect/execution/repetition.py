@@ -258,9 +258,8 @@ class Repetition:
         ]
         groups = group_records(records)
         aims = Aims(margin=until["margin"], looks={cells[0].stage: until["looks"]})
-        contest = Contest(**{key: tuple(names) for key, names in until["contest"].items()})
         return standings(
-            groups, contest, Floors(groups, aims), interval=until["interval"],
+            groups, Contest.of(until["contest"]), Floors(groups, aims), interval=until["interval"],
             decide=until["decide"], looks=until["looks"], ways=until["ways"],
         )  # fmt: skip
 

@@ -98,14 +98,16 @@ class Staleness:
     def _unneeded(self, planned: Planned) -> list[Reason]:
         """Return why a repeat without a record may be needed now.
 
-        It had one, which somebody took away; or it was not needed, for another `until`.
+        It had one, or began, and nobody said that it is not needed; or it was not, for another `until`.
         """
-        if planned.key in self._held and planned.key not in self._spared:
-            return [Reason("missing", "its record has gone: it runs where its comparison is open")]
         before, now = self._spared.get(planned.key), until_of(planned.spec)
-        if before is None or before == now:
-            return []
-        return [Reason("until", "the study's `until` is another one: its comparison may be open")]
+        if before is not None:
+            text = "the study's `until` is another one: its comparison may be open"
+            return [Reason("until", text)] if before != now else []
+        # Its spec is written when it begins. A block that lost a record has no stamp any more.
+        if planned.key in self._held or self._paths.spec(*planned.key).exists():
+            return [Reason("missing", "its record has gone: it runs where its comparison is open")]
+        return []
 
     @cached_property
     def _spared(self) -> dict[tuple[str, str], str]:

@@ -132,7 +132,8 @@ class _Planner:
         self._context = context
         self._limits = context.study.limits.model_dump()
         # For the record only: an edit of these words makes nothing stale.
-        self._about = context.system.model_dump(include={"name", "description", "interconnect"})
+        about = {"name", "description", "interconnect", "step_energy"}
+        self._about = context.system.model_dump(include=about)
         self._locks: dict[str, str] = {}
         self._systems: dict[tuple[Any, ...], dict[str, Any]] = {}
         self.sources: dict[str, Sources] = {}

@@ -123,8 +123,8 @@ def _facts(context: Context) -> _Facts:
             stage = STAGES.get(cell.stage)
             cells["study" if until_of(stage, context) is context.study.until else stage.key] += 1
             looks[cell.stage] = max(looks.get(cell.stage, 1), telling_looks(floor, cap))
-            if stage.contest is not None:
-                sets[_rivals(cell, stage.contest)] += 1
+            for number, contest in enumerate(stage.contest.each() if stage.contest else ()):
+                sets[number, _rivals(cell, contest)] += 1
         pairs = sum(amount * (amount - 1) // 2 for amount in sets.values())
         known = len(context.repeats), _Facts(cells=cells, looks=looks, ways=_in_steps(pairs))
         context.of_until = known
@@ -135,11 +135,11 @@ def _facts(context: Context) -> _Facts:
 def _in_steps(amount: int) -> float:
     """Return it, or up to a quarter more: one cell more in a study makes no block look at all of its own again.
 
-    >>> [_in_steps(n) for n in (0, 1, 87, 100, 101)]
-    [0.0, 1.0, 100.0, 100.0, 126.0]
+    >>> [_in_steps(n) for n in (0, 4, 87, 100, 101)]
+    [0.0, 4.0, 100.0, 100.0, 126.0]
     """
-    if amount < 1:
-        return 0.0
+    if amount <= 10:
+        return float(amount)
     # Ten steps a decade.
     steps = math.ceil(10 * math.log10(amount) - 1e-9)
     return float(math.ceil(10 ** (steps / 10) - 1e-9))

@@ -108,7 +108,7 @@ def _summary(context: Context, findings: Sequence[Finding], first: Front) -> dic
         "study": context.study,
         "counts": by_status(context.records),
         "pending": {"running": len(loaded.running), "waiting": len(loaded.waiting)},
-        "comparisons": asdict(tally_of(findings)),
+        "comparisons": asdict(tally_of(findings, context.questions)),
         "by_stage": {stage: {**by_status(()), **by_stage[stage]} for stage in context.stages},
         **front_facts(first),
         "failures": [

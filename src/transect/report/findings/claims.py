@@ -68,4 +68,5 @@ def _finding(answer: Answer) -> Finding:
             f"compared here: {clean(answer.compared)}" if answer.compared != "–" else "",
             clean(answer.reason), claim.differs,
         ),
+        comparisons=answer.result.told if answer.result is not None else (),
     )  # fmt: skip

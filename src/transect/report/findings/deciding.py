@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from transect.analysis import verdicts
 from transect.analysis.comparisons import Comparison, Sureness, Verdict
 from transect.analysis.verdicts import LEVEL
+from transect.domain.study import Question
+from transect.report.answers import rule_fits
 from transect.report.findings.finding import Finding, joined
 from transect.report.text import count, percent
 
@@ -23,7 +25,8 @@ class Tally:
     """How the comparisons of a study's findings end.
 
     `different` and `same` are firm after correction; `tentative` ones were decided, but in too few
-    runs, on a disturbed machine, or as one of too many; `open` is the rest.
+    runs, on a disturbed machine, or as one of too many; `open` is the rest. `asked` counts those alone that
+    answer the study's questions.
     """
 
     comparisons: int
@@ -31,6 +34,7 @@ class Tally:
     same: int
     tentative: int
     open: int
+    asked: Tally | None = None
 
     @property
     def firm_share(self) -> float | None:
@@ -58,7 +62,12 @@ def corrected(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _held(finding: Finding, family: dict[Comparison, float]) -> Finding:
-    worst = max((family[one] for one in finding.comparisons if one in family), default=0.0)
+    # What is said to be open claims nothing that could be chance.
+    said = [
+        family[one] for one in finding.comparisons
+        if one.decision is not None and one.decision.answer is not verdicts.Answer.OPEN
+    ]  # fmt: skip
+    worst = max(said, default=0.0)
     if finding.sureness is not Sureness.FIRM or worst <= LEVEL:
         return finding
     told = (
@@ -67,9 +76,19 @@ def _held(finding: Finding, family: dict[Comparison, float]) -> Finding:
     return replace(finding, sureness=Sureness.TENTATIVE, evidence=joined(finding.evidence, told))
 
 
-def tally_of(findings: Sequence[Finding]) -> Tally:
-    """Count how the comparisons end that these findings rest on, each once."""
+def tally_of(findings: Sequence[Finding], questions: Iterable[Question] = ()) -> Tally:
+    """Count how the comparisons end that these findings rest on, each once.
+
+    Those that answer `questions` are counted apart too, with the correction for all.
+    """
     family = _family(findings)
+    named = [rule for question in questions for rule in question.answered_by]
+    asked = [one for one in findings if any(rule_fits(one.rule, rule) for rule in named)]
+    whole = _ends(findings, family)
+    return replace(whole, asked=_ends(asked, family)) if named else whole
+
+
+def _ends(findings: Iterable[Finding], family: dict[Comparison, float]) -> Tally:
     every = dict.fromkeys(one for finding in findings for one in finding.comparisons)
     ends = {"different": 0, "same": 0, "tentative": 0, "open": 0}
     for one in every:

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from transect.analysis.comparisons import Sureness
 from transect.analysis.drift import Drift, drift_of
-from transect.analysis.energy import Use, uses
+from transect.analysis.energy import STEP, Use, silences, uses
 from transect.analysis.groups import group_labels
 from transect.analysis.verdicts import Answer
 from transect.report.context import Context
 from transect.report.findings.finding import Finding, joined, names
-from transect.report.text import count, percent, quantity
+from transect.report.text import clean, count, percent, quantity
 
 __all__ = ["drift_findings", "energy_findings"]
 
@@ -61,9 +61,15 @@ def energy_findings(context: Context) -> list[Finding]:
         return found
     claim = (
         f"none of {count(len(trained), 'training cell')} tells its energy: neither RAPL nor NVML "
-        "could be read here."
+        "could be read here"
     )
-    evidence = "no estimate stands in its place"
+    records = [record for group in trained for record in group.ok]
+    asked = any("step_energy" in record.details for record in records)
+    claim += ", and Slurm's accounting tells none." if asked else "."
+    unasked = "" if asked else "its system file names no Slurm that counts it (`step_energy`)"
+    evidence = joined(
+        "no estimate stands in its place", unasked, clean(names(silences(records), 3))
+    )
     return [Finding(subject="study", claim=claim, evidence=evidence, sureness=Sureness.FIRM,
                     kind="energy")]  # fmt: skip
 
@@ -88,7 +94,8 @@ def _energy(context: Context, workload: str) -> Iterator[Finding]:
             claim += f"; {labels[least.group.cell]} takes least to the target, "
             claim += quantity(least.to_quality_j, "J")
         evidence = joined(
-            f"medians of the counter {counter}, of whole nodes, over the training loop",
+            f"medians of the counter {counter}, of whole nodes, "
+            + ("over the whole job step" if counter == STEP else "over the training loop"),
             f"{count(len(every), 'cell')} tell it",
             f"{count(silent, 'cell')} do not" if silent else "",
             names([use.group.cell.id for use in (best,)], 1),

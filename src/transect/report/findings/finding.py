@@ -61,7 +61,8 @@ class Finding:
 
     `alarm`: results are wrong, or cannot be trusted, for what it says. `decision`: what it decides, for
     the decision table. `groups` are those that the claim is about; without any it is about all cells of
-    its subject. `topic` parts the rule of its kind where one decides several things. `rule` and `section` name what made it and where more is said of it: they are given by
+    its subject. `topic` parts the rule of its kind where one decides several things; `short` is what it says beside others in one sentence, where the claim is too long for
+    that. `rule` and `section` name what made it and where more is said of it: they are given by
     its `FindingMaker`.
     """
 
@@ -77,6 +78,7 @@ class Finding:
     decision: Decision | None = None
     groups: tuple[Group, ...] = ()
     topic: str = ""
+    short: str = ""
     rule: str = ""
     section: str = ""
     stages: tuple[str, ...] = ()
@@ -98,7 +100,8 @@ class Finding:
     @property
     def brief(self) -> str:
         """What it says, short enough to stand beside others in one sentence."""
-        return self.decision.brief if self.decision else self.claim.strip().rstrip(".")
+        brief = self.short or (self.decision.brief if self.decision else self.claim)
+        return brief.strip().rstrip(".")
 
     @property
     def plain(self) -> str:

@@ -6,7 +6,7 @@ from transect.analysis.comparisons import Sureness
 from transect.analysis.forecasts import Forecast, forecasts, mean_error, order_of
 from transect.analysis.statistics import MIN_INTERVAL_VALUES
 from transect.report.context import Context
-from transect.report.findings.finding import Finding, joined, names
+from transect.report.findings.finding import Finding, joined, least_sure, names
 from transect.report.text import count, tenths
 
 __all__ = ["all_forecasts", "error_words", "forecast_findings"]
@@ -59,7 +59,8 @@ def forecast_findings(context: Context) -> list[Finding]:
     return [
         Finding(
             subject="study", claim=claim + ".", kind="forecast",
-            sureness=Sureness.TENTATIVE if few or wrong else Sureness.FIRM,
+            sureness=Sureness.TENTATIVE if few or wrong else least_sure(one.sureness for one in order.comparisons),
+            comparisons=order.comparisons,
             evidence=joined(
                 f"farthest: {counted[0].group.cell.id.split('~')[0]}, {error_words(counted[0].error)}",
                 f"wrong order: {names(wrong)}" if wrong else "", left,

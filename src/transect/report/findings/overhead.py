@@ -88,6 +88,7 @@ def _calls(context: Context, workload: str, size: int) -> Iterator[Finding]:
                 subject=workload, scope=f"on {where}, {count(cell.threads, 'thread')}",
                 kind="call", claim=claim + ".", evidence=_call_evidence(rows, floor),
                 sureness=_call_sureness(apart, floor),
+                comparisons=tuple(row.comparison for row in others if row.comparison is not None),
             )  # fmt: skip
 
 
@@ -198,6 +199,7 @@ def _verdict(groups: Sequence[InferGroup], floors: Floors) -> Finding:
             RULE, floor_text(equal.floor), "" if single else "no setting was changed alone",
             what_includes(pairs), what_crosses(pairs), cells_of(pairs),
         ),
+        comparisons=tuple(pair.comparison for pair in (*pairs, *(one.pair for one in single))),
     )  # fmt: skip
 
 

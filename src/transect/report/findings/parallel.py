@@ -78,6 +78,7 @@ def _rivalry(one: Rivalry) -> Finding:
             f"{percent(overlap)} of its messages hide behind computing" if overlap is not None else "",
             result.reason,
         ),
+        comparisons=result.told,
     )  # fmt: skip
 
 
@@ -101,6 +102,7 @@ def _exchange(one: Exchange) -> Finding | None:
         return None
     row: OverlapRow = min(variants, key=lambda each: each[:2])[2]
     assert row.result is not None
+    result = row.result.chosen_of(len(variants))
     overlap = median_of(row.group, "overlap")
     least = (
         f"; {factor(row.over_least)} times the longer of its computing and its communication"
@@ -109,13 +111,13 @@ def _exchange(one: Exchange) -> Finding | None:
     )
     return Finding(
         subject=str(row.group.cell.workload), scope=scope_of(row.group), kind="exchange",
-        claim=f"{row.variant} by {strategy_words(row.group)} takes {times_of(row.result)} the step of "
-        f"SC-B by {strategy_words(one.base)}{least}{doubt_of(row.result)}.",
-        sureness=no_firmer(row.result.sureness, row.group, one.base),
+        claim=f"{row.variant} by {strategy_words(row.group)} takes {times_of(result)} the step of "
+        f"SC-B by {strategy_words(one.base)}{least}{doubt_of(result)}.",
+        sureness=no_firmer(result.sureness, row.group, one.base), comparisons=result.told,
         evidence=joined(
             f"SC-B computes {quantity(one.compute_s, 's')} and communicates {quantity(one.communication_s, 's')}",
             f"{percent(overlap)} of the messages hide" if overlap is not None else "",
-            row.result.reason,
+            result.reason,
         ),
     )  # fmt: skip
 
@@ -166,6 +168,7 @@ def _past(sweep: Sweep, budget: int) -> Finding | None:
         sureness=no_firmer(
             result.sureness if too_large is not None else Sureness.OPEN, row.group, fitting
         ),
+        comparisons=(*result.told, *(row.beside_free.told if row.beside_free is not None else ())),
         evidence=joined(
             checked, result.reason,
             f"without a limit plain memory trains that batch, and what is bounded takes "

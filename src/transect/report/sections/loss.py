@@ -143,7 +143,7 @@ def _loss(
             digits("Last loss", lambda curve: curve.loss[-1]),
             digits("Reference, last", lambda curve: (curve.reference or [None])[-1]),
         ],
-        title="Loss beside the reference", name=f"loss-{workload}",
+        title=f"{workload}: loss beside the reference", name=f"loss-{workload}",
         legend=legend(names.items(), symbol=False),
         alt=f"{workload}: training loss over steps of {len(curves)} cells, with the reference as a "
         "dashed line.",
@@ -173,7 +173,7 @@ def _deviation(
             digits("At step", lambda curve: curve.worst + 1), digits("Deviation", deviation),
             digits("Tolerance", lambda curve: curve.tolerance[curve.worst]),
         ],
-        title="Deviation from the reference", name=f"deviation-{workload}",
+        title=f"{workload}: deviation from the reference", name=f"deviation-{workload}",
         legend=legend(names.items(), symbol=False),
         alt=f"{workload}: deviation of the loss as a share of its tolerance over steps; below the "
         "dashed line at 1 is within tolerance.",

@@ -42,8 +42,16 @@ _COUNTS = (
 
 def roofline_body(context: Context) -> Iterator[Part]:
     """Draw one roofline per stage, number of threads and precision; list every point."""
+    found = {
+        stage: roofline_points(_groups(context, stage), context.rates) for stage, _, _ in _STAGES
+    }
+    shares = [point.share for points, _ in found.values() for point in points]
+    said = (
+        f"The nearest of {count(len(shares), 'cell')} reaches {percent(max(shares))} of what arithmetic and memory "
+        "allow here. " if shares else ""
+    )  # fmt: skip
     yield Lead(
-        "The roof at a cell's intensity is the smaller of the peak FLOP/s and intensity times "
+        f"{said}The roof at a cell's intensity is the smaller of the peak FLOP/s and intensity times "
         "memory bandwidth (Williams, Waterman and Patterson, 2009), both the best that benchmarks "
         "reached here with as many threads as the cell's ranks use on a node. A cell's FLOP/s are "
         "its operations over the median time, on one node."
@@ -51,7 +59,7 @@ def roofline_body(context: Context) -> Iterator[Part]:
     tables: list[Part] = []
     notes: list[Part] = []
     for stage, title, unit in _STAGES:
-        points, left_out = roofline_points(_groups(context, stage), context.rates)
+        points, left_out = found[stage]
         points.sort(key=lambda point: (-point.share, point.group.cell.id))
         panels = grouped(points, lambda point: (point.threads, point.group.cell.precision))
         columns = _columns(context, unit, points) if points else []

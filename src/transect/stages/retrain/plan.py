@@ -11,6 +11,7 @@ from typing import Any
 from transect.domain.cell import GPU_PROVIDERS, Cell
 from transect.domain.errors import BadInput, unknown_name
 from transect.domain.registry import Registry
+from transect.domain.until import Contest
 from transect.planning.context import Context
 from transect.planning.environments import program_version
 from transect.planning.stage import STAGES, Placement, Stage
@@ -32,6 +33,10 @@ __all__ = ["Retrain"]
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
+# Besides what makes a kind, such as the base.
+_OF_A_POINT = ("provider", "threads", "steps", "batch", "accumulate")
+
+
 @STAGES.register("retrain")
 class Retrain(Stage):
     """Runs training steps through the runner contract, and holds them to PyTorch's float64 path."""
@@ -40,6 +45,11 @@ class Retrain(Stage):
     section = RetrainSection
     needs = ("step", "data", "train")
     placement = Placement(by_workload=True)
+    # Which runtime is fast on one path; and where a path leads, whoever computes it.
+    contest = Contest(
+        metrics=("step_time",), apart=("optimiser", "rate", *_OF_A_POINT),
+        beside=Contest(seeded=("accuracy",), apart=("runtime", *_OF_A_POINT)),
+    )  # fmt: skip
 
     def check(self, section: RetrainSection, context: Context) -> None:
         """Names are known, bases are trained, and steps can be shared."""

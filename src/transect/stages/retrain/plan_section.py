@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from transect.domain.study import Count, Counts, Names, Section
+from transect.domain.until import Until
 from transect.runtimes import PROVIDERS
 from transect.stages.retrain.cell import RetrainCell
 
@@ -78,6 +79,9 @@ class RetrainSection(Section):
         default=1,
         description="runs of each cell, each with its own order of rows and, unless the base comes "
         "from a train cell, its own base model",
+    )
+    until: Until | None = Field(
+        default=None, description="measure on until it is known; null: as the study's `until` says"
     )
     checkpoint_every: int = Field(
         default=0, ge=0, description="steps between two checkpoints; 0: only at the end"

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 import zipfile
+from dataclasses import replace
 
 from transect.domain.errors import Unsupported
 from transect.domain.record import Cause
 from transect.execution.job import Job, Result
 from transect.execution.stage import RUNNERS
 from transect.execution.stage_helpers import checksums, data_checksums, need, ranks
+from transect.execution.step_energy import counts_energy, note_energy, step_name
 from transect.launch import Request
 from transect.launch.processes import Outcome
 from transect.stages.memory.cell import MEMORY_PLAN
@@ -78,7 +80,10 @@ class Train:
             write_trainer_plan(cell, parameters, data, files, states)
         else:
             command = worker
-        return ranks(job, command, strategy.rendezvous)
+        launcher, request = ranks(job, command, strategy.rendezvous)
+        if counts_energy(job):
+            request = replace(request, name=step_name(job))
+        return launcher, request
 
     def who(self, job: Job, outcome: Outcome) -> str:
         """Name the rank: by its process, or by what the launcher says of it."""
@@ -132,4 +137,6 @@ class Train:
                 return Result.failed(Cause.CRASH, f"rank {rank} left no result: {error}")
             facts.append(rank_facts)
             series.append(rank_series)
-        return merge(job, facts, series)
+        result = merge(job, facts, series)
+        note_energy(job, outcome, result)
+        return result
