@@ -147,15 +147,17 @@ def is_firm(
 
     `floor` is the noise floor, a share: what two repeats of one cell differ by. A few runs that were
     all disturbed look as quiet as any: below five a side a difference has to exceed the floor, and the
-    floor may be twice the margin at most for sameness. Below ten it has to exceed what two fifths of all
-    pairs of repeats differ by (`often`). Where a quarter of the pairs differ by more than half (`upper`),
-    nothing is the same, and a difference has to exceed the floor however many runs there are.
+    floor may be twice the margin at most for sameness. Below ten a difference has to exceed what two fifths of
+    all pairs of repeats differ by (`often`), and sameness needs that to lie within the margin. Where a quarter of
+    the pairs differ by more than half (`upper`), nothing is the same, and a difference has to exceed the floor
+    however many runs there are.
     """
     if decision.answer is Answer.OPEN or runs < FEWEST:
         return False
     apart = max(decision.ratio, 1 / decision.ratio) - 1
     if decision.answer is Answer.SAME:
-        return upper <= _TOO_NOISY and (runs >= _ENOUGH or floor <= 2 * margin)
+        few = runs < _ENOUGH and floor > 2 * margin
+        return upper <= _TOO_NOISY and not few and (runs >= _MANY or often <= margin)
     if runs < _ENOUGH or upper > _TOO_NOISY:
         return apart > floor
     return runs >= _MANY or apart > _BEYOND_OFTEN * often
