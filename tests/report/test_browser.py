@@ -126,7 +126,7 @@ def test_contents_lead_to_every_section(opened: Any) -> None:
     targets = page.evaluate("[...document.querySelectorAll('nav a')].map((a) => a.hash.slice(1))")
     sections = page.evaluate("[...document.querySelectorAll('main > section')].map((s) => s.id)")
     assert targets == sections
-    assert sections[:3] == ["verdict", "decisions", "findings"] and len(sections) == 16
+    assert sections[:3] == ["verdict", "decisions", "findings"] and len(sections) == 18
 
 
 def test_prints_to_paper(opened: Any) -> None:

@@ -63,7 +63,10 @@ def test_foreign_text_becomes_no_tag_and_nothing_is_fetched(report: Path) -> Non
     parser = _Tags()
     parser.feed(page)
     names = [tag for tag, _ in parser.tags]
-    assert names.count("script") == 1 + len(SCRIPTS), "the summary, and our own"
+    data = page.count('<script type="application/json"')
+    assert names.count("script") == data + len(SCRIPTS) == 2 + len(SCRIPTS), "data, and our own"
+    policy = next(one["content"] for _, one in parser.tags if one.get("http-equiv"))
+    assert (policy or "").count("'sha256-") == len(SCRIPTS), "each script of ours has its hash"
     assert "img" not in names and "b" not in names and "i" not in names
     for _, attributes in parser.tags:
         assert not [name for name in attributes if name.startswith("on")]

@@ -62,7 +62,7 @@ def test_each_network_has_a_panel_with_its_bound_and_a_text_for_those_who_do_not
 def rows(part: str) -> list[list[str]]:
     return [
         [text(cell).strip() for cell in re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row, re.S)]
-        for row in re.findall(r"<tr>(.*?)</tr>", part, re.S)
+        for row in re.findall(r"<tr[^>]*>(.*?)</tr>", part, re.S)
     ]
 
 

@@ -46,9 +46,9 @@ def tables(part: str) -> dict[str, list[list[str]]]:
     """Rows of every table by its caption, or by the title behind which it is folded."""
     found: dict[str, list[list[str]]] = {}
     for head, body in re.findall(
-        r'aria-label="([^"]*)">\s*<table>(.*?)</table>', part, re.S
+        r'aria-label="([^"]*)">\s*<table[^>]*>(.*?)</table>', part, re.S
     ):  # fmt: skip
-        rows = re.findall(r"<tr>(.*?)</tr>", body, re.S)
+        rows = re.findall(r"<tr[^>]*>(.*?)</tr>", body, re.S)
         found.setdefault(html.unescape(head), []).extend(
             [text(cell) for cell in re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row, re.S)]
             for row in rows

@@ -11,8 +11,8 @@ import pytest
 from transect.analysis.bounds import Rates, step_bound
 from transect.analysis.groups import Floors, group_labels, group_records
 from transect.analysis.hardware import benchmark_values
-from transect.analysis.load import Originals, load_records
-from transect.analysis.result_sets import compare_result_sets
+from transect.analysis.load import load_records
+from transect.analysis.originals import Originals
 from transect.analysis.scaling import ScalingKind, efficiencies
 from transect.analysis.table import COLUMNS, records_table
 from transect.domain.cell import Cell
@@ -179,13 +179,3 @@ def test_unreadable_records_and_side_files_become_problems(tmp_path: Path) -> No
     assert reader.samples(loaded.records[0], "gone") == []
     assert reader.samples(loaded.records[0], "outside") == []
     assert len(loaded.problems) == 6
-
-
-def test_changes_between_two_result_sets_respect_the_noise() -> None:
-    before = [train(1, rate, i) for i, rate in enumerate((100.0, 101.0, 102.0))]
-    same = [train(1, rate, i) for i, rate in enumerate((101.0, 102.0, 103.0))]
-    faster = [train(1, rate, i) for i, rate in enumerate((150.0, 151.0, 152.0))]
-    (change,) = compare_result_sets(before, same, ["samples_per_second"])
-    assert change.comparison.verdict == "not distinguishable"
-    (change,) = compare_result_sets(before, faster, ["samples_per_second"])
-    assert change.comparison.verdict == "better"

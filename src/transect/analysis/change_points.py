@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 __all__ = ["MIN_RUNS", "ChangePoint", "change_points"]
 
-# Fewer runs cannot come out so unlikely, whatever they are: of eight, two orders in seventy are.
-MIN_RUNS = 9
+# Of nine runs, one order in 35 is as unlike as can be: no change is rare enough. Of ten it may be.
+MIN_RUNS = 10
 # Fewer runs on a side of a cut are outliers.
 _MIN_SIDE = 2
 _DRAWS = 4999
@@ -77,41 +77,43 @@ def change_points(
     values_of = {key: list(values) for key, values in series.items()}
     found: list[ChangePoint[K]] = []
     while parts:
-        cuts = [_best_cut(part.ranks[None, :]) for part in parts]
-        p = _corrected(parts, [float(score[0]) for score, _ in cuts], runs, draws, rng)
+        p = _corrected(parts, runs, draws, rng)
         following = []
-        for part, (_, cut), own in zip(parts, cuts, p, strict=True):
+        for part, own in zip(parts, p, strict=True):
             if own > level:
                 continue
-            places, k = part.places, int(cut[0])
+            places, values = part.places, values_of[part.series]
+            at = _cut([(i, values[i]) for i in places], places[len(places) // 2])
+            k = places.index(at)
             found.append(
-                ChangePoint(series=part.series, since=places[0], at=places[k], until=places[-1] + 1, p=own)
-            )  # fmt: skip
-            values = values_of[part.series]
+                ChangePoint(series=part.series, since=places[0], at=at, until=places[-1] + 1, p=own)
+            )
             following += [
                 inner
                 for side in (places[:k], places[k:])
                 if (inner := _part(part.series, [(i, values[i]) for i in side]))
             ]
         parts = following
-    return _bounded(found, list(series))
+    return _bounded(found, values_of)
 
 
 def _part(key: K, values: Sequence[tuple[int, float]]) -> _Part[K] | None:
     """Return a part of a series that can be tested, or None."""
     if len(values) < MIN_RUNS or len({value for _, value in values}) == 1:
         return None
-    told = np.array([value for _, value in values])
+    return _Part(key, tuple(i for i, _ in values), _ranks([value for _, value in values]))
+
+
+def _ranks(values: Sequence[float]) -> NDArray[np.float32]:
+    """Return ranks less their mean; equal values share the mean of their places."""
+    told = np.array(values)
     ordered = np.sort(told)
-    # Equal values share the mean of their places.
     ranks = (np.searchsorted(ordered, told, "left") + np.searchsorted(ordered, told, "right")) / 2
-    return _Part(key, tuple(i for i, _ in values), (ranks - ranks.mean()).astype(np.float32))
+    return np.asarray(ranks - ranks.mean(), np.float32)
 
 
-def _best_cut(
-    ranks: NDArray[np.float32],
-) -> tuple[NDArray[np.float32], NDArray[np.intp]]:
-    """Return how unlike the sides of each row's best cut are, and how many values stand before it.
+def _best_cuts(ranks: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return how unlike the sides of each row's best cut are.
 
     `ranks`: rows of centred ranks, shape (rows, values).
     """
@@ -119,57 +121,77 @@ def _best_cut(
     before = np.arange(_MIN_SIDE, amount - _MIN_SIDE + 1)
     scale = np.sqrt(before * (amount - before) / amount).astype(np.float32)
     sums = np.cumsum(ranks, axis=1, dtype=np.float32)[:, before - 1]
-    scores = np.abs(sums) / scale
-    best = scores.argmax(axis=1)
-    return scores[np.arange(len(scores)), best], before[best]
+    return np.asarray((np.abs(sums) / scale).max(axis=1), np.float32)
 
 
 def _corrected(
     parts: Sequence[_Part[K]],
-    scores: Sequence[float],
     runs: int,
     draws: int,
     rng: np.random.Generator,
 ) -> list[float]:
     """Return each part's probability, corrected for all: step-down minimum over permuted runs."""
-    draws = max(_FEWEST_DRAWS, min(draws, _MOST_NUMBERS // (runs * len(parts))))
+    draws = max(_FEWEST_DRAWS, min(draws, _MOST_NUMBERS // (runs * len(parts)))) + 1
     keys = rng.random((draws, runs), dtype=np.float32)
+    # What was seen is one of the orders, and counts as such.
+    keys[0] = np.arange(runs)
     orders: dict[tuple[int, ...], NDArray[np.intp]] = {}
-    permuted = np.empty((len(parts), draws), np.float32)
-    observed = np.empty(len(parts))
+    # Of each part and order: how many orders are as unlikely or more.
+    at_least = np.empty((len(parts), draws), np.int32)
     for number, part in enumerate(parts):
         if part.places not in orders:
             orders[part.places] = keys[:, part.places].argsort(axis=1)
-        drawn, _ = _best_cut(part.ranks[orders[part.places]])
         # Sums of equal numbers in another order differ in the last digit.
-        drawn = drawn.round(3)
-        ordered = np.sort(drawn)
-        at_least = draws - np.searchsorted(ordered, drawn, "left")
-        permuted[number] = at_least / draws
-        seen = draws - int(np.searchsorted(ordered, np.float32(scores[number]).round(3), "left"))
-        observed[number] = (1 + seen) / (1 + draws)
-    order = np.argsort(observed, kind="stable")
-    least = np.ones(draws, np.float32)
+        scores = _best_cuts(part.ranks[orders[part.places]]).round(3)
+        at_least[number] = draws - np.searchsorted(np.sort(scores), scores, "left")
+    order = np.argsort(at_least[:, 0], kind="stable")
+    least = np.full(draws, draws, np.int32)
     adjusted = np.ones(len(parts))
     for number in order[::-1]:
-        least = np.minimum(least, permuted[number])
-        adjusted[number] = (1 + int((least <= observed[number]).sum())) / (1 + draws)
+        least = np.minimum(least, at_least[number])
+        adjusted[number] = (least <= at_least[number, 0]).sum() / draws
     adjusted[order] = np.maximum.accumulate(adjusted[order])
     return [float(value) for value in adjusted]
 
 
-def _bounded(found: Sequence[ChangePoint[K]], order: Sequence[K]) -> list[ChangePoint[K]]:
-    """Return the changes in order, each with the runs to the change before and after it."""
+def _bounded(
+    found: Sequence[ChangePoint[K]], values_of: Mapping[K, Sequence[float]]
+) -> list[ChangePoint[K]]:
+    """Return the changes in order, each with the runs to the change before and after it.
+
+    A cut that was made before those beside it is made again between them: three levels are not two.
+    """
     bounded = []
-    for key in order:
+    for key, values in values_of.items():
         own = sorted((one for one in found if one.series == key), key=lambda one: one.at)
         if not own:
             continue
         first, last = min(one.since for one in own), max(one.until for one in own)
-        starts = [first, *(one.at for one in own)]
-        ends = [*(one.at for one in own[1:]), last]
+        cuts = [one.at for one in own]
+        for _ in range(2):
+            ends = [first, *cuts, last]
+            cuts = [
+                _cut([(i, values[i]) for i in range(low, high) if math.isfinite(values[i])], cut)
+                for low, cut, high in zip(ends, cuts, ends[2:], strict=False)
+            ]
+        ends = [first, *cuts, last]
         bounded += [
-            ChangePoint(series=key, since=since, at=one.at, until=until, p=one.p)
-            for one, since, until in zip(own, starts, ends, strict=False)
+            ChangePoint(series=key, since=since, at=at, until=until, p=one.p)
+            for one, since, at, until in zip(own, ends, cuts, ends[2:], strict=False)
         ]
     return bounded
+
+
+def _cut(values: Sequence[tuple[int, float]], cut: int) -> int:
+    """Return where two levels fit best: the cut with the least sum of distances to its sides' medians.
+
+    Ranks tell that there is a change; a side's own spread of ranks draws their best cut to the middle.
+    """
+    if len(values) < 2 * _MIN_SIDE:
+        return cut
+    told = np.array([value for _, value in values])
+    costs = [
+        sum(float(np.abs(side - np.median(side)).sum()) for side in (told[:k], told[k:]))
+        for k in range(_MIN_SIDE, len(told) - _MIN_SIDE + 1)
+    ]
+    return values[_MIN_SIDE + int(np.argmin(costs))][0]

@@ -34,6 +34,13 @@ class Estimate:
     high: float
     spread: Spread
 
+    @property
+    def word(self) -> str:
+        """Name the ends in words: `95 % interval`, `range` or `one run a side`."""
+        if self.spread is Spread.INTERVAL:
+            return "95 % interval"
+        return "range" if self.spread is Spread.RANGE else "one run a side"
+
 
 def ratio_of(a: Sequence[float], b: Sequence[float]) -> Estimate | None:
     """Estimate how many times b the values of a are; None when a side is empty or not positive.

@@ -12,9 +12,10 @@ from itertools import pairwise
 from transect.analysis.change_points import ChangePoint, change_points
 from transect.analysis.comparisons import Comparison, Sureness, compare
 from transect.analysis.groups import grouped
-from transect.analysis.result_sets import ResultSet, unlike
+from transect.analysis.result_sets import ResultSet
 from transect.analysis.set_lines import Outcome
 from transect.analysis.set_metrics import Chosen, Role, chosen
+from transect.analysis.settings import unlike
 from transect.analysis.statistics import NoiseFloor, noise_floor
 from transect.analysis.surroundings import Difference, differences, facts_of
 from transect.analysis.timelines import Run

@@ -6,44 +6,25 @@ under one identity, such as another learning rate, are refused with what they di
 
 from __future__ import annotations
 
-import json
-import re
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 from transect.analysis.entries import AnyRecord
 from transect.analysis.groups import Floors, Group, group_records, grouped
 from transect.analysis.labels import axis_order
 from transect.analysis.load import Loaded
+from transect.analysis.settings import SOURCES, Settings, Unlike, as_json, settings_of, unlike
 from transect.analysis.surroundings import Facts, facts_of
 from transect.domain.cell import Cell
 from transect.domain.until import Aims
 
-__all__ = ["Lone", "Pair", "Pairing", "Refused", "ResultSet", "Unlike", "pair_up", "unlike"]
-
-# Details that say what a cell was told, and not what came of it.
-_SETTINGS = (
-    "global_batch", "steps_per_epoch", "warmup_steps", "layout", "session_options", "quality.metric", "quality.target",
-)  # fmt: skip
-# Cells of these stages that share a workload make its data and its model.
-_SOURCES = ("data", "model")
-_OF_SOURCES = ("dataset", "source_sha256", "shape", "train", "test", "classes", "seed")
-
-# Parameters of a benchmark's log that are its problem's size; others are times and what came out.
-_SIZE = re.compile(
-    r"(?:^|_)(?:n|nb|p|q|nprow|npcol|size|iterations|threads|processes|ranks)$", re.I
-)
+__all__ = ["Lone", "Pair", "Pairing", "Refused", "ResultSet", "pair_up"]
 
 # Cells on one side for which one looks whether they were renamed: each is held beside each.
 _MOST_RENAMED = 300
 # Cells that differ in more axes are other cells.
 _NEAR = 2
-
-# Names of settings, each with all values that occur, as JSON.
-_Settings = Mapping[str, frozenset[str]]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -90,27 +71,13 @@ class ResultSet:
 
     @cached_property
     def _sources(self) -> dict[str | None, list[AnyRecord]]:
-        made = (record for record in self.loaded.records if record.stage in _SOURCES)
+        made = (record for record in self.loaded.records if record.stage in SOURCES)
         return grouped(made, lambda record: record.cell.workload)
 
-    def settings(self, group: Group) -> _Settings:
+    def settings(self, group: Group) -> Settings:
         """Return what the repeats of a group were told, and what their data and model were."""
-        told: dict[str, set[str]] = defaultdict(set)
-        for record in group.ok or group.records:
-            for name, value in _flat("", record.parameters):
-                told[name].add(value)
-            for name in _SETTINGS:
-                value = _inside(record.details, name)
-                if value is not None:
-                    told[name].add(_json(value))
-            for name, size in _sizes(record.details.get("runs")):
-                told[name].add(_json(size))
-        if group.cell.workload is not None and group.cell.stage not in _SOURCES:
-            for record in self._sources.get(group.cell.workload, ()):
-                for name in _OF_SOURCES:
-                    if record.details.get(name) is not None:
-                        told[f"{record.stage} {name}"].add(_json(record.details[name]))
-        return {name: frozenset(values) for name, values in told.items()}
+        workload = group.cell.workload
+        return settings_of(group, () if workload is None else self._sources.get(workload, ()))
 
     def state_of(self, group: Group) -> str:
         """Say how the cells of another set's group stand here, where there is no record of any."""
@@ -125,15 +92,6 @@ class ResultSet:
         if keys & set(self.loaded.earlier):
             return "no longer planned"
         return "not there"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Unlike:
-    """A setting in which two cells of one identity differ, with the values of each as JSON."""
-
-    name: str
-    base: str
-    other: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -200,22 +158,6 @@ def pair_up(base: ResultSet, other: ResultSet) -> Pairing:
     )  # fmt: skip
 
 
-def unlike(base: _Settings, other: _Settings) -> list[Unlike]:
-    """Name the settings that both tell and that are not one value on both sides.
-
-    One that only a side tells is of a version that the other is not, and no difference.
-    """
-    return [
-        Unlike(name=name, base=_either(base[name]), other=_either(other[name]))
-        for name in sorted(base.keys() & other.keys())
-        if base[name] != other[name] or len(base[name]) > 1
-    ]
-
-
-def _either(values: frozenset[str]) -> str:
-    return " or ".join(sorted(values))
-
-
 def _shared(pair: Pair) -> bool:
     """Whether a repeat of one side is a copy of the other side's: nothing was measured again."""
     known = {
@@ -263,39 +205,7 @@ def _first(entry: tuple[int, str, Cell]) -> tuple[int, str]:
 def _apart(cell: Cell, other: Cell) -> list[tuple[str, str, str]]:
     mine, theirs = cell.model_dump(mode="json"), other.model_dump(mode="json")
     return [
-        (axis, _json(mine.get(axis)), _json(theirs.get(axis)))
+        (axis, as_json(mine.get(axis)), as_json(theirs.get(axis)))
         for axis in sorted(mine.keys() | theirs.keys())
         if mine.get(axis) != theirs.get(axis)
     ]
-
-
-def _flat(prefix: str, value: Any) -> list[tuple[str, str]]:
-    if not isinstance(value, Mapping):
-        return [(prefix, _json(value))]
-    return [
-        pair
-        for key, inner in value.items()
-        for pair in _flat(f"{prefix}.{key}" if prefix else str(key), inner)
-    ]
-
-
-def _sizes(runs: Any) -> list[tuple[str, int]]:
-    """Return the sizes of the problems that a benchmark's log tells, by run."""
-    return [
-        (f"run {number} {name}", value)
-        for number, run in enumerate(runs if isinstance(runs, list) else ())
-        if isinstance(run, Mapping) and isinstance(run.get("parameters"), Mapping)
-        for name, value in run["parameters"].items()
-        if isinstance(value, int) and not isinstance(value, bool) and _SIZE.search(str(name))
-    ]
-
-
-def _inside(details: Mapping[str, Any], path: str) -> Any:
-    value: Any = details
-    for part in path.split("."):
-        value = value.get(part) if isinstance(value, Mapping) else None
-    return value
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)

@@ -13,9 +13,11 @@ import typer
 
 from transect import __version__
 from transect.cli import study
+from transect.cli.compare import compare
 from transect.cli.conformance import conformance
 from transect.cli.container import image
 from transect.cli.export_step import export_step
+from transect.cli.history import history
 from transect.cli.launch import launch
 from transect.cli.logs import ingest
 from transect.cli.output import Json, add_row, new_table, print_lines, print_table
@@ -37,7 +39,9 @@ app = typer.Typer(
     "The pipeline itself runs with `make report` or `snakemake --profile profiles/local`.",
 )
 
-for command in (study.check, study.why, study.run, status, retry, clean, verify, report, ingest):
+for command in (
+    study.check, study.why, study.run, status, retry, clean, verify, report, compare, history, ingest,
+):  # fmt: skip
     app.command()(command)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import fnmatch
+import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -13,13 +15,15 @@ from transect.report.findings.finding import HEADINGS, PLAIN, Finding
 from transect.report.findings.ranking import ranked
 from transect.report.text import clean
 
-__all__ = ["PARTLY", "Answer", "answer", "answers", "rule_fits", "unknown_rules"]
+__all__ = ["PARTLY", "Answer", "answer", "answers", "rule_fits", "shortened", "unknown_rules"]
 
 # The sureness of an answer of which a part is known and another is not.
 PARTLY = "partly known"
 
 # Clauses of one answer: more are counted.
 _MOST_CLAUSES = 4
+# Characters of one: a longer one ends where a part of it ends, and its finding tells the rest.
+_LONGEST = 150
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,7 +51,8 @@ class Answer:
             return f"{self.instead} {where}".strip() + "."
         told = [f"{text} ({one.plain})" if self.mixed else text for text, one in self.clauses]
         more = [f"{self.rest} more"] if self.rest else []
-        return "; ".join([*told, *more]) + "."
+        said = "; ".join([*told, *more])
+        return said if said.endswith("…") else f"{said}."
 
 
 def rule_fits(rule: str, named: str) -> bool:
@@ -91,7 +96,7 @@ def answer(question: Question, findings: Sequence[Finding]) -> Answer:
             beside=shown_in or tuple((key, len(own)) for key, own in sections.items()),
         )
     of_rule = [
-        ranked([one for one in findings if rule_fits(one.rule, named)])
+        _dealt(ranked([one for one in findings if rule_fits(one.rule, named)]))
         for named in dict.fromkeys(question.answered_by)
     ]
     matched = list({id(one): one for own in of_rule for one in own}.values())
@@ -114,10 +119,39 @@ def answer(question: Question, findings: Sequence[Finding]) -> Answer:
     )  # fmt: skip
 
 
+def _dealt(findings: Sequence[Finding]) -> list[Finding]:
+    """Put the first finding of every subject before the second of any: an answer is about all of them."""
+    turn: Counter[str] = Counter()
+    turns = []
+    for finding in findings:
+        turns.append((turn[finding.subject], finding))
+        turn[finding.subject] += 1
+    return [finding for _, finding in sorted(turns, key=lambda one: one[0])]
+
+
 def _clause(finding: Finding) -> str:
     where = "" if finding.subject in HEADINGS else finding.subject
     place = " ".join(part for part in (where, finding.scope) if part)
-    return f"{place}: {finding.brief}" if place else finding.brief
+    said = shortened(finding.brief)
+    if place:
+        return f"{place}: {said}"
+    return said if finding.named else said[:1].upper() + said[1:]
+
+
+def shortened(text: str, most: int = _LONGEST) -> str:
+    """Return a claim up to the last end of a part that is not too far, with `…` where more was said.
+
+    >>> shortened("it wins; by far; of three", 16)
+    'it wins; by far …'
+    """
+    if len(text) <= most:
+        return text
+    ends = [found.start() for found in re.finditer(r"; |: |\. (?=[A-Z])|, ", text)]
+    firm = [end for end in ends if text[end] != ","] or ends
+    near = [end for end in firm if most / 3 < end <= most] or [end for end in ends if end <= most]
+    # A number, or a word, is never cut.
+    end = max(near, default=text.rfind(" ", 0, most))
+    return f"{text[: end if end > 0 else most]} …"
 
 
 def _sureness(levels: Collection[Sureness]) -> str:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, ClassVar, Generic, TypeVar
 
 from markupsafe import Markup
 
+from transect.report.exact import exact_column
+from transect.report.facets import NOTHING, Facets, facets_of
 from transect.report.text import number
 
 __all__ = [
     "MOST_OPEN", "MOST_ROWS", "Block", "Body", "Chart", "Charts", "Chip", "Column", "Difference", "Facts", "Failure",
-    "Heading", "Lead", "LegendItem", "Part", "Prose", "Table", "Value", "code", "digits", "note",
+    "Heading", "Lead", "LegendItem", "Mark", "Part", "Prose", "Table", "Value", "code", "digits", "note",
     "table", "words",
 ]  # fmt: skip
 
@@ -57,7 +59,10 @@ class Column(Generic[T]):
 
     def entry(self, item: T) -> Value:
         """Return what stands in the row of an item."""
-        value = self.value(item)
+        return self.written(self.value(item))
+
+    def written(self, value: Any) -> Value:
+        """Return how a value stands in its row."""
         if value is None:
             return self.missing
         return value if isinstance(value, (str, Chip)) else self.write(value)
@@ -83,7 +88,11 @@ def digits(
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """Rows of formatted values below their columns; `note` says what is left out of them."""
+    """Rows of formatted values below their columns; `note` says what is left out of them.
+
+    `about` holds what each row speaks of, for the page's filter. `exact` and `order` hold the numbers of
+    columns, by their place, as `exact_column` writes them: to stand for what is written, and only to sort by.
+    """
 
     kind: ClassVar[str] = "table"
     columns: Sequence[Column[Any]]
@@ -91,31 +100,45 @@ class Table:
     caption: str = ""
     folded: str = field(default="", metadata={"doc": "when set, the table hides behind this title"})
     note: str = ""
+    about: Sequence[Facets] = ()
+    exact: Mapping[int, str] = field(default_factory=dict)
+    order: Mapping[int, str] = field(default_factory=dict)
 
 
 # Rows of one table: a page with more can no longer be read, nor opened.
 MOST_ROWS = 300
 # Rows of one that is not folded.
-MOST_OPEN = 24
+MOST_OPEN = 16
 
 
 def table(
     items: Sequence[T], columns: Sequence[Column[T]], *, caption: str = "", folded: str = "",
-    fold_title: str = "", most: int = MOST_ROWS,
+    fold_title: str = "", most: int = MOST_ROWS, about: Callable[[T], Any] = lambda item: item,
 ) -> Table:  # fmt: skip
     """Make a table with a row per item; rows beyond `most` are counted, not shown.
 
-    With `folded` it hides behind that title, and behind `fold_title` only with many rows.
+    With `folded` it hides behind that title, and behind `fold_title`, or else its caption, only with many rows. `about`
+    says of each item what its row is about, where `facets_of` would not find it in the item itself.
     """
-    folded = folded or (fold_title if len(items) > MOST_OPEN else "")
-    rest = len(items) - most
+    folded = folded or ((fold_title or caption) if len(items) > MOST_OPEN else "")
+    shown, rest = items[:most], len(items) - most
+    values = [[column.value(item) for column in columns] for item in shown]
+    rows = [[c.written(v) for c, v in zip(columns, row, strict=True)] for row in values]
+    numbers: dict[str, dict[int, str]] = {"exact": {}, "order": {}}
+    for place, column in enumerate(columns):
+        found = exact_column([row[place] for row in values], [row[place] for row in rows]) \
+            if column.numeric else None  # fmt: skip
+        if found is not None:
+            numbers[found[1]][place] = found[0]
     return Table(
         columns=columns,
-        rows=[[column.entry(item) for column in columns] for item in items[:most]],
+        rows=rows,
         caption=caption,
         folded=folded,
         note=f"{rest} more rows are not shown here: records.parquet holds the numbers of all."
         if rest > 0 else "",
+        about=[facets_of(about(item)) for item in shown],
+        **numbers,
     )  # fmt: skip
 
 
@@ -127,15 +150,43 @@ class LegendItem:
     text: str
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Mark:
+    """What one mark of a drawing stands for.
+
+    Numbers are in the axis's unit; `what` is the word for `value`, `ends` that for `low` and `high`,
+    `count` the number of runs behind it. A line stands for `parts`, which are places of other marks.
+    """
+
+    label: str
+    about: Any = None
+    at: float | None = None
+    what: str = ""
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    ends: str = ""
+    count: int | None = None
+    parts: Sequence[int] = ()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Chart:
-    """A drawing, which says in words what it shows, and the numbers behind it."""
+    """A drawing, which says in words what it shows, and the numbers behind it.
+
+    `name` is unique in the page, `axis` the title of the axis that its numbers lie on, `across`
+    that of the other one, and `marks` says what each mark stands for, in the order of the numbers that the drawing has for them.
+    """
 
     title: str
     svg: Markup
     table: Table
     note: str = ""
     legend: Sequence[LegendItem] = ()
+    name: str = ""
+    axis: str = ""
+    across: str = ""
+    marks: Sequence[Mark] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,6 +242,7 @@ class Failure:
     said: Table
     cells: Table | None = None
     logs: Sequence[tuple[str, str]] = ()
+    facets: Facets = NOTHING
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,6 +21,7 @@ from transect.report.context import Context
 from transect.report.inline import Inline
 from transect.report.made import Made, make_all
 from transect.report.making import MadeSection, broken, glossary
+from transect.report.shell import script_json
 
 __all__ = ["build_report", "script_json", "write_page"]
 
@@ -96,18 +97,6 @@ def write_page(made: Made, output: Path) -> None:
     )
     # A lone surrogate cannot be written as UTF-8; it may come from a log.
     write_atomic(output, page.encode("utf-8", errors="replace"))
-
-
-def script_json(value: Any) -> Markup:
-    """Serialise for a script element: nothing in it can end the element or a line.
-
-    >>> str(script_json({"a": "</script>\\u2028"}))
-    '{"a": "\\\\u003c/script\\\\u003e\\\\u2028"}'
-    """
-    text = json.dumps(value, ensure_ascii=True, sort_keys=True)
-    for character in "<>&":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return Markup(text)  # noqa: S704 escaped above
 
 
 def _render(templates: Environment, made: MadeSection, context: Context) -> Markup:

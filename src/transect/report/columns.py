@@ -162,7 +162,12 @@ def training_series(
             f"{cell.ranks_per_node} per node" if per_node else None,
         ]  # fmt: skip
         points = [
-            Point(x=x(_group(row)), repeats=repeats(row), hollow=_group(row).over_subscribed)
+            Point(
+                x=x(_group(row)),
+                repeats=repeats(row),
+                hollow=_group(row).over_subscribed,
+                about=_group(row),
+            )
             for row in members
         ]
         style = context.style(_group(members[0]))

@@ -82,7 +82,7 @@ def decision_table(
         )
         for subject in subjects
     )
-    absent = tuple(column.title for column in columns if column.key not in used)
+    absent = tuple(one.title for one in columns if one.always and one.key not in used)
     return DecisionTable(columns=shown, rows=rows, absent=absent)
 
 

@@ -76,13 +76,15 @@ class DecisionColumn:
     """A column of the decision table: a question that is decided for every workload.
 
     Findings bring its entries: their `decision` names its `key`. `stage` is the one whose cells it is about:
-    where it has cells of a workload and no entry, there is nothing to compare.
+    where it has cells of a workload and no entry, there is nothing to compare. `always`: every study is said
+    not to ask it that does not.
     """
 
     key: str
     title: str
     order: int
     stage: str
+    always: bool = False
 
 
 @dataclass(kw_only=True)

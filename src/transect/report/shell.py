@@ -4,28 +4,33 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from functools import cache
+import json
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from transect.report.explored import Explored
 from transect.report.inline import Inline
 
-__all__ = ["SCRIPTS", "STYLES", "own_file", "script_hash", "templates"]
+__all__ = ["SCRIPTS", "STYLES", "own_file", "script_hash", "script_json", "templates"]
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
 # In the order in which a page has them: what comes later may rely on what came before.
 STYLES = ("page.css", "explore.css", "sections.css")
-SCRIPTS = ("page.js", "explore.js", "environment.js")
+SCRIPTS = (
+    "page.js", "explore.js", "explore_bar.js", "explore_tables.js", "explore_charts.js",
+    "explore_pictures.js", "environment.js",
+)  # fmt: skip
 
 
-@cache
-def templates() -> Environment:
-    """Return the environment of all templates; what they show is escaped.
+def templates(explored: Explored | None = None) -> Environment:
+    """Return the environment of one page's templates; what they show is escaped.
 
-    A page with a glossary renders its sections with an `inline` of their own, whose terms lead there.
+    They tell `explored` what their elements are about, and write it at the end of the page. A page with
+    a glossary renders its sections with an `inline` of their own, whose terms lead there.
     """
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
@@ -34,8 +39,24 @@ def templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals["inline"] = Inline(linked=False)
+    explored = explored or Explored()
+    environment.globals.update(
+        facets=explored.facets, chart_id=explored.chart, numbers=explored.numbers,
+        explored=explored, script_json=script_json, inline=Inline(linked=False),
+    )  # fmt: skip
     return environment
+
+
+def script_json(value: Any) -> Markup:
+    """Serialise for a script element: nothing in it can end the element or a line.
+
+    >>> str(script_json({"a": "</script>\\u2028"}))
+    '{"a":"\\\\u003c/script\\\\u003e\\\\u2028"}'
+    """
+    text = json.dumps(value, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)  # noqa: S704 escaped above
 
 
 def own_file(name: str) -> Markup:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any, TypeVar
 
 from transect.report.blocks import Chart, Column, LegendItem, table
-from transect.report.charts.plots import Dot, Line, dot_plot, line_plot, log_is_better
+from transect.report.charts.marks import Dot, Drawing, Line, mark_of
+from transect.report.charts.plots import dot_plot, line_plot, log_is_better
 from transect.report.charts.theme import MUTED, Style, legend, render
 from transect.report.text import count, number
 
@@ -35,7 +36,7 @@ def left_out(rows: int, most: int, which: str) -> str:
 
 
 def drawn(
-    drawing: Any, items: Sequence[T], columns: Sequence[Column[T]], *, title: str, name: str,
+    drawing: Drawing, items: Sequence[T], columns: Sequence[Column[T]], *, title: str, name: str,
     alt: str, notes: Iterable[str] = (), legend: Sequence[LegendItem] = (),
 ) -> Chart:  # fmt: skip
     """Render a drawing beside its numbers; `name` is unique in the page, `alt` says what it shows."""
@@ -45,6 +46,10 @@ def drawn(
         table=table(items, columns, folded="Numbers"),
         note=" ".join(note for note in notes if note),
         legend=legend,
+        name=name,
+        axis=drawing.axis,
+        across=drawing.across,
+        marks=drawing.marks,
     )
 
 
@@ -62,7 +67,8 @@ def dot_chart(
     """
     if not items:
         return None
-    dots = [dot(item) for item in items[:most]]
+    dots = [replace(made, about=item) if made.about is None else made
+            for made, item in ((dot(item), item) for item in items[:most])]  # fmt: skip
     best = dots[0]
     told = best.right if best.right.endswith(unit) and unit else f"{number(best.value)} {unit}"
     where = f"{about}: {title}" if about else title
@@ -76,11 +82,12 @@ def dot_chart(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Point:
-    """One place of a series: its repeats, and whether they carry no claim."""
+    """One place of a series: its repeats, whether they carry no claim, and what it is about."""
 
     x: float
     repeats: Sequence[float]
     hollow: bool = False
+    about: Any = None
 
     @property
     def y(self) -> float:
@@ -104,7 +111,10 @@ class Series:
                 yield Line(
                     points=[(point.x, point.y) for point in alike],
                     scatter=[(point.x, value) for point in alike for value in point.repeats],
-                    style=self.style, joined=not hollow, hollow=hollow,
+                    style=self.style, joined=not hollow, hollow=hollow, name=self.name,
+                    marks=[mark_of(self.name, point.y, point.repeats, at=point.x, about=point.about)
+                           for point in alike],
+                    of=[place for place, point in enumerate(alike) for _ in point.repeats],
                 )  # fmt: skip
 
 
@@ -122,7 +132,7 @@ def line_chart(
     lines = [line for member in shown for line in member.lines()]
     names = [(member.name, member.style) for member in shown]
     if bound:
-        lines.append(Line(points=sorted(bound.items()), style=_BOUND, width=1.5))
+        lines.append(Line(points=sorted(bound.items()), style=_BOUND, width=1.5, name=bound_name))
         names.append((bound_name, _BOUND))
     ticks = sorted({point.x for member in series for point in member.points})
     cut = len(series) - len(shown)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from transect.report.charts.theme import INK, MUTED, PAPER, RULE, WIDTH, Style
+from transect.report.blocks import Mark
+from transect.report.charts.marks import Bar, Dot, Drawing, Line, mark_of
+from transect.report.charts.theme import INK, MUTED, PAPER, RULE, WIDTH
 from transect.report.charts.ticks import log_ticks
 
 __all__ = [
-    "Bar", "Dot", "Line", "bar_plot", "dot_plot", "line_plot", "log_is_better",
+    "Bar", "Dot", "Drawing", "Line", "bar_plot", "dot_plot", "line_plot", "log_is_better",
 ]  # fmt: skip
 
 _ROW = 36
@@ -26,48 +27,6 @@ _LABEL = (
 )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Dot:
-    """One row of a dot plot, all numbers in the axis's unit.
-
-    `low` and `high` are drawn as a line, `inner` as a thicker one, `points` as small dots,
-    `bound` as an upright mark. `hollow` says that the value carries no claim.
-    """
-
-    label: str
-    value: float
-    style: Style
-    low: float | None = None
-    high: float | None = None
-    inner: tuple[float, float] | None = None
-    points: Sequence[float] = ()
-    bound: float | None = None
-    right: str = ""
-    hollow: bool = False
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Line:
-    """One series of a line plot: points (x, y), small dots, and whether points are joined."""
-
-    points: Sequence[tuple[float, float]]
-    style: Style
-    scatter: Sequence[tuple[float, float]] = ()
-    joined: bool = True
-    symbols: bool = True
-    hollow: bool = False
-    width: float = 2.0
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Bar:
-    """One row of stacked bars: (length, style) of each part, in the axis's unit."""
-
-    label: str
-    parts: Sequence[tuple[float, Style]]
-    right: str = ""
-
-
 def log_is_better(values: Iterable[float | None], ratio: float = 20) -> bool:
     """Whether positive values lie so far apart that a linear axis would hide the small ones."""
     known = [value for value in values if value is not None and math.isfinite(value)]
@@ -77,7 +36,7 @@ def log_is_better(values: Iterable[float | None], ratio: float = 20) -> bool:
 def dot_plot(
     rows: Sequence[Dot], *, title: str, rule: float | None = None, log: bool | None = None,
     among: Sequence[float] = (),
-) -> dict[str, Any]:  # fmt: skip
+) -> Drawing:  # fmt: skip
     """Rows of dots below their labels; `rule` is a dashed upright line across all rows.
 
     Charts that get the same values `among` them have the same axis.
@@ -103,9 +62,11 @@ def dot_plot(
             (row.value if row.low is None else row.low),
             "high": row.value if row.high is None else row.high,
             "a": inner[0], "b": inner[1], "bound": row.bound, "color": row.style.color,
-            "shape": row.style.symbol, "fill": PAPER if row.hollow else row.style.color,
+            "shape": row.style.symbol, "fill": PAPER if row.hollow else row.style.color, "m": f"@{i}",
         })  # fmt: skip
-        small += [{"y": at, "x": point, "color": row.style.color} for point in row.points]
+        small += [
+            {"y": at, "x": point, "color": row.style.color, "m": f"@{i}"} for point in row.points
+        ]
     y = _y(len(rows))
 
     def at_x(field: str) -> dict[str, Any]:
@@ -129,17 +90,22 @@ def dot_plot(
     ]  # fmt: skip
     if rule is not None:
         layers.insert(0, _layer([{"x": rule}], _DASHED, x=_number("x", x)))
-    return _layered(layers, len(rows) * _ROW + 4)
+    marks = [
+        mark_of(row.label, row.value, row.points, about=row.about, low=row.low, high=row.high,
+                ends=row.ends, count=row.count)
+        for row in rows
+    ]  # fmt: skip
+    return _layered(layers, len(rows) * _ROW + 4, marks, title)
 
 
-def bar_plot(rows: Sequence[Bar], *, title: str) -> dict[str, Any]:
+def bar_plot(rows: Sequence[Bar], *, title: str) -> Drawing:
     """Stacked bars below their labels."""
     data = []
     for i, row in enumerate(rows):
         at, start = i * _ROW + 25, 0.0
         for length, style in row.parts:
             data.append({"top": at - 7, "bottom": at + 7, "a": start, "b": start + length,
-                         "color": style.color})  # fmt: skip
+                         "color": style.color, "m": f"@{i}"})  # fmt: skip
             start += length
     x = _x([], title, False)
     y = _y(len(rows))
@@ -148,13 +114,14 @@ def bar_plot(rows: Sequence[Bar], *, title: str) -> dict[str, Any]:
         x2={"field": "b"}, y=_number("top", y), y2={"field": "bottom"}, color=_as_given("color"),
     )  # fmt: skip
     labels = _labels([(row.label, row.right) for row in rows], y)
-    return _layered([bars, *labels], len(rows) * _ROW + 4)
+    marks = [Mark(label=row.label, about=row.about) for row in rows]
+    return _layered([bars, *labels], len(rows) * _ROW + 4, marks, title)
 
 
 def line_plot(
     lines: Sequence[Line], *, x_title: str, y_title: str, x_log: bool = False,
     y_log: bool = False, ticks: Sequence[float] = (), rule: float | None = None, height: int = 230,
-) -> dict[str, Any]:  # fmt: skip
+) -> Drawing:  # fmt: skip
     """Series over a quantitative axis. On a log axis values of zero or less are left out."""
     axis: dict[str, Any] = {"title": x_title, "grid": False, "domain": True, "tickCount": 6}
     if ticks:
@@ -181,14 +148,20 @@ def line_plot(
     strokes: dict[tuple[float, tuple[int, ...]], list[dict[str, Any]]] = defaultdict(list)
     small: list[dict[str, Any]] = []
     symbols: list[dict[str, Any]] = []
+    marks: list[Mark] = []
     for number, line in enumerate(lines):
-        style = line.style
-        points = [{"x": x, "y": y, "color": style.color, "line": number}
-                  for x, y in line.points if not y_log or y > 0]  # fmt: skip
-        small += [{"x": x, "y": y, "color": style.color}
-                  for x, y in line.scatter if not y_log or y > 0]  # fmt: skip
+        style, first = line.style, len(marks)
+        marks += line.marks
+        whole = f"@{len(marks)}"
+        marks.append(Mark(label=line.name, about=line.about, parts=range(first, len(marks))))
+        own = [f"@{first + i}" for i in range(len(line.marks))] or [whole] * len(line.points)
+        points = [{"x": x, "y": y, "color": style.color, "line": number, "m": mark}
+                  for (x, y), mark in zip(line.points, own, strict=True) if not y_log or y > 0]  # fmt: skip
+        of = [own[place] for place in line.of] or [whole] * len(line.scatter)
+        small += [{"x": x, "y": y, "color": style.color, "m": mark}
+                  for (x, y), mark in zip(line.scatter, of, strict=True) if not y_log or y > 0]  # fmt: skip
         if line.joined and len(points) > 1:
-            strokes[line.width, style.dash] += points
+            strokes[line.width, style.dash] += [{**point, "m": whole} for point in points]
         if line.symbols:
             fill = PAPER if line.hollow else style.color
             symbols += [{**point, "shape": style.symbol, "fill": fill} for point in points]
@@ -203,7 +176,7 @@ def line_plot(
         layers.append(_layer(symbols, point, **_SYMBOL, **place))
     if rule is not None:
         layers.append(_layer([{"y": rule}], _DASHED, y=_number("y", y_kept)))
-    return _layered(layers, height)
+    return _layered(layers, height, marks, y_title, x_title)
 
 
 _SMALL = {"type": "circle", "size": 16, "opacity": 0.55}
@@ -225,20 +198,27 @@ def _number(field: str, kept: dict[str, Any]) -> dict[str, Any]:
 
 
 def _layer(rows: list[dict[str, Any]], mark: dict[str, Any], **encoding: Any) -> dict[str, Any]:
+    if rows and "m" in rows[0]:
+        # Vega writes it as the mark's label; `render` makes of it what the page's script finds.
+        encoding["description"] = {"field": "m", "type": "nominal"}
     return {"data": _data(rows), "mark": mark, "encoding": encoding}
 
 
-def _layered(layers: list[dict[str, Any]], height: int) -> dict[str, Any]:
+def _layered(
+    layers: list[dict[str, Any]], height: int, marks: list[Mark], axis: str, across: str = ""
+) -> Drawing:  # fmt: skip
     """Return a Vega-Lite drawing; as plain data, for checking each layer costs more than drawing."""
-    return {"layer": layers, "width": WIDTH, "height": height}
+    drawing = Drawing(layer=layers, width=WIDTH, height=height)
+    drawing.marks, drawing.axis, drawing.across = marks, axis, across
+    return drawing
 
 
 def _labels(texts: Sequence[tuple[str, str]], y: dict[str, Any]) -> list[dict[str, Any]]:
     rows = [
-        {"y": i * _ROW + 9, "left": _short(left, _ROOM - len(right)), "right": right}
+        {"y": i * _ROW + 9, "left": _short(left, _ROOM - len(right)), "right": right, "m": f"@{i}"}
         for i, (left, right) in enumerate(texts)
     ]
-    lines = [{"y": i * _ROW + 0.5} for i in range(1, len(texts))]
+    lines = [{"y": i * _ROW + 0.5, "m": f"@{i}"} for i in range(1, len(texts))]
     place = _number("y", y)
 
     def words(side: str, x: Any, **look: Any) -> dict[str, Any]:

@@ -185,6 +185,7 @@ def _tag(tag: str, name: str) -> str:
         lambda m: f'{m.group(1)}="{_VARIABLES.get(m.group(2).lower(), m.group(2))}"',
         tag,
     )
+    tag = re.sub(r' aria-label="@(\d+)"', r' data-mark="\1"', tag)
     tag = re.sub(r' (?:font-family|aria-[a-z]+|role|pointer-events)="[^"]*"', "", tag)
     tag = re.sub(r"(\d\.\d\d)\d+", r"\1", tag)
     tag = re.sub(r'(id="|url\(#)(clip|gradient)', rf"\1{name}-\2", tag)

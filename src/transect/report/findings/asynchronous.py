@@ -68,6 +68,7 @@ def _finding(one: Asynchronous, twin: Twin) -> Finding:
         sureness = Sureness.OPEN
     return Finding(
         subject=str(group.cell.workload), scope=scope_of(group), kind="asynchronous", named=True,
+        short=claim, groups=(group, other),
         claim=f"{claim}; its gradients are stale by {staleness_words(one)}{_quality(one, twin)}.",
         sureness=sureness, comparisons=twin.time.told if twin.time is not None else (),
         evidence=joined(

@@ -51,7 +51,7 @@ def bound_findings(context: Context) -> list[Finding]:
         "has to be done; no distance from such a bound means anything",
     )
     return [Finding(subject="study", claim=claim, evidence=evidence, sureness=Sureness.FIRM,
-                    kind="bound", alarm=True)]  # fmt: skip
+                    kind="bound")]  # fmt: skip
 
 
 def _of_steps(context: Context) -> Iterator[_Above]:

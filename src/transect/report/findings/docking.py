@@ -75,7 +75,7 @@ def _decision(contest: Contest, result: Comparison | None, *, told: bool) -> Dec
         scope=count(contest.threads, "thread"), winner=clean(first.name),
         tied=() if told else (other,), equal=result is not None and result.equal,
         margin=result.margin if result is not None else MARGIN,
-        gain=gain_text(result, "sooner", other) if told else tie_text(result, other),
+        gain=gain_text(result, "sooner than", other) if told else tie_text(result, other),
         value=f"{quantity(first.time, 's')} per pose", second=clean(later.name) if later else "",
     )  # fmt: skip
 

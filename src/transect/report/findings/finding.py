@@ -17,6 +17,7 @@ from transect.analysis.groups import Group
 from transect.analysis.serving import run_includes
 from transect.analysis.statistics import NoiseFloor
 from transect.domain.metrics import Direction, metric
+from transect.report.facets import Facets, facets_of
 from transect.report.findings.decision import Decision
 from transect.report.text import percent
 
@@ -60,7 +61,8 @@ class Finding:
 
     `alarm`: results are wrong, or cannot be trusted, for what it says. `decision`: what it decides, for
     the decision table. `groups` are those that the claim is about; without any it is about all cells of
-    its subject. `topic` parts the rule of its kind where one decides several things. `rule` and `section` name what made it and where more is said of it: they are given by
+    its subject. `topic` parts the rule of its kind where one decides several things; `short` is what it says beside others in one sentence, where the claim is too long for
+    that. `rule` and `section` name what made it and where more is said of it: they are given by
     its `FindingMaker`.
     """
 
@@ -76,6 +78,7 @@ class Finding:
     decision: Decision | None = None
     groups: tuple[Group, ...] = ()
     topic: str = ""
+    short: str = ""
     rule: str = ""
     section: str = ""
     stages: tuple[str, ...] = ()
@@ -88,9 +91,17 @@ class Finding:
         return self.claim if self.named else self.claim[:1].upper() + self.claim[1:]
 
     @property
+    def facets(self) -> Facets:
+        """What the page's filter finds it by: its groups, or else all cells of its subject."""
+        if self.groups or self.subject in HEADINGS:
+            return facets_of(self.groups)
+        return Facets(workload=(self.subject,))
+
+    @property
     def brief(self) -> str:
         """What it says, short enough to stand beside others in one sentence."""
-        return self.decision.brief if self.decision else self.claim.strip().rstrip(".")
+        brief = self.short or (self.decision.brief if self.decision else self.claim)
+        return brief.strip().rstrip(".")
 
     @property
     def plain(self) -> str:

@@ -59,7 +59,7 @@ def _limit(context: Context, workload: str) -> list[Finding]:
         f"{count(best.threads, 'thread')}; operations and bytes from the {_source(best)}"
     )
     return [Finding(subject=workload, claim=claim + ".", evidence=evidence, sureness=sureness,
-                    kind="limit", named=True)]  # fmt: skip
+                    kind="limit", named=True, groups=(best.group,))]  # fmt: skip
 
 
 def _invalid(context: Context) -> list[Finding]:
@@ -81,7 +81,7 @@ def _invalid(context: Context) -> list[Finding]:
     if len(wrong) > _SHOWN:
         told.append(f"{len(wrong) - _SHOWN} more in the section on hardware")
     return [Finding(subject="study", claim=claim, evidence=joined(*told), sureness=Sureness.FIRM,
-                    kind="hardware", alarm=True)]  # fmt: skip
+                    kind="hardware")]  # fmt: skip
 
 
 def _reason(value: BenchmarkValue) -> str:

@@ -88,6 +88,7 @@ def _near_linear(problem: Problem) -> Finding:
         )
     return Finding(
         subject="claims", kind="near-linear", named=True, sureness=Sureness.FIRM,
+        short=f"{problem.name}: the published minutes are not near-linear{here}",
         claim=f"{GO_WITH_MPI}, near-linear to 16 nodes: its own minutes are not. {problem.name}: "
         f"{names(told, 4)}{here}.",
         evidence=joined(
@@ -161,7 +162,7 @@ def _sums(paths: list[SumPath]) -> Finding:
     )
     return Finding(
         subject="claims", kind="sum-rate", named=True, sureness=sureness,
-        claim=f"{GO_WITH_MPI}: {claim}",
+        claim=f"{GO_WITH_MPI}: {claim}", short=claim.partition(": ")[0],
         evidence=joined(
             f"final losses, seed by seed: at most {number(max(d for p in paths for d in p.to_scaled))} of it from the "
             f"scaled rate's, at least {number(min(far))} from the mean's" if near and far else "no seed is common to all three",
@@ -204,6 +205,8 @@ def _messages(one: PointToPoint) -> Finding:
     return Finding(
         subject="claims", kind="point-to-point", named=True,
         sureness=no_firmer(result.sureness, one.group, one.other), comparisons=result.told,
+        groups=(one.group, one.other), short=f"{place_words(one)}: {strategy_words(one.group)} takes "
+        f"{factor(result.ratio.value)} times ({ends(result.ratio, factor)}) as long for a sample{doubt}",
         claim=f"{GO_WITH_MPI}, point-to-point beside the collective: {strategy_words(one.group)} takes "
         f"{factor(result.ratio.value)} times ({ends(result.ratio, factor)}) as long for a sample as "
         f"{strategy_words(one.other)} ({place_words(one)}){doubt}{published}.",

@@ -144,10 +144,10 @@ def _best(
         return []
     middle = statistics.median(result.values)
     if name == RUN:
-        column, word = ONE, "sooner"
+        column, word = ONE, "sooner than"
         does, do, value = "answers first", "answer first", quantity(middle, "s")
     else:
-        column, word = MANY, "more"
+        column, word = MANY, "the rate of"
         does, do, value = "serves most", "serve most", f"{number(middle)} samples/s"
     value += " end to end" if whole else ""
     label = labels[result.best.cell]

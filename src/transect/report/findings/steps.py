@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from transect.analysis.bounds import step_bound
@@ -53,7 +53,7 @@ def limit_finding(context: Context, workload: str, best: Group, label: str) -> l
             else "no benchmark of this machine ran"
         )
         evidence = f"no bound to hold it against: {why}"
-        return [_finding("limit", claim + ".", evidence, Sureness.TENTATIVE, workload)]
+        return [_limit(claim, evidence, Sureness.TENTATIVE, workload, best)]
     reached = bound.time_s / step
     claim += f"; the step reaches {percent(reached)} of the bound set by {bound.kind}"
     if part == "compute" and reached < 0.2:
@@ -66,12 +66,16 @@ def limit_finding(context: Context, workload: str, best: Group, label: str) -> l
     )
     if reached > 1:
         claim += "; more than the bound allows, so the bound or the count of operations is off"
-        return [_finding("limit", claim + ".", evidence, Sureness.OPEN, workload)]
-    return [_finding("limit", claim + ".", evidence, Sureness.TENTATIVE, workload)]
+        return [_limit(claim, evidence, Sureness.OPEN, workload, best)]
+    return [_limit(claim, evidence, Sureness.TENTATIVE, workload, best)]
+
+
+def _limit(claim: str, evidence: str, sureness: Sureness, workload: str, best: Group) -> Finding:
+    return replace(_finding("limit", claim + ".", evidence, sureness, workload), groups=(best,))
 
 
 def scaling_findings(
-    context: Context, workload: str, groups: Sequence[Group], labels: dict[Cell, str]
+    context: Context, workload: str, groups: Sequence[Group], labels: Mapping[Cell, str]
 ) -> list[Finding]:
     """Say what the most ranks bring, and which efficiencies are too good; groups of one kind."""
     kind = groups[0].kind if groups else None

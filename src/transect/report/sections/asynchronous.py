@@ -73,7 +73,15 @@ def _chart(context: Context, workload: str, rows: list[Asynchronous]) -> Part:
         amounts = Counter(samples)
         steps = sorted(amounts)
         shares = [n / len(samples) for n in accumulate(amounts[step] for step in steps)]
-        lines.append(Line(points=list(zip(steps, shares, strict=True)), style=style, width=1.6))
+        lines.append(
+            Line(
+                points=list(zip(steps, shares, strict=True)),
+                style=style,
+                width=1.6,
+                name=str(label.entry(row)),
+                about=row,
+            )
+        )
         names[str(label.entry(row))] = style
         drawn_rows.append(row)
     if not lines:

@@ -12,7 +12,7 @@ from transect.report.charts.plots import Line, line_plot
 from transect.report.charts.theme import legend, palette
 from transect.report.columns import NOT_TOLD, labelled, training_series
 from transect.report.context import Context
-from transect.report.text import clean, count, in_unit, percent, quantity, scale_for, spread
+from transect.report.text import clean, count, in_unit, number, percent, quantity, scale_for, spread
 
 __all__ = ["communication_body"]
 
@@ -40,8 +40,14 @@ def communication_body(context: Context) -> Iterator[Part]:
             "more): communication has no bound to stand against."
         )
         return
+    ratios = [row.ratio for rows in measured.values() for row in rows if row.ratio]
+    said = (
+        f"{count(len(ratios), 'cell')} beside the bound, the nearest at {number(min(ratios))} times it. "
+        if ratios
+        else ""
+    )
     yield Lead(
-        f"Time per step in which messages are under way, against the {BOUND_NAME} of an all-reduce "
+        f"{said}Time per step in which messages are under way, against the {BOUND_NAME} of an all-reduce "
         "of the gradient: max(⌈log2 p⌉ α, 2 (p − 1)/p · n/β) for n bytes on p nodes, with the latency α "
         "and the bandwidth β of the network probe. No strategy that shares the data alone can be faster on that network; a "
         "measured time also holds waiting for the slowest rank. Ranks that share a model send other things, and "
@@ -182,13 +188,22 @@ def _messages(fits: list[NetworkFit]) -> Part:
     styles = palette(len(fits))
     scale = scale_for([time for fit in fits for _, time in fit.medians], "s")
     lines = []
-    for fit, style in zip(fits, styles, strict=True):
+    for fit, name, style in zip(fits, names, styles, strict=True):
         points = [(float(size), time / scale.factor) for size, time in fit.medians if size > 0]
         model = [
             (size, fit.model.time(size) / scale.factor) for size in sorted({x for x, _ in points})
         ]
-        lines.append(Line(points=points, style=style, joined=False))
-        lines.append(Line(points=model, style=style, symbols=False, width=1.5))
+        lines.append(Line(points=points, style=style, joined=False, name=name, about=fit))
+        lines.append(
+            Line(
+                points=model,
+                style=style,
+                symbols=False,
+                width=1.5,
+                name=f"{name}, fitted",
+                about=fit,
+            )
+        )
     rows = [
         (name, size, time, fit.model.time(size))
         for fit, name in zip(fits, names, strict=True)

@@ -129,7 +129,7 @@ def _scaling(found: Sequence[Curve]) -> Part:
     series = [
         Series(
             name=_curve_name(curve), style=style,
-            points=[Point(x=row.threads, repeats=times(curve, row)) for row in curve.rows],
+            points=[Point(x=row.threads, repeats=times(curve, row), about=row) for row in curve.rows],
         )
         for curve, style in zip(found, styles, strict=True)
     ]  # fmt: skip

@@ -77,6 +77,7 @@ def effect_chart(doubt: Doubt, own: Sequence[Case]) -> Part:
             label=": ".join([*parts, case_words(doubt, case)]), value=100 * summary.median,
             low=100 * summary.low, high=100 * summary.high, style=styles[case.group.cell.kind],
             right=signed(summary.median), hollow=not case.effect.shown,
+            ends=summary.word, count=summary.count,
         )  # fmt: skip
 
     return dot_chart(

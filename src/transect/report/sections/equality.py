@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from transect.analysis.groups import Group, leaves_reference
+from transect.analysis.kinds import compared, main_kind
 from transect.report.blocks import Chip, Column, Lead, Part, digits, note, table, words
 from transect.report.charts.chart import MOST_PANELS, dot_chart
 from transect.report.charts.plots import Dot
 from transect.report.columns import labelled
 from transect.report.context import Context
-from transect.report.text import clean, number
+from transect.report.sections.loss import loss_charts
+from transect.report.text import clean, count, number
 
 __all__ = ["equality_body"]
 
@@ -20,8 +22,13 @@ _WHAT = {LOSS: "loss", WEIGHTS: "weights"}
 
 def equality_body(context: Context) -> Iterator[Part]:
     """Draw the largest deviation of each training cell as a share of its tolerance."""
+    checked = {
+        workload: _worst_first(context.of("train", workload), LOSS)
+        for workload in context.workloads("train")
+    }
+    every = [group for groups in checked.values() for group in groups]
     yield Lead(
-        "Every trainer starts from the same weights and sees the same batches in the same order. "
+        f"{_counted(every)}Every trainer starts from the same weights and sees the same batches in the same order. "
         "Its loss has to follow a single-process numpy float64 run on the same global batch at "
         "every checked step, and after the last of them all its weights, running statistics "
         "included, have to be the reference's. A ratio is the largest deviation over its "
@@ -39,16 +46,17 @@ def equality_body(context: Context) -> Iterator[Part]:
         titles = ("Workload", "Precision", "Tolerance rule")
         columns = [words(title, lambda rule, i=i: rule[i]) for i, title in enumerate(titles)]
         yield table(rules, columns, caption="Rules")
-    checked = {
-        workload: _worst_first(context.of("train", workload), LOSS)
-        for workload in context.workloads("train")
-    }
     if not any(checked.values()):
         yield note("No training cell was compared with a reference.")
     of_workload = {workload: _columns(groups) for workload, groups in checked.items() if groups}
     for workload, columns in list(of_workload.items())[:MOST_PANELS]:
         for name in _WHAT:
             yield _chart(context, workload, _worst_first(checked[workload], name), name, columns)
+        # One kind of training has one path to follow.
+        right = compared(
+            [group for group in context.of("train", workload) if group.ok and not group.wrong]
+        )
+        yield from loss_charts(context, workload, [g for g in right if g.kind == main_kind(right)])
     apart = [group for group in context.of("train") if group.unchecked is not None]
     if apart:
         columns = [
@@ -67,6 +75,16 @@ def equality_body(context: Context) -> Iterator[Part]:
             "loss deviates absolutely, the weights by their distance over the reference's norm.",
             fold_title=f"Loss and weights of {workload}",
         )  # fmt: skip
+
+
+def _counted(groups: list[Group]) -> str:
+    """Say first how many stay within their tolerance, and of how many that cannot be told to the end."""
+    if not groups:
+        return ""
+    right = sum(map(_passed, groups))
+    blind = sum(group.unfollowed for group in groups if _passed(group))
+    rest = f"; of {blind} that cannot be told to the end" if blind else ""
+    return f"{right} of {count(len(groups), 'cell')} stay within the tolerance of their reference{rest}. "
 
 
 def _all(group: Group, name: str) -> list[float]:

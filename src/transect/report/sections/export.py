@@ -10,7 +10,7 @@ from transect.report.charts.chart import dot_chart
 from transect.report.charts.plots import Dot
 from transect.report.context import Context
 from transect.report.findings.models import judge_export
-from transect.report.text import clean, in_unit, number, tenths
+from transect.report.text import clean, count, in_unit, number, tenths
 
 __all__ = ["export_body"]
 
@@ -20,14 +20,20 @@ _MOST_COLUMNS = 24
 
 def export_body(context: Context) -> Iterator[Part]:
     """Draw the output difference of each export as a share of its tolerance, and list the facts."""
-    yield Lead(
-        "The exported model and the framework get the same test inputs. An export is faithful if "
-        "its outputs stay within the tolerance and every predicted class is the same.",
-        empty="No model was exported.",
-    )
     exports = [
         record for group in context.of("export") for record in group.records if record.metrics
     ]
+    faithful = sum(judge_export(record).faithful is True for record in exports)
+    said = (
+        f"{faithful} of {count(len(exports), 'export')} are faithful to the model. "
+        if exports
+        else ""
+    )
+    yield Lead(
+        f"{said}The exported model and the framework get the same test inputs. An export is faithful if "
+        "its outputs stay within the tolerance and every predicted class is the same.",
+        empty="No model was exported.",
+    )
     if exports:
         yield _chart(context, exports)
         yield table(exports, _facts(), caption="The exported files")

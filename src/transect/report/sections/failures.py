@@ -26,6 +26,7 @@ from transect.report.blocks import (
     words,
 )
 from transect.report.context import Context
+from transect.report.facets import facets_of
 from transect.report.findings.finding import names
 from transect.report.text import clean, clipped, count
 
@@ -111,7 +112,8 @@ def _endings(context: Context, bad: list[AnyRecord]) -> Iterator[Part]:
     yield Heading("By cause, and what to do now")
     yield note(
         "A failed cell is kept as long as nothing that it is made from changes; `transect retry` forgets it, so that "
-        "the next run makes it. STUDY is the study's name, or its file."
+        "the next run makes it. A study that is no file of config/studies is named by its file; on a cluster "
+        "`snakemake --profile profiles/slurm` stands for `make report`."
     )
     left = _MOST_LOGS
     for ending in endings(bad):
@@ -141,7 +143,7 @@ def _failure(context: Context, ending: Ending, most_logs: int) -> Failure:
         amount=clean(f"{count(len(records), 'cell')}: {amount}{held}"),
         meaning=ending.step.meaning, action=ending.step.action,
         command=clean(command_of(ending.step, study=context.study, cell=first)),
-        said=_messages(ending.said), logs=logs,
+        said=_messages(ending.said), logs=logs, facets=facets_of(records),
         cells=_cells(records) if len(records) > len(ending.said) else None,
     )  # fmt: skip
 

@@ -104,7 +104,7 @@ def _chart(context: Context, found: Sequence[Forecast]) -> Part:
         )
         return Dot(
             label=name(one), value=100 * one.error, low=low, high=high, hollow=not one.counts,
-            style=context.style(one.group), right=error_words(one.error),
+            ends=one.measured.word, count=one.measured.count, style=context.style(one.group), right=error_words(one.error),
         )  # fmt: skip
 
     return dot_chart(
@@ -174,7 +174,8 @@ def _curves(context: Context, error: float | None) -> Iterator[Part]:
     yield line_chart(
         [
             Series(name=name(one), style=style,
-                   points=[Point(x=point.ranks, repeats=[100 * point.efficiency], hollow=False)
+                   points=[Point(x=point.ranks, repeats=[100 * point.efficiency], hollow=False,
+                                 about=one)
                            for point in one.points])
             for one, style in zip(found, palette(len(found)), strict=True)
         ],

@@ -27,7 +27,7 @@ from transect.report.findings.training import TIME, may_be_ranked, quality_targe
 from transect.report.sections.distribution import cost_blocks, single_blocks
 from transect.report.sections.throughput import panels
 from transect.report.sections.twins import input_blocks, rule_blocks
-from transect.report.text import clean, clipped, in_unit, number, percent, scale_for
+from transect.report.text import clean, clipped, count, in_unit, number, percent, scale_for
 
 __all__ = ["frameworks_body"]
 
@@ -44,8 +44,16 @@ _READING = (
 
 def frameworks_body(context: Context) -> Iterator[Part]:
     """Set each workload's training cells side by side: table, charts, costs, twins."""
+    own = [group.cell for name in context.workloads("train") for group in context.of("train", name)]
+    ways = len({(cell.framework, cell.strategy) for cell in own})
+    workloads = len({cell.workload for cell in own})
+    said = (
+        f"{count(ways, 'way')} to train {count(workloads, 'workload')}, side by side. "
+        if own
+        else ""
+    )
     yield Lead(
-        "Which framework and which way of distributing trains this workload fastest to the same "
+        f"{said}Which framework and which way of distributing trains this workload fastest to the same "
         "quality, and what does the distribution cost? Only cells of one kind of training stand in "
         "one table: same input, precision, reduction of gradients and rule of the learning rate. "
         "A value that a library does not tell is called so, and is no zero.",

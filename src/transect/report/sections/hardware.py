@@ -41,13 +41,13 @@ _RATES = {"flops": "Peak arithmetic", "memory_bandwidth": "Memory bandwidth"}
 
 def hardware_body(context: Context) -> Iterator[Part]:
     """Lay systems beside each other, draw valid values, list every run with its validity."""
+    values = context.benchmark_values
     yield Lead(
-        "Rates of this machine bound what any framework can reach on it. A run counts as valid "
+        f"{_counted(context)}Rates of this machine bound what any framework can reach on it. A run counts as valid "
         "only if the benchmark's own check passed. For logs, a system is the folder below the path "
         "that was read, or the file.",
         empty="No benchmark ran and no log was read: there are no bounds.",
     )
-    values = context.benchmark_values
     best = best_values(values)
     yield _bounds(context)
     yield from systems_blocks(best)
@@ -76,6 +76,25 @@ def hardware_body(context: Context) -> Iterator[Part]:
         yield _runs(_one_each(logs), folded="Runs read from logs, one number of each")
     elif logs:
         yield _runs(logs, folded="Runs read from logs")
+
+
+def _counted(context: Context) -> str:
+    """Say first what this machine gives at best, and how many runs of benchmarks say so."""
+    best: dict[str, float] = {}
+    for name, _, rate in context.rates.every():
+        best[name] = max(best.get(name, 0.0), rate.value)
+    rates = [
+        f"{_RATES[name].lower()} {quantity(value, METRICS[name].unit)}"
+        for name, value in best.items()
+    ]
+    here, read = (len({value.run for value in context.benchmark_values if value.stage == stage})
+                  for stage in ("bench", "ingest"))  # fmt: skip
+    runs = [count(here, "run") + " of benchmarks here" if here else "",
+            count(read, "run") + " read from logs" if read else ""]  # fmt: skip
+    said = ", ".join(filter(None, runs))
+    if not said:
+        return ""
+    return f"{said[:1].upper()}{said[1:]}{'; at best ' + ', '.join(rates) if rates else ''}. "
 
 
 def _place(item: tuple[tuple[str, str], list[BenchmarkValue]]) -> tuple[int, str, str]:

@@ -76,7 +76,8 @@ def knob_chart(axis: str, members: Sequence[Sweep], name: str) -> Chart:
         Series(
             name=labels[sweep.cell], style=style,
             points=[
-                Point(x=float(getattr(group.cell, axis)), repeats=[100 * v for v in group.values(sweep.metric)])
+                Point(x=float(getattr(group.cell, axis)), repeats=[100 * v for v in group.values(sweep.metric)],
+                      about=group)
                 for group in sweep.groups
             ],
         )

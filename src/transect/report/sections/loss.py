@@ -110,13 +110,28 @@ def _loss(
     names: dict[str, Style], note: str,
 ) -> Chart:  # fmt: skip
     lines = [
-        Line(points=_thin(curve.loss), style=context.style(curve.group), symbols=False, width=1.4)
+        Line(
+            points=_thin(curve.loss),
+            style=context.style(curve.group),
+            symbols=False,
+            width=1.4,
+            name=str(label.entry(curve)),
+            about=curve.group,
+        )
         for curve in curves
     ]
     # One per batch, rule and start: cells of another kind have another path to follow.
     for reference in dict.fromkeys(tuple(curve.reference) for curve in curves if curve.reference):
         names = names | {"reference": _REFERENCE}
-        lines.append(Line(points=_thin(reference), style=_REFERENCE, symbols=False, width=2.2))
+        lines.append(
+            Line(
+                points=_thin(reference),
+                style=_REFERENCE,
+                symbols=False,
+                width=2.2,
+                name="reference",
+            )
+        )
     values = [y for line in lines for _, y in line.points]
     return drawn(
         line_plot(lines, x_title="step", y_title="training loss", y_log=log_is_better(values, 50)),
@@ -128,7 +143,7 @@ def _loss(
             digits("Last loss", lambda curve: curve.loss[-1]),
             digits("Reference, last", lambda curve: (curve.reference or [None])[-1]),
         ],
-        title="Loss beside the reference", name=f"loss-{workload}",
+        title=f"{workload}: loss beside the reference", name=f"loss-{workload}",
         legend=legend(names.items(), symbol=False),
         alt=f"{workload}: training loss over steps of {len(curves)} cells, with the reference as a "
         "dashed line.",
@@ -143,7 +158,7 @@ def _deviation(
 ) -> Chart:  # fmt: skip
     lines = [
         Line(points=_peaks(curve.ratios), style=context.style(curve.group), symbols=False,
-             width=1.4)
+             width=1.4, name=str(label.entry(curve)), about=curve.group)
         for curve in curves
     ]  # fmt: skip
 
@@ -158,7 +173,7 @@ def _deviation(
             digits("At step", lambda curve: curve.worst + 1), digits("Deviation", deviation),
             digits("Tolerance", lambda curve: curve.tolerance[curve.worst]),
         ],
-        title="Deviation from the reference", name=f"deviation-{workload}",
+        title=f"{workload}: deviation from the reference", name=f"deviation-{workload}",
         legend=legend(names.items(), symbol=False),
         alt=f"{workload}: deviation of the loss as a share of its tolerance over steps; below the "
         "dashed line at 1 is within tolerance.",

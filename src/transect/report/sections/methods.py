@@ -25,9 +25,11 @@ _RULES = (
      "Anything else is open. Where a study looked at its repeats and went on, each probability counts as often as it may have looked. "
      "Cliff's delta is the size of the effect by ranks. One run a side has no spread: it needs twice the noise floor, and is tentative."),
     ("Many comparisons", "Holm's correction over all comparisons that the findings rest on; the best of k stands for all pairs of k."),
-    ("Sureness", "Firm: three runs a side or more, quiet, and still sure beside all other comparisons, or a fact about every record. With fewer than "
+    ("Sureness", "Sure (firm): three runs a side or more, quiet, and still sure beside all other comparisons, or a fact about every record. With fewer than "
      "five runs a difference has to exceed the noise floor too. Nothing is firm where a quarter of all pairs of repeats differ by more than half. "
-     "Tentative: seen, but in too few runs or under unequal conditions. Open: the data cannot decide."),
+     "Likely (tentative): seen, but in too few runs or under unequal conditions. Not known yet (open): the data cannot decide. An answer "
+     "is as sure as the least sure finding that it is made of, and partly known where some of them are open and others not. "
+     "summary.json has the words in brackets."),
     ("Drift", "Cells that ran in the first and in the last third of a stage's runs, each beside itself."),
     ("Energy", "Of the training loop, from the hardware's counters of whole nodes, over all its samples; to the target in proportion to the time to it. "
      "No estimate stands where none can be read."),
@@ -66,7 +68,8 @@ _RULES = (
     ("Efficiency", "Speed-up over the added ranks, against a base that is named: the same "
      "framework, kind of training, threads, network and global batch (strong), or the same batch per rank "
      "(weak). "
-     "More than 100 % beyond the noise floor is flagged. Cells with more ranks than cores have "
+     "More than 100 % beyond the noise floor is flagged; what may be behind it is looked for in the records: a disturbed or uneven base, "
+     "another machine, input or path, less data per rank, more nodes, a base far from its own bound. Cells with more ranks than cores have "
      "none."),
     ("Right results", "A trainer whose loss or weights leave their tolerance is a wrong result; an export or "
      "runtime whose outputs differ is left out of every ranking, however fast."),
@@ -89,7 +92,7 @@ _RULES = (
 def methods_body(context: Context) -> Iterator[Part]:
     """Explain the rules, the seeds, and every metric that occurs in this study."""
     yield Lead(
-        "The rules follow Hoefler and Belli, Scientific benchmarking of parallel computing "
+        "How numbers were measured, compared and called sure. The rules follow Hoefler and Belli, Scientific benchmarking of parallel computing "
         "systems (SC'15), and MLPerf's time to quality."
     )
     yield Facts(items=list(_RULES))

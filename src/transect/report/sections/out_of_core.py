@@ -78,6 +78,7 @@ def _chart(sweep: Sweep, title: str, number: int) -> Part:
             name=f"{memory}, {budget_words(budget)}", style=style,
             points=[
                 Point(x=group.cell.batch, hollow=group.over_subscribed,
+                      about=group,
                       repeats=[value / scale.factor for value in per_sample(group)])
                 for group in members
             ],

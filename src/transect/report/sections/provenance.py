@@ -12,7 +12,6 @@ from transect.report.blocks import (
     Difference,
     Lead,
     Part,
-    Prose,
     Table,
     code,
     digits,
@@ -38,11 +37,9 @@ _DIFFERS = Chip("differs", "warn")
 
 def provenance_body(context: Context) -> Iterator[Part]:
     """Show one value per fact where all records agree, and every value where they do not."""
-    yield Lead(
-        "What the numbers were measured on. A difference between records is marked.",
-        empty="There are no records.",
-    )
     records = [record for record in context.records if record.provenance]
+    if not context.records:
+        yield Lead("What the numbers were measured on.", empty="There are no records.")
     if records:
         shared = _shared(records)
         # Environments have a table of their own.
@@ -51,10 +48,12 @@ def provenance_body(context: Context) -> Iterator[Part]:
         differing = [rows for rows in every if rows and rows[0][2] == _DIFFERS]
         agreed = [row for rows in every if rows not in differing for row in rows]
         heads = ", ".join(rows[0][0] for rows in differing)
-        yield Prose(
-            f"{count(len(differing), 'fact')} differ between records: {heads}."
-            if differing else "All records agree on machine and code."
-        )  # fmt: skip
+        said = (
+            f"Records differ in {heads}" if differing else "All records agree on machine and code"
+        )
+        yield Lead(
+            f"{said}. What the numbers were measured on, and with which versions and settings."
+        )
         titles = ("Fact", "Value", "", "")
         columns = [words(title, lambda row, i=i: row[i]) for i, title in enumerate(titles)]
         if differing:

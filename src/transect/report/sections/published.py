@@ -40,15 +40,19 @@ class Figure:
 
 def published_body(context: Context) -> Iterator[Part]:
     """Set published numbers beside measured ones, or explain why there are none."""
-    yield Lead(
-        "Another machine gives other numbers: compare shapes and ratios, not absolute speed. What stands under Measured "
-        "here is computed from the records of the cells that the study names beside each figure.",
-        empty="This study names no published numbers. A study file lists them with their source and the cell that "
-        "each is held beside; they then stand here beside what this machine measured.",
-    )
     figures = figures_of(context)
+    compared = sum(figure.beside is not None for figure in figures)
+    caption = f"{compared} of {count(len(figures), 'published figure')} stand beside a measured one"
     if not figures:
+        yield Lead(
+            "This study names no published numbers. A study file lists them with their source and the cell that "
+            "each is held beside; they then stand here beside what this machine measured."
+        )
         return
+    yield Lead(
+        f"{caption}. Another machine gives other numbers: compare shapes and ratios, not absolute speed. What stands under Measured "
+        "here is computed from the records of the cells that the study names beside each figure."
+    )
     columns = [
         words("Study", lambda figure: figure.study), words("What", lambda figure: figure.what),
         digits("Published", lambda figure: figure.published),
@@ -56,8 +60,6 @@ def published_body(context: Context) -> Iterator[Part]:
         digits("Measured / published", lambda figure: with_ends(figure.beside)),
         words("Note", lambda figure: "; ".join(filter(None, (figure.note, figure.why))) or "–"),
     ]  # fmt: skip
-    compared = sum(figure.beside is not None for figure in figures)
-    caption = f"{compared} of {count(len(figures), 'published figure')} stand beside a measured one"
     yield table(figures, columns, caption=caption, fold_title=caption)
     yield note(
         "In brackets: the 95 % interval from six runs a side on, with fewer the range. A ratio has that of the measured "

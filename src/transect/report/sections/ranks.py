@@ -126,7 +126,7 @@ def _chart(context: Context, problem: Problem, every: list[RankSeries]) -> Part:
     for one in every:
         scaled, base = one.scaled(problem.first)
         style = _PUBLISHED[one.published.way] if one.published else context.style(_group(one))
-        points = [Point(x=p.ranks, repeats=times, hollow=p.hollow) for p, times in scaled]
+        points = [Point(x=p.ranks, repeats=times, hollow=p.hollow, about=p) for p, times in scaled]
         lines.append(Series(name=series_name(one), style=style, points=points))
         rows += [(one, base, p, place.y) for (p, _), place in zip(scaled, points, strict=True)]
     ranks = sorted({row[2].ranks for row in rows})

@@ -61,6 +61,7 @@ def effect_chart(design: Design, found: Sequence[Effect], name: str) -> Part:
             label=effect_words(effect).partition(": ")[2], value=points, low=100 * effect.summary.low,
             high=100 * effect.summary.high, style=styles[effect.factor],
             right=signed(effect.summary.median), hollow=not effect.shown,
+            ends=effect.summary.word, count=effect.summary.count,
         )  # fmt: skip
 
     cell = design.cell

@@ -76,7 +76,8 @@ def ratio_chart(context: Context, workload: str, groups: Sequence[RetrainGroup])
         return Dot(
             label=pair.group.cell.runtime, value=pair.ratio.value, low=pair.ratio.low,
             high=pair.ratio.high, style=context.style(pair.group), right=factor(pair.ratio.value),
-            hollow=pair.comparison.verdict is Verdict.SAME,
+            hollow=pair.comparison.verdict is Verdict.SAME, ends=pair.ratio.word,
+            count=min(pair.comparison.a.count, pair.comparison.b.count),
         )  # fmt: skip
 
     def span(pair: StepRatio) -> str | None:

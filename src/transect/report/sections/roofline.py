@@ -9,7 +9,7 @@ from transect.analysis.groups import Group, grouped
 from transect.analysis.network import communications
 from transect.analysis.roofline import RooflinePoint, roofline_points
 from transect.domain.cell import Cell
-from transect.report.blocks import Chip, Column, Lead, Part, digits, note, table, words
+from transect.report.blocks import Chip, Column, Lead, Mark, Part, digits, note, table, words
 from transect.report.charts.chart import MOST_PANELS, drawn
 from transect.report.charts.plots import Line, line_plot
 from transect.report.charts.theme import MUTED, Style, legend
@@ -42,8 +42,16 @@ _COUNTS = (
 
 def roofline_body(context: Context) -> Iterator[Part]:
     """Draw one roofline per stage, number of threads and precision; list every point."""
+    found = {
+        stage: roofline_points(_groups(context, stage), context.rates) for stage, _, _ in _STAGES
+    }
+    shares = [point.share for points, _ in found.values() for point in points]
+    said = (
+        f"The nearest of {count(len(shares), 'cell')} reaches {percent(max(shares))} of what arithmetic and memory "
+        "allow here. " if shares else ""
+    )  # fmt: skip
     yield Lead(
-        "The roof at a cell's intensity is the smaller of the peak FLOP/s and intensity times "
+        f"{said}The roof at a cell's intensity is the smaller of the peak FLOP/s and intensity times "
         "memory bandwidth (Williams, Waterman and Patterson, 2009), both the best that benchmarks "
         "reached here with as many threads as the cell's ranks use on a node. A cell's FLOP/s are "
         "its operations over the median time, on one node."
@@ -51,7 +59,7 @@ def roofline_body(context: Context) -> Iterator[Part]:
     tables: list[Part] = []
     notes: list[Part] = []
     for stage, title, unit in _STAGES:
-        points, left_out = roofline_points(_groups(context, stage), context.rates)
+        points, left_out = found[stage]
         points.sort(key=lambda point: (-point.share, point.group.cell.id))
         panels = grouped(points, lambda point: (point.threads, point.group.cell.precision))
         columns = _columns(context, unit, points) if points else []
@@ -106,10 +114,20 @@ def _chart(
     series = grouped(points[:_MOST_POINTS], lambda point: _series_name(point.group.cell))
     shown = sorted(series.items())[:_MOST_SERIES]
     styles = {name: context.style(members[0].group) for name, members in shown}
-    lines = [Line(points=roof, style=_ROOF, symbols=False)] + [
+    lines = [Line(points=roof, style=_ROOF, symbols=False, name="roof")] + [
         Line(
             points=[(point.intensity, point.achieved / scale.factor) for point in members],
-            style=styles[name], joined=False,
+            style=styles[name], joined=False, name=name,
+            marks=[
+                Mark(
+                    label=str(columns[0].entry(point)), about=point, at=point.intensity,
+                    what="median", value=point.achieved / scale.factor, ends=point.time.word,
+                    low=point.flops / point.time.high / scale.factor,
+                    high=point.flops / point.time.low / scale.factor if point.time.low else None,
+                    count=point.time.count,
+                )
+                for point in members
+            ],
         )
         for name, members in shown
     ]  # fmt: skip

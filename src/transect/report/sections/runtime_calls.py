@@ -65,7 +65,7 @@ def _chart(context: Context, where: str, groups: Sequence[InferGroup]) -> Part:
         Series(
             name=lines.name(own[0]), style=lines.style(own[0]),
             points=[
-                Point(x=_size(group.cell.workload),
+                Point(x=_size(group.cell.workload), about=group,
                       repeats=[value / scale.factor for value in group.values(measure.name)])
                 for group in own
             ],

@@ -117,6 +117,7 @@ def _latency(
             inner=(row.middle[0] / scale.factor, row.middle[1] / scale.factor)
             if row.middle else None,
             style=context.style(row.group), right=f"{scale.text(value)} {scale.unit}",
+            count=len(row.group.values(row.measure)), ends="of all calls",
         )  # fmt: skip
 
     def bound(row: _Latency) -> float | None:
@@ -162,7 +163,8 @@ def _tail(context: Context, name: str, groups: list[InferGroup], measure: Measur
     ends = [value for curve in curves for value, _ in (curve[0], curve[-1])]
     drawing = line_plot(
         [
-            Line(points=curve, style=lines.style(row.group), symbols=False)
+            Line(points=curve, style=lines.style(row.group), symbols=False, about=row,
+                 name=lines.name(row.group))
             for row, curve in zip(shown, curves, strict=True)
         ],
         x_title=f"{measure.call} ({scale.unit}, log scale)", y_title="share of calls above it",
@@ -229,7 +231,7 @@ def _throughput(
     series = [
         Series(
             name=lines.name(members[0]), style=lines.style(members[0]),
-            points=[Point(x=at(group, axis), repeats=rates(group, measure.name))
+            points=[Point(x=at(group, axis), repeats=rates(group, measure.name), about=group)
                     for group in members],
         )
         for _, members in sorted(alike.items())

@@ -95,7 +95,7 @@ def _runtimes(context: Context, workload: str, groups: Sequence[InferGroup]) -> 
 
 def _place(group: InferGroup, metric: str, scale: Scale) -> Point:
     values = [value / scale.factor for value in group.values(metric)]
-    return Point(x=group.cell.load or 0.0, repeats=values, hollow=is_saturated(group))
+    return Point(x=group.cell.load or 0.0, repeats=values, hollow=is_saturated(group), about=group)
 
 
 def _columns(groups: Sequence[InferGroup], scale: Scale) -> list[Column[InferGroup]]:

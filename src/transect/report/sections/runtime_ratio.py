@@ -55,7 +55,8 @@ def ratio_chart(context: Context, name: str, groups: Sequence[InferGroup]) -> Pa
         return Dot(
             label=str(short.entry(pair)), value=pair.ratio.value, low=pair.ratio.low,
             high=pair.ratio.high, style=context.style(pair.group), right=factor(pair.ratio.value),
-            hollow=pair.comparison.verdict is Verdict.SAME,
+            hollow=pair.comparison.verdict is Verdict.SAME, ends=pair.ratio.word,
+            count=min(pair.comparison.a.count, pair.comparison.b.count),
         )  # fmt: skip
 
     base: Column[Versus] = words("C++ from", lambda pair: pair.other.cell.exporter)

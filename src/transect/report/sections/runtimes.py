@@ -34,15 +34,21 @@ _READING = (
 
 def runtimes_body(context: Context) -> Iterator[Part]:
     """Draw matrix, distributions, ratios, breakdown, load and calls, from right results only."""
+    of_workload = {name: faithful_groups(context, name) for name in context.workloads("infer")}
+    right = [group.cell for groups in of_workload.values() for group in groups]
+    runtimes, models = len({cell.runtime for cell in right}), len({cell.workload for cell in right})
+    said = (
+        f"{count(runtimes, 'runtime')} executed {count(models, 'model')} with right results. "
+        if right else ""
+    )  # fmt: skip
     yield Lead(
-        "Binding of inputs, the Run call, copying of outputs and session creation are timed apart. "
+        f"{said}Binding of inputs, the Run call, copying of outputs and session creation are timed apart. "
         "Runtimes are compared by Run alone where all of them do the same in it, and by whole calls "
         "(bind, Run and copy) where some bind or copy inside of Run; and with equal session "
         "options, unless a table says otherwise.",
         empty="No runtime was measured with a right result.",
     )
     yield from matrix_blocks(context)
-    of_workload = {name: faithful_groups(context, name) for name in context.workloads("infer")}
     if any(of_workload.values()):
         yield note(_READING)
     real = [name for name in of_workload if identity_size(name) is None]

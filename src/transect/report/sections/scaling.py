@@ -187,32 +187,45 @@ def _superlinear(gain: Efficiency) -> Chip | None:
 
 def scaling_body(context: Context) -> Iterator[Part]:
     """Draw speed-ups and throughput over ranks, what a step consists of there, and efficiencies."""
+    found: dict[str, tuple[list[TrainGroup], list[Efficiency]]] = {}
+    for workload in context.workloads("train"):
+        right = compared([g for g in context.of("train", workload) if g.ok and not g.wrong])
+        main = main_kind(right)
+        groups = [group for group in right if group.kind == main]
+        if groups and _several_ranks(groups):
+            floor = context.floors.get("train", workload, METRIC, main_kind(groups))
+            found[workload] = groups, efficiencies(groups, floor)
     yield Lead(
-        "What more ranks bring. A speed-up is counted from a base that is named beside it; the ideal is as many "
+        f"{_counted([gain for _, gains in found.values() for gain in gains])}What more ranks bring. A speed-up is counted from a base that is named beside it; the ideal is as many "
         "times as ranks, the bound what the roofline allows. More than 100 % efficiency is flagged, with what may be "
         "behind it. Cells with more ranks than cores carry no claim: they have no efficiency."
     )
-    found = False
-    for workload in context.workloads("train"):
-        right = compared([g for g in context.of("train", workload) if g.ok and not g.wrong])
-        groups = [group for group in right if group.kind == main_kind(right)] if right else []
-        if not groups or not _several_ranks(groups):
-            continue
-        found = True
+    for workload, (groups, gains) in found.items():
         yield Heading(workload)
-        yield from _workload(context, workload, groups)
+        yield from _workload(context, workload, groups, gains)
     if not found:
         yield note("No workload was trained on several numbers of ranks: nothing scales here.")
 
 
-def _workload(context: Context, workload: str, groups: list[TrainGroup]) -> Iterator[Part]:
+def _counted(gains: list[Efficiency]) -> str:
+    """Say first how efficient more ranks are, and how many are so beyond what can be."""
+    if not gains:
+        return ""
+    values = sorted(gain.value for gain in gains)
+    odd = sum(gain.superlinear for gain in gains)
+    span = percent(values[0]) + (f" to {percent(values[-1])}" if len(values) > 1 else "")
+    beyond = f"; {odd} above what can be" if odd else ""
+    return f"Efficiency on more ranks: {span}, of {count(len(gains), 'cell')}{beyond}. "
+
+
+def _workload(
+    context: Context, workload: str, groups: list[TrainGroup], gains: list[Efficiency]
+) -> Iterator[Part]:
     over = sum(group.over_subscribed for group in groups)
     if over:
         yield note(
             f"Hollow symbols: {over} of {len(groups)} points ran more ranks than the machine has cores."
         )
-    floor = context.floors.get("train", workload, METRIC, main_kind(groups))
-    gains = efficiencies(groups, floor)
     if gains:
         yield _speed_up_chart(context, workload, gains)
     yield from scaling_charts(context, workload, groups)

@@ -8,21 +8,22 @@ from transect.analysis.kinds import compared, kinds_of, main_kind
 from transect.analysis.scaling import TrainGroup
 from transect.report.blocks import Heading, Lead, Part, note
 from transect.report.context import Context
-from transect.report.sections.loss import loss_charts
 from transect.report.sections.throughput import (
     both_table,
     quality_chart,
     split_chart,
     throughput_chart,
 )
+from transect.report.text import count
 
 __all__ = ["speed_body"]
 
 
 def speed_body(context: Context) -> Iterator[Part]:
     """Draw each workload's training cells."""
+    workloads = count(len(context.workloads("train")), "workload")
     yield Lead(
-        "Dots are repeats, the symbol is their median, the thin line their range, or their 95 % "
+        f"{workloads}: how soon each way to train reaches the target, and how many samples/s it trains. Dots are repeats, the symbol is their median, the thin line their range, or their 95 % "
         "interval from six repeats on. The percentage at the right is the accuracy reached: "
         "speed without quality says nothing. Synthetic input and sums of gradients stand beside "
         "their twins, under Frameworks side by side; every other kind of training has charts of "
@@ -59,6 +60,5 @@ def _main(context: Context, workload: str, groups: list[TrainGroup]) -> Iterator
         yield quality_chart(context, workload, groups)
     yield throughput_chart(context, workload, groups)
     yield split_chart(context, workload, groups)
-    yield from loss_charts(context, workload, groups)
     if not groups[0].kind.synthetic:
         yield both_table(workload, groups)

@@ -114,9 +114,19 @@
       said.textContent = `The facts cannot be read: ${error}`;
       return;
     }
-    sides.forEach(offer);
-    // Two cells that differ, so that there is something to see.
-    if (content.cells.length > 1) sides[1].list.value = String(Math.min(content.cells.length, most) - 1);
+    // Two cells of one kind that differ, so that there is something to see: the ends of the largest stage.
+    const amounts = new Map();
+    for (const name of content.cells) {
+      const stage = name.split("/")[0];
+      amounts.set(stage, (amounts.get(stage) ?? 0) + 1);
+    }
+    const largest = [...amounts].sort((a, b) => b[1] - a[1])[0];
+    for (const side of sides) {
+      if (amounts.size > 1) side.find.value = `${largest[0]}/`;
+      offer(side);
+    }
+    const offered = [...sides[1].list.options].filter((one) => !one.disabled);
+    if (offered.length) sides[1].list.value = offered[offered.length - 1].value;
     show();
   }
 

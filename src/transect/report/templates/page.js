@@ -1,4 +1,4 @@
-(() => {
+const page = (() => {
   const root = document.documentElement;
   const button = document.getElementById("theme");
   const order = ["system", "light", "dark"];
@@ -66,4 +66,6 @@
     }
   }, { rootMargin: "-15% 0px -75% 0px" });
   document.querySelectorAll("main > section").forEach((section) => watcher.observe(section));
+
+  return { reveal };
 })();

@@ -21,6 +21,8 @@ FINDINGS = (
 )
 
 DECISIONS = (
-    DecisionColumn(key="serve-one", title="Serve one request", order=300, stage="infer"),
-    DecisionColumn(key="serve-many", title="Serve many", order=400, stage="infer"),
+    DecisionColumn(
+        key="serve-one", title="Serve one request", order=300, stage="infer", always=True
+    ),
+    DecisionColumn(key="serve-many", title="Serve many", order=400, stage="infer", always=True),
 )

@@ -68,6 +68,8 @@ FINDINGS = (
 )
 
 DECISIONS = (
-    DecisionColumn(key="train", title="Train on this machine", order=100, stage="train"),
-    DecisionColumn(key="scale", title="Scale to more ranks", order=200, stage="train"),
+    DecisionColumn(
+        key="train", title="Train on this machine", order=100, stage="train", always=True
+    ),
+    DecisionColumn(key="scale", title="Scale to more ranks", order=200, stage="train", always=True),
 )

@@ -1,0 +1,120 @@
+"""What a cell was told: its settings, and those of the data and model that it takes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from transect.analysis.entries import AnyRecord
+from transect.analysis.groups import Group
+
+__all__ = ["SOURCES", "Settings", "Unlike", "as_json", "settings_of", "unlike"]
+
+# Details that say what a cell was told, and not what came of it.
+_SETTINGS = (
+    "global_batch", "steps_per_epoch", "warmup_steps", "layout", "session_options", "quality.metric", "quality.target",
+)  # fmt: skip
+# Cells of these stages that share a workload make its data and its model.
+SOURCES = ("data", "model")
+_OF_SOURCES = ("dataset", "source_sha256", "shape", "train", "test", "classes", "seed")
+
+# Parameters of a benchmark's log that are its problem's size; others are times and what came out.
+_SIZE = re.compile(
+    r"(?:^|_)(?:n|nb|p|q|nprow|npcol|size|iterations|threads|processes|ranks)$", re.I
+)
+
+# Names of settings, each with the values that occur in each repeat, as JSON. What does not belong to a
+# repeat stands under `_EVERY`.
+Settings = Mapping[str, Mapping[int, frozenset[str]]]
+_EVERY = -1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Unlike:
+    """A setting in which two cells of one identity differ, with the values of each as JSON."""
+
+    name: str
+    base: str
+    other: str
+
+
+def settings_of(group: Group, sources: Iterable[AnyRecord]) -> Settings:
+    """Return what the repeats of a group were told; `sources` made the data and model of its workload."""
+    told: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for record in group.ok or group.records:
+        repeat = record.cell.repeat
+        for name, value in _flat("", record.parameters):
+            told[name][repeat].add(value)
+        for name in _SETTINGS:
+            value = _inside(record.details, name)
+            if value is not None:
+                told[name][repeat].add(as_json(value))
+        for name, size in _sizes(record.details.get("runs")):
+            told[name][repeat].add(as_json(size))
+    if group.cell.stage not in SOURCES:
+        for record in sources:
+            for name in _OF_SOURCES:
+                if record.details.get(name) is not None:
+                    told[f"{record.stage} {name}"][_EVERY].add(as_json(record.details[name]))
+    return {
+        name: {repeat: frozenset(values) for repeat, values in by_repeat.items()}
+        for name, by_repeat in told.items()
+    }
+
+
+def unlike(base: Settings, other: Settings) -> list[Unlike]:
+    """Name the settings that both tell and that differ, repeat by repeat where they share any.
+
+    One that only a side tells is of a version that the other is not, and no difference.
+    """
+    found = []
+    for name in sorted(base.keys() & other.keys()):
+        common = base[name].keys() & other[name].keys()
+        mine, theirs = (_union(side[name], common or side[name]) for side in (base, other))
+        # Without a common repeat, what differs among repeats tells nothing of two sides.
+        if mine != theirs and (common or len(mine) == len(theirs) == 1):
+            found.append(
+                Unlike(name=name, base=" or ".join(sorted(mine)), other=" or ".join(sorted(theirs)))
+            )
+    return found
+
+
+def _union(by_repeat: Mapping[int, frozenset[str]], repeats: Iterable[int]) -> frozenset[str]:
+    return frozenset().union(*(by_repeat[repeat] for repeat in repeats))
+
+
+def _flat(prefix: str, value: Any) -> list[tuple[str, str]]:
+    if not isinstance(value, Mapping):
+        return [(prefix, as_json(value))]
+    return [
+        pair
+        for key, inner in value.items()
+        for pair in _flat(f"{prefix}.{key}" if prefix else str(key), inner)
+    ]
+
+
+def _sizes(runs: Any) -> list[tuple[str, int]]:
+    """Return the sizes of the problems that a benchmark's log tells, by run."""
+    return [
+        (f"run {number} {name}", value)
+        for number, run in enumerate(runs if isinstance(runs, list) else ())
+        if isinstance(run, Mapping) and isinstance(run.get("parameters"), Mapping)
+        for name, value in run["parameters"].items()
+        if isinstance(value, int) and not isinstance(value, bool) and _SIZE.search(str(name))
+    ]
+
+
+def _inside(details: Mapping[str, Any], path: str) -> Any:
+    value: Any = details
+    for part in path.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
+def as_json(value: Any) -> str:
+    """Return a setting as text that can be compared."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)

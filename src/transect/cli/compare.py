@@ -1,0 +1,210 @@
+"""`transect compare`: result folders beside each other."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from transect.cli.output import add_row, new_table, print_lines, print_table
+from transect.domain.errors import BadInput
+
+if TYPE_CHECKING:
+    from transect.analysis.result_sets import ResultSet
+    from transect.analysis.set_lines import Beside
+
+__all__ = ["NOTHING", "WORSE", "compare", "margin_of"]
+
+# Exit codes beside those of every command.
+WORSE, NOTHING = 4, 5
+_FORMATS = ("table", "json", "markdown")
+# Cells that were not compared, in the terminal's table.
+_MOST_LEFT_OUT = 60
+
+
+def margin_of(text: str, option: str) -> float:
+    """Return the share that `5%` is. Raises BadInput for what is none."""
+    from pydantic import TypeAdapter, ValidationError
+
+    from transect.domain.until import Percent
+
+    try:
+        return TypeAdapter(Percent).validate_python(text)
+    except ValidationError:
+        raise BadInput(
+            f"{option} {text!r}: expected more than 0 and less than 100 per cent, written as 5%"
+        ) from None
+
+
+def compare(
+    folders: Annotated[
+        list[Path], typer.Argument(help="result folders; the first one is the base")
+    ],
+    margin: Annotated[str, typer.Option(help="within which two are the same")] = "5%",
+    quality_margin: Annotated[str, typer.Option(help="the same for accuracy and the like")] = "1%",
+    metric: Annotated[
+        list[str] | None, typer.Option(help="compare this metric; may be given several times")
+    ] = None,
+    output: Annotated[str, typer.Option("--format", help="table, json or markdown")] = "table",
+    html: Annotated[Path | None, typer.Option(help="write a page as well")] = None,
+    markdown: Annotated[
+        Path | None, typer.Option(help="write a summary for a pull request as well")
+    ] = None,
+    badge: Annotated[Path | None, typer.Option(help="write a badge (SVG) as well")] = None,
+    show_same: Annotated[
+        bool, typer.Option("--all", help="list what is the same or open too")
+    ] = False,
+    tentative: Annotated[
+        bool, typer.Option("--tentative", help="worse counts without being firm, too")
+    ] = False,
+    complete: Annotated[
+        bool, typer.Option("--complete", help="exit code 5 when a cell of the base is not compared")
+    ] = False,
+) -> None:
+    """Compare results of other systems, dates or versions with those of the first folder, cell by cell.
+
+    Only cells of the same settings pair; what is faster at worse quality is not better. Exit code: 0 nothing is
+    worse, 4 something is, 5 nothing was comparable or nothing is firm, 2 a folder cannot be used.
+    Example: transect compare before/quick after/quick --margin 5% --html compared.html
+    """
+    from transect.analysis.set_lines import Outcome
+    from transect.analysis.set_outcome import incomplete, outcome_of
+    from transect.analysis.set_verdicts import compare_sets
+    from transect.domain.files import write_atomic
+    from transect.execution.result_folders import read_sets
+    from transect.report.comparison.badge import badge as draw
+    from transect.report.comparison.badge import badge_text
+    from transect.report.comparison.compare_page import write_comparison
+    from transect.report.comparison.facts import comparison_facts
+    from transect.report.comparison.markdown import comparison_markdown
+
+    if output not in _FORMATS:
+        raise BadInput(
+            f"--format {output!r}: expected {', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}"
+        )
+    if len(folders) < 2:
+        raise BadInput(
+            f"{folders[0]}: one folder alone: expected two or more, the first as the base"
+        )
+    shares: dict[str, Any] = {
+        "margin": margin_of(margin, "--margin"),
+        "quality_margin": margin_of(quality_margin, "--quality-margin"),
+    }
+    base, *others = read_sets(folders)
+    besides = compare_sets(base, others, metrics=metric or (), **shares)
+    outcome = outcome_of(besides, tentative=tentative)
+    told = {"outcome": outcome} | shares
+    summary = comparison_markdown(base, besides, **told)
+    if html is not None:
+        write_comparison(html, base, besides, **told)
+    if markdown is not None:
+        write_atomic(markdown, summary.encode("utf-8", "replace"))
+    if badge is not None:
+        drawn = draw(badge_text(besides, outcome, shares["margin"]), outcome)
+        write_atomic(badge, drawn.encode("utf-8", "replace"))
+    missing = incomplete(besides)
+    code = {Outcome.WORSE: WORSE, Outcome.OPEN: NOTHING, Outcome.NOT_COMPARABLE: NOTHING}.get(
+        outcome, 0
+    )
+    if complete and missing and code == 0:
+        code = NOTHING
+    if output == "json":
+        facts = comparison_facts(base, besides, **told) | {
+            "exit_code": code,
+            "not_compared": missing,
+        }
+        print(json.dumps(facts, indent=1))
+    elif output == "markdown":
+        print_lines(*summary.rstrip("\n").split("\n"))
+    else:
+        _print(base, besides, show_same)
+        print_lines(f"outcome: {outcome}")
+        if missing:
+            print_lines(f"{missing} cells of {base.letter} were not compared")
+    if code:
+        raise typer.Exit(code)
+
+
+def _print(base: ResultSet, besides: Sequence[Beside], show_same: bool) -> None:
+    from transect.report.comparison.words import counted, shift_text, state_text, when
+
+    sets = new_table("", "folder", "from", "to", "records", "left out")
+    for one in (base, *(beside.other for beside in besides)):
+        records = str(len(one.loaded.records))
+        add_row(sets, one.letter, one.name, *map(when, one.span), records, state_text(one))
+    print_table(sets)
+    for one in (base, *(beside.other for beside in besides)):
+        for problem in one.loaded.problems:
+            print_lines(f"{one.letter}: {problem}")
+    for beside in besides:
+        letter = beside.other.letter
+        _print_lines_of(base, beside, show_same)
+        for shift in beside.shifts:
+            print_lines(shift_text(shift, letter))
+        _print_left_out(base, beside)
+        print_lines("", f"{letter} beside {base.letter}: {counted(beside.lines)}")
+
+
+def _print_lines_of(base: ResultSet, beside: Beside, show_same: bool) -> None:
+    from transect.analysis.set_lines import Outcome
+    from transect.report.comparison.words import (
+        cell_names,
+        metric_name,
+        moved,
+        ordered,
+        summary_text,
+    )
+
+    shown = [
+        line for line in ordered(beside.lines)
+        if show_same or line.outcome not in (Outcome.SAME, Outcome.OPEN)
+    ]  # fmt: skip
+    if not shown:
+        return
+    names = cell_names(line.cell for line in beside.lines)
+    rows = new_table("verdict", "cell", "metric", base.letter, beside.other.letter, "change", "why")
+    for line in shown:
+        told = line.comparison
+        decision = told.decision if told else None
+        ends = (decision.low, decision.high) if decision else (None, None)
+        add_row(
+            rows, [line.outcome.value, line.sureness.value], names[line.cell],
+            metric_name(line.metric, line.what) or "how it ended",
+            summary_text(told.b if told else None, line.unit),
+            summary_text(told.a if told else None, line.unit), moved(line.ratio, *ends), line.reason,
+        )  # fmt: skip
+    print_lines("")
+    print_table(rows)
+
+
+def _print_left_out(base: ResultSet, beside: Beside) -> None:
+    from transect.report.comparison.words import difference_text, lone_text, refused_text
+
+    pairing, letter = beside.pairing, beside.other.letter
+    rows = [
+        (
+            "refused",
+            one.pair.base.cell,
+            f"unlike settings: {refused_text(one, base.letter, letter)}",
+        )
+        for one in pairing.refused
+    ]
+    for side, lone in ((base.letter, pairing.only_base), (letter, pairing.only_other)):
+        rows += [(f"only in {side}", alone.group.cell, lone_text(alone)) for alone in lone]
+    rows += [
+        ("copied", pair.base.cell, "the same measurement on both sides") for pair in pairing.copied
+    ]
+    if rows:
+        table = new_table("not compared", "stage", "cell", "because")
+        for what, cell, why in rows[:_MOST_LEFT_OUT]:
+            add_row(table, what, cell.stage, cell.id, why)
+        print_lines("")
+        print_table(table)
+        if len(rows) > _MOST_LEFT_OUT:
+            print_lines(f"and {len(rows) - _MOST_LEFT_OUT} more: --format json has all")
+    if beside.differences:
+        print_lines("", f"machine and software, {base.letter} → {letter}:")
+        print_lines(*(f"  {difference_text(one)}" for one in beside.differences))

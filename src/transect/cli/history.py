@@ -1,0 +1,170 @@
+"""`transect history`: many runs of one study over time."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from transect.cli.compare import NOTHING, WORSE, margin_of
+from transect.cli.output import add_row, new_table, print_lines, print_table
+from transect.domain.errors import BadInput
+
+if TYPE_CHECKING:
+    from transect.analysis.history import History
+    from transect.analysis.result_sets import ResultSet
+    from transect.analysis.timelines import LeftOut, Timeline
+
+__all__ = ["history"]
+
+_FORMATS = ("table", "json", "markdown")
+_MOST_FACTS = 4
+
+
+def history(
+    folders: Annotated[
+        list[Path], typer.Argument(help="result folders, or folders that hold some below them")
+    ],
+    study: Annotated[
+        str | None, typer.Option(help="which one, where there are several below")
+    ] = None,
+    margin: Annotated[str, typer.Option(help="a smaller change is none")] = "5%",
+    metric: Annotated[
+        list[str] | None, typer.Option(help="follow this metric; may be given several times")
+    ] = None,
+    output: Annotated[str, typer.Option("--format", help="table, json or markdown")] = "table",
+    html: Annotated[Path | None, typer.Option(help="write a page as well")] = None,
+    markdown: Annotated[Path | None, typer.Option(help="write a summary as well")] = None,
+    fail: Annotated[
+        bool, typer.Option("--fail", help="exit code 4 when the latest level of a series is worse")
+    ] = False,
+) -> None:
+    """Follow a study over its runs, by the dates of their records: what changed, when, and what else did then.
+
+    Exit code: 0 done, 5 fewer than two runs, 2 a folder cannot be used; with --fail 4 when the last change of a series
+    is firmly for the worse.
+    Example: transect history archive/ --html history.html
+    """
+    from transect.analysis.history import history_of
+    from transect.analysis.timelines import LeftOut, Timeline, timeline
+    from transect.domain.files import write_atomic
+    from transect.execution.result_folders import find_runs, read_sets
+    from transect.report.comparison.history_facts import history_facts, history_markdown
+    from transect.report.comparison.history_page import write_history
+
+    if output not in _FORMATS:
+        raise BadInput(
+            f"--format {output!r}: expected {', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}"
+        )
+    share = margin_of(margin, "--margin")
+    found, again = find_runs(folders)
+    name, sets, others = _of_one_study(read_sets(found), study)
+    line = timeline(sets)
+    twice = [LeftOut(name=str(one), why="given twice") for one in again]
+    line = Timeline(runs=line.runs, left_out=[*line.left_out, *others, *twice])
+    if not line.runs:
+        raise BadInput(f"{folders[0]}: no run has a record with a date: nothing to put in order")
+    made = history_of(line.runs, metrics=metric or (), margin=share)
+    summary = history_markdown(made, line, study=name)
+    if html is not None:
+        write_history(html, made, line, study=name, margin=share)
+    if markdown is not None:
+        write_atomic(markdown, summary.encode("utf-8", "replace"))
+    code = NOTHING if len(line.runs) < 2 else WORSE if fail and _ends_worse(made) else 0
+    if output == "json":
+        facts = history_facts(made, line, study=name, margin=share)
+        print(json.dumps(facts | {"exit_code": code}, indent=1))
+    elif output == "markdown":
+        print_lines(*summary.rstrip("\n").split("\n"))
+    else:
+        _print(made, line)
+    if code:
+        raise typer.Exit(code)
+
+
+def _of_one_study(
+    sets: list[ResultSet], study: str | None
+) -> tuple[str, list[ResultSet], list[LeftOut]]:
+    """Return a study's name, its runs and the others; what has no record is of any study."""
+    from transect.analysis.timelines import LeftOut
+    from transect.execution.result_folders import study_of
+
+    names = {one.letter: study_of(one) for one in sets if one.loaded.records}
+    known = sorted(set(names.values()))
+    if study is None and len(known) > 1:
+        raise BadInput(
+            f"runs of {len(known)} studies: {', '.join(known)}: expected --study with one of them"
+        )
+    if study is not None and study not in known:
+        raise BadInput(f"--study {study}: no such runs there, only of {', '.join(known) or 'none'}")
+    name = study or (known[0] if known else "")
+    own = [one for one in sets if names.get(one.letter, name) == name]
+    others = [
+        LeftOut(name=one.name, why=f"of study {names[one.letter]}")
+        for one in sets
+        if one not in own
+    ]
+    return name, own, others
+
+
+def _ends_worse(made: History) -> bool:
+    from transect.analysis.comparisons import Sureness
+    from transect.analysis.set_lines import Outcome
+
+    last = {id(one.series): one for one in sorted(made.changes, key=lambda one: one.at)}
+    return any(
+        one.outcome is Outcome.WORSE and one.sureness is Sureness.FIRM for one in last.values()
+    )
+
+
+def _print(made: History, line: Timeline) -> None:
+    from transect.report.comparison.history_words import (
+        change_text,
+        changes_first,
+        run_name,
+        series_names,
+        summary_of,
+        too_few,
+        where_text,
+    )
+
+    runs = new_table("run", "folder", "records", "machine and software since the run before", "odd")
+    for run in made.runs:
+        facts = [one.fact for one in run.differences]
+        told = ", ".join(facts[:_MOST_FACTS])
+        told += f" and {len(facts) - _MOST_FACTS} more" if len(facts) > _MOST_FACTS else ""
+        records = str(len(run.results.loaded.records))
+        add_row(runs, run_name(run), run.results.name, records, told, "; ".join(run.notes))
+    print_table(runs)
+    for run in made.runs:
+        for problem in run.results.loaded.problems:
+            print_lines(f"{run.results.name}: {problem}")
+    for gone in line.left_out:
+        print_lines(f"left out: {gone.name}: {gone.why}")
+    names = series_names(made.series)
+    changes = new_table("verdict", "series", "from run", "change", "what else changed there")
+    for one in changes_first(made):
+        if not one.shared:
+            add_row(
+                changes, [one.outcome.value, one.sureness.value], names[one.series],
+                run_name(made.runs[one.at]), change_text(one), where_text(one, _MOST_FACTS),
+            )  # fmt: skip
+    if changes.row_count:
+        print_lines("")
+        print_table(changes)
+    shared = sum(one.shared for one in made.changes)
+    if shared:
+        print_lines(f"{shared} more changes of cells go with their whole stage")
+    refused = sum(bool(one.refused) for one in made.series)
+    if refused:
+        print_lines(
+            f"{refused} series leave out runs with other settings: --format json names them"
+        )
+    for gone_cell in made.lost:
+        cell = gone_cell.cell
+        print_lines(f"no longer measured: {cell.stage}/{cell.id}: {gone_cell.why}")
+    if few := too_few(made):
+        print_lines(few)
+    print_lines(summary_of(made))

@@ -1,0 +1,124 @@
+"""A comparison as plain data, for scripts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from transect.analysis.result_sets import Lone, ResultSet
+from transect.analysis.set_lines import Beside, Line, Outcome, Shift
+from transect.analysis.statistics import Summary
+from transect.report.comparison.words import ordered
+
+__all__ = ["comparison_facts", "number_or_none", "set_facts"]
+
+
+def comparison_facts(
+    base: ResultSet, besides: Sequence[Beside], *, outcome: Outcome, margin: float, quality_margin: float
+) -> dict[str, Any]:  # fmt: skip
+    """Return everything that a comparison says, as JSON holds it."""
+    return {
+        "outcome": outcome.value,
+        "margin": margin,
+        "quality_margin": quality_margin,
+        "base": set_facts(base),
+        "others": [_beside(one) for one in besides],
+    }
+
+
+def set_facts(results: ResultSet) -> dict[str, Any]:
+    """Return what a result folder is."""
+    loaded, (first, last) = results.loaded, results.span
+    return {
+        "letter": results.letter,
+        "folder": results.name,
+        "studies": sorted({record.study for record in loaded.records}),
+        "first": first,
+        "last": last,
+        "records": len(loaded.records),
+        "running": ["/".join(key) for key in loaded.running],
+        "without_record": ["/".join(key) for key in loaded.waiting],
+        "earlier": ["/".join(key) for key in loaded.earlier],
+        "problems": [str(problem) for problem in loaded.problems],
+        "ended_before_started": results.backwards,
+    }
+
+
+def number_or_none(value: float | None) -> float | None:
+    """Return what JSON has a number for."""
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _beside(beside: Beside) -> dict[str, Any]:
+    pairing = beside.pairing
+    counts: dict[str, dict[str, int]] = {}
+    for line in beside.lines:
+        own = counts.setdefault(line.outcome.value, {})
+        own[line.sureness.value] = own.get(line.sureness.value, 0) + 1
+    return set_facts(beside.other) | {
+        "counts": counts,
+        "pairs": len(pairing.pairs),
+        "lines": [_line(line) for line in ordered(beside.lines)],
+        "same_measurement": [_id(pair.base.cell) for pair in pairing.copied],
+        "refused": [
+            _id(one.pair.base.cell)
+            | {
+                "unlike": [
+                    {"setting": u.name, "base": u.base, "other": u.other} for u in one.unlike
+                ]
+            }
+            for one in pairing.refused
+        ],
+        "only_base": [_lone(one) for one in pairing.only_base],
+        "only_other": [_lone(one) for one in pairing.only_other],
+        "together": [_shift(one) for one in beside.shifts],
+        "differences": [
+            {"kind": one.kind, "fact": one.fact, "base": list(one.before), "other": list(one.after)}
+            for one in beside.differences
+        ],
+    }
+
+
+def _id(cell: Any) -> dict[str, Any]:
+    return {"stage": cell.stage, "cell": cell.id}
+
+
+def _lone(lone: Lone) -> dict[str, Any]:
+    changed = {axis: [here, there] for axis, here, there in lone.renamed}
+    near = {"nearest": lone.near.id, "differs_in": changed} if lone.near is not None else {}
+    return _id(lone.group.cell) | {"state": lone.state} | near
+
+
+def _line(line: Line) -> dict[str, Any]:
+    told = line.comparison
+    decision = told.decision if told is not None else None
+    return _id(line.cell) | {
+        "metric": line.metric or None,
+        "label": line.what or None,
+        "role": line.role.value,
+        "outcome": line.outcome.value,
+        "sureness": line.sureness.value,
+        "unit": line.unit,
+        "direction": line.direction.value,
+        "base": _summary(told.b) if told else None,
+        "other": _summary(told.a) if told else None,
+        "ratio": number_or_none(line.ratio),
+        "low": number_or_none(decision.low if decision else None),
+        "high": number_or_none(decision.high if decision else None),
+        "p": decision.p if decision else None,
+        "effect": told.delta if told else None,
+        "reason": line.reason,
+    }
+
+
+def _summary(one: Summary) -> dict[str, Any]:
+    return {"median": one.median, "low": one.low, "high": one.high, "runs": one.count}
+
+
+def _shift(shift: Shift) -> dict[str, Any]:
+    told = shift.decision
+    return {
+        "stage": shift.stage, "metric": shift.metric, "cells": shift.cells, "ratio": told.ratio,
+        "low": number_or_none(told.low), "high": number_or_none(told.high), "answer": told.answer.value,
+    }  # fmt: skip

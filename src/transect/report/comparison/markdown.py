@@ -1,0 +1,147 @@
+"""A comparison in Markdown, as a comment on a pull request has it.
+
+What comes from records stands in code: there, no name is a mention, a link, an image or a tag.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from transect.analysis.result_sets import ResultSet
+from transect.analysis.set_lines import Beside, Line, Outcome
+from transect.report.comparison.words import (
+    cell_names,
+    counted,
+    difference_text,
+    lone_text,
+    metric_name,
+    moved,
+    ordered,
+    refused_text,
+    shift_text,
+    state_text,
+    summary_text,
+    when,
+)
+from transect.report.text import clipped, count
+
+__all__ = ["code", "comparison_markdown", "fold", "grid"]
+
+# Rows of one table: a comment may have 65,536 characters.
+_MOST = 40
+_LONGEST = 300
+
+_SAID = {
+    Outcome.WORSE: "worse than the base", Outcome.BETTER: "better than the base, nothing worse",
+    Outcome.SAME: "the same as the base within the margin", Outcome.OPEN: "open: nothing is firm",
+    Outcome.NOT_COMPARABLE: "not comparable: no pair of cells",
+}  # fmt: skip
+
+
+def comparison_markdown(
+    base: ResultSet, besides: Sequence[Beside], *, outcome: Outcome, margin: float, quality_margin: float
+) -> str:  # fmt: skip
+    """Write what changed, what was not compared and where the sides differ; long lists are counted."""
+    parts = [
+        f"### transect: {_SAID[outcome]}",
+        f"Base A: {code(base.name)}, measured {_dates(base)}{_odd(base)}. Margin {100 * margin:g} %, of quality "
+        f"{100 * quality_margin:g} %.",
+    ]
+    for beside in besides:
+        parts += _of_set(base, beside)
+    return "\n\n".join(parts) + "\n"
+
+
+def code(text: str, most: int = _LONGEST) -> str:
+    """Return foreign text as one code span that can stand in a table's cell.
+
+    >>> code("a`|b")
+    '``a`\\\\|b``'
+    """
+    text = clipped(text, most).replace("|", "\\|") or "–"
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * (longest + 1)
+    room = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{fence}{room}{text}{room}{fence}"
+
+
+def grid(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Write a table; its cells are Markdown already."""
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def fold(title: str, body: str) -> str:
+    """Hide a part behind its title."""
+    return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>"
+
+
+def _dates(results: ResultSet) -> str:
+    first, last = results.span
+    return f"{code(when(first))} to {code(when(last))}" if first else "never"
+
+
+def _odd(results: ResultSet) -> str:
+    said = state_text(results)
+    return f" ({said})" if said else ""
+
+
+def _of_set(base: ResultSet, beside: Beside) -> list[str]:
+    other, pairing = beside.other, beside.pairing
+    parts = [
+        f"**{other.letter}** {code(other.name)}, measured {_dates(other)}{_odd(other)}: "
+        f"**{counted(beside.lines)}**."
+    ]
+    names = cell_names(line.cell for line in beside.lines)
+    told = {True: [], False: []}  # type: dict[bool, list[Line]]
+    for line in ordered(beside.lines):
+        told[line.outcome in (Outcome.WORSE, Outcome.BETTER)].append(line)
+    if told[True]:
+        parts.append(_lines(told[True], names, other))
+    for shift in beside.shifts:
+        if shift.decision.answer.value == "different":
+            parts.append(code(shift_text(shift, other.letter)))
+    if told[False]:
+        title = f"{counted(told[False])}"
+        parts.append(fold(title, _lines(told[False], names, other)))
+    aside = [
+        (f"- {code(one.pair.base.cell.id)}: {code(refused_text(one, base.letter, other.letter))}",
+         "refused: unlike settings") for one in pairing.refused
+    ]  # fmt: skip
+    aside += [
+        (f"- {code(pair.base.cell.id)}", "the same measurement on both sides")
+        for pair in pairing.copied
+    ]
+    for letter, lone in ((base.letter, pairing.only_base), (other.letter, pairing.only_other)):
+        aside += [
+            (f"- {code(one.group.cell.id)}: {code(lone_text(one))}", f"only in {letter}")
+            for one in lone
+        ]
+    for title in dict.fromkeys(title for _, title in aside):
+        own = [line for line, of in aside if of == title]
+        more = [f"- and {len(own) - _MOST} more"] if len(own) > _MOST else []
+        parts.append(fold(f"{count(len(own), 'cell')} {title}", "\n".join([*own[:_MOST], *more])))
+    if beside.differences:
+        listed = [f"- {code(difference_text(one))}" for one in beside.differences[:_MOST]]
+        title = f"{count(len(beside.differences), 'difference')} of machine and software"
+        parts.append(fold(title, "\n".join(listed)))
+    return parts
+
+
+def _lines(lines: Sequence[Line], names: dict[object, str], other: ResultSet) -> str:
+    rows = []
+    for line in lines[:_MOST]:
+        told = line.comparison
+        decision = told.decision if told else None
+        change = moved(line.ratio, *((decision.low, decision.high) if decision else (None, None)))
+        rows.append((
+            f"{line.outcome} ({line.sureness})", code(names[line.cell]),
+            code(metric_name(line.metric, line.what)) if line.metric else "how it ended",
+            summary_text(told.b, line.unit) if told else "–",
+            summary_text(told.a, line.unit) if told else "–",
+            change if told else code(line.reason),
+        ))  # fmt: skip
+    table = grid(("verdict", "cell", "metric", "A", other.letter, "change"), rows)
+    rest = len(lines) - _MOST
+    return f"{table}\n\nand {rest} more" if rest > 0 else table

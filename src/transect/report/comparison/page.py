@@ -1,0 +1,46 @@
+"""A page of sections that is no study's report: the same styles, scripts and blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from markupsafe import Markup
+
+from transect.domain.files import write_atomic
+from transect.report import shell
+from transect.report.blocks import Body, Chip, Part
+from transect.report.making import MadeSection
+from transect.report.text import clean
+
+__all__ = ["made_sections", "write_sections"]
+
+
+def made_sections(
+    parts: Iterable[tuple[str, str, Callable[[], Iterable[Part]]]],
+) -> list[MadeSection]:
+    """Make sections of keys, titles and what yields their parts; one that yields nothing is left out."""
+    made = ((key, title, Body.of(make())) for key, title, make in parts)
+    return [MadeSection(key=key, title=title, body=body) for key, title, body in made if body]
+
+
+def write_sections(
+    output: Path, sections: Sequence[MadeSection], *, kind: str, title: str, about: Sequence[str],
+    chips: Sequence[Chip],
+) -> None:  # fmt: skip
+    """Write a page, atomically. `kind` says what it is, `about` what it is of; raises OSError."""
+    made = shell.templates()
+    section = made.get_template("section.html.j2")
+    scripts = [shell.own_file(name) for name in shell.SCRIPTS]
+    page = made.get_template("comparison.html.j2").render(
+        kind=kind,
+        title=clean(title),
+        about=[clean(line) for line in about],
+        chips=chips,
+        sections=[(one, Markup(section.render(body=one.body))) for one in sections],  # noqa: S704 escaped by the template
+        styles=[shell.own_file(name) for name in shell.STYLES],
+        scripts=scripts,
+        script_hashes=[shell.script_hash(script) for script in scripts],
+    )
+    # A lone surrogate cannot be written as UTF-8; it may come from a name.
+    write_atomic(output, page.encode("utf-8", errors="replace"))

@@ -1,0 +1,153 @@
+"""What comparisons are said in, whatever they are written to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from transect.analysis.comparisons import Sureness
+from transect.analysis.labels import group_labels
+from transect.analysis.result_sets import Lone, Refused, ResultSet
+from transect.analysis.set_lines import Line, Outcome, Shift
+from transect.analysis.statistics import Summary
+from transect.analysis.surroundings import Difference
+from transect.domain.cell import Cell
+from transect.domain.metrics import Direction
+from transect.report.text import clean, count, quantity
+
+__all__ = [
+    "ORDER", "cell_names", "counted", "difference_text", "lone_text", "metric_name", "moved", "ordered",
+    "refused_text", "shift_text", "state_text", "summary_text", "when",
+]  # fmt: skip
+
+# What a reader has to know comes first.
+ORDER = (Outcome.WORSE, Outcome.BETTER, Outcome.NOT_COMPARABLE, Outcome.OPEN, Outcome.SAME)
+_SURE = (Sureness.FIRM, Sureness.TENTATIVE, Sureness.OPEN)
+
+
+def ordered(lines: Iterable[Line]) -> list[Line]:
+    """Return lines with the worse first, firm before tentative; else in their order."""
+    return sorted(lines, key=lambda one: (ORDER.index(one.outcome), _SURE.index(one.sureness)))
+
+
+def cell_names(cells: Iterable[Cell]) -> dict[Cell, str]:
+    """Name cells as the report does, each with its stage and workload."""
+    every = [_Named(cell) for cell in dict.fromkeys(cells)]
+    names: dict[Cell, str] = {}
+    for stage in dict.fromkeys(one.cell.stage for one in every):
+        own = [one for one in every if one.cell.stage == stage]
+        labels = group_labels(own, always=("workload",))
+        # Two cells that one label fits are told apart by their ids.
+        twice = {label for label in labels.values() if list(labels.values()).count(label) > 1}
+        names |= {
+            cell: clean(f"{stage}: {cell.id if label in twice else label}")
+            for cell, label in labels.items()
+        }
+    return names
+
+
+class _Named:
+    def __init__(self, cell: Cell) -> None:
+        self.cell = cell
+
+
+def metric_name(metric: str, what: str = "") -> str:
+    """Write a metric with what tells several of one name apart."""
+    return clean(f"{metric.replace('_', ' ')} {what}".strip())
+
+
+def moved(ratio: float | None, low: float | None = None, high: float | None = None) -> str:
+    """Write a ratio as a change, `+3.2 % (+1.1 to +5.4)`, or as a factor from twice on."""
+    if ratio is None:
+        return "–"
+    told = _one(ratio)
+    if low is None or high is None or not 0 < low <= high < float("inf"):
+        return told
+    unit = " %" if told.endswith(" %") else ""
+    ends = [_one(value) for value in (low, high)]
+    return f"{told} ({' to '.join(end.removesuffix(unit) for end in ends)})"
+
+
+def _one(ratio: float) -> str:
+    if not 0.5 < ratio < 2:
+        return f"× {ratio:.3g}"
+    share = 100 * (ratio - 1)
+    return f"{share:+.1f} %".replace("-", "−")
+
+
+def summary_text(summary: Summary | None, unit: str) -> str:
+    """Write a middle with its unit and how many runs it is of."""
+    if summary is None:
+        return "–"
+    unit = "" if unit == "1" else unit
+    return f"{quantity(summary.median, unit)} ({summary.count})"
+
+
+def when(moment: str) -> str:
+    """Write a record's time to the minute."""
+    return clean(moment[:16].replace("T", " "))
+
+
+def counted(lines: Sequence[Line]) -> str:
+    """Write what lines say, firm and not: `2 worse (1 tentative), 30 same`."""
+    said = []
+    for outcome in ORDER:
+        own = [line for line in lines if line.outcome is outcome]
+        if own:
+            loose = sum(line.sureness is Sureness.TENTATIVE for line in own)
+            extra = f" ({loose} tentative)" if loose else ""
+            said.append(f"{len(own)} {outcome}{extra}")
+    return ", ".join(said) or "nothing to compare"
+
+
+def lone_text(lone: Lone) -> str:
+    """Say how a cell of one side stands on the other."""
+    if lone.near is None:
+        return lone.state
+    changed = ", ".join(
+        f"{axis} {clean(here)} → {clean(there)}" for axis, here, there in lone.renamed
+    )
+    return f"not there; nearest: {clean(lone.near.id)}, which differs in {changed}"
+
+
+def refused_text(refused: Refused, base: str, other: str) -> str:
+    """Say in which settings the two cells of a pair differ."""
+    return "; ".join(
+        clean(f"{one.name}: {base} {one.base}, {other} {one.other}") for one in refused.unlike
+    )
+
+
+def difference_text(one: Difference) -> str:
+    """Write a fact in which two sides differ."""
+    return clean(f"{one.fact}: {' / '.join(one.before)} → {' / '.join(one.after)}")
+
+
+def shift_text(shift: Shift, other: str) -> str:
+    """Say by how much all cells of a stage moved together."""
+    told = shift.decision
+    to = "worse" if shift.worse else "better"
+    more = "more" if shift.direction is Direction.HIGHER else "less"
+    return (
+        f"{shift.stage}, {metric_name(shift.metric)} ({more} is better): all {shift.cells} cells of {other} "
+        f"together {moved(told.ratio, told.low, told.high)}, "
+        + {
+            "different": f"{to} as a whole: look at the machine and at what all share first",
+            "the same within the margin": "as a whole the same within the margin",
+            "open": "which of these is open",
+        }[told.answer.value]
+    )
+
+
+def state_text(results: ResultSet) -> str:
+    """Say what of a folder does not count, and what is odd about it."""
+    loaded, said = results.loaded, []
+    for amount, words in (
+        (len(loaded.running), "running"),
+        (len(loaded.waiting), "without a record of the study as planned"),
+        (len(loaded.unreadable), "damaged or unreadable"),
+        (len(loaded.earlier), "of an earlier plan, left out"),
+    ):
+        if amount:
+            said.append(f"{count(amount, 'cell')} {words}")
+    if results.backwards:
+        said.append(f"{count(results.backwards, 'record')} ended before they started")
+    return "; ".join(said)

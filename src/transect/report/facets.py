@@ -1,0 +1,188 @@
+"""What rows, marks and findings are about: the values that the page's filter chooses among."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from itertools import groupby
+from typing import Any
+
+from transect.analysis.entries import Entry
+from transect.analysis.groups import Group
+from transect.domain.cell import Cell
+from transect.domain.record import Record, Status
+
+__all__ = ["FACETS", "NOTHING", "FacetTable", "Facets", "facets_of"]
+
+# What the page filters by, in the order of its buttons, and the name of the cell beside them.
+FACETS = ("workload", "framework", "strategy", "runtime", "ranks", "status")
+_ALL = (*FACETS, "cell")
+
+# What a row about something stands for, if it says so under one of these names.
+_ABOUT = ("group", "record", "cell")
+# How deep a row is searched that says nothing of the kind.
+_DEPTH = 3
+# Cells of one row: what speaks of more speaks of none in particular.
+_MOST_CELLS = 24
+_STATUSES = frozenset(status.value for status in Status)
+
+
+@dataclass(frozen=True, slots=True)
+class Facets:
+    """The values of each facet that something speaks of; empty where it says nothing of it.
+
+    `cell` holds ids without the repeat, and `ranks` numbers as text.
+    """
+
+    workload: tuple[str, ...] = ()
+    framework: tuple[str, ...] = ()
+    strategy: tuple[str, ...] = ()
+    runtime: tuple[str, ...] = ()
+    ranks: tuple[str, ...] = ()
+    status: tuple[str, ...] = ()
+    cell: tuple[str, ...] = ()
+
+    def __or__(self, other: Facets) -> Facets:
+        """Join what two things speak of."""
+        if other is NOTHING or self == other:
+            return self
+        return Facets(*(
+            tuple(dict.fromkeys((*getattr(self, name), *getattr(other, name)))) for name in _ALL
+        ))  # fmt: skip
+
+
+NOTHING = Facets()
+
+
+def facets_of(item: Any) -> Facets:
+    """Return what an item is about; `NOTHING` where it says nothing of any facet.
+
+    An item may say so itself, by an attribute `facets`. Else a group, a record and a cell speak for
+    themselves, a row for its `group`, `record` or `cell`, and anything made of fields for all of
+    these that it holds, and for fields that have the name of a facet.
+    """
+    return _found(item, _DEPTH, ids=True)
+
+
+def _found(item: Any, depth: int, *, ids: bool) -> Facets:
+    if item is None or isinstance(item, (str, bytes, int, float)):
+        return NOTHING
+    own = getattr(item, "facets", None)
+    if isinstance(own, Facets):
+        return own
+    if isinstance(item, Cell):
+        return _of_cell(item, (), ids=ids)
+    if isinstance(item, Group):
+        statuses = sorted({record.status.value for record in item.records})
+        return _of_cell(item.cell, statuses, ids=ids)
+    if isinstance(item, (Record, Entry)):
+        return _of_cell(item.cell, (item.status.value,), ids=ids)
+    for name in _ABOUT:
+        held = getattr(item, name, None)
+        if isinstance(held, (Group, Record, Entry, Cell)):
+            return _found(held, depth, ids=ids)
+    return _of_parts(item, depth - 1, ids=ids) if depth else NOTHING
+
+
+def _of_parts(item: Any, depth: int, *, ids: bool) -> Facets:
+    """Join what the fields of a row, or the members of a list, are about."""
+    joined = NOTHING
+    for name, value in _parts(item, depth):
+        joined |= _named(name, value) if name in FACETS else _found(value, depth, ids=ids)
+        # An id takes longer to make than all the rest.
+        ids = ids and len(joined.cell) <= _MOST_CELLS
+    return joined if ids and len(joined.cell) <= _MOST_CELLS else _without_cells(joined)
+
+
+def _named(name: str, value: Any) -> Facets:
+    """Take a field that has the name of a facet, if it holds what such a facet may."""
+    kind = int if name == "ranks" else str
+    if not isinstance(value, kind) or isinstance(value, bool) or value == "":
+        return NOTHING
+    # Benchmark runs and claims have words of their own for how they ended.
+    if name == "status" and value not in _STATUSES:
+        return NOTHING
+    return Facets(**{name: (str(value),)})
+
+
+def _parts(item: Any, depth: int) -> Iterator[tuple[str, Any]]:
+    if is_dataclass(item) and not isinstance(item, type):
+        yield from ((field.name, getattr(item, field.name)) for field in fields(item))
+    elif isinstance(item, dict) and depth == _DEPTH - 1:
+        yield from ((str(name), value) for name, value in item.items())
+    elif isinstance(item, tuple) and hasattr(item, "_fields"):
+        yield from zip(item._fields, item, strict=True)
+    elif isinstance(item, (tuple, list)):
+        yield from (("", value) for value in item)
+
+
+def _without_cells(facets: Facets) -> Facets:
+    return Facets(*(getattr(facets, name) for name in FACETS))
+
+
+def _of_cell(cell: Cell, status: Sequence[str], *, ids: bool) -> Facets:
+    def told(axis: str) -> tuple[str, ...]:
+        value = cell.get(axis)
+        return (str(value),) if value not in (None, "") else ()
+
+    return Facets(
+        workload=told("workload"), framework=told("framework"), strategy=told("strategy"),
+        runtime=told("runtime"), ranks=(str(cell.ranks),), status=tuple(status),
+        cell=(cell.without_repeat().id,) if ids else (),
+    )  # fmt: skip
+
+
+class FacetTable:
+    """Numbers the facets of a page: an element carries a number, the page says once what it means."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Facets, int] = {}
+
+    def number(self, item: Any) -> int | None:
+        """Return the number of what an item is about; None where it says nothing of any facet."""
+        found = item if isinstance(item, Facets) else facets_of(item)
+        return None if found == NOTHING else self._numbers.setdefault(found, len(self._numbers))
+
+    def data(self) -> dict[str, Any]:
+        """Return the table as the page's script reads it.
+
+        `names` are the facets, `values` the known values of each, `rows` holds for every number a list
+        with a place, or a list of places, among the values of each facet, and null for none. Values
+        are `[shared, rest]`: so many characters are those of the value before it.
+        """
+        known = [sorted({v for one in self._numbers for v in getattr(one, name)}, key=_natural)
+                 for name in _ALL]  # fmt: skip
+        places = [{value: place for place, value in enumerate(values)} for values in known]
+        return {
+            "names": list(_ALL),
+            "values": [_packed(values) for values in known],
+            "rows": [
+                [_one([at[value] for value in getattr(one, name)])
+                 for name, at in zip(_ALL, places, strict=True)]
+                for one in self._numbers
+            ],
+        }  # fmt: skip
+
+
+def _one(found: list[int]) -> list[int] | int | None:
+    return found if len(found) > 1 else found[0] if found else None
+
+
+def _packed(values: Iterable[str]) -> list[list[Any]]:
+    packed: list[list[Any]] = []
+    before = ""
+    for value in values:
+        shared = 0
+        while shared < min(len(before), len(value)) and before[shared] == value[shared]:
+            shared += 1
+        packed.append([shared, value[shared:]])
+        before = value
+    return packed
+
+
+def _natural(value: str) -> tuple[tuple[int, int, str], ...]:
+    """Order 2 before 16, in names as well."""
+    runs = ("".join(run) for _, run in groupby(value, lambda c: c.isascii() and c.isdigit()))
+    return tuple(
+        (0, int(run), run) if run.isascii() and run.isdigit() else (1, 0, run) for run in runs
+    )

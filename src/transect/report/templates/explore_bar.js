@@ -1,0 +1,137 @@
+// The filter's own controls: a button with a list for each facet, a field for a cell, and what they let through.
+(() => {
+  const { make, names, values, rows, CELL, listed, counted, bar } = explore;
+  const title = (name) => name[0].toUpperCase() + name.slice(1);
+  const MANY = 12;
+  const buttons = [];
+  let said, spoken, ignored, clear, only, unnamed, field, note;
+
+  const amounts = () => {
+    const elements = new Uint32Array(rows.length);
+    for (const element of document.querySelectorAll("[data-facets]")) elements[+element.dataset.facets]++;
+    const found = values.map((known) => new Uint32Array(known.length));
+    rows.forEach((row, number) => row.forEach((held, at) => {
+      for (const place of listed(held)) found[at][place] += elements[number];
+    }));
+    return found;
+  };
+
+  const panel = (at, amount) => {
+    const id = `facet-${names[at]}`;
+    const button = make("button", { type: "button", class: "facet", popovertarget: id, "aria-haspopup": "dialog" }, title(names[at]), make("b"));
+    const boxes = values[at].map((value, place) => {
+      const box = make("input", { type: "checkbox", value: String(place) });
+      const label = make("label", {}, box, make("span", {}, value), make("span", { class: "quiet" }, String(amount[place])));
+      return [box, label, value.toLowerCase()];
+    });
+    const list = make("div", { class: "options" }, ...boxes.map(([, label]) => label));
+    list.addEventListener("change", (event) => {
+      const place = +event.target.value;
+      explore.change((state) => state.chosen[at][event.target.checked ? "add" : "delete"](place));
+    });
+    const box = make("div", { id, popover: "auto", class: "facet-panel", role: "group", "aria-label": title(names[at]) });
+    if (values[at].length > MANY) {
+      const search = make("input", { type: "search", placeholder: "Find", "aria-label": `Find a ${names[at]}` });
+      search.addEventListener("input", () => {
+        const text = search.value.trim().toLowerCase();
+        for (const [, label, value] of boxes) label.hidden = !value.includes(text);
+      });
+      box.append(search);
+    }
+    box.append(list);
+    box.addEventListener("toggle", (event) => {
+      if (event.newState !== "open") return;
+      const under = button.getBoundingClientRect();
+      box.style.left = `${Math.max(8, Math.min(under.left, innerWidth - box.offsetWidth - 8))}px`;
+      box.style.top = `${Math.max(8, Math.min(under.bottom + 4, innerHeight - box.offsetHeight - 8))}px`;
+      (box.querySelector("input:checked") || box.querySelector("input")).focus();
+    });
+    buttons.push({ at, button, boxes });
+    return [button, box];
+  };
+
+  bar.build = (main) => {
+    const amount = amounts();
+    const controls = [];
+    names.forEach((name, at) => {
+      if (at !== CELL && values[at].length > 1) controls.push(...panel(at, amount[at]));
+    });
+    field = make("input", { type: "search", placeholder: "Cell", "aria-label": "Cell: a part of its id", autocomplete: "off", spellcheck: "false" });
+    let wait;
+    field.addEventListener("input", () => {
+      clearTimeout(wait);
+      wait = setTimeout(() => explore.change((state) => { state.cell = field.value.trim().slice(0, 200); }, "cell"), 120);
+    });
+    if (values[CELL].length > 1) controls.push(field);
+    if (!controls.length) return;
+    clear = make("button", { type: "button", hidden: true }, "Clear");
+    clear.addEventListener("click", () => {
+      explore.change((state) => {
+        state.chosen.forEach((chosen) => chosen.clear());
+        state.cell = "";
+      });
+      bar.complain([]);
+      buttons[0]?.button.focus();
+    });
+    only = make("input", { type: "checkbox" });
+    only.addEventListener("change", () => explore.change((state) => { state.only = only.checked; }));
+    said = make("span");
+    // Apart from what is shown: a region that was hidden is not read out when it appears.
+    spoken = make("p", { class: "unseen", role: "status" });
+    note = make("p", { class: "filter-said", hidden: true }, said, " ",
+      make("label", {}, only, " ", unnamed = make("span")));
+    ignored = make("p", { class: "filter-ignored", role: "alert", hidden: true });
+    const form = make("form", { class: "filter", role: "search", "aria-label": "Filter of all charts, tables and findings" },
+      make("div", { class: "filter-controls" }, make("span", { class: "filter-word" }, "Filter"), ...controls, clear), note, spoken, ignored);
+    form.addEventListener("submit", (event) => event.preventDefault());
+    main.prepend(form);
+  };
+
+  const words = (state) => {
+    const chosen = names.flatMap((name, at) => state.chosen[at].size
+      ? [`${name} ${[...state.chosen[at]].sort((a, b) => a - b).map((one) => values[at][one]).join(" or ")}`] : []);
+    if (state.cell) chosen.push(`cell ${state.cell}`);
+    return chosen.join("; ");
+  };
+
+  bar.words = () => (explore.active() ? words(explore.state()) : "");
+
+  bar.show = (pass, told) => {
+    if (!said) return;
+    const state = explore.state();
+    for (const { at, button, boxes } of buttons) {
+      const chosen = state.chosen[at];
+      button.querySelector("b").textContent = chosen.size ? ` ${chosen.size}` : "";
+      button.classList.toggle("chosen", chosen.size > 0);
+      for (const [box] of boxes) box.checked = chosen.has(+box.value);
+    }
+    if (document.activeElement !== field) field.value = state.cell;
+    only.checked = state.only;
+    clear.hidden = pass === null;
+    const shown = told.map(([some, all, noun]) => `${some} of ${counted(all, noun)}`).join(", ");
+    // Shown on paper as well: what is printed is what is filtered.
+    said.textContent = pass === null ? "" : `Filtered by ${words(state)}: ${shown}.`;
+    const chosen = names.filter((name, at) => state.chosen[at].size || (at === CELL && state.cell));
+    unnamed.textContent = `also hide what names no ${chosen.join(" or ")}`;
+    if (pass !== null || !note.hidden) bar.say(pass === null ? "No filter: everything is shown." : `${shown} match.`);
+    note.hidden = pass === null;
+  };
+
+  bar.say = (text) => {
+    if (spoken) spoken.textContent = text;
+  };
+
+  const most = 4;
+  const joined = (list) => `${list.slice(0, most).join("; ")}${list.length > most ? `, and ${list.length - most} more` : ""}`;
+  let complaints = "";
+  bar.complain = (list) => {
+    complaints = list.length ? `Left out of the address: ${joined(list)}.` : "";
+    bar.warn([]);
+  };
+  // What a reader has to know of the way here: what the address asked for in vain, and what is hidden.
+  bar.warn = (list) => {
+    if (!ignored) return;
+    ignored.textContent = `${complaints}${list.length ? ` Mind: ${joined(list)}.` : ""}`.trim();
+    ignored.hidden = !ignored.textContent;
+  };
+})();

@@ -1,0 +1,295 @@
+// Tables: sorted by any column, searched, shown with the ids of their cells, and handed out as CSV.
+(() => {
+  const { make, cells, bar, study, short } = explore;
+  const tables = [];
+  const byId = new Map();
+  const SEARCHED = 8; // rows from which on a table can be searched
+  const NUMBER = /^([−-]?)([\d\u202f]+(?:\.\d+)?)(?:e([−+-]?\d+))?(?![\w.])/;
+  const collator = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
+
+  const plain = (text) => {
+    const found = NUMBER.exec(text);
+    if (!found) return null;
+    const [whole, sign, digits, power] = found;
+    return { number: `${sign ? "-" : ""}${digits.replaceAll("\u202f", "")}${power ? `e${power.replace("−", "-")}` : ""}`, rest: text.slice(whole.length) };
+  };
+
+  const held = (element, name) => {
+    const found = new Map();
+    for (const column of (element.dataset[name] || "").split(";")) {
+      const cut = column.indexOf(":");
+      if (cut > 0) found.set(+column.slice(0, cut), column.slice(cut + 1).split(","));
+    }
+    return found;
+  };
+
+  const slug = (text) => text.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-+|-+$/g, "").slice(0, 60) || "table";
+  const named = (element) => {
+    const folded = element.closest("details.fold");
+    const words = folded?.querySelector("summary").firstChild.textContent.trim();
+    return (element.caption?.textContent || words || element.closest(".scroll")?.getAttribute("aria-label") || "").trim();
+  };
+
+  const identify = (element) => {
+    const chart = element.closest(".chart[id]");
+    const place = chart || element.closest("section[id]");
+    const stem = chart ? `${chart.id}-numbers` : `${place ? place.id : "page"}-${slug(named(element))}`;
+    let id = stem;
+    for (let n = 2; byId.has(id) || (document.getElementById(id) && document.getElementById(id) !== element); n++) id = `${stem}-${n}`;
+    return id;
+  };
+
+  const take = (element) => {
+    const body = element.tBodies[0];
+    if (!body || !element.tHead || element.id) return;
+    const id = identify(element);
+    element.id = id;
+    const rows = [...body.rows].map((row, at) => ({ row, at, number: row.dataset.facets === undefined ? null : +row.dataset.facets, text: null, found: true, passed: true }));
+    const heads = [...element.tHead.rows[0].cells];
+    const seen = new Map();
+    const columns = heads.map((head, at) => {
+      const stem = slug(head.textContent);
+      const key = !head.textContent.trim() || seen.has(stem) ? String(at + 1) : stem;
+      seen.set(stem, at);
+      return key;
+    });
+    const table = { id, element, body, rows, heads, columns, block: element.closest("details.fold") || element.closest(".scroll") || element, about: rows.some((row) => row.number !== null), sorted: null, find: "" };
+    tables.push(table);
+    byId.set(id, table);
+  };
+
+  const text = (row) => (row.text ??= row.row.textContent.toLowerCase());
+  const cell = (row, column) => row.row.cells[column].textContent.trim();
+  const missing = (words) => words === "" || words === "–";
+
+  // What a row is sorted by: its number where the column has any, else its words; null where it has nothing.
+  const keyed = (table, column) => {
+    table.exact ??= held(table.element, "exact");
+    table.order ??= held(table.element, "order");
+    const numbers = table.exact.get(column) || table.order.get(column);
+    const numeric = table.heads[column].classList.contains("n");
+    return (row) => {
+      if (numbers && numbers[row.at] !== undefined && numbers[row.at] !== "") return +numbers[row.at];
+      const words = cell(row, column);
+      if (missing(words)) return null;
+      const read = numeric ? plain(words) : null;
+      return read ? +read.number : words;
+    };
+  };
+
+  const arrange = (table, column, down) => {
+    const rows = [...table.rows];
+    if (column !== null) {
+      const key = keyed(table, column);
+      const keys = new Map(rows.map((row) => [row, key(row)]));
+      const sign = down ? -1 : 1;
+      rows.sort((a, b) => {
+        const x = keys.get(a), y = keys.get(b);
+        if (x === null || y === null) return (x === null) - (y === null) || a.at - b.at;
+        if (typeof x !== typeof y) return typeof x === "number" ? -1 : 1;
+        return sign * (typeof x === "number" ? x - y : collator.compare(x, y)) || a.at - b.at;
+      });
+    }
+    table.body.append(...rows.map((row) => row.row));
+    table.heads.forEach((head, at) => {
+      if (at === column) head.setAttribute("aria-sort", down ? "descending" : "ascending");
+      else head.removeAttribute("aria-sort");
+    });
+    table.sorted = column === null ? null : `${column}~${down}`;
+  };
+
+  const press = (table, column) => {
+    const now = table.heads[column].getAttribute("aria-sort");
+    const name = table.heads[column].textContent.trim() || `column ${column + 1}`;
+    explore.change((state) => {
+      if (now === "descending") state.sorts.delete(table.id);
+      else state.sorts.set(table.id, [table.columns[column], now === "ascending"]);
+    });
+    bar.say(now === "descending" ? "In the order of the report." : `Sorted by ${name}, ${now ? "descending" : "ascending"}.`);
+  };
+
+  // A spreadsheet runs what begins like a formula: an apostrophe makes text of all but plain numbers.
+  const guarded = (words) => (!/^-?\d+(\.\d+)?(e[+-]?\d+)?$/i.test(words) && /^\s*[=+\-@\uff1d\uff0b\uff0d\uff20]/.test(words) ? `'${words}` : words);
+  const quoted = (words) => (/[",;\r\n\t]/.test(words) ? `"${words.replaceAll('"', '""')}"` : words);
+
+  const csv = (table) => {
+    table.exact ??= held(table.element, "exact");
+    const shown = [...table.body.rows].filter((row) => !row.hidden).map((row) => table.rows.find((one) => one.row === row));
+    const ids = table.rows.some((row) => cells(row.number).length);
+    const heads = table.heads.map((head) => head.textContent.trim());
+    const made = heads.map((_, column) => {
+      const words = shown.map((row) => cell(row, column));
+      if (!table.heads[column].classList.contains("n")) return words;
+      const read = words.map((one) => (missing(one) ? null : plain(one)));
+      const rests = new Set(read.filter(Boolean).map((one) => one.rest.trim()));
+      // Numbers of one unit stand as numbers, with all digits that are known, and their unit in the head.
+      if (rests.size !== 1) return words.map((one) => (missing(one) ? "" : one));
+      const [unit] = rests;
+      if (unit) heads[column] += ` (${unit})`;
+      const exact = table.exact.get(column);
+      return words.map((one, at) => (missing(one) ? "" : (exact && exact[shown[at].at]) || (read[at] ? read[at].number : one)));
+    });
+    if (ids) {
+      heads.push("Cell");
+      made.push(shown.map((row) => cells(row.number).join(" ")));
+    }
+    const lines = [heads, ...shown.map((_, at) => made.map((column) => column[at]))];
+    return `\ufeff${lines.map((line) => line.map((one) => quoted(guarded(one))).join(",")).join("\r\n")}\r\n`;
+  };
+
+  const save = (blob, name) => {
+    const link = make("a", { href: URL.createObjectURL(blob), download: name.replace(/[^\w.-]+/g, "-") });
+    document.body.append(link);
+    link.click();
+    link.remove();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+  };
+  explore.save = save;
+
+  const showCells = (table, button) => {
+    const on = button.getAttribute("aria-pressed") !== "true";
+    button.setAttribute("aria-pressed", String(on));
+    for (const old of table.element.querySelectorAll(".cell-id")) old.remove();
+    if (!on) return;
+    table.element.tHead.rows[0].append(make("th", { scope: "col", class: "cell-id" }, "Cell"));
+    for (const { row, number } of table.rows) {
+      const links = cells(number).flatMap((id) => [make("a", { href: `#${table.id}?${new URLSearchParams({ cell: id })}` }, id), " "]);
+      row.append(make("td", { class: "c cell-id" }, ...links));
+    }
+  };
+
+  // Controls of a table come when it is near the view, or when its fold is opened.
+  const equip = (table) => {
+    if (table.equipped) return;
+    table.equipped = true;
+    const about = short(named(table.element) || "this table", 80);
+    if (table.rows.length > 1) {
+      table.heads.forEach((head, column) => {
+        const words = [...head.childNodes];
+        const button = make("button", { type: "button", class: "sort" }, ...words);
+        if (!head.textContent.trim()) button.setAttribute("aria-label", `Column ${column + 1}`);
+        button.addEventListener("click", () => press(table, column));
+        head.append(button);
+      });
+    }
+    const tools = make("div", { class: "tools" });
+    if (table.rows.length >= SEARCHED) {
+      const field = make("input", { type: "search", placeholder: "Search", "aria-label": `Search in ${about}`, autocomplete: "off", spellcheck: "false" });
+      field.value = table.find;
+      let wait;
+      field.addEventListener("input", () => {
+        clearTimeout(wait);
+        wait = setTimeout(() => {
+          explore.change((state) => {
+            const wanted = field.value.trim().slice(0, 200);
+            if (wanted) state.finds.set(table.id, wanted);
+            else state.finds.delete(table.id);
+          }, table.id);
+          const left = table.rows.filter((row) => row.found && row.passed).length;
+          bar.say(`${left} of ${table.rows.length} rows match.`);
+        }, 120);
+      });
+      table.field = field;
+      tools.append(field);
+    }
+    table.said = make("span", { class: "quiet" });
+    const download = make("button", { type: "button", "aria-label": `Download ${about} as CSV, as it is shown` }, "CSV");
+    download.addEventListener("click", () => save(new Blob([csv(table)], { type: "text/csv;charset=utf-8" }), `${study}-${table.id}.csv`));
+    tools.append(download);
+    if (table.rows.some((row) => cells(row.number).length)) {
+      const button = make("button", { type: "button", "aria-pressed": "false", "aria-label": `Show the cells of ${about}` }, "Cells");
+      button.addEventListener("click", () => showCells(table, button));
+      tools.append(button);
+    }
+    tools.append(make("a", { href: `#${table.id}`, "aria-label": `Link to ${about}` }, "Link"), table.said);
+    (table.element.closest(".scroll") || table.element).before(tools);
+    tell(table);
+  };
+
+  const tell = (table) => {
+    if (!table.said) return;
+    const shown = table.rows.filter((row) => row.found && row.passed).length;
+    const all = table.rows.length;
+    table.said.textContent = shown === all ? "" : shown ? `${shown} of ${all} rows` : table.find ? `No row has “${short(table.find)}”` : "No row matches the filter";
+    if (table.field && document.activeElement !== table.field) table.field.value = table.find;
+  };
+
+  const filter = (table, pass, find) => {
+    const searched = find !== table.find;
+    table.find = find;
+    const wanted = find.toLowerCase();
+    let passed = 0;
+    for (const row of table.rows) {
+      if (searched) row.found = wanted === "" || text(row).includes(wanted) || cells(row.number).some((id) => id.toLowerCase().includes(wanted));
+      row.passed = pass === null || row.number === null || pass[row.number] === 1;
+      passed += row.passed;
+      const hidden = !(row.found && row.passed);
+      if (row.row.hidden !== hidden) row.row.hidden = hidden;
+    }
+    table.passed = passed;
+    // A table of which nothing is left goes, its heading and tools too; one that was searched in vain stays.
+    const gone = table.about && passed === 0;
+    if (table.gone !== gone) {
+      table.gone = gone;
+      table.block.hidden = gone;
+      const tools = table.block.previousElementSibling;
+      if (tools?.classList.contains("tools")) tools.hidden = gone;
+      const after = table.block.nextElementSibling;
+      if (after?.classList.contains("note")) after.hidden = gone;
+    }
+    const summary = table.block.tagName === "DETAILS" ? table.block.querySelector("summary .quiet") : null;
+    if (summary) {
+      const all = table.rows.length;
+      summary.textContent = `${passed === all ? "" : `${passed} of `}${explore.counted(all, "row")}`;
+    }
+    tell(table);
+  };
+
+  let quiet = true;
+  explore.parts.push({
+    start() {
+      document.querySelectorAll("main table:not(.decide)").forEach(take);
+      const watcher = new IntersectionObserver((entries) => {
+        for (const entry of entries) {
+          if (!entry.isIntersecting) continue;
+          watcher.unobserve(entry.target);
+          equip(byId.get(entry.target.id));
+        }
+      }, { rootMargin: "60% 0px" });
+      for (const table of tables) watcher.observe(table.element);
+    },
+    read(key, value, state) {
+      if (key !== "sort" && key !== "find") return false;
+      const [id, ...rest] = value.split("~");
+      const table = byId.get(id);
+      if (!table) return false;
+      if (key === "find") {
+        const wanted = rest.join("~");
+        if (!wanted || wanted.length > 200 || table.rows.length < SEARCHED) return false;
+        state.finds.set(id, wanted);
+        return true;
+      }
+      if (rest.length !== 2 || !table.columns.includes(rest[0]) || !["up", "down"].includes(rest[1]) || table.rows.length < 2) return false;
+      state.sorts.set(id, [rest[0], rest[1] === "down"]);
+      return true;
+    },
+    apply(pass, state) {
+      let shown = 0, all = 0;
+      const idle = quiet && pass === null;
+      for (const table of tables) {
+        const [key, down] = state.sorts.get(table.id) || [null, false];
+        const column = key === null ? null : table.columns.indexOf(key);
+        if (column !== null) equip(table);
+        if (table.sorted !== (column === null ? null : `${column}~${down}`)) arrange(table, column, down);
+        const find = state.finds.get(table.id) || "";
+        if (!idle || find !== table.find) filter(table, pass, find);
+        if (!table.about) continue;
+        all += table.rows.length;
+        shown += pass === null ? table.rows.length : table.passed;
+      }
+      quiet = pass === null;
+      return all ? [shown, all, "row"] : null;
+    },
+  });
+  explore.tables = byId;
+})();

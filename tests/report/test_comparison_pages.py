@@ -1,0 +1,136 @@
+"""The pages of comparisons and histories in a real browser: inert, offline, legible, no wider than the window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from result_runs import START, cell, noisy, record, write_run
+from transect.analysis.history import history_of
+from transect.analysis.set_outcome import outcome_of
+from transect.analysis.set_verdicts import compare_sets
+from transect.analysis.timelines import timeline
+from transect.domain.record import write_record
+from transect.execution.result_folders import find_runs, read_sets
+from transect.report.comparison.compare_page import write_comparison
+from transect.report.comparison.history_page import write_history
+
+EVIL = "</script><script>window.HACKED=1</script><img src=x onerror='window.HACKED=2'>\u2028{{7*7}}"
+FRAMEWORKS = ("numpy", "torch", "keras", EVIL)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Fourteen runs of four cells: one has a step, and one a name that would run."""
+    folder = tmp_path_factory.mktemp("runs")
+    for day in range(14):
+        rates = {
+            name: noisy(
+                100 * (place + 1) * (0.7 if name == "torch" and day >= 7 else 1),
+                99 * day + place,
+                3,
+            )
+            for place, name in enumerate(FRAMEWORKS)
+        }
+        where = folder / f"{day:02}<b>" / "quick"
+        write_run(where, rates, day=day, host=f"{EVIL}{day // 7}", commit=f"{day // 7}" * 40)
+        broken = where / "train" / "broken~01234567" / "record.json"
+        broken.parent.mkdir()
+        broken.write_text(EVIL)
+        for repeat in range(3):
+            told = {"learning_rate": 0.1 * (1 + day), "name": EVIL}
+            one = record(cell("jax", repeat), {"samples_per_second": 1.0}, parameters=told,
+                         at=START + timedelta(days=day, hours=1))  # fmt: skip
+            write_record(where / "train" / one.cell_id / "record.json", one)
+        alone = record(cell(f"only-{day}", workload=EVIL), {"samples_per_second": 1.0})
+        write_record(where / "train" / alone.cell_id / "record.json", alone)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def pages(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Both pages."""
+    folder = tmp_path_factory.mktemp("pages")
+    sets = read_sets(find_runs([runs])[0])
+    made = {name: folder / f"{name}.html" for name in ("compare", "history")}
+    base, *others = sets[0], sets[6], sets[13]
+    besides = compare_sets(base, others)
+    write_comparison(
+        made["compare"],
+        base,
+        besides,
+        outcome=outcome_of(besides),
+        margin=0.05,
+        quality_margin=0.01,
+    )
+    line = timeline(sets)
+    write_history(made["history"], history_of(line.runs), line, study=EVIL, margin=0.05)
+    return made
+
+
+@pytest.fixture
+def opened(browser: Any, pages: dict[str, Path]) -> Iterator[Any]:
+    """Return what opens a page, counting what it asks for and complains about."""
+    contexts = []
+
+    def open_page(name: str, width: int = 1280, **how: Any) -> Any:
+        context = browser.new_context(viewport={"width": width, "height": 900}, **how)
+        contexts.append(context)
+        page = context.new_page()
+        page.requests_made, page.complaints = [], []
+        page.on("request", lambda request: page.requests_made.append(request.url))
+        page.on("console", lambda message: page.complaints.append(message.text))
+        page.on("pageerror", lambda error: page.complaints.append(str(error)))
+        page.goto(pages[name].as_uri())
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+
+
+@pytest.mark.parametrize("name", ["compare", "history"])
+def test_a_page_says_what_changed_and_names_are_told_and_not_obeyed(pages, name):
+    text = pages[name].read_text()
+    assert "<script>window" not in text and "<img" not in text
+    assert "&lt;script&gt;window.HACKED=1" in text
+    assert "train: iris-mlp · torch · single" in text and ">worse</span>" in text
+    assert 'id="methods"' in text and text.count('class="plot"') >= 1
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("name", ["compare", "history"])
+def test_a_page_is_inert_offline_and_has_its_charts(opened, pages, name):
+    page = opened(name)
+    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true })")
+    own = pages[name].as_uri()
+    assert [u for u in page.requests_made if not u.startswith(("data:", own))] == []
+    assert page.complaints == []
+    assert page.evaluate("window.HACKED") is None
+    empty = "[...document.querySelectorAll('svg.plot')].filter((one) => one.querySelectorAll('path').length < 3)"
+    assert page.evaluate(f"{empty}.length") == 0
+    anchors = page.evaluate("[...document.querySelectorAll('nav a')].map((a) => a.hash.slice(1))")
+    assert anchors == page.evaluate(
+        "[...document.querySelectorAll('main > section')].map((s) => s.id)"
+    )
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [320, 1280])
+@pytest.mark.parametrize("name", ["compare", "history"])
+def test_a_page_is_no_wider_than_its_window(opened, name, width):
+    page = opened(name, width)
+    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true })")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("name", ["compare", "history"])
+def test_a_page_reads_without_scripts(opened, name):
+    page = opened(name, java_script_enabled=False)
+    assert page.locator("h2").count() >= 5
+    assert page.get_by_text("worse", exact=True).first.is_visible()

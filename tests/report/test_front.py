@@ -1,0 +1,308 @@
+"""What the page says first: answers, decisions, the order of findings, the command that runs cells again."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from make_records import make_record
+
+from transect.analysis.comparisons import Comparison, Sureness, compare
+from transect.analysis.groups import Floors, group_records
+from transect.analysis.load import load_records
+from transect.domain.cell import Cell
+from transect.domain.metrics import Direction
+from transect.domain.paths import ROOT
+from transect.domain.study import Question
+from transect.report.answers import answer, shortened, unknown_rules
+from transect.report.build import build_report
+from transect.report.context import Context
+from transect.report.findings.decision import Decision, factor_interval, gain_text, tie_text
+from transect.report.findings.finding import Finding
+from transect.report.findings.ranking import MOST_OPENED, Turn, effect_of, opened, ranked, turn_of
+from transect.report.making import all_parts, make_findings
+from transect.report.rerun import Cells
+
+# Each study that the tests make, and how.
+MADE = [
+    ("make_records", "write_synthetic_study"), ("make_framework_records", "write_framework_study"),
+    ("make_multi_node_records", "write_multi_node_study"), ("rank_records", "write_rank_study"),
+    ("make_retrain_records", "write_retrain_study"), ("make_ticket_records", "write_ticket_study"),
+    ("make_runtime_records", "write_runtime_study"), ("co_design_records", "write_measured"),
+    ("make_benchmark_records", "write_benchmark_study"),
+]  # fmt: skip
+# Rules that none of these studies calls for, and the tests that do.
+ELSEWHERE = {
+    "asynchronous": "test_asynchronous.py", "docking": "test_docking_section.py",
+    "conformance": "test_conformance_section.py", "container": "test_container_findings.py",
+    "drift": "test_drift_energy.py",
+}  # fmt: skip
+STUDIES = sorted((ROOT / "config/studies").glob("*.yaml"))
+
+
+def cell_of(workload: str, repeat: int) -> Cell:
+    return Cell.of(
+        stage="train",
+        workload=workload,
+        framework="torch",
+        strategy="single",
+        batch=16,
+        repeat=repeat,
+    )
+
+
+def comparison(factor: float, floor: bool = True) -> Comparison:
+    """Compare six runs with six that take so many times as long."""
+    base = [1.0, 1.01, 0.99, 1.02, 0.98, 1.0]
+    groups = group_records(
+        [make_record(cell_of("w", n), {"step_time": one}) for n, one in enumerate(base)]
+    )
+    noise = Floors(groups).get("train", "w", "step_time") if floor else None
+    told = compare(base, [factor * one for one in base], direction=Direction.LOWER, floor=noise)
+    assert told is not None
+    return told
+
+
+def found(rule: str, sureness: Sureness = Sureness.FIRM, **more: Any) -> Finding:
+    given = {"subject": "iris", "claim": f"what {rule} says.", "evidence": "e", "kind": "k"}
+    return Finding(**given | more, rule=rule, sureness=sureness)
+
+
+# --- in which order findings are read
+
+
+def test_findings_are_read_by_what_they_change() -> None:
+    order = [
+        found("wrong", alarm=True, subject="equality"),
+        found("large", comparisons=(comparison(7.0),)),
+        found("small", comparisons=(comparison(1.5),)),
+        found("none-wins", decision=Decision(column="train", instead="nobody reached it")),
+        found("likely", Sureness.TENTATIVE, comparisons=(comparison(9.0),)),
+        found("fact", subject="export"),
+        found("seen-once", Sureness.TENTATIVE),
+        found("about", subject="study"),
+        found("open", Sureness.OPEN, comparisons=(comparison(20.0),)),
+    ]
+    assert ranked(order[::-1]) == order
+    assert [turn_of(one) for one in order] == sorted(turn_of(one) for one in order)
+    assert {turn_of(one) for one in order} == set(Turn)
+
+
+def test_the_nearest_rival_tells_how_large_an_effect_is() -> None:
+    both = found("r", comparisons=(comparison(1.5), comparison(100.0)))
+    assert effect_of(both) == effect_of(found("r", comparisons=(comparison(1.5),)))
+    assert effect_of(found("same", comparisons=(comparison(1.0),))) == 0
+
+
+def test_at_most_seven_stand_open_and_two_of_a_rule_as_long_as_others_wait() -> None:
+    many = [found("a", comparisons=(comparison(9.0 - n / 10),)) for n in range(9)]
+    others = [found(rule, subject="export") for rule in "bcdef"]
+    first, rest = opened([*others, *many])
+    assert [one.rule for one in first] == ["a", "a", "b", "c", "d", "e", "f"]
+    assert [one.rule for one in rest] == ["a"] * 7
+    first, rest = opened(many)
+    assert (len(first), len(rest)) == (MOST_OPENED, 2) and [*first, *rest] == many
+    wrong = [found("w", alarm=True) for _ in range(9)]
+    assert opened([*many, *wrong])[0] == wrong[:7]
+    assert opened([]) == ([], [])
+
+
+# --- answers
+
+
+def test_a_question_is_answered_by_the_rules_that_it_names_in_its_order() -> None:
+    findings = [
+        found("b", claim="beta."), found("a.one", Sureness.TENTATIVE, claim="alpha."),
+        found("a.two", claim="other."),
+    ]  # fmt: skip
+    told = answer(Question(ask="Why?", answered_by=["a.one", "b"]), findings)
+    assert told.text == "iris: alpha (likely); iris: beta (sure)."
+    assert told.sureness == "likely" and told.rest == 0
+    assert answer(Question(ask="?", answered_by=["b"]), findings).text == "iris: beta."
+    every = answer(Question(ask="?", answered_by=["a.*"]), findings)
+    assert [one.rule for _, one in every.clauses] == ["a.two", "a.one"]
+
+
+def test_an_answer_of_which_a_part_is_open_is_partly_known() -> None:
+    findings = [found("a"), found("a", Sureness.OPEN, subject="digits")]
+    assert answer(Question(ask="?", answered_by=["a"]), findings).sureness == "partly known"
+    findings = [found("a", Sureness.OPEN)]
+    assert answer(Question(ask="?", answered_by=["a"]), findings).sureness == "not known yet"
+
+
+def test_an_answer_speaks_of_every_workload_before_it_says_more_of_one() -> None:
+    findings = [found("a", comparisons=(comparison(9.0 - n),), claim=f"c{n}.") for n in range(5)]
+    findings += [found("a", Sureness.TENTATIVE, subject="digits", claim="d.")]
+    told = answer(Question(ask="?", answered_by=["a"]), findings)
+    assert told.text.startswith("iris: c0 (sure); digits: d (likely); iris: c1")
+    assert told.rest == 2 and told.text.endswith("; 2 more.")
+
+
+def test_a_question_without_rules_points_to_what_was_found() -> None:
+    findings = [found("a", section="speed"), found("b", section="speed")]
+    told = answer(Question(ask="Is it good?"), findings)
+    assert told.sureness == "not known yet" and told.beside == (("speed", 2),)
+    assert "names no rule" in told.text and "'speed'" in told.text
+    shown = answer(Question(ask="?", shown_in=["export"]), findings)
+    assert shown.beside == (("export", 0),) and "no rule of this report decides this" in shown.text
+
+
+def test_a_rule_that_says_nothing_here_and_one_that_does_not_exist_differ() -> None:
+    told = answer(Question(ask="?", answered_by=["export"]), [found("a")])
+    assert told.text.startswith("nothing here answers it yet") and "export" in told.text
+    asked = [Question(ask="Q", answered_by=["export", "exports.fine", "serv*"])]
+    assert unknown_rules(asked, {"export", "serving"}) == [("Q", "exports.fine")]
+
+
+def test_a_rule_that_nothing_makes_is_a_problem_of_the_report(tmp_path: Path) -> None:
+    asked = [Question(ask="<b>Who?</b>", answered_by=["trianing.fastest"])]
+    (tmp_path / "s").mkdir()
+    summary = build_report(tmp_path / "s", tmp_path / "r.html", title="t", questions=asked)
+    [problem] = summary["problems"]
+    assert "'trianing.fastest' is no rule" in problem and "training" in problem
+    assert "<b>Who" not in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("text", "short"),
+    [
+        ("as short as may be", "as short as may be"),
+        (f"it wins; {'x' * 200}", "it wins …"),
+        (f"{'y' * 60}; it is so, by 1,500 of them; {'x' * 200}", f"{'y' * 60}; it is so, by 1,500 of them …"),
+        ("z" * 300, f"{'z' * 150} …"),
+    ],
+)  # fmt: skip
+def test_long_claims_end_where_a_part_of_them_ends(text: str, short: str) -> None:
+    assert shortened(text) == short
+
+
+# --- decisions
+
+
+def test_a_gain_is_written_from_the_better_side_with_its_interval() -> None:
+    told = comparison(2.0)
+    better = factor_interval(told)
+    assert better is not None and better.low < better.value < better.high
+    assert better.value == pytest.approx(2.0) and better.low > 1.8
+    assert gain_text(told, "sooner than", "torch").startswith("2 times sooner than torch (95 %")
+    assert "95 % interval" in tie_text(comparison(1.0), "torch")
+    bare = comparison(2.0, floor=False)
+    assert "too few runs for an interval" in gain_text(bare, "sooner than", "torch")
+    assert tie_text(bare, "torch") == "" and gain_text(None, "sooner than", "torch") == ""
+
+
+def test_a_tie_is_said_as_one() -> None:
+    equal = Decision(column="c", winner="a", tied=("b",), equal=True, margin=0.05)
+    assert equal.brief == "a and b: a tie: the same within 5 %"
+    open_ = Decision(column="c", winner="a", tied=("b", "d", "e", "f"))
+    assert open_.brief == "a, b, d and 2 more: too close to tell"
+    assert Decision(column="c", instead="nobody").brief == "nobody"
+
+
+def test_the_table_holds_workloads_by_questions(summary: dict[str, Any]) -> None:
+    rows = {(one["workload"], one["question"]): one for one in summary["decisions"]}
+    assert {question for _, question in rows} == {"train", "scale", "serve-one", "serve-many"}
+    by_id = {one["id"]: one for one in summary["findings"]}
+    decided = [one for row in rows.values() for one in row["decided"]]
+    assert len(decided) > 5
+    for one in decided:
+        assert by_id[one["finding"]]["sureness"] == one["sureness"]
+        assert one["winner"] or one["instead"]
+        assert not one["tied"] or "times" not in one["gain"]
+    assert all(row.get("why_not") for row in rows.values() if not row["decided"])
+    apart = [left for one in decided for left in one["left_out"]]
+    assert any("skipped" in one["why"] or "failed" in one["why"] for one in apart)
+
+
+# --- cells and the command that runs them again
+
+
+def test_a_finding_names_its_cells_as_the_command_takes_them() -> None:
+    names = [(name, n) for name in ("iris-mlp", "iris-mlp-ce") for n in range(2)]
+    records = [make_record(cell_of(*one), {"step_time": 1.0}) for one in names]
+    cells = Cells(records, ["my study.yaml", "--system", "hpc"])
+    all_of_one = found("a", subject="iris-mlp", stages=("train", "bench"))
+    assert cells.of(all_of_one) == ["train/iris-mlp.*"]
+    assert cells.of(found("a", subject="study", stages=("train",))) == ["train"]
+    assert cells.of(found("a", subject="iris-mlp", stages=("bench",))) == []
+    [group] = [one for one in group_records(records) if one.cell.workload == "iris-mlp-ce"]
+    named = cells.of(found("a", groups=(group, group)))
+    assert named == sorted(f"train/{record.cell_id}" for record in group.records)
+    words = shlex.split(cells.command(named))
+    assert words == ["transect", "run", "my study.yaml", "--system", "hpc", *named, "--again"]
+    assert cells.command([]) == ""
+
+
+# --- rules
+
+
+def test_every_finding_of_a_report_names_its_rule_and_where_more_stands(
+    report: Path, summary: dict[str, Any]
+) -> None:
+    page = report.read_text(encoding="utf-8")
+    sections = set(re.findall(r'<section id="([a-z-]+)">', page))
+    anchors = [one["id"] for one in summary["findings"]]
+    assert len(set(anchors)) == len(anchors)
+    for one in summary["findings"]:
+        assert re.fullmatch(r"[a-z0-9_]+(\.[a-z0-9_-]+)*", one["rule"]), one["rule"]
+        assert one["section"] in sections, one["rule"]
+        assert f'id="{one["id"]}"' in page
+        assert bool(one["run_again"]) == bool(one["cells"])
+    assert json.dumps(summary).count('"run_again": "transect run') > 10
+
+
+@pytest.fixture(scope="module")
+def rules(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
+    """All rules that say something of the studies that the tests make."""
+    makers, told = all_parts().findings, set()
+    for module, function in MADE:
+        folder = tmp_path_factory.mktemp("made") / "s"
+        path = getattr(importlib.import_module(module), function)(folder)
+        context = Context(load_records(path), title="t")
+        told |= {one.rule for one in make_findings(context, makers)}
+        assert not any(rule.endswith(".fault") for rule in told), context.problems
+    return told
+
+
+def test_every_rule_is_tested_and_its_name_is_its_own(rules: set[str]) -> None:
+    makers = all_parts().findings
+    names = [maker.name for maker in makers]
+    assert len(set(names)) == len(names)
+    silent = {name for name in names if not any(one.split(".")[0] == name for one in rules)}
+    assert silent == set(ELSEWHERE)
+    for maker in makers:
+        if maker.name in silent:
+            text = (Path(__file__).parent / ELSEWHERE[maker.name]).read_text(encoding="utf-8")
+            assert maker.make.__name__ in text or "only(" in text or "findings(" in text, maker.name
+
+
+def test_every_rule_points_to_a_section_that_exists() -> None:
+    parts = all_parts()
+    keys = {section.key for section in parts.sections} | {"failures"}
+    for maker in parts.findings:
+        assert {maker.section, *maker.sections.values()} <= keys, maker.name
+
+
+def test_the_documentation_lists_every_rule(rules: set[str]) -> None:
+    page = (ROOT / "docs/studies.md").read_text(encoding="utf-8")
+    missing = {rule for rule in rules if f"`{rule}`" not in page and not rule.startswith("doubt.")}
+    assert missing == set()
+
+
+@pytest.mark.parametrize("file", STUDIES, ids=lambda file: file.stem)
+def test_the_questions_of_the_studies_name_rules_and_sections_that_exist(file: Path) -> None:
+    parts = all_parts()
+    page = (ROOT / "docs/studies.md").read_text(encoding="utf-8")
+    known = {*re.findall(r"`([a-z_]+(?:\.[a-z-]+)?)`", page)}
+    for asked in yaml.safe_load(file.read_text(encoding="utf-8"))["questions"]:
+        question = Question(**asked)
+        assert question.answered_by or question.shown_in, question.ask
+        assert not unknown_rules([question], {maker.name for maker in parts.findings})
+        assert {rule for rule in question.answered_by if "*" not in rule} <= known
+        assert set(question.shown_in) <= {section.key for section in parts.sections}

@@ -1,0 +1,444 @@
+"""`transect compare`: only like cells, what the repeats show and no more, and an exit code for each end."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+import xml.etree.ElementTree as ElementTree
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from result_runs import START, cell, noisy, plan, record, write_run
+from transect.analysis.set_lines import Outcome
+from transect.analysis.surroundings import differences, facts_of
+from transect.cli.main import run
+from transect.domain.cell import Cell
+from transect.domain.record import Cause, Status, write_record
+from transect.report.comparison.badge import badge
+from transect.report.comparison.markdown import code
+
+FRAMEWORKS = ("numpy", "torch", "keras", "tensorflow", "mxnet", "jax")
+
+
+def rates(seed: int, **factors: float) -> dict[str, list[float]]:
+    """Return the rates of six frameworks, some times a factor."""
+    return {
+        name: noisy(100 * (place + 1) * factors.get(name, 1.0), 100 * seed + place)
+        for place, name in enumerate(FRAMEWORKS)
+    }
+
+
+def put(folder: Path, one: Any) -> None:
+    write_record(folder / one.stage / one.cell_id / "record.json", one)
+
+
+@pytest.fixture
+def transect(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    """Return what runs a command in this process: its exit code, output and errors."""
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["transect", *map(str, arguments)])
+        monkeypatch.setenv("COLUMNS", "200")
+        with pytest.raises(SystemExit) as end:
+            run()
+        printed = capsys.readouterr()
+        return int(end.value.code or 0), printed.out, printed.err
+
+    return call
+
+
+@pytest.fixture
+def compared(transect: Any, tmp_path: Path) -> Any:
+    """Return what compares the folders a and b of the test, as data."""
+
+    def call(*options: str, folders: tuple[str, ...] = ("a", "b")) -> tuple[int, dict[str, Any]]:
+        code, out, err = transect(
+            "compare", *(tmp_path / name for name in folders), "--format", "json", *options
+        )
+        assert out, err
+        return code, json.loads(out)
+
+    return call
+
+
+def lines_of(facts: dict[str, Any], word: str, metric: str = "samples_per_second") -> list[str]:
+    """Return the frameworks of the cells of which a verdict is this word."""
+    return sorted(
+        line["cell"].split(".")[1]
+        for line in facts["others"][0]["lines"]
+        if line["outcome"] == word and line["metric"] == metric
+    )
+
+
+def test_worse_better_and_the_same_are_told_with_an_exit_code(tmp_path, compared):
+    write_run(tmp_path / "a", rates(1))
+    write_run(tmp_path / "b", rates(2, torch=0.7, keras=1.4), day=1)
+    code, facts = compared()
+    assert (code, facts["outcome"], facts["exit_code"]) == (4, "worse", 4)
+    assert lines_of(facts, "worse") == ["torch"]
+    assert lines_of(facts, "better") == ["keras"]
+    assert lines_of(facts, "same") == ["jax", "mxnet", "numpy", "tensorflow"]
+    (worse,) = (one for one in facts["others"][0]["lines"] if one["outcome"] == "worse")
+    assert worse["sureness"] == "firm" and worse["low"] < 0.7 < worse["high"] < 0.75
+    assert worse["base"]["runs"] == worse["other"]["runs"] == 5
+
+
+def test_the_other_way_round_it_is_better(tmp_path, compared):
+    write_run(tmp_path / "a", rates(2, torch=0.7))
+    write_run(tmp_path / "b", rates(1), day=1)
+    code, facts = compared()
+    assert (code, facts["outcome"]) == (0, "better")
+    assert lines_of(facts, "better") == ["torch"]
+
+
+def test_equal_runs_are_the_same(tmp_path, compared):
+    write_run(tmp_path / "a", rates(1))
+    write_run(tmp_path / "b", rates(2), day=1)
+    code, facts = compared()
+    assert (code, facts["outcome"]) == (0, "same")
+    assert lines_of(facts, "same") == sorted(FRAMEWORKS)
+    (together,) = facts["others"][0]["together"]
+    assert together["answer"] == "the same within the margin" and together["cells"] == 6
+
+
+def test_what_moves_all_cells_is_said_once_for_all(tmp_path, compared):
+    write_run(tmp_path / "a", rates(1))
+    write_run(tmp_path / "b", rates(2, **dict.fromkeys(FRAMEWORKS, 0.8)), day=1)
+    _, facts = compared()
+    (together,) = facts["others"][0]["together"]
+    assert together["answer"] == "different" and 0.78 < together["low"] < together["high"] < 0.82
+
+
+def test_a_margin_is_within_what_two_are_the_same(tmp_path, compared):
+    write_run(tmp_path / "a", rates(1))
+    write_run(tmp_path / "b", rates(2, torch=0.9), day=1)
+    assert compared("--margin", "5%")[0] == 4
+    code, facts = compared("--margin", "20 %")
+    assert (code, lines_of(facts, "worse"), facts["margin"]) == (0, [], 0.2)
+
+
+def test_three_folders_are_two_comparisons_with_the_first(tmp_path, compared):
+    for place, name in enumerate(("a", "b", "c")):
+        write_run(tmp_path / name, rates(place + 1, torch=0.6 if name == "c" else 1.0), day=place)
+    code, facts = compared(folders=("a", "b", "c"))
+    assert code == 4
+    assert [one["letter"] for one in facts["others"]] == ["B", "C"]
+    assert [one["counts"].get("worse") for one in facts["others"]] == [None, {"firm": 1}]
+
+
+def accuracies(worse: float) -> dict[str, list[float]]:
+    told = {name: noisy(0.95, 50, noise=0.002) for name in FRAMEWORKS}
+    return told | {"torch": [worse * value for value in told["torch"]]}
+
+
+def test_faster_at_worse_quality_is_not_better(tmp_path, compared):
+    write_run(tmp_path / "a", rates(1), accuracy=accuracies(1))
+    write_run(tmp_path / "b", rates(2, torch=1.6), day=1, accuracy=accuracies(0.9))
+    code, facts = compared()
+    assert code == 4
+    assert lines_of(facts, "better") == []
+    assert lines_of(facts, "not comparable") == ["torch"]
+    assert lines_of(facts, "worse", "accuracy") == ["torch"]
+    assert "faster at worse quality (accuracy)" in json.dumps(facts)
+
+
+def test_faster_at_the_same_quality_is_better(tmp_path, compared):
+    write_run(tmp_path / "a", rates(1), accuracy=accuracies(1))
+    write_run(tmp_path / "b", rates(2, torch=1.6), day=1, accuracy=accuracies(1))
+    code, facts = compared()
+    assert (code, lines_of(facts, "better")) == (0, ["torch"])
+
+
+def test_unlike_settings_under_one_name_are_refused_and_named(tmp_path, compared, transect):
+    write_run(tmp_path / "a", rates(1))
+    write_run(tmp_path / "b", rates(2), day=1)
+    told = {"learning_rate": 0.3, "epochs": 3, "only_here": 1}
+    for repeat, rate in enumerate(noisy(90, 3)):
+        one = cell("torch", repeat)
+        put(tmp_path / "b", record(one, {"samples_per_second": rate}, parameters=told))
+    code, facts = compared()
+    (refused,) = facts["others"][0]["refused"]
+    assert refused["unlike"] == [{"setting": "learning_rate", "base": "0.1", "other": "0.3"}]
+    assert code == 0 and "torch" not in str(facts["others"][0]["lines"])
+    assert facts["not_compared"] == 1
+    assert compared("--complete")[0] == 5
+    _, out, _ = transect("compare", tmp_path / "a", tmp_path / "b")
+    assert "unlike settings: learning_rate: A 0.1, B 0.3" in " ".join(out.split())
+
+
+def test_another_data_set_under_the_same_workload_is_refused(tmp_path, compared):
+    for name, sha, day in (("a", "aa", 0), ("b", "bb", 1)):
+        write_run(tmp_path / name, rates(1 + day), day=day)
+        made = Cell.of(stage="data", workload="iris-mlp")
+        put(tmp_path / name, record(made, {}, details={"source_sha256": sha}))
+    code, facts = compared()
+    assert code == 5 and facts["outcome"] == "not comparable"
+    assert len(facts["others"][0]["refused"]) == 6
+    assert "data source_sha256" in json.dumps(facts)
+
+
+def test_seeds_of_repeats_are_no_unlike_settings(tmp_path, compared):
+    for name, repeats, day in (("a", 5, 0), ("b", 3, 1)):
+        for repeat, rate in enumerate(noisy(100, day, repeats)):
+            put(tmp_path / name, record(
+                cell("torch", repeat), {"samples_per_second": rate}, parameters={"seed": 17 + repeat},
+                at=START + timedelta(days=day, minutes=repeat)))  # fmt: skip
+    _, facts = compared()
+    assert facts["others"][0]["refused"] == [] and len(facts["others"][0]["lines"]) == 1
+
+
+def test_cells_of_one_side_are_listed_and_a_renamed_one_finds_its_counterpart(tmp_path, compared):
+    write_run(tmp_path / "a", rates(1))
+    write_run(
+        tmp_path / "b", {k: v for k, v in rates(2).items() if k not in ("jax", "keras")}, day=1
+    )
+    renamed = cell("keras", workload="iris-mlp-ce")
+    put(tmp_path / "b", record(renamed, {"samples_per_second": 300.0}))
+    code, facts = compared()
+    alone = {one["cell"].split(".")[1]: one for one in facts["others"][0]["only_base"]}
+    assert sorted(alone) == ["jax", "keras"] and code == 0
+    assert alone["keras"]["nearest"] == renamed.id
+    assert alone["keras"]["differs_in"] == {"workload": ['"iris-mlp"', '"iris-mlp-ce"']}
+    assert [one["cell"] for one in facts["others"][0]["only_other"]] == [renamed.id]
+
+
+def test_a_cell_that_fails_now_is_worse_and_one_that_is_skipped_is_not_comparable(
+    tmp_path, compared
+):
+    write_run(tmp_path / "a", rates(1))
+    write_run(tmp_path / "b", rates(2), day=1)
+    for name, status, cause in (
+        ("torch", Status.FAILED, Cause.CRASH), ("keras", Status.SKIPPED, Cause.MISSING_DEPENDENCY),
+    ):  # fmt: skip
+        for repeat in range(5):
+            put(tmp_path / "b", record(cell(name, repeat), {}, status=status, cause=cause))
+    code, facts = compared()
+    told = {
+        one["cell"].split(".")[1]: (one["outcome"], one["reason"])
+        for one in facts["others"][0]["lines"] if one["role"] == "outcome"
+    }  # fmt: skip
+    assert code == 4
+    assert told["torch"] == ("worse", "the other: 5 of 5 repeats failed (5 crash)")
+    assert told["keras"][0] == "not comparable" and "missing-dependency" in told["keras"][1]
+
+
+def test_one_wrong_result_makes_a_cell_worse_and_its_speed_no_gain(tmp_path, compared):
+    write_run(tmp_path / "a", rates(1))
+    write_run(tmp_path / "b", rates(2, torch=3), day=1)
+    put(
+        tmp_path / "b",
+        record(cell("torch", 1), {"samples_per_second": 9e9, "equality_ratio": 40.0}),
+    )
+    code, facts = compared()
+    assert code == 4 and lines_of(facts, "better") == []
+
+
+def test_one_repeat_a_side_is_never_firm(tmp_path, compared):
+    write_run(tmp_path / "a", {name: [values[0]] for name, values in rates(1).items()})
+    write_run(tmp_path / "b", {n: [v[0]] for n, v in rates(2, torch=0.2).items()}, day=1)
+    code, facts = compared()
+    assert (code, facts["outcome"]) == (5, "open")
+    assert {one["sureness"] for one in facts["others"][0]["lines"]} == {"open"}
+
+
+def test_tentatively_worse_counts_when_asked_for(tmp_path, compared):
+    write_run(tmp_path / "a", {name: values[:2] for name, values in rates(1).items()})
+    write_run(tmp_path / "b", {n: v[:2] for n, v in rates(2, torch=0.2).items()}, day=1)
+    code, facts = compared()
+    assert (code, facts["others"][0]["counts"]["worse"]) == (5, {"tentative": 1})
+    assert compared("--tentative")[0] == 4
+
+
+def test_a_copy_is_no_second_measurement(tmp_path, compared):
+    write_run(tmp_path / "a", rates(1))
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    code, facts = compared()
+    assert (code, facts["outcome"]) == (5, "not comparable")
+    assert len(facts["others"][0]["same_measurement"]) == 6
+
+
+@pytest.mark.parametrize(("folders", "told"), [
+    (("a",), "one folder alone"),
+    (("a", "a"), "is the same folder as"),
+    (("a", "link"), "is the same folder as"),
+    (("a", "nowhere"), "no such folder"),
+    (("a", "file"), "is no folder"),
+    (("a", "empty"), "no records there"),
+    (("a", "many"), "holds the results of other, quick: expected one of these"),
+])  # fmt: skip
+def test_folders_that_cannot_be_used_are_refused_with_one_message(
+    tmp_path, transect, folders, told
+):
+    write_run(tmp_path / "a", rates(1))
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "empty").mkdir()
+    for name in ("quick", "other"):
+        write_run(tmp_path / "many" / name, {"torch": [1.0]})
+    code, out, err = transect("compare", *(tmp_path / name for name in folders))
+    assert (code, out) == (2, "")
+    assert told in err and err.count("\n") == 1 and err.startswith("transect: ")
+
+
+@pytest.mark.parametrize(("options", "told"), [
+    (("--margin", "5"), "written as 5%"),
+    (("--margin", "0%"), "more than 0"),
+    (("--quality-margin", "120%"), "--quality-margin"),
+    (("--format", "xml"), "expected table, json or markdown"),
+    (("--metric", "sample_per_second"), "did you mean 'samples_per_second'?"),
+])  # fmt: skip
+def test_options_that_mean_nothing_are_refused(tmp_path, transect, options, told):
+    write_run(tmp_path / "a", rates(1))
+    write_run(tmp_path / "b", rates(2), day=1)
+    code, out, err = transect("compare", tmp_path / "a", tmp_path / "b", *options)
+    assert (code, out) == (2, "") and told in err
+
+
+def test_half_a_run_is_compared_as_far_as_it_is_there_and_says_so(tmp_path, transect, compared):
+    write_run(tmp_path / "a", rates(1))
+    there = {name: rates(2)[name] for name in FRAMEWORKS[:3]}
+    write_run(tmp_path / "b", there, day=1)
+    every = [cell(name, repeat) for name in FRAMEWORKS for repeat in range(5)]
+    plan(tmp_path / "b", every)
+    damaged = tmp_path / "b" / "train" / cell("keras", 4).id / "record.json"
+    damaged.write_text(damaged.read_text()[:500])
+    code, facts = compared()
+    other = facts["others"][0]
+    assert code == 0 and len(other["without_record"]) == 15
+    assert {one["state"] for one in other["only_base"]} == {"no record yet"}
+    assert len(other["problems"]) == 1 and "no JSON" in other["problems"][0]
+    _, out, _ = transect("compare", tmp_path / "a", tmp_path / "b")
+    told = " ".join(out.split())
+    assert "3 cells of A were not compared" in told and "no JSON" in told
+    assert compared("--complete")[0] == 5
+
+
+def test_cells_that_are_planned_no_more_do_not_count(tmp_path, compared):
+    write_run(tmp_path / "a", rates(1))
+    write_run(tmp_path / "b", rates(2, torch=0.5), day=1)
+    plan(tmp_path / "b", [cell(n, r) for n in FRAMEWORKS if n != "torch" for r in range(5)])
+    code, facts = compared()
+    (alone,) = facts["others"][0]["only_base"]
+    assert code == 0 and alone["state"] == "no longer planned"
+    # Records of an earlier plan of the same cells do not count either.
+    plan(tmp_path / "b", [cell(n, r) for n in FRAMEWORKS for r in range(5)], fingerprint="new")
+    code, facts = compared()
+    assert code == 5 and len(facts["others"][0]["without_record"]) == 30
+
+
+def test_a_plan_that_cannot_be_read_is_told(tmp_path, compared):
+    write_run(tmp_path / "a", rates(1))
+    write_run(tmp_path / "b", rates(2), day=1)
+    (tmp_path / "b" / "plan.json").write_text("{")
+    _, facts = compared()
+    assert any("plan.json" in one for one in facts["others"][0]["problems"])
+
+
+def test_a_clock_that_was_set_back_is_told(tmp_path, compared):
+    write_run(tmp_path / "a", rates(1))
+    write_run(tmp_path / "b", rates(2), day=1)
+    one = record(cell("torch", 0), {"samples_per_second": 200.0})
+    put(tmp_path / "b", one.model_copy(update={"ended": "2020-01-01T00:00:00+00:00"}))
+    assert compared()[1]["others"][0]["ended_before_started"] == 1
+
+
+def test_machine_and_versions_that_differ_are_named(tmp_path, compared):
+    write_run(tmp_path / "a", rates(1))
+    write_run(tmp_path / "b", rates(2), day=1, commit="1" * 40, host="node-2")
+    _, facts = compared()
+    told = {(one["kind"], one["fact"]): one["other"] for one in facts["others"][0]["differences"]}
+    assert told == {("machine", "host"): ["node-2"], ("software", "git commit"): ["1" * 12]}
+
+
+def test_an_environment_of_one_side_alone_is_no_difference_of_versions():
+    mine, theirs = (facts_of([record(cell(name), {})]) for name in ("torch", "keras"))
+    assert differences(mine, theirs) == []
+    both = facts_of([record(cell(name), {}) for name in ("torch", "keras")])
+    assert differences(mine, both) == []
+
+
+def test_a_unit_that_changed_is_not_compared(tmp_path, compared):
+    write_run(tmp_path / "a", rates(1))
+    for repeat in range(3):
+        one = record(
+            cell("torch", repeat), {"samples_per_second": 1.0}, at=START + timedelta(days=1)
+        )
+        raw = one.metrics[0].model_copy(update={"unit": "kHz"})
+        put(tmp_path / "b", one.model_copy(update={"metrics": [raw]}))
+    code, facts = compared()
+    (line,) = facts["others"][0]["lines"]
+    assert code == 5 and "unit" in line["reason"]
+
+
+EVIL = "x`|</summary><script>alert(1)</script>@everyone ![i](http://x)\x1b[2J\n# forged"
+
+
+def test_hostile_names_are_escaped_everywhere(tmp_path, transect):
+    for name, seed in (("a", 1), ("b", 2)):
+        folder = tmp_path / f"{name}<img src=x>`@everyone`"
+        for repeat, rate in enumerate(noisy(100.0 / seed, seed)):
+            evil = cell(EVIL, repeat)
+            put(folder, record(evil, {"samples_per_second": rate}, host=EVIL + name,
+                               at=START + timedelta(days=seed, minutes=repeat)))  # fmt: skip
+            odd = cell(EVIL + name, repeat)
+            put(folder, record(odd, {"samples_per_second": rate}))
+    a, b = sorted(tmp_path.iterdir())
+    page, text, drawn = (tmp_path / name for name in ("o.html", "o.md", "o.svg"))
+    code, out, err = transect("compare", a, b, "--html", page, "--markdown", text, "--badge", drawn)
+    assert code == 4, err
+    assert "\x1b" not in out and "\n# forged" not in out
+    written = page.read_text()
+    assert "<script>alert" not in written and "<img" not in written
+    assert "&lt;script&gt;alert(1)" in written
+    markdown = text.read_text()
+    assert "\x1b" not in markdown and "\n# forged" not in markdown
+    # Outside of code nothing of a name is left.
+    outside = re.sub(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)", "", markdown)
+    assert "@everyone" not in outside and "<script" not in outside and "![" not in outside
+    assert "<img" not in outside
+    ElementTree.parse(drawn)
+
+
+@pytest.mark.parametrize("text", ["a", "`", "``", "a|b", "", EVIL, "x" * 999])
+def test_code_is_one_span_on_one_line(text):
+    span = code(text)
+    fence = re.match(r"`+", span).group()
+    inside = span.removeprefix(fence).removesuffix(fence)
+    assert span.endswith(fence) and fence not in re.findall(r"`+", inside)
+    assert "\n" not in span and re.search(r"(?<!\\)\|", inside) is None
+
+
+@pytest.mark.parametrize("outcome", list(Outcome))
+def test_a_badge_is_an_svg_that_says_what_it_shows(outcome):
+    drawn = badge(f"<b>&\"'\x00\ud800\ufffe {outcome}", outcome, label="</title><script>")
+    root = ElementTree.fromstring(drawn.encode("utf-8", "replace"))
+    name = "{http://www.w3.org/2000/svg}"
+    assert {one.tag.removeprefix(name) for one in root.iter()} == {
+        "svg", "title", "rect", "path", "g", "text"
+    }  # fmt: skip
+    assert outcome in root.attrib["aria-label"] == root.find(f"{name}title").text
+    assert int(root.attrib["width"]) > 6 * len(str(outcome))
+
+
+def test_markdown_names_what_is_worse_and_folds_the_rest(tmp_path, transect):
+    write_run(tmp_path / "a", rates(1))
+    write_run(tmp_path / "b", rates(2, torch=0.7), day=1)
+    code, out, _ = transect("compare", tmp_path / "a", tmp_path / "b", "--format", "markdown")
+    assert code == 4
+    head, _, folded = out.partition("<details>")
+    assert "### transect: worse than the base" in head
+    assert "| worse (firm) | `train: iris-mlp · torch" in head and "−3" in head
+    assert "5 same" in folded and "keras" in folded and "keras" not in head
+
+
+def test_a_metric_can_be_chosen(tmp_path, compared):
+    write_run(tmp_path / "a", rates(1), accuracy=accuracies(1))
+    write_run(tmp_path / "b", rates(2, torch=0.5), day=1, accuracy=accuracies(1))
+    code, facts = compared("--metric", "accuracy")
+    assert code == 0
+    assert {one["metric"] for one in facts["others"][0]["lines"]} == {"accuracy"}

@@ -1,0 +1,279 @@
+"""`transect history`: runs by date, changes that are no chance, and what else changed where they are."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from result_runs import START, cell, noisy, record, write_run
+from transect.analysis.change_points import MIN_RUNS, change_points
+from transect.cli.main import run
+from transect.domain.record import Cause, Status, write_record
+from transect.execution.result_folders import find_runs, letter_of
+
+FRAMEWORKS = ("numpy", "torch", "keras", "jax")
+
+
+@pytest.fixture
+def transect(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    """Return what runs a command in this process: its exit code, output and errors."""
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["transect", *map(str, arguments)])
+        monkeypatch.setenv("COLUMNS", "200")
+        with pytest.raises(SystemExit) as end:
+            run()
+        printed = capsys.readouterr()
+        return int(end.value.code or 0), printed.out, printed.err
+
+    return call
+
+
+def write_runs(folder: Path, amount: int, **changes: tuple[int, float]) -> Path:
+    """Write runs of four cells, a day each; `changes`: a cell's run and factor from there on."""
+    for day in range(amount):
+        rates = {}
+        for place, name in enumerate(FRAMEWORKS):
+            at, factor = changes.get(name, (amount, 1.0))
+            level = 100 * (place + 1) * (factor if day >= at else 1)
+            rates[name] = noisy(level, 1000 * day + place, repeats=3)
+        commit = f"{int(day >= amount // 2)}" * 40
+        write_run(folder / f"day-{day:02}" / "quick", rates, day=day, commit=commit)
+    return folder
+
+
+def told(transect: Any, *arguments: object) -> tuple[int, dict[str, Any]]:
+    code, out, err = transect("history", *arguments, "--format", "json")
+    assert out, err
+    return code, json.loads(out)
+
+
+def changes_of(facts: dict[str, Any]) -> list[tuple[str, int, str]]:
+    """Return of each change the framework (or nothing, for a stage), its run and what it is."""
+    series = facts["series"]
+    return [
+        ((series[one["series"]]["cell"] or ".").split(".")[1], one["run"], one["outcome"])
+        for one in facts["changes"]
+    ]
+
+
+def test_a_step_is_found_where_it_is_and_named_with_what_else_changed(tmp_path, transect):
+    write_runs(tmp_path, 14, torch=(7, 0.8))
+    code, facts = told(transect, tmp_path)
+    assert code == 0 and len(facts["runs"]) == 14
+    assert changes_of(facts) == [("torch", 7, "worse")]
+    (change,) = facts["changes"]
+    assert change["sureness"] == "firm" and change["p"] <= 0.025
+    assert change["low"] < 0.8 < change["high"]
+    assert change["differences"] == [
+        {"kind": "software", "fact": "git commit", "before": ["0" * 12], "after": ["1" * 12]}
+    ]
+    assert told(transect, tmp_path, "--fail")[0] == 4
+
+
+def test_runs_without_a_change_have_none(tmp_path, transect):
+    code, facts = told(transect, write_runs(tmp_path, 14))
+    assert (code, facts["changes"], facts["lost"]) == (0, [], [])
+    assert told(transect, tmp_path, "--fail")[0] == 0
+
+
+def test_what_all_cells_do_together_is_a_change_of_their_stage(tmp_path, transect):
+    write_runs(tmp_path, 14, **dict.fromkeys(FRAMEWORKS, (6, 1.3)))
+    _, facts = told(transect, tmp_path)
+    assert changes_of(facts)[0] == ("", 6, "better")
+    assert sorted(changes_of(facts)[1:]) == sorted((name, 6, "better") for name in FRAMEWORKS)
+    assert [one["with_its_stage"] for one in facts["changes"]] == [False, True, True, True, True]
+
+
+def test_a_change_within_the_margin_is_no_better_and_no_worse(tmp_path, transect):
+    write_runs(tmp_path, 20, torch=(10, 0.95))
+    _, facts = told(transect, tmp_path, "--margin", "20%")
+    assert changes_of(facts) == [("torch", 10, "same")]
+
+
+def test_few_runs_tell_no_change_and_say_so(tmp_path, transect):
+    write_runs(tmp_path, MIN_RUNS - 1, torch=(4, 0.3))
+    code, out, _ = transect("history", tmp_path)
+    assert code == 0
+    assert f"{MIN_RUNS} are the fewest" in " ".join(out.split())
+    assert "0 changes: none" in out
+
+
+def test_one_run_is_no_history(tmp_path, transect):
+    write_runs(tmp_path, 1)
+    assert told(transect, tmp_path)[0] == 5
+
+
+def test_runs_stand_in_the_order_of_their_records_and_not_of_their_names(tmp_path, transect):
+    for day, name in enumerate(("z", "m", "a")):
+        write_run(tmp_path / name, {"torch": noisy(100, day)}, day=day)
+    _, facts = told(transect, tmp_path / "a", tmp_path / "m", tmp_path / "z")
+    assert [Path(one["folder"]).name for one in facts["runs"]] == ["z", "m", "a"]
+
+
+def test_a_copy_a_folder_given_twice_and_one_without_records_are_left_out_and_named(
+    tmp_path, transect
+):
+    write_runs(tmp_path, 3)
+    shutil.copytree(tmp_path / "day-01", tmp_path / "copy")
+    (tmp_path / "planned" / "quick").mkdir(parents=True)
+    (tmp_path / "planned" / "quick" / "plan.json").write_text(
+        json.dumps({"study": {"name": "quick"}, "cells": {"train/x~01234567": "f"}})
+    )
+    _, facts = told(transect, tmp_path, tmp_path / "day-02" / "quick", "--study", "made-up")
+    assert len(facts["runs"]) == 3
+    why = {Path(one["folder"]).parent.name: one["why"] for one in facts["left_out"]}
+    assert why["day-02"] == "given twice"
+    assert any("and no others" in one for one in why.values())
+    # Whose study a folder without records is of, only its name tells.
+    assert "planned" in why and why["planned"] == "no records"
+
+
+def test_runs_of_several_studies_are_told_apart(tmp_path, transect):
+    write_runs(tmp_path, 2)
+    write_run(tmp_path / "else", {"torch": noisy(1, 1)}, study="else")
+    code, out, err = transect("history", tmp_path)
+    assert (code, out) == (2, "") and "else, made-up: expected --study" in err
+    assert len(told(transect, tmp_path, "--study", "made-up")[1]["runs"]) == 2
+    code, _, err = transect("history", tmp_path, "--study", "nobody")
+    assert code == 2 and "only of else, made-up" in err
+
+
+def test_runs_with_other_settings_are_left_out_of_the_series(tmp_path, transect):
+    for day in range(4):
+        parameters = {"learning_rate": 0.5 if day == 1 else 0.1}
+        write_run(tmp_path / str(day), {"torch": noisy(100, day)}, day=day, parameters=parameters)
+    _, facts = told(transect, tmp_path)
+    (series,) = facts["series"]
+    assert series["values"][1] is None and None not in series["values"][2:]
+    assert series["refused"] == {"1": "learning_rate: 0.5, later 0.1"}
+
+
+def test_clocks_that_are_wrong_are_told(tmp_path, transect):
+    write_run(tmp_path / "a", {"torch": noisy(100, 1)}, day=0)
+    write_run(tmp_path / "b", {"torch": noisy(100, 2)}, day=40_000)
+    one = record(cell("torch", 0), {"samples_per_second": 1.0}, at=START + timedelta(days=1))
+    back = one.model_copy(update={"ended": "2020-01-01T00:00:00+00:00"})
+    write_record(tmp_path / "c" / "train" / one.cell_id / "record.json", back)
+    undated = one.model_copy(update={"started": "yesterday", "ended": ""})
+    write_record(tmp_path / "d" / "train" / one.cell_id / "record.json", undated)
+    _, facts = told(transect, *(tmp_path / name for name in "abcd"))
+    notes = {Path(one["folder"]).name: " ".join(one["notes"]) for one in facts["runs"]}
+    assert "later than now" in notes["b"] and "set back" in notes["c"] and notes["a"] == ""
+    assert [one["why"] for one in facts["left_out"]] == ["no record has a date"]
+
+
+def test_runs_that_overlap_are_told(tmp_path, transect):
+    write_run(tmp_path / "a", {"torch": noisy(100, 1), "numpy": noisy(1, 1)})
+    write_run(tmp_path / "b", {"torch": noisy(100, 2), "numpy": noisy(1, 2)}, day=1e-4)
+    _, facts = told(transect, tmp_path)
+    assert "before the run before it had ended" in str(facts["runs"][1]["notes"])
+
+
+def test_a_cell_that_fails_or_goes_missing_is_named(tmp_path, transect):
+    write_runs(tmp_path, 3)
+    last = tmp_path / "day-02" / "quick" / "train"
+    for repeat in range(3):
+        shutil.rmtree(last / cell("numpy", repeat).id)
+        one = record(cell("torch", repeat), {}, status=Status.FAILED, cause=Cause.TIMEOUT)
+        write_record(last / one.cell_id / "record.json", one)
+    _, facts = told(transect, tmp_path)
+    assert {one["cell"].split(".")[1]: one["why"] for one in facts["lost"]} == {
+        "numpy": "no later run has it", "torch": "failed: timeout",
+    }  # fmt: skip
+
+
+def test_faster_at_worse_quality_is_no_better_change(tmp_path, transect):
+    for day in range(14):
+        fast = 1.5 if day >= 7 else 1
+        rates = {"torch": noisy(100 * fast, day, 3), "numpy": noisy(10, 900 + day, 3)}
+        good = {name: noisy(0.95, 500 + day, 3, 0.001) for name in rates}
+        if day >= 7:
+            good["torch"] = [0.8 * one for one in good["torch"]]
+        write_run(tmp_path / str(day), rates, day=day, accuracy=good)
+    _, facts = told(transect, tmp_path)
+    assert sorted(changes_of(facts)) == [("torch", 7, "not comparable"), ("torch", 7, "worse")]
+
+
+@pytest.mark.parametrize("given", ["nowhere", "file", "empty"])
+def test_folders_without_runs_are_refused(tmp_path, transect, given):
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "empty" / "deeper").mkdir(parents=True)
+    code, out, err = transect("history", tmp_path / given)
+    assert (code, out) == (2, "") and err.count("\n") == 1 and given in err
+
+
+def test_runs_are_found_below_and_loops_end(tmp_path):
+    write_runs(tmp_path / "runs", 2)
+    (tmp_path / "runs" / "day-00" / "loop").symlink_to(tmp_path / "runs")
+    found, again = find_runs([tmp_path / "runs"])
+    assert [one.parent.name for one in found] == ["day-00", "day-01"]
+    assert all(one.resolve() in {two.resolve() for two in found} for one in again)
+
+
+def test_letters_do_not_run_out():
+    letters = [letter_of(place) for place in range(80)]
+    assert len(set(letters)) == 80 and letters[25:27] == ["Z", "A2"]
+
+
+def noise(seed: int, shape: Any) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape)
+
+
+def test_changes_of_series_that_are_cut_in_three():
+    values = np.concatenate([noise(1, 14), noise(2, 16) + 9, noise(3, 14)])
+    found = change_points({"a": values})
+    assert [(one.since, one.at, one.until) for one in found] == [(0, 14, 30), (14, 30, 44)]
+
+
+def test_missing_runs_are_skipped_and_places_stay_those_of_all_runs():
+    values = np.concatenate([noise(1, 12), noise(2, 12) + 9])
+    values[[0, 5, 12, 20]] = np.nan
+    (one,) = change_points({"a": values})
+    assert (one.since, one.at, one.until) == (1, 13, 24)
+
+
+def test_one_outlier_is_no_change():
+    values = noise(1, 30)
+    values[20] = 1e9
+    assert change_points({"a": values}) == []
+
+
+@pytest.mark.parametrize(
+    "values", [[], [1.0] * 30, [1.0] * 15 + [float("nan")] * 15, list(range(8))]
+)
+def test_series_that_tell_nothing_have_no_change(values):
+    assert change_points({"a": values}) == []
+
+
+def test_equal_series_give_equal_answers_whatever_stands_beside_them():
+    values = {n: noise(n, 20) for n in range(4)}
+    values[2][10:] += 6
+    assert change_points(values) == change_points(values)
+    # An offset, or another unit, changes nothing.
+    moved = {n: 3 + 2 * series for n, series in values.items()}
+    assert change_points(moved) == change_points(values)
+
+
+def test_false_alarms_over_many_series_stay_below_the_level():
+    """Six series a study, of one run each: 60 studies, of which about three may alarm at 5 %."""
+    alarms = sum(
+        bool(change_points(dict(enumerate(noise(1000 + n, (6, 12)))), draws=999)) for n in range(60)
+    )
+    assert alarms <= 8
+
+
+def test_a_date_without_a_zone_is_utc(tmp_path, transect):
+    for day in (0, 1):
+        at = (START + timedelta(days=day)).replace(tzinfo=None)
+        one = record(cell("torch", 0), {"samples_per_second": 1.0 + day}, at=at)
+        write_record(tmp_path / str(day) / "train" / one.cell_id / "record.json", one)
+    _, facts = told(transect, tmp_path)
+    assert datetime.fromisoformat(facts["runs"][0]["at"]) == START.astimezone(UTC)
