@@ -192,6 +192,18 @@ def test_seeds_of_repeats_are_no_unlike_settings(tmp_path, compared):
     assert facts["others"][0]["refused"] == [] and len(facts["others"][0]["lines"]) == 1
 
 
+def test_qualities_of_other_seeds_are_no_gain(tmp_path, compared):
+    for name, first, value in (("a", 0, 0.95), ("b", 2, 0.97)):
+        for repeat in (first, first + 1):
+            told = {
+                "samples_per_second": 100.0 + repeat,
+                "accuracy": value + 0.02 * (repeat - first),
+            }
+            put(tmp_path / name, record(cell("torch", repeat), told))
+    _, facts = compared()
+    assert lines_of(facts, "open", "accuracy") == ["torch"]
+
+
 def test_cells_of_one_side_are_listed_and_a_renamed_one_finds_its_counterpart(tmp_path, compared):
     write_run(tmp_path / "a", rates(1))
     write_run(

@@ -86,9 +86,7 @@ def gain_text(comparison: Comparison | None, word: str, rival: str) -> str:
         return ""
     told = factor_interval(comparison)
     if told is None:
-        return (
-            f"{number(comparison.factor)} times {word} {rival} (too few runs for an interval)"
-        )
+        return f"{number(comparison.factor)} times {word} {rival} (too few runs for an interval)"
     ends = f"95 % interval {number(told.low)} to {number(told.high)}"
     return f"{number(told.value)} times {word} {rival} ({ends})"
 
