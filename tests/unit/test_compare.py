@@ -266,6 +266,15 @@ def test_tentatively_worse_counts_when_asked_for(tmp_path, compared):
     assert compared("--tentative")[0] == 4
 
 
+def test_facts_alone_do_not_make_a_comparison_the_same(tmp_path, compared):
+    for name, rate in (("a", 100.0), ("b", 300.0)):
+        told = {"samples_per_second": rate, "top1_agreement": 1.0}
+        put(tmp_path / name, record(cell("torch", 0), told, at=START + timedelta(days=rate)))
+    code, facts = compared()
+    assert (code, facts["outcome"]) == (5, "open")
+    assert lines_of(facts, "same", "top1_agreement") == ["torch"]
+
+
 def test_a_copy_is_no_second_measurement(tmp_path, compared):
     write_run(tmp_path / "a", rates(1))
     shutil.copytree(tmp_path / "a", tmp_path / "b")

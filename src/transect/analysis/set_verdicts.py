@@ -220,5 +220,5 @@ def _made(
     return Line(
         cell=pair.base.cell, role=one.role, outcome=outcome, sureness=sureness, reason=reason,
         metric=one.metric, what=one.label or "", unit=one.unit, direction=one.direction,
-        comparison=told,
+        comparison=told, fact=one.fact,
     )  # fmt: skip
