@@ -47,7 +47,9 @@ def section(page: str, name: str) -> str:
 
 def rows(part: str, caption: str) -> list[list[str]]:
     """Cells of the table with that caption, as text."""
-    table = next(one for one in re.findall(r"<table[^>]*>.*?</table>", part, re.S) if caption in one)
+    table = next(
+        one for one in re.findall(r"<table[^>]*>.*?</table>", part, re.S) if caption in one
+    )
     lines = re.findall(r"<tr[^>]*>(.*?)</tr>", table.split("<tbody>")[1], re.S)
     cells = [re.findall(r"<td.*?>(.*?)</td>", line, re.S) for line in lines]
     return [[unescape(re.sub(r"<[^>]+>", "", cell)) for cell in line] for line in cells]
