@@ -164,7 +164,7 @@ def test_the_parts_of_a_cost_add_up_as_they_are_written(
     found = split_text(
         DistributionCost(
             group=group, base=group, scaling=ScalingKind.STRONG, ideal_s=1.0, step_s=1 + cost,
-            cost=cost, waited=waited, computing=computing, input=given, comparison=None,
+            cost=cost, waited=waited, computing=computing, input=given, floor=None,
         )
     )  # fmt: skip
     assert found == text

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sealed import resealed
-from transect.analysis import load
+from transect.analysis import reading
 from transect.analysis.cache import RowCache
 from transect.analysis.entries import Entry
 from transect.analysis.load import load_records
@@ -53,7 +53,7 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Path]]:
         seen.append(path)
         return read_record(path)
 
-    monkeypatch.setattr(load, "read_record", counting)
+    monkeypatch.setattr(reading, "read_record", counting)
     yield seen
 
 

@@ -11,7 +11,8 @@ import pytest
 from transect.analysis.bounds import Rates, step_bound
 from transect.analysis.groups import Floors, group_labels, group_records
 from transect.analysis.hardware import benchmark_values
-from transect.analysis.load import Originals, load_records
+from transect.analysis.load import load_records
+from transect.analysis.originals import Originals
 from transect.analysis.scaling import ScalingKind, efficiencies
 from transect.analysis.table import COLUMNS, records_table
 from transect.domain.cell import Cell

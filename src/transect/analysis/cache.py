@@ -12,15 +12,17 @@ import hashlib
 import json
 import os
 import time
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from transect.analysis import entries
 from transect.domain import cell, metrics, record
 from transect.domain.files import digest, write_atomic
 
-__all__ = ["RowCache", "Stamp", "stamp_of"]
+__all__ = ["Packed", "RowCache", "Stamp", "packed", "stamp_of"]
 
 # Size, times of change of content and of anything, and number of the file.
 Stamp = tuple[int, int, int, int]
@@ -31,6 +33,22 @@ _YOUNG_NS = 2 * 10**9
 # Parts of a row that many rows share.
 _SHARED = ("provenance", "metric_names")
 
+_line = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
+
+
+class Packed(NamedTuple):
+    """A row as lines of JSON: the parts that many rows share, and what is the row's own."""
+
+    shared: tuple[bytes, ...]
+    own: bytes
+
+
+def packed(row: dict[str, Any]) -> Packed:
+    """Turn a row into lines."""
+    own = {name: value for name, value in row.items() if name not in _SHARED}
+    shared = tuple(_line(row[name]).encode("ascii") for name in _SHARED)
+    return Packed(shared, _line(own).encode("ascii"))
+
 
 def stamp_of(status: os.stat_result) -> Stamp:
     """Return what differs between two contents of one path, as far as a file system tells."""
@@ -39,8 +57,8 @@ def stamp_of(status: os.stat_result) -> Stamp:
 
 @lru_cache(maxsize=1)
 def _code() -> str:
-    """Hash of the code that rows are made by."""
-    sources = [module.__file__ for module in (entries, cell, metrics, record)]
+    """Hash of the code that rows are made by, and this file's, which lays them out."""
+    sources = [__file__, *(module.__file__ for module in (entries, cell, metrics, record))]
     return digest([Path(str(source)).read_bytes() for source in sources])
 
 
@@ -53,11 +71,14 @@ class RowCache:
 
     def __init__(self, study: Path) -> None:
         self.path = study / ".records-cache" / "rows.jsonl"
-        self._found: dict[str, tuple[Stamp, bytes]] = {}
+        # Stamp and line of each, as they stand in the file.
+        self._found: dict[str, tuple[bytes, bytes]] = {}
+        self._kept: dict[str, tuple[bytes, bytes]] = {}
         self._shared: list[Any] = []
-        self._kept: dict[str, tuple[Stamp, bytes]] = {}
         self._numbers: dict[bytes, int] = {}
         self._changed = False
+        # A file is looked at, and read, after this.
+        self._began_ns = time.time_ns()
         try:
             self._read()
         except (OSError, ValueError, KeyError, TypeError):
@@ -73,63 +94,71 @@ class RowCache:
                 seen.update(line)
                 path, stamp, text = line.rstrip(b"\n").split(b"\t", 2)
                 if path:
-                    size, changed, touched, number = map(int, stamp.split())
-                    self._found[path.decode()] = ((size, changed, touched, number), text)
+                    self._found[path.decode()] = (stamp, text)
                 else:
                     self._numbers[text] = len(self._shared)
                     self._shared.append(json.loads(text))
         if seen.hexdigest() != head["sha256"]:
             raise ValueError("damaged")
 
+    def knows(self, path: str, stamp: Stamp) -> bool:
+        """Whether there is a row of this very file."""
+        kept = self._found.get(path)
+        return kept is not None and kept[0] == _stamp_line(stamp)
+
     def get(self, path: str, stamp: Stamp) -> dict[str, Any] | None:
         """Return the row that was kept of this very file, or None."""
-        kept = self._found.get(path)
-        if kept is None or kept[0] != stamp:
+        if not self.knows(path, stamp):
             return None
         self._kept[path] = self._found.pop(path)
-        row: dict[str, Any] = json.loads(kept[1])
-        for name in _SHARED:
-            row[name] = self._shared[row[name]]
-        return row
+        *numbers, own = self._kept[path][1].split(b" ", len(_SHARED))
+        return self._row(own, map(int, numbers))
 
     def keep(self, path: str) -> None:
         """Leave a row that is not asked for now where it is."""
         if path in self._found:
             self._kept[path] = self._found.pop(path)
 
-    def put(self, path: str, stamp: Stamp, row: dict[str, Any]) -> None:
-        """Keep a row that was just read, unless its file may still be changing."""
-        if stamp[1] > time.time_ns() - _YOUNG_NS or "\t" in path or "\n" in path:
-            return
-        numbers = {name: self._number(row[name]) for name in _SHARED}
-        self._kept[path] = (stamp, _line({**row, **numbers}))
-        self._changed = True
+    def put(self, path: str, stamp: Stamp, row: Packed) -> dict[str, Any]:
+        """Keep a row that was just read, unless its file may still be changing; return it."""
+        numbers = [self._number(line) for line in row.shared]
+        if stamp[1] <= self._began_ns - _YOUNG_NS and "\t" not in path and "\n" not in path:
+            line = b"%s %s" % (" ".join(map(str, numbers)).encode(), row.own)
+            self._kept[path] = (_stamp_line(stamp), line)
+            self._changed = True
+        return self._row(row.own, numbers)
 
-    def _number(self, value: Any) -> int:
-        """Return the number of the line that holds a value, a new one for a new value."""
-        number = self._numbers.setdefault(_line(value), len(self._shared))
+    def _row(self, own: bytes, numbers: Iterable[int]) -> dict[str, Any]:
+        row: dict[str, Any] = json.loads(own)
+        row.update(zip(_SHARED, map(self._shared.__getitem__, numbers), strict=True))
+        return row
+
+    def _number(self, line: bytes) -> int:
+        """Return the number of a line that rows share, a new one for a new line."""
+        number = self._numbers.setdefault(line, len(self._shared))
         if number == len(self._shared):
-            self._shared.append(value)
+            self._shared.append(json.loads(line))
         return number
 
     def save(self) -> None:
         """Write what was asked for or added; a folder that takes no file is no reason to stop."""
         if not self._changed and not self._found:
             return
-        lines = [b"\t\t%s\n" % text for text in self._numbers]
-        lines += [
-            b"%s\t%s\t%s\n" % (path.encode(), " ".join(map(str, stamp)).encode(), text)
-            for path, (stamp, text) in sorted(self._kept.items())
-        ]
         seen = hashlib.sha256()
-        for line in lines:
+        for line in self._lines():
             seen.update(line)
-        head = {"code": _code(), "sha256": seen.hexdigest()}
+        head = json.dumps({"code": _code(), "sha256": seen.hexdigest()}).encode() + b"\n"
         try:
-            write_atomic(self.path, b"".join([json.dumps(head).encode() + b"\n", *lines]))
+            write_atomic(self.path, chain([head], self._lines()))
         except OSError:
             return
 
+    def _lines(self) -> Iterator[bytes]:
+        for text in self._numbers:
+            yield b"\t\t%s\n" % text
+        for path in sorted(self._kept):
+            yield b"%s\t%s\t%s\n" % (path.encode(), *self._kept[path])
 
-def _line(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode("ascii")
+
+def _stamp_line(stamp: Stamp) -> bytes:
+    return b"%d %d %d %d" % stamp

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from transect.analysis.comparisons import Comparison, Verdict, compare
 from transect.analysis.groups import Group
@@ -24,7 +25,7 @@ _RATE = "samples_per_second"
 _PARTS = ("communication", "compute", "input")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class DistributionCost:
     """A group's step beside the least that its base would need with as many ranks.
 
@@ -32,8 +33,7 @@ class DistributionCost:
     (weak). `cost` is step / ideal - 1. `waited`, `computing` and `input` are what the group's parts
     take beyond the base's, scaled alike, over `ideal_s`; None where a library does not tell. They
     are medians of their own and need not add up: `other` is the rest, with whatever is not told.
-    `comparison` is seen from the group: worse means that the cost is real. None when the group is
-    over-subscribed: then the cost is a number without a claim.
+    `floor` is that of the step time.
     """
 
     group: TrainGroup
@@ -45,7 +45,22 @@ class DistributionCost:
     waited: float | None
     computing: float | None
     input: float | None
-    comparison: Comparison | None
+    floor: NoiseFloor | None
+
+    @cached_property
+    def comparison(self) -> Comparison | None:
+        """The comparison seen from the group: worse means that the cost is real.
+
+        None when the group is over-subscribed: then the cost is a number without a claim. Made when
+        it is asked for: of thousands, few are.
+        """
+        if self.group.over_subscribed:
+            return None
+        share = self.group.cell.ranks if self.scaling is ScalingKind.STRONG else 1
+        return compare(
+            self.group.values(STEP), [value / share for value in self.base.values(STEP)],
+            direction=Direction.LOWER, floor=self.floor,
+        )  # fmt: skip
 
     @property
     def other(self) -> float:
@@ -118,14 +133,10 @@ def _cost(group: TrainGroup, base: TrainGroup, floor: NoiseFloor | None) -> Dist
         own, before = _median(group, f"{part}_time"), _median(base, f"{part}_time")
         known = own is not None and before is not None and ideal_s > 0
         extra[part] = ((own or 0.0) - (before or 0.0) / share) / ideal_s if known else None
-    comparison = None if group.over_subscribed else compare(
-        group.values(STEP), [value / share for value in base.values(STEP)],
-        direction=Direction.LOWER, floor=floor,
-    )  # fmt: skip
     return DistributionCost(
         group=group, base=base, scaling=scaling, ideal_s=ideal_s, step_s=step_s,
         cost=step_s / ideal_s - 1 if ideal_s > 0 else 0.0, waited=extra["communication"],
-        computing=extra["compute"], input=extra["input"], comparison=comparison,
+        computing=extra["compute"], input=extra["input"], floor=floor,
     )  # fmt: skip
 
 
@@ -134,12 +145,12 @@ def _median(group: Group, name: str) -> float | None:
     return summary.median if summary else None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class RelativeSpeed:
     """One framework alone beside the fastest: `value` is its rate over the fastest's.
 
     `low` and `high` hold the ratio of the ends of both intervals or ranges: wider than either.
-    `comparison` is seen from the fastest; None for the fastest itself.
+    `floor` is that of samples/s.
     """
 
     group: TrainGroup
@@ -147,7 +158,17 @@ class RelativeSpeed:
     value: float
     low: float
     high: float
-    comparison: Comparison | None
+    floor: NoiseFloor | None
+
+    @cached_property
+    def comparison(self) -> Comparison | None:
+        """The comparison seen from the fastest; None for the fastest itself."""
+        if self.group is self.best:
+            return None
+        return compare(
+            self.best.values(_RATE), self.group.values(_RATE), direction=Direction.HIGHER,
+            floor=self.floor,
+        )  # fmt: skip
 
 
 def relative_speeds(groups: Sequence[TrainGroup], floor: NoiseFloor | None) -> list[RelativeSpeed]:
@@ -169,10 +190,7 @@ def relative_speeds(groups: Sequence[TrainGroup], floor: NoiseFloor | None) -> l
     return [
         RelativeSpeed(
             group=group, best=best, value=own.median / top.median,
-            low=own.low / top.high, high=own.high / top.low,
-            comparison=None if group is best else compare(
-                best.values(_RATE), group.values(_RATE), direction=Direction.HIGHER, floor=floor
-            ),
+            low=own.low / top.high, high=own.high / top.low, floor=floor,
         )
         for group, own in able
     ]  # fmt: skip

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from transect.analysis.entries import AnyRecord
+from transect.analysis.entries import AnyRecord, labels_of
 from transect.analysis.groups import Group
 
 __all__ = ["STEP", "Use", "silences", "uses"]
@@ -35,12 +35,8 @@ def uses(group: Group) -> list[Use]:
     target takes its share of the loop's time. Slurm's runs over the whole job step: what came before the loop
     counts for both.
     """
-    counters = sorted({
-        measured.label or "counter"
-        for record in group.ok
-        for measured in record.metrics
-        if measured.name == "energy"
-    })  # fmt: skip
+    told = set().union(*(labels_of(record, "energy") for record in group.ok))
+    counters = sorted(label or "counter" for label in told)
     found = []
     for counter in counters:
         label = None if counter == "counter" else counter

@@ -2,14 +2,14 @@
 
 Fifty thousand validated records with their samples, logs and provenance are gigabytes of Python
 objects; a report needs their numbers and a few facts. What is left out here is read again from the
-record's own file when it is shown: `transect.analysis.load.Originals`.
+record's own file when it is shown: `transect.analysis.originals.Originals`.
 """
 
 from __future__ import annotations
 
 import marshal
 from array import array
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -25,6 +25,8 @@ __all__ = [
     "MetricNames",
     "Pool",
     "entry_of",
+    "labels_of",
+    "point_of",
     "row_of",
 ]
 
@@ -54,33 +56,33 @@ class MetricNames:
     `names` holds (name, unit, direction, label, which number of a log) in the order of the values.
     """
 
-    __slots__ = ("_first", "names")
+    __slots__ = ("names", "places")
 
     def __init__(
         self, names: Iterable[tuple[str, str, Direction, str | None, LogPoint | None]]
     ) -> None:
         self.names = tuple(names)
-        self._first: dict[str | tuple[str, str | None], int] = {}
+        # Where the first value of a name stands, and of a name with a label.
+        self.places: dict[str | tuple[str, str | None], int] = {}
         for place, (name, _, _, label, _) in enumerate(self.names):
-            self._first.setdefault(name, place)
-            self._first.setdefault((name, label), place)
-
-    def place(self, name: str, label: str | None) -> int | None:
-        """Return where the first value of that name stands; any label will do for None."""
-        return self._first.get(name if label is None else (name, label))
+            self.places.setdefault(name, place)
+            self.places.setdefault((name, label), place)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Entry:
     """What a report needs of one record, under the names that `Record` has for it.
 
-    `message` is cut after some thousand characters, `provenance` holds what reports show, and
-    `parameters` no lists. Values that many records share are one object: change none.
+    `sample_names` says which series the record has, whose values `Originals` reads. `message` is cut
+    after some thousand characters, `provenance` holds what reports show, and
+    `parameters` no lists. `point` is the cell without its repeat. Values that many records share are
+    one object: change none.
     """
 
     study: str
     stage: str
     cell: Cell
+    point: Cell
     cell_id: str
     status: Status
     cause: Cause | None
@@ -90,6 +92,7 @@ class Entry:
     ended: str
     metric_names: MetricNames
     metric_values: array[float]
+    sample_names: list[str]
     details: dict[str, Any]
     parameters: dict[str, Any]
     provenance: dict[str, Any]
@@ -105,8 +108,8 @@ class Entry:
         ]
 
     def value(self, name: str, label: str | None = None) -> float | None:
-        """Return a metric's value, or None when the record has none of that name."""
-        place = self.metric_names.place(name, label)
+        """Return a metric's value, or None when the record has none of that name; any label for None."""
+        place = self.metric_names.places.get(name if label is None else (name, label))
         return None if place is None else self.metric_values[place]
 
 
@@ -115,17 +118,46 @@ AnyRecord = Record | Entry
 AnyMetric = MetricValue | Measured
 
 
+def point_of(record: AnyRecord) -> Cell:
+    """Return a record's cell without its repeat: the key under which repeats are compared."""
+    return record.point if isinstance(record, Entry) else record.cell.without_repeat()
+
+
+def labels_of(record: AnyRecord, name: str) -> set[str]:
+    """Return the labels of a record's metrics of that name; an empty one where there is none."""
+    if isinstance(record, Entry):
+        return {label or "" for known, _, _, label, _ in record.metric_names.names if known == name}
+    return {number.label or "" for number in record.metrics if number.name == name}
+
+
 class Pool:
     """Keeps one of equal values made of what JSON has."""
 
     def __init__(self) -> None:
         self._kept: dict[bytes, Any] = {}
         self._names: dict[bytes, MetricNames] = {}
+        self._points: dict[bytes, Cell] = {}
+        # By what is the same object in many rows, which is kept so that its place is no other's.
+        self._same: dict[int, tuple[Any, Any]] = {}
 
     def one(self, value: Any) -> Any:
         """Return the value that was kept first among its equals."""
         # Marshal only makes a key here, quickly; nothing is ever read from it.
         return self._kept.setdefault(marshal.dumps(value, 2), value)
+
+    def shared(self, value: Any, make: Callable[[Any], Any]) -> Any:
+        """Return what is made of a value that many rows hold as one object, once for all of them."""
+        known = self._same.get(id(value))
+        if known is None:
+            known = self._same[id(value)] = value, make(value)
+        return known[1]
+
+    def point(self, axes: dict[str, Any]) -> Cell:
+        """Return the cell of these axes, which name no repeat."""
+        key = marshal.dumps(axes, 2)
+        if key not in self._points:
+            self._points[key] = Cell.of(**axes)
+        return self._points[key]
 
     def names(self, given: list[list[Any]]) -> MetricNames:
         """Return the names of metrics, given as lists of name, unit, direction, label and point."""
@@ -166,6 +198,7 @@ def row_of(record: Record) -> dict[str, Any]:
         "ended": record.ended,
         "metric_names": [_named(number) for number in record.metrics],
         "metric_values": [number.value for number in record.metrics],
+        "samples": sorted(record.samples),
         "details": record.details,
         "parameters": {
             key: value
@@ -179,10 +212,12 @@ def row_of(record: Record) -> dict[str, Any]:
 def entry_of(row: dict[str, Any], pool: Pool) -> Entry:
     """Make an entry from its row. Raises ValueError, KeyError or TypeError for what is no row."""
     one = pool.one
+    cell, point = _cell(row["cell"], pool)
     return Entry(
         study=one(row["study"]),
         stage=one(row["stage"]),
-        cell=Cell.of(**row["cell"]),
+        cell=cell,
+        point=point,
         cell_id=row["cell_id"],
         status=Status(row["status"]),
         cause=Cause(row["cause"]) if row["cause"] else None,
@@ -190,12 +225,23 @@ def entry_of(row: dict[str, Any], pool: Pool) -> Entry:
         fingerprint=row["fingerprint"],
         started=row["started"],
         ended=row["ended"],
-        metric_names=pool.names(row["metric_names"]),
+        metric_names=pool.shared(row["metric_names"], pool.names),
         metric_values=array("d", row["metric_values"]),
+        sample_names=one(row["samples"]),
         details={
             one(key): value if isinstance(value, float) else one(value)
             for key, value in row["details"].items()
         },
         parameters=one(row["parameters"]),
-        provenance=one(row["provenance"]),
+        provenance=pool.shared(row["provenance"], one),
     )
+
+
+def _cell(axes: dict[str, Any], pool: Pool) -> tuple[Cell, Cell]:
+    """Return a cell and its point. A repeat that is no count is told by the cell's own class."""
+    repeat = axes.get("repeat", 0)
+    if type(repeat) is not int or repeat < 0:
+        cell = Cell.of(**axes)
+        return cell, cell.without_repeat()
+    point = pool.point({name: value for name, value in axes.items() if name != "repeat"})
+    return point.changed(repeat=repeat) if repeat else point, point

@@ -13,7 +13,7 @@ from typing import Any
 
 from transect.analysis.entries import AnyRecord
 from transect.analysis.groups import Group
-from transect.analysis.load import Originals
+from transect.analysis.originals import Originals
 from transect.domain.errors import TransectError
 from transect.simulation.networks import Machine, Network
 from transect.simulation.scale import MOST_RANKS, powers

@@ -10,7 +10,7 @@ from typing import Generic
 
 from typing_extensions import TypeVar
 
-from transect.analysis.entries import AnyRecord
+from transect.analysis.entries import AnyRecord, point_of
 from transect.analysis.kinds import Kind, kind_of
 from transect.analysis.labels import axis_order, group_labels
 from transect.analysis.noise import trimmed
@@ -182,7 +182,7 @@ def group_records(records: Iterable[AnyRecord], stage: str | None = None) -> lis
     """Gather repeats, keyed by the cell without its repeat, in order of the cells' ids."""
     wanted = (record for record in records if stage is None or record.stage == stage)
     groups = []
-    for cell, members in grouped(wanted, lambda record: record.cell.without_repeat()).items():
+    for cell, members in grouped(wanted, point_of).items():
         members.sort(key=lambda record: (record.cell.repeat, record.cell_id))
         usable = tuple(r for r in members if r.status is Status.OK and not is_wrong(r))
         groups.append(Group(cell=cell, records=tuple(members), ok=usable))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cache
-from typing import Any, Protocol, TypeVar
+from operator import itemgetter
+from typing import Any, Protocol
 
 from transect.domain.cell import Axis, Cell, axes_of, counted
 
-__all__ = ["axis_order", "group_labels", "other_axes"]
+__all__ = ["Labels", "axis_order", "group_labels", "other_axes"]
 
 # Both numbers together have one label, and repeats of a group have none.
 _APART = frozenset({"nodes", "ranks_per_node", "repeat"})
@@ -18,9 +19,6 @@ _RANKS = counted("rank")
 class _HasCell(Protocol):
     @property
     def cell(self) -> Cell: ...
-
-
-G = TypeVar("G", bound=_HasCell)
 
 
 @cache
@@ -44,9 +42,37 @@ def _text(cell: Cell, name: str, axis: Axis) -> str:
     return axis.label(value)
 
 
+class Labels(Mapping[Cell, str]):
+    """Short labels of some cells, each written when it is asked for: few of many are shown."""
+
+    def __init__(
+        self, cells: Sequence[Cell], shown: Set[str], extra: Sequence[str], *, spread: bool
+    ) -> None:
+        self._cells, self._shown, self._extra, self._spread = cells, shown, extra, spread
+        self._known: frozenset[Cell] | None = None
+
+    def __getitem__(self, cell: Cell) -> str:
+        if cell not in self._all:
+            raise KeyError(cell)
+        parts = _parts(cell, self._shown, self._extra, spread=self._spread)
+        return " · ".join(part for part in parts if part) or cell.id
+
+    def __iter__(self) -> Iterator[Cell]:
+        return iter(dict.fromkeys(self._cells))
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    @property
+    def _all(self) -> frozenset[Cell]:
+        if self._known is None:
+            self._known = frozenset(self._cells)
+        return self._known
+
+
 def group_labels(
-    groups: Sequence[G], always: Iterable[str] = (), never: Iterable[str] = ()
-) -> dict[Cell, str]:
+    groups: Iterable[_HasCell], always: Iterable[str] = (), never: Iterable[str] = ()
+) -> Labels:
     """Short label of each group: its names, and only those axes in which the groups differ.
 
     A workload is named where there are several. Where numbers of nodes differ, `2x4 ranks` stands
@@ -54,24 +80,30 @@ def group_labels(
     """
     cells = [group.cell for group in groups]
     described: dict[str, Axis] = {}
-    for kind in dict.fromkeys(type(cell) for cell in cells):
+    for kind in dict.fromkeys(map(type, cells)):
         described |= axes_of(kind)
     extra = sorted({name for cell in cells for name in other_axes(cell)})
-    shown = {axis for axis in (*described, "ranks") if len({cell.get(axis) for cell in cells}) > 1}
+    shown = {axis for axis in (*described, "ranks") if _differs(cells, axis)}
     shown |= {axis for axis in extra if len({repr(cell.get(axis)) for cell in cells}) > 1}
     shown |= {name for name, axis in described.items() if axis.name and name != "workload"}
     shown |= set(always)
     spread = "nodes" in shown
     shown -= {"ranks"} if spread else set()
-    shown -= set(never)
-    return {
-        cell: " · ".join(part for part in _parts(cell, shown, extra, spread=spread) if part)
-        or cell.id
-        for cell in cells
-    }
+    return Labels(cells, shown - set(never), extra, spread=spread)
 
 
-def _parts(cell: Cell, shown: set[str], extra: Iterable[str], *, spread: bool) -> Iterable[str]:
+def _differs(cells: Sequence[Cell], axis: str) -> bool:
+    if axis == "ranks":
+        values = {cell.ranks for cell in cells}
+    elif cells and axis in cells[0].__dict__ and len(set(map(type, cells))) == 1:
+        # Of one class: this is done for every axis of thousands of cells.
+        values = set(map(itemgetter(axis), map(vars, cells)))
+    else:
+        values = {cell.get(axis) for cell in cells}
+    return len(values) > 1
+
+
+def _parts(cell: Cell, shown: Set[str], extra: Iterable[str], *, spread: bool) -> Iterable[str]:
     axes = [(name, axis) for name, axis in axes_of(type(cell)).items() if name in shown - _APART]
     names = [pair for pair in axes if pair[1].name]
     # What is said of another one, `from torch-dynamo`, follows it.

@@ -10,21 +10,16 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from transect.analysis.cache import RowCache, stamp_of
-from transect.analysis.entries import AnyRecord, Pool, entry_of, row_of
-from transect.domain.errors import TransectError
+from transect.analysis.cache import RowCache, Stamp, stamp_of
+from transect.analysis.entries import AnyRecord, Pool, entry_of
+from transect.analysis.reading import Key, read_rows
 from transect.domain.files import digest
-from transect.domain.record import Record, read_record
 
 __all__ = [
-    "CellState", "Key", "Loaded", "Originals", "Problem", "by_status", "cell_states",
-    "load_records",
+    "CellState", "Key", "Loaded", "Problem", "by_status", "cell_states", "load_records",
 ]  # fmt: skip
-
-# A stage and a cell's id: the two folders that hold a record.
-Key = tuple[str, str]
 
 _OUTDATED = "its record is of an earlier plan: the cell runs again"
 _STOPPED = "no record: the cell was stopped before it could write one"
@@ -85,6 +80,13 @@ class _Found:
     row: dict[str, Any] | None
     state: str = ""
     what: str = ""
+
+
+class _Instead(NamedTuple):
+    """What stands in the place of a record: a state, and what is wrong."""
+
+    state: str
+    what: str
 
 
 def load_records(results: Path, planned: Collection[Key] | None = None) -> Loaded:
@@ -151,20 +153,43 @@ def _walk(
         problems.append(Problem(where=str(results), what=f"cannot be listed: {error}"))
     wanted = None if planned is None else frozenset(planned)
     cache = RowCache(results)
-    for key in sorted(folders.keys() | (wanted or frozenset())):
-        if wanted is not None and key not in wanted:
-            cache.keep("/".join(key))
-            yield _Found(key=key, folder=folders[key], row=None, state="earlier")
-        elif key not in folders:
+    keys = sorted(folders.keys() | (wanted or frozenset()))
+    asked = keys if wanted is None else [key for key in keys if key in wanted]
+    looks = {
+        key: _look(folders[key], is_planned=wanted is not None) for key in asked if key in folders
+    }
+    new = [
+        key
+        for key, look in looks.items()
+        if not isinstance(look, _Instead) and not cache.knows("/".join(key), look)
+    ]
+    rows = zip(new, read_rows(results, new), strict=True)
+    for key in keys:
+        folder, name = folders.get(key), "/".join(key)
+        if folder is None:
             yield _Found(key=key, folder=None, row=None, state="waiting")
-        else:
-            state = _read(key, folders[key], cache, is_planned=wanted is not None)
-            fingerprint = planned.get(key) if isinstance(planned, Mapping) else None
-            if fingerprint and state.row is not None and not _is_of_plan(state.row, fingerprint):
-                state = _Found(
-                    key=key, folder=state.folder, row=None, state="waiting", what=_OUTDATED
-                )
-            yield state
+            continue
+        if key not in looks:
+            cache.keep(name)
+            yield _Found(key=key, folder=folder, row=None, state="earlier")
+            continue
+        look = looks.pop(key)
+        instead = look if isinstance(look, _Instead) else None
+        row: dict[str, Any] | None = None
+        if not isinstance(look, _Instead):
+            row = cache.get(name, look)
+            if row is None:
+                read, found = next(rows)
+                assert read == key
+                if isinstance(found, str):
+                    instead = _Instead("unreadable", found)
+                else:
+                    row = cache.put(name, look, found)
+        fingerprint = planned.get(key) if isinstance(planned, Mapping) else None
+        if fingerprint and row is not None and not _is_of_plan(row, fingerprint):
+            row, instead = None, _Instead("waiting", _OUTDATED)
+        state, what = instead or ("", "")
+        yield _Found(key=key, folder=folder, row=row, state=state, what=what)
     cache.save()
 
 
@@ -197,102 +222,16 @@ def _runs(attempt: Path) -> bool:
     return True
 
 
-def _read(key: Key, folder: Path, cache: RowCache, *, is_planned: bool) -> _Found:
-    """Read one cell's record, or say what its folder holds instead."""
-    path, name = folder / "record.json", "/".join(key)
+def _look(folder: Path, *, is_planned: bool) -> Stamp | _Instead:
+    """Return the stamp of a folder's record, or what there is instead of one."""
     try:
-        stamp = stamp_of(path.stat())
+        return stamp_of((folder / "record.json").stat())
     except FileNotFoundError:
         if _runs(folder / "attempt.json"):
-            return _Found(key=key, folder=folder, row=None, state="running")
-        state = "waiting" if is_planned else "stopped"
-        return _Found(key=key, folder=folder, row=None, state=state, what=_STOPPED)
+            return _Instead("running", "")
+        return _Instead("waiting" if is_planned else "stopped", _STOPPED)
     except OSError as error:
-        what = f"cannot be read: {type(error).__name__}: {error}"
-        return _Found(key=key, folder=folder, row=None, state="unreadable", what=what)
-    row = cache.get(name, stamp)
-    if row is not None:
-        return _Found(key=key, folder=folder, row=row)
-    try:
-        record = read_record(path)
-    except TransectError as error:
-        what = str(error).removeprefix(f"{path}: ")
-    except (OSError, ValueError) as error:
-        what = f"cannot be read: {type(error).__name__}: {error}"
-    else:
-        if (record.stage, record.cell_id) == key:
-            row = row_of(record)
-            cache.put(name, stamp, row)
-            return _Found(key=key, folder=folder, row=row)
-        what = f"is the record of {record.stage}/{record.cell_id}"
-    return _Found(key=key, folder=folder, row=None, state="unreadable", what=what)
-
-
-class Originals:
-    """What entries leave out, read again from their records: samples and the ends of logs."""
-
-    def __init__(self, folders: dict[Key, Path], problems: list[Problem] | None = None) -> None:
-        self._folders = folders
-        self._problems = problems if problems is not None else []
-        self._last: tuple[Key, Record] | None = None
-
-    def samples(self, record: AnyRecord, name: str) -> list[float]:
-        """Return the series `name` in its stored unit; empty when there is none.
-
-        A side file that is missing, damaged or outside the record's folder becomes a problem.
-        """
-        original = self._original(record)
-        stored = original.samples.get(name) if original is not None else None
-        if stored is None:
-            return []
-        if stored.values is not None:
-            return list(stored.values)
-        folder = self._folders.get((record.stage, record.cell_id))
-        if folder is None or stored.file is None:
-            return []
-        return self._side_file(folder, folder / stored.file, stored.key or name)
-
-    def log_tail(self, record: AnyRecord) -> str:
-        """Return the end of the record's log."""
-        original = self._original(record)
-        return original.log_tail if original is not None else ""
-
-    def complain(self, record: AnyRecord, what: str) -> None:
-        """Note what is wrong with a file of the record's folder."""
-        self._problems.append(Problem(where=f"{record.stage}/{record.cell_id}", what=what))
-
-    def folder(self, record: AnyRecord) -> Path | None:
-        """Return the folder of a record, or None for one that was never written."""
-        return self._folders.get((record.stage, record.cell_id))
-
-    def _original(self, record: AnyRecord) -> Record | None:
-        if isinstance(record, Record):
-            return record
-        key = (record.stage, record.cell_id)
-        # Several series of one record are asked for in a row.
-        if self._last is None or self._last[0] != key:
-            path = self._folders[key] / "record.json"
-            try:
-                self._last = (key, read_record(path))
-            except (TransectError, OSError, ValueError) as error:
-                what = str(error).removeprefix(f"{path}: ")
-                self._problems.append(Problem(where="/".join(key), what=what))
-                return None
-        return self._last[1]
-
-    def _side_file(self, folder: Path, path: Path, key: str) -> list[float]:
-        import numpy as np
-
-        try:
-            if folder.resolve() not in path.resolve().parents:
-                raise ValueError("outside the folder of its record")
-            with np.load(path, allow_pickle=False) as arrays:
-                values: list[float] = np.asarray(arrays[key], dtype=float).ravel().tolist()
-                return values
-        except Exception as error:  # a damaged zip raises many kinds
-            what = f"samples '{key}' cannot be read: {type(error).__name__}: {error}"
-            self._problems.append(Problem(where=str(path), what=what))
-            return []
+        return _Instead("unreadable", f"cannot be read: {type(error).__name__}: {error}")
 
 
 def by_status(records: Iterable[AnyRecord]) -> dict[str, int]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from itertools import islice
 from typing import IO, Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from transect.analysis.entries import AnyRecord
+from transect.analysis.entries import AnyMetric, AnyRecord, Entry, point_of
 from transect.analysis.labels import other_axes
 from transect.domain.cell import Cell, axes_of
 
@@ -25,13 +27,16 @@ COLUMNS = (
 )  # fmt: skip
 
 _INTEGERS = frozenset({"nodes", "ranks", "threads", "batch", "memory_budget", "shards", "repeat"})
-_OF_RECORD = frozenset({"study", "stage", "cell", "ranks", "status", "cause"})
+_OF_RECORD = frozenset({"study", "stage", "status", "cause"})
 _OF_METRIC = ("metric", "label", "value", "unit", "direction")
 # Columns for nodes and ranks say it already.
 _LEFT_OUT = frozenset({"ranks_per_node"})
 
+_ARROW = {"string": pa.large_string(), "Int64": pa.int64(), "float64": pa.float64()}
+_PANDAS = {pa.large_string(): pd.StringDtype(), pa.int64(): pd.Int64Dtype()}
+
 # Records that are made into rows at a time.
-_AT_ONCE = 2000
+_AT_ONCE = 10_000
 
 
 def columns_of(records: Iterable[AnyRecord]) -> dict[str, str]:
@@ -41,14 +46,9 @@ def columns_of(records: Iterable[AnyRecord]) -> dict[str, str]:
     all its values.
     """
     seen: dict[str, set[type]] = {}
-    classes: set[type[Cell]] = set()
-    for record in records:
-        cell = record.cell
-        own = other_axes(cell)
-        if type(cell) not in classes or own:
-            classes.add(type(cell))
-        for name in (*axes_of(type(cell)), *own):
-            if name not in COLUMNS and name not in _LEFT_OUT:
+    for cell in {id(cell): cell for cell in map(point_of, records)}.values():
+        for name in (*_further(type(cell)), *other_axes(cell)):
+            if name not in COLUMNS:
                 seen.setdefault(name, set()).add(type(cell.get(name)))
     types = {column: _type(column) for column in COLUMNS}
     for name, kinds in sorted(seen.items()):
@@ -57,6 +57,12 @@ def columns_of(records: Iterable[AnyRecord]) -> dict[str, str]:
         if held and held <= {int, float} and held != {int}:
             types[name] = "float64"
     return types
+
+
+@cache
+def _further(kind: type[Cell]) -> list[str]:
+    """Return the axes of a class of cells that `COLUMNS` lacks."""
+    return [name for name in axes_of(kind) if name not in COLUMNS and name not in _LEFT_OUT]
 
 
 def _type(column: str) -> str:
@@ -73,53 +79,117 @@ def records_table(
     `value` is a float in the unit that stands beside it. A record without metrics has one row
     with `metric` missing, so that no failed or skipped cell drops out of the table.
     """
-    types = columns_of(records) if types is None else types
-    columns: dict[str, list[Any]] = {column: [] for column in types}
-    for record in records:
-        shared = {column: _shared(record, column) for column in types if column not in _OF_METRIC}
-        numbers: list[tuple[Any, ...]] = [
-            (number.name, number.label, number.value, number.unit, number.direction.value)
-            for number in record.metrics
-        ] or [(None,) * len(_OF_METRIC)]
-        for column, value in shared.items():
-            columns[column] += [value] * len(numbers)
-        for column, values in zip(_OF_METRIC, zip(*numbers, strict=True), strict=True):
-            columns[column] += values
-    table = pd.DataFrame({
-        column: pd.Series(values, dtype=types[column]) for column, values in columns.items()
-    })  # fmt: skip
+    table = _arrow(records, columns_of(records) if types is None else types)
     order = ["stage", "cell", "metric", "label"]
-    return table.sort_values(order, kind="stable", na_position="last").reset_index(drop=True)
-
-
-def _shared(record: AnyRecord, column: str) -> Any:
-    """Return what a record says in all its rows."""
-    if column == "cell":
-        return record.cell_id
-    if column == "ranks":
-        return record.cell.ranks
-    if column in _OF_RECORD:
-        value = getattr(record, column)
-        return value.value if column in ("status", "cause") and value is not None else value
-    value = record.cell.get(column)
-    if isinstance(value, tuple):
-        return " ".join(
-            "=".join(map(str, part)) if isinstance(part, tuple) else str(part) for part in value
-        )
-    return value if value is None or isinstance(value, (int, float, str)) else str(value)
+    frame: pd.DataFrame = table.to_pandas(types_mapper=_PANDAS.get)
+    return frame.sort_values(order, kind="stable", na_position="last").reset_index(drop=True)
 
 
 def write_parquet(records: Sequence[AnyRecord], stream: IO[bytes]) -> None:
     """Write the table of records that are sorted by stage and cell, some thousand at a time."""
     types = columns_of(records)
+    # With what pandas reads its own types back by.
     schema = pa.Schema.from_pandas(records_table([], types), preserve_index=False)
     with pq.ParquetWriter(stream, schema) as writer:
         for portion in _portions(records):
-            table = records_table(portion, types)
-            writer.write_table(pa.Table.from_pandas(table, schema=schema, preserve_index=False))
+            writer.write_table(_arrow(portion, types).cast(schema))
 
 
 def _portions(records: Sequence[AnyRecord]) -> Iterator[list[AnyRecord]]:
     rest = iter(records)
     while portion := list(islice(rest, _AT_ONCE)):
         yield portion
+
+
+def _arrow(records: Sequence[AnyRecord], types: dict[str, str]) -> pa.Table:
+    """Make the rows of records column by column; those of one record follow metric and label."""
+    numbers = _Numbers()
+    for record in records:
+        numbers.add(record)
+    repeats = pa.array(np.repeat(np.arange(len(records)), numbers.counts))
+    said = [{**vars(record.cell), **other_axes(record.cell)} for record in records]
+    return pa.table({
+        column: pa.array(getattr(numbers, column), _ARROW[kind])
+        if column in _OF_METRIC
+        else _repeated(_said(column, records, said, kind), repeats, _ARROW[kind])
+        for column, kind in types.items()
+    })  # fmt: skip
+
+
+def _repeated(values: list[Any], repeats: pa.Array, kind: pa.DataType) -> pa.Array:
+    # Most axes are the same in all cells of a stage.
+    if values and values.count(values[0]) == len(values):
+        return pa.repeat(pa.scalar(values[0], kind), len(repeats))
+    return pa.array(values, kind).take(repeats)
+
+
+def _said(
+    column: str, records: Sequence[AnyRecord], axes: Sequence[dict[str, Any]], kind: str
+) -> list[Any]:
+    """Return what each record says in all its rows."""
+    if column == "cell":
+        values: list[Any] = [record.cell_id for record in records]
+    elif column == "ranks":
+        values = [record.cell.ranks for record in records]
+    elif column in _OF_RECORD:
+        values = [getattr(record, column) for record in records]
+    else:
+        values = [one.get(column) for one in axes]
+    if kind != "string":
+        return values
+    return [v if v is None or type(v) is str else _text(v) for v in values]
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, tuple):
+        return " ".join(
+            "=".join(map(str, part)) if isinstance(part, tuple) else str(part) for part in value
+        )
+    return str(value)
+
+
+class _Numbers:
+    """The metrics of records, a list for each column; a record without any has a row of nothing."""
+
+    def __init__(self) -> None:
+        self.metric: list[str | None] = []
+        self.label: list[str | None] = []
+        self.unit: list[str | None] = []
+        self.direction: list[str | None] = []
+        self.value: list[float | None] = []
+        self.counts: list[int] = []
+        # Of names that many records share: the places of their values, and what their rows say.
+        self._known: dict[int, tuple[list[int], list[tuple[Any, ...]]]] = {}
+
+    def add(self, record: AnyRecord) -> None:
+        """Add a record's rows."""
+        if isinstance(record, Entry):
+            names, held = record.metric_names, record.metric_values
+            known = self._known.get(id(names))
+            if known is None:
+                known = self._known[id(names)] = _ordered(record.metrics)
+            places, columns = known
+            values: list[float | None] = [held[place] for place in places]
+        else:
+            places, columns = _ordered(record.metrics)
+            values = [record.metrics[place].value for place in places]
+        self.value += values or [None]
+        for column, said in zip(
+            (self.metric, self.label, self.unit, self.direction), columns, strict=True
+        ):
+            column += said
+        self.counts.append(max(1, len(places)))
+
+
+def _ordered(metrics: Sequence[AnyMetric]) -> tuple[list[int], list[tuple[Any, ...]]]:
+    """Return the places of metrics by name and label, and the columns that say what they are."""
+
+    def place(number: int) -> tuple[str, bool, str]:
+        one = metrics[number]
+        return one.name, one.label is None, one.label or ""
+
+    places = sorted(range(len(metrics)), key=place)
+    rows: list[tuple[str | None, ...]] = [
+        (m.name, m.label, m.unit, m.direction.value) for m in map(metrics.__getitem__, places)
+    ]
+    return places, list(zip(*(rows or [(None,) * 4]), strict=True))

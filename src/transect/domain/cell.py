@@ -23,6 +23,8 @@ CELL_PATTERN = r"[A-Za-z0-9_.+-]+~[0-9a-f]{8}"
 # Execution providers of ONNX Runtime that need a CUDA device.
 GPU_PROVIDERS = ("cuda", "tensorrt")
 
+_STAGES = "transect.stages"
+
 # With `~` and the hash it names a folder: 255 bytes.
 _LONGEST = 246
 
@@ -105,11 +107,11 @@ class Cell(BaseModel):
         kind = class_of(str(axes.get("stage")))
         if kind is not OpenCell:
             # What is left out is at the default of the class, whose axis may be of another kind now.
+            required = _required(kind)
             axes = {
                 name: value
                 for name, value in axes.items()
-                if (name in kind.model_fields and kind.model_fields[name].is_required())
-                or _ONCE.get(name, axes) != _plain(value)
+                if name not in _ONCE or name in required or _ONCE[name] != _plain(value)
             }
         return kind.model_validate(axes)
 
@@ -120,7 +122,13 @@ class Cell(BaseModel):
 
     def get(self, axis: str, default: Any = None) -> Any:
         """Return the value of an axis that cells of this stage may not have."""
-        return getattr(self, axis, default)
+        held = self.__dict__
+        if axis in held:
+            return held[axis]
+        # To ask pydantic for what is not there takes twenty times as long.
+        if axis in _offered(type(self)):
+            return getattr(self, axis)
+        return (self.model_extra or {}).get(axis, default)
 
     def axes(self) -> dict[str, Any]:
         """Return the stage, and the axes that differ from their defaults."""
@@ -188,11 +196,28 @@ def axes_of(kind: type[Cell]) -> dict[str, Axis]:
     return dict(sorted(annotated.items(), key=lambda item: item[1].place))
 
 
+@cache
+def _offered(kind: type[Cell]) -> frozenset[str]:
+    return frozenset(dir(kind))
+
+
+@cache
+def _required(kind: type[Cell]) -> frozenset[str]:
+    return frozenset(name for name, field in kind.model_fields.items() if field.is_required())
+
+
 def class_of(stage: str) -> type[Cell]:
     """Return the class of a stage's cells, from `transect.stages.STAGE.cell`."""
     if not stage.isidentifier():
         return OpenCell
-    module = f"transect.stages.{stage}.cell"
+    folders = tuple(importlib.import_module(_STAGES).__path__)
+    return _class_among(stage, folders)
+
+
+@cache
+def _class_among(stage: str, folders: tuple[str, ...]) -> type[Cell]:
+    """Look once, and again where another plug-in folder may hold the stage."""
+    module = f"{_STAGES}.{stage}.cell"
     try:
         loaded = importlib.import_module(module)
     except ModuleNotFoundError as error:

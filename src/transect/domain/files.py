@@ -25,22 +25,26 @@ __all__ = [
 
 T = TypeVar("T")
 
+# One encoder: to make it takes a tenth of what a record takes to encode.
+_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
+
 # No space, over quota, over the size that a file may have (ulimit -f).
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-def write_atomic(path: Path, data: str | bytes) -> None:
-    """Write `data` to `path`: temporary file in the same folder, fsync, rename.
+def write_atomic(path: Path, data: str | bytes | Iterable[bytes]) -> None:
+    """Write `data`, or its pieces, to `path`: temporary file in the same folder, fsync, rename.
 
     Raises OSError when the folder cannot be written; the old content then stays.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     raw = data.encode("utf-8") if isinstance(data, str) else data
+    pieces = (raw,) if isinstance(raw, bytes) else raw
     # Not by tempfile, whose files are for their owner alone: who may read is the umask's to say.
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         with temporary.open("xb") as stream:
-            stream.write(raw)
+            stream.writelines(pieces)
             stream.flush()
             os.fsync(stream.fileno())
         temporary.replace(path)
@@ -84,7 +88,7 @@ def while_unchanged(read: Callable[[Path], T]) -> Callable[[Path], T]:
 
 def canonical_json(value: Any) -> str:
     """Serialise with sorted keys and no spaces: equal values give equal text."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return _canonical(value)
 
 
 def digest(parts: Iterable[str | bytes]) -> str:

@@ -11,8 +11,9 @@ from transect.analysis.entries import AnyRecord
 from transect.analysis.extrapolation import Curve, curves
 from transect.analysis.groups import Floors, Group, group_records, grouped
 from transect.analysis.hardware import BenchmarkValue, benchmark_values
-from transect.analysis.load import Loaded, Originals
+from transect.analysis.load import Loaded
 from transect.analysis.network import NetworkFit, network_fits
+from transect.analysis.originals import Originals
 from transect.domain.cell import Cell
 from transect.domain.record import Status
 from transect.domain.study import Question

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import re
 import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -21,6 +22,7 @@ class Cells:
     def __init__(self, records: Iterable[AnyRecord], study: Sequence[str]) -> None:
         """`study`: what follows `transect run`: the study's name or file, and options."""
         self._study = tuple(study)
+        self._patterns: dict[tuple[str, str], str] = {}
         self._of: dict[str, dict[str | None, list[str]]] = defaultdict(lambda: defaultdict(list))
         for record in records:
             self._of[record.stage][record.cell.workload].append(record.cell_id)
@@ -39,14 +41,22 @@ class Cells:
 
     def _pattern(self, stage: str, workload: str) -> str:
         """Return a pattern for a workload's cells of a stage; the stage where it has none of its own."""
+        if (stage, workload) not in self._patterns:
+            self._patterns[stage, workload] = self._find(stage, workload)
+        return self._patterns[stage, workload]
+
+    def _find(self, stage: str, workload: str) -> str:
         own = self._of[stage].get(workload)
         pattern = f"{stage}/{workload}.*"
         if not own:
             return stage
-        ids = (f"{stage}/{cell}" for every in self._of[stage].values() for cell in every)
-        matched = [one for one in ids if fnmatch.fnmatchcase(one, pattern)]
+        matches = re.compile(fnmatch.translate(pattern)).match
+        matched = sum(
+            matches(f"{stage}/{cell}") is not None
+            for every in self._of[stage].values() for cell in every
+        )  # fmt: skip
         # A workload may be called so that a pattern says something else.
-        return pattern if len(matched) == len(own) else stage
+        return pattern if matched == len(own) else stage
 
     def command(self, cells: Sequence[str]) -> str:
         """Return the command that runs them again, quoted for a shell; empty without cells."""

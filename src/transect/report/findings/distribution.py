@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from transect.analysis.comparisons import Sureness
 from transect.analysis.distribution import STEP, DistributionCost, distribution_costs
 from transect.analysis.groups import Group, group_labels
@@ -57,15 +59,16 @@ def _whole(value: int) -> str:
 
 
 def _cost(
-    context: Context, workload: str, groups: list[Group], labels: dict[Cell, str]
+    context: Context, workload: str, groups: list[Group], labels: Mapping[Cell, str]
 ) -> list[Finding]:
     kind = main_kind(groups)
     floor = context.floors.get("train", workload, STEP, kind)
     every = [cost for cost in distribution_costs(groups, floor) if cost.group.cell.ranks > 1]
-    able = [(cost, cost.comparison) for cost in every if cost.comparison is not None]
-    if not able:
+    able = [cost for cost in every if not cost.group.over_subscribed]
+    best = min(able, key=lambda cost: _place(cost.group), default=None)
+    comparison = best.comparison if best is not None else None
+    if best is None or comparison is None:
         return []
-    best, comparison = min(able, key=lambda pair: _place(pair[0].group))
     comparison = comparison.under(best.group, best.base)
     cell, base = best.group.cell, labels[best.base.cell]
     ideal = (
@@ -110,7 +113,7 @@ def _place(group: Group) -> tuple[bool, float, str]:
     return not reached, value or 0.0, group.cell.id
 
 
-def _overlap(workload: str, groups: list[Group], labels: dict[Cell, str]) -> list[Finding]:
+def _overlap(workload: str, groups: list[Group], labels: Mapping[Cell, str]) -> list[Finding]:
     spread = [g for g in groups if g.cell.ranks > 1 and not g.over_subscribed]
     told = [(value, g) for g in spread if (value := median(g, "overlap")) is not None]
     if not told:

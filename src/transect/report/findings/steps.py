@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from transect.analysis.bounds import step_bound
@@ -75,7 +75,7 @@ def _limit(claim: str, evidence: str, sureness: Sureness, workload: str, best: G
 
 
 def scaling_findings(
-    context: Context, workload: str, groups: Sequence[Group], labels: dict[Cell, str]
+    context: Context, workload: str, groups: Sequence[Group], labels: Mapping[Cell, str]
 ) -> list[Finding]:
     """Say what the most ranks bring, and which efficiencies are too good; groups of one kind."""
     kind = groups[0].kind if groups else None

@@ -190,7 +190,8 @@ def scaling_body(context: Context) -> Iterator[Part]:
     found: dict[str, tuple[list[TrainGroup], list[Efficiency]]] = {}
     for workload in context.workloads("train"):
         right = compared([g for g in context.of("train", workload) if g.ok and not g.wrong])
-        groups = [group for group in right if group.kind == main_kind(right)] if right else []
+        main = main_kind(right)
+        groups = [group for group in right if group.kind == main]
         if groups and _several_ranks(groups):
             floor = context.floors.get("train", workload, METRIC, main_kind(groups))
             found[workload] = groups, efficiencies(groups, floor)

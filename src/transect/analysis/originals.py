@@ -1,0 +1,82 @@
+"""What entries leave out of records, read again where it is shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from transect.analysis.entries import AnyRecord, Entry
+from transect.analysis.load import Problem
+from transect.analysis.reading import Key
+from transect.domain.errors import TransectError
+from transect.domain.record import Record, read_record
+
+__all__ = ["Originals"]
+
+
+class Originals:
+    """What entries leave out, read again from their records: samples and the ends of logs."""
+
+    def __init__(self, folders: dict[Key, Path], problems: list[Problem] | None = None) -> None:
+        self._folders = folders
+        self._problems = problems if problems is not None else []
+        self._last: tuple[Key, Record] | None = None
+
+    def samples(self, record: AnyRecord, name: str) -> list[float]:
+        """Return the series `name` in its stored unit; empty when there is none.
+
+        A side file that is missing, damaged or outside the record's folder becomes a problem.
+        """
+        if isinstance(record, Entry) and name not in record.sample_names:
+            return []
+        original = self._original(record)
+        stored = original.samples.get(name) if original is not None else None
+        if stored is None:
+            return []
+        if stored.values is not None:
+            return list(stored.values)
+        folder = self._folders.get((record.stage, record.cell_id))
+        if folder is None or stored.file is None:
+            return []
+        return self._side_file(folder, folder / stored.file, stored.key or name)
+
+    def log_tail(self, record: AnyRecord) -> str:
+        """Return the end of the record's log."""
+        original = self._original(record)
+        return original.log_tail if original is not None else ""
+
+    def complain(self, record: AnyRecord, what: str) -> None:
+        """Note what is wrong with a file of the record's folder."""
+        self._problems.append(Problem(where=f"{record.stage}/{record.cell_id}", what=what))
+
+    def folder(self, record: AnyRecord) -> Path | None:
+        """Return the folder of a record, or None for one that was never written."""
+        return self._folders.get((record.stage, record.cell_id))
+
+    def _original(self, record: AnyRecord) -> Record | None:
+        if isinstance(record, Record):
+            return record
+        key = (record.stage, record.cell_id)
+        # Several series of one record are asked for in a row.
+        if self._last is None or self._last[0] != key:
+            path = self._folders[key] / "record.json"
+            try:
+                self._last = (key, read_record(path))
+            except (TransectError, OSError, ValueError) as error:
+                what = str(error).removeprefix(f"{path}: ")
+                self._problems.append(Problem(where="/".join(key), what=what))
+                return None
+        return self._last[1]
+
+    def _side_file(self, folder: Path, path: Path, key: str) -> list[float]:
+        import numpy as np
+
+        try:
+            if folder.resolve() not in path.resolve().parents:
+                raise ValueError("outside the folder of its record")
+            with np.load(path, allow_pickle=False) as arrays:
+                values: list[float] = np.asarray(arrays[key], dtype=float).ravel().tolist()
+                return values
+        except Exception as error:  # a damaged zip raises many kinds
+            what = f"samples '{key}' cannot be read: {type(error).__name__}: {error}"
+            self._problems.append(Problem(where=str(path), what=what))
+            return []

@@ -1,0 +1,99 @@
+"""Many records at once: processes give what one gives, and lose nothing when they are ended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from transect.analysis import reading
+from transect.analysis.cache import Packed
+from transect.analysis.load import load_records
+from transect.analysis.reading import Key, read_rows
+from transect.domain.cell import Cell
+from transect.domain.record import MetricValue, Record, Status, write_record
+
+MANY = 60
+
+
+def record(batch: int, repeat: int) -> Record:
+    cell = Cell.of(
+        stage="train", workload="w", framework="numpy", strategy="single", batch=batch,
+        repeat=repeat,
+    )  # fmt: skip
+    return Record(
+        study="s", stage="train", cell=cell, cell_id=cell.id, status=Status.OK, fingerprint="f",
+        started="2026-01-01T00:00:00Z", ended="2026-01-01T00:00:01Z",
+        metrics=[MetricValue.of("step_time", 1.0 + batch, "tab\tline\n\u2028")],
+        details={"said": "é\t\n"}, provenance={"host": "h"},
+    )  # fmt: skip
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    """Records of which some are half written, of another cell, or no JSON."""
+    for number in range(MANY):
+        made = record(8 + number // 3, number % 3)
+        path = tmp_path / "train" / made.cell_id / "record.json"
+        write_record(path, made)
+        if number == 7:
+            path.write_bytes(path.read_bytes()[:300])
+        if number == 11:
+            path.write_text("!not JSON\t\n")
+    return tmp_path
+
+
+@pytest.fixture
+def keys(study: Path) -> list[Key]:
+    return sorted((path.parent.parent.name, path.parent.name) for path in study.glob("*/*/*.json"))
+
+
+@pytest.fixture
+def processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "_MANY", 1)
+    monkeypatch.setattr(reading, "_TURN", 7)
+    monkeypatch.setattr(reading, "_cores", lambda: 3)
+
+
+def test_processes_give_what_one_gives(
+    study: Path, keys: list[Key], request: pytest.FixtureRequest
+) -> None:
+    alone = list(read_rows(study, keys))
+    one = [(r.cell.id, r.value("step_time"), r.details) for r in load_records(study).records]
+    request.getfixturevalue("processes")
+    assert list(read_rows(study, keys)) == alone
+    loaded = load_records(study)
+    assert [(r.cell.id, r.value("step_time"), r.details) for r in loaded.records] == one
+    assert len(one) == MANY - 2 == sum(isinstance(row, Packed) for row in alone)
+    assert len(loaded.unreadable) == 2
+
+
+@pytest.mark.usefixtures("processes")
+def test_a_process_that_is_killed_loses_nothing(
+    study: Path, keys: list[Key], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[reading._Reader] = []
+    begin = reading._Reader.__init__
+
+    def spoilt(self: reading._Reader, *given: object) -> None:
+        begin(self, *given)  # type: ignore[arg-type]
+        started.append(self)
+        if len(started) == 2:
+            # Before its interpreter has begun.
+            assert self._process is not None
+            self._process.kill()
+
+    expected = list(read_rows(study, keys))
+    monkeypatch.setattr(reading._Reader, "__init__", spoilt)
+    assert list(read_rows(study, keys)) == expected
+    assert len(started) == 3
+    assert all(reader._process is None for reader in started)
+
+
+@pytest.mark.usefixtures("processes")
+def test_without_an_interpreter_everything_is_read_here(
+    study: Path, keys: list[Key], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = list(read_rows(study, keys))
+    monkeypatch.setattr(reading.sys, "executable", str(study / "none"))
+    assert list(read_rows(study, keys)) == expected
