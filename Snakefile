@@ -2,6 +2,10 @@
 configfile: "config/config.yaml"
 
 
+# What `snakemake --report FILE.html` says first.
+report: "workflow/report/workflow.rst"
+
+
 import gc
 import sys
 

@@ -8,10 +8,21 @@ rule make_report:
         html=report(
             f"{FLOW.folder}/report.html",
             caption="../report/report.rst",
-            category="report",
+            category="Report",
+            labels={"file": "report.html", "what": "the study's report"},
         ),
-        table=f"{FLOW.folder}/records.parquet",
-        summary=f"{FLOW.folder}/summary.json",
+        table=report(
+            f"{FLOW.folder}/records.parquet",
+            caption="../report/table.rst",
+            category="Data",
+            labels={"file": "records.parquet", "what": "all metrics of all cells"},
+        ),
+        summary=report(
+            f"{FLOW.folder}/summary.json",
+            caption="../report/summary.rst",
+            category="Data",
+            labels={"file": "summary.json", "what": "counts, findings, failures"},
+        ),
     resources:
         machine=1,
     params:

@@ -24,7 +24,7 @@ from transect.cli.output import Json, add_row, new_table, print_lines, print_tab
 from transect.cli.plan import plan, train
 from transect.cli.predict import predict
 from transect.cli.results import clean, report, retry, status
-from transect.cli.verify import verify
+from transect.cli.verify import crate, verify
 from transect.domain.errors import Interruption, say_fault
 from transect.domain.terminal import printable
 
@@ -40,7 +40,7 @@ app = typer.Typer(
 )
 
 for command in (
-    study.check, study.why, study.run, status, retry, clean, verify, report, compare, history, ingest,
+    study.check, study.why, study.run, status, retry, clean, verify, report, crate, compare, history, ingest,
 ):  # fmt: skip
     app.command()(command)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +16,7 @@ from transect.domain.errors import BadInput
 
 if TYPE_CHECKING:
     from transect.analysis.load import CellState
+    from transect.report.writing import Written
 
 __all__ = ["clean", "report", "retry", "status"]
 
@@ -144,20 +146,31 @@ def report(
         "logs-report/report.html"
     ),
     limits: Annotated[str | None, typer.Option(help="with --logs: as `transect ingest`")] = None,
+    formats: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--format",
+            help="html (usual), markdown, latex-tables, json, figures, …; may be repeated",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Make the report from the records that are there, without running any cell.
 
-    Example: transect report quick, or: transect report --logs archive/
+    Other formats than the page lie beside it; docs/export.md says what each holds.
+    Example: transect report quick --format markdown, or: transect report --logs archive/
     """
     if logs is not None:
         from transect.cli.logs import logs_report
+
+        if formats not in (None, ["html"]):
+            raise BadInput("--format is for a study's report: that of --logs is a page")
 
         made = logs_report(logs, output, limits)
         print(json.dumps(made, indent=1)) if as_json else print_lines(str(output))
         return
     from transect.domain.paths import StudyPaths
-    from transect.execution.make_report import make_report
+    from transect.execution.make_report import write_report
     from transect.execution.plan_files import check_origin
     from transect.planning.study import find_study, load_study
 
@@ -166,5 +179,20 @@ def report(
     if not paths.folder.is_dir():
         raise BadInput(f"{paths.folder}: no results of this study yet: run `make report`")
     check_origin(paths, file)
-    summary = make_report(file, results)
-    print(json.dumps(summary, indent=1)) if as_json else print_lines(str(paths.report))
+    summary, written, older = write_report(file, results, formats or ["html"])
+    if as_json:
+        print(
+            json.dumps(
+                {**summary, "written": [_told(one) for one in written], "older": older}, indent=1
+            )
+        )
+        return
+    for one in written:
+        print_lines(str(one.path) + (f" ({one.files} files)" if one.files > 1 else ""))
+        print_lines(*(f"  left out: {sentence}" for sentence in one.left_out))
+        print_lines(*(f"  not from this export: {name}" for name in one.strange))
+    print_lines(*(f"{name} is of older records: --format {name} writes it anew" for name in older))
+
+
+def _told(one: Written) -> dict[str, Any]:
+    return {**asdict(one), "path": str(one.path)}

@@ -1,60 +1,126 @@
-"""`transect verify`: whether results are what was written."""
+"""`transect verify`: whether results are what was written; `transect crate`: metadata that say so to others."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from transect.cli.output import Json, add_row, new_table, print_lines, print_table
 from transect.domain.errors import BadInput
 
-__all__ = ["verify"]
+__all__ = ["crate", "verify"]
+
+
+if TYPE_CHECKING:
+    from transect.domain.paths import StudyPaths
+    from transect.execution.crate import CrateVerdict
+
+Study = Annotated[str, typer.Argument(help="a study's name or file, or its folder of results")]
+Results = Annotated[Path, typer.Option(help="folder of all results")]
 
 
 def verify(
-    study: Annotated[str, typer.Argument(help="a study's name or file, or its folder of results")],
-    results: Annotated[Path, typer.Option(help="folder of all results")] = Path("results"),
+    study: Study,
+    results: Results = Path("results"),
     as_json: Json = False,
 ) -> None:
     """Check all records of a study; exit code 1 when one does not hold, each of these named.
 
     A record's own checksum, those of all files beside it, and whether what it was made from is still
-    the same. It reads everything, and changes nothing; `make report` makes again what is damaged.
+    the same. Where there is an RO-Crate, every file of the folder: those that are missing, changed or added.
+    It reads everything, and changes nothing; `make report` makes again what is damaged.
     Example: transect verify quick
     """
-    from transect.domain.paths import StudyPaths
-    from transect.execution.plan_files import study_file
-    from transect.execution.verify import verify_records
-    from transect.planning.study import find_study, load_study
+    from transect.execution.crate import check_crate
+    from transect.execution.verify import UNSEALED, verify_records
 
-    folder = Path(study)
-    if folder.is_dir():
-        paths = StudyPaths(results=folder.resolve().parent, study=folder.resolve().name)
-        origin = study_file(paths)
-        if origin is not None and origin.is_file():
-            load_study(origin)  # for the stages of its plug-ins
-    else:
-        paths = StudyPaths(results=results, study=load_study(find_study(study)).name)
+    paths = _paths(study, results)
     verdicts = list(verify_records(paths))
-    if not verdicts:
+    sealed = check_crate(paths.folder)
+    if not verdicts and sealed is None:
         raise BadInput(f"{paths.folder}: no records there, expected those of a study that has run")
     told = [one for one in verdicts if one.wrong or one.note]
     wrong = sum(bool(one.wrong) for one in verdicts)
-    unsealed = sum(bool(one.note) for one in verdicts)
+    unsealed = sum(one.note == UNSEALED for one in verdicts)
+    alone = sum(bool(one.note) for one in verdicts) - unsealed
     if as_json:
         counts = {"records": len(verdicts), "wrong": wrong, "without_checksum": unsealed}
-        print(json.dumps(counts | {"cells": [asdict(one) for one in told]}, indent=1))
+        cells = {"cells": [asdict(one) for one in told]}
+        print(json.dumps(counts | cells | {"crate": sealed and asdict(sealed)}, indent=1))
     else:
-        if told:
+        shown = [one for one in told if one.wrong or one.note == UNSEALED]
+        if shown:
             table = new_table("stage", "cell", "what does not hold")
-            for one in told:
+            for one in shown:
                 add_row(table, one.stage, one.cell, "; ".join(filter(None, (one.wrong, one.note))))
             print_table(table)
         more = f", {unsealed} have no checksum of their own" if unsealed else ""
+        more += f", {alone} were not held to what they were made from" if alone else ""
         print_lines(f"{len(verdicts)} records, {wrong} of them do not hold{more}")
-    if wrong:
+        if sealed is not None:
+            _say(sealed)
+    if wrong or (sealed is not None and not sealed.holds):
         raise typer.Exit(1)
+
+
+def crate(
+    study: Study,
+    results: Results = Path("results"),
+    as_json: Json = False,
+) -> None:
+    """Describe a study's results for others: an RO-Crate with the checksum of every file.
+
+    `ro-crate-metadata.json` in the folder names each file, each cell that made some, and what it took. From
+    then on `transect verify` holds the folder to it. Make it last: what is written after it counts as changed.
+    Example: transect crate quick
+    """
+    from transect.execution.crate import write_crate
+
+    file, inventory = write_crate(_paths(study, results))
+    total = sum(facts.size for facts in inventory.files.values())
+    if as_json:
+        told = {
+            "file": str(file),
+            "files": len(inventory.files),
+            "bytes": total,
+            "others": inventory.others,
+        }
+        print(json.dumps(told, indent=1))
+        return
+    print_lines(f"{file}: {len(inventory.files)} files, {total / 1e6:.1f} MB")
+    print_lines(*(f"  not in it: {name}: {what}" for name, what in inventory.others.items()))
+
+
+def _paths(study: str, results: Path) -> StudyPaths:
+    """Return where a study's results are; its plug-ins' stages are known from then on."""
+    from transect.domain.paths import StudyPaths
+    from transect.execution.plan_files import study_file
+    from transect.planning.study import find_study, load_study
+
+    folder = Path(study)
+    if not folder.is_dir():
+        return StudyPaths(results=results, study=load_study(find_study(study)).name)
+    paths = StudyPaths(results=folder.resolve().parent, study=folder.resolve().name)
+    origin = study_file(paths)
+    if origin is not None and origin.is_file():
+        load_study(origin)  # for the stages of its plug-ins
+    return paths
+
+
+def _say(sealed: CrateVerdict) -> None:
+    if not sealed.holds:
+        table = new_table("file", "against ro-crate-metadata.json")
+        for what in ("missing", "changed", "added"):
+            for name in getattr(sealed, what):
+                add_row(table, name, what)
+        for name in sealed.unsealed:
+            add_row(table, name, "has no checksum there")
+        print_table(table)
+    print_lines(
+        f"{sealed.files} files of the crate: {len(sealed.missing)} missing, {len(sealed.changed)} changed, "
+        f"{len(sealed.added)} added"
+    )

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from transect.domain.errors import FAULTS, BadInput, say_fault
 from transect.domain.paths import ROOT, StudyPaths
@@ -18,7 +19,11 @@ from transect.execution.flow_facts import read_facts
 from transect.execution.plan_files import planned_aims, planned_cells, planned_study, study_file
 from transect.planning.study import load_study
 
-__all__ = ["PlannedCells", "cell_keys", "main", "make_report"]
+if TYPE_CHECKING:
+    from transect.report.made import Made
+    from transect.report.writing import Written
+
+__all__ = ["PlannedCells", "cell_keys", "main", "make_report", "write_report"]
 
 PlannedCells = Callable[[StudyPaths], Iterable[str] | None]
 
@@ -33,15 +38,39 @@ def make_report(
     """
     study = load_study(study_file)
     paths = StudyPaths(results=results, study=study.name)
-    return _make(paths, study, planned(paths))
+    return _make(paths, study, planned(paths)).summary
 
 
-def _make(paths: StudyPaths, study: Study, cells: Iterable[str] | None) -> dict[str, object]:
-    from transect.report.build import build_report
+def write_report(
+    study_file: Path, results: Path, formats: Sequence[str]
+) -> tuple[dict[str, object], list[Written], list[str]]:
+    """Write the report of a study in each of `formats`, beside one another.
 
-    return build_report(
+    Return the summary, what was written, and the exports of an older state of the study that lie there.
+    Raises BadInput for an unknown format, or a file of somebody else in the place of one.
+    """
+    from transect.report.writing import older_exports, write_formats
+
+    study = load_study(study_file)
+    paths = StudyPaths(results=results, study=study.name)
+    made = _made(paths, study, planned_cells(paths))
+    written = write_formats(made, paths.folder, formats)
+    return made.summary, written, older_exports(made, paths.folder)
+
+
+def _make(paths: StudyPaths, study: Study, cells: Iterable[str] | None) -> Made:
+    from transect.report.build import write_page
+
+    made = _made(paths, study, cells)
+    write_page(made, paths.report)
+    return made
+
+
+def _made(paths: StudyPaths, study: Study, cells: Iterable[str] | None) -> Made:
+    from transect.report.made import make_all
+
+    return make_all(
         paths.folder,
-        paths.report,
         title=study.title or study.name,
         questions=list(study.questions),
         again=_again(paths),
@@ -95,10 +124,14 @@ def main() -> int:
     folder: Path = parser.parse_args().folder
     paths = StudyPaths(results=folder.parent, study=folder.name)
     try:
-        summary = _make(paths, planned_study(paths), planned_cells(paths))
+        from transect.report.writing import older_exports
+
+        made = _make(paths, planned_study(paths), planned_cells(paths))
+        older = older_exports(made, paths.folder)
     except FAULTS as error:
         return say_fault(error, folder)
-    say(f"[transect] {summary['counts']} -> {paths.report}")
+    say(f"[transect] {made.summary['counts']} -> {paths.report}")
+    say(*(f"[transect] {name} beside it is of older records" for name in older))
     return 0
 
 

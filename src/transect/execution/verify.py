@@ -18,7 +18,11 @@ from transect.execution.run_cell import fingerprint_of
 from transect.execution.side_files import changed_file
 from transect.execution.stage import RUNNERS
 
-__all__ = ["Verdict", "verify_records"]
+__all__ = ["UNSEALED", "Verdict", "verify_records"]
+
+UNSEALED = "no checksum: made before records had one"
+# As of results that somebody was given.
+_ALONE = "what it was made from is not all here: there is no folder environments beside the study's"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,13 +75,14 @@ def _look(path: Path, spec: dict[str, Any] | None, paths: StudyPaths) -> Verdict
         return Verdict(stage=stage, cell=cell, wrong=str(error).removeprefix(f"{path}: "))
     wrong = changed_file(path.parent, record.get("files", {}), read_up_to=math.inf) or ""
     if not record.get("checksum"):
-        note = "no checksum: made before records had one"
-        return Verdict(stage=stage, cell=cell, wrong=wrong, note=note)
+        return Verdict(stage=stage, cell=cell, wrong=wrong, note=UNSEALED)
     if wrong or spec is None:
         return Verdict(stage=stage, cell=cell, wrong=wrong)
     try:
         return Verdict(stage=stage, cell=cell, wrong=_inputs(record, spec, paths))
     except Exception as error:  # an input that cannot be read, or a plug-in's fault
+        if not (paths.results / "environments").is_dir():
+            return Verdict(stage=stage, cell=cell, note=_ALONE)
         text = f"what it was made from cannot be read: {type(error).__name__}: {error}"
         return Verdict(stage=stage, cell=cell, wrong=text)
 

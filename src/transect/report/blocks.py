@@ -108,7 +108,7 @@ class Table:
 # Rows of one table: a page with more can no longer be read, nor opened.
 MOST_ROWS = 300
 # Rows of one that is not folded.
-MOST_OPEN = 24
+MOST_OPEN = 16
 
 
 def table(
@@ -117,10 +117,10 @@ def table(
 ) -> Table:  # fmt: skip
     """Make a table with a row per item; rows beyond `most` are counted, not shown.
 
-    With `folded` it hides behind that title, and behind `fold_title` only with many rows. `about`
+    With `folded` it hides behind that title, and behind `fold_title`, or else its caption, only with many rows. `about`
     says of each item what its row is about, where `facets_of` would not find it in the item itself.
     """
-    folded = folded or (fold_title if len(items) > MOST_OPEN else "")
+    folded = folded or ((fold_title or caption) if len(items) > MOST_OPEN else "")
     shown, rest = items[:most], len(items) - most
     values = [[column.value(item) for column in columns] for item in shown]
     rows = [[c.written(v) for c, v in zip(columns, row, strict=True)] for row in values]
@@ -259,7 +259,7 @@ Block = Table | Charts | Prose | Heading | Facts | Failure | Difference
 
 @dataclass(frozen=True)
 class Lead:
-    """The leading sentences of a section; `empty` is said where nothing follows them."""
+    """The leading sentences of a section; `empty` is said in their place where nothing follows."""
 
     text: str
     empty: str = ""
@@ -297,5 +297,5 @@ class Body:
             else:
                 blocks += [Charts(items=run)] if kind is Chart else run
         if not blocks and lead.empty:
-            blocks = [note(lead.empty)]
+            lead = Lead(lead.empty)
         return cls(lead=lead.text, blocks=blocks) if given else None

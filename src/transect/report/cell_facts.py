@@ -10,7 +10,7 @@ import base64
 import json
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from transect.analysis.entries import AnyRecord
@@ -104,14 +104,14 @@ class _Pool:
 
     def __init__(self) -> None:
         self.values: list[Any] = []
-        self._places: dict[Any, int] = {}
+        self.places: dict[Any, int] = {}
 
     def place(self, key: Any, make: Callable[[], Any]) -> int:
         """Return the number of a key; its value is made the first time."""
-        if key not in self._places:
-            self._places[key] = len(self.values)
+        if key not in self.places:
+            self.places[key] = len(self.values)
             self.values.append(make())
-        return self._places[key]
+        return self.places[key]
 
 
 def _names(records: Sequence[AnyRecord]) -> list[str]:
@@ -152,7 +152,7 @@ def packed(records: Sequence[AnyRecord]) -> str:
         if any(value is not None for value in values):
             content["columns"].append(_column("Settings", axis, values))
     text = json.dumps(content, ensure_ascii=True, separators=(",", ":"))
-    return base64.b64encode(zlib.compress(text.encode("ascii"), 9)).decode("ascii")
+    return base64.b64encode(zlib.compress(text.encode("ascii"), 6)).decode("ascii")
 
 
 def unpacked(text: str) -> dict[str, Any]:
@@ -166,15 +166,17 @@ def _with_places(key: str, pool: _Pool, places: list[int], **rest: Any) -> dict[
     return made if len(pool.values) <= 1 else made | {"at": places}
 
 
-def _column(group: str, fact: str, values: Sequence[Any]) -> dict[str, Any]:
+def _column(group: str, fact: str, values: Iterable[Any]) -> dict[str, Any]:
+    # An axis has values of one type: equal ones are one.
     pool = _Pool()
-    places = [
-        pool.place(
-            value if isinstance(value, (str, int, float, type(None))) else repr(value),
-            lambda value=value: None if value is None else _cut(shown(fact, value)),
-        )
-        for value in values
-    ]
+    places = []
+    for value in values:
+        key = value if value.__hash__ is not None else repr(value)
+        place = pool.places.get(key)
+        if place is None:
+            written = None if value is None else _cut(shown(fact, value))
+            place = pool.place(key, lambda written=written: written)
+        places.append(place)
     return _with_places("values", pool, places, group=group, fact=fact)
 
 

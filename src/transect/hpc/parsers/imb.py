@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from transect.hpc.base import PARSERS, Parser, Run, RunStatus
+from transect.hpc.base import PARSERS, Parser, Proof, Run, RunStatus
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers import _imb_names as names
@@ -51,6 +51,11 @@ class Imb(Parser):
 
     benchmark = "imb"
     description = "Intel MPI Benchmarks: MPI-1, EXT, IO, NBC, RMA; single and Multi- groups"
+    proof = Proof(
+        identity="Intel's banner, `# Benchmarking PingPong` of a benchmark that the suite has, the head of a table",
+        success="a table that something follows, or that reaches the largest message; bandwidth is size over time",
+        failure="defects, a value that is no number, every value 0; a time-out without any row is `failed`",
+    )
     programs = (r"IMB-[A-Z0-9\-]{2,12}",)
     starts = (
         r"#[ \t]*Intel ?\(R\) MPI Benchmark",

@@ -19,7 +19,7 @@ from markupsafe import Markup, escape
 from transect.report.blocks import LegendItem
 
 __all__ = [
-    "INK", "MUTED", "PAPER", "RULE", "WIDTH", "Style", "Styles", "legend", "palette", "render",
+    "INK", "MUTED", "PAPER", "RULE", "WIDTH", "Style", "Styles", "colors", "legend", "palette", "render",
 ]  # fmt: skip
 
 INK, MUTED, RULE, PAPER = "#1d2329", "#5c6670", "#dde2e7", "#ffffff"
@@ -97,6 +97,11 @@ class Styles:
             shapes[index % len(shapes)],
             _DASHES[index % len(_DASHES)],
         )
+
+
+def colors() -> dict[str, str]:
+    """Return the colours of the page's CSS variables on light paper, by the name of the variable."""
+    return {variable[4:-1]: color for color, variable in _VARIABLES.items()}
 
 
 def palette(amount: int) -> list[Style]:

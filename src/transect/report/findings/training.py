@@ -171,9 +171,15 @@ def _decision(
         equal=bool(result.ties) and all(one.equal for one in result.ties),
         margin=result.ties[0].margin if result.ties else MARGIN,
         gain=tie_text(result.comparison, rival) if result.tied else gain_text(result.comparison, "sooner than", rival),
-        limit=limits[0].claim.removesuffix(".").replace(f" of {labels[result.best.cell]}", "") if limits else "",
+        limit=_limit_words(limits, labels[result.best.cell]),
         second=labels[later.cell] if later is not None else "", left_out=left_out,
     )  # fmt: skip
+
+
+def _limit_words(limits: Sequence[Finding], label: str) -> str:
+    """Write what a step is made of and how near it is to its bound, for who reads the winner beside it."""
+    said = limits[0].claim.removesuffix(".").partition(", so ")[0] if limits else ""
+    return said.replace(f" of {label}", "").replace("; the step reaches", ",")
 
 
 def _caveats(result: Race) -> list[str]:

@@ -112,7 +112,8 @@ def _endings(context: Context, bad: list[AnyRecord]) -> Iterator[Part]:
     yield Heading("By cause, and what to do now")
     yield note(
         "A failed cell is kept as long as nothing that it is made from changes; `transect retry` forgets it, so that "
-        "the next run makes it. STUDY is the study's name, or its file."
+        "the next run makes it. A study that is no file of config/studies is named by its file; on a cluster "
+        "`snakemake --profile profiles/slurm` stands for `make report`."
     )
     left = _MOST_LOGS
     for ending in endings(bad):

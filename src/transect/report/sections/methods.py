@@ -68,7 +68,8 @@ _RULES = (
     ("Efficiency", "Speed-up over the added ranks, against a base that is named: the same "
      "framework, kind of training, threads, network and global batch (strong), or the same batch per rank "
      "(weak). "
-     "More than 100 % beyond the noise floor is flagged. Cells with more ranks than cores have "
+     "More than 100 % beyond the noise floor is flagged; what may be behind it is looked for in the records: a disturbed or uneven base, "
+     "another machine, input or path, less data per rank, more nodes, a base far from its own bound. Cells with more ranks than cores have "
      "none."),
     ("Right results", "A trainer whose loss or weights leave their tolerance is a wrong result; an export or "
      "runtime whose outputs differ is left out of every ranking, however fast."),

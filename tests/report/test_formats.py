@@ -1,0 +1,271 @@
+"""The report in other formats than the page: the same content, and foreign text that does nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from typing import Any
+
+import pytest
+from make_records import HOSTILE
+from markdown_it import MarkdownIt
+
+from transect.report.blocks import Charts, Table
+from transect.report.formats import REPORT_FORMATS, Contents
+from transect.report.formats._latex_text import latex
+from transect.report.formats._markdown_text import fenced, inline, row
+from transect.report.formats._names import Names, slug
+from transect.report.made import Made, make_all
+
+# What any log or name may hold: each character of the first planes, and what has a meaning somewhere.
+EVERY = "".join(map(chr, [*range(1, 0x250), *range(0x2000, 0x2070), 0x4E2D, 0x1F600, 0xFEFF]))
+NASTY = [
+    HOSTILE, EVERY, "`a` ``b` ``` c", "| --- |", "# no heading", "1. no list", "- no list", "a\\", "\\\\", "$x^2$",
+    "https://evil.example/x www.evil.example a@b.example @somebody", "![x](javascript:alert(1))", "<!-- x", "&lt;b&gt;",
+    r"\input{/etc/passwd}\write18{id}^^5c", "%", "[4cm] x", "*", "}{", "a & b \\\\ c", ":warning:", "\x1b[31m",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def made(study: Path) -> Made:
+    return make_all(study, title=f"Synthetic {HOSTILE}", questions=[f"Which {HOSTILE}?"])
+
+
+@pytest.fixture(scope="module")
+def contents(made: Made) -> dict[str, Contents]:
+    return {name: REPORT_FORMATS.get(name).contents(made) for name in REPORT_FORMATS}
+
+
+def tables_of(made: Made) -> list[Table]:
+    """Every table that stands in the report by itself or behind a chart."""
+    found = []
+    for section in made.every:
+        for block in section.body.blocks:
+            if isinstance(block, Table):
+                found.append(block)
+            elif isinstance(block, Charts):
+                found += [chart.table for chart in block.items]
+    return found
+
+
+def test_every_format_writes_something_and_stays_in_its_place(
+    contents: dict[str, Contents],
+) -> None:
+    for name, one in contents.items():
+        place = REPORT_FORMATS.get(name).place
+        assert one.files or one.left_out, name
+        assert place.endswith("/") or list(one.files) == [""]
+        for path in one.files:
+            assert re.fullmatch(r"[\w.~+=,/-]*", path) and ".." not in path, path
+
+
+def test_equal_records_give_equal_bytes(
+    study: Path, made: Made, contents: dict[str, Contents]
+) -> None:
+    again = make_all(study, title=made.context.title, questions=[f"Which {HOSTILE}?"])
+    for name in ("markdown", "json", "latex-tables", "figures"):
+        assert dict(REPORT_FORMATS.get(name).contents(again).files) == dict(contents[name].files), (
+            name
+        )
+
+
+# --- Markdown
+
+
+def tokens(text: str) -> list[Any]:
+    """Everything that GitHub's Markdown would find, inside lines too; raw HTML is let through."""
+    reader = MarkdownIt("gfm-like", {"html": True, "linkify": False})
+    return [one for token in reader.parse(text) for one in (token, *(token.children or ()))]
+
+
+def test_markdown_holds_no_tag_link_or_picture_of_anybody(contents: dict[str, Contents]) -> None:
+    text = contents["markdown"].files[""].decode()
+    found = tokens(text)
+    raw = {one.content for one in found if one.type in ("html_inline", "html_block")}
+    assert raw <= {"<!-- -->"}
+    assert not [one for one in found if one.type == "link_open"]
+    pictures = [one.attrs["src"] for one in found if one.type == "image"]
+    assert pictures and all(re.fullmatch(r"figures/[a-z0-9/-]+\.svg", one) for one in pictures)
+    assert {one.removeprefix("figures/") for one in pictures} <= set(contents["figures"].files)
+
+
+def test_markdown_has_every_row_of_every_table(made: Made, contents: dict[str, Contents]) -> None:
+    found = tokens(contents["markdown"].files[""].decode())
+    rows = sum(one.type == "tr_open" for one in found)
+    # Failures and what stands before the sections bring tables of their own.
+    assert rows >= sum(1 + len(one.rows) for one in tables_of(made) if one.columns)
+
+
+@pytest.mark.parametrize("text", NASTY)
+def test_foreign_text_in_markdown_shows_and_does_nothing(text: str) -> None:
+    for place in (inline(text), row([inline(text), "x"]), f"- {inline(text)}", f"# {inline(text)}"):
+        kinds = {one.type for one in tokens(f"{place}\n")}
+        assert not kinds & {
+            "link_open",
+            "image",
+            "html_block",
+            "em_open",
+            "strong_open",
+            "s_open",
+            "fence",
+        }, place
+        assert {one.content for one in tokens(place) if one.type == "html_inline"} <= {"<!-- -->"}
+    assert (
+        len(
+            [
+                one
+                for one in tokens(f"| a | b |\n| - | - |\n{row([inline(text), 'x'])}\n")
+                if one.type == "td_open"
+            ]
+        )
+        == 2
+    )
+    (block,) = [one for one in tokens(fenced(text)) if one.level == 0]
+    assert block.type == "fence"
+
+
+# --- LaTeX
+
+COMMAND = re.compile(r"\\([A-Za-z]+|.)")
+
+
+def check_latex(text: str) -> None:
+    """Hold a text to what the compiler would: braces and environments match, no command of anybody."""
+    text = re.sub(r"(?<!\\)%.*", "", text)
+    depth, math = 0, False
+    for one in re.finditer(r"\\([A-Za-z]+|.)|[{}$&#_^~]", text, re.DOTALL):
+        if one[0] == "{":
+            depth += 1
+        elif one[0] == "}":
+            depth -= 1
+            assert depth >= 0
+        elif one[0] == "$":
+            math = not math
+        elif one[0] in "#_~":
+            raise AssertionError(f"a bare {one[0]}")
+        elif one[0] == "^":
+            assert math, "a bare ^"
+    assert depth == 0 and not math
+    begun = re.findall(r"\\begin\{(\w+)\}", text)
+    assert sorted(begun) == sorted(re.findall(r"\\end\{(\w+)\}", text))
+    assert not set(COMMAND.findall(text)) & {
+        "input",
+        "include",
+        "write",
+        "openin",
+        "read",
+        "immediate",
+        "csname",
+        "def",
+    }
+    assert all(ord(one) < 0x100 for one in text)
+
+
+def test_latex_tables_hold_all_tables_and_would_compile(
+    made: Made, contents: dict[str, Contents]
+) -> None:
+    files = dict(contents["latex-tables"].files)
+    together = files.pop("all-tables.tex").decode()
+    assert sorted(re.findall(r"\\input\{([^}]+)\}", together)) == sorted(files)
+    assert len(files) >= sum(bool(one.rows and one.columns) for one in tables_of(made))
+    for name, data in files.items():
+        text = data.decode()
+        check_latex(text)
+        specification = re.search(r"\\begin\{(?:tabular|longtable)\}\{(.*)\}$", text, re.MULTILINE)
+        assert specification, name
+        columns = len(
+            re.sub(
+                r">\{[^}]*\}|p\{[^}]*\}", lambda m: "p" if m[0][0] == "p" else "", specification[1]
+            )
+        )
+        lines = [line for line in text.splitlines() if line.endswith(r" \\")]
+        assert len(lines) > 1
+        for line in lines:
+            assert len(re.findall(r"(?<!\\)&", line)) == columns - 1, f"{name}: {line}"
+
+
+@pytest.mark.parametrize("text", NASTY)
+def test_foreign_text_in_latex_is_text(text: str) -> None:
+    told = latex(text)
+    check_latex(told)
+    assert "\n" not in told and not told.startswith(("[", "*"))
+    assert "&" not in told.replace(r"\&", "")
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no pdflatex")
+def test_a_latex_compiler_takes_all_tables_and_all_characters(
+    contents: dict[str, Contents], tmp_path: Path
+) -> None:
+    for name, data in contents["latex-tables"].files.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    whole = tmp_path / "all-tables.tex"
+    extra = "\n\n".join(map(latex, NASTY))
+    whole.write_text(whole.read_text().replace(r"\end{document}", extra + "\n\\end{document}"))
+    run = subprocess.run(
+        ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "-no-shell-escape", whole.name],
+        cwd=tmp_path, capture_output=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stdout.decode("latin-1")[-2000:]
+
+
+# --- JSON and figures
+
+
+def test_json_says_what_the_page_says(made: Made, contents: dict[str, Contents]) -> None:
+    told = json.loads(contents["json"].files[""])
+    assert [one["key"] for one in told["sections"]] == [one.key for one in made.every]
+    assert told["summary"] == json.loads(json.dumps(made.summary).encode("utf-8", "replace"))
+    rows = [
+        len(block["rows"])
+        for section in told["sections"] for block in section["blocks"] if block["kind"] == "table"
+    ]  # fmt: skip
+    expected = [
+        len(block.rows)
+        for section in made.every for block in section.body.blocks if isinstance(block, Table)
+    ]  # fmt: skip
+    assert rows == expected and rows
+    assert not [
+        block
+        for section in told["sections"]
+        for block in section["blocks"]
+        if block["kind"] == "unknown"
+    ]
+
+
+def test_figures_stand_alone(made: Made, contents: dict[str, Contents]) -> None:
+    files, drawn = contents["figures"].files, 0
+    for section in made.every:
+        drawn += sum(len(b.items) for b in section.body.blocks if isinstance(b, Charts))
+    assert len(files) == 2 * drawn and drawn
+    assert not contents["figures"].left_out
+    for name, data in files.items():
+        if name.endswith(".pdf"):
+            assert data.startswith(b"%PDF-") and b"/FontFile" in data, name
+            continue
+        tree = ElementTree.fromstring(data)
+        assert tree.get("font-family", "").startswith("Liberation Sans")
+        for one in tree.iter():
+            assert one.tag.rpartition("}")[2] not in (
+                "script",
+                "foreignObject",
+                "image",
+                "a",
+                "style",
+            ), name
+            for key, value in one.attrib.items():
+                assert not key.startswith(("on", "data-")) and "var(" not in value, (
+                    f"{name}: {key}={value}"
+                )
+        assert b"http" not in data.replace(b"http://www.w3.org/2000/svg", b""), name
+
+
+def test_names_are_stable_and_never_alike() -> None:
+    names = Names()
+    assert [names.of("A b"), names.of("a/b"), names.of("../..")] == ["a-b", "a-b-2", "unnamed"]
+    assert slug("x" * 500) == "x" * 80
