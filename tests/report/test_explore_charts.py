@@ -33,6 +33,8 @@ def test_marks_of_every_chart_follow_the_filter(page: Any) -> None:
     told = [mark for marks in charts for mark in marks if mark[0] is not None and not mark[1]]
     assert any(drawn for _, _, drawn in told) and not all(drawn for _, _, drawn in told)
     assert {tuple(names) for names, _, drawn in told if drawn} == {("torch",)}
+    legend = page.locator("#chart-ranks-digits-cnn .legend li:visible").all_inner_texts()
+    assert "torch · ddp-gloo" in legend and not any(name.startswith("numpy") for name in legend)
 
 
 def test_rows_that_stay_move_together_and_the_drawing_with_them(page: Any) -> None:

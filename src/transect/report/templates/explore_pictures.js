@@ -73,7 +73,7 @@
     words(title, 13, "var(--ink)", 600);
     y += 6;
     let x = 6;
-    for (const item of figure.querySelectorAll(".legend li")) {
+    for (const item of figure.querySelectorAll(".legend li:not([hidden])")) {
       const text = item.textContent.trim();
       const room = 34 + width(text, 11) + 14;
       if (x > 6 && x + room > wide) [x, y] = [6, y + 16];
