@@ -163,6 +163,11 @@ def benchmarks_block() -> str:
         for name in PARSERS
         if PARSERS.source(name).is_relative_to(ours)
     ]
+    proofs = [
+        [f"`{name}`", proof.identity, proof.success, proof.failure]
+        for name in PARSERS
+        if PARSERS.source(name).is_relative_to(ours) and (proof := PARSERS.get(name).proof)
+    ]
     rows, options = [], []
     for name in BENCHMARKS:
         if not BENCHMARKS.source(name).is_relative_to(ours):
@@ -177,6 +182,10 @@ def benchmarks_block() -> str:
         _NOTE,
         "### Parsers",
         _table(["name", "reads"], parsers),
+        "### What each parser takes as proof",
+        "Of identity: the lines with which a block of that benchmark begins. Of success: what makes a run `ok`. Of failure: what makes it `invalid`,"
+        " where no other status is named. A run that lacks something is `failed` where the log says what stopped it, else `truncated`.",
+        _table(["name", "identity", "success", "failure"], proofs),
         "### Benchmarks that transect runs",
         _table(["name", "what", "program", "environment", "parser"], rows),
         "### Options of benchmarks",

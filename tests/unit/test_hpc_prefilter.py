@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from transect.hpc.base import PARSERS
-from transect.hpc.prefilter import LinePattern, relaxed
+from transect.hpc.prefilter import LinePattern, relaxed, searched
 from transect.hpc.text import line_pattern
 
 ASCII = st.characters(codec="ascii", exclude_categories=("Cc",), include_characters="\t")
@@ -67,3 +67,24 @@ def test_a_line_at_the_end_of_the_region_is_found_by_its_end():
     assert match is not None and match.start() == 4
     # A line that only begins there is no part of the region.
     assert pattern.search(b"\nany\nSCALE", 0, 4) is None
+
+
+@pytest.mark.parametrize(
+    ("rule", "line", "other"),
+    [
+        (re.compile(r"(N|NB)\s{0,3}:\s{1,3}(\S.*)$"), "NB :  5 6  ", "NB :\n5"),
+        (re.compile(r"(?P<what>rate)[^=]{0,9}=\s*(\d+)"), "rate of it = 7", "rate\n= 7"),
+        (re.compile(r"HPL error", re.IGNORECASE), "hpl ERROR", "hpl"),
+        (re.compile(r"a[\s,]b(?:c|d)$"), "a bd", "a\nbd"),
+    ],
+)
+def test_what_is_searched_for_follows_from_the_rule(rule, line, other):
+    (pattern,) = searched(rule)
+    compiled = re.compile(pattern)
+    assert compiled.groups == 0
+    assert rule.match(line.strip()) and compiled.match(line)
+    # It never reaches into the next line.
+    assert not compiled.match(other)
+    fast = line_pattern([pattern])
+    assert isinstance(fast, LinePattern) and fast.fast
+    assert fast.search(f"\nx\n{line}\ny".encode(), 0, len(line) + 5) is not None

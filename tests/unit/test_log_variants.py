@@ -7,8 +7,9 @@ import random
 
 import pytest
 
+from checkouts import ROOT
 from log_variants import DECORATIONS, SEED, own_logs, variants
-from transect.hpc.base import Run
+from transect.hpc.base import PARSERS, Run
 from transect.hpc.scan import Scanner
 
 LOGS = own_logs()
@@ -54,6 +55,14 @@ def test_cut_mixed_and_damaged_logs_break_no_parser():
             assert (run.status == "ok") == (not run.reason), (name, run)
             statuses.add(run.status.value)
     assert statuses == {"ok", "failed", "invalid", "truncated", "no-result"}
+
+
+@pytest.mark.parametrize("name", PARSERS.names())
+def test_each_parser_says_what_it_takes_as_proof(name):
+    proof = PARSERS.get(name).proof
+    assert proof is not None and min(map(len, (proof.identity, proof.success, proof.failure))) > 10
+    page = (ROOT / "docs" / "benchmarks.md").read_text()
+    assert proof.failure.split("|")[0] in page
 
 
 def test_the_last_whole_line_counts_when_the_next_one_is_cut():

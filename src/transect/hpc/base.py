@@ -21,6 +21,7 @@ __all__ = [
     "LogMetric",
     "Normalised",
     "Parser",
+    "Proof",
     "Run",
     "RunStatus",
     "Series",
@@ -121,6 +122,20 @@ class Run(BaseModel):
         return None
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Proof:
+    """What a parser takes as proof, in words, for docs/benchmarks.md.
+
+    `identity` that output is its benchmark's, `success` that a result stands, `failure` that it does not
+    (`invalid`, unless the words say otherwise). What is merely missing is `truncated`, or `failed` where the
+    log says what stopped the program.
+    """
+
+    identity: str
+    success: str
+    failure: str
+
+
 class Parser(Protocol):
     """Reads the output of one benchmark. Registered with `@PARSERS.register("slug")`.
 
@@ -131,10 +146,14 @@ class Parser(Protocol):
 
     benchmark: ClassVar[str]
     description: ClassVar[str]
+    # A plug-in need not say it; docs/benchmarks.md has a row of each parser of transect.
+    proof: ClassVar[Proof | None] = None
     # Lines with which output of this benchmark can begin. A table header counts: a log may have
     # lost its head.
     starts: ClassVar[tuple[str, ...]]
-    # Lines to be handed to `parse` after the first; None hands over every line.
+    # Lines to be handed to `parse` after the first, those of `starts` only where they stand here too (progress
+    # lines may be millions); None hands over every line.
+    # What a parser reads by a pattern is searched for by it: `searched(_ROW, _TOTAL)`.
     wants: ClassVar[tuple[str, ...] | None]
     # Names of its executables, as patterns: a launcher's line that names one tells which benchmark a job
     # was that died before it printed anything.

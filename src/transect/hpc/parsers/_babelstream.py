@@ -7,10 +7,21 @@ from dataclasses import dataclass, field
 
 from transect.hpc.base import Parameter
 from transect.hpc.parsers._compute import whole
+from transect.hpc.prefilter import searched
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, number
 
-__all__ = ["KERNELS", "MOST_TABLES", "Output", "Row", "Table", "head", "read", "usage_error"]
+__all__ = [
+    "KERNELS",
+    "MOST_TABLES",
+    "RULES",
+    "Output",
+    "Row",
+    "Table",
+    "head",
+    "read",
+    "usage_error",
+]
 
 # Arrays that a kernel moves, as main.cpp counts.
 KERNELS = {"copy": 2, "mul": 2, "add": 3, "triad": 3, "dot": 2, "nstream": 4}
@@ -43,6 +54,11 @@ _USAGE = re.compile(
     r"|float|order|only|megabytes|gibibytes|print-names|run-names))'"
 )
 MOST_TABLES = 1024
+# Rows of CSV begin with a kernel too.
+RULES = (
+    rf"(?:{_LABELS})(?:[ \t]|,|:)",
+    *searched(_LIST_VALUE, _ONLY, _ONLY_RATE, _FACT, _SIZE, _TIMES, _DEVICE, _SETUP),
+)
 
 
 def head(text: str) -> bool:

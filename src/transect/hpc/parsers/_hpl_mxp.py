@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 
 from transect.hpc.base import Parameter
 from transect.hpc.parsers._compute import MOST_PARAMETERS
+from transect.hpc.prefilter import searched
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER
 
-__all__ = ["BANNER", "Log", "Test", "begins", "read"]
+__all__ = ["BANNER", "RULES", "Log", "Test", "begins", "read"]
 
 BANNER = re.compile(r"HPL-(?:MxP|AI)-NVIDIA\s+v?(\S{1,20})")
 _SETTING = re.compile(r"--([A-Za-z][\w\-]{0,60})\s*=\s*(\S{1,40})")
@@ -215,3 +216,5 @@ _HANDLERS: tuple[tuple[re.Pattern[str], Callable[[Log, Test, re.Match[str]], Non
     (_CHECK, _check),
     (_REFINED, lambda _, t, f: setattr(t, "step", f[1])),
 )
+# What is searched for.
+RULES = searched(*(pattern for pattern, _ in _HANDLERS), _STOPS)

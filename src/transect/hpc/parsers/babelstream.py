@@ -12,12 +12,13 @@ from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, Parameter, Parser, Run, RunStatus
+from transect.hpc.base import PARSERS, Parameter, Parser, Proof, Run, RunStatus
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._babelstream import (
     KERNELS,
     MOST_TABLES,
+    RULES,
     Output,
     Row,
     Table,
@@ -44,6 +45,11 @@ class BabelStream(Parser):
 
     benchmark = "babelstream"
     description = "BabelStream, GPU-STREAM: text, CSV, the ports in other languages"
+    proof = Proof(
+        identity="its name alone on a line, the head of its table or CSV, `Array size: 268.4 MB`, or the refusal of an option that only it has",
+        success="a rate for each kernel that the version prints, and no complaint of its validation; rate and time agree with the bytes",
+        failure="`Validation failed`, a rate that is no number or that its own sizes and time refute; a refused option is `failed`",
+    )
     programs = (r"\w{1,12}-stream",)
     starts = (
         r"(?:BabelStream|GPU-STREAM)(?: Fortran)?[ \t]*(?=[\r\n]|\Z)",
@@ -54,15 +60,8 @@ class BabelStream(Parser):
     )
     wants = (
         *starts,
-        r"(?:Copy|Mul|Add|Triad|Dot|Nstream)(?:[ \t]|,|:)",
-        r"(?:Version|Implementation|Precision|Driver|Memory|Number of elements|GPU):",
-        r"Total size:",
-        r"Running ",
-        r"Using [^\n]{1,40}device",
-        r"(?:Init|Read):",
+        *RULES,
         r"Validation failed",
-        r"(?:Min|Max|Avg|Bandwidth) \(",
-        r"Runtime \(seconds\):",
     )
 
     def sniff(self, line: Line) -> bool:

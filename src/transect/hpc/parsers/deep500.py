@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Run, Series
+from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Proof, Run, Series
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._compute import differ
@@ -77,6 +77,11 @@ class Deep500(Parser):
 
     benchmark = "deep500"
     description = "Deep500: training loops and metrics of the meta-framework"
+    proof = Proof(
+        identity="a bar `Training (epoch 1/9):` or `Testing:` with `test_loss=`, or the final metrics by name",
+        success="the final metrics; where both are there, they agree with the last test's bar",
+        failure="an accuracy outside [0, 100] %, never measured (-1) or no number",
+    )
     starts = (
         r"Training \(epoch \d{1,9}(?:/\d{1,9})?\):",
         r"Testing:[ \t]+\d{1,3}%\|",

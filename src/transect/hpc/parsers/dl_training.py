@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from transect.hpc.base import PARSERS, Parser, Run
+from transect.hpc.base import PARSERS, Parser, Proof, Run
 from transect.hpc.block import Block
 from transect.hpc.parsers._dl_classic import (
     classic_step,
@@ -76,6 +76,11 @@ class DlTraining(Parser):
 
     benchmark = "dl-training"
     description = "training logs: DLLogger, MXNet, TensorFlow, fairseq, Megatron, DeepSpeed, HF"
+    proof = Proof(
+        identity="a progress line of a known framework behind the usual prefixes of loggers; printed arguments only where they name a known program",
+        success="the summary that ends such a log, or as many steps as were planned",
+        failure="a series that ends in nan, a rate or time below zero, a summary that its own count and time refute",
+    )
     starts = (LOGGED + _BODY,)
     wants = (
         LOGGED + _BODY,

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, Parser, Run, RunStatus, Series
+from transect.hpc.base import PARSERS, Parser, Proof, Run, RunStatus, Series
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
+from transect.hpc.prefilter import searched
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, number
 
@@ -174,15 +175,13 @@ class DockingProbe(Parser):
 
     benchmark = "docking-probe"
     description = "transect's own molecular-docking energy kernel, after miniBUDE"
-    starts = (r"transect probe docking \d",)
-    wants = (
-        r"transect probe ",
-        r"sample ",
-        r"result ",
-        r"verify ",
-        r"[a-z_]{2,20}: ",
-        r"end of transect probe",
+    proof = Proof(
+        identity="its first line, which names the probe and the format",
+        success="its last line, `status: ok`, energies within tolerance; every printed number is recounted from the samples",
+        failure="`FAILED` energies, another status, a number that the samples do not give",
     )
+    starts = (r"transect probe docking \d",)
+    wants = (*searched(_SAMPLE, _RESULT, _VERIFY, _FACT), r"(?:end of )?transect probe")
 
     def parse(self, block: Block) -> Iterator[Run]:
         """Yield one run per log of the probe."""

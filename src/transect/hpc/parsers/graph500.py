@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Run
+from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Proof, Run
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._network import (
@@ -23,6 +23,7 @@ from transect.hpc.parsers._network import (
     cell_metric,
     stop_of,
 )
+from transect.hpc.prefilter import searched
 from transect.hpc.ranks import per_rank
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, impossible, number
@@ -77,6 +78,11 @@ class Graph500(Parser):
 
     benchmark = "graph500"
     description = "Graph500: summaries of the reference versions 2 and 3, BFS and SSSP"
+    proof = Proof(
+        identity="`SCALE: 20` at the beginning of a line, `graph_generation:`, a statistic of TEPS, `Running BFS`",
+        success="the last statistic of each kernel's summary; quartiles in order; rates are edges over times",
+        failure="`Validation failed`, `No results printed for invalid run`, a rate of 0 or one that edges and time refute",
+    )
     programs = (r"graph500_[\w]{2,40}",)
     starts = (
         r"SCALE:[ \t]+\d{1,2}[ \t]*(?=[\r\n]|\Z)",
@@ -87,12 +93,7 @@ class Graph500(Parser):
     )
     wants = (
         *starts,
-        r"(?:(?:bfs|sssp)[ \t_]+)?(?:min|firstquartile|median|thirdquartile|max|mean|stddev"
-        r"|harmonic_mean|harmonic_stddev)_(?:time|nedge|TEPS|valid)",
-        r"(?:edgefactor|NBFS|nbfs|NSSSPs?|num_(?:mpi|omp)_\w+|nvtx|terasize|construction_time"
-        r"|generation_time|redistribution_time|compression_level|alpha|beta)[ \t]*:",
-        r"(?:Time for|TEPS for|Validating|Validate time for) (?:BFS|SSSP)",
-        r"[Vv]alidation ",
+        *searched(_STATISTIC, _FACT, _ROOT, _BAD),
         *STOPS,
     )
 

@@ -13,10 +13,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, Parameter, Parser, Run
+from transect.hpc.base import PARSERS, Parameter, Parser, Proof, Run
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._learning import ERRORS, LOGGED, Samples, is_error, without_prefix
+from transect.hpc.prefilter import searched
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, number
 
@@ -65,6 +66,11 @@ class Horovod(Parser):
 
     benchmark = "horovod"
     description = "Horovod's synthetic benchmarks: PyTorch, TensorFlow, Keras and their likes"
+    proof = Proof(
+        identity="`Model:` with a batch size soon after it, `Iter #0: … /sec`, `Img/sec per GPU:`, `Total img/sec on`",
+        success="the total over all devices; a program for one device has only its mean",
+        failure="a mean that its iterations refute, a total that the mean times the devices refutes, no number",
+    )
     starts = (
         rf"{LOGGED}(?:"
         # One blank, and the batch size soon after: other programs print models of hardware.
@@ -73,7 +79,12 @@ class Horovod(Parser):
         rf"|{_RESULTS})",
     )
     wants = (
-        rf"{LOGGED}(?:{_RESULTS}|(?:Model|Batch size): |Running (?:warmup|benchmark))",
+        *starts,
+        *(
+            f"{LOGGED}(?:{rule})"
+            for rule in searched(_MODEL, _BATCH, _COUNT, _ITERATION, _EACH, _TOTAL)
+        ),
+        rf"{LOGGED}Running (?:warmup|benchmark)",
         *ERRORS,
     )
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Run, RunStatus
+from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Proof, Run, RunStatus
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers.hpl import hpl_gflop
@@ -105,6 +105,11 @@ class Hpcc(Parser):
 
     benchmark = "hpcc"
     description = "HPC Challenge: the summary section of hpccoutf.txt"
+    proof = Proof(
+        identity="the DARPA/DOE banner, or `Begin of … section.`",
+        success="a whole summary with `Success=1`; HPL's rate agrees with N and time",
+        failure="`Success` other than 1, a `FAILED` residual, `HPL ERROR`, a value that is negative",
+    )
     programs = (r"hpcc(?:\.exe)?",)
     starts = (
         r"This is the DARPA/DOE HPC Chall[ae]nge Benchmark",

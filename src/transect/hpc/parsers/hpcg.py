@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, Parser, Run
+from transect.hpc.base import PARSERS, Parser, Proof, Run
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._compute import differ, disagree, whole
@@ -47,6 +47,11 @@ class Hpcg(Parser):
 
     benchmark = "hpcg"
     description = "HPCG: reference, Intel, Arm, NVIDIA and AMD builds"
+    proof = Proof(
+        identity="the program's name and version, `HPCG result is`, a section of its report, the rates of a GPU build",
+        success="the rating, by `HPCG result is VALID`; a GPU build without that word is `suspicious`",
+        failure="`INVALID`, a test of the report that `FAILED` (before 3.0 not the count of iterations), a rating that operations and times refute",
+    )
     programs = (
         r"x?hpcg(?:[\-_.][\w.\-]{1,40})?",
         r"rochpcg",

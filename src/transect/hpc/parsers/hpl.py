@@ -13,9 +13,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, Parameter, Parser, Run, RunStatus
+from transect.hpc.base import PARSERS, Parameter, Parser, Proof, Run, RunStatus
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
+from transect.hpc.prefilter import searched
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, contradiction, number
 
@@ -94,6 +95,11 @@ class Hpl(Parser):
 
     benchmark = "hpl"
     description = "High-Performance Linpack: netlib, Intel, AMD and NVIDIA builds"
+    proof = Proof(
+        identity="`HPLinpack 2.3`, NVIDIA's or AMD's banner, the head of the table, Intel's progress lines, `HPL ERROR`",
+        success="a result row with `PASSED` residuals below the threshold; the rate agrees with N and time",
+        failure="a `FAILED` residual, none at all although the log ended, a row that is no number or contradicts itself",
+    )
     programs = (
         r"xhpl(?:[\-_.][\w.\-]{1,40})?",
         r"hpl(?:-nvidia)?\.sh",
@@ -109,21 +115,19 @@ class Hpl(Parser):
         r"(?:[\w.\-]{1,64}[ \t]*:[ \t]*)?Column=\d+[ \t]+Fraction=",
     )
     wants = (
-        r"HPLinpack[ \t]+\d",
-        r"(?:HPL-NVIDIA|HPL-AMD|rocHPL|ROCm HPL)[ \t]",
-        r"W[RC][A-Za-z0-9]{1,18}[ \t]+\S{1,12}[ \t]+\d",
-        r"\|\|Ax-b\|\|",
-        r"(?:N|NB|P|Q|PMAP|PFACT|NBMIN|NDIV|RFACT|BCAST|DEPTH|SWAP|L1|U|EQUIL|ALIGN)[ \t]*:",
-        r"\d{1,12}(?:[ \t]+\d{1,12})*[ \t]*(?=[\r\n]|\Z)",
-        r"\d{1,9} tests (?:completed|skipped)",
-        r"- Computational tests pass",
+        *searched(
+            _BANNER,
+            _ROW,
+            _RESIDUAL,
+            _HEADER,
+            _DIGITS,
+            _THRESHOLD,
+            _COUNT,
+            _STOPS,
+        ),
         r"End of Tests",
         r"\[WARNING\]",
         r"Number of Heterogeneous",
-        r"HPL ERROR",
-        r">>>",
-        r"problem size too large",
-        r"!!!! (?:ERROR|FATAL)",
     )
 
     def parse(self, block: Block) -> Iterator[Run]:

@@ -11,11 +11,11 @@ import math
 from collections.abc import Iterator
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, Parser, Run
+from transect.hpc.base import PARSERS, Parser, Proof, Run
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._compute import differ
-from transect.hpc.parsers._hpl_mxp import BANNER, Log, Test, begins, read
+from transect.hpc.parsers._hpl_mxp import BANNER, RULES, Log, Test, begins, read
 from transect.hpc.values import contradiction, number
 
 __all__ = ["HplMxp"]
@@ -36,6 +36,11 @@ class HplMxp(Parser):
 
     benchmark = "hpl-mxp"
     description = "HPL-MxP (HPL-AI): the reference program, NVIDIA, RIKEN, AMD"
+    proof = Proof(
+        identity="NVIDIA's banner and settings, `HPL-MxP Mixed-Precision Benchmark`, the reference program's times, RIKEN's and AMD's result lines",
+        success="a rate and a passed check of the residual; rate, N and the times of the phases agree",
+        failure="a `FAILED` check, a residual at or above its threshold, a rate that N and time refute",
+    )
     programs = (
         r"hpl[\-_]?(?:mxp|ai)(?:\.sh)?",
         r"xhpl[\-_](?:mxp|ai)\w{0,20}",
@@ -56,25 +61,9 @@ class HplMxp(Parser):
     )
     wants = (
         *starts,
-        r"--[A-Za-z][\w\-]{0,60}[ \t]*=",
-        r"(?:nb?|nprow|npcol)[ \t]*=[ \t]*\d",
-        r"\*{4,8}[ \t]*test ",
-        r"N = \d",
-        r"(?:LU )?GFLOPS = ",
-        r"(?:LU|Iterative Solver) seconds:",
-        r"Threshold[ .]",
-        r"(?:- )?Computational tests pass",
-        r"\|\|Ax-b\|\|",
-        r"Time spent in ",
-        r"Total time[ \t]*:",
-        r"Final backward error",
+        *RULES,
         r"Backward error ",
         r"(?:tile|2dbc) (?:precomp|lazy|back_buffer) ",
-        r"Final Score:",
-        r"Residual Check:",
-        r"W[RC][A-Za-z0-9]{1,18}[ \t]+\d",
-        r"!!!! ",
-        r"HPL-?MXP? ERROR",
     )
 
     def parse(self, block: Block) -> Iterator[Run]:

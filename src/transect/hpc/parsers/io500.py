@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, LogMetric, Normalised, Parser, Run, RunStatus
+from transect.hpc.base import PARSERS, LogMetric, Normalised, Parser, Proof, Run, RunStatus
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._io500 import (
@@ -55,6 +55,11 @@ class Io500(Parser):
 
     benchmark = "io500"
     description = "IO500: bandwidth and metadata scores of a file system, C and bash versions"
+    proof = Proof(
+        identity="`IO500 version`, lines `[RESULT]` and `[SCORE]`, the keys of result.txt, `[Starting] ior_easy_write`",
+        success="a whole `[SCORE]`, `[SCOREX]` too in extended mode; it is the geometric mean of the phases (in 2017 the product)",
+        failure="`-invalid`, `ERROR INVALID`, a write phase below 300 s, a score that the phases refute",
+    )
     programs = (r"io500(?:\.sh)?",)
     contains = frozenset(("ior", "mdtest"))
     starts = (

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from transect.hpc.base import PARSERS, Parser, Run
+from transect.hpc.base import PARSERS, Parser, Proof, Run
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._ior import Group, Session, Test, asked_for
@@ -76,6 +76,11 @@ class Ior(Parser):
 
     benchmark = "ior"
     description = "IOR 2.x to 4.x: bandwidth of parallel reading and writing; text, JSON and CSV"
+    proof = Proof(
+        identity="`IOR-3.3.0: MPI Coordinated Test`, the head of its tables or CSV, `Max Write:`, JSON that begins with `Began`",
+        success="the summary of each operation that has rows; the rows alone when they are all that was asked for, which is `suspicious`",
+        failure="incorrect data, a bandwidth that bytes and time refute, a summary that is not that of its repetitions",
+    )
     programs = (r"ior(?:\.exe)?",)
     starts = (
         r"IOR-\d[\w.+\-]{0,40}:? ?MPI Coordinated Test",

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, LogMetric, Parser, Run, Series
+from transect.hpc.base import PARSERS, LogMetric, Parser, Proof, Run, Series
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._mdtest import (
@@ -59,6 +59,11 @@ class Mdtest(Parser):
 
     benchmark = "mdtest"
     description = "mdtest 1.x to 4.x: rates of operations on files and directories"
+    proof = Proof(
+        identity="`mdtest-3.4.0 was launched with`, `-- started at`, `SUMMARY rate`",
+        success="a table of results down to its last row; the mean lies between least and most, rate times time is the number of items",
+        failure="data that could not be verified, a row that contradicts itself, a cell that is no number",
+    )
     programs = (r"mdtest",)
     starts = (
         r"mdtest-[\w.+\-]{1,40} was launched with \d",

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, LogMetric, Parser, Run, RunStatus, Series
+from transect.hpc.base import PARSERS, LogMetric, Parser, Proof, Run, RunStatus, Series
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.text import excerpt
@@ -171,6 +171,11 @@ class MessageSweep(Parser):
 
     benchmark = "message-sweep"
     description = "transect's own sweep over message sizes, in the columns of OSU"
+    proof = Proof(
+        identity="`# OSU-format message sweep (transect, …)`",
+        success="`# End of message sweep: ok`, `Pass` in every row; every row is recounted from its samples",
+        failure="`Fail`, another end, a row that its samples do not give",
+    )
     starts = (_START,)
     wants = (r"#", r"\d{1,12}[ \t]")
     # The head of its table is also one of OSU's.

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, Parameter, Parser, Run, Series
+from transect.hpc.base import PARSERS, Parameter, Parser, Proof, Run, Series
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._compute import differ
@@ -55,6 +55,11 @@ class MiniBude(Parser):
 
     benchmark = "minibude"
     description = "miniBUDE: version 1, version 2 (text, CSV), ports"
+    proof = Proof(
+        identity="`miniBUDE:`, `Running C/OpenMP`, `Poses: 65536`, the head of its CSV, `- outcome: { valid:`, the refusal of an option that only it has",
+        success="a rate, and energies that it calls valid (version 1: off by 1 % at most); rate, poses and time agree",
+        failure="`valid: false`, energies off by more than 1 %, rates that contradict each other",
+    )
     programs = (
         r"[a-z]{2,10}-bude",
         r"bude",

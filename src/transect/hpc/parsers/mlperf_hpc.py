@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from transect.hpc.base import PARSERS, Parser, Run
+from transect.hpc.base import PARSERS, Parser, Proof, Run
 from transect.hpc.block import Block
 from transect.hpc.parsers._mllog import STARTS, WANTS
 from transect.hpc.parsers._mlrun import HPC_BENCHMARKS, runs_of
@@ -25,6 +25,11 @@ class MlperfHpc(Parser):
 
     benchmark = "mlperf-hpc"
     description = "MLPerf HPC 0.7 to 3.0: CosmoFlow, DeepCAM, Open Catalyst, OpenFold"
+    proof = Proof(
+        identity="a line `:::MLLOG` or `:::MLPv0.…`, of which the first names one of its benchmarks or staging; else as `mlperf-training` until the name comes",
+        success="`run_start` and `run_stop` with success; the last evaluation in time reaches the logged target",
+        failure="a target that is missed by more than a rounding, no time between start and stop, a script that took less; another status is `failed`",
+    )
     starts = STARTS
     wants = WANTS
     contains = frozenset(("mlperf-training", "dl-training"))

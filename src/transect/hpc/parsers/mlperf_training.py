@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from transect.hpc.base import PARSERS, Parser, Run
+from transect.hpc.base import PARSERS, Parser, Proof, Run
 from transect.hpc.block import Block
 from transect.hpc.parsers._mllog import STARTS, WANTS
 from transect.hpc.parsers._mlrun import runs_of
@@ -21,6 +21,11 @@ class MlperfTraining(Parser):
 
     benchmark = "mlperf-training"
     description = "MLPerf Training 0.5 to 5.x: time to train, quality, throughput"
+    proof = Proof(
+        identity="a line `:::MLLOG` or `:::MLPv0.…`",
+        success="`run_start` and `run_stop` with success; the last evaluation in time reaches the logged target",
+        failure="a target that is missed by more than a rounding, no time between start and stop, a script that took less; another status is `failed`",
+    )
     starts = STARTS
     wants = WANTS
     contains = frozenset(("mlperf-hpc", "dl-training"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from transect.hpc.base import PARSERS, LogMetric, Parser, Run
+from transect.hpc.base import PARSERS, LogMetric, Parser, Proof, Run
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers import _nccl_rows as rows
@@ -61,6 +61,11 @@ class NcclTests(Parser):
 
     benchmark = "nccl-tests"
     description = "nccl-tests and rccl-tests: collectives between GPUs"
+    proof = Proof(
+        identity="its version line, `Collective test starting:`, `nThread 1 nGpus 8 minBytes`, the head of its table",
+        success="`Avg bus bandwidth` under a table with rows; bus over algorithm bandwidth is that of the collective and its ranks",
+        failure="wrong or out-of-bounds values, one rank only, bandwidths that size and time refute; `Test NCCL failure` is `failed`",
+    )
     programs = (
         r"(?:all_reduce|all_gather|broadcast|reduce_scatter|reduce|alltoall|sendrecv|scatter|gather|hypercube)_perf(?:_mpi)?",
     )

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, LogMetric, Parser, Run
+from transect.hpc.base import PARSERS, LogMetric, Parser, Proof, Run
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._network import (
@@ -23,6 +23,7 @@ from transect.hpc.parsers._network import (
     stop_of,
     whole,
 )
+from transect.hpc.prefilter import searched
 from transect.hpc.ranks import per_rank
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import impossible, last_digit, number
@@ -77,6 +78,11 @@ class Npb(Parser):
 
     benchmark = "npb"
     description = "NAS Parallel Benchmarks: all kernels, MPI, OpenMP, serial, multi-zone"
+    proof = Proof(
+        identity="`NAS Parallel Benchmarks`, or `CG Benchmark Completed`",
+        success="`Verification = SUCCESSFUL`; the rate agrees with the operations of its class and the time",
+        failure="any other verification, a rate that is no number or that time and operations refute",
+    )
     programs = (r"(?:bt|cg|dc|dt|ep|ft|is|lu|mg|sp|ua)(?:-mz)?\.[SWABCDEF](?:\.(?:x|\d{1,7}))?",)
     starts = (
         r"NAS Parallel Benchmarks?[ \t]*(?:\(NPB|\d\.\d|NPB)",
@@ -84,11 +90,8 @@ class Npb(Parser):
     )
     wants = (
         *starts,
-        r"(?:Class|Size|Iterations|Time in seconds|Total (?:threads|processes)|Avail threads"
-        r"|Compiled procs|Active processes|Mop/s|Operation type|Verification|Version|Compile date"
-        r"|Threads requested|Num zones)[ \t/=:\w]{0,30}=",
-        r"VERIFICATION (?:FAILED|SUCCESSFUL)",
-        r"Verification (?:failed|being)",
+        rf"(?:{'|'.join(_KEPT)})[ \t/=:\w]{{0,30}}=",
+        *searched(_VERDICT),
         r"Full verification:? (?:failed|error)",
         *STOPS,
     )

@@ -14,10 +14,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, LogMetric, Normalised, Parameter, Parser, Run
+from transect.hpc.base import PARSERS, LogMetric, Normalised, Parameter, Parser, Proof, Run
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._learning import ERRORS, implausible, is_error
+from transect.hpc.prefilter import searched
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, contradiction, log_metric, number
 
@@ -86,6 +87,11 @@ class OnnxruntimePerfTest(Parser):
 
     benchmark = "onnxruntime-perf-test"
     description = "onnxruntime_perf_test: latencies and rate of one ONNX model"
+    proof = Proof(
+        identity="its lines about sessions, inferences and latencies, `Setting intra_op_num_threads to 4`",
+        success="a rate or a median, or average, total time and requests; all of them agree",
+        failure="no request, an average outside of least and most, numbers that contradict each other",
+    )
     starts = (
         r"Setting (?:intra|inter)_op_num_threads to[ \t]+\d",
         r"Disabling (?:intra|inter)-op thread spinning",
@@ -97,11 +103,7 @@ class OnnxruntimePerfTest(Parser):
     )
     wants = (
         *starts,
-        r"(?:Total (?:iterations|run time|session creation time)|Average time cost"
-        r"|Number of (?:requests|iterations) per second|(?:Avg|Average|Total) CPU usage"
-        r"|Peak working set size|Runs|(?:Min|Max|P\d{1,4}) Latency)[ \t]{0,3}(?::|is)",
-        r"[Uu]sing \w{1,60}ExecutionProvider",
-        r"(?:[Ee]rror|[Ff]ailed|failed to initialize)\b",
+        *searched(_ROW, _PROVIDER, _REFUSAL),
         *ERRORS,
     )
 

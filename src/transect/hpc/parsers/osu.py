@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Run, RunStatus
+from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Proof, Run, RunStatus
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers import _osu_names as names
@@ -77,6 +77,11 @@ class Osu(Parser):
 
     benchmark = "osu"
     description = "OSU Micro-Benchmarks: point-to-point, collective, one-sided, start-up tests"
+    proof = Proof(
+        identity="`# OSU MPI … Test`, `# OMB …`, the head of a table",
+        success="rows without gaps and words of a stop; they reach the test's usual largest message, or what an earlier table of the test reached",
+        failure="`Fail`, `DATA VALIDATION ERROR`, a value that is no number, a mean outside of least and most, every value 0",
+    )
     programs = (r"osu_[a-z_0-9]{2,40}",)
     starts = (
         r"#[ \t]*OSU[ \t]+(?:MPI|NCCL|RCCL|XCCL|HCCL|OpenSHMEM|UPC|UPCXX|GASNet)[^\n]{1,120}[Tt]est",

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from transect.domain.metrics import METRICS, Direction
-from transect.hpc.base import PARSERS, Parser, Run, RunStatus, Series
+from transect.hpc.base import PARSERS, Parser, Proof, Run, RunStatus, Series
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
+from transect.hpc.prefilter import searched
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, number
 
@@ -25,14 +26,7 @@ _RESULT = re.compile(
 )
 _VERIFY = re.compile(r"verify (\S{1,40}) (.{1,200}) (passed|FAILED)$")
 _FACT = re.compile(r"([a-z_]{2,20}): (.{1,500})$")
-_WANTS = (
-    r"transect probe ",
-    r"sample ",
-    r"result ",
-    r"verify ",
-    r"[a-z_]{2,20}: ",
-    r"end of transect probe",
-)
+_WANTS = (*searched(_SAMPLE, _RESULT, _VERIFY, _FACT), r"(?:end of )?transect probe")
 _FORMAT = 1
 _AGREE = 1e-4  # samples have nine decimals, results seven digits
 _REGISTERED = {"B/s": "memory_bandwidth", "FLOP/s": "flops"}
@@ -199,6 +193,11 @@ class MemoryBandwidthProbe(Parser):
 
     benchmark = "memory-bandwidth-probe"
     description = "transect's own probe of memory bandwidth with numpy"
+    proof = Proof(
+        identity="its first line, which names the probe and the format",
+        success="its last line, `status: ok`, passed verifications; every number is recounted from the samples",
+        failure="a verification that `FAILED`, another status, a number that the samples do not give",
+    )
     starts = (r"transect probe memory-bandwidth \d",)
     wants = _WANTS
 
@@ -213,6 +212,11 @@ class MatrixMultiplyProbe(Parser):
 
     benchmark = "matrix-multiply-probe"
     description = "transect's own probe of matrix multiplication with numpy"
+    proof = Proof(
+        identity="its first line, which names the probe and the format",
+        success="as `memory-bandwidth-probe`",
+        failure="as `memory-bandwidth-probe`",
+    )
     starts = (r"transect probe matrix-multiply \d",)
     wants = _WANTS
 
@@ -227,6 +231,11 @@ class NetworkProbe(Parser):
 
     benchmark = "network-probe"
     description = "transect's own probe of messages between ranks with mpi4py"
+    proof = Proof(
+        identity="its first line, which names the probe and the format",
+        success="as `memory-bandwidth-probe`",
+        failure="as `memory-bandwidth-probe`",
+    )
     starts = (r"transect probe network \d",)
     wants = _WANTS
 

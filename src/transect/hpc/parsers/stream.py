@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, Parameter, Parser, Run, RunStatus
+from transect.hpc.base import PARSERS, Parameter, Parser, Proof, Run, RunStatus
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
+from transect.hpc.prefilter import searched
 from transect.hpc.ranks import per_rank
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, UNITS, contradiction
@@ -73,6 +74,11 @@ class Stream(Parser):
 
     benchmark = "stream"
     description = "STREAM: McCalpin's C version, NVIDIA-STREAM, the CUDA port"
+    proof = Proof(
+        identity="`STREAM version $Revision`, NVIDIA-STREAM, the CUDA port's title, the head of its table",
+        success="a row for each kernel and `Solution Validates`; variants that print no verdict need none; rate and time agree with the bytes",
+        failure="`Failed Validation`, a rate that is no number or that array size and time refute",
+    )
     programs = (
         r"stream(?:[_\-][\w.\-]{1,30})?(?:\.exe)?",
         r"stream\.x",
@@ -86,13 +92,10 @@ class Stream(Parser):
     )
     wants = (
         *starts,
-        r"(?:Copy|Scale|Add|Triad)[ \t]*:[ \t]",
-        r"(?:Total Aggregate )?Array size",
-        r"Number of Threads",
+        *searched(_ROW, _SIZE, _MEGABYTES, _THREADS, _TESTS),
         r"Each (?:kernel|test)",
         r"Solution Validates",
         r"Failed Validation",
-        r"STREAM tests:",
         r"Device Selected",
     )
 

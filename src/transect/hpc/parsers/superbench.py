@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Run, Series
+from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Proof, Run, Series
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._compute import differ
+from transect.hpc.prefilter import searched
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, log_metric, number
 
@@ -56,10 +57,16 @@ class SuperBench(Parser):
 
     benchmark = "superbench"
     description = "SuperBench's GPU STREAM table (yields runs of stream)"
+    proof = Proof(
+        identity="a row `STREAM_COPY_double_gpu_0_buffer_…_block_…`, `Buffer size(bytes):`",
+        success="all four kernels with the same block sizes; without `Check data: Yes` it is `suspicious`",
+        failure="a verification that failed, a rate that the printed share of the peak refutes",
+    )
     starts = (_ROW_START, r"Buffer size\(bytes\): \d")
     wants = (
-        *starts, r"Device \d{1,4}: \"", r"(?:Number of (?:warm up runs|loops)|Check data): ",
-        r"(?:CUDA|HIP) [Ee]rror", r"(?:[Vv]erification|[Cc]heck(?:ing)?) [^\n]{0,80}[Ff]ail",
+        *starts,
+        *searched(_DEVICE, _HEAD, _CORRECT),
+        r"(?:CUDA|HIP) [Ee]rror",
     )  # fmt: skip
 
     def parse(self, block: Block) -> Iterator[Run]:

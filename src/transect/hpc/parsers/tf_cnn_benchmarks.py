@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Run
+from transect.hpc.base import PARSERS, LogMetric, Parameter, Parser, Proof, Run
 from transect.hpc.block import Block
 from transect.hpc.draft import Draft
 from transect.hpc.parsers._learning import ERRORS, LOGGED, Samples, is_error, without_prefix
+from transect.hpc.prefilter import searched
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, log_metric, number
 
@@ -70,6 +71,11 @@ class TfCnnBenchmarks(Parser):
 
     benchmark = "tf-cnn-benchmarks"
     description = "tf_cnn_benchmarks: images per second of TensorFlow's convolutional networks"
+    proof = Proof(
+        identity="its settings in their columns (`Mode:        training`), the head `Step\\tImg/sec`, a row of steps, `total images/sec:`",
+        success="`total images/sec`, or the accuracy of an evaluation; the total is near the mean of all steps",
+        failure="a total of 0, nan in a step or in the loss, a step beyond the number of batches",
+    )
     starts = (
         r"TensorFlow:  \d{1,2}\.\d",
         # Older versions begin with the model; seven blanks, and what follows is theirs too.
@@ -82,13 +88,10 @@ class TfCnnBenchmarks(Parser):
         rf"{LOGGED}total images/sec: ",
     )
     wants = (
-        r"(?:TensorFlow|Model|Dataset|Mode|SingleSess|Batch size|Num batches|Num epochs|Devices"
-        r"|NUMA bind|Data format|Layout optimizer|Optimizer|Variables|AllReduce|Sync|Staged vars"
-        r"|RewriterConfig|Horovod on|Precision|Task)[ \t]{0,9}:[ \t]",
-        r"[\d.]{1,12} per device",
+        *searched(_HEADER, _PER_DEVICE, _EVAL_STEP),
+        r"\d{1,12}[ \t]{1,9}images/sec: ",  # half a row is a row that was cut
         r"Step[ \t]{1,9}Img/sec",
-        r"\d{1,12}[ \t]{1,9}(?:images/sec: |[\d.]{1,20} examples/sec)",
-        rf"{LOGGED}(?:total (?:images|sentences|examples)/sec: |Accuracy @ ?1 = )",
+        *(f"{LOGGED}(?:{rule})" for rule in searched(_TOTAL, _ACCURACY)),
         *ERRORS,
     )
     contains = frozenset(("dl-training",))  # TensorFlow logs its own `global_step/sec`
