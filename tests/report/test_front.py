@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 from make_records import make_record
+from markupsafe import Markup
 
 from transect.analysis.comparisons import Comparison, Sureness, compare
 from transect.analysis.groups import Floors, group_records
@@ -21,12 +22,14 @@ from transect.domain.metrics import Direction
 from transect.domain.paths import ROOT
 from transect.domain.study import Question
 from transect.report.answers import answer, shortened, unknown_rules
+from transect.report.blocks import Body, Chart, Charts, Table
 from transect.report.build import build_report
 from transect.report.context import Context
 from transect.report.findings.decision import Decision, factor_interval, gain_text, tie_text
 from transect.report.findings.finding import Finding
 from transect.report.findings.ranking import MOST_OPENED, Turn, effect_of, opened, ranked, turn_of
-from transect.report.making import all_parts, make_findings
+from transect.report.making import MadeSection, all_parts, make_findings
+from transect.report.page import chart_links, chart_of
 from transect.report.rerun import Cells
 
 # Each study that the tests make, and how.
@@ -126,7 +129,7 @@ def test_a_question_is_answered_by_the_rules_that_it_names_in_its_order() -> Non
     assert told.sureness == "likely" and told.rest == 0
     assert answer(Question(ask="?", answered_by=["b"]), findings).text == "iris: beta."
     every = answer(Question(ask="?", answered_by=["a.*"]), findings)
-    assert [one.rule for _, one in every.clauses] == ["a.two", "a.one"]
+    assert [one.rule for _, one in every.clauses] == ["a.one", "a.two"]
 
 
 def test_an_answer_of_which_a_part_is_open_is_partly_known() -> None:
@@ -175,7 +178,7 @@ def test_a_rule_that_nothing_makes_is_a_problem_of_the_report(tmp_path: Path) ->
         ("as short as may be", "as short as may be"),
         (f"it wins; {'x' * 200}", "it wins …"),
         (f"{'y' * 60}; it is so, by 1,500 of them; {'x' * 200}", f"{'y' * 60}; it is so, by 1,500 of them …"),
-        ("z" * 300, f"{'z' * 150} …"),
+        ("z" * 300, f"{'z' * 190} …"),
     ],
 )  # fmt: skip
 def test_long_claims_end_where_a_part_of_them_ends(text: str, short: str) -> None:
@@ -199,9 +202,9 @@ def test_a_gain_is_written_from_the_better_side_with_its_interval() -> None:
 
 def test_a_tie_is_said_as_one() -> None:
     equal = Decision(column="c", winner="a", tied=("b",), equal=True, margin=0.05)
-    assert equal.brief == "a and b: a tie: the same within 5 %"
+    assert equal.brief == "a tie within 5 %: a and b"
     open_ = Decision(column="c", winner="a", tied=("b", "d", "e", "f"))
-    assert open_.brief == "a, b, d and 2 more: too close to tell"
+    assert open_.brief == "too close to tell: a, b, d and 2 more"
     assert Decision(column="c", instead="nobody").brief == "nobody"
 
 
@@ -239,6 +242,26 @@ def test_a_finding_names_its_cells_as_the_command_takes_them() -> None:
     assert cells.command([]) == ""
 
 
+def test_a_finding_links_to_the_chart_of_its_workload_and_stage() -> None:
+    def chart(name: str) -> Chart:
+        return Chart(title=name, name=name, svg=Markup(""), table=Table(columns=[], rows=[]))
+
+    drawn = [
+        chart(one) for one in ("rate-iris-mlp-ce", "rate-iris-mlp", "roof-train-1", "roof-infer-1")
+    ]
+    made = MadeSection(key="speed", title="Speed", body=Body(lead="", blocks=[Charts(items=drawn)]))
+    links = chart_links([made], {"iris-mlp", "iris-mlp-ce", "study"})
+
+    def of(subject: str, **more: Any) -> str:
+        told = chart_of(found("a", subject=subject, section="speed", **more), links)
+        return told[0] if told else ""
+
+    assert of("iris-mlp") == "chart-rate-iris-mlp" and of("iris-mlp-ce") == "chart-rate-iris-mlp-ce"
+    [group] = group_records([make_record(cell_of("other", 0), {"step_time": 1.0})])
+    assert of("other") == of("other", groups=(group,)) == "chart-roof-train-1"
+    assert chart_of(found("a", section="elsewhere"), links) is None
+
+
 # --- rules
 
 
@@ -253,7 +276,9 @@ def test_every_finding_of_a_report_names_its_rule_and_where_more_stands(
         assert re.fullmatch(r"[a-z0-9_]+(\.[a-z0-9_-]+)*", one["rule"]), one["rule"]
         assert one["section"] in sections, one["rule"]
         assert f'id="{one["id"]}"' in page
+        assert not one["chart"] or f'id="{one["chart"]}"' in page
         assert bool(one["run_again"]) == bool(one["cells"])
+    assert sum(bool(one["chart"]) for one in summary["findings"]) > 10
     assert json.dumps(summary).count('"run_again": "transect run') > 10
 
 

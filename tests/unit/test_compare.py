@@ -192,6 +192,18 @@ def test_seeds_of_repeats_are_no_unlike_settings(tmp_path, compared):
     assert facts["others"][0]["refused"] == [] and len(facts["others"][0]["lines"]) == 1
 
 
+def test_qualities_of_other_seeds_are_no_gain(tmp_path, compared):
+    for name, first, value in (("a", 0, 0.95), ("b", 2, 0.97)):
+        for repeat in (first, first + 1):
+            told = {
+                "samples_per_second": 100.0 + repeat,
+                "accuracy": value + 0.02 * (repeat - first),
+            }
+            put(tmp_path / name, record(cell("torch", repeat), told))
+    _, facts = compared()
+    assert lines_of(facts, "open", "accuracy") == ["torch"]
+
+
 def test_cells_of_one_side_are_listed_and_a_renamed_one_finds_its_counterpart(tmp_path, compared):
     write_run(tmp_path / "a", rates(1))
     write_run(
@@ -252,6 +264,15 @@ def test_tentatively_worse_counts_when_asked_for(tmp_path, compared):
     code, facts = compared()
     assert (code, facts["others"][0]["counts"]["worse"]) == (5, {"tentative": 1})
     assert compared("--tentative")[0] == 4
+
+
+def test_facts_alone_do_not_make_a_comparison_the_same(tmp_path, compared):
+    for name, rate in (("a", 100.0), ("b", 300.0)):
+        told = {"samples_per_second": rate, "top1_agreement": 1.0}
+        put(tmp_path / name, record(cell("torch", 0), told, at=START + timedelta(days=rate)))
+    code, facts = compared()
+    assert (code, facts["outcome"]) == (5, "open")
+    assert lines_of(facts, "same", "top1_agreement") == ["torch"]
 
 
 def test_a_copy_is_no_second_measurement(tmp_path, compared):

@@ -46,6 +46,8 @@ class Line:
     unit: str = ""
     direction: Direction = Direction.NEUTRAL
     comparison: Comparison | None = None
+    # A number that has no noise.
+    fact: bool = False
 
     @property
     def ratio(self) -> float | None:

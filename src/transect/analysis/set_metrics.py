@@ -32,7 +32,7 @@ _ASIDE = frozenset({
     "accuracy_ci_low", "accuracy_ci_high", "equality_ratio", "loss_deviation", "weights_deviation",
     "weights_equality_ratio", "restart_ratio", "sharp_steps", "max_abs_difference", "residual",
     "max_rel_difference", "valid_accuracy", "valid_log_loss", "accuracy_before",
-    "first_step_time", "communication_total_time", "communication_share", "staleness_p95",
+    "final_loss", "first_step_time", "communication_total_time", "communication_share", "staleness_p95",
 })  # fmt: skip
 
 

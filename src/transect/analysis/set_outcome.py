@@ -12,7 +12,7 @@ __all__ = ["incomplete", "outcome_of"]
 
 
 def outcome_of(besides: Sequence[Beside], *, tentative: bool = False) -> Outcome:
-    """Return the one word for all sets: worse as soon as a line is, the same where nothing else is firm.
+    """Return the one word for all sets: worse as soon as a line is, the same where nothing else of what was measured is firm.
 
     Not comparable without any line that compares, open where none of them is firm. `tentative`: what is
     worse counts without being firm.
@@ -23,10 +23,11 @@ def outcome_of(besides: Sequence[Beside], *, tentative: bool = False) -> Outcome
     compared = [one for one in lines if one.outcome is not Outcome.NOT_COMPARABLE]
     if not compared:
         return Outcome.NOT_COMPARABLE
-    firm = {one.outcome for one in compared if _firm(one)}
-    if Outcome.BETTER in firm:
+    if any(one.outcome is Outcome.BETTER and _firm(one) for one in compared):
         return Outcome.BETTER
-    return Outcome.SAME if Outcome.SAME in firm else Outcome.OPEN
+    # That a file has the size that it had says nothing of what was measured.
+    measured = [one for one in compared if not one.fact] or compared
+    return Outcome.SAME if any(map(_firm, measured)) else Outcome.OPEN
 
 
 def _firm(line: Line) -> bool:

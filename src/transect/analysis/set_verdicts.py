@@ -12,12 +12,12 @@ from dataclasses import replace
 
 from transect.analysis.comparisons import Comparison, Sureness, Verdict, compare, compare_paired
 from transect.analysis.groups import Group
-from transect.analysis.result_sets import Pair, ResultSet, pair_up
+from transect.analysis.result_sets import Pair, Pairing, ResultSet, pair_up
 from transect.analysis.set_families import held, levelled, shifts
 from transect.analysis.set_lines import Beside, Line, Outcome
 from transect.analysis.set_metrics import Chosen, Role, chosen
 from transect.analysis.statistics import NoiseFloor, noise_floor
-from transect.analysis.surroundings import differences
+from transect.analysis.surroundings import Difference, differences, facts_of
 from transect.domain.metrics import Direction
 from transect.domain.record import Status
 from transect.domain.until import MARGIN
@@ -52,10 +52,20 @@ def compare_sets(
         Beside(
             other=other, pairing=pairing, lines=lines,
             shifts=list(shifts(pairing.pairs, asked, margin)),
-            differences=differences(base.facts, other.facts),
+            differences=_differences(base, other, pairing),
         )
         for other, pairing, lines in zip(others, pairings, made, strict=True)
     ]  # fmt: skip
+
+
+def _differences(base: ResultSet, other: ResultSet, pairing: Pairing) -> list[Difference]:
+    """Name what differs between the records that are compared; between all of them, where none are."""
+    if not pairing.pairs:
+        return differences(base.facts, other.facts)
+    sides = zip(*((pair.base.records, pair.other.records) for pair in pairing.pairs), strict=True)
+    return differences(
+        *(facts_of(record for records in side for record in records) for side in sides)
+    )
 
 
 class _Noise:
@@ -70,14 +80,14 @@ class _Noise:
         """Within which two values are the same."""
         return self._margins[one.role]
 
-    def of(self, pair: Pair, one: Chosen) -> NoiseFloor | None:
+    def of(self, pair: Pair, one: Chosen, *, paired: bool) -> NoiseFloor | None:
         cell, margin = pair.base.cell, self._margins[one.role]
         known = []
         for side in self._sides:
             floors = side.floors(margin)
             if one.label is not None:
                 floor = self._of_label(side, cell.stage, one, margin)
-            elif one.seeded:
+            elif paired:
                 floor = floors.paired(cell.stage, cell.workload, one.metric, pair.base.kind)
             else:
                 floor = floors.get(cell.stage, cell.workload, one.metric, pair.base.kind)
@@ -157,14 +167,16 @@ def _line(pair: Pair, one: Chosen, noise: _Noise) -> Line | None:
     if one.units > 1:
         return _made(pair, one, Outcome.NOT_COMPARABLE, Sureness.FIRM,
                      "its unit or direction is not the same in both")  # fmt: skip
-    floor = noise.of(pair, one)
     told = None
     if one.seeded:
         told = compare_paired(
             pair.other.by_repeat(one.metric), pair.base.by_repeat(one.metric),
-            direction=one.direction, floor=floor,
+            direction=one.direction, floor=noise.of(pair, one, paired=True),
         )  # fmt: skip
-    told = told or compare(mine, theirs, direction=one.direction, floor=floor)
+    if told is None:
+        # Without a common repeat, what seeds do is a part of the noise.
+        floor = noise.of(pair, one, paired=False)
+        told = compare(mine, theirs, direction=one.direction, floor=floor)
     if told is None:
         return None
     told = told.under(pair.other, pair.base)
@@ -208,5 +220,5 @@ def _made(
     return Line(
         cell=pair.base.cell, role=one.role, outcome=outcome, sureness=sureness, reason=reason,
         metric=one.metric, what=one.label or "", unit=one.unit, direction=one.direction,
-        comparison=told,
+        comparison=told, fact=one.fact,
     )  # fmt: skip

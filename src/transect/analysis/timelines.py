@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from transect.analysis.result_sets import ResultSet
-from transect.analysis.surroundings import Difference, differences
+from transect.analysis.surroundings import Difference, differences, facts_of
 
 __all__ = ["LeftOut", "Run", "Timeline", "timeline"]
 
@@ -75,10 +75,21 @@ def timeline(sets: Sequence[ResultSet], now: datetime | None = None) -> Timeline
         runs.append(
             Run(
                 results=one, at=at, notes=_notes(one, before, now),
-                differences=differences(before.results.facts, one.facts) if before else (),
+                differences=_differences(before.results, one) if before else (),
             )
         )  # fmt: skip
     return Timeline(runs=runs, left_out=left_out)
+
+
+def _differences(before: ResultSet, after: ResultSet) -> list[Difference]:
+    """Name what differs between the records of cells that both have; between all, where they share none."""
+    common = [cell for cell in after.groups if cell in before.groups]
+    if not common:
+        return differences(before.facts, after.facts)
+    return differences(*(
+        facts_of(record for cell in common for record in side.groups[cell].records)
+        for side in (before, after)
+    ))  # fmt: skip
 
 
 def _moment(text: str) -> datetime | None:

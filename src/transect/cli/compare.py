@@ -80,6 +80,7 @@ def compare(
     from transect.report.comparison.compare_page import write_comparison
     from transect.report.comparison.facts import comparison_facts
     from transect.report.comparison.markdown import comparison_markdown
+    from transect.report.comparison.words import SAID
 
     if output not in _FORMATS:
         raise BadInput(
@@ -121,7 +122,7 @@ def compare(
         print_lines(*summary.rstrip("\n").split("\n"))
     else:
         _print(base, besides, show_same)
-        print_lines(f"outcome: {outcome}")
+        print_lines(f"outcome: {SAID[outcome]}")
         if missing:
             print_lines(f"{missing} cells of {base.letter} were not compared")
     if code:
@@ -156,6 +157,8 @@ def _print_lines_of(base: ResultSet, beside: Beside, show_same: bool) -> None:
         moved,
         ordered,
         summary_text,
+        verdict_text,
+        why_text,
     )
 
     shown = [
@@ -171,10 +174,10 @@ def _print_lines_of(base: ResultSet, beside: Beside, show_same: bool) -> None:
         decision = told.decision if told else None
         ends = (decision.low, decision.high) if decision else (None, None)
         add_row(
-            rows, [line.outcome.value, line.sureness.value], names[line.cell],
+            rows, verdict_text(line), names[line.cell],
             metric_name(line.metric, line.what) or "how it ended",
             summary_text(told.b if told else None, line.unit),
-            summary_text(told.a if told else None, line.unit), moved(line.ratio, *ends), line.reason,
+            summary_text(told.a if told else None, line.unit), moved(line.ratio, *ends), why_text(line),
         )  # fmt: skip
     print_lines("")
     print_table(rows)

@@ -33,10 +33,12 @@ def badge_text(besides: Sequence[Beside], outcome: Outcome, margin: float) -> st
     )
     if outcome is Outcome.WORSE:
         return f"{amount or 'tentatively'} worse"
+    loose = sum(line.outcome is Outcome.OPEN for line in lines)
+    rest = f", {loose} open" if loose else ""
     if outcome is Outcome.BETTER:
-        return f"{amount} better, none worse"
+        return f"{amount} better, none worse{rest}"
     if outcome is Outcome.SAME:
-        return f"{amount} same within {100 * margin:g} %"
+        return f"{amount} same within {100 * margin:g} %{rest}"
     return outcome.value
 
 

@@ -30,6 +30,7 @@ from transect.report.charts.theme import Style
 from transect.report.comparison.page import made_sections, write_sections
 from transect.report.comparison.words import (
     ORDER,
+    SAID,
     cell_names,
     counted,
     lone_text,
@@ -41,6 +42,7 @@ from transect.report.comparison.words import (
     state_text,
     summary_text,
     when,
+    why_text,
 )
 from transect.report.text import clean, clipped, count
 
@@ -79,7 +81,7 @@ def write_comparison(
         for one in ORDER if (amount := sum(line.outcome is one for line in lines))
     ]  # fmt: skip
     write_sections(
-        output, sections, kind="comparison", title=f"{outcome.capitalize()}: {_names(base, besides)}",
+        output, sections, kind="comparison", title=f"{_names(base, besides)}: {SAID[outcome]}",
         about=[f"{one.letter}: {one.name}" for one in (base, *(b.other for b in besides))],
         chips=chips,
     )  # fmt: skip
@@ -249,7 +251,7 @@ class _Page:
             digits(beside.other.letter,
                    lambda row: summary_text(row.comparison.a if row.comparison else None, row.unit)),
             digits("Change", _change),
-            words("Why", lambda row: clipped(row.reason, 400)),
+            words("Why", why_text),
         ], caption="" if folded else title, folded=title if folded else "", fold_title=title)  # fmt: skip
 
     def _chart(self, beside: Beside, title: str, lines: Sequence[Line], place: int) -> Chart | None:
@@ -274,7 +276,7 @@ class _Page:
             [words("Cell", lambda row: self.names[row.cell]), digits("Change", _change),
              words("", lambda row: Chip(row.outcome.value, CHIPS[row.outcome]))],
             title=title, axis=f"{beside.other.letter} / {self.base.letter} ({more} is better)",
-            name=f"compare-{place}", first="Worst", cut="better ones", rule=1.0, log=True,
+            name=f"compare-{place}", first="Worst", cut="best", rule=1.0, log=True,
             notes=("Hollow: not firm. Lines are 95 % intervals.",),
         )  # fmt: skip
 

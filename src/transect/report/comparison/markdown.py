@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from transect.analysis.result_sets import ResultSet
 from transect.analysis.set_lines import Beside, Line, Outcome
 from transect.report.comparison.words import (
+    SAID,
     cell_names,
     counted,
     difference_text,
@@ -22,6 +23,7 @@ from transect.report.comparison.words import (
     shift_text,
     state_text,
     summary_text,
+    verdict_text,
     when,
 )
 from transect.report.text import clipped, count
@@ -32,19 +34,13 @@ __all__ = ["code", "comparison_markdown", "fold", "grid"]
 _MOST = 40
 _LONGEST = 300
 
-_SAID = {
-    Outcome.WORSE: "worse than the base", Outcome.BETTER: "better than the base, nothing worse",
-    Outcome.SAME: "the same as the base within the margin", Outcome.OPEN: "open: nothing is firm",
-    Outcome.NOT_COMPARABLE: "not comparable: no pair of cells",
-}  # fmt: skip
-
 
 def comparison_markdown(
     base: ResultSet, besides: Sequence[Beside], *, outcome: Outcome, margin: float, quality_margin: float
 ) -> str:  # fmt: skip
     """Write what changed, what was not compared and where the sides differ; long lists are counted."""
     parts = [
-        f"### transect: {_SAID[outcome]}",
+        f"### transect: {SAID[outcome]}",
         f"Base A: {code(base.name)}, measured {_dates(base)}{_odd(base)}. Margin {100 * margin:g} %, of quality "
         f"{100 * quality_margin:g} %.",
     ]
@@ -136,7 +132,7 @@ def _lines(lines: Sequence[Line], names: dict[object, str], other: ResultSet) ->
         decision = told.decision if told else None
         change = moved(line.ratio, *((decision.low, decision.high) if decision else (None, None)))
         rows.append((
-            f"{line.outcome} ({line.sureness})", code(names[line.cell]),
+            verdict_text(line), code(names[line.cell]),
             code(metric_name(line.metric, line.what)) if line.metric else "how it ended",
             summary_text(told.b, line.unit) if told else "–",
             summary_text(told.a, line.unit) if told else "–",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from transect.analysis.comparisons import Sureness
+from transect.analysis.groups import grouped
 from transect.analysis.labels import group_labels
 from transect.analysis.result_sets import Lone, Refused, ResultSet
 from transect.analysis.set_lines import Line, Outcome, Shift
@@ -12,15 +15,21 @@ from transect.analysis.statistics import Summary
 from transect.analysis.surroundings import Difference
 from transect.domain.cell import Cell
 from transect.domain.metrics import Direction
-from transect.report.text import clean, count, quantity
+from transect.report.text import clean, clipped, count, quantity
 
 __all__ = [
-    "ORDER", "cell_names", "counted", "difference_text", "lone_text", "metric_name", "moved", "ordered",
-    "refused_text", "shift_text", "state_text", "summary_text", "when",
+    "ORDER", "SAID", "cell_names", "counted", "difference_text", "lone_text", "metric_name", "moved", "ordered",
+    "refused_text", "shift_text", "state_text", "summary_text", "verdict_text", "when", "why_text",
 ]  # fmt: skip
 
 # What a reader has to know comes first.
 ORDER = (Outcome.WORSE, Outcome.BETTER, Outcome.NOT_COMPARABLE, Outcome.OPEN, Outcome.SAME)
+# What a whole comparison came to.
+SAID = {
+    Outcome.WORSE: "worse than the base", Outcome.BETTER: "better than the base, nothing worse",
+    Outcome.SAME: "nothing worse than the base", Outcome.OPEN: "open: nothing that was measured is firm",
+    Outcome.NOT_COMPARABLE: "not comparable: no pair of cells",
+}  # fmt: skip
 _SURE = (Sureness.FIRM, Sureness.TENTATIVE, Sureness.OPEN)
 
 
@@ -33,11 +42,10 @@ def cell_names(cells: Iterable[Cell]) -> dict[Cell, str]:
     """Name cells as the report does, each with its stage and workload."""
     every = [_Named(cell) for cell in dict.fromkeys(cells)]
     names: dict[Cell, str] = {}
-    for stage in dict.fromkeys(one.cell.stage for one in every):
-        own = [one for one in every if one.cell.stage == stage]
+    for stage, own in grouped(every, lambda one: one.cell.stage).items():
         labels = group_labels(own, always=("workload",))
         # Two cells that one label fits are told apart by their ids.
-        twice = {label for label in labels.values() if list(labels.values()).count(label) > 1}
+        twice = {label for label, amount in Counter(labels.values()).items() if amount > 1}
         names |= {
             cell: clean(f"{stage}: {cell.id if label in twice else label}")
             for cell, label in labels.items()
@@ -85,6 +93,18 @@ def summary_text(summary: Summary | None, unit: str) -> str:
 def when(moment: str) -> str:
     """Write a record's time to the minute."""
     return clean(moment[:16].replace("T", " "))
+
+
+def verdict_text(line: Line) -> str:
+    """Write what a line says and, where that is a claim, how sure it is."""
+    if line.outcome in (Outcome.OPEN, Outcome.NOT_COMPARABLE):
+        return line.outcome.value
+    return f"{line.outcome} ({line.sureness})"
+
+
+def why_text(line: Line) -> str:
+    """Write what a verdict rests on, without what stands beside it in a table: values and interval."""
+    return clipped(re.sub(r"ratio [^;]*?(?=Cliff's delta)", "", line.reason), 400)
 
 
 def counted(lines: Sequence[Line]) -> str:
