@@ -188,10 +188,10 @@ class _Page:
         ]
         lines = [Line(points=points, style=_SERIES, width=1.2)]
         names = [("median of a run", _SERIES)]
-        for number, one in enumerate(changes):
+        for one in changes:
             # What was before the first change is neither better nor worse.
             sides = [(one.after, STYLES[one.outcome])]
-            sides += [] if number else [(one.before, STYLES[Outcome.SAME])]
+            sides += [] if one is not changes[0] else [(one.before, STYLES[Outcome.SAME])]
             for side, style in sides:
                 level = statistics.median(series.values[place] / scale.factor for place in side)
                 ends = [(float(side[0] + 1), level), (float(side[-1] + 1), level)]
