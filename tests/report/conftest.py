@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -45,3 +46,28 @@ def report(study: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def summary(report: Path) -> dict[str, Any]:
     """summary.json as data."""
     return json.loads((report.parent / "summary.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def explored_context(browser: Any) -> Iterator[Any]:
+    made = browser.new_context(viewport={"width": 1280, "height": 900}, accept_downloads=True)
+    made.set_default_timeout(15_000)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def page(explored_context: Any, report: Path) -> Iterator[Any]:
+    """The report, which complains of nothing and asks for nothing but itself until the test ends."""
+    made = explored_context.new_page()
+    requests: list[str] = []
+    complaints: list[str] = []
+    made.on("request", lambda request: requests.append(request.url))
+    made.on("console", lambda message: complaints.append(message.text))
+    made.on("pageerror", lambda error: complaints.append(str(error)))
+    made.goto(report.as_uri())
+    yield made
+    address = report.as_uri()
+    assert [url for url in requests if not url.startswith((address, "data:", "blob:"))] == []
+    assert complaints == []
+    made.close()

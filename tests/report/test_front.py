@@ -126,7 +126,7 @@ def test_a_question_is_answered_by_the_rules_that_it_names_in_its_order() -> Non
     assert told.sureness == "likely" and told.rest == 0
     assert answer(Question(ask="?", answered_by=["b"]), findings).text == "iris: beta."
     every = answer(Question(ask="?", answered_by=["a.*"]), findings)
-    assert [one.rule for _, one in every.clauses] == ["a.two", "a.one"]
+    assert [one.rule for _, one in every.clauses] == ["a.one", "a.two"]
 
 
 def test_an_answer_of_which_a_part_is_open_is_partly_known() -> None:
@@ -175,7 +175,7 @@ def test_a_rule_that_nothing_makes_is_a_problem_of_the_report(tmp_path: Path) ->
         ("as short as may be", "as short as may be"),
         (f"it wins; {'x' * 200}", "it wins …"),
         (f"{'y' * 60}; it is so, by 1,500 of them; {'x' * 200}", f"{'y' * 60}; it is so, by 1,500 of them …"),
-        ("z" * 300, f"{'z' * 150} …"),
+        ("z" * 300, f"{'z' * 190} …"),
     ],
 )  # fmt: skip
 def test_long_claims_end_where_a_part_of_them_ends(text: str, short: str) -> None:
@@ -199,9 +199,9 @@ def test_a_gain_is_written_from_the_better_side_with_its_interval() -> None:
 
 def test_a_tie_is_said_as_one() -> None:
     equal = Decision(column="c", winner="a", tied=("b",), equal=True, margin=0.05)
-    assert equal.brief == "a and b: a tie: the same within 5 %"
+    assert equal.brief == "a tie within 5 %: a and b"
     open_ = Decision(column="c", winner="a", tied=("b", "d", "e", "f"))
-    assert open_.brief == "a, b, d and 2 more: too close to tell"
+    assert open_.brief == "too close to tell: a, b, d and 2 more"
     assert Decision(column="c", instead="nobody").brief == "nobody"
 
 

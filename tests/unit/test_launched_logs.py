@@ -50,3 +50,35 @@ def test_a_file_named_like_a_program_is_no_launch(line: str) -> None:
         told(line.replace("ls", "numactl -l").replace("/bin/cat", "env") + "\nfatal: gone\n")[0][1]
         == "failed"
     )
+
+
+def test_a_launch_behind_another_benchmarks_output_is_told() -> None:
+    from storage_logs import LOGS
+
+    alone = scan(LOGS["mdtest 3.3.0"][:-200])
+    runs = scan(LOGS["mdtest 3.3.0"][:-200] + "\n+ srun ./osu_bw -m 8\nosu_bw: Permission denied\n")
+    assert [(run.benchmark, run.metrics) for run in runs[:-1]] == [
+        (run.benchmark, run.metrics) for run in alone
+    ]
+    assert (runs[-1].benchmark, runs[-1].status) == ("osu", "failed")
+    assert "Permission denied" in runs[-1].reason
+    # What IO500 starts inside of itself is its own.
+    name = next(one for one in LOGS if one.startswith("io500"))
+    lines = LOGS[name].split("\n")
+    within = "\n".join([*lines[:4], "+ mpirun ./ior -w", *lines[4:]])
+    assert {run.benchmark for run in scan(within)} == {"io500"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "srun --job-name hpl ./train.py",
+        "srun -J osu_bw -n 2 ./train.py",
+        "mpirun --output=/logs/ior ./train.py",
+        "srun --chdir /data/hpcg ./train.py",
+    ],
+)
+def test_a_program_as_an_options_value_is_no_launch(line: str) -> None:
+    assert told(f"{line}\nfatal: it is gone\n") == [("unknown", "no-result", 0)]
+    started = line.replace("./train.py", "--oversubscribe ./xhpl")
+    assert told(f"{started}\nfatal: it is gone\n")[0][:2] == ("hpl", "failed")

@@ -132,3 +132,16 @@ def test_a_report_without_a_study(archive: Path, tmp_path: Path) -> None:
     assert "Logs of archive" in page and "aster" in page and "birch" in page
     with pytest.raises(BadInput, match="no such file"):
         logs_report(tmp_path / "missing", output)
+
+
+def test_two_readers_of_one_cache_both_keep_what_they_read(archive: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "kept"
+    second: list[str] = []
+
+    def other(number: int, files: int, size: int, known: int) -> None:
+        if number == 3:  # in the middle of the first reader's work
+            second.append(read_archive([archive], cache=cache).note)
+
+    first = read_archive([archive], cache=cache, progress=other)
+    assert (first.note, second) == ("", [""])
+    assert read_archive([archive], cache=cache).known == first.files == 5

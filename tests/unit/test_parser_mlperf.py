@@ -183,3 +183,13 @@ def test_a_rank_that_aborted_outweighs_the_one_whose_log_came_first() -> None:
     run = one(mlperf() + late)
     assert run.status == "failed" and "aborted" in run.reason
     assert one(mlperf() + late.replace("aborted", "success")).status == "ok"
+
+
+def test_a_run_that_died_in_its_setup_is_no_part_of_the_next():
+    died = mllog("cache_clear", T0 - 99_000, True) + mllog("init_start", T0 - 98_000)
+    for between, gap in (("RuntimeError: NCCL failure\n", 0), ("", 700_000)):
+        runs = scan(died + between + mlperf(start=T0 + gap))
+        assert [run.status for run in runs][-1] == "ok" and len(runs) == 2, between
+        assert runs[0].status in ("failed", "truncated") and "before run_start" in runs[0].reason
+    # Ranks of one run begin one after the other.
+    assert len(scan(died + mlperf())) == 1

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
+from transect import analysis
 from transect.analysis.comparisons import Verdict
-from transect.analysis.contests import contests
+from transect.analysis.contests import contests, standings
 from transect.analysis.groups import Floors, group_records
 from transect.domain.cell import Cell
 from transect.domain.paths import StudyPaths
@@ -130,8 +131,9 @@ def test_a_narrow_interval_is_enough_where_the_study_says_so(tmp_path: Path) -> 
     ("budget", "most"), [(0.0, 0), (3.9, 0), (4.0, 4), (9.9, 4), (10.0, 10), (100.0, 10)]
 )
 def test_a_look_that_takes_longer_than_is_left_of_the_budget_is_not_begun(
-    tmp_path: Path, budget: float, most: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, budget: float, most: int
 ) -> None:
+    monkeypatch.setattr(analysis.contests, "in_reach", lambda *_, **__: True)
     bench = Bench(tmp_path, {"a": 1.0, "c": 1.03}, {"a": 0.04, "c": 0.04})
     repetition = run(bench, budget_s=budget)
     assert len(bench.ran) == most and repetition.spent() == {"infer": most}
@@ -139,7 +141,7 @@ def test_a_look_that_takes_longer_than_is_left_of_the_budget_is_not_begun(
 
 
 def test_a_budget_of_node_hours_counts_each_node(tmp_path: Path) -> None:
-    times, spread = {"a": 1.0, "c": 1.03}, {"a": 0.04, "c": 0.04}
+    times, spread = {"a": 1.0, "c": 1.08}, {"a": 0.08, "c": 0.08}
     for by_node, most in ((True, 0), (False, 4)):
         bench = Bench(tmp_path / str(by_node), times, spread, nodes=2)
         repetition = run(bench, budget_s=7.9, by_node=by_node)
@@ -149,7 +151,7 @@ def test_a_budget_of_node_hours_counts_each_node(tmp_path: Path) -> None:
 
 
 def test_what_other_blocks_took_is_gone_unless_each_has_a_share(tmp_path: Path) -> None:
-    times, spread = {"a": 1.0, "c": 1.03}, {"a": 0.04, "c": 0.04}
+    times, spread = {"a": 1.0, "c": 1.08}, {"a": 0.08, "c": 0.08}
     for share, most in ((None, 0), (2.0, 4)):
         bench = Bench(tmp_path / str(share), times, spread)
         jobs = bench.jobs(budget_s=10.0, share_s=share)
@@ -159,11 +161,11 @@ def test_what_other_blocks_took_is_gone_unless_each_has_a_share(tmp_path: Path) 
 
 
 def test_a_budget_goes_to_the_pairs_that_are_nearest_to_a_verdict(tmp_path: Path) -> None:
-    # `b` is nearly decided, `c` will not be: a look of two pairs takes 6 s, of one 4.
+    # `b` is nearly decided, `c` will not be whatever its repeats: time goes to what it may decide.
     bench = Bench(tmp_path, {"a": 1.0, "b": 1.08, "c": 1.02}, dict.fromkeys("abc", 0.04))
     repetition = run(bench, budget_s=4.5)
     assert {runtime for runtime, _ in bench.ran} == {"a", "b"} and len(bench.ran) == 4
-    assert ends(repetition)["c"] == "budget"
+    assert ends(repetition)["c"] == "no verdict in reach of the cap"
 
 
 def test_what_a_whole_study_compares_makes_a_verdict_harder(tmp_path: Path) -> None:
@@ -175,6 +177,40 @@ def test_what_a_whole_study_compares_makes_a_verdict_harder(tmp_path: Path) -> N
         assert why == ({"cap"} if ways > 1e8 else {"decided"})
         runs.append(len(bench.ran))
     assert runs == [0, 10]
+
+
+def test_the_best_of_each_runtime_race_and_the_others_are_not_measured_on() -> None:
+    contest = STAGES.get("infer").contest
+    assert contest.heats == ("runtime",) and Contest.of(contest.stored()) == contest
+
+    def record(runtime: str, threads: int, batch: int, repeat: int) -> Record:
+        cell = Cell.of(stage="infer", workload="w", runtime=runtime, exporter="dynamo", provider="cpu",
+                       batch=batch, threads=threads, repeat=repeat)  # fmt: skip
+        time = (
+            {"a": 1.0, "b": 2.0}[runtime]
+            * (1.5 if threads == 2 else 1.0)
+            * (1 + batch / 10 + repeat / 1e3)
+        )
+        metrics = [MetricValue.of("latency", time), MetricValue.of("throughput", batch / time)]
+        return Record(
+            study="s", stage="infer", cell=cell, cell_id=cell.id, status=Status.OK, fingerprint="f",
+            started="2026-01-01T00:00:00+00:00", ended="2026-01-01T00:00:01+00:00", metrics=metrics,
+        )  # fmt: skip
+
+    groups = group_records(
+        record(runtime, threads, batch, n)
+        for runtime in "ab" for threads in (1, 2) for batch in (1, 8) for n in range(3)
+    )  # fmt: skip
+    told = contests(groups, contest, Floors(groups))
+    pairs = [
+        tuple((g.cell.runtime, g.cell.threads, g.cell.batch) for g in pair[:2]) for pair in told
+    ]
+    # First at each batch, and most at any.
+    assert sorted(pairs) == [
+        (("a", 1, 1), ("b", 1, 1)), (("a", 1, 8), ("b", 1, 8)), (("a", 1, 8), ("b", 1, 8)),
+    ]  # fmt: skip
+    stand = standings(groups, contest, Floors(groups), interval=None, decide=True, looks=1).of
+    assert {c.threads for c, why in stand.items() if why == "nothing to compare with"} == {2}
 
 
 def test_a_cell_that_others_disturbed_goes_on_until_they_count_no_more(tmp_path: Path) -> None:

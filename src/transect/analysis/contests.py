@@ -14,12 +14,12 @@ from enum import StrEnum
 
 from transect.analysis.comparisons import Comparison, Sureness, compare, compare_paired
 from transect.analysis.groups import Floors, Group, grouped
-from transect.analysis.verdicts import LEVEL, corrected, half_width
+from transect.analysis.verdicts import LEVEL, corrected, half_width, in_reach
 from transect.domain.cell import Cell
 from transect.domain.metrics import Direction, metric
 from transect.domain.until import Contest
 
-__all__ = ["Standing", "Verdicts", "contests", "standings"]
+__all__ = ["Standing", "Undecided", "Verdicts", "contests", "standings"]
 
 
 class Standing(StrEnum):
@@ -37,7 +37,15 @@ class Verdicts:
     """How cells stand, each without its repeat, and which pairs are not decided: the nearest to it first."""
 
     of: dict[Cell, Standing]
-    open: tuple[tuple[Cell, Cell], ...]
+    open: tuple[Undecided, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Undecided:
+    """Two cells; `in_reach`: whether a verdict is to be hoped for by the cap."""
+
+    pair: tuple[Cell, Cell]
+    in_reach: bool
 
 
 def contests(
@@ -64,6 +72,9 @@ def _of_one(
         seeded = () if members[0].kind.synthetic else contest.seeded
         for name in seeded or contest.metrics:
             having = [g for g in members if len(g.values(name)) == len(g.ok)]
+            if contest.heats:
+                runs = grouped(having, lambda g: tuple(g.cell.get(axis) for axis in contest.heats))
+                having = [_ranked(heat, name, paired=bool(seeded))[0] for heat in runs.values()]
             if len(having) > 1:
                 yield from _beside_best(having, name, floors, paired=bool(seeded))
 
@@ -71,17 +82,8 @@ def _of_one(
 def _beside_best(
     groups: Sequence[Group], name: str, floors: Floors, *, paired: bool
 ) -> list[tuple[Group, Group, Comparison]]:
-    direction = metric(name).direction
-    sign = -1 if direction is Direction.HIGHER else 1
-    # Seeds that not all have would say who is best by what they are.
-    common = set.intersection(*(set(group.by_repeat(name)) for group in groups)) if paired else ()
-
-    def middle(group: Group) -> float:
-        values = group.by_repeat(name)
-        return statistics.median([values[n] for n in common] or list(values.values()))
-
-    best, *rest = sorted(groups, key=lambda g: (sign * middle(g), g.cell.id))
-    cell = best.cell
+    best, *rest = _ranked(groups, name, paired=paired)
+    direction, cell = metric(name).direction, best.cell
     found = []
     for other in rest:
         if paired:
@@ -98,6 +100,19 @@ def _beside_best(
     return found
 
 
+def _ranked(groups: Sequence[Group], name: str, *, paired: bool) -> list[Group]:
+    """Return the groups by their medians, the best first; `paired`: of the repeats that all have."""
+    sign = -1 if metric(name).direction is Direction.HIGHER else 1
+    # Seeds that not all have would say who is best by what they are.
+    common = set.intersection(*(set(group.by_repeat(name)) for group in groups)) if paired else ()
+
+    def middle(group: Group) -> float:
+        values = group.by_repeat(name)
+        return statistics.median([values[n] for n in common] or list(values.values()))
+
+    return sorted(groups, key=lambda group: (sign * middle(group), group.cell.id))
+
+
 def standings(
     groups: Sequence[Group],
     contest: Contest,
@@ -107,28 +122,37 @@ def standings(
     decide: bool,
     looks: int,
     ways: float = 0.0,
+    cap: int = 0,
 ) -> Verdicts:
     """Return how each group stands.
 
     `interval`: enough when the 95 % interval of a cell's speed is no wider to either side, a share.
     `decide`: enough when all of its comparisons are firm, corrected for all that are made here, or for
     `ways` if that is more: what the whole study compares. A group without a usable result is not measured on.
+    `cap`: the most repeats that there may be.
     """
     made = contests(groups, contest, floors)
     decided = [one for _, _, one in made if one.decision is not None]
     decisions = [one.decision for one in decided if one.decision is not None]
     own = [one.ways for one in decided]
-    adjusted = corrected(decisions, own, beyond=max(0.0, ways - math.fsum(own)))
+    ways = max(ways, math.fsum(own))
+    adjusted = corrected(decisions, own, beyond=ways - math.fsum(own))
     p = dict(zip(map(id, decided), adjusted, strict=True))
     firm: dict[int, list[bool]] = {}
-    undecided: list[tuple[float, str, Cell, Cell]] = []
+    undecided: list[tuple[float, str, Undecided]] = []
     for best, other, one in made:
         sure = one.sureness is Sureness.FIRM and p.get(id(one), 1.0) <= LEVEL
         for group in (best, other):
             firm.setdefault(id(group), []).append(sure)
-        if not sure:
-            near = one.decision.p if one.decision is not None else 1.0
-            undecided.append((near, other.cell.id, best.cell, other.cell))
+        if not sure and decide:
+            told = one.decision
+            near, hope = 1.0, True
+            if told is not None:
+                runs = min(one.a.count, one.b.count)
+                near = min(told.p, told.other)
+                hope = in_reach(told, runs, cap, margin=one.margin, looks=looks, ways=ways)
+            pair = Undecided(pair=(best.cell, other.cell), in_reach=hope)
+            undecided.append((near, other.cell.id, pair))
     of = {
         group.cell: _standing(
             group, firm.get(id(group), ()), decide=decide,
@@ -137,7 +161,7 @@ def standings(
         for group in groups
     }  # fmt: skip
     undecided.sort(key=lambda one: one[:2])
-    return Verdicts(of=of, open=tuple(one[2:] for one in undecided if decide))
+    return Verdicts(of=of, open=tuple(pair for *_, pair in undecided))
 
 
 def _standing(

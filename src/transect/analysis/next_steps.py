@@ -131,6 +131,35 @@ BY_MESSAGE: tuple[tuple[Cause | None, str, NextStep], ...] = (
     ),
     (
         Cause.MISSING_DEPENDENCY,
+        r"\bis not on PATH\b",
+        NextStep(
+            meaning="A program that it starts is not on this machine.",
+            action="Install it, or name modules or an image that bring it under `benchmarks` or `environments` in the "
+            "system file. Then ask for these cells again.",
+            command=_RETRY_SKIPPED,
+        ),
+    ),
+    (
+        Cause.MISSING_DEPENDENCY,
+        r"could not be (?:compiled|built|linked)|fatal error:|\bclang: error|\bnvcc\b",
+        NextStep(
+            meaning="Its program could not be compiled: the compiler, or a part of it, is not there.",
+            action="Install what the message names (such as the compiler's support for GPUs), or take this "
+            "implementation out of the study's grids. Then ask for these cells again.",
+            command=_RETRY_SKIPPED,
+        ),
+    ),
+    (
+        Cause.MISSING_DEPENDENCY,
+        r"hardware threads?|cores that this process may use",
+        NextStep(
+            meaning="It asks for something that this machine's processor does not have.",
+            action="Run the study on a system that has it, or take the value that the message names out of its grids.",
+            command="make report STUDY={study} SYSTEM=FILE",
+        ),
+    ),
+    (
+        Cause.MISSING_DEPENDENCY,
         r"\benvironment '[^']*'",
         NextStep(
             meaning="The software environment could not be made, or has gone.",
@@ -151,7 +180,7 @@ BY_MESSAGE: tuple[tuple[Cause | None, str, NextStep], ...] = (
     ),
     (
         Cause.MISSING_DEPENDENCY,
-        r"not on PATH|no such program|no (?:C |C\+\+ |Fortran )?compiler|No such file or directory",
+        r"no such program|no (?:C |C\+\+ |Fortran )?compiler|No such file or directory",
         NextStep(
             meaning="A program that it starts is not on this machine.",
             action="Install it, or name modules or an image that bring it under `benchmarks` or `environments` in the "

@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from scipy.special import stdtr, stdtrit
+from scipy.special import ndtri, stdtr, stdtrit
 
 from transect.analysis.noise import Noise, location, logs_of, moderated
 from transect.domain.until import FEWEST, MARGIN
 
 __all__ = [
-    "LEVEL", "Answer", "Decision", "corrected", "decide", "decide_paired", "half_width", "is_firm",
+    "LEVEL", "Answer", "Decision", "corrected", "decide", "decide_paired", "half_width", "in_reach", "is_firm",
 ]  # fmt: skip
 
 # At most this share of verdicts may be wrong, and of a study's findings any at all.
@@ -46,7 +46,7 @@ class Answer(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Decision:
-    """Verdict on a ratio a / b. `low` and `high` are its 95 % interval.
+    """Verdict on a ratio a / b. `low` and `high` are its 95 % interval, `error` the standard one of its logarithm.
 
     `p` is the probability of the test that the answer rests on, times the number of looks; that of
     a difference where it is open. `other` is that of the test that it does not rest on.
@@ -58,6 +58,7 @@ class Decision:
     high: float
     p: float
     other: float = 1.0
+    error: float = math.inf
     pairs: int | None = None
 
 
@@ -130,7 +131,7 @@ def _verdict(
         answer, p, other = Answer.OPEN, different, same
     return Decision(
         answer=answer, ratio=_power(apart), low=_power(apart - reach), high=_power(apart + reach),
-        p=p, other=other, pairs=pairs,
+        p=p, other=other, error=error, pairs=pairs,
     )  # fmt: skip
 
 
@@ -146,18 +147,38 @@ def is_firm(
 
     `floor` is the noise floor, a share: what two repeats of one cell differ by. A few runs that were
     all disturbed look as quiet as any: below five a side a difference has to exceed the floor, and the
-    floor may be twice the margin at most for sameness. Below ten it has to exceed what two fifths of all
-    pairs of repeats differ by (`often`). Where a quarter of the pairs differ by more than half (`upper`),
-    nothing is the same, and a difference has to exceed the floor however many runs there are.
+    floor may be twice the margin at most for sameness. Below ten a difference has to exceed what two fifths of
+    all pairs of repeats differ by (`often`), and sameness needs that to lie within the margin. Where a quarter of
+    the pairs differ by more than half (`upper`), nothing is the same, and a difference has to exceed the floor
+    however many runs there are.
     """
     if decision.answer is Answer.OPEN or runs < FEWEST:
         return False
     apart = max(decision.ratio, 1 / decision.ratio) - 1
     if decision.answer is Answer.SAME:
-        return upper <= _TOO_NOISY and (runs >= _ENOUGH or floor <= 2 * margin)
+        few = runs < _ENOUGH and floor > 2 * margin
+        return upper <= _TOO_NOISY and not few and (runs >= _MANY or often <= margin)
     if runs < _ENOUGH or upper > _TOO_NOISY:
         return apart > floor
     return runs >= _MANY or apart > _BEYOND_OFTEN * often
+
+
+def in_reach(
+    decision: Decision, runs: int, most: int, *, margin: float, looks: int, ways: float
+) -> bool:  # fmt: skip
+    """Whether a verdict on `most` runs a side is to be hoped for, from one on `runs`.
+
+    As if the ratio were off by one standard error to the better, and the noise known: what is out of reach then
+    is not worth its time. `ways`: of how many comparisons it is one.
+    """
+    if math.isinf(decision.error):
+        return True
+    apart, edge = abs(math.log(decision.ratio)), math.log1p(margin)
+    error = decision.error * math.sqrt(runs / max(runs, most))
+    level = LEVEL / looks / max(1.0, ways)
+    different = apart + decision.error >= float(ndtri(1 - level / 2)) * error
+    same = edge - max(0.0, apart - decision.error) >= float(ndtri(1 - level)) * error
+    return different or same
 
 
 def half_width(values: Sequence[float], noise: Noise | None, *, looks: int = 1) -> float:

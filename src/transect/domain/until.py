@@ -124,13 +124,15 @@ class Contest:
 
     `seeded` are metrics of which a repeat's seed changes all cells, compared seed by seed. Those of speed,
     `metrics`, decide where there is none, or where input is synthetic and there is nothing to learn. Cells
-    of another workload, kind or value of `apart` are not compared. `beside` is another one among the same
-    cells, which stand apart in other axes there.
+    of another workload, kind or value of `apart` are not compared. With `heats`, axes, only the best cell
+    of each of their values is, as where the best of each runtime races. `beside` is another contest among the
+    same cells.
     """
 
     metrics: tuple[str, ...] = ()
     seeded: tuple[str, ...] = ()
     apart: tuple[str, ...] = ()
+    heats: tuple[str, ...] = ()
     beside: Contest | None = None
 
     def each(self) -> list[Contest]:
@@ -140,7 +142,12 @@ class Contest:
     def stored(self) -> list[dict[str, list[str]]]:
         """Return it and those beside it as JSON holds them."""
         return [
-            {"metrics": [*one.metrics], "seeded": [*one.seeded], "apart": [*one.apart]}
+            {
+                "metrics": [*one.metrics],
+                "seeded": [*one.seeded],
+                "apart": [*one.apart],
+                "heats": [*one.heats],
+            }
             for one in self.each()
         ]
 

@@ -7,6 +7,7 @@ import shutil
 import signal
 import time
 import traceback
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from transect.domain.terminal import say
 from transect.execution.job import Job, Result, check_environment
 from transect.execution.scheduler import known
 from transect.execution.stage import StageRunner
+from transect.execution.step_energy import counts_energy, note_energy, step_name
 from transect.execution.steps import Refusal, refusal, step_cause, wait_for_end
 from transect.launch import LAUNCHERS
 from transect.launch.processes import Outcome, run
@@ -125,6 +127,10 @@ def _begins_anew(job: Job, refused: Refusal, prepared: set[Path]) -> bool:
 def _run(job: Job, stage: StageRunner) -> tuple[Result, Outcome | None, dict[str, str]]:
     try:
         name, request = stage.prepare(job)
+        # A stage whose energy counts says so; most have none.
+        counted = getattr(stage, "energy", False) and counts_energy(job)
+        if counted:
+            request = replace(request, name=step_name(job))
         launcher = LAUNCHERS.get(name)
         reason = launcher.supports(request)
         if reason is not None:
@@ -157,7 +163,10 @@ def _run(job: Job, stage: StageRunner) -> tuple[Result, Outcome | None, dict[str
             return Result.failed(Cause.SCHEDULER, refused.line), outcome, {}
         time.sleep(1)
     variables = speed_variables({**os.environ, **commands[0][1]})
-    return _judge(job, stage, outcome), outcome, variables
+    result = _judge(job, stage, outcome)
+    if counted:
+        note_energy(job, outcome, result)
+    return result, outcome, variables
 
 
 def execute(job: Job, stage: StageRunner) -> tuple[Result, Outcome | None, dict[str, str]]:

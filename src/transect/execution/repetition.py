@@ -21,12 +21,14 @@ from transect.execution.job import Job
 from transect.execution.spending import Spending
 
 if TYPE_CHECKING:
-    from transect.analysis.contests import Verdicts
+    from transect.analysis.contests import Undecided, Verdicts
 
 __all__ = ["Repetition", "deadline_of", "until_of"]
 
 # Why a cell's repeats end, besides those of `Standing`.
 CAP, BUDGET, TIME = "cap", "budget", "time of the job"
+# With a budget, time goes to what it may decide.
+REACH = "no verdict in reach of the cap"
 
 
 def until_of(spec: dict[str, Any]) -> str:
@@ -141,36 +143,42 @@ class Repetition:
                 self.ends[cell.id] = why
             else:
                 going_on.append(cell)
-        units = [self._together(pair, going_on) for pair in verdicts.open]
-        return self._affordable(cells, going_on, [*units, *([cell] for cell in going_on)])
+        hoped = [one for one in verdicts.open if one.in_reach]
+        if not cells or self._until(cells[0])["budget_s"] is None:
+            hoped = list(verdicts.open)
+        units = [self._together(one, going_on) for one in hoped]
+        paired = {cell for one in verdicts.open for cell in one.pair}
+        hopeless = paired - {cell for one in hoped for cell in one.pair}
+        units += [[cell] for cell in going_on if cell not in paired]
+        return self._affordable(cells, going_on, units, dict.fromkeys(hopeless, REACH))
 
-    def _together(self, pair: tuple[Cell, Cell], going_on: Sequence[Cell]) -> list[Cell]:
+    def _together(self, one: Undecided, going_on: Sequence[Cell]) -> list[Cell]:
         """Return who of an undecided pair goes on: both, or the one that is behind."""
-        able = [cell for cell in pair if cell in going_on]
+        able = [cell for cell in one.pair if cell in going_on]
         fewest = min(map(self._done, able), default=0)
         return [cell for cell in able if self._done(cell) == fewest]
 
     def _affordable(
-        self, cells: Sequence[Cell], going_on: Sequence[Cell], units: Iterable[list[Cell]]
-    ) -> list[Cell]:
+        self, cells: Sequence[Cell], going_on: Sequence[Cell], units: Iterable[list[Cell]],
+        why: dict[Cell, str],
+    ) -> list[Cell]:  # fmt: skip
         """Return those whose next look ends within the budget and the job, and note why others do not.
 
-        `units` in their order: those of one go on together, since half of a pair tells nothing more. Each of
-        `going_on` alone comes last: who is in a pair that cannot go on does not either.
+        `units` in their order: those of one go on together, since half of a pair tells nothing more. `why` is
+        known of some.
         """
         until = self._until(cells[0])
         left_s = self._spending.left(until, cells, self._optional(self._pooled(cells)))
         time_s = float("inf") if self._deadline is None else self._deadline - time.monotonic()
         begun: set[tuple[str, str]] = set()
         chosen: dict[Cell, None] = {}
-        why: dict[Cell, str] = {}
         for unit in units:
             look = [
                 one for cell in unit for job in self._up_to_next_look(cell)
                 for one in (*self._needs(job), job)
             ]  # fmt: skip
             new = {_key(job): job for job in look if _key(job) not in begun}
-            if not new or (len(unit) == 1 and unit[0] in why):
+            if not new:
                 continue
             wall_s = self._spending.expected(new.values())
             cost_s = self._spending.expected(new.values(), by_node=until["by_node"])
@@ -260,7 +268,7 @@ class Repetition:
         aims = Aims(margin=until["margin"], looks={cells[0].stage: until["looks"]})
         return standings(
             groups, Contest.of(until["contest"]), Floors(groups, aims), interval=until["interval"],
-            decide=until["decide"], looks=until["looks"], ways=until["ways"],
+            decide=until["decide"], looks=until["looks"], ways=until["ways"], cap=until["cap"],
         )  # fmt: skip
 
     def _record(self, job: Job) -> Record | None:

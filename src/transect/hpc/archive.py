@@ -28,8 +28,10 @@ __all__ = ["Archive", "Progress", "read_archive", "sources_hash"]
 Progress = Callable[[int, int, int, int], None]
 
 _TABLE = "CREATE TABLE IF NOT EXISTS runs (path TEXT PRIMARY KEY, facts TEXT NOT NULL, runs TEXT NOT NULL)"
-# A commit for each file would cost more than reading it.
+# A commit for each file would cost more than reading it. What is to be kept waits in memory, so that two readers of
+# one cache lock it for moments only.
 _COMMIT = 500
+_LOCKED_S = 10.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,7 +74,7 @@ class _Cache:
     def __init__(self, file: Path | None) -> None:
         self.note = ""
         self._connection: sqlite3.Connection | None = None
-        self._open_writes = 0
+        self._waiting: list[tuple[str, str, str]] = []
         self._file = file
         if file is None:
             return
@@ -80,7 +82,7 @@ class _Cache:
             file.parent.mkdir(parents=True, exist_ok=True)
             for older in set(file.parent.glob("logs-*.sqlite")) - {file}:
                 older.unlink(missing_ok=True)  # of sources that are not these
-            self._connection = sqlite3.connect(file, timeout=1.0)
+            self._connection = sqlite3.connect(file, timeout=_LOCKED_S)
             self._connection.execute(_TABLE)
         except (OSError, sqlite3.Error) as error:
             self._give_up(error)
@@ -109,23 +111,26 @@ class _Cache:
     def put(self, path: str, facts: str, runs: Sequence[Run]) -> None:
         if self._connection is None or not facts:
             return
+        self._waiting.append((path, facts, to_json(runs)))
+        if len(self._waiting) >= _COMMIT:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._connection is None or not self._waiting:
+            return
         try:
-            values = (path, facts, to_json(runs))
-            self._connection.execute("INSERT OR REPLACE INTO runs VALUES (?, ?, ?)", values)
-            self._open_writes += 1
-            if self._open_writes % _COMMIT == 0:
-                self._connection.commit()
+            with self._connection:  # one transaction
+                self._connection.executemany(
+                    "INSERT OR REPLACE INTO runs VALUES (?, ?, ?)", self._waiting
+                )
         except sqlite3.Error as error:
             self._give_up(error)
+        self._waiting.clear()
 
     def close(self) -> None:
+        self._flush()
         if self._connection is not None:
-            try:
-                self._connection.commit()
-            except sqlite3.Error as error:
-                self._give_up(error)
-            else:
-                self._connection.close()
+            self._connection.close()
 
 
 def read_archive(

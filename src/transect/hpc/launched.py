@@ -31,6 +31,12 @@ _NO_BENCHMARK = re.compile(
     r"[ \t](?:[^\s]{0,200}/)?(?:ls|cat|cp|mv|rm|mkdir|rmdir|echo|printf|stat|du|df|tar|chmod|touch|grep|find|ldd"
     r"|which|file|lfs|head|tail|wc|sbcast|md5sum|sha256sum)[ \t]"
 )
+# Options of launchers that take a value in the next word, which may be called like a program.
+_VALUE_NEXT = re.compile(
+    r"[ \t](?:-[ADJeopqtwx]|-(?:wdir|path|host|hosts|x|env)|--(?:account|chdir|comment|container-(?:image|mounts|name)"
+    r"|error|export|host|hosts|input|job-name|name|nodelist|output|partition|prefix|qos|reservation|tag|time"
+    r"|wdir|workdir))[ \t]+\Z"
+)
 _LINES = 400
 _KEPT = 3
 
@@ -42,6 +48,12 @@ def programs_of(parser: Parser) -> tuple[str, ...]:
 
 def _programs(parser: Parser) -> str:
     return rf"(?:[^\s]{{0,200}}/)?(?:{'|'.join(programs_of(parser))}){_END}"
+
+
+def _started(text: str, program: re.Match[str]) -> bool:
+    """Tell whether a word that is called like a program is one: no option, and no option's value."""
+    before = text[max(0, program.start() - 80) : program.start()]
+    return not program[0].startswith("-") and _VALUE_NEXT.search(before) is None
 
 
 def launch_pattern(parsers: Iterable[Parser]) -> str:
@@ -68,7 +80,8 @@ class Launch:
         found: list[tuple[int, str, str]] = []
         for parser in parsers:
             if programs_of(parser):
-                match = re.search(rf"(?<![^\s/]){_programs(parser)}", line.text)
+                matches = re.finditer(rf"(?<![^\s]){_programs(parser)}", line.text)
+                match = next((one for one in matches if _started(line.text, one)), None)
                 if match is not None:
                     found.append((match.start(), parser.benchmark, match[0]))
         if not found:

@@ -61,6 +61,7 @@ class Scanner:
         pattern = self._inside.get(parser.benchmark)
         if pattern is None:
             starts = [start for other in self._others(parser) for start in other.starts]
+            starts += [] if self._forced else [self._launched.pattern]
             own = (*parser.wants, *(parser.starts if self._forced else ()))
             pattern = self._inside[parser.benchmark] = line_pattern(starts, TROUBLE, own)
         return pattern
@@ -120,6 +121,13 @@ class Scanner:
             before.read(line)
         return before
 
+    def _launches(self, line: Line, others: list[Parser]) -> bool:
+        """Tell whether a launcher is told to start one of these: what it prints is nobody else's."""
+        if not others or not self._launched.match(line.text.lstrip()):
+            return False
+        launch = Launch.of(line, self._parsers)
+        return launch is not None and launch.benchmark in {other.benchmark for other in others}
+
     def _block(self, parser: Parser, file: str, reader: Reader, line: Line) -> Block:
         reader.pattern = self._inside_pattern(parser)
         others = self._others(parser)
@@ -128,7 +136,9 @@ class Scanner:
         )
 
         def ends(one: Line) -> bool:
-            return one.found_by in (0, STARTS) and self._opener(one, others) is not None
+            if one.found_by not in (0, STARTS):
+                return False
+            return self._opener(one, others) is not None or self._launches(one, others)
 
         return Block(file, reader, line, ends, wanted)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -118,14 +118,15 @@ def _facts(context: Context) -> _Facts:
     if known is None or known[0] != len(context.repeats):
         cells: Counter[str] = Counter()
         looks: dict[str, int] = {}
-        sets: Counter[Hashable] = Counter()
+        sets: dict[Hashable, set[Hashable]] = defaultdict(set)
         for cell, (floor, cap) in context.repeats.items():
             stage = STAGES.get(cell.stage)
             cells["study" if until_of(stage, context) is context.study.until else stage.key] += 1
             looks[cell.stage] = max(looks.get(cell.stage, 1), telling_looks(floor, cap))
             for number, contest in enumerate(stage.contest.each() if stage.contest else ()):
-                sets[number, _rivals(cell, contest)] += 1
-        pairs = sum(amount * (amount - 1) // 2 for amount in sets.values())
+                heat = tuple(cell.get(axis) for axis in contest.heats) or cell
+                sets[number, _rivals(cell, contest)].add(heat)
+        pairs = sum(len(members) * (len(members) - 1) // 2 for members in sets.values())
         known = len(context.repeats), _Facts(cells=cells, looks=looks, ways=_in_steps(pairs))
         context.of_until = known
     facts: _Facts = known[1]

@@ -23,7 +23,7 @@ PARTLY = "partly known"
 # Clauses of one answer: more are counted.
 _MOST_CLAUSES = 4
 # Characters of one: a longer one ends where a part of it ends, and its finding tells the rest.
-_LONGEST = 150
+_LONGEST = 190
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -96,7 +96,7 @@ def answer(question: Question, findings: Sequence[Finding]) -> Answer:
             beside=shown_in or tuple((key, len(own)) for key, own in sections.items()),
         )
     of_rule = [
-        _dealt(ranked([one for one in findings if rule_fits(one.rule, named)]))
+        _dealt([one for one in findings if rule_fits(one.rule, named)])
         for named in dict.fromkeys(question.answered_by)
     ]
     matched = list({id(one): one for own in of_rule for one in own}.values())
@@ -120,18 +120,25 @@ def answer(question: Question, findings: Sequence[Finding]) -> Answer:
 
 
 def _dealt(findings: Sequence[Finding]) -> list[Finding]:
-    """Put the first finding of every subject before the second of any: an answer is about all of them."""
+    """Put the first finding of every subject before the second of any: an answer is about all of them.
+
+    Of a workload the first is the one that was made first: a rule makes the main one first. What is about no
+    workload goes by its weight alone, as workloads do beside each other.
+    """
+    weight = {id(one): place for place, one in enumerate(ranked(findings))}
     turn: Counter[str] = Counter()
-    turns = []
+    places = {}
     for finding in findings:
-        turns.append((turn[finding.subject], finding))
+        own = finding.subject not in HEADINGS
+        places[id(finding)] = (turn[finding.subject] if own else 0, weight[id(finding)])
         turn[finding.subject] += 1
-    return [finding for _, finding in sorted(turns, key=lambda one: one[0])]
+    return sorted(findings, key=lambda one: places[id(one)])
 
 
 def _clause(finding: Finding) -> str:
     where = "" if finding.subject in HEADINGS else finding.subject
-    place = " ".join(part for part in (where, finding.scope) if part)
+    scope = finding.scope or (finding.decision.scope if finding.decision else "")
+    place = " ".join(part for part in (where, scope) if part)
     said = shortened(finding.brief)
     if place:
         return f"{place}: {said}"

@@ -259,7 +259,7 @@ Block = Table | Charts | Prose | Heading | Facts | Failure | Difference
 
 @dataclass(frozen=True)
 class Lead:
-    """The leading sentences of a section; `empty` is said where nothing follows them."""
+    """The leading sentences of a section; `empty` is said in their place where nothing follows."""
 
     text: str
     empty: str = ""
@@ -297,5 +297,5 @@ class Body:
             else:
                 blocks += [Charts(items=run)] if kind is Chart else run
         if not blocks and lead.empty:
-            blocks = [note(lead.empty)]
+            lead = Lead(lead.empty)
         return cls(lead=lead.text, blocks=blocks) if given else None

@@ -75,10 +75,9 @@ def _factor(known: Sequence[tuple[float, float, float]]) -> float | None:
         return 1.0
     value, shown, half = min(told, key=lambda row: row[2] / abs(row[1]))
     near = [factor for factor in _FACTORS if abs(value * factor - shown) <= half * 1.02]
-    for factor in near:
-        if all(abs(v * factor - s) <= h * 1.02 for v, s, h in known):
-            return factor
-    return None
+    fits = [f for f in near if all(abs(v * f - s) <= h * 1.02 for v, s, h in known)]
+    # Few digits may fit a million and 2^20 alike: then neither is known to be meant.
+    return fits[0] if len(fits) == 1 else None
 
 
 def _same(value: float, shown: float) -> bool:

@@ -30,6 +30,8 @@ _NO_PARAMETER = re.compile(
 _MOST_EVALUATIONS = 10_000
 # A rank repeats what another has logged within this time.
 _REPEATED_S = 30
+# And begins to set up within this time.
+_SETUP_S = 600
 
 
 @dataclass(slots=True)
@@ -81,8 +83,10 @@ class RunState:
 
     def starts_anew(self, event: Event, rank: int | None) -> bool:
         """Tell whether an event belongs to the next run, not to another rank of this one."""
-        if event.key not in _OPENERS or not (self.stopped or self.progressed):
+        if event.key not in _OPENERS:
             return False
+        if not (self.stopped or self.progressed):
+            return self._died_in_setup(event)
         if event.zero_time:
             return False  # without a time it stands anywhere: the run it is in has it
         if self.stopped:
@@ -96,6 +100,16 @@ class RunState:
         if before is None or event.time is None:
             return False
         return event.time - before[1] > _REPEATED_S
+
+    def _died_in_setup(self, event: Event) -> bool:
+        """Tell whether the run ended before it made a step, and the setup begins once more.
+
+        Ranks set up at about the same time: an error in between, or a long while, parts two runs.
+        """
+        before = self.times.get(event.key)
+        if before is None or event.time is None or event.key == "run_start":
+            return False
+        return event.time - before[1] > (_REPEATED_S if self.errors else _SETUP_S)
 
 
 def read_other(state: RunState, line: Line) -> None:

@@ -63,6 +63,7 @@ def _finding(answer: Answer) -> Finding:
     here = f"{gain} here, {said}" if gain else said
     return Finding(
         subject="claims", kind="claim", sureness=answer.sureness, named=True,
+        short=f"{claim.source}, {claim.what}: {factor(claim.factor)}x published; {here}",
         claim=f"{claim.source}, {claim.what}: {factor(claim.factor)}x published over {claim.against}; {here}.",
         evidence=joined(
             f"compared here: {clean(answer.compared)}" if answer.compared != "–" else "",

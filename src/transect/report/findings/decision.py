@@ -53,7 +53,7 @@ class Decision:
         if not self.tied:
             return ""
         if self.equal:
-            return f"a tie: the same within {percent(self.margin)}"
+            return f"a tie within {percent(self.margin)}"
         return "too close to tell"
 
     @property
@@ -63,8 +63,8 @@ class Decision:
             return self.instead
         if self.tied:
             every = [self.winner, *self.tied]
-            shown = every if len(every) < 5 else [*every[:3], f"{len(every) - 3} more"]
-            return f"{', '.join(shown[:-1])} and {shown[-1]}: {self.tie}"
+            named = every if len(every) < 5 else [*every[:3], f"{len(every) - 3} more"]
+            return f"{self.tie}: {', '.join(named[:-1])} and {named[-1]}"
         return f"{self.winner}, {self.gain}" if self.gain else self.winner
 
 

@@ -80,7 +80,7 @@ def _equality(groups: Sequence[RetrainGroup]) -> Finding:
     shares = _shares(groups)
     sureness = Sureness.FIRM if shares and not blind else Sureness.TENTATIVE
     return Finding(
-        subject="study", kind="retraining-path", claim=told_equal(groups), named=True,
+        subject="study", kind="retraining-path", claim=told_equal(groups), named=True, alarm=bool(wrong),
         sureness=sureness if shares or wrong else Sureness.OPEN,
         evidence=joined(
             "loss of each step and all final weights, within a tolerance from perturbed float64 runs",

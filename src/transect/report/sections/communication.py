@@ -41,8 +41,10 @@ def communication_body(context: Context) -> Iterator[Part]:
         )
         return
     ratios = [row.ratio for rows in measured.values() for row in rows if row.ratio]
+    below = sum(ratio < 1 for ratio in ratios)
+    odd = f"; {below} below it, which cannot be: look at the probe" if below else ""
     said = (
-        f"{count(len(ratios), 'cell')} beside the bound, the nearest at {number(min(ratios))} times it. "
+        f"{count(len(ratios), 'cell')} at {number(min(ratios))} to {number(max(ratios))} times the bound{odd}. "
         if ratios
         else ""
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from transect.analysis.groups import Group, leaves_reference
 from transect.analysis.kinds import compared, main_kind
-from transect.report.blocks import Chip, Column, Lead, Part, digits, note, table, words
+from transect.report.blocks import Chip, Column, Lead, Part, digits, table, words
 from transect.report.charts.chart import MOST_PANELS, dot_chart
 from transect.report.charts.plots import Dot
 from transect.report.columns import labelled
@@ -39,15 +39,14 @@ def equality_body(context: Context) -> Iterator[Part]:
         "is not checkable from there on: it passes nothing then, no finding on it is firm, and what "
         "goes blind before the target is ranked only if restarts take over. For these the trainer, "
         "after its run, is handed weights, optimiser state and number of updates of the reference at "
-        "a few steps and has to follow the next ones within a tolerance that begins anew."
+        "a few steps and has to follow the next ones within a tolerance that begins anew.",
+        empty="No training cell was compared with a reference.",
     )
     rules = _rules(context)
     if rules:
         titles = ("Workload", "Precision", "Tolerance rule")
         columns = [words(title, lambda rule, i=i: rule[i]) for i, title in enumerate(titles)]
         yield table(rules, columns, caption="Rules")
-    if not any(checked.values()):
-        yield note("No training cell was compared with a reference.")
     of_workload = {workload: _columns(groups) for workload, groups in checked.items() if groups}
     for workload, columns in list(of_workload.items())[:MOST_PANELS]:
         for name in _WHAT:

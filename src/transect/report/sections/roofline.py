@@ -50,6 +50,10 @@ def roofline_body(context: Context) -> Iterator[Part]:
         f"The nearest of {count(len(shares), 'cell')} reaches {percent(max(shares))} of what arithmetic and memory "
         "allow here. " if shares else ""
     )  # fmt: skip
+    said = said or (
+        "No cell has both a count of operations and benchmarks of arithmetic and memory with as many threads: there "
+        "is no roof. "
+    )
     yield Lead(
         f"{said}The roof at a cell's intensity is the smaller of the peak FLOP/s and intensity times "
         "memory bandwidth (Williams, Waterman and Patterson, 2009), both the best that benchmarks "
@@ -72,14 +76,7 @@ def roofline_body(context: Context) -> Iterator[Part]:
             why = ", ".join(f"{amount} {why}" for why, amount in left_out.items())
             notes.append(note(f"{title}: {count(sum(left_out.values()), 'cell')} left out: {why}."))
     yield from tables
-    yield (
-        note(_COUNTS)
-        if tables
-        else note(
-            "No cell has both a count of operations and benchmarks of arithmetic and memory with as "
-            "many threads: there is no roof."
-        )
-    )
+    yield note(_COUNTS) if tables else None
     yield from notes
 
 

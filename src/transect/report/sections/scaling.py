@@ -198,13 +198,12 @@ def scaling_body(context: Context) -> Iterator[Part]:
     yield Lead(
         f"{_counted([gain for _, gains in found.values() for gain in gains])}What more ranks bring. A speed-up is counted from a base that is named beside it; the ideal is as many "
         "times as ranks, the bound what the roofline allows. More than 100 % efficiency is flagged, with what may be "
-        "behind it. Cells with more ranks than cores carry no claim: they have no efficiency."
+        "behind it. Cells with more ranks than cores carry no claim: they have no efficiency.",
+        empty="No workload was trained on several numbers of ranks: nothing scales here.",
     )
     for workload, (groups, gains) in found.items():
         yield Heading(workload)
         yield from _workload(context, workload, groups, gains)
-    if not found:
-        yield note("No workload was trained on several numbers of ranks: nothing scales here.")
 
 
 def _counted(gains: list[Efficiency]) -> str:

@@ -21,7 +21,7 @@
     const button = make("button", { type: "button", class: "facet", popovertarget: id, "aria-haspopup": "dialog" }, title(names[at]), make("b"));
     const boxes = values[at].map((value, place) => {
       const box = make("input", { type: "checkbox", value: String(place) });
-      const label = make("label", {}, box, make("span", {}, value), make("span", { class: "quiet" }, String(amount[place])));
+      const label = make("label", {}, box, make("span", {}, value), make("span", { class: "quiet", "aria-hidden": "true" }, String(amount[place])));
       return [box, label, value.toLowerCase()];
     });
     const list = make("div", { class: "options" }, ...boxes.map(([, label]) => label));
@@ -69,6 +69,7 @@
       explore.change((state) => {
         state.chosen.forEach((chosen) => chosen.clear());
         state.cell = "";
+        state.only = false;
       });
       bar.complain([]);
       buttons[0]?.button.focus();

@@ -33,7 +33,7 @@
   const identify = (element) => {
     const chart = element.closest(".chart[id]");
     const place = chart || element.closest("section[id]");
-    const stem = chart ? `${chart.id}-numbers` : `${place ? place.id : "page"}-${slug(named(element))}`;
+    const stem = chart ? `${chart.id}-numbers` : `${place ? place.id : "page"}-${slug(named(element).split(/[,;(]|\.\s/)[0])}`; // measured values stand behind the comma
     let id = stem;
     for (let n = 2; byId.has(id) || (document.getElementById(id) && document.getElementById(id) !== element); n++) id = `${stem}-${n}`;
     return id;
@@ -129,11 +129,14 @@
       const exact = table.exact.get(column);
       return words.map((one, at) => (missing(one) ? "" : (exact && exact[shown[at].at]) || (read[at] ? read[at].number : one)));
     });
+    heads.forEach((head, at) => { heads[at] ||= `Column ${at + 1}`; });
     if (ids) {
-      heads.push("Cell");
+      heads.push("Cell id");
       made.push(shown.map((row) => cells(row.number).join(" ")));
     }
-    const lines = [heads, ...shown.map((_, at) => made.map((column) => column[at]))];
+    // Two columns of one name would be one to whoever reads them by it.
+    const names = heads.map((head, at) => (heads.indexOf(head) < at ? `${head} (${at + 1})` : head));
+    const lines = [names, ...shown.map((_, at) => made.map((column) => column[at]))];
     return `\ufeff${lines.map((line) => line.map((one) => quoted(guarded(one))).join(",")).join("\r\n")}\r\n`;
   };
 
@@ -151,7 +154,7 @@
     button.setAttribute("aria-pressed", String(on));
     for (const old of table.element.querySelectorAll(".cell-id")) old.remove();
     if (!on) return;
-    table.element.tHead.rows[0].append(make("th", { scope: "col", class: "cell-id" }, "Cell"));
+    table.element.tHead.rows[0].append(make("th", { scope: "col", class: "cell-id" }, "Cell id"));
     for (const { row, number } of table.rows) {
       const links = cells(number).flatMap((id) => [make("a", { href: `#${table.id}?${new URLSearchParams({ cell: id })}` }, id), " "]);
       row.append(make("td", { class: "c cell-id" }, ...links));
@@ -167,7 +170,7 @@
       table.heads.forEach((head, column) => {
         const words = [...head.childNodes];
         const button = make("button", { type: "button", class: "sort" }, ...words);
-        if (!head.textContent.trim()) button.setAttribute("aria-label", `Column ${column + 1}`);
+        if (!button.textContent.trim()) button.setAttribute("aria-label", `Column ${column + 1}`);
         button.addEventListener("click", () => press(table, column));
         head.append(button);
       });

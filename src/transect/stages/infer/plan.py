@@ -52,9 +52,13 @@ class Infer(Stage):
     section = InferSection
     needs = ("export", "train", "model", "convert")
     placement = Placement(by_workload=True)
+    # The best of each runtime: which answers first at a batch, and which serves most at any.
     contest = Contest(
-        metrics=("latency",), apart=("provider", "batch", "threads", "load", "sessions")
-    )
+        metrics=("latency",), heats=("runtime",), apart=("provider", "batch", "load", "sessions"),
+        beside=Contest(
+            metrics=("throughput",), heats=("runtime",), apart=("provider", "load", "sessions")
+        ),
+    )  # fmt: skip
 
     def check(self, section: InferSection, context: Context) -> None:
         """Names are known, and every model is made, exported or at least trained."""

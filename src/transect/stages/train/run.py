@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import re
 import zipfile
-from dataclasses import replace
 
 from transect.domain.errors import Unsupported
 from transect.domain.record import Cause
 from transect.execution.job import Job, Result
 from transect.execution.stage import RUNNERS
 from transect.execution.stage_helpers import checksums, data_checksums, need, ranks
-from transect.execution.step_energy import counts_energy, note_energy, step_name
 from transect.launch import Request
 from transect.launch.processes import Outcome
 from transect.stages.memory.cell import MEMORY_PLAN
@@ -43,6 +41,7 @@ class Train:
     """Runs `transect.stages.train.worker` on every rank."""
 
     measures = True
+    energy = True
 
     def prepare(self, job: Job) -> tuple[str, Request]:
         """Ranks through the launcher that the strategy's rendezvous asks for."""
@@ -80,10 +79,7 @@ class Train:
             write_trainer_plan(cell, parameters, data, files, states)
         else:
             command = worker
-        launcher, request = ranks(job, command, strategy.rendezvous)
-        if counts_energy(job):
-            request = replace(request, name=step_name(job))
-        return launcher, request
+        return ranks(job, command, strategy.rendezvous)
 
     def who(self, job: Job, outcome: Outcome) -> str:
         """Name the rank: by its process, or by what the launcher says of it."""
@@ -137,6 +133,4 @@ class Train:
                 return Result.failed(Cause.CRASH, f"rank {rank} left no result: {error}")
             facts.append(rank_facts)
             series.append(rank_series)
-        result = merge(job, facts, series)
-        note_energy(job, outcome, result)
-        return result
+        return merge(job, facts, series)

@@ -1,0 +1,123 @@
+"""Charts of the report in a real browser: filtered, told, downloaded."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from explored_pages import ROWS, UNFOLD, downloaded, hash_to
+
+from transect.analysis.load import load_records
+
+pytestmark = pytest.mark.browser
+
+
+def test_marks_of_every_chart_follow_the_filter(page: Any) -> None:
+    page.evaluate(UNFOLD)
+    hash_to(page, "#?framework=torch&ranks=2&only=1")
+    charts = page.evaluate(
+        """[...document.querySelectorAll('.chart[id]')].map((chart) => {
+          const marks = explore.data.charts[chart.id].marks, at = explore.names.indexOf('framework');
+          const drawn = (mark) => [...chart.querySelectorAll(`[data-mark="${mark}"]`)]
+            .some((one) => chart.offsetParent && getComputedStyle(one).display !== 'none' && one.closest('svg').getClientRects().length);
+          return marks.map((mark, place) => [
+            mark[0] == null ? null : explore.listed(explore.rows[mark[0]][at]).map((v) => explore.values[at][v]),
+            Array.isArray(mark[2]), drawn(place)]);
+        })"""
+    )
+    assert len(charts) > 20
+    told = [mark for marks in charts for mark in marks if mark[0] is not None and not mark[1]]
+    assert any(drawn for _, _, drawn in told) and not all(drawn for _, _, drawn in told)
+    assert {tuple(names) for names, _, drawn in told if drawn} == {("torch",)}
+
+
+def test_rows_that_stay_move_together_and_the_drawing_with_them(page: Any) -> None:
+    page.evaluate(UNFOLD)
+    chart = "#chart-frameworks-digits-cnn-1"
+    before = page.evaluate(
+        f"document.querySelector('{chart} svg.plot').getBoundingClientRect().height"
+    )
+    hash_to(page, "#?framework=go")
+    drawing = page.locator(f"{chart} svg.plot")
+    assert drawing.bounding_box()["height"] < before / 2
+    inside = page.evaluate(
+        f"""[...document.querySelectorAll('{chart} [data-mark]:not(.off), {chart} .role-axis-title text')].every((one) => {{
+          const box = one.getBoundingClientRect(), all = one.closest('svg').getBoundingClientRect();
+          return box.top >= all.top - 2 && box.bottom <= all.bottom + 2; }})"""
+    )
+    assert inside
+    hash_to(page, "#")
+    assert drawing.bounding_box()["height"] == pytest.approx(before)
+
+
+def test_a_drawing_comes_as_svg_and_png_without_theme_or_script(page: Any) -> None:
+    page.evaluate(UNFOLD)
+    page.evaluate("document.documentElement.dataset.theme = 'dark'")
+    hash_to(page, "#?framework=torch")
+    chart = page.locator("#chart-rate-digits-cnn")
+    chart.scroll_into_view_if_needed()
+    text = downloaded(page, chart.get_by_role("button", name="SVG")).decode()
+    root = ElementTree.fromstring(text)
+    assert "var(" not in text and "<script" not in text and 'style="' not in text
+    words = [one.text or "" for one in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert any("Throughput" in word for word in words)
+    assert any("Filtered by framework torch" in word for word in words)
+    assert any(word.startswith("torch") for word in words)
+    assert not any(word.startswith("numpy") for word in words)
+    fills = {one.get("fill") for one in root.iter()}
+    assert "rgb(29, 35, 41)" in fills, "the ink of the light theme"
+    image = downloaded(page, chart.get_by_role("button", name="PNG"))
+    assert image.startswith(b"\x89PNG\r\n")
+    width, height = (int.from_bytes(image[at : at + 4], "big") for at in (16, 20))
+    box = [float(number) for number in str(root.get("viewBox")).split()]
+    assert (width, height) == (3 * box[2], 3 * box[3]) and len(image) > 5000
+
+
+def test_hover_and_focus_tell_median_ends_runs_and_cell(page: Any, study: Path) -> None:
+    page.evaluate(UNFOLD)
+    chart = page.locator("#chart-frameworks-digits-cnn-2")
+    chart.scroll_into_view_if_needed()
+    stop = chart.locator("[data-mark][tabindex='0']")
+    stop.wait_for()
+    assert stop.count() == 1, "a chart takes one press of the tab key"
+    stop.focus()
+    tip = page.locator("#tip")
+    cell = tip.locator("a").inner_text()
+    values = [
+        record.value("time_to_quality") for record in load_records(study).records
+        if record.cell.without_repeat().id == cell
+    ]  # fmt: skip
+    told = dict(itertools.pairwise(tip.locator("dt, dd").all_inner_texts()))
+    assert told["Median"] == f"{statistics.median(values):.3g}"
+    assert told["range"] == f"{min(values):.3g} – {max(values):.3g}" and told["n"] == "3"
+    label = str(stop.get_attribute("aria-label"))
+    assert cell in label and told["Median"] in label and "n 3" in label
+    first = tip.inner_text()
+    page.keyboard.press("ArrowDown")
+    assert tip.inner_text() != first
+    page.keyboard.press("ArrowUp")
+    assert tip.inner_text() == first
+    page.keyboard.press("Escape")
+    assert not tip.is_visible()
+    box = chart.locator(".mark-symbol [data-mark='0']").last.bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    assert tip.inner_text() == first
+    page.keyboard.press("Escape")
+    stop.focus()
+    page.keyboard.press("Enter")
+    assert {id for id, hidden in page.evaluate(ROWS) if not hidden} == {cell}
+
+
+def test_lines_tell_where_a_point_lies(page: Any) -> None:
+    page.evaluate(UNFOLD)
+    chart = page.locator("#chart-ranks-digits-cnn")
+    chart.scroll_into_view_if_needed()
+    chart.locator("[data-mark][tabindex='0']").focus()
+    told = dict(itertools.pairwise(page.locator("#tip").locator("dt, dd").all_inner_texts()))
+    assert told["ranks"] == "1" and told["n"] == "3" and "Median" in told
+    assert chart.locator("[role=img][aria-label*='cell digits-cnn']").count() > 8
+    assert chart.locator("svg.plot").get_attribute("role") == "group"

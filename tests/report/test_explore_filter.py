@@ -1,0 +1,215 @@
+"""The report's filter and its address in a real browser."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from explored_pages import ROWS, SHOWN, hash_to, until
+from test_browser import _CONTRAST
+
+from transect.analysis.load import load_records
+from transect.domain.cell import Cell
+
+pytestmark = pytest.mark.browser
+
+FACETS = ("workload", "framework", "strategy", "runtime", "ranks", "status")
+
+
+@pytest.fixture(scope="module")
+def known(study: Path) -> dict[str, dict[str, set[str]]]:
+    """What the records say of each cell, whatever its repeat: the values of its facets."""
+    cells: dict[str, dict[str, set[str]]] = {}
+    for record in load_records(study).records:
+        cell = record.cell
+        own = cells.setdefault(cell.without_repeat().id, {name: set() for name in FACETS})
+        for name in ("workload", "framework", "strategy", "runtime"):
+            if cell.get(name):
+                own[name].add(str(cell.get(name)))
+        own["ranks"].add(str(cell.ranks))
+        own["status"].add(record.status.value)
+    return cells
+
+
+def stays(cell: dict[str, set[str]], chosen: dict[str, set[str]], *, only: bool = False) -> bool:
+    """What the page promises: one of the chosen values of each facet, or nothing said of it."""
+    return all(
+        bool(cell[name] & values) or (not cell[name] and not only)
+        for name, values in chosen.items()
+    )
+
+
+def test_every_value_of_every_facet_hides_what_the_records_say_otherwise(
+    page: Any, known: dict[str, dict[str, set[str]]]
+) -> None:
+    values = {name: set.union(*(cell[name] for cell in known.values())) for name in FACETS}
+    assert all(len(found) > 1 for found in values.values())
+    for name, value in ((one, value) for one in FACETS for value in sorted(values[one])):
+        hash_to(page, f"#?{name}={quote(value)}")
+        rows = page.evaluate(ROWS)
+        assert len(rows) > 300
+        wrong = {(id, hidden) for id, hidden in rows if stays(known[id], {name: {value}}) == hidden}
+        # A table that is left with nothing is hidden as a whole; its rows are all hidden too.
+        assert wrong == set(), (name, value)
+        assert f"{name} {value}" in page.inner_text(".filter-said")
+
+
+@pytest.mark.parametrize("only", [False, True])
+def test_several_facets_and_values_join(
+    page: Any, known: dict[str, dict[str, set[str]]], only: bool
+) -> None:
+    chosen = {"framework": {"torch", "numpy"}, "ranks": {"2", "4"}}
+    for name, values in chosen.items():
+        page.click(f"[popovertarget=facet-{name}]")
+        for value in sorted(values):
+            page.get_by_role("group", name=name.capitalize()).get_by_role(
+                "checkbox", name=value, exact=True
+            ).check()
+        page.keyboard.press("Escape")
+    page.get_by_label("also hide what names no framework or ranks").set_checked(only)
+    rows = page.evaluate(ROWS)
+    assert [id for id, hidden in rows if hidden is stays(known[id], chosen, only=only)] == []
+    assert any(hidden for _, hidden in rows) and not all(hidden for _, hidden in rows)
+    assert ("only=1" in page.url) is only
+    shown = page.inner_text(".unseen[role=status]")
+    held = "[...explore.tables.values()].filter((table) => table.about)"
+    amount, every = page.evaluate(
+        f"[{held}.flatMap((t) => t.rows).filter((r) => !r.row.hidden).length, {held}.flatMap((t) => t.rows).length]"
+    )
+    assert f"{amount} of {every} rows" in shown
+    page.get_by_role("button", name="Clear").click()
+    assert not any(hidden for _, hidden in page.evaluate(ROWS))
+    assert page.url.endswith("#") and not page.is_visible(".filter-said")
+
+
+def test_a_cell_and_any_repeat_of_it_lead_to_the_same_rows(
+    page: Any, known: dict[str, dict[str, set[str]]]
+) -> None:
+    cell = Cell.of(stage="train", workload="digits-cnn", framework="torch", strategy="ddp-gloo",
+                   ranks_per_node=2, batch=64)  # fmt: skip
+    assert cell.id in known
+    for id in (cell.id, cell.changed(repeat=2).id):
+        hash_to(page, f"#?cell={quote(id)}")
+        rows = page.evaluate(ROWS)
+        assert {one for one, hidden in rows if not hidden} == {cell.id}
+    page.get_by_role("searchbox", name="Cell: a part of its id").fill("ddp-gloo.n1x4")
+    until(page, "location.hash.includes('n1x4')")
+    shown = {one for one, hidden in page.evaluate(ROWS) if not hidden}
+    assert shown == {id for id in known if "ddp-gloo.n1x4" in id} and len(shown) == 2
+
+
+def test_the_address_brings_everything_back_and_the_back_button_works(
+    page: Any, report: Path
+) -> None:
+    steps = []
+    for change in (
+        "(state) => { state.chosen[explore.names.indexOf('framework')].add(explore.values[explore.names.indexOf('framework')].indexOf('torch')) }",
+        "(state) => { state.sorts.set('chart-rate-digits-cnn-numbers', ['runs', true]) }",
+        "(state) => { state.finds.set('chart-rate-digits-cnn-numbers', 'ranks') }",
+        "(state) => { state.place = 'chart-rate-digits-cnn'; state.cell = 'b64' }",
+    ):
+        steps.append((page.url, page.evaluate(SHOWN)))
+        page.evaluate(f"explore.change({change})")
+    url, shown = page.url, page.evaluate(SHOWN)
+    for before, rows in reversed(steps):
+        page.go_back()
+        until(page, f"location.href === {json.dumps(before)}")
+        assert page.evaluate(SHOWN) == rows
+    page.goto("about:blank")
+    page.goto(url)
+    assert page.evaluate(SHOWN) == shown
+    chart = page.locator("#chart-rate-digits-cnn")
+    assert chart.is_visible(), "what the place is folded into is open"
+    assert (
+        page.evaluate(
+            "document.querySelector('#chart-rate-digits-cnn').getBoundingClientRect().top"
+        )
+        < 400
+    )
+    page.goto(report.as_uri())
+
+
+def test_links_within_the_page_keep_the_filter(page: Any) -> None:
+    hash_to(page, "#?framework=torch")
+    page.click("nav a[href='#speed']")
+    assert page.evaluate("location.hash") == "#speed?framework=torch"
+    assert page.locator("#speed .lead").is_visible()
+    hash_to(page, "#?framework=keras&only=1")
+    anchor = page.evaluate("document.querySelector('.finding[hidden]').id")
+    page.evaluate(
+        "(id) => { const a = document.createElement('a'); a.href = `#${id}`; document.body.append(a); a.click() }",
+        anchor,
+    )
+    assert "does not match the filter" in page.inner_text(".filter-ignored")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "#nowhere",
+        "#<img src=x onerror=window.HACKED=1>?framework=<script>window.HACKED=2</script>",
+        "#?framework=__proto__&constructor=1&ranks=1e9&only=2&cell=" + "x" * 500,
+        "#?sort=chart-rate-digits-cnn-numbers~nothing~down&sort=a~b~c&sort=~~&find=nowhere~x",
+        "#%?%%%&framework=%00%ff&cell=%3Cb%3E&status=OK",
+        "#verdict?" + "&".join(f"framework=f{n}" for n in range(5000)),
+    ],
+)  # fmt: skip
+def test_what_an_address_cannot_mean_is_left_out_and_said(page: Any, text: str) -> None:
+    before = page.evaluate(SHOWN)
+    hash_to(page, text)
+    said = page.inner_text(".filter-ignored")
+    assert said.startswith("Left out of the address: ") and len(said) < 500
+    assert page.evaluate(SHOWN) == before
+    assert page.evaluate("window.HACKED") is None
+    assert page.locator(".filter img, .filter b:not(.facet b)").count() == 0
+    assert page.evaluate("Object.prototype.framework") is None
+    hash_to(page, "#")
+    assert not page.is_visible(".filter-ignored")
+
+
+def test_paper_shows_what_is_filtered_and_says_so(page: Any) -> None:
+    hash_to(page, "#?framework=torch")
+    page.emulate_media(media="print")
+    assert "Filtered by framework torch: " in page.inner_text(".filter-said")
+    assert not page.locator(".filter-controls").is_visible()
+    assert page.locator(".tools:visible").count() == 0
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("tbody tr[hidden]:visible").count() == 0
+    assert page.pdf(format="A4").startswith(b"%PDF")
+    page.emulate_media(media="screen")
+
+
+def test_without_a_script_all_rows_are_there(browser: Any, report: Path) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(report.as_uri())
+    assert page.locator(".filter").count() == 0
+    assert page.locator("tr[hidden]").count() == 0 and page.locator("tbody tr").count() > 300
+    context.close()
+
+
+@pytest.mark.parametrize("width", [1280, 768, 375, 320])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_filter_fits_and_its_words_have_contrast(
+    browser: Any, report: Path, width: int, scheme: str
+) -> None:
+    context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
+    page = context.new_page()
+    page.goto(report.as_uri() + "#nowhere?framework=torch")
+    page.click("[popovertarget=facet-ranks]")
+    panel = page.locator("#facet-ranks").bounding_box()
+    assert panel["x"] >= 0 and panel["x"] + panel["width"] <= width
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    for selector in (
+        ".filter-said",
+        ".filter-ignored",
+        ".facet",
+        ".facet.chosen",
+        ".options label",
+        ".matches",
+    ):
+        assert page.evaluate(_CONTRAST, selector) >= 4.5, selector
+    context.close()

@@ -1,0 +1,177 @@
+"""What rows are about, as the page's filter finds it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transect.analysis.groups import Group, group_records
+from transect.domain.cell import Cell
+from transect.domain.record import Cause, Record, Status
+from transect.report.blocks import digits, table
+from transect.report.exact import exact_column, read_number
+from transect.report.explored import Explored
+from transect.report.facets import NOTHING, Facets, FacetTable, facets_of
+from transect.report.text import Scale, number, percent, quantity
+
+
+def cell(framework: str = "torch", repeat: int = 0, ranks: int = 2) -> Cell:
+    return Cell.of(
+        stage="train", workload="iris-mlp", framework=framework, strategy="mpi-allreduce",
+        ranks_per_node=ranks, batch=16, repeat=repeat,
+    )  # fmt: skip
+
+
+def record(status: Status = Status.OK, **axes: Any) -> Record:
+    one = cell(**axes)
+    return Record(
+        study="s", stage="train", cell=one, cell_id=one.id, status=status,
+        cause=None if status is Status.OK else Cause.CRASH, fingerprint="f",
+        started="2026-01-01T00:00:00Z", ended="2026-01-01T00:00:01Z",
+    )  # fmt: skip
+
+
+def group(*records: Record) -> Group:
+    [made] = group_records(records)
+    return made
+
+
+def test_a_group_is_about_its_cell_and_all_that_became_of_its_repeats() -> None:
+    found = facets_of(group(record(repeat=0), record(Status.FAILED, repeat=1)))
+    assert found == Facets(
+        workload=("iris-mlp",), framework=("torch",), strategy=("mpi-allreduce",), ranks=("2",),
+        status=("failed", "ok"), cell=(cell().id,),
+    )  # fmt: skip
+
+
+def test_a_repeat_has_the_id_of_its_group() -> None:
+    assert facets_of(record(repeat=3)).cell == (cell().id,)
+
+
+@dataclass
+class Row:
+    group: Group
+    base: Group | None = None
+
+
+class Pair(NamedTuple):
+    a: Group
+    b: Group
+    status: str = "suspicious"
+
+
+@dataclass
+class Spoken:
+    framework: str
+    ranks: int
+    runtime: Any = None
+
+
+class Own:
+    facets = Facets(runtime=("rust",))
+
+
+@pytest.mark.parametrize(
+    ("item", "frameworks"),
+    [
+        (Row(group(record()), base=group(record(framework="go"))), ("torch",)),
+        (Pair(group(record()), group(record(framework="go"))), ("torch", "go")),
+        ([group(record()), group(record(framework="go"))], ("torch", "go")),
+        (("a name", group(record())), ("torch",)),
+        (Spoken("numpy", 4), ("numpy",)),
+        (Own(), ()),
+        ("torch", ()), (None, ()), (3.0, ()), ({"a": 1}, ()), (object(), ()),
+    ],
+)  # fmt: skip
+def test_a_row_is_about_what_it_says_it_is(item: Any, frameworks: tuple[str, ...]) -> None:
+    assert facets_of(item).framework == frameworks
+
+
+def test_words_of_another_list_are_no_status_and_numbers_no_names() -> None:
+    assert facets_of(Pair(group(record()), group(record()))).status == ("ok",)
+    assert facets_of(Spoken("", True, runtime=3)) == NOTHING
+    assert facets_of({"framework": "go", "ranks": 8}) == Facets(framework=("go",), ranks=("8",))
+
+
+def test_what_is_about_very_many_cells_names_none_of_them_but_all_their_facets() -> None:
+    many = [record(ranks=ranks) for ranks in range(1, 40)]
+    found = facets_of(many)
+    assert found.cell == () and len(found.ranks) == 39
+
+
+def test_numbers_are_told_once_and_lead_back_to_the_values() -> None:
+    numbers = FacetTable()
+    groups = [group(record(ranks=ranks)) for ranks in (16, 2, 1)]
+    assert [numbers.number(one) for one in (*groups, groups[0])] == [0, 1, 2, 0]
+    assert numbers.number("nothing") is None
+    data = json.loads(json.dumps(numbers.data()))
+    values = []
+    for packed in data["values"]:
+        before, known = "", []
+        for shared, rest in packed:
+            before = before[:shared] + rest
+            known.append(before)
+        values.append(known)
+    at = data["names"].index("ranks")
+    assert values[at] == ["1", "2", "16"], "as people count"
+    assert [values[at][row[at]] for row in data["rows"]] == ["16", "2", "1"]
+    ids = data["names"].index("cell")
+    assert [values[ids][row[ids]] for row in data["rows"]] == [one.cell.id for one in groups]
+    assert data["rows"][0][data["names"].index("runtime")] is None
+
+
+# ---- the numbers behind the written ones ----
+def test_a_scaled_column_keeps_its_digits_in_the_unit_of_its_head() -> None:
+    scale = Scale(factor=1e-3, unit="ms")
+    values = [0.0123456, 0.00234567, None]
+    made = exact_column(values, [scale.text(value) for value in values])
+    assert made == ("12.3456,2.34567,", "exact")
+
+
+def test_percentages_and_bytes_find_their_factor() -> None:
+    assert exact_column([0.51234, 0.0512], ["51 %", "5 %"]) == ("51.234,5.12", "exact")
+    sizes = [3.14159 * 2**20, 20.2 * 2**20]
+    assert exact_column(sizes, [quantity(size, "B") for size in sizes]) == ("3.14159,20.2", "exact")
+
+
+def test_a_factor_that_could_be_two_is_none() -> None:
+    size = 3 * 2**20 + 1
+    assert exact_column([size], [quantity(size, "B")]) == ("3.14573e+06", "order")
+
+
+def test_rows_with_units_of_their_own_are_only_sorted_by() -> None:
+    values = [0.0123456, 2.5]
+    made = exact_column(values, [quantity(value, "s") for value in values])
+    assert made == ("0.0123456,2.5", "order")
+
+
+def test_nothing_is_kept_where_all_digits_are_written_or_nothing_is_a_number() -> None:
+    assert exact_column([1, 20, 12345], [str(1), "20", number(12345)]) is None
+    assert exact_column([None, "words", True], [None, "words", "1"]) is None
+    assert exact_column([], []) is None
+
+
+@given(st.lists(st.floats(1e-9, 1e12), min_size=1), st.sampled_from([number, percent, str]))
+def test_kept_numbers_round_to_the_written_ones(values: list[float], write: Any) -> None:
+    written = [write(value) for value in values]
+    made = exact_column(values, written)
+    if made is None or made[1] == "order":
+        return
+    for text, kept in zip(written, made[0].split(","), strict=True):
+        shown = read_number(text)
+        if shown is not None:
+            assert abs(float(kept) - shown[0]) <= 1.03 * shown[1] + 1e-5 * abs(shown[0])
+
+
+def test_a_table_says_of_each_row_what_it_is_about() -> None:
+    groups = [group(record()), group(record(framework="go"))]
+    made = table(groups, [digits("Ranks", lambda one: one.cell.ranks / 3)], about=lambda one: [one])
+    assert [one.framework for one in made.about] == [("torch",), ("go",)]
+    assert made.exact == {0: "0.666667,0.666667"}
+    attributes = Explored().numbers(made)
+    assert attributes == ' data-exact="0:0.666667,0.666667"'
