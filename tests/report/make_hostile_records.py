@@ -14,7 +14,15 @@ from make_framework_records import train_record
 from make_records import make_record
 
 from transect.domain.cell import Cell
-from transect.domain.record import Cause, LogPoint, MetricValue, Record, Samples, Status, write_record
+from transect.domain.record import (
+    Cause,
+    LogPoint,
+    MetricValue,
+    Record,
+    Samples,
+    Status,
+    write_record,
+)
 
 __all__ = ["PAYLOADS", "QUESTIONS", "TITLE", "payload", "write_hostile_study"]
 
@@ -22,7 +30,7 @@ __all__ = ["PAYLOADS", "QUESTIONS", "TITLE", "payload", "write_hostile_study"]
 PAYLOADS = (
     "<script>HACKED='{}'</script>",
     "</script><script>HACKED='{}'</script>",
-    "\"><img src=x onerror=\"HACKED='{}'\">",
+    '"><img src=x onerror="HACKED=\'{}\'">',
     "'><svg onload=HACKED='{}'>",
     "javascript:HACKED='{}'",
     "datum.x||(HACKED='{}')",
@@ -51,8 +59,11 @@ def _renamed(record: Record, number: int, **changes: Any) -> Record:
     axes = {**record.cell.axes(), **changes}
     cell = Cell.of(**axes)
     told = {
-        "host": payload(number, "host"), "cpu_model": payload(number + 1, "cpu"), "cores": 4,
-        "kernel": payload(number + 2, "kernel"), "git": {"commit": payload(number, "commit")},
+        "host": payload(number, "host"),
+        "cpu_model": payload(number + 1, "cpu"),
+        "cores": 4,
+        "kernel": payload(number + 2, "kernel"),
+        "git": {"commit": payload(number, "commit")},
         "libraries": {payload(number, "library"): payload(number + 1, "version")},
         "variables": {payload(number, "variable"): payload(number + 3, "value")},
         "environment": {"name": payload(number, "environment"), "lock_hash": "0"},

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 from make_records import make_record
+from markupsafe import Markup
 
 from transect.analysis.comparisons import Comparison, Sureness, compare
 from transect.analysis.groups import Floors, group_records
@@ -21,12 +22,14 @@ from transect.domain.metrics import Direction
 from transect.domain.paths import ROOT
 from transect.domain.study import Question
 from transect.report.answers import answer, shortened, unknown_rules
+from transect.report.blocks import Body, Chart, Charts, Table
 from transect.report.build import build_report
 from transect.report.context import Context
 from transect.report.findings.decision import Decision, factor_interval, gain_text, tie_text
 from transect.report.findings.finding import Finding
 from transect.report.findings.ranking import MOST_OPENED, Turn, effect_of, opened, ranked, turn_of
-from transect.report.making import all_parts, make_findings
+from transect.report.making import MadeSection, all_parts, make_findings
+from transect.report.page import chart_links, chart_of
 from transect.report.rerun import Cells
 
 # Each study that the tests make, and how.
@@ -239,6 +242,26 @@ def test_a_finding_names_its_cells_as_the_command_takes_them() -> None:
     assert cells.command([]) == ""
 
 
+def test_a_finding_links_to_the_chart_of_its_workload_and_stage() -> None:
+    def chart(name: str) -> Chart:
+        return Chart(title=name, name=name, svg=Markup(""), table=Table(columns=[], rows=[]))
+
+    drawn = [
+        chart(one) for one in ("rate-iris-mlp-ce", "rate-iris-mlp", "roof-train-1", "roof-infer-1")
+    ]
+    made = MadeSection(key="speed", title="Speed", body=Body(lead="", blocks=[Charts(items=drawn)]))
+    links = chart_links([made], {"iris-mlp", "iris-mlp-ce", "study"})
+
+    def of(subject: str, **more: Any) -> str:
+        told = chart_of(found("a", subject=subject, section="speed", **more), links)
+        return told[0] if told else ""
+
+    assert of("iris-mlp") == "chart-rate-iris-mlp" and of("iris-mlp-ce") == "chart-rate-iris-mlp-ce"
+    [group] = group_records([make_record(cell_of("other", 0), {"step_time": 1.0})])
+    assert of("other") == of("other", groups=(group,)) == "chart-roof-train-1"
+    assert chart_of(found("a", section="elsewhere"), links) is None
+
+
 # --- rules
 
 
@@ -253,7 +276,9 @@ def test_every_finding_of_a_report_names_its_rule_and_where_more_stands(
         assert re.fullmatch(r"[a-z0-9_]+(\.[a-z0-9_-]+)*", one["rule"]), one["rule"]
         assert one["section"] in sections, one["rule"]
         assert f'id="{one["id"]}"' in page
+        assert not one["chart"] or f'id="{one["chart"]}"' in page
         assert bool(one["run_again"]) == bool(one["cells"])
+    assert sum(bool(one["chart"]) for one in summary["findings"]) > 10
     assert json.dumps(summary).count('"run_again": "transect run') > 10
 
 

@@ -126,7 +126,9 @@ def test_no_text_of_a_study_runs_whatever_is_clicked(hostile: Opened) -> None:
     # All scripts are the page's own, and no element came out of a text.
     assert page.locator("main script, main style, main iframe, main img, main object").count() == 0
     inline = "[...document.querySelectorAll('*')].flatMap((one) => [...one.attributes])"
-    assert page.evaluate(f"{inline}.filter((a) => a.name.startsWith('on')).map((a) => a.value)") == []
+    assert (
+        page.evaluate(f"{inline}.filter((a) => a.name.startsWith('on')).map((a) => a.value)") == []
+    )
     assert page.evaluate(f"{inline}.filter((a) => /^\\s*javascript:/i.test(a.value) && "
                          "['href', 'src', 'action', 'xlink:href'].includes(a.name))") == []  # fmt: skip
 
@@ -142,9 +144,7 @@ def test_the_texts_are_shown_as_they_are(hostile_page: Path, browser: Any) -> No
 
 
 @pytest.mark.parametrize(("which", "scheme"), [("synthetic", "light"), ("hostile", "dark")])
-def test_axe_finds_nothing_serious(
-    which: str, scheme: str, request: pytest.FixtureRequest
-) -> None:
+def test_axe_finds_nothing_serious(which: str, scheme: str, request: pytest.FixtureRequest) -> None:
     sync_playwright = pytest.importorskip(
         "axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed"
     )
@@ -164,10 +164,16 @@ def test_axe_finds_nothing_serious(
 @pytest.mark.parametrize("width", [320, 768])
 @pytest.mark.parametrize("which", ["frameworks", "hostile"])
 def test_no_width_overflows(which: str, width: int, request: pytest.FixtureRequest) -> None:
-    page = request.getfixturevalue(which).page
+    opened = request.getfixturevalue(which)
+    page = opened.page
     page.set_viewport_size({"width": width, "height": 800})
+    # Anew: at another width, and with no filter of an earlier test.
+    page.goto("about:blank")
+    page.goto(opened.path.as_uri())
     for folded in (True, False):
-        page.evaluate(f"document.querySelectorAll('details').forEach((d) => {{ d.open = {str(not folded).lower()} }})")
+        page.evaluate(
+            f"document.querySelectorAll('details').forEach((d) => {{ d.open = {str(not folded).lower()} }})"
+        )
         wide = page.evaluate(
             """(width) => document.documentElement.scrollWidth <= width ? [] :
               [...document.querySelectorAll('main *')].filter((one) =>

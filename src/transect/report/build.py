@@ -22,6 +22,7 @@ from transect.report.fitting import fitted
 from transect.report.inline import Inline
 from transect.report.made import Made, make_all
 from transect.report.making import MadeSection, broken, glossary
+from transect.report.page import chart_of
 from transect.report.shell import script_json
 
 __all__ = ["build_report", "script_json", "write_page"]
@@ -88,6 +89,7 @@ def write_page(made: Made, output: Path) -> None:
         study=context.study,
         front=made.front,
         most_named=MOST_NAMED,
+        chart_of=lambda finding: chart_of(finding, made.charts),
         titles={one.key: one.title for one, _ in rendered},
         counts=summary["counts"],
         pending=summary["pending"],

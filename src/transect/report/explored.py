@@ -12,9 +12,14 @@ from transect.report.blocks import Chart, Mark, Table
 from transect.report.facets import FacetTable, facets_of
 from transect.report.text import number
 
-__all__ = ["Explored"]
+__all__ = ["Explored", "chart_anchor"]
 
 _WHAT = ("", "median", "value")
+
+
+def chart_anchor(chart: Chart) -> str:
+    """Return the id of a chart, to which a number is added where another one has it already."""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", f"chart-{chart.name or chart.title}")
 
 
 class Explored:
@@ -34,7 +39,7 @@ class Explored:
 
     def chart(self, chart: Chart) -> Markup:
         """Return the id of a chart, unique in the page, and keep what its marks stand for."""
-        name = re.sub(r"[^A-Za-z0-9_.-]+", "-", f"chart-{chart.name or chart.title}")
+        name = chart_anchor(chart)
         amount = 1
         while name in self._charts:
             amount += 1

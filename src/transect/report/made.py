@@ -19,7 +19,7 @@ from transect.report.context import Context
 from transect.report.findings.deciding import tally_of
 from transect.report.findings.finding import Finding
 from transect.report.making import FAILURES, MadeSection, all_parts, make_findings, make_section
-from transect.report.page import Front, front, front_facts
+from transect.report.page import ChartLinks, Front, chart_links, front, front_facts
 
 __all__ = ["Made", "make_all"]
 
@@ -49,6 +49,11 @@ class Made:
         return [*([self.failures] if self.failures is not None else []), *self.sections]
 
     @cached_property
+    def charts(self) -> ChartLinks:
+        """The charts for every section and subject of a finding."""
+        return chart_links(self.sections, {finding.subject for finding in self.findings})
+
+    @cached_property
     def table(self) -> bytes | None:
         """The bytes of records.parquet, a row per record and metric; None when it cannot be made."""
         stream = io.BytesIO()
@@ -63,7 +68,7 @@ class Made:
     @cached_property
     def summary(self) -> dict[str, Any]:
         """What summary.json holds: counts, answers, decisions, findings, failures, problems."""
-        return _summary(self.context, self.findings, self.front)
+        return _summary(self.context, self.findings, front_facts(self.front, self.charts))
 
 
 def make_all(
@@ -99,7 +104,9 @@ def make_all(
     )  # fmt: skip
 
 
-def _summary(context: Context, findings: Sequence[Finding], first: Front) -> dict[str, Any]:
+def _summary(
+    context: Context, findings: Sequence[Finding], first: dict[str, Any]
+) -> dict[str, Any]:
     loaded = context.loaded
     by_stage: dict[str, Counter[str]] = defaultdict(Counter)
     for record in context.records:
@@ -110,7 +117,7 @@ def _summary(context: Context, findings: Sequence[Finding], first: Front) -> dic
         "pending": {"running": len(loaded.running), "waiting": len(loaded.waiting)},
         "comparisons": asdict(tally_of(findings, context.questions)),
         "by_stage": {stage: {**by_status(()), **by_stage[stage]} for stage in context.stages},
-        **front_facts(first),
+        **first,
         "failures": [
             {
                 "cell": record.cell_id,

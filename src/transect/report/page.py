@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from transect.analysis.groups import grouped
 from transect.report.answers import Answer, answers
+from transect.report.blocks import Charts
 from transect.report.context import Context
 from transect.report.decisions import DecisionTable, decision_table
+from transect.report.explored import chart_anchor
 from transect.report.findings.finding import HEADINGS, PLAIN, Finding
 from transect.report.findings.ranking import opened, turn_of
+from transect.report.making import MadeSection
 from transect.report.parts import DecisionColumn
 from transect.report.rerun import Cells
 
-__all__ = ["Front", "Shown", "front", "front_facts"]
+__all__ = ["ChartLinks", "Front", "Shown", "chart_links", "chart_of", "front", "front_facts"]
+
+# Charts by section and subject: anchors and titles.
+ChartLinks = dict[tuple[str, str], list[tuple[str, str]]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,8 +85,25 @@ def front(
     )
 
 
-def front_facts(front: Front) -> dict[str, Any]:
-    """Return answers, decisions and findings for summary.json."""
+def chart_links(sections: Iterable[MadeSection], subjects: Collection[str]) -> ChartLinks:
+    """Return the charts of every section and subject, as anchors and titles.
+
+    A chart is about the longest subject in its name: `rate-iris-mlp-ce` is not about `iris-mlp`. One that names
+    none is about all that have none of their own: those stand under the empty subject.
+    """
+    longest = sorted(subjects, key=len, reverse=True)
+    found: ChartLinks = defaultdict(list)
+    for section in sections:
+        blocks = [block for block in section.body.blocks if isinstance(block, Charts)]
+        for chart in (chart for block in blocks for chart in block.items):
+            name = f"-{chart.name}-"
+            subject = next((one for one in longest if one and f"-{one}-" in name), "")
+            found[section.key, subject].append((chart_anchor(chart), chart.title))
+    return dict(found)
+
+
+def front_facts(front: Front, charts: ChartLinks) -> dict[str, Any]:
+    """Return answers, decisions and findings for summary.json; `charts` as `chart_links` gives them."""
     return {
         "answers": [
             {"question": one.question, "answer": one.text, "sureness": one.sureness,
@@ -91,8 +114,21 @@ def front_facts(front: Front) -> dict[str, Any]:
             {"workload": row.subject, "question": entry.column.key, **_entry(entry, front)}
             for row in front.table.rows for entry in row.entries
         ],
-        "findings": [_finding(one) for one in front.all],
+        "findings": [
+            {**_finding(one), "chart": chart[0] if (chart := chart_of(one.finding, charts)) else ""}
+            for one in front.all
+        ],
     }  # fmt: skip
+
+
+def chart_of(finding: Finding, charts: ChartLinks) -> tuple[str, str] | None:
+    """Return the chart that shows what a finding says: anchor and title; None where its section has none of it."""
+    key = (finding.section, finding.subject)
+    able = charts.get(key) or charts.get((finding.section, ""), [])
+    # Where trainings and runtimes are drawn apart, the finding's own.
+    stages = {group.cell.stage for group in finding.groups}
+    own = [one for one in able if any(f"-{stage}-" in one[0] for stage in stages)]
+    return next(iter(own or able), None)
 
 
 def _entry(entry: Any, front: Front) -> dict[str, Any]:

@@ -6,8 +6,9 @@ import re
 from dataclasses import dataclass, field, replace
 
 from transect.domain.metrics import Direction
-from transect.hpc.base import LogMetric, Normalised, Parameter, Run, RunStatus
+from transect.hpc.base import LogMetric, Normalised, Parameter, Run
 from transect.hpc.block import Block
+from transect.hpc.draft import Draft
 from transect.hpc.parsers._learning import Samples, add_parameter, implausible
 from transect.hpc.text import excerpt
 from transect.hpc.values import contradiction, log_metric, number
@@ -187,62 +188,57 @@ def finish(block: Block, training: Training) -> Run:
         # over their time are.
         training.result(name, printed, unit, direction, None if counted else registered)
     variant = next((v for v in _VARIANTS if v in training.variants), "")
-    metrics = _metrics(training)
-    parameters = dict(training.parameters)
+    draft = Draft(
+        block=block, benchmark="dl-training", line=training.line, variant=variant,
+        version=training.version, parameters=dict(training.parameters), metrics=_metrics(training),
+        samples={name: one.series() for name, one in training.series.items() if one.kept},
+        warnings=training.warnings[:10], stops=[block.take_trouble(), *training.errors],
+    )  # fmt: skip
     others = sorted(training.variants - {variant})
     if others:
-        parameters["also_prints"] = others
+        draft.parameters["also_prints"] = others
     if training.last_step:
-        parameters["last_step"] = ", ".join(str(one) for one in training.last_step)
+        draft.parameters["last_step"] = ", ".join(str(one) for one in training.last_step)
     if training.planned is not None:
-        parameters[f"planned_{training.planned_what}"] = training.planned
+        draft.parameters[f"planned_{training.planned_what}"] = training.planned
     if training.rank is not None:
-        parameters["rank"] = training.rank
-    warnings = training.warnings[:10]
-    status, reason = _judge(block, training, metrics, warnings)
+        draft.parameters["rank"] = training.rank
+    _judge(draft, training)
     for name, samples in training.series.items():
-        warnings += samples.warnings(name)
+        draft.warnings += samples.warnings(name)
         if samples.broken and not samples.last_broken:
-            warnings.append(f"{name} was {samples.broken} in between")
-    return Run(
-        file=block.file, line=training.line, benchmark="dl-training", variant=variant,
-        version=training.version, status=status, reason=reason, parameters=parameters,
-        metrics=metrics, warnings=warnings[:20],
-        samples={name: one.series() for name, one in training.series.items() if one.kept},
-    )  # fmt: skip
+            draft.warnings.append(f"{name} was {samples.broken} in between")
+    draft.warnings = draft.warnings[:20]
+    return draft.run()
 
 
-def _judge(
-    block: Block, training: Training, metrics: list[LogMetric], warnings: list[str]
-) -> tuple[RunStatus, str]:
-    trouble = "; ".join(part for part in (block.take_trouble(), *training.errors) if part)
+def _judge(draft: Draft, training: Training) -> None:
     done, planned = training.last_step, training.planned
-    epochs = training.planned_what == "epochs"
-    made = (done[0] if epochs else done[-1]) if done else 0
+    made = (done[0] if training.planned_what == "epochs" else done[-1]) if done else 0
     at = f"step {', '.join(map(str, done))}" if done else "the first step"
     short = planned is not None and made < planned and not training.ended
     if not training.ended and (short or training.expects_end or not training.begun()):
         of = f" of {planned} {training.planned_what}" if planned is not None else ""
-        where = f"after {at}{of}" if done else f"before {at}"
-        if trouble:
-            return RunStatus.FAILED, f"stopped {where}: {trouble}"
         complete = planned is not None and not short and done and not training.expects_end
-        if not complete:
+        if draft.stop or not complete:
             lacks = f", without '{training.expects_end}'" if training.expects_end else ""
-            return RunStatus.TRUNCATED, f"ends {where}{lacks}, with: {block.last_words()}"
+            draft.ends(f"after {at}{of}" if done else f"before {at}", lacks=lacks)
     for name, samples in training.series.items():
         if samples.last_broken:
-            return RunStatus.INVALID, f"{name} is {samples.broken} in the end"
-    if training.contradictions:
-        return RunStatus.INVALID, training.contradictions[0]
-    for metric in metrics:
-        rate = metric.normalised is not None or metric.unit.endswith(("/s", "/sec"))
-        if (rate or metric.unit in ("s", "ms")) and (why := implausible(metric)) is not None:
-            return RunStatus.INVALID, why
-    if training.work is not None and (why := contradiction(*training.work)) is not None:
-        return RunStatus.INVALID, why
-    if not training.ended and planned is None:
-        if trouble:
-            return RunStatus.FAILED, f"stopped after {at}: {trouble}"
-        warnings.append("the log does not say whether the training ended")
-    return RunStatus.OK, ""
+            draft.refuse(f"{name} is {samples.broken} in the end")
+    draft.refuse(next(iter(training.contradictions), None))
+    rates = (
+        one
+        for one in draft.metrics
+        if one.normalised is not None
+        or one.unit in ("s", "ms")
+        or one.unit.endswith(("/s", "/sec"))
+    )
+    draft.refuse_impossible(rates, why=implausible)
+    if draft.ok and training.work is not None:
+        draft.refuse(contradiction(*training.work))
+    if draft.ok and not training.ended and planned is None:
+        if draft.stop:
+            draft.ends(f"after {at}")
+        else:
+            draft.warnings.append("the log does not say whether the training ended")

@@ -8,6 +8,7 @@ from decimal import Decimal
 
 from transect.domain.metrics import Direction
 from transect.hpc.base import RunStatus
+from transect.hpc.draft import Draft
 from transect.hpc.values import number
 
 __all__ = ["TIME_LIMIT", "Evaluation", "direction_of", "judge", "negated", "target_of"]
@@ -84,63 +85,60 @@ def _misses(benchmark: str, one: Evaluation, target: float) -> bool:
 
 
 def judge(
-    benchmark: str, *, started: bool, stopped: bool, said: str | None, took: Decimal | None,
-    zero: list[str], final: list[Evaluation], target: float | None, wall: str, trouble: str,
-    last_words: str, warnings: list[str], suspicions: list[str],
-) -> tuple[RunStatus, str]:  # fmt: skip
-    """Return status and reason of a run; what does not decide goes into `warnings` or `suspicions`."""
+    draft: Draft, *, started: bool, stopped: bool, said: str | None, took: Decimal | None,
+    zero: list[str], final: list[Evaluation], target: float | None, wall: str,
+) -> None:  # fmt: skip
+    """Climb the ladder; the draft's variant is the benchmark's name."""
     if not stopped:
-        where = "after run_start, without run_stop" if started else "before run_start"
-        if trouble:
-            return RunStatus.FAILED, f"stopped {where}: {trouble}"
-        return RunStatus.TRUNCATED, f"ends {where}, with: {last_words}"
+        draft.ends("after run_start, without run_stop" if started else "before run_start")
     if not started:
-        return RunStatus.TRUNCATED, "run_stop without run_start: the head of the log is missing"
+        missing = "run_stop without run_start: the head of the log is missing"
+        draft.settle(RunStatus.TRUNCATED, missing)
     if said is not None and said != "success":
-        return RunStatus.FAILED, f"run_stop says status '{said}'" + (
-            f": {trouble}" if trouble else ""
-        )
+        stop = f": {draft.stop}" if draft.stop else ""
+        draft.settle(RunStatus.FAILED, f"run_stop says status '{said}'{stop}")
     if took is None:
         what = f"the time of {' and '.join(sorted(set(zero)))} is 0" if zero else "a time is broken"
-        return RunStatus.INVALID, f"no time to train: {what}"
-    if not 0 < took < TIME_LIMIT:
-        return RunStatus.INVALID, (
-            f"run_stop minus run_start = {took:f} s is outside (0, {TIME_LIMIT:g}] s"
-        )
-    if wall and (spent := number(wall)) is not None and spent + 2 < float(took):
-        return RunStatus.INVALID, (
-            f"run_stop minus run_start = {took:f} s, but the whole script took {wall} s (RESULT)"
-        )
-    return _judge_quality(benchmark, said, final, target, warnings, suspicions)
+        draft.refuse(f"no time to train: {what}")
+    else:
+        span = f"run_stop minus run_start = {took:f} s"
+        if not 0 < took < TIME_LIMIT:
+            draft.refuse(f"{span} is outside (0, {TIME_LIMIT:g}] s")
+        if wall and (spent := number(wall)) is not None and spent + 2 < float(took):
+            draft.refuse(f"{span}, but the whole script took {wall} s (RESULT)")
+    if draft.ok:
+        _judge_quality(draft, said, final, target)
 
 
 def _judge_quality(
-    benchmark: str, said: str | None, final: list[Evaluation], target: float | None,
-    warnings: list[str], suspicions: list[str],
-) -> tuple[RunStatus, str]:  # fmt: skip
+    draft: Draft, said: str | None, final: list[Evaluation], target: float | None
+) -> None:
+    benchmark = draft.variant
     claims = "run_stop says 'success'" if said else "run_stop without a status"
     for one in final:
         name = f"{one.key} {one.label}".strip()
         if one.value is None:
-            return RunStatus.INVALID, f"{claims}, but the last {name} is {one.printed or 'missing'}"
+            draft.refuse(f"{claims}, but the last {name} is {one.printed or 'missing'}")
+            return
         signed = "perplexity" in name or "loss" in name or negated(benchmark, one)
         if one.value < 0 and not signed:
-            return RunStatus.INVALID, f"the last {name} = {one.printed} is negative"
+            draft.refuse(f"the last {name} = {one.printed} is negative")
+            return
         if one.late:
-            suspicions.append(f"{name} = {one.printed} was evaluated after run_stop")
+            draft.suspicions.append(f"{name} = {one.printed} was evaluated after run_stop")
     if target is not None and len(final) == 1 and _misses(benchmark, final[0], target):
         what = f"the last {final[0].key} {final[0].printed} misses the target {target:g}"
-        return RunStatus.INVALID, f"{claims}, but {what}"
+        draft.refuse(f"{claims}, but {what}")
+        return
     if said is None:
-        warnings.append(
-            "run_stop states no status" + ("" if target is None else "; the target was reached")
-        )
+        reached = "" if target is None else "; the target was reached"
+        draft.warnings.append(f"run_stop states no status{reached}")
     usual = _TARGETS.get(benchmark)
     if target is None and usual is not None and len(final) == 1:
         one = final[0]
         # A share may be printed in percent, and then says nothing here.
         if _misses(benchmark, one, usual) and (one.value or 0) <= max(usual, 1):
-            suspicions.append(f"the last {one.key} {one.printed} misses the usual target {usual:g}")
+            misses = f"misses the usual target {usual:g}"
+            draft.suspicions.append(f"the last {one.key} {one.printed} {misses}")
     if not final:
-        warnings.append("no evaluation between run_start and run_stop")
-    return RunStatus.OK, ""
+        draft.warnings.append("no evaluation between run_start and run_stop")

@@ -13,6 +13,7 @@ from decimal import Decimal
 from transect.domain.metrics import Direction
 from transect.hpc.base import LogMetric, Normalised, Parameter, Run, Series
 from transect.hpc.block import Block
+from transect.hpc.draft import Draft
 from transect.hpc.parsers._mllog import MARK, events
 from transect.hpc.parsers._mlquality import (
     TIME_LIMIT,
@@ -128,36 +129,36 @@ def _finish(block: Block, state: RunState, slug: str) -> Run:
         known = state.benchmark in HPC_BENCHMARKS
         slug = "mlperf-hpc" if known else "mlperf-training"
     final, took = _final(state), _span(state, "run")
-    stop_text = "; ".join(part for part in (block.take_trouble(), *state.errors) if part)
-    warnings: list[str] = list(state.warnings)
-    suspicions: list[str] = []
-    status, reason = judge(
-        state.benchmark, started="run_start" in state.counts, stopped=state.stopped,
-        said=state.status, took=took, zero=[k for k in state.zero_times if k.startswith("run_")],
-        final=final, target=target_of(state.target), wall=state.wall, trouble=stop_text,
-        last_words=block.last_words(), warnings=warnings, suspicions=suspicions,
+    draft = Draft(
+        block=block, benchmark=slug, line=state.line, variant=state.benchmark,
+        version=state.version, parameters=_parameters(state, final),
+        metrics=_metrics(state, took, final), warnings=list(state.warnings),
+        stops=[block.take_trouble(), *state.errors],
+    )  # fmt: skip
+    judge(
+        draft, started="run_start" in state.counts, stopped=state.stopped, said=state.status,
+        took=took, zero=[k for k in state.zero_times if k.startswith("run_")], final=final,
+        target=target_of(state.target), wall=state.wall,
     )  # fmt: skip
     if state.broken:
-        warnings.append(f"{state.broken} lines of MLPerf are cut or broken")
+        draft.warnings.append(f"{state.broken} lines of MLPerf are cut or broken")
     for one in final:
         if negated(state.benchmark, one):
-            suspicions.append(f"the last {one.key} {one.printed} is taken as the negated error")
+            draft.suspicions.append(
+                f"the last {one.key} {one.printed} is taken as the negated error"
+            )
     others = [k for k in state.zero_times if not k.startswith("run_")]
     if others:
-        warnings.append(f"no time in the events {', '.join(sorted(set(others))[:5])}")
-    samples: dict[str, Series] = {}
+        draft.warnings.append(f"no time in the events {', '.join(sorted(set(others))[:5])}")
+    samples = draft.samples
     for one in state.evaluations:
         if one.value is not None:
             name = f"{one.key} {one.label}".strip()
             samples.setdefault(name, Series(unit="1", values=[])).values.append(one.value)
     for name, rate in state.rates.items():
         samples[name] = rate.series()
-    return Run(
-        file=block.file, line=state.line, benchmark=slug, variant=state.benchmark,
-        version=state.version, status=status, reason=reason,
-        parameters=_parameters(state, final), metrics=_metrics(state, took, final),
-        samples=samples, warnings=warnings[:20], suspicions=suspicions[:20],
-    )  # fmt: skip
+    draft.warnings, draft.suspicions = draft.warnings[:20], draft.suspicions[:20]
+    return draft.run()
 
 
 def _parameters(state: RunState, final: list[Evaluation]) -> dict[str, Parameter]:

@@ -186,17 +186,17 @@ def _finish(block: Block, output: Output) -> Iterator[Run]:
         yield last
     missing = [one for one in suite.listed if one.lower() not in suite.seen]
     if (last is None and suite.part) or (missing and not suite.ended):
-        trouble = "; ".join(output.table.stops) if output.table else block.take_trouble()
         if last is not None and last.status in (RunStatus.FAILED, RunStatus.TRUNCATED):
             last.warnings.append(f"never came to {excerpt(', '.join(missing))}")
             return
-        what = f"before {excerpt(', '.join(missing), 80)}" if missing else "before the first table"
-        end = trouble or f"the log ends with: {block.last_words()}"
-        yield Run(
-            file=block.file, line=suite.line, benchmark="imb", variant=_variant(suite),
-            version=suite.version, status=RunStatus.FAILED if trouble else RunStatus.TRUNCATED,
-            reason=f"stops {what}; {end}", parameters=dict(suite.facts),
+        draft = Draft(
+            block=block, benchmark="imb", line=suite.line, variant=_variant(suite),
+            version=suite.version, parameters=dict(suite.facts),
+            stops=output.table.stops if output.table else [],
         )  # fmt: skip
+        which = excerpt(", ".join(missing), 80) if missing else "the first table"
+        draft.ends(f"before {which}")
+        yield draft.run()
 
 
 def _variant(suite: Suite) -> str:
