@@ -20,6 +20,7 @@ from transect.report.blocks import Chart, Chip, Prose, Table
 from transect.report.context import Context
 from transect.report.sections.published import figures_of, published_body
 from transect.report.sections.scaling import scaling_body
+from transect.report.sections.throughput import both_table
 
 
 def train(
@@ -170,6 +171,38 @@ def test_no_study_of_ours_types_what_it_measured() -> None:
     for path in sorted((ROOT / "config/studies").glob("*.yaml")):
         for given in load_yaml(path).get("published", []):
             assert isinstance(given.get("measured"), dict | None), f"{path.name}: {given}"
+
+
+def test_who_is_fastest_and_who_is_there_first_stand_side_by_side() -> None:
+    def cells(strategy: str, rate: float, seconds: float | None) -> list[Record]:
+        reached = {} if seconds is None else {"time_to_quality": seconds, "steps_to_quality": 9.0}
+        return [train(1, rate, n, strategy=strategy, metrics=reached) for n in range(3)]
+
+    records = [
+        *cells("single", 100, 5),
+        *cells("mpi-allreduce", 300, 7),
+        *cells("ddp-gloo", 900, None),
+    ]
+    found = both_table("w", group_records(records))
+    assert isinstance(found, Table)
+    told = [
+        (row["Cell"].split(" · ")[1], row["By time to quality"], row["By samples/s"], row[""])
+        for row in rows(found)
+    ]
+    assert told == [
+        ("single", "1", "3", "gains 1 place"), ("mpi-allreduce", "2", "2", "loses 1 place"),
+        ("ddp-gloo", "–", "1", "fast, and not there"),
+    ]  # fmt: skip
+    assert both_table("w", group_records(cells("single", 100, 5))) is None
+
+
+def test_what_bounds_are_made_of_stands_first(report: Path) -> None:
+    page = report.read_text(encoding="utf-8")
+    part = page[page.index('<section id="hardware">') :].split("</section>")[0]
+    head = part.index("What the bounds in this report are made of")
+    assert head < part.index("Best valid value")
+    assert "Peak arithmetic, fp32" in part[head:] and "Memory bandwidth" in part[head:]
+    assert re.search(r"<summary>\d+ more charts?</summary>", part)
 
 
 def test_the_page_says_so(report: Path) -> None:

@@ -106,6 +106,13 @@ NEXT_STEPS: dict[Cause, NextStep] = {
     ),
 }  # fmt: skip
 
+_NO_PROGRAM = NextStep(
+    meaning="A program that it starts is not on this machine.",
+    action="Install it, or name modules or an image that bring it under `benchmarks` or `environments` in the "
+    "system file. Then ask for these cells again.",
+    command=_RETRY_SKIPPED,
+)
+
 # (cause, what its message holds, what to do then); None stands for any cause.
 BY_MESSAGE: tuple[tuple[Cause | None, str, NextStep], ...] = (
     (
@@ -132,12 +139,7 @@ BY_MESSAGE: tuple[tuple[Cause | None, str, NextStep], ...] = (
     (
         Cause.MISSING_DEPENDENCY,
         r"\bis not on PATH\b",
-        NextStep(
-            meaning="A program that it starts is not on this machine.",
-            action="Install it, or name modules or an image that bring it under `benchmarks` or `environments` in the "
-            "system file. Then ask for these cells again.",
-            command=_RETRY_SKIPPED,
-        ),
+        _NO_PROGRAM,
     ),
     (
         Cause.MISSING_DEPENDENCY,
@@ -181,12 +183,7 @@ BY_MESSAGE: tuple[tuple[Cause | None, str, NextStep], ...] = (
     (
         Cause.MISSING_DEPENDENCY,
         r"no such program|no (?:C |C\+\+ |Fortran )?compiler|No such file or directory",
-        NextStep(
-            meaning="A program that it starts is not on this machine.",
-            action="Install it, or name modules or an image that bring it under `benchmarks` or `environments` in the "
-            "system file. Then ask for these cells again.",
-            command=_RETRY_SKIPPED,
-        ),
+        _NO_PROGRAM,
     ),
     (
         Cause.UNSUPPORTED,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -188,10 +189,22 @@ def report(
         )
         return
     for one in written:
-        print_lines(str(one.path) + (f" ({one.files} files)" if one.files > 1 else ""))
-        print_lines(*(f"  left out: {sentence}" for sentence in one.left_out))
+        print_lines(str(one.path) + (f" ({one.files} files)" if one.files != 1 else ""))
+        print_lines(*(f"  left out: {told}" for told in _gathered(one.left_out)))
         print_lines(*(f"  not from this export: {name}" for name in one.strange))
     print_lines(*(f"{name} is of older records: --format {name} writes it anew" for name in older))
+
+
+def _gathered(left_out: Sequence[str]) -> list[str]:
+    """Gather sentences `WHAT: WHY` by why: of many alike the first is named. --json has all."""
+    alike: dict[str, list[str]] = {}
+    for sentence in left_out:
+        what, _, why = sentence.partition(": ")
+        alike.setdefault(why, []).append(what)
+    return [
+        f"{names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''}: {why}"
+        for why, names in alike.items()
+    ]
 
 
 def _told(one: Written) -> dict[str, Any]:

@@ -189,10 +189,13 @@ class _Page:
         lines = [Line(points=points, style=_SERIES, width=1.2)]
         names = [("median of a run", _SERIES)]
         for one in changes:
-            for side in (one.before, one.after):
+            # What was before the first change is neither better nor worse.
+            sides = [(one.after, STYLES[one.outcome])]
+            sides += [] if one is not changes[0] else [(one.before, STYLES[Outcome.SAME])]
+            for side, style in sides:
                 level = statistics.median(series.values[place] / scale.factor for place in side)
                 ends = [(float(side[0] + 1), level), (float(side[-1] + 1), level)]
-                lines.append(Line(points=ends, style=STYLES[one.outcome], symbols=False, width=3))
+                lines.append(Line(points=ends, style=style, symbols=False, width=3))
             names.append((f"{one.outcome} from run {one.at + 1}", STYLES[one.outcome]))
         # A machine or a version that changed is marked where it did.
         low = min(y for _, y in points)

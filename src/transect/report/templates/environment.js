@@ -1,7 +1,7 @@
 // Two cells side by side: the facts of machine, versions and settings in which they differ.
 (() => {
   const box = document.getElementById("differ");
-  if (!box || !("DecompressionStream" in window)) return;
+  if (!box) return;
   const most = 200;
   const said = document.getElementById("differ-said");
   const place = document.getElementById("differ-facts");
@@ -131,6 +131,10 @@
   }
 
   box.hidden = false;
+  if (!("DecompressionStream" in window)) {
+    said.textContent = "This browser cannot unpack the facts: it is older than 2023.";
+    return;
+  }
   box.addEventListener("toggle", begin);
   equal.addEventListener("change", show);
   for (const side of sides) {
