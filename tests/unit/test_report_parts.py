@@ -27,7 +27,7 @@ from transect.report.text import clipped, in_unit, percent, tenths
 
 
 def chart(title: str) -> Chart:
-    return Chart(title=title, svg=Markup(""), table=Table(columns=[], rows=[]))
+    return Chart(title=title, drawing=Markup(""), table=Table(columns=[], rows=[]))
 
 
 @pytest.mark.parametrize(

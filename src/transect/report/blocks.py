@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, ClassVar, Generic, TypeVar
@@ -174,12 +175,13 @@ class Mark:
 class Chart:
     """A drawing, which says in words what it shows, and the numbers behind it.
 
+    `drawing` is an SVG, or one that is being drawn: `svg` waits for it, and raises what kept it from being drawn.
     `name` is unique in the page, `axis` the title of the axis that its numbers lie on, `across`
     that of the other one, and `marks` says what each mark stands for, in the order of the numbers that the drawing has for them.
     """
 
     title: str
-    svg: Markup
+    drawing: Markup | Future[Markup]
     table: Table
     note: str = ""
     legend: Sequence[LegendItem] = ()
@@ -187,6 +189,11 @@ class Chart:
     axis: str = ""
     across: str = ""
     marks: Sequence[Mark] = ()
+
+    @property
+    def svg(self) -> Markup:
+        """The drawing as SVG, ready for the page. Raises ValueError for what cannot be drawn."""
+        return self.drawing.result() if isinstance(self.drawing, Future) else self.drawing
 
 
 @dataclass(frozen=True, kw_only=True)

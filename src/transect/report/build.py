@@ -11,6 +11,7 @@ from typing import Any
 from jinja2 import Environment
 from markupsafe import Markup
 
+from transect.analysis.collecting import uncollected
 from transect.analysis.load import Key, Problem
 from transect.domain.errors import FAULTS
 from transect.domain.files import write_atomic
@@ -66,6 +67,7 @@ def build_report(
     return made.summary
 
 
+@uncollected()
 def write_page(made: Made, output: Path) -> None:
     """Write the page, and records.parquet and summary.json beside it; raises OSError."""
     context, templates = made.context, shell.templates()

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from transect.analysis.collecting import uncollected
 from transect.analysis.load import Key, Problem, by_status, load_records
 from transect.analysis.table import write_parquet
 from transect.domain.study import Question
@@ -71,6 +72,7 @@ class Made:
         return _summary(self.context, self.findings, front_facts(self.front, self.charts))
 
 
+@uncollected()
 def make_all(
     results: Path,
     *,

@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 
 from transect.analysis.groups import grouped
 from transect.report.blocks import Chart, Column, LegendItem, table
+from transect.report.charts.drawing import begin
 from transect.report.charts.marks import Dot, Drawing, Line, mark_of
 from transect.report.charts.plots import dot_plot, line_plot, log_is_better
-from transect.report.charts.theme import MUTED, Style, legend, render
+from transect.report.charts.theme import MUTED, Style, legend
 from transect.report.text import count, number
 
 __all__ = [
@@ -43,10 +44,10 @@ def drawn(
     drawing: Drawing, items: Sequence[T], columns: Sequence[Column[T]], *, title: str, name: str,
     alt: str, notes: Iterable[str] = (), legend: Sequence[LegendItem] = (),
 ) -> Chart:  # fmt: skip
-    """Render a drawing beside its numbers; `name` is unique in the page, `alt` says what it shows."""
+    """Begin a drawing, to stand beside its numbers; `name` is unique in the page, `alt` says what it shows."""
     return Chart(
         title=title,
-        svg=render(drawing, alt_text=alt, name=name),
+        drawing=begin(drawing, alt_text=alt, name=name),
         table=table(items, columns, folded="Numbers"),
         note=" ".join(note for note in notes if note),
         legend=legend,

@@ -1,4 +1,4 @@
-"""Colours, shapes and dashes of series, and the SVG that carries them.
+"""Colours, shapes and dashes of series.
 
 The colours are those of Okabe and Ito, "Color universal design", 2008; an olive stands for their
 yellow, which on white paper is too pale and beside their orange too alike. Each is drawn with its
@@ -7,32 +7,17 @@ value for light paper and then replaced by a CSS variable, so that one SVG serve
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
-import altair as alt
-import vl_convert
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from transect.report.blocks import LegendItem
+from transect.report.charts.inks import INK, MUTED, PAPER, RULE, SERIES, VARIABLES, WIDTH
 
 __all__ = [
-    "INK", "MUTED", "PAPER", "RULE", "WIDTH", "Style", "Styles", "colors", "legend", "palette", "render",
+    "INK", "MUTED", "PAPER", "RULE", "WIDTH", "Style", "Styles", "colors", "legend", "palette",
 ]  # fmt: skip
-
-INK, MUTED, RULE, PAPER = "#1d2329", "#5c6670", "#dde2e7", "#ffffff"
-WIDTH = 380
-_SCHEMA = alt.SCHEMA_URL
-
-_SERIES = {
-    "blue": "#0072b2", "vermillion": "#d55e00", "green": "#009e73", "purple": "#b0588f",
-    "orange": "#e69f00", "sky": "#56b4e9", "ink": "#3a4149", "olive": "#594700",
-}  # fmt: skip
-_VARIABLES = {value: f"var(--s-{name})" for name, value in _SERIES.items()} | {
-    INK: "var(--ink)", MUTED: "var(--muted)", RULE: "var(--rule)", PAPER: "var(--paper)",
-}  # fmt: skip
 
 _USUAL = {
     "numpy": "ink", "torch": "vermillion", "tensorflow": "orange", "keras": "purple",
@@ -93,7 +78,7 @@ class Styles:
         index = self._variants.get(variant or "", 0)
         shapes = list(_SHAPES)
         return Style(
-            _SERIES[self._colors.get(name or "", "green")],
+            SERIES[self._colors.get(name or "", "green")],
             shapes[index % len(shapes)],
             _DASHES[index % len(_DASHES)],
         )
@@ -101,12 +86,12 @@ class Styles:
 
 def colors() -> dict[str, str]:
     """Return the colours of the page's CSS variables on light paper, by the name of the variable."""
-    return {variable[4:-1]: color for color, variable in _VARIABLES.items()}
+    return {variable[4:-1]: color for color, variable in VARIABLES.items()}
 
 
 def palette(amount: int) -> list[Style]:
     """Return styles for series without a name of their own, in the order of a chart."""
-    colors, shapes = list(_SERIES.values()), list(_SHAPES)
+    colors, shapes = list(SERIES.values()), list(_SHAPES)
     return [
         Style(colors[i % len(colors)], shapes[i % len(shapes)], _DASHES[i % len(_DASHES)])
         for i in range(amount)
@@ -120,7 +105,7 @@ def legend(
     drawn = []
     for text, style in items:
         dash = ",".join(str(part) for part in style.dash)
-        color = _VARIABLES.get(style.color, style.color)
+        color = VARIABLES.get(style.color, style.color)
         stroke = (
             f'<line x1="0" x2="28" y1="7" y2="7" stroke="{color}" stroke-width="2"'
             f' stroke-dasharray="{dash}"/>'
@@ -135,76 +120,3 @@ def legend(
         )
         drawn.append(LegendItem(svg=Markup(svg), text=text))  # noqa: S704 ours
     return drawn
-
-
-def render(drawing: Mapping[str, Any], *, alt_text: str, name: str) -> Markup:
-    """Draw a chart as an SVG that may stand in the page.
-
-    `name` makes the ids inside the drawing unique. Text from records is escaped by Vega.
-    Raises ValueError from vl-convert for a chart that cannot be drawn, and altair's
-    SchemaValidationError for one that is not Vega-Lite.
-    """
-    _check(drawing)
-    spec = {
-        "$schema": _SCHEMA,
-        **drawing,
-        "config": _config(),
-        "autosize": {"type": "fit-x", "contains": "padding"},
-        "padding": {"left": 6, "right": 6, "top": 2, "bottom": 2},
-    }
-    svg = vl_convert.vegalite_to_svg(spec)
-    svg = re.sub(
-        r'<rect width="[^"]*" height="[^"]*" fill="(white|transparent)"\s*/>', "", svg, count=1
-    )
-    size = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)
-    box = f"0 0 {size.group(1)} {size.group(2)}" if size else f"0 0 {WIDTH} 200"
-    body = svg[svg.index(">") + 1 : svg.rindex("</svg>")]
-    # Only tags are touched, never the text between them.
-    body = re.sub(r"<[^>]*>", lambda match: _tag(match.group(), name), body)
-    return Markup(  # noqa: S704 Vega escapes text, the label is escaped here
-        f'<svg class="plot" viewBox="{box}" role="img" aria-label="{escape(alt_text)}">{body}</svg>'
-    )
-
-
-_checked: set[tuple[str, ...]] = set()
-
-
-def _check(drawing: Mapping[str, Any]) -> None:
-    """Hold each form of drawing to Vega-Lite's schema once: a misspelt key would draw nothing.
-
-    Once, because a check takes as long as the drawing.
-    """
-    layers = drawing.get("layer", [drawing])
-    form = tuple(str(layer.get("mark", {}).get("type")) for layer in layers)
-    if form not in _checked:
-        empty = [{**layer, "data": {"values": []}} for layer in layers]
-        rest = {key: value for key, value in drawing.items() if key not in ("layer", "data")}
-        alt.Chart.from_dict({**rest, "layer": empty} if "layer" in drawing else empty[0])
-        _checked.add(form)
-
-
-def _tag(tag: str, name: str) -> str:
-    """Colour one tag by CSS, drop what the page sets itself, and make its ids unique."""
-    tag = re.sub(
-        r'(fill|stroke)="(#[0-9a-fA-F]{6})"',
-        lambda m: f'{m.group(1)}="{_VARIABLES.get(m.group(2).lower(), m.group(2))}"',
-        tag,
-    )
-    tag = re.sub(r' aria-label="@(\d+)"', r' data-mark="\1"', tag)
-    tag = re.sub(r' (?:font-family|aria-[a-z]+|role|pointer-events)="[^"]*"', "", tag)
-    tag = re.sub(r"(\d\.\d\d)\d+", r"\1", tag)
-    tag = re.sub(r'(id="|url\(#)(clip|gradient)', rf"\1{name}-\2", tag)
-    return "" if tag.startswith("<path") and ' d=""' in tag and tag.endswith("/>") else tag
-
-
-def _config() -> dict[str, Any]:
-    axis = {
-        "labelColor": MUTED, "titleColor": MUTED, "gridColor": RULE, "domainColor": MUTED,
-        "tickColor": MUTED, "labelFontSize": 11, "titleFontSize": 11, "titleFontWeight": "normal",
-        "domain": False, "ticks": False, "labelPadding": 5, "titlePadding": 6,
-        "labelOverlap": "greedy", "labelSeparation": 8,
-    }  # fmt: skip
-    return {
-        "aria": False, "background": None, "view": {"stroke": None}, "axis": axis,
-        "text": {"fontSize": 11, "color": INK},
-    }  # fmt: skip
