@@ -12,7 +12,7 @@ from typing_extensions import TypeVar
 
 from transect.analysis.entries import AnyRecord, point_of
 from transect.analysis.kinds import Kind, kind_of
-from transect.analysis.labels import axis_order, group_labels
+from transect.analysis.labels import group_labels, in_order
 from transect.analysis.noise import trimmed
 from transect.analysis.statistics import (
     NoiseFloor,
@@ -119,8 +119,12 @@ class Group(Generic[C_co]):
 
     def values(self, name: str, label: str | None = None) -> list[float]:
         """Return the metric's value of every usable repeat that has one, in repeat order."""
-        values = (record.value(name, label) for record in self.ok)
-        return [value for value in values if value is not None]
+        known = self._values.get((name, label))
+        if known is None:
+            values = [record.value(name, label) for record in self.ok]
+            known = tuple(value for value in values if value is not None)
+            self._values[name, label] = known
+        return list(known)
 
     def by_repeat(self, name: str) -> dict[int, float]:
         """Return the metric's value by repeat: a repeat has one seed in all groups."""
@@ -129,7 +133,18 @@ class Group(Generic[C_co]):
 
     def summary(self, name: str, label: str | None = None) -> Summary | None:
         """Summarise a metric over the usable repeats. None when no repeat has it."""
-        return summarise(self.values(name, label))
+        if (name, label) not in self._summaries:
+            self._summaries[name, label] = summarise(self.values(name, label))
+        return self._summaries[name, label]
+
+    @cached_property
+    def _values(self) -> dict[tuple[str, str | None], tuple[float, ...]]:
+        # Every finding and section asks for the same few.
+        return {}
+
+    @cached_property
+    def _summaries(self) -> dict[tuple[str, str | None], Summary | None]:
+        return {}
 
     def detail(self, name: str) -> float | None:
         """Return a number from the first usable record's details, or None."""
@@ -186,7 +201,7 @@ def group_records(records: Iterable[AnyRecord], stage: str | None = None) -> lis
         members.sort(key=lambda record: (record.cell.repeat, record.cell_id))
         usable = tuple(r for r in members if r.status is Status.OK and not is_wrong(r))
         groups.append(Group(cell=cell, records=tuple(members), ok=usable))
-    return sorted(groups, key=lambda group: axis_order(group.cell))
+    return in_order(groups)
 
 
 class Floors:

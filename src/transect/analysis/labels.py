@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cache
+from itertools import groupby
 from operator import itemgetter
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from transect.domain.cell import Axis, Cell, axes_of, counted
 
-__all__ = ["Labels", "axis_order", "group_labels", "other_axes"]
+__all__ = ["Labels", "axis_order", "group_labels", "in_order", "other_axes"]
 
 # Both numbers together have one label, and repeats of a group have none.
 _APART = frozenset({"nodes", "ranks_per_node", "repeat"})
@@ -19,6 +20,9 @@ _RANKS = counted("rank")
 class _HasCell(Protocol):
     @property
     def cell(self) -> Cell: ...
+
+
+G = TypeVar("G", bound=_HasCell)
 
 
 @cache
@@ -83,7 +87,8 @@ def group_labels(
     for kind in dict.fromkeys(map(type, cells)):
         described |= axes_of(kind)
     extra = sorted({name for cell in cells for name in other_axes(cell)})
-    shown = {axis for axis in (*described, "ranks") if _differs(cells, axis)}
+    held = list(map(vars, cells))
+    shown = {axis for axis in (*described, "ranks") if _differs(cells, held, axis)}
     shown |= {axis for axis in extra if len({repr(cell.get(axis)) for cell in cells}) > 1}
     shown |= {name for name, axis in described.items() if axis.name and name != "workload"}
     shown |= set(always)
@@ -92,15 +97,19 @@ def group_labels(
     return Labels(cells, shown - set(never), extra, spread=spread)
 
 
-def _differs(cells: Sequence[Cell], axis: str) -> bool:
+def _differs(cells: Sequence[Cell], held: Sequence[dict[str, Any]], axis: str) -> bool:
+    """Whether cells, of which `held` are the fields, differ in an axis: asked for every axis of thousands."""
     if axis == "ranks":
-        values = {cell.ranks for cell in cells}
-    elif cells and axis in cells[0].__dict__ and len(set(map(type, cells))) == 1:
-        # Of one class: this is done for every axis of thousands of cells.
-        values = set(map(itemgetter(axis), map(vars, cells)))
-    else:
-        values = {cell.get(axis) for cell in cells}
-    return len(values) > 1
+        return (
+            any(_differs(cells, held, name) for name in ("nodes", "ranks_per_node"))
+            and len({cell.ranks for cell in cells}) > 1
+        )
+    try:
+        values = list(map(itemgetter(axis), held))
+    except KeyError:
+        values = [cell.get(axis) for cell in cells]
+    # To count goes by what is the same object, and looks into nothing.
+    return bool(values) and values.count(values[0]) < len(values)
 
 
 def _parts(cell: Cell, shown: Set[str], extra: Iterable[str], *, spread: bool) -> Iterable[str]:
@@ -121,12 +130,30 @@ def _parts(cell: Cell, shown: Set[str], extra: Iterable[str], *, spread: bool) -
             yield f"{name} {cell.get(name)}"
 
 
+def in_order(groups: Iterable[G]) -> list[G]:
+    """Sort groups by the axes of their cells: workload, other names, ranks, then numbers and words; last by id."""
+    made = sorted(((_axis_order(group.cell), group) for group in groups), key=itemgetter(0))
+    # An id takes longer to make than all the rest.
+    alike = ([group for _, group in members] for _, members in groupby(made, key=itemgetter(0)))
+    return [
+        group
+        for members in alike
+        for group in (
+            sorted(members, key=lambda group: group.cell.id) if len(members) > 1 else members
+        )
+    ]
+
+
 def axis_order(cell: Cell) -> tuple[tuple[int, float, str], ...]:
-    """Return what cells are sorted by: workload, other names, ranks, then numbers and words."""
+    """Return what cells are sorted by, as `in_order` does."""
+    return *_axis_order(cell), _place(cell.id)
+
+
+def _axis_order(cell: Cell) -> tuple[tuple[int, float, str], ...]:
     axes = axes_of(type(cell))
     names = [name for name, axis in axes.items() if axis.name and name != "workload"]
     rest = [name for name, axis in axes.items() if not axis.name and name not in _APART]
-    values = [cell.workload, *map(cell.get, names), cell.ranks, *map(cell.get, rest), cell.id]
+    values = [cell.workload, *map(cell.get, names), cell.ranks, *map(cell.get, rest)]
     return tuple(_place(value) for value in values)
 
 

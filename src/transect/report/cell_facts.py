@@ -11,9 +11,12 @@ import json
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from transect.analysis.entries import AnyRecord
+from transect.domain.cell import OpenCell
 from transect.report.text import clean, quantity
 
 __all__ = ["FACTS", "Fact", "facts_of_settings", "packed", "shown", "title_of", "told", "unpacked"]
@@ -148,11 +151,24 @@ def packed(records: Sequence[AnyRecord]) -> str:
     # A stage that is not here has an open cell, which holds whatever was there.
     axes |= {name for record in records for name in record.cell.model_extra or ()}
     for axis in sorted(axes):
-        values = [record.cell.get(axis) for record in records]
+        values = _values(records, axis)
         if any(value is not None for value in values):
             content["columns"].append(_column("Settings", axis, values))
     text = json.dumps(content, ensure_ascii=True, separators=(",", ":"))
     return base64.b64encode(zlib.compress(text.encode("ascii"), 6)).decode("ascii")
+
+
+def _values(records: Sequence[AnyRecord], axis: str) -> list[Any]:
+    """Return an axis of every record; those of a stage have it, or none of them has."""
+    values: list[Any] = []
+    for kind, members in groupby((record.cell for record in records), type):
+        if axis in kind.model_fields:
+            values += map(itemgetter(axis), map(vars, members))
+        elif issubclass(kind, OpenCell) or hasattr(kind, axis):
+            values += (cell.get(axis) for cell in members)
+        else:
+            values += (None for _ in members)
+    return values
 
 
 def unpacked(text: str) -> dict[str, Any]:

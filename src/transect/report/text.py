@@ -151,6 +151,8 @@ def count(amount: int, noun: str, plural: str = "") -> str:
 
 def clean(text: str) -> str:
     """Make foreign text show what it holds: no terminal codes, controls and marks visible."""
+    if text.isascii() and text.isprintable():
+        return text
     text = _ANSI.sub("", text.replace("\r\n", "\n"))
     text = "".join(
         chr(0x2400 + ord(c)) if ord(c) < 32 and c not in "\n\t" else c for c in text
