@@ -214,7 +214,10 @@ def _as_sure(
     unsure = any(g.blind is not None or g.unchecked is not None for g in (pair.base, pair.other))
     if not unsure or told.sureness is not Sureness.FIRM or outcome is Outcome.WORSE:
         return told.sureness, told.reason
-    return Sureness.TENTATIVE, f"{told.reason}; a training's steps cannot be held to its reference's"
+    return (
+        Sureness.TENTATIVE,
+        f"{told.reason}; a training's steps cannot be held to its reference's",
+    )
 
 
 def _of_facts(pair: Pair, one: Chosen, told: Comparison, margin: float) -> Line:

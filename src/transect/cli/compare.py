@@ -50,7 +50,9 @@ def check_outputs(outputs: Mapping[str, Path | None], folders: Iterable[Path]) -
         if path in seen:
             raise BadInput(f"{option} {given}: is the file of {seen[path]}: expected another one")
         if any(folder in path.parents for folder in inside):
-            raise BadInput(f"{option} {given}: lies among the results that are read: expected a file elsewhere")
+            raise BadInput(
+                f"{option} {given}: lies among the results that are read: expected a file elsewhere"
+            )
         seen[path] = option
 
 
@@ -73,7 +75,10 @@ def compare(
         bool, typer.Option("--all", help="list what is the same or open too")
     ] = False,
     tentative: Annotated[
-        bool, typer.Option("--tentative", help="worse counts without being firm, and of a stage as a whole, too")
+        bool,
+        typer.Option(
+            "--tentative", help="worse counts without being firm, and of a stage as a whole, too"
+        ),
     ] = False,
     complete: Annotated[
         bool, typer.Option("--complete", help="exit code 5 when a cell of the base is not compared")

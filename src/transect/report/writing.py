@@ -20,7 +20,16 @@ from transect.report.build import write_page
 from transect.report.formats import REPORT_FORMATS, Contents
 from transect.report.made import Made
 
-__all__ = ["EXPORTS", "HTML", "Written", "format_names", "noted_exports", "older_exports", "put", "write_formats"]
+__all__ = [
+    "EXPORTS",
+    "HTML",
+    "Written",
+    "format_names",
+    "noted_exports",
+    "older_exports",
+    "put",
+    "write_formats",
+]
 
 # The page itself: every study has it, so it is in no list of exports.
 HTML = "html"

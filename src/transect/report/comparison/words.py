@@ -36,9 +36,7 @@ _SURE = (Sureness.FIRM, Sureness.TENTATIVE, Sureness.OPEN)
 
 def doubts(lines: Iterable[Line], besides: Sequence[Beside]) -> str:
     """Write what speaks against a comparison that is not worse, after a comma; empty without any."""
-    loose = sum(
-        one.outcome is Outcome.WORSE and one.sureness is not Sureness.FIRM for one in lines
-    )
+    loose = sum(one.outcome is Outcome.WORSE and one.sureness is not Sureness.FIRM for one in lines)
     stages = wholly_worse(besides)
     said = [f"{loose} tentatively worse"] if loose else []
     said += [f"{count(stages, 'whole stage')} worse"] if stages else []
