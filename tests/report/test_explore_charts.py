@@ -33,6 +33,8 @@ def test_marks_of_every_chart_follow_the_filter(page: Any) -> None:
     told = [mark for marks in charts for mark in marks if mark[0] is not None and not mark[1]]
     assert any(drawn for _, _, drawn in told) and not all(drawn for _, _, drawn in told)
     assert {tuple(names) for names, _, drawn in told if drawn} == {("torch",)}
+    legend = page.locator("#chart-ranks-digits-cnn .legend li:visible").all_inner_texts()
+    assert "torch · ddp-gloo" in legend and not any(name.startswith("numpy") for name in legend)
 
 
 def test_rows_that_stay_move_together_and_the_drawing_with_them(page: Any) -> None:
@@ -64,7 +66,7 @@ def test_a_drawing_comes_as_svg_and_png_without_theme_or_script(page: Any) -> No
     root = ElementTree.fromstring(text)
     assert "var(" not in text and "<script" not in text and 'style="' not in text
     words = [one.text or "" for one in root.iter("{http://www.w3.org/2000/svg}text")]
-    assert any("Throughput" in word for word in words)
+    assert "digits-cnn: Throughput" in words
     assert any("Filtered by framework torch" in word for word in words)
     assert any(word.startswith("torch") for word in words)
     assert not any(word.startswith("numpy") for word in words)

@@ -13,6 +13,7 @@ from test_browser import _CONTRAST
 
 from transect.analysis.load import load_records
 from transect.domain.cell import Cell
+from transect.report.build import build_report
 
 pytestmark = pytest.mark.browser
 
@@ -180,6 +181,19 @@ def test_paper_shows_what_is_filtered_and_says_so(page: Any) -> None:
     assert page.locator("tbody tr[hidden]:visible").count() == 0
     assert page.pdf(format="A4").startswith(b"%PDF")
     page.emulate_media(media="screen")
+
+
+def test_a_page_without_anything_to_filter_says_what_it_cannot_find(
+    browser: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "none").mkdir()
+    build_report(tmp_path / "none", tmp_path / "report.html", title="None", questions=[])
+    page = browser.new_page()
+    page.goto((tmp_path / "report.html").as_uri() + "#nowhere?framework=torch")
+    said = page.inner_text(".filter-ignored")
+    assert "nowhere" in said and "torch" in said
+    assert page.locator(".filter").count() == 0
+    page.close()
 
 
 def test_without_a_script_all_rows_are_there(browser: Any, report: Path) -> None:

@@ -105,7 +105,6 @@ def test_a_table_is_searched_in_its_words_and_cells(page: Any) -> None:
     table = page.locator("#chart-rate-digits-cnn-numbers")
     table.scroll_into_view_if_needed()
     every = table.locator("tbody tr").count()
-    field = page.get_by_role("searchbox", name="Search in Numbers").locator("visible=true")
     block = page.locator("#chart-rate-digits-cnn details.fold")
     field = block.get_by_role("searchbox")
     field.fill("TORCH")

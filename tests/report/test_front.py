@@ -85,7 +85,6 @@ def test_findings_are_read_by_what_they_change() -> None:
         found("wrong", alarm=True, subject="equality"),
         found("large", comparisons=(comparison(7.0),)),
         found("small", comparisons=(comparison(1.5),)),
-        found("none-wins", decision=Decision(column="train", instead="nobody reached it")),
         found("likely", Sureness.TENTATIVE, comparisons=(comparison(9.0),)),
         found("fact", subject="export"),
         found("seen-once", Sureness.TENTATIVE),
@@ -95,6 +94,8 @@ def test_findings_are_read_by_what_they_change() -> None:
     assert ranked(order[::-1]) == order
     assert [turn_of(one) for one in order] == sorted(turn_of(one) for one in order)
     assert {turn_of(one) for one in order} == set(Turn)
+    nobody = found("none-wins", decision=Decision(column="train", instead="nobody reached it"))
+    assert turn_of(nobody) is Turn.FACT, "it decides nothing"
 
 
 def test_the_nearest_rival_tells_how_large_an_effect_is() -> None:

@@ -68,3 +68,9 @@ def test_each_parser_says_what_it_takes_as_proof(name):
 def test_the_last_whole_line_counts_when_the_next_one_is_cut():
     (run,) = scan(b"BabelStream\nVers")
     assert (run.benchmark, run.status) == ("babelstream", "truncated")
+
+
+def test_a_cut_start_line_behind_a_result_is_no_run_of_its_own():
+    text = LOGS["hpc_logs.HPL"].split("End of Tests")[0] + "Column=0001 Fraction=0.1% Gflo"
+    (run,) = scan(text.encode())
+    assert run.benchmark == "hpl" and run.metrics

@@ -110,6 +110,8 @@ class Reader:
             match = self.pattern.search(self._buffer, self._position, self._end)
             if match is None:
                 if not self._fill():
+                    # What one pattern passed over is no other's to be read once more.
+                    self._position = self._end
                     return None
                 continue
             start = match.start()

@@ -155,7 +155,7 @@ def shortened(text: str, most: int = _LONGEST) -> str:
         return text
     ends = [found.start() for found in re.finditer(r"; |: |\. (?=[A-Z])|, ", text)]
     firm = [end for end in ends if text[end] != ","] or ends
-    near = [end for end in firm if most / 3 < end <= most] or [end for end in ends if end <= most]
+    near = [end for end in firm if most / 4 < end <= most] or [end for end in ends if end <= most]
     # A number, or a word, is never cut.
     end = max(near, default=text.rfind(" ", 0, most))
     return f"{text[: end if end > 0 else most]} …"

@@ -23,6 +23,7 @@ from transect.hpc.parsers._io500 import (
     product_total,
     wrong,
 )  # fmt: skip
+from transect.hpc.prefilter import searched
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, log_metric, number
 
@@ -73,15 +74,11 @@ class Io500(Parser):
         r"\[Starting\] (?:ior|mdtest)_(?:easy|hard)_",
     )
     wants = (
-        r"\[(?:RESULT|SCORE|Starting|[ ]{2,12}\])",
-        rf"\[(?:{_NAME}|run)\]",
-        r"IO500 version",
+        *searched(_RESULT, _SCORE, _VERSION, _SECTION, _INVALID, _FATAL),
         r"(?:version|procs|config-hash|result-dir|mode|score|t_delta|t_start|hash|MD|BW|SCORE"
         r"|found|total-files|throughput-stonewall|rate-stonewall|exe)[ \t]+=",
-        r"; (?:ERROR|END)",
-        r"ERROR ",
-        r"FATAL \(",
-        r"Error: the benchmark returned",
+        r"; END",
+        r"\[Starting\]",
     )
 
     def parse(self, block: Block) -> Iterator[Run]:

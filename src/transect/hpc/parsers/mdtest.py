@@ -23,6 +23,7 @@ from transect.hpc.parsers._mdtest import (
     unit_of,
     wrong,
 )
+from transect.hpc.prefilter import searched
 from transect.hpc.text import Line, excerpt
 from transect.hpc.values import NUMBER, log_metric, number
 
@@ -71,17 +72,9 @@ class Mdtest(Parser):
         r"SUMMARY(?: rate| time)?:?(?: \(in [^)\n]{1,20}\):?)?:? \(of \d{1,9} iteration",
     )
     wants = (
-        rf"{_OPERATION}[ \t]*:?[ \t]",
+        *searched(_BANNER, _HEAD, _ROW, _ITEMS, _ONCE, _COMMAND, _FAILED),
         r"-- (?:started|finished) at ",
-        r"Command line used: ",
         r"Path[ \t]*:",
-        r"\d{1,10} tasks, \d",
-        r"V-1:[ \t][^\n]{0,60}(?:File|Directory|Tree) ",
-        r"V-1: +(?:File|Directory|Tree) ",
-        r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d: Process \d",
-        r"(?:ior |mdtest )?ERROR\b",
-        r"SUMMARY[ :]",
-        r"mdtest-[\w.+\-]{1,40} was launched",
     )
 
     def parse(self, block: Block) -> Iterator[Run]:

@@ -43,9 +43,6 @@ def turn_of(finding: Finding) -> Turn:
     sure = finding.sureness is Sureness.FIRM
     if finding.comparisons:
         return Turn.SURE_DECISION if sure else Turn.LIKELY_DECISION
-    # A workload without any winner changes what its reader does, as one with a winner does.
-    if finding.decision is not None and sure:
-        return Turn.SURE_DECISION
     if finding.subject in HEADINGS and finding.subject == "study":
         return Turn.ABOUT_THE_STUDY
     return Turn.FACT if sure else Turn.LIKELY

@@ -18,7 +18,7 @@
 
   const panel = (at, amount) => {
     const id = `facet-${names[at]}`;
-    const button = make("button", { type: "button", class: "facet", popovertarget: id, "aria-haspopup": "dialog" }, title(names[at]), make("b"));
+    const button = make("button", { type: "button", class: "facet", popovertarget: id }, title(names[at]), make("b"));
     const boxes = values[at].map((value, place) => {
       const box = make("input", { type: "checkbox", value: String(place) });
       const label = make("label", {}, box, make("span", {}, value), make("span", { class: "quiet", "aria-hidden": "true" }, String(amount[place])));
@@ -63,7 +63,6 @@
       wait = setTimeout(() => explore.change((state) => { state.cell = field.value.trim().slice(0, 200); }, "cell"), 120);
     });
     if (values[CELL].length > 1) controls.push(field);
-    if (!controls.length) return;
     clear = make("button", { type: "button", hidden: true }, "Clear");
     clear.addEventListener("click", () => {
       explore.change((state) => {
@@ -82,6 +81,11 @@
     note = make("p", { class: "filter-said", hidden: true }, said, " ",
       make("label", {}, only, " ", unnamed = make("span")));
     ignored = make("p", { class: "filter-ignored", role: "alert", hidden: true });
+    if (!controls.length) {
+      // Nothing to choose among: what an address asks for in vain is said all the same.
+      main.prepend(spoken, ignored);
+      return;
+    }
     const form = make("form", { class: "filter", role: "search", "aria-label": "Filter of all charts, tables and findings" },
       make("div", { class: "filter-controls" }, make("span", { class: "filter-word" }, "Filter"), ...controls, clear), note, spoken, ignored);
     form.addEventListener("submit", (event) => event.preventDefault());
@@ -98,7 +102,7 @@
   bar.words = () => (explore.active() ? words(explore.state()) : "");
 
   bar.show = (pass, told) => {
-    if (!said) return;
+    if (!clear?.isConnected) return;
     const state = explore.state();
     for (const { at, button, boxes } of buttons) {
       const chosen = state.chosen[at];

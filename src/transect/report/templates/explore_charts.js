@@ -67,6 +67,10 @@
         one.classList.toggle("partly", Boolean(chart.marks[at].partly));
       }
     });
+    for (const item of chart.element.querySelectorAll(".legend li")) {
+      const own = chart.marks.flatMap((mark, at) => (mark[LABEL] && mark[LABEL] === item.textContent.trim() ? [at] : []));
+      item.hidden = own.length > 0 && own.every((at) => off.has(at));
+    }
     if (chart.rows && chart.left) gather(chart);
     roving(chart);
   };

@@ -69,11 +69,15 @@
         inside.append(drawn("text", { x: 6, y, "font-size": size, "font-weight": weight, fill }, line));
       }
     };
-    const title = figure.querySelector("figcaption").firstChild.textContent.trim();
+    // What stands above the chart in the page is part of what it shows: the workload.
+    let above = figure.closest("details.fold") || figure.closest(".charts");
+    while (above && above.tagName !== "H3") above = above.previousElementSibling;
+    const own = figure.querySelector("figcaption").firstChild.textContent.trim();
+    const title = above ? `${above.textContent.trim()}: ${own}` : own;
     words(title, 13, "var(--ink)", 600);
     y += 6;
     let x = 6;
-    for (const item of figure.querySelectorAll(".legend li")) {
+    for (const item of figure.querySelectorAll(".legend li:not([hidden])")) {
       const text = item.textContent.trim();
       const room = 34 + width(text, 11) + 14;
       if (x > 6 && x + room > wide) [x, y] = [6, y + 16];

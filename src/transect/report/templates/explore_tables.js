@@ -165,7 +165,8 @@
   const equip = (table) => {
     if (table.equipped) return;
     table.equipped = true;
-    const about = short(named(table.element) || "this table", 80);
+    const title = table.element.closest(".chart")?.querySelector("figcaption")?.firstChild.textContent.trim();
+    const about = short([title, named(table.element) || "this table"].filter(Boolean).join(": "), 80);
     if (table.rows.length > 1) {
       table.heads.forEach((head, column) => {
         const words = [...head.childNodes];
