@@ -11,13 +11,14 @@ from typing import Any
 from jinja2 import Environment
 from markupsafe import Markup
 
-from transect.analysis.load import Key
+from transect.analysis.load import Key, Problem
 from transect.domain.errors import FAULTS
 from transect.domain.files import write_atomic
 from transect.domain.study import Question
 from transect.domain.until import Aims
 from transect.report import shell
 from transect.report.context import Context
+from transect.report.fitting import fitted
 from transect.report.inline import Inline
 from transect.report.made import Made, make_all
 from transect.report.making import MadeSection, broken, glossary
@@ -26,6 +27,8 @@ from transect.report.shell import script_json
 
 __all__ = ["build_report", "script_json", "write_page"]
 
+# Cells of one finding that the page names in a command; summary.json has all of them.
+MOST_NAMED = 40
 # Failures and problems that the page carries as data; summary.json beside it has all of them.
 _MOST_INLINED = 500
 
@@ -66,7 +69,7 @@ def build_report(
 def write_page(made: Made, output: Path) -> None:
     """Write the page, and records.parquet and summary.json beside it; raises OSError."""
     context, templates = made.context, shell.templates()
-    rendered = [(one, _render(templates, one, context)) for one in made.sections]
+    rendered = [(one, _render(templates, one, context)) for one in _fitted(made, context)]
     table = output.parent / "records.parquet"
     if made.table is None:
         table.unlink(missing_ok=True)
@@ -85,6 +88,7 @@ def write_page(made: Made, output: Path) -> None:
         title=context.title,
         study=context.study,
         front=made.front,
+        most_named=MOST_NAMED,
         chart_of=lambda finding: chart_of(finding, made.charts),
         titles={one.key: one.title for one, _ in rendered},
         counts=summary["counts"],
@@ -111,9 +115,36 @@ def _render(templates: Environment, made: MadeSection, context: Context) -> Mark
     return Markup(text)  # noqa: S704 escaped by the template
 
 
+def _fitted(made: Made, context: Context) -> list[MadeSection]:
+    try:
+        return fitted(made.sections)
+    except FAULTS as error:  # as for a section
+        what = f"tables could not be counted: {type(error).__name__}: {error}"
+        context.problems.append(Problem(where="page", what=what))
+        return made.sections
+
+
 def _inlined(summary: dict[str, Any]) -> dict[str, Any]:
     """Return the summary with long lists cut: thousands of failures are data, and no page."""
-    return {
+    cut = {
         key: value[:_MOST_INLINED] if isinstance(value, list) else value
         for key, value in summary.items()
     }
+    # What is said of thousands of cells names them, and says them again in its command.
+    return cut | {
+        "findings": [_brief(finding) for finding in cut["findings"]],
+        "decisions": [_short(decision) for decision in cut["decisions"]],
+    }
+
+
+def _short(decision: dict[str, Any]) -> dict[str, Any]:
+    decided = [
+        one | {"left_out": one["left_out"][:MOST_NAMED]} for one in decision["decided"]
+    ]  # fmt: skip
+    return decision | {"decided": decided}
+
+
+def _brief(finding: dict[str, Any]) -> dict[str, Any]:
+    if len(finding["cells"]) <= MOST_NAMED:
+        return finding
+    return finding | {"cells": finding["cells"][:MOST_NAMED], "run_again": ""}

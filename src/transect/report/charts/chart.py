@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any, TypeVar
 
+from transect.analysis.groups import grouped
 from transect.report.blocks import Chart, Column, LegendItem, table
 from transect.report.charts.marks import Dot, Drawing, Line, mark_of
 from transect.report.charts.plots import dot_plot, line_plot, log_is_better
@@ -14,7 +15,8 @@ from transect.report.charts.theme import MUTED, Style, legend, render
 from transect.report.text import count, number
 
 __all__ = [
-    "MOST_DRAWN", "MOST_PANELS", "Point", "Series", "dot_chart", "drawn", "left_out", "line_chart",
+    "MOST_DRAWN", "MOST_PANELS", "Point", "Series", "dot_chart", "drawn", "gather", "left_out",
+    "line_chart",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -25,6 +27,8 @@ MOST_DRAWN = 20
 MOST_PANELS = 12
 # Numbers below the axis of a line chart.
 _MOST_TICKS = 16
+# Marks of one line chart that are drawn one by one, and places of a series where there are more.
+_MOST_MARKS, _MOST_PLACES = 1200, 48
 _BOUND = Style(MUTED, "square", (2, 2))
 
 
@@ -118,6 +122,44 @@ class Series:
                 )  # fmt: skip
 
 
+def gather(series: Sequence[Series]) -> tuple[list[Series], str]:
+    """Return series that a chart has room for, and what it says of those that had too many points.
+
+    Points of a series at one place become one, whose repeats are the quantiles of their medians;
+    of more places than fit, evenly spread ones stay.
+    """
+    amount = sum(len(point.repeats) for one in series for point in one.points)
+    if amount <= _MOST_MARKS:
+        return list(series), ""
+    gathered = [Series(name=one.name, style=one.style, points=_spread(_merged(one.points)))
+                for one in series]  # fmt: skip
+    return gathered, (
+        f"{amount} runs are too many to draw one by one: a symbol is the median of all cells of its "
+        "series at that place, dots are their least, quarters and most."
+    )
+
+
+def _merged(points: Iterable[Point]) -> list[Point]:
+    merged = []
+    for (x, hollow), members in grouped(points, lambda point: (point.x, point.hollow)).items():
+        values = (
+            sorted(point.y for point in members) if len(members) > 1 else sorted(members[0].repeats)
+        )
+        places = sorted({round(q * (len(values) - 1)) for q in (0, 0.25, 0.5, 0.75, 1)})
+        about = members[0].about if len(members) == 1 else [point.about for point in members]
+        merged.append(
+            Point(x=x, repeats=[values[i] for i in places], hollow=hollow, about=about)
+        )  # fmt: skip
+    return sorted(merged, key=lambda point: point.x)
+
+
+def _spread(points: Sequence[Point]) -> Sequence[Point]:
+    if len(points) <= _MOST_PLACES:
+        return points
+    last = len(points) - 1
+    return [points[round(i * last / (_MOST_PLACES - 1))] for i in range(_MOST_PLACES)]
+
+
 def line_chart(
     series: Sequence[Series], rows: Sequence[T], columns: Sequence[Column[T]], *, title: str,
     x: str, y: str, name: str, alt: str, most: int, notes: Iterable[str] = (), height: int = 260,
@@ -128,7 +170,7 @@ def line_chart(
     `x` and `y` are the axes' titles; `bound` holds what no series can pass, by x. `y_log`: None
     leaves it to the values.
     """
-    shown = series[:most]
+    shown, gathered = gather(series[:most])
     lines = [line for member in shown for line in member.lines()]
     names = [(member.name, member.style) for member in shown]
     if bound:
@@ -144,5 +186,6 @@ def line_chart(
             if y_log is None else y_log,
         ),
         rows, columns, title=title, name=name, alt=alt, legend=legend(names),
-        notes=(*notes, f"{count(cut, 'series', 'series')} more in the numbers." if cut else ""),
+        notes=(*notes, gathered,
+               f"{count(cut, 'series', 'series')} more in the numbers." if cut else ""),
     )  # fmt: skip

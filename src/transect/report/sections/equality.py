@@ -55,7 +55,8 @@ def equality_body(context: Context) -> Iterator[Part]:
         right = compared(
             [group for group in context.of("train", workload) if group.ok and not group.wrong]
         )
-        yield from loss_charts(context, workload, [g for g in right if g.kind == main_kind(right)])
+        main = main_kind(right)
+        yield from loss_charts(context, workload, [g for g in right if g.kind == main])
     apart = [group for group in context.of("train") if group.unchecked is not None]
     if apart:
         columns = [

@@ -37,6 +37,8 @@
   }
 
   function offer(side) {
+    // What is typed while the facts unpack is looked for when they are there.
+    if (!content) return;
     const words = side.find.value.toLowerCase().split(/\s+/).filter(Boolean);
     const chosen = side.list.value;
     const found = [];

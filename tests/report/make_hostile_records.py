@@ -1,0 +1,137 @@
+"""Writes a made-up study whose every name and text would run if it were not escaped: SYNTHETIC records.
+
+Run `python tests/report/make_hostile_records.py FOLDER` to look at a report by eye.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from pathlib import Path
+from typing import Any
+
+from make_framework_records import train_record
+from make_records import make_record
+
+from transect.domain.cell import Cell
+from transect.domain.record import (
+    Cause,
+    LogPoint,
+    MetricValue,
+    Record,
+    Samples,
+    Status,
+    write_record,
+)
+
+__all__ = ["PAYLOADS", "QUESTIONS", "TITLE", "payload", "write_hostile_study"]
+
+# Each sets `HACKED` to where it ran: markup, attributes, links, templates, Vega expressions, CSS, data URLs.
+PAYLOADS = (
+    "<script>HACKED='{}'</script>",
+    "</script><script>HACKED='{}'</script>",
+    '"><img src=x onerror="HACKED=\'{}\'">',
+    "'><svg onload=HACKED='{}'>",
+    "javascript:HACKED='{}'",
+    "datum.x||(HACKED='{}')",
+    "{{{{constructor.constructor(\"HACKED='{}'\")()}}}}",
+    "${{HACKED='{}'}}",
+    "</style><style onload=HACKED='{}'>@import 'http://transect.invalid/{}';",
+    "</textarea></title><iframe srcdoc=\"<script>parent.HACKED='{}'</script>\">",
+    "<a href=\"javascript:HACKED='{}'\" autofocus onfocus=HACKED='{}'>click</a>",
+    "`HACKED='{}'` &lt;b&gt; \u2028 \u202e ]]> <!--",
+)
+
+
+def payload(number: int, where: str) -> str:
+    """Return one of the texts, which names where it stands."""
+    return PAYLOADS[number % len(PAYLOADS)].replace("{{", "\0").replace("}}", "\1").replace(
+        "{}", where
+    ).replace("\0", "{{").replace("\1", "}}")  # fmt: skip
+
+
+TITLE = "".join(payload(number, "title") for number in range(len(PAYLOADS)))
+QUESTIONS = [payload(number, "question") for number in range(len(PAYLOADS))]
+
+
+def _renamed(record: Record, number: int, **changes: Any) -> Record:
+    """Put a text where a name stood, and in everything that a record says in words."""
+    axes = {**record.cell.axes(), **changes}
+    cell = Cell.of(**axes)
+    told = {
+        "host": payload(number, "host"),
+        "cpu_model": payload(number + 1, "cpu"),
+        "cores": 4,
+        "kernel": payload(number + 2, "kernel"),
+        "git": {"commit": payload(number, "commit")},
+        "libraries": {payload(number, "library"): payload(number + 1, "version")},
+        "variables": {payload(number, "variable"): payload(number + 3, "value")},
+        "environment": {"name": payload(number, "environment"), "lock_hash": "0"},
+    }
+    return record.model_copy(update={"cell": cell, "cell_id": cell.id, "provenance": told})
+
+
+def _records() -> list[Record]:
+    rng, records = random.Random(11), []
+    for number in range(len(PAYLOADS)):
+        for ranks in (1, 2):
+            for repeat in range(3):
+                strategy = "single" if ranks == 1 else "mpi-allreduce"
+                made = train_record("torch", strategy, ranks, repeat, noise=1 + rng.gauss(0, 0.01))
+                loss = [1.0 / (1 + step) for step in range(20)]
+                made = made.model_copy(update={"samples": {
+                    "loss": Samples(unit="1", values=loss, count=20)}})  # fmt: skip
+                records.append(
+                    _renamed(
+                        made, number, repeat=repeat,
+                        # Some share a workload, so that others are told apart by their frameworks.
+                        workload=payload(number // 3, "workload"),
+                        framework=payload(number, "framework"),
+                        network=payload(number, "network"),
+                    )
+                )  # fmt: skip
+        cell = Cell.of(stage="train", workload=payload(number, "workload"), batch=8,
+                       framework=payload(number, "framework"), strategy=payload(number, "strategy"))  # fmt: skip
+        records.append(
+            make_record(
+                cell, status=Status.FAILED, cause=Cause.CRASH, message=payload(number, "message"),
+                log_tail="\n".join([payload(number, "log"), *QUESTIONS]),
+            )
+        )  # fmt: skip
+        cell = Cell.of(stage="bench", benchmark=payload(number, "benchmark"), threads=1)
+        point = LogPoint(series=payload(number, "series"))
+        records.append(
+            make_record(cell, [MetricValue.of("flops", 1e9 + number, payload(number, "label"), point)])
+        )  # fmt: skip
+        cell = Cell.of(stage="ingest", source=payload(number, "source"))
+        runs = [{
+            "file": payload(number, "file"), "line": 3, "benchmark": payload(number, "parsed"),
+            "status": "ok", "reason": payload(number, "reason"), "variant": payload(number, "variant"),
+            "parameters": {payload(number, "parameter"): payload(number, "given")},
+            "metrics": [{
+                "name": payload(number, "metric"), "value": 2e9, "printed": payload(number, "printed"),
+                "unit": payload(number, "unit"), "direction": "higher",
+                "normalised": {"name": "flops", "value": 2e9, "unit": "FLOP/s"},
+            }],
+        }]  # fmt: skip
+        records.append(make_record(cell, details={"runs": runs}))
+        # A stage that is not there keeps whatever axes its records have.
+        cell = Cell.of(stage="unknown", workload=payload(number, "workload"), **{
+            "axis": payload(number, "axis")})  # fmt: skip
+        records.append(make_record(cell, {"step_time": 1.0 + number}))
+    return records
+
+
+def write_hostile_study(root: Path) -> Path:
+    """Write `root/hostile` and return it."""
+    study = root / "hostile"
+    for record in _records():
+        write_record(study / record.stage / record.cell_id / "record.json", record)
+    broken = study / "train" / "half~00000000" / "record.json"
+    broken.parent.mkdir()
+    broken.write_text('{"message": "' + QUESTIONS[0])
+    return study
+
+
+if __name__ == "__main__":
+    print(write_hostile_study(Path(sys.argv[1])))

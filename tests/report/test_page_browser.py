@@ -1,0 +1,198 @@
+"""Whole pages in a real browser: nothing runs, nothing leaves, nothing hinders, nothing overflows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from make_framework_records import write_framework_study
+from make_hostile_records import PAYLOADS, QUESTIONS, TITLE, payload, write_hostile_study
+
+from transect.report.build import build_report
+
+pytestmark = pytest.mark.browser
+
+UNFOLD = "document.querySelectorAll('details').forEach((one) => { one.open = true })"
+# Set before anything of the page runs: what a text would do, and what the page's policy refuses.
+CANARY = """
+window.ran = []; window.refused = [];
+Object.defineProperty(window, 'HACKED', { set: (where) => window.ran.push(where), get: () => undefined });
+addEventListener('securitypolicyviolation', (event) =>
+  window.refused.push(`${event.violatedDirective} ${event.blockedURI} ${event.sample}`));
+"""
+
+
+@pytest.fixture(scope="session")
+def hostile_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of a study that is made of texts that would run."""
+    folder = tmp_path_factory.mktemp("hostile")
+    study = write_hostile_study(folder)
+    output = folder / "report.html"
+    published = [{"study": payload(n, "study"), "what": payload(n, "what"), "published": 2.0,
+                  "measured": 1.0, "note": payload(n, "note")} for n in range(len(PAYLOADS))]  # fmt: skip
+    build_report(study, output, title=TITLE, questions=QUESTIONS, published=published)
+    return output
+
+
+@pytest.fixture(scope="session")
+def framework_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of thirty series of frameworks: the longest tables and the most charts."""
+    folder = tmp_path_factory.mktemp("frameworks")
+    output = folder / "report.html"
+    build_report(write_framework_study(folder), output, title="Frameworks", questions=["Which?"])
+    return output
+
+
+class Opened:
+    """A page with what it asked for and complained about."""
+
+    def __init__(self, browser: Any, path: Path, **how: Any) -> None:
+        self.context = browser.new_context(viewport={"width": 1280, "height": 900}, **how)
+        self.page = self.context.new_page()
+        self.path = path
+        self.asked: list[str] = []
+        self.complaints: list[str] = []
+        self.page.add_init_script(CANARY)
+        self.context.on("request", lambda request: self.asked.append(request.url))
+        self.page.on("console", lambda said: self.complaints.append(said.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("dialog", lambda dialog: (self.complaints.append("dialog"), dialog.dismiss()))
+        self.page.goto(path.as_uri())
+
+    def is_quiet(self) -> None:
+        """Nothing ran, was refused, left the page, or went wrong."""
+        page = self.page
+        assert page.evaluate("window.ran") == []
+        assert page.evaluate("window.refused") == []
+        assert self.complaints == []
+        own = ("data:", "blob:", self.path.as_uri())
+        assert [url for url in self.asked if not url.startswith(own)] == []
+        assert len(self.context.pages) == 1
+
+
+@pytest.fixture(scope="module")
+def hostile(browser: Any, hostile_page: Path) -> Iterator[Opened]:
+    opened = Opened(browser, hostile_page, color_scheme="dark")
+    yield opened
+    opened.context.close()
+
+
+@pytest.fixture(scope="module")
+def frameworks(browser: Any, framework_page: Path) -> Iterator[Opened]:
+    opened = Opened(browser, framework_page, color_scheme="light")
+    yield opened
+    opened.context.close()
+
+
+@pytest.fixture(scope="module")
+def synthetic(browser: Any, report: Path) -> Iterator[Opened]:
+    opened = Opened(browser, report, color_scheme="dark")
+    yield opened
+    opened.context.close()
+
+
+def test_the_canary_sees_what_would_run(browser: Any, tmp_path: Path) -> None:
+    """A page that does not escape, and has no policy: the check itself can fail."""
+    path = tmp_path / "open.html"
+    path.write_text("<!DOCTYPE html><body>" + "".join(payload(n, str(n)) for n in (0, 2, 3)))
+    opened = Opened(browser, path)
+    opened.page.wait_for_function("window.ran.length >= 3", timeout=10_000)
+    with pytest.raises(AssertionError):
+        opened.is_quiet()
+    opened.context.close()
+
+
+def test_no_text_of_a_study_runs_whatever_is_clicked(hostile: Opened) -> None:
+    page = hostile.page
+    page.evaluate(UNFOLD)
+    # Everything that can be pressed, pointed at or left, as often as there is time for.
+    page.evaluate(
+        """() => {
+          for (const one of document.querySelectorAll('button, summary, th, svg.plot *, select, label')) {
+            for (const name of ['mouseover', 'pointerenter', 'focus', 'click', 'mouseout'])
+              one.dispatchEvent(new MouseEvent(name, { bubbles: true, cancelable: true }));
+          }
+          for (const one of document.querySelectorAll('input[type=search]')) {
+            one.value = '<img src=x onerror=HACKED=1>';
+            one.dispatchEvent(new Event('input', { bubbles: true }));
+          }
+        }"""
+    )
+    page.wait_for_timeout(300)
+    page.evaluate(UNFOLD)
+    hostile.is_quiet()
+    # All scripts are the page's own, and no element came out of a text.
+    assert page.locator("main script, main style, main iframe, main img, main object").count() == 0
+    inline = "[...document.querySelectorAll('*')].flatMap((one) => [...one.attributes])"
+    assert (
+        page.evaluate(f"{inline}.filter((a) => a.name.startsWith('on')).map((a) => a.value)") == []
+    )
+    assert page.evaluate(f"{inline}.filter((a) => /^\\s*javascript:/i.test(a.value) && "
+                         "['href', 'src', 'action', 'xlink:href'].includes(a.name))") == []  # fmt: skip
+
+
+def test_the_texts_are_shown_as_they_are(hostile_page: Path, browser: Any) -> None:
+    opened = Opened(browser, hostile_page)
+    opened.page.evaluate(UNFOLD)
+    shown = opened.page.evaluate("document.body.textContent")
+    for where in ("workload", "framework", "message", "log", "title", "question", "note"):
+        assert any(payload(n, where) in shown for n in range(4)), where
+    opened.is_quiet()
+    opened.context.close()
+
+
+@pytest.mark.parametrize(("which", "scheme"), [("synthetic", "light"), ("hostile", "dark")])
+def test_axe_finds_nothing_serious(which: str, scheme: str, request: pytest.FixtureRequest) -> None:
+    sync_playwright = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed"
+    )
+    page = request.getfixturevalue(which).page
+    page.emulate_media(color_scheme=scheme)
+    page.evaluate(UNFOLD)
+    only = {"resultTypes": ["violations"], "runOnly": {"type": "tag", "values": [
+        "wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}}  # fmt: skip
+    found = sync_playwright.Axe().run(page, options=only).response
+    assert found["passes"] or found["violations"]
+    assert [
+        (one["id"], one["impact"], [node["target"] for node in one["nodes"][:3]], one["nodes"][0]["html"][:200])
+        for one in found["violations"] if one["impact"] in ("serious", "critical")
+    ] == []  # fmt: skip
+
+
+@pytest.mark.parametrize("width", [320, 768])
+@pytest.mark.parametrize("which", ["frameworks", "hostile"])
+def test_no_width_overflows(which: str, width: int, request: pytest.FixtureRequest) -> None:
+    opened = request.getfixturevalue(which)
+    page = opened.page
+    page.set_viewport_size({"width": width, "height": 800})
+    # Anew: at another width, and with no filter of an earlier test.
+    page.goto("about:blank")
+    page.goto(opened.path.as_uri())
+    for folded in (True, False):
+        page.evaluate(
+            f"document.querySelectorAll('details').forEach((d) => {{ d.open = {str(not folded).lower()} }})"
+        )
+        wide = page.evaluate(
+            """(width) => document.documentElement.scrollWidth <= width ? [] :
+              [...document.querySelectorAll('main *')].filter((one) =>
+                one.getBoundingClientRect().right > width + 1 && !one.parentElement.closest('.scroll, pre, nav, svg'))
+              .slice(0, 5).map((one) => one.outerHTML.slice(0, 160))""",
+            width,
+        )
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, wide
+    page.set_viewport_size({"width": 1280, "height": 900})
+
+
+def test_every_chart_has_marks_and_none_is_empty(frameworks: Opened) -> None:
+    page = frameworks.page
+    page.evaluate(UNFOLD)
+    charts = page.evaluate(
+        """[...document.querySelectorAll('svg.plot')].map((svg) => [svg.getAttribute('aria-label'),
+          svg.querySelectorAll('[class*=mark-] path, [class*=mark-] line').length,
+          svg.getBoundingClientRect().width])"""
+    )
+    assert len(charts) > 20
+    assert [label for label, marks, width in charts if marks < 2 or width < 100 or not label] == []
+    frameworks.is_quiet()
