@@ -60,8 +60,10 @@ def test_a_body_gathers_neighbouring_charts_and_drops_nothing_else() -> None:
 
 
 def test_a_body_says_when_it_has_nothing_to_show() -> None:
-    assert Body.of([Lead("Why.", empty="No cell."), None]) == Body(
-        lead="Why.", blocks=[Prose("No cell.", quiet=True)]
+    # A folded section shows how it begins: why it would be of use is no news where it holds nothing.
+    assert Body.of([Lead("Why.", empty="No cell."), None]) == Body(lead="No cell.", blocks=[])
+    assert Body.of([Lead("Why.", empty="No cell."), Prose("It.")]) == Body(
+        lead="Why.", blocks=[Prose("It.")]
     )
     assert Body.of([Lead("Why.")]) == Body(lead="Why.", blocks=[])
     assert Body.of([]) is None
