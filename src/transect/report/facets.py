@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from itertools import groupby
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from transect.analysis.entries import Entry
 from transect.analysis.groups import Group
@@ -73,8 +74,7 @@ def _found(item: Any, depth: int, *, ids: bool) -> Facets:
     if isinstance(item, Cell):
         return _of_cell(item, (), ids=ids)
     if isinstance(item, Group):
-        statuses = sorted({record.status.value for record in item.records})
-        return _of_cell(item.cell, statuses, ids=ids)
+        return _of_group(item, ids=ids)
     if isinstance(item, (Record, Entry)):
         return _of_cell(item.cell, (item.status.value,), ids=ids)
     for name in _ABOUT:
@@ -118,6 +118,18 @@ def _parts(item: Any, depth: int) -> Iterator[tuple[str, Any]]:
 
 def _without_cells(facets: Facets) -> Facets:
     return Facets(*(getattr(facets, name) for name in FACETS))
+
+
+# What groups are about, without their cell: a chart of thousands asks again for each of its marks.
+_groups: WeakKeyDictionary[Group, Facets] = WeakKeyDictionary()
+
+
+def _of_group(group: Group, *, ids: bool) -> Facets:
+    known = _groups.get(group)
+    if known is None:
+        statuses = sorted({record.status.value for record in group.records})
+        known = _groups[group] = _of_cell(group.cell, statuses, ids=False)
+    return replace(known, cell=(group.cell.without_repeat().id,)) if ids else known
 
 
 def _of_cell(cell: Cell, status: Sequence[str], *, ids: bool) -> Facets:

@@ -47,6 +47,10 @@ def _asked() -> SimpleQueue[tuple[bytes, Future[Markup]]]:
     return asked
 
 
+# A fork has the queue, and none of the threads.
+os.register_at_fork(after_in_child=_asked.cache_clear)
+
+
 def _serve(asked: SimpleQueue[tuple[bytes, Future[Markup]]]) -> None:
     process = _started()
     while True:
