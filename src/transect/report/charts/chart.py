@@ -29,9 +29,7 @@ MOST_PANELS = 12
 _MOST_TICKS = 16
 # Marks of one line chart that are drawn one by one, and places of a series where there are more.
 _MOST_MARKS, _MOST_PLACES, _LEAST_PLACES = 600, 48, 8
-_FEW = (
-    f"Of more than {MOST_REPEATS} runs of a mark, dots are the least, the quarters and the most."
-)
+_FEW = f"Of more than {MOST_REPEATS} runs of a mark, dots are the least, the quarters and the most."
 _BOUND = Style(MUTED, "square", (2, 2))
 
 
