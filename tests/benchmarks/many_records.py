@@ -22,7 +22,7 @@ __all__ = ["write_study"]
 # Of ten records: train, infer, bench, ingest.
 SHARES = {"train": 5, "infer": 2, "bench": 2, "ingest": 1}
 REPEATS = 3
-STUDY = "name: many\ntitle: Many records\nquestions: ["Which is fastest?"]\n"
+STUDY = "name: many\ntitle: Many records\nquestions: ['Which is fastest?']\n"
 # Of a hundred trainings and inferences: how many ended so.
 BAD = {Cause.CRASH: 2, Cause.TIMEOUT: 1, Cause.UNSUPPORTED: 2}
 
