@@ -119,3 +119,31 @@ def test_no_output_takes_the_place_of_results(tmp_path, compared):
     before = (tmp_path / "b" / "plan.json").read_bytes()
     code, _ = compared("--markdown", str(tmp_path / "b" / "plan.json"))
     assert code == 2 and (tmp_path / "b" / "plan.json").read_bytes() == before
+
+
+def test_a_rate_of_zero_is_no_measurement(tmp_path, compared):
+    write_run(tmp_path / "a", {"torch": noisy(100, 1, 6), "jax": noisy(9, 2)})
+    write_run(tmp_path / "b", {"torch": [0.0] * 6, "jax": noisy(9, 3)}, day=1)
+    code, facts = facts_of(compared)
+    told = {one["cell"].split(".")[1]: one for one in facts["others"][0]["lines"]}
+    assert told["torch"]["outcome"] == "not comparable" and code == 0
+    assert told["torch"]["reason"] == "the other: no time or rate is zero or less"
+    assert facts["not_compared"] == 1 and compared("--complete")[0] == 5
+
+
+def test_what_no_correction_reaches_is_not_firm(tmp_path, compared):
+    # A loss of zero has no ratio: ranks alone tell, and nothing holds them beside the others.
+    for name, day, loss in (("a", 0, 0.0), ("b", 1, 0.2)):
+        for repeat in range(6):
+            told = {"samples_per_second": 100.0 + repeat, "log_loss": loss * (1 + repeat / 100)}
+            at = START + timedelta(days=day, minutes=repeat)
+            one = record(cell("torch", repeat), told, at=at)
+            write_record(tmp_path / name / "train" / one.cell_id / "record.json", one)
+            other = record(cell("jax", repeat), told | {"log_loss": 0.2 + repeat / 100}, at=at)
+            write_record(tmp_path / name / "train" / other.cell_id / "record.json", other)
+    _, facts = facts_of(compared)
+    (told,) = (
+        one for one in facts["others"][0]["lines"]
+        if one["metric"] == "log_loss" and ".torch." in one["cell"]
+    )  # fmt: skip
+    assert (told["outcome"], told["sureness"]) == ("worse", "tentative")

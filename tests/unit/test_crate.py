@@ -278,6 +278,17 @@ def test_metadata_that_are_gone_are_missed(study: StudyPaths) -> None:
     assert check_crate(study.folder).holds
 
 
+def test_a_crate_made_again_says_what_changed(study: StudyPaths) -> None:
+    command = ["crate", str(study.folder)]
+    first = CliRunner().invoke(app, command)
+    assert first.exit_code == 0 and "since" not in first.output
+    assert "since" not in CliRunner().invoke(app, command).output
+    (study.folder / "report.html").write_text("cut off")
+    again = CliRunner().invoke(app, command)
+    assert again.exit_code == 0 and "since the crate before" in again.output
+    assert "report.html" in again.output and "1 changed" in again.output
+
+
 def test_a_file_without_a_checksum_does_not_pass(study: StudyPaths) -> None:
     write_crate(study)
     path = study.folder / METADATA

@@ -74,3 +74,18 @@ def test_a_cut_start_line_behind_a_result_is_no_run_of_its_own():
     text = LOGS["hpc_logs.HPL"].split("End of Tests")[0] + "Column=0001 Fraction=0.1% Gflo"
     (run,) = scan(text.encode())
     assert run.benchmark == "hpl" and run.metrics
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("learning_logs.TF", "images/sec: 601.95", "images/sec: 1,601.95"),
+        ("learning_logs.TF", "images/sec: 601.95", "images/sec: 601,95"),
+        ("learning_logs.HOROVOD", "): 1204.0 +-6.4", "): 1,204.0 +-6.4"),
+    ],
+)
+def test_a_part_of_a_number_is_no_value(name, old, new):
+    (before,) = scan(LOGS[name].encode())
+    assert before.status == "ok" and old in LOGS[name]
+    (run,) = scan(LOGS[name].replace(old, new).encode())
+    assert (run.benchmark, run.status) == (before.benchmark, "truncated")

@@ -177,6 +177,10 @@ def _line(pair: Pair, one: Chosen, noise: _Noise) -> Line | None:
     if one.units > 1:
         return _made(pair, one, Outcome.NOT_COMPARABLE, Sureness.FIRM,
                      "its unit or direction is not the same in both")  # fmt: skip
+    if (one.unit == "s" or one.unit.endswith("/s")) and min(*mine, *theirs) <= 0:
+        side = "the other" if min(mine) <= 0 else "the base"
+        said = f"{side}: no time or rate is zero or less"
+        return _made(pair, one, Outcome.NOT_COMPARABLE, Sureness.FIRM, said)
     told = None
     if one.seeded:
         told = compare_paired(
@@ -209,6 +213,8 @@ def _as_sure(
     That a training is better, or the same, is not firm where its steps cannot be held to its reference's: it
     may do something else. That it is worse needs no such proof.
     """
+    if told.decision is None and told.sureness is Sureness.FIRM:
+        return Sureness.TENTATIVE, f"{told.reason}; not held beside the other comparisons"
     if disturbed:
         return told.sureness, f"{told.reason}; others were at work on the machine"
     unsure = any(g.blind is not None or g.unchecked is not None for g in (pair.base, pair.other))
