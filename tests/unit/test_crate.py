@@ -216,7 +216,15 @@ def test_a_damaged_record_is_a_file_as_any_other(study: StudyPaths) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "[]", '{"@graph": 3}', '{"@graph": [{"@id": "a"}, {"@id": "a"}]}', "[" * 10**5],
+    [
+        "",
+        "{",
+        "[]",
+        '{"@graph": 3}',
+        '{"@graph": [{"@id": "a"}, {"@id": "a"}]}',
+        "[" * 10**5,
+        '{"@graph": [{"@id": 3, "@type": "File"}]}',
+    ],
 )
 def test_metadata_that_cannot_be_read_are_an_error_and_never_overwritten(
     study: StudyPaths, text: str
@@ -247,6 +255,38 @@ def test_a_crate_that_names_a_file_outside_is_refused(study: StudyPaths, uri: st
     (study.folder / METADATA).write_text(json.dumps(content))
     with pytest.raises(BadInput, match="outside the folder"):
         check_crate(study.folder)
+
+
+def test_a_crate_that_names_a_file_twice_is_refused(study: StudyPaths) -> None:
+    write_crate(study)
+    path = study.folder / METADATA
+    content = json.loads(path.read_text())
+    content["@graph"].append({"@id": "report%2Ehtml", "@type": "File", "sha256": "0" * 64})
+    path.write_text(json.dumps(content))
+    with pytest.raises(BadInput, match="in it twice"):
+        check_crate(study.folder)
+
+
+def test_metadata_that_are_gone_are_missed(study: StudyPaths) -> None:
+    assert check_crate(study.folder) is None
+    write_crate(study)
+    (study.folder / METADATA).unlink()
+    verdict = check_crate(study.folder)
+    assert verdict is not None and verdict.missing == [METADATA] and not verdict.holds
+    assert verify(study)[0] == 1
+    write_crate(study)
+    assert check_crate(study.folder).holds
+
+
+def test_a_crate_made_again_says_what_changed(study: StudyPaths) -> None:
+    command = ["crate", str(study.folder)]
+    first = CliRunner().invoke(app, command)
+    assert first.exit_code == 0 and "since" not in first.output
+    assert "since" not in CliRunner().invoke(app, command).output
+    (study.folder / "report.html").write_text("cut off")
+    again = CliRunner().invoke(app, command)
+    assert again.exit_code == 0 and "since the crate before" in again.output
+    assert "report.html" in again.output and "1 changed" in again.output
 
 
 def test_a_file_without_a_checksum_does_not_pass(study: StudyPaths) -> None:

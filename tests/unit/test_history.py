@@ -277,3 +277,20 @@ def test_a_date_without_a_zone_is_utc(tmp_path, transect):
         write_record(tmp_path / str(day) / "train" / one.cell_id / "record.json", one)
     _, facts = told(transect, tmp_path)
     assert datetime.fromisoformat(facts["runs"][0]["at"]) == START.astimezone(UTC)
+
+
+def test_what_a_folder_still_held_counts_in_one_run(tmp_path, transect):
+    # One folder, kept each day: its cells were measured twice, and never again.
+    made = tmp_path / "results" / "quick"
+    for day in range(14):
+        if day in (0, 7):
+            rates = {"torch": noisy(100 if day < 7 else 70, day, 3)}
+            write_run(made, dict.fromkeys(("torch", "keras"), rates["torch"]), day=day)
+        write_run(made, {"numpy": noisy(50, day, 3)}, day=day)
+        shutil.copytree(made, tmp_path / f"kept/day-{day:02}/quick")
+    code, facts = told(transect, tmp_path / "kept")
+    values = {one["cell"].split(".")[1]: one["values"] for one in facts["series"] if one["cell"]}
+    assert [place for place, one in enumerate(values["torch"]) if one is not None] == [0, 7]
+    assert None not in values["numpy"] and len(facts["runs"]) == 14
+    assert (code, facts["changes"]) == (0, [])
+    assert "6 records stand in an earlier run" in str(facts["runs"][1]["notes"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sqlite3
 from pathlib import Path
@@ -145,3 +146,64 @@ def test_two_readers_of_one_cache_both_keep_what_they_read(archive: Path, tmp_pa
     first = read_archive([archive], cache=cache, progress=other)
     assert (first.note, second) == ("", [""])
     assert read_archive([archive], cache=cache).known == first.files == 5
+
+
+def test_a_log_that_is_written_again_at_once_is_read_again(archive: Path, tmp_path: Path) -> None:
+    """Time stamps have steps: within one of them a log of the same size looks as it did before."""
+    cache, log = tmp_path / "kept", archive / "notes.md"
+    log.write_text("one line\n")
+    told = log.stat()
+    read_archive([archive], cache=cache)
+    with sqlite3.connect(next(cache.glob("*.sqlite"))) as connection:
+        (facts,) = connection.execute(
+            "SELECT facts FROM runs WHERE CAST(path AS TEXT) LIKE '%notes.md'"
+        ).fetchone()
+    log.write_text("two line\n")
+    os.utime(log, ns=(told.st_atime_ns, told.st_mtime_ns))
+    assert len(facts.split()) == 6, "the content's hash stands with the stamps"
+    (run,) = (one for one in read_archive([archive], cache=cache).runs if one.file == str(log))
+    assert "two line" in run.reason
+
+
+def test_what_could_not_be_read_is_tried_again(
+    archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache, opened = tmp_path / "kept", Path.open
+
+    def failing(path: Path, *args: str, **named: str) -> object:
+        if path.name == "cut.txt":
+            raise OSError(5, "Input/output error")
+        return opened(path, *args, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("transect.hpc.archive._SETTLED_NS", 0)
+        patch.setattr(Path, "open", failing)
+        first = read_archive([archive], cache=cache)
+    assert [run.reason for run in first.runs if run.file.endswith("cut.txt")] == [
+        "cannot be read: Input/output error"
+    ]
+    monkeypatch.setattr("transect.hpc.archive._SETTLED_NS", 0)
+    again = read_archive([archive], cache=cache)
+    assert again.known == 4
+    assert {run.status.value for run in again.runs if run.file.endswith("cut.txt")} == {"truncated"}
+
+
+def test_a_name_that_is_no_text_is_kept_like_any_other(archive: Path, tmp_path: Path) -> None:
+    strange = os.fsencode(archive) + b"/caf\xe9\n.log"
+    with open(strange, "w") as stream:
+        stream.write(LOGS["mdtest 4.1.0"])
+    first = read_archive([archive], cache=tmp_path / "kept")
+    assert (first.files, first.known, first.note) == (6, 0, "")
+    assert read_archive([archive], cache=tmp_path / "kept").known == 6
+
+
+def test_files_that_were_not_read_are_listed_as_such(archive: Path) -> None:
+    (archive / "packed.gz").write_bytes(b"\x1f\x8b" + bytes(range(30)))
+    (archive / "lost.txt").symlink_to("nowhere")
+    done = CliRunner().invoke(app, ["ingest", str(archive), "--summary", "--format", "json"])
+    refused = json.loads(done.stdout)["refused"]
+    said = {row["example"] for row in refused if row["benchmark"] == "unknown"}
+    assert said == {
+        "the file is binary: gzip data: unpack it first",
+        "cannot be read: No such file or directory",
+    }

@@ -74,3 +74,26 @@ def test_a_cut_start_line_behind_a_result_is_no_run_of_its_own():
     text = LOGS["hpc_logs.HPL"].split("End of Tests")[0] + "Column=0001 Fraction=0.1% Gflo"
     (run,) = scan(text.encode())
     assert run.benchmark == "hpl" and run.metrics
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("learning_logs.TF", "images/sec: 601.95", "images/sec: 1,601.95"),
+        ("learning_logs.TF", "images/sec: 601.95", "images/sec: 601,95"),
+        ("learning_logs.HOROVOD", "): 1204.0 +-6.4", "): 1,204.0 +-6.4"),
+    ],
+)
+def test_a_part_of_a_number_is_no_value(name, old, new):
+    (before,) = scan(LOGS[name].encode())
+    assert before.status == "ok" and old in LOGS[name]
+    (run,) = scan(LOGS[name].replace(old, new).encode())
+    assert (run.benchmark, run.status) == (before.benchmark, "truncated")
+
+
+@pytest.mark.parametrize("printed", ["0.00", "1.25"])
+def test_repetitions_make_no_measurement_of_zeros(printed):
+    head = "# OSU MPI Allreduce Latency Test v5.7.1\n# Size       Avg Latency(us)   Min Latency(us)   Max Latency(us)  Iterations\n"
+    rows = "".join(f"{4 << n}   {printed}   {printed}   {printed}   1000\n" for n in range(19))
+    (run,) = scan((head + rows).encode())
+    assert (run.benchmark, run.status) == ("osu", "invalid" if printed == "0.00" else "ok")

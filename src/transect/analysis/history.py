@@ -109,7 +109,7 @@ def history_of(
     single = [
         series
         for cell in sorted(cells, key=lambda one: (one.stage, one.id))
-        for series in _of_cell(cell, sets, asked.get(cell.stage, ()))
+        for series in _of_cell(cell, runs, asked.get(cell.stage, ()))
     ]
     whole = list(_of_stages(single))
     changes = _changes(whole, runs, margin)
@@ -118,7 +118,8 @@ def history_of(
     return History(runs=runs, series=[*whole, *single], changes=_at_quality(changes), lost=lost)
 
 
-def _of_cell(cell: Cell, sets: Sequence[ResultSet], asked: Iterable[Chosen]) -> list[Series]:
+def _of_cell(cell: Cell, runs: Sequence[Run], asked: Iterable[Chosen]) -> list[Series]:
+    sets = [run.results for run in runs]
     latest = next(one for one in reversed(sets) if cell in one.groups)
     told = latest.settings(latest.groups[cell])
     refused: dict[int, str] = {}
@@ -131,10 +132,10 @@ def _of_cell(cell: Cell, sets: Sequence[ResultSet], asked: Iterable[Chosen]) -> 
                 f"{each.name}: {each.base}, later {each.other}" for each in differing
             )
     able = {
-        place: one.groups[cell]
-        for place, one in enumerate(sets)
-        if cell in one.groups and place not in refused and one.groups[cell].ok
-        and not one.groups[cell].wrong and not one.groups[cell].over_subscribed
+        place: run.own[cell]
+        for place, run in enumerate(runs)
+        if cell in run.own and place not in refused and run.own[cell].ok
+        and not run.own[cell].wrong and not run.own[cell].over_subscribed
     }  # fmt: skip
     found = []
     for each in asked:
@@ -219,7 +220,7 @@ def _change(point: ChangePoint[Series], runs: Sequence[Run], floor: NoiseFloor |
 def _surroundings(series: Series, before: Run, after: Run) -> list[Difference]:
     if series.cell is None:
         return differences(before.results.facts, after.results.facts)
-    groups = (run.results.groups[series.cell] for run in (before, after))
+    groups = (run.own[series.cell] for run in (before, after))
     return differences(*(facts_of(group.records) for group in groups))
 
 

@@ -6,7 +6,7 @@ under one identity, such as another learning rate, are refused with what they di
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -19,8 +19,10 @@ from transect.analysis.surroundings import Facts, facts_of
 from transect.domain.cell import Cell
 from transect.domain.until import Aims
 
-__all__ = ["Lone", "Pair", "Pairing", "Refused", "ResultSet", "pair_up"]
+__all__ = ["PENDING", "Lone", "Pair", "Pairing", "Refused", "ResultSet", "measured", "pair_up"]
 
+# States of a cell that a folder has, or is to have, without a record that can be used.
+PENDING = ("running", "no record yet", "damaged")
 # Cells on one side for which one looks whether they were renamed: each is held beside each.
 _MOST_RENAMED = 300
 # Cells that differ in more axes are other cells.
@@ -84,11 +86,11 @@ class ResultSet:
         keys = {(record.stage, record.cell_id) for record in group.records}
         names = {"/".join(key) for key in keys}
         if keys & set(self.loaded.running):
-            return "running"
+            return PENDING[0]
         if keys & set(self.loaded.waiting):
-            return "no record yet"
+            return PENDING[1]
         if any(problem.where in names for problem in self.loaded.unreadable):
-            return "damaged"
+            return PENDING[2]
         if keys & set(self.loaded.earlier):
             return "no longer planned"
         return "not there"
@@ -160,17 +162,14 @@ def pair_up(base: ResultSet, other: ResultSet) -> Pairing:
 
 def _shared(pair: Pair) -> bool:
     """Whether a repeat of one side is a copy of the other side's: nothing was measured again."""
-    known = {
-        (record.started, record.ended, _values(record))
-        for record in pair.base.records if record.started
-    }  # fmt: skip
-    return any(
-        (record.started, record.ended, _values(record)) in known for record in pair.other.records
-    )
+    known = {measured(record) for record in pair.base.records if record.started}
+    return any(measured(record) in known for record in pair.other.records)
 
 
-def _values(record: AnyRecord) -> tuple[tuple[str, str | None, float], ...]:
-    return tuple((number.name, number.label, number.value) for number in record.metrics)
+def measured(record: AnyRecord) -> Hashable:
+    """Return what two records of a cell have in common when one is a copy of the other."""
+    values = tuple((number.name, number.label, number.value) for number in record.metrics)
+    return record.started, record.ended, values
 
 
 def _lone(groups: Sequence[Group], others: Sequence[Group], there: ResultSet) -> list[Lone]:

@@ -5,20 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from transect.analysis.comparisons import Sureness
+from transect.analysis.result_sets import PENDING
 from transect.analysis.set_lines import Beside, Line, Outcome
+from transect.analysis.verdicts import Answer
 from transect.domain.cell import Cell
 
-__all__ = ["incomplete", "outcome_of"]
+__all__ = ["incomplete", "outcome_of", "wholly_worse"]
 
 
 def outcome_of(besides: Sequence[Beside], *, tentative: bool = False) -> Outcome:
     """Return the one word for all sets: worse as soon as a line is, the same where nothing else of what was measured is firm.
 
     Not comparable without any line that compares, open where none of them is firm. `tentative`: what is
-    worse counts without being firm.
+    worse counts without being firm, in one cell or in a stage as a whole.
     """
     lines = [line for beside in besides for line in beside.lines]
     if any(one.outcome is Outcome.WORSE and (tentative or _firm(one)) for one in lines):
+        return Outcome.WORSE
+    if tentative and wholly_worse(besides):
         return Outcome.WORSE
     compared = [one for one in lines if one.outcome is not Outcome.NOT_COMPARABLE]
     if not compared:
@@ -30,12 +34,21 @@ def outcome_of(besides: Sequence[Beside], *, tentative: bool = False) -> Outcome
     return Outcome.SAME if any(map(_firm, measured)) else Outcome.OPEN
 
 
+def wholly_worse(besides: Sequence[Beside]) -> int:
+    """Count the stages of all sets whose cells became worse together in a metric."""
+    return len({
+        (place, shift.stage)
+        for place, beside in enumerate(besides) for shift in beside.shifts
+        if shift.worse and shift.decision.answer is Answer.DIFFERENT
+    })  # fmt: skip
+
+
 def _firm(line: Line) -> bool:
     return line.sureness is Sureness.FIRM
 
 
 def incomplete(besides: Sequence[Beside]) -> int:
-    """Count the base's cells that were not compared: not there, refused, copied or not comparable.
+    """Count the base's cells that were not compared: refused, copied, not comparable, or not there or damaged on a side.
 
     Cells without any number, such as those that make data, have nothing to be compared by.
     """
@@ -44,6 +57,8 @@ def incomplete(besides: Sequence[Beside]) -> int:
         pairing = beside.pairing
         lost = [one.group for one in pairing.only_base]
         lost += [one.pair.base for one in pairing.refused] + [one.base for one in pairing.copied]
+        # The base has such a cell, and nothing of it that can be used.
+        lost += [one.group for one in pairing.only_other if one.state in PENDING]
         amount += sum(any(record.metrics for record in group.ok) for group in lost)
         told: dict[Cell, bool] = {}
         for line in beside.lines:

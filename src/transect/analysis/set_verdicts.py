@@ -130,17 +130,27 @@ def _ended(pair: Pair) -> Line | None:
     if not base.ok and not other.ok:
         said = f"no usable result on either side: {_how(base)}, and {_how(other)}"
         return _ending(pair, Outcome.NOT_COMPARABLE, Sureness.FIRM, said)
-    for gone, outcome in ((other, Outcome.WORSE), (base, Outcome.BETTER)):
-        left = base if gone is other else other
-        side = "the other" if gone is other else "the base"
-        if not gone.ok and all(record.status is Status.SKIPPED for record in gone.records):
-            return _ending(pair, Outcome.NOT_COMPARABLE, Sureness.FIRM, f"{side}: {_how(gone)}")
-        bad = [r for r in gone.records if r not in gone.ok and r.status is not Status.SKIPPED]
-        if bad and len(left.ok) == len(left.records):
-            firm = not gone.ok or gone.wrong
-            said = f"{side}: {_how(gone)}"
-            return _ending(pair, outcome, Sureness.FIRM if firm else Sureness.TENTATIVE, said)
+    for side, group in (("the other", other), ("the base", base)):
+        if all(record.status is Status.SKIPPED for record in group.records):
+            said = f"{side}: {_how(group)}"
+            return _ending(pair, Outcome.NOT_COMPARABLE, Sureness.FIRM, said)
+    for gone, left, outcome in ((other, base, Outcome.WORSE), (base, other, Outcome.BETTER)):
+        if _failing(gone) <= _failing(left):
+            continue
+        sides = ["the other", "the base"] if gone is other else ["the base", "the other"]
+        said = "; ".join(
+            f"{side}: {_how(group)}" for side, group in zip(sides, (gone, left), strict=True)
+            if _failing(group)
+        )  # fmt: skip
+        firm = not _failing(left) and (not gone.ok or gone.wrong)
+        return _ending(pair, outcome, Sureness.FIRM if firm else Sureness.TENTATIVE, said)
     return None
+
+
+def _failing(group: Group) -> float:
+    """Return the share of a group's repeats that failed, or gave a wrong result, of those that ran."""
+    ran = [record for record in group.records if record.status is not Status.SKIPPED]
+    return 1 - len(group.ok) / len(ran) if ran else 0.0
 
 
 def _ending(pair: Pair, outcome: Outcome, sureness: Sureness, reason: str) -> Line:
@@ -167,6 +177,10 @@ def _line(pair: Pair, one: Chosen, noise: _Noise) -> Line | None:
     if one.units > 1:
         return _made(pair, one, Outcome.NOT_COMPARABLE, Sureness.FIRM,
                      "its unit or direction is not the same in both")  # fmt: skip
+    if (one.unit == "s" or one.unit.endswith("/s")) and min(*mine, *theirs) <= 0:
+        side = "the other" if min(mine) <= 0 else "the base"
+        said = f"{side}: no time or rate is zero or less"
+        return _made(pair, one, Outcome.NOT_COMPARABLE, Sureness.FIRM, said)
     told = None
     if one.seeded:
         told = compare_paired(
@@ -179,20 +193,37 @@ def _line(pair: Pair, one: Chosen, noise: _Noise) -> Line | None:
         told = compare(mine, theirs, direction=one.direction, floor=floor)
     if told is None:
         return None
-    told = told.under(pair.other, pair.base)
+    before, told = told, told.under(pair.other, pair.base)
+    disturbed = told is not before
     if one.fact and len({*mine}) == 1 and len({*theirs}) == 1:
         return _of_facts(pair, one, told, noise.margin(one))
     outcome = {Verdict.BETTER: Outcome.BETTER, Verdict.WORSE: Outcome.WORSE}.get(
         told.verdict, Outcome.SAME if told.equal else Outcome.OPEN
     )
-    sureness = Sureness.OPEN if outcome is Outcome.OPEN else _no_firmer(told.sureness, pair)
-    return _made(pair, one, outcome, sureness, told.reason, told)
+    if outcome is Outcome.OPEN:
+        return _made(pair, one, outcome, Sureness.OPEN, told.reason, told)
+    return _made(pair, one, outcome, *_as_sure(told, outcome, pair, disturbed), told)
 
 
-def _no_firmer(sureness: Sureness, pair: Pair) -> Sureness:
-    """No claim is firm on a training whose steps cannot be held to its reference's."""
+def _as_sure(
+    told: Comparison, outcome: Outcome, pair: Pair, disturbed: bool
+) -> tuple[Sureness, str]:
+    """Return how sure a verdict is and why.
+
+    That a training is better, or the same, is not firm where its steps cannot be held to its reference's: it
+    may do something else. That it is worse needs no such proof.
+    """
+    if told.decision is None and told.sureness is Sureness.FIRM:
+        return Sureness.TENTATIVE, f"{told.reason}; not held beside the other comparisons"
+    if disturbed:
+        return told.sureness, f"{told.reason}; others were at work on the machine"
     unsure = any(g.blind is not None or g.unchecked is not None for g in (pair.base, pair.other))
-    return Sureness.TENTATIVE if unsure and sureness is Sureness.FIRM else sureness
+    if not unsure or told.sureness is not Sureness.FIRM or outcome is Outcome.WORSE:
+        return told.sureness, told.reason
+    return (
+        Sureness.TENTATIVE,
+        f"{told.reason}; a training's steps cannot be held to its reference's",
+    )
 
 
 def _of_facts(pair: Pair, one: Chosen, told: Comparison, margin: float) -> Line:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from transect.analysis.result_sets import ResultSet
+from transect.analysis.groups import Group
+from transect.analysis.result_sets import ResultSet, measured
 from transect.analysis.surroundings import Difference, differences, facts_of
+from transect.domain.cell import Cell
 
 __all__ = ["LeftOut", "Run", "Timeline", "timeline"]
 
@@ -18,13 +20,15 @@ class Run:
     """One result folder in time: `at` is the middle of its records' starts.
 
     `notes` say what is odd about its dates, `differences` how its machine and software differ from
-    those of the run before it.
+    those of the run before it. `own` are its groups without the records that an earlier run has too, as one of the
+    same folder does: they count there.
     """
 
     results: ResultSet
     at: datetime
     notes: Sequence[str] = ()
     differences: Sequence[Difference] = ()
+    own: Mapping[Cell, Group]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,6 +66,7 @@ def timeline(sets: Sequence[ResultSet], now: datetime | None = None) -> Timeline
             left_out.append(LeftOut(name=one.name, why=why))
     runs: list[Run] = []
     known: dict[frozenset[object], str] = {}
+    seen: set[Hashable] = set()
     for at, _, one in sorted(dated, key=lambda entry: entry[:2]):
         content = frozenset(
             (r.stage, r.cell_id, r.started, r.ended, r.fingerprint) for r in one.loaded.records
@@ -72,13 +77,34 @@ def timeline(sets: Sequence[ResultSet], now: datetime | None = None) -> Timeline
             continue
         known[content] = one.name
         before = runs[-1] if runs else None
+        own = _own(one, seen)
+        copies = len(one.loaded.records) - sum(len(group.records) for group in own.values())
+        notes = _notes(one, before, now)
+        if copies:
+            notes.append(f"{copies} records stand in an earlier run, and count there alone")
         runs.append(
             Run(
-                results=one, at=at, notes=_notes(one, before, now),
+                results=one, at=at, notes=notes, own=own,
                 differences=_differences(before.results, one) if before else (),
             )
         )  # fmt: skip
     return Timeline(runs=runs, left_out=left_out)
+
+
+def _own(one: ResultSet, seen: set[Hashable]) -> dict[Cell, Group]:
+    """Return a set's groups without what was `seen`, to which it adds theirs."""
+    found = {}
+    for cell, group in one.groups.items():
+        told = {id(r): (r.stage, r.cell_id, measured(r)) for r in group.records if r.started}
+        new = [record for record in group.records if told.get(id(record)) not in seen]
+        seen.update(told.values())
+        if len(new) == len(group.records):
+            found[cell] = group
+        elif new:
+            left = {id(record) for record in new}
+            ok = tuple(record for record in group.ok if id(record) in left)
+            found[cell] = replace(group, records=tuple(new), ok=ok)
+    return found
 
 
 def _differences(before: ResultSet, after: ResultSet) -> list[Difference]:

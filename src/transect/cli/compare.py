@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from transect.analysis.result_sets import ResultSet
     from transect.analysis.set_lines import Beside
 
-__all__ = ["NOTHING", "WORSE", "compare", "margin_of"]
+__all__ = ["NOTHING", "WORSE", "check_outputs", "compare", "margin_of"]
 
 # Exit codes beside those of every command.
 WORSE, NOTHING = 4, 5
@@ -39,6 +39,23 @@ def margin_of(text: str, option: str) -> float:
         ) from None
 
 
+def check_outputs(outputs: Mapping[str, Path | None], folders: Iterable[Path]) -> None:
+    """Raise BadInput for two outputs of one name, and for one among the results that are read."""
+    seen: dict[Path, str] = {}
+    inside = [folder.resolve() for folder in folders]
+    for option, given in outputs.items():
+        if given is None:
+            continue
+        path = given.resolve()
+        if path in seen:
+            raise BadInput(f"{option} {given}: is the file of {seen[path]}: expected another one")
+        if any(folder in path.parents for folder in inside):
+            raise BadInput(
+                f"{option} {given}: lies among the results that are read: expected a file elsewhere"
+            )
+        seen[path] = option
+
+
 def compare(
     folders: Annotated[
         list[Path], typer.Argument(help="result folders; the first one is the base")
@@ -58,7 +75,10 @@ def compare(
         bool, typer.Option("--all", help="list what is the same or open too")
     ] = False,
     tentative: Annotated[
-        bool, typer.Option("--tentative", help="worse counts without being firm, too")
+        bool,
+        typer.Option(
+            "--tentative", help="worse counts without being firm, and of a stage as a whole, too"
+        ),
     ] = False,
     complete: Annotated[
         bool, typer.Option("--complete", help="exit code 5 when a cell of the base is not compared")
@@ -80,7 +100,7 @@ def compare(
     from transect.report.comparison.compare_page import write_comparison
     from transect.report.comparison.facts import comparison_facts
     from transect.report.comparison.markdown import comparison_markdown
-    from transect.report.comparison.words import SAID
+    from transect.report.comparison.words import outcome_text
 
     if output not in _FORMATS:
         raise BadInput(
@@ -94,6 +114,7 @@ def compare(
         "margin": margin_of(margin, "--margin"),
         "quality_margin": margin_of(quality_margin, "--quality-margin"),
     }
+    check_outputs({"--html": html, "--markdown": markdown, "--badge": badge}, folders)
     base, *others = read_sets(folders)
     besides = compare_sets(base, others, metrics=metric or (), **shares)
     outcome = outcome_of(besides, tentative=tentative)
@@ -122,7 +143,7 @@ def compare(
         print_lines(*summary.rstrip("\n").split("\n"))
     else:
         _print(base, besides, show_same)
-        print_lines(f"outcome: {SAID[outcome]}")
+        print_lines(f"outcome: {outcome_text(outcome, besides)}")
         if missing:
             print_lines(f"{missing} cells of {base.letter} were not compared")
     if code:

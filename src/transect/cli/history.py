@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from transect.cli.compare import NOTHING, WORSE, margin_of
+from transect.cli.compare import NOTHING, WORSE, check_outputs, margin_of
 from transect.cli.output import add_row, new_table, print_lines, print_table
 from transect.domain.errors import BadInput
 
@@ -60,6 +60,7 @@ def history(
         )
     share = margin_of(margin, "--margin")
     found, again = find_runs(folders)
+    check_outputs({"--html": html, "--markdown": markdown}, found)
     name, sets, others = _of_one_study(read_sets(found), study)
     line = timeline(sets)
     twice = [LeftOut(name=str(one), why="given twice") for one in again]

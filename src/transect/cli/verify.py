@@ -75,12 +75,18 @@ def crate(
     """Describe a study's results for others: an RO-Crate with the checksum of every file.
 
     `ro-crate-metadata.json` in the folder names each file, each cell that made some, and what it took. From
-    then on `transect verify` holds the folder to it. Make it last: what is written after it counts as changed.
+    then on `transect verify` holds the folder to it. Make it last: what is written after it counts as changed. Made
+    again, it says what changed since.
     Example: transect crate quick
     """
-    from transect.execution.crate import write_crate
+    from transect.execution.crate import check_crate, write_crate
 
-    file, inventory = write_crate(_paths(study, results))
+    paths = _paths(study, results)
+    try:
+        before = check_crate(paths.folder)
+    except BadInput:
+        before = None  # to write refuses what it must not take the place of
+    file, inventory = write_crate(paths)
     total = sum(facts.size for facts in inventory.files.values())
     if as_json:
         told = {
@@ -88,11 +94,15 @@ def crate(
             "files": len(inventory.files),
             "bytes": total,
             "others": inventory.others,
+            "before": before and asdict(before),
         }
         print(json.dumps(told, indent=1))
         return
     print_lines(f"{file}: {len(inventory.files)} files, {total / 1e6:.1f} MB")
     print_lines(*(f"  not in it: {name}: {what}" for name, what in inventory.others.items()))
+    if before is not None and not before.holds:
+        print_lines("since the crate before this one:")
+        _say(before)
 
 
 def _paths(study: str, results: Path) -> StudyPaths:

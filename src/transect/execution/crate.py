@@ -18,6 +18,9 @@ from transect.execution.plan_files import planned_cells, planned_study
 
 __all__ = ["CrateVerdict", "check_crate", "write_crate"]
 
+# What `exports.json` calls the files of a crate beside its metadata.
+_NAME = "ro-crate"
+
 
 @dataclass(kw_only=True)
 class CrateVerdict:
@@ -69,7 +72,7 @@ def write_crate(paths: StudyPaths) -> tuple[Path, Inventory]:
         waiting=len((planned_cells(paths) or {}).keys() - there),
     )  # fmt: skip
     files = {README: readme(about).encode("utf-8", "replace"), **_workflow()}
-    put(folder, "ro-crate", "", Contents(files=files), state="")
+    put(folder, _NAME, "", Contents(files=files), state="")
     inventory = take_inventory(folder, NOT_IN_CRATE.__contains__)
     write_atomic(file, crate.crate_text(crate.crate_of(about, inventory)))
     return file, inventory
@@ -115,6 +118,8 @@ def _graph(file: Path) -> dict[str, dict[str, Any]]:
         content = json.loads(file.read_text(encoding="utf-8"))
         entities: dict[str, dict[str, Any]] = {}
         for entity in content["@graph"]:
+            if not isinstance(entity["@id"], str):
+                raise BadInput(f"{file}: no readable crate: {entity['@id']!r} is no @id")
             if entity["@id"] in entities:
                 raise BadInput(f"{file}: no readable crate: {entity['@id']} is in it twice")
             entities[entity["@id"]] = entity
@@ -126,15 +131,17 @@ def _graph(file: Path) -> dict[str, dict[str, Any]]:
 
 
 def check_crate(folder: Path) -> CrateVerdict | None:
-    """Hold every file below `folder` to the crate there; None where there is none.
+    """Hold every file below `folder` to the crate there; None where there is none and never was.
 
     Reads everything. Raises BadInput for metadata that cannot be read, or that name a file outside the folder.
     """
     from transect.report.crate import METADATA, NOT_IN_CRATE, not_in_crate
+    from transect.report.writing import noted_exports
 
     file = folder / METADATA
     if not file.exists():
-        return None
+        # Its other files are noted before it is written: without it, it is half written or was removed.
+        return CrateVerdict(missing=[METADATA]) if _NAME in noted_exports(folder) else None
     told, links = _told(file)
     found = take_inventory(folder.resolve(), NOT_IN_CRATE.__contains__)
     verdict = CrateVerdict(files=len(told))
@@ -174,6 +181,8 @@ def _told(file: Path) -> tuple[dict[str, str | None], dict[str, str]]:
         name = name_of(uri)
         if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
             raise BadInput(f"{file}: names {uri}, which is outside the folder")
+        if name in told or name in links:
+            raise BadInput(f"{file}: no readable crate: {name} is in it twice")
         if is_link:
             links[name] = what
         else:

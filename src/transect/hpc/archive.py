@@ -11,15 +11,18 @@ import contextlib
 import hashlib
 import os
 import sqlite3
+import stat
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from transect.domain.files import sha256_file
 from transect.hpc.base import PARSERS, Run
-from transect.hpc.ingest import read_file
+from transect.hpc.ingest import UNREADABLE, read_file
 from transect.hpc.refusal import Refusal
-from transect.hpc.sources import find_files
+from transect.hpc.sources import find_files, of_kernel
 from transect.hpc.table import runs_from_json, to_json
 
 __all__ = ["Archive", "Progress", "read_archive", "sources_hash"]
@@ -32,6 +35,9 @@ _TABLE = "CREATE TABLE IF NOT EXISTS runs (path TEXT PRIMARY KEY, facts TEXT NOT
 # one cache lock it for moments only.
 _COMMIT = 500
 _LOCKED_S = 10.0
+# Time stamps have steps of milliseconds, on some file systems of a second: what was written later than this may be
+# written again without a trace in them, and counts by its content.
+_SETTLED_NS = 2 * 10**9
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,12 +66,17 @@ def sources_hash() -> str:
 
 
 def _facts(path: Path) -> tuple[str, int]:
+    if of_kernel(path):
+        return "", 0  # whose content may never end
     try:
         told = path.stat()
+        facts = (told.st_dev, told.st_ino, told.st_size, told.st_mtime_ns, told.st_ctime_ns)
+        text = " ".join(map(str, facts))
+        if stat.S_ISREG(told.st_mode) and time.time_ns() - told.st_ctime_ns < _SETTLED_NS:
+            text += f" {sha256_file(path)}"
     except OSError:
         return "", 0
-    facts = (told.st_dev, told.st_ino, told.st_size, told.st_mtime_ns, told.st_ctime_ns)
-    return " ".join(map(str, facts)), told.st_size
+    return text, told.st_size
 
 
 class _Cache:
@@ -74,14 +85,15 @@ class _Cache:
     def __init__(self, file: Path | None) -> None:
         self.note = ""
         self._connection: sqlite3.Connection | None = None
-        self._waiting: list[tuple[str, str, str]] = []
+        self._waiting: list[tuple[bytes, str, str]] = []
         self._file = file
         if file is None:
             return
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
-            for older in set(file.parent.glob("logs-*.sqlite")) - {file}:
-                older.unlink(missing_ok=True)  # of sources that are not these
+            for older in file.parent.glob("logs-*.sqlite*"):
+                if not older.name.startswith(file.name):
+                    older.unlink(missing_ok=True)  # of sources that are not these
             self._connection = sqlite3.connect(file, timeout=_LOCKED_S)
             self._connection.execute(_TABLE)
         except (OSError, sqlite3.Error) as error:
@@ -95,7 +107,7 @@ class _Cache:
             with contextlib.suppress(OSError):
                 self._file.unlink()
 
-    def get(self, path: str, facts: str) -> list[Run] | None:
+    def get(self, path: bytes, facts: str) -> list[Run] | None:
         if self._connection is None or not facts:
             return None
         try:
@@ -108,8 +120,10 @@ class _Cache:
             self._give_up(error)
             return None
 
-    def put(self, path: str, facts: str, runs: Sequence[Run]) -> None:
-        if self._connection is None or not facts:
+    def put(self, path: bytes, facts: str, runs: Sequence[Run]) -> None:
+        # What keeps a file from being read (rights, a file server) may go without a change of the file.
+        unread = any(run.line == 0 and run.reason.startswith(UNREADABLE) for run in runs)
+        if self._connection is None or not facts or unread:
             return
         self._waiting.append((path, facts, to_json(runs)))
         if len(self._waiting) >= _COMMIT:
@@ -161,7 +175,7 @@ def read_archive(
 def _each(files: Sequence[Path], kept: _Cache) -> Iterator[tuple[list[Run], bool, int]]:
     for path in files:
         facts, size = _facts(path)
-        place = os.path.realpath(path)
+        place = os.fsencode(os.path.realpath(path))  # a name may be no text
         found = kept.get(place, facts)
         if found is not None:
             # The same file may be read by another name.

@@ -158,6 +158,8 @@ class Parser(Protocol):
     # Names of its executables, as patterns: a launcher's line that names one tells which benchmark a job
     # was that died before it printed anything.
     programs: ClassVar[tuple[str, ...]] = ()
+    # Whether the lines of several hosts are one output; else each host's is read on its own.
+    joins_hosts: ClassVar[bool] = False
     # Benchmarks that print inside this one's output: their start lines do not end its block.
     contains: ClassVar[frozenset[str]] = frozenset()
 

@@ -14,6 +14,7 @@ TROUBLE = (
     r"srun: error:",
     r"slurmstepd: error:",
     r"flux-job: ",
+    r"(?:pdsh@[\w.\-]{1,100}|clush): [\w.\-]{1,100}: (?:ssh )?exited with ",
     r"(?:mpirun|mpiexec|prterun|prun|orterun)(?: noticed|: [^\n]{0,200}(?:error|killed|signal))",
     r"MPI_ABORT was invoked",
     r"An error occurred in MPI_",

@@ -13,7 +13,10 @@ from transect.hpc.refusal import Refusal
 from transect.hpc.scan import Scanner, no_result
 from transect.hpc.sources import find_files, of_kernel
 
-__all__ = ["ingest", "iter_runs", "read_file"]
+__all__ = ["UNREADABLE", "ingest", "iter_runs", "read_file"]
+
+# How the reason begins of a file that could not be read.
+UNREADABLE = "cannot be read"
 
 _REFUSES_NOTHING = Refusal()
 
@@ -46,18 +49,18 @@ def read_file(path: Path, benchmark: str | None = None) -> Iterator[Run]:
     name = os.fsencode(path).decode("utf-8", "replace")
     try:
         if of_kernel(path):
-            yield no_result(name, "cannot be read: a window into the kernel, not a stored file")
+            yield no_result(name, f"{UNREADABLE}: a window into the kernel, not a stored file")
             return
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
             os.listdir(path)  # noqa: PTH208 only to learn why it was not entered
         if not stat.S_ISREG(mode):
-            yield no_result(name, "cannot be read: not a regular file")
+            yield no_result(name, f"{UNREADABLE}: not a regular file")
             return
         with path.open("rb") as stream:
             yield from scanner.scan(stream, name)
     except OSError as error:
-        yield no_result(name, f"cannot be read: {error.strerror or type(error).__name__}")
+        yield no_result(name, f"{UNREADABLE}: {error.strerror or type(error).__name__}")
 
 
 @lru_cache(maxsize=4)

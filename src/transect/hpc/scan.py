@@ -9,6 +9,7 @@ from typing import BinaryIO
 from transect.domain.errors import FAULTS
 from transect.hpc.base import PARSERS, UNKNOWN, Parser, Run, RunStatus
 from transect.hpc.block import STARTS, TROUBLE, Block
+from transect.hpc.hosts import MOST_HOSTS
 from transect.hpc.launched import Launch, launch_pattern
 from transect.hpc.prefilter import LinePattern
 from transect.hpc.refusal import Refusal
@@ -47,12 +48,19 @@ class Scanner:
         self._any_start = re.compile("|".join(s for p in self._parsers for s in p.starts))
         launched = launch_pattern(self._parsers)
         self._launched = re.compile(launched)
-        self._idle = line_pattern([*(s for p in self._parsers for s in p.starts), launched])
+        self._idle = line_pattern(
+            [*(s for p in self._parsers for s in p.starts), launched], hosts=True
+        )
         self._every = line_pattern()
         # Made when a log has their benchmark: one takes a hundredth of a second.
         self._inside: dict[str, LinePattern | re.Pattern[bytes]] = {}
         if self._forced is not None:
-            self._idle = self._inside_pattern(self._forced)
+            wants = self._forced.wants
+            self._idle = (
+                self._every
+                if wants is None
+                else line_pattern([*wants, *self._forced.starts], hosts=True)
+            )
 
     def _inside_pattern(self, parser: Parser) -> LinePattern | re.Pattern[bytes]:
         """Return the pattern of all lines that matter inside a block; its lists are those of `Block`."""
@@ -81,11 +89,26 @@ class Scanner:
         return None
 
     def scan(self, stream: BinaryIO, file: str) -> Iterator[Run]:
-        """Yield every run; a stream without one yields a single `unknown` run that says why."""
+        """Yield every run; a stream without one yields a single `unknown` run that says why.
+
+        Where hosts' labels stand in front of the lines it is read once for each host, from its beginning.
+        """
         reader = Reader(stream, self._idle)
+        yield from self._scanned(reader, file)
+        others = reader.hosts.others
+        for host in others[:MOST_HOSTS]:
+            stream.seek(0)
+            reader.hosts.turn_to(host)
+            yield from self._scanned(Reader(stream, self._idle, reader.hosts), file, again=True)
+        if len(others) > MOST_HOSTS:
+            why = f"lines of more than {MOST_HOSTS} hosts: those of {excerpt(others[-1].decode('utf-8', 'replace'))}"
+            yield no_result(file, f"{why} and of further ones were not read")
+
+    def _scanned(self, reader: Reader, file: str, *, again: bool = False) -> Iterator[Run]:
         understood = False
         pushed: Line | None = None
         launch: Launch | None = None
+        adopted: set[bytes] = set()
         while True:
             # After a launcher's line every line counts, for a while: a program may die with any words.
             reader.pattern = self._every if launch is not None and launch.open else self._idle
@@ -93,6 +116,10 @@ class Scanner:
             if line is None:
                 break
             parser = self._forced or self._opener(line, self._parsers)
+            if parser is not None and line.host and line.host not in adopted:
+                adopted.add(line.host)
+                reader.adopt(line.host, joined=getattr(parser, "joins_hosts", False))
+                continue
             if parser is None:
                 pushed = None
                 found = self._launch(line, launch)
@@ -108,12 +135,12 @@ class Scanner:
             pushed = block.pushed_back
         if launch is not None:
             yield launch.run(file, reader.last_line())
-        elif not understood:
+        elif not understood and not again:
             yield self._nothing(reader, file)
 
     def _launch(self, line: Line, before: Launch | None) -> Launch | None:
         """Return the launch that a line is, or the one that it is a line of."""
-        if self._launched.match(line.text.lstrip()):
+        if not line.host and self._launched.match(line.text.lstrip()):
             found = Launch.of(line, self._parsers)
             if found is not None and (before is None or not found.repeats(before)):
                 return found

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
+from transect.hpc.hosts import HOST, MARK, Hosts
 from transect.hpc.prefilter import LinePattern
 
 __all__ = ["CLIP", "Line", "Reader", "excerpt", "line_pattern"]
@@ -30,11 +31,18 @@ _SOFT = b"\n\0"
 # `kubectl logs --timestamps` and CI: "2026-01-31T12:00:00.123Z ".
 _TIME = r"(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+\-]\d\d:?\d\d)?[ \t]+(?=\S))?+"
 
-# `srun -l`: "3: ". Open MPI --tag-output: "[1,3]<stdout>:". Intel MPI: "[3] ".
+# `srun -l`: "3: ". Open MPI --tag-output: "[1,3]<stdout>:", of PRRTE "[prterun-host-17@1,3]<stdout>: ", with time
+# stamps "Mon Nov 23 10:00:00 2026[1,3]<stdout>:". Intel MPI: "[3] ". torchrun --tee: "[default3]:".
 _LABEL = (
-    r"(?:[ \t]*+\d{1,7}:[ \t]|\[\d{1,9},\d{1,7}\](?:<std(?:out|err|diag)>)?:[ \t]?"
-    r"|\[\d{1,7}\][ \t])?+"
+    r"(?:[ \t]*+\d{1,7}:[ \t]"
+    r"|(?:[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})?"
+    r"(?:\[(?:[\w.\-]{1,120}@)?\d{1,9},\d{1,7}\](?:\[[\w.\-]{1,120}:\d{1,9}\])?(?:<std(?:out|err|diag)>)?"
+    r"|<std(?:out|err|diag)>):[ \t]?"
+    r"|\[\d{1,7}\]:?[ \t]|\[default\d{1,7}\]:)?+"
 )
+_LABELS = rf"{_LABEL}(?:{MARK}{HOST}{_LABEL})?+"
+_NEW_HOST = re.compile(rf"{_LABEL}({HOST}){_LABEL}".encode())
+_RANK = re.compile(rb"\[(?:default)?(?:[^\],]*,)?(\d+)\]|(?<![\w.\-])(\d+):[ \t]\Z")
 
 
 @dataclass(slots=True)  # not frozen: that would take three times as long to make, for every line
@@ -47,20 +55,26 @@ class Line:
     cut: bool = False  # the last line of a file that does not end with a line end
     # Which of the lists of alternatives it was found by, from 1 on; 0: the pattern has but one.
     found_by: int = 0
+    # What stands in front of it, and is a host's label if the line begins the output of a benchmark.
+    host: bytes = b""
 
 
-def line_pattern(*alternatives: Sequence[str]) -> LinePattern | re.Pattern[bytes]:
+def line_pattern(
+    *alternatives: Sequence[str], hosts: bool = False
+) -> LinePattern | re.Pattern[bytes]:
     """Compile what `Reader` searches for: lists of alternatives, the first of which are tried first.
 
-    Nothing stands for every line that is not empty.
+    Nothing stands for every line that is not empty. With `hosts` an alternative may stand behind what looks like
+    a host's label, too.
     """
     if not alternatives:
         # The literal newline in front lets `re` skip from line to line at memory speed.
-        return re.compile(rf"\n\0?{_TIME}({_LABEL})(?=[^\n])".encode())
+        return re.compile(rf"\n\0?{_TIME}({_LABELS})(?=[^\n])".encode())
     either = ["|".join(one) for one in alternatives if one]
     if len(alternatives) > 1:
         either = [f"({'|'.join(one) or '(?!)'})" for one in alternatives]
-    return LinePattern(rf"\n\x00?{_TIME}({_LABEL})[ \t]*+(?:{'|'.join(either)})")
+    labels = rf"{_LABELS}(?:{HOST}{_LABEL})??" if hosts else _LABELS
+    return LinePattern(rf"\n\x00?{_TIME}({labels})[ \t]*+(?:{'|'.join(either)})")
 
 
 def excerpt(text: str, width: int = 120) -> str:
@@ -71,22 +85,29 @@ def excerpt(text: str, width: int = 120) -> str:
 
 
 def _rank(label: bytes) -> int | None:
-    numbers = re.findall(rb"\d+", label)
-    return int(numbers[-1]) if numbers else None
+    """Return the rank of a label, the program's own where a host's label stands before it."""
+    found = _RANK.search(label.rpartition(MARK.encode())[2])
+    return None if found is None else int(found[1] or found[2])
 
 
 def _text(raw: bytes) -> str:
-    return raw[:CLIP].lstrip(b"\0").rstrip().decode("utf-8", "replace")
+    return raw[:CLIP].lstrip(b"\0" + MARK.encode()).rstrip().decode("utf-8", "replace")
 
 
 class Reader:
     """Searches a stream for lines; holds about two megabytes, however long the file or a line.
 
-    `pattern` may be changed between two calls of `next_line`.
+    `pattern` may be changed between two calls of `next_line`. `hosts` are those of an earlier reading.
     """
 
-    def __init__(self, stream: BinaryIO, pattern: LinePattern | re.Pattern[bytes]) -> None:
+    def __init__(
+        self,
+        stream: BinaryIO,
+        pattern: LinePattern | re.Pattern[bytes],
+        hosts: Hosts | None = None,
+    ) -> None:
         self.pattern = pattern
+        self.hosts = Hosts(_TIME + _LABEL) if hosts is None else hosts
         self.first_line = ""
         self.size = 0
         self.head = b""
@@ -122,9 +143,19 @@ class Reader:
             self._match_start, self._position = start, stop
             begin = match.end(1)
             text = _text(self._buffer[begin : min(stop, begin + CLIP)])
-            rank = _rank(match[1]) if begin > match.start(1) else None
+            rank, host = None, b""
+            if begin > match.start(1):
+                new = _NEW_HOST.fullmatch(match[1])
+                rank, host = (_rank(match[1]), b"") if new is None else (None, new[1])
             found_by = (match.lastindex or 1) - 1
-            return Line(self._number, text, rank, last and self._cut, found_by)
+            return Line(self._number, text, rank, last and self._cut, found_by, host)
+
+    def adopt(self, host: bytes, *, joined: bool) -> None:
+        """Take what stands in front of the line for a host's label, and read again from that line on."""
+        self.hosts.adopt(host, joined=joined)
+        kept = self.hosts.kept(self._buffer[self._match_start : self._end])
+        self._buffer = self._buffer[: self._match_start] + kept + self._buffer[self._end :]
+        self._position, self._end = self._match_start, self._match_start + len(kept)
 
     def last_line(self, before_match: bool = False) -> str:
         """Return the last line that is not blank or a rule: of all read, or before the match."""
@@ -154,12 +185,14 @@ class Reader:
             if piece is None:
                 self._over = True
                 self._cut = carry != b"\n"
-                self._buffer, self._end = carry, len(carry) if self._cut else 0
+                self._buffer = self.hosts.kept(carry)
+                self._end = len(self._buffer) if self._cut else 0
                 return self._end > 0
             data = (carry or b"\n") + piece
             end = data.rfind(b"\n")
             if end > 0:
-                self._buffer, self._end = data, end
+                kept = self.hosts.kept(data[:end])
+                self._buffer, self._end = kept + data[end:], len(kept)
                 self._remember_first()
                 return True
             self._skipping = len(data) > CLIP

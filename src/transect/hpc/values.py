@@ -12,7 +12,7 @@ from transect.domain.metrics import Direction, metric
 from transect.hpc.base import LogMetric, Normalised
 
 __all__ = [
-    "LIMITS", "NUMBER", "UNITS", "contradiction", "doubtful", "impossible", "last_digit", "log_metric",
+    "LIMITS", "NUMBER", "UNCUT", "UNITS", "contradiction", "doubtful", "impossible", "last_digit", "log_metric",
     "number",
 ]  # fmt: skip
 
@@ -20,6 +20,9 @@ __all__ = [
 NUMBER = (
     r"[-+]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40}|[nN]a[nN]|[iI]nf(?:inity)?)(?:[eE][-+]?\d{1,4})?"
 )
+# The same where it is all of the digits: a decimal comma, or one between thousands, would leave a part of them, which
+# is a value, and a wrong one. For lines in which commas do not stand between numbers.
+UNCUT = rf"{NUMBER}(?![.,]?\d)"
 
 # Log unit -> (unit of the metric registry, factor). MB are 10^6 bytes, MiB 2^20.
 UNITS: dict[str, tuple[str, Decimal]] = {

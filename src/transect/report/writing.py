@@ -20,7 +20,16 @@ from transect.report.build import write_page
 from transect.report.formats import REPORT_FORMATS, Contents
 from transect.report.made import Made
 
-__all__ = ["EXPORTS", "HTML", "Written", "format_names", "older_exports", "put", "write_formats"]
+__all__ = [
+    "EXPORTS",
+    "HTML",
+    "Written",
+    "format_names",
+    "noted_exports",
+    "older_exports",
+    "put",
+    "write_formats",
+]
 
 # The page itself: every study has it, so it is in no list of exports.
 HTML = "html"
@@ -198,6 +207,11 @@ def _state(made: Made) -> str:
         f"{one.stage}/{one.cell_id} {one.status} {one.fingerprint} {one.ended}"
         for one in made.context.records
     )[:16]
+
+
+def noted_exports(folder: Path) -> list[str]:
+    """Return what was ever written there beside the report, sorted."""
+    return sorted(_read(folder))
 
 
 def _read(folder: Path) -> dict[str, _Noted]:

@@ -6,45 +6,43 @@ import re
 
 from transect.hpc.parsers._dl_state import HIGHER, LOWER, NEUTRAL, Training
 from transect.hpc.text import excerpt
-from transect.hpc.values import NUMBER
+from transect.hpc.values import NUMBER, UNCUT
 
 __all__ = ["classic_step", "read_mxnet", "read_namespace", "read_tensorflow"]
 
 _SPEED = re.compile(
     r"(?:Epoch|Iter) ?\[(\d{1,9})\]\s{0,3}(?:Rank ?\[\d{1,9}\]\s{0,3})?/?Batch ?\[(\d{1,12})"
-    rf"(?:-(\d{{1,12}}))?\](?:\s{{0,9}}\[[^\]\n]{{1,40}}\])?\s{{1,9}}[Ss]peed: ({NUMBER}) samples/sec(.*)$"
+    rf"(?:-(\d{{1,12}}))?\](?:\s{{0,9}}\[[^\]\n]{{1,40}}\])?\s{{1,9}}[Ss]peed: ({UNCUT}) samples/sec(.*)$"
 )
-_PAIR = re.compile(rf"([A-Za-z][\w\-@]{{0,40}})\s?[=:]\s?({NUMBER})(?=[\s,]|$)")
+_PAIR = re.compile(rf"([A-Za-z][\w\-@]{{0,40}})\s?[=:]\s?({UNCUT})(?=[\s,]|$)")
 _EPOCH = re.compile(
-    rf"Epoch ?\[(\d{{1,9}})\]\s{{1,3}}(Time cost|(?:Train|Validation)-[\w\-]{{1,40}})\s?=\s?({NUMBER})"
+    rf"Epoch ?\[(\d{{1,9}})\]\s{{1,3}}(Time cost|(?:Train|Validation)-[\w\-]{{1,40}})\s?=\s?({UNCUT})"
 )
 _GLUON = re.compile(r"\[Epoch (\d{1,9})\] (training|validation|speed):(.*)$")
-_GLUON_SPEED = re.compile(rf"\s({NUMBER}) samples/sec\s{{1,9}}time cost: ({NUMBER})")
+_GLUON_SPEED = re.compile(rf"\s({UNCUT}) samples/sec\s{{1,9}}time cost: ({UNCUT})")
 _GLUON_NLP = re.compile(
     r"\[Epoch (\d{1,9}) Batch (\d{1,12})/\d{1,12}\][^\n]{0,200}?throughput[ =:]{1,3}"
-    rf"({NUMBER})\s?(samples/s|tokens/s|K tokens/s)?"
+    rf"({UNCUT})\s?(samples/s|tokens/s|K tokens/s)?"
 )
-_LOSS = re.compile(rf"loss = ({NUMBER}), step = (\d{{1,12}})")
-_RATE = re.compile(rf"(global_step/sec|examples/sec): ({NUMBER})")
-_FINAL = re.compile(rf"Loss for final step: ({NUMBER})\.?$")
+_LOSS = re.compile(rf"loss = ({UNCUT}), step = (\d{{1,12}})")
+_RATE = re.compile(rf"(global_step/sec|examples/sec): ({UNCUT})")
+_FINAL = re.compile(rf"Loss for final step: ({UNCUT})\.?$")
 _FINISHED = re.compile(
     rf"Finished training up to step (\d{{1,12}})\. Elapsed seconds ({NUMBER}?)\.?$"
 )
 _PLAN = re.compile(r"Training for (\d{1,12}) steps")
 _SAVED = re.compile(r"Saving dict for global step (\d{1,12}): (.*)$")
-_BERT_RATE = re.compile(
-    rf"Throughput Average \(([a-z]{{1,20}})/sec\)( with overhead)? = ({NUMBER})"
-)
+_BERT_RATE = re.compile(rf"Throughput Average \(([a-z]{{1,20}})/sec\)( with overhead)? = ({UNCUT})")
 _BERT_TIME = re.compile(
-    rf"Total (Training|Inference) Time( W/O Overhead| W/O start up overhead)? = ({NUMBER})"
+    rf"Total (Training|Inference) Time( W/O Overhead| W/O start up overhead)? = ({UNCUT})"
     r" for ([A-Z][a-z]{1,20})(?: processed)? = (\d{1,18})"
 )
 _HISTORY = re.compile(
-    rf"TimeHistory: ({NUMBER}) seconds, ({NUMBER}) examples/second between steps (\d{{1,12}})"
+    rf"TimeHistory: ({UNCUT}) seconds, ({UNCUT}) examples/second between steps (\d{{1,12}})"
     r" and (\d{1,12})"
 )
 _BENCHMARK = re.compile(
-    rf"BenchmarkMetric: \{{'global step':\s?(\d{{1,12}}),[^}}\n]{{0,200}}'examples_per_second':\s?({NUMBER})"
+    rf"BenchmarkMetric: \{{'global step':\s?(\d{{1,12}}),[^}}\n]{{0,200}}'examples_per_second':\s?({UNCUT})"
 )
 _NAMESPACE = re.compile(
     r"(\w{1,60})=('[^'\n]{0,200}'|\"[^\"\n]{0,200}\"|\[[^\]\n]{0,200}\]|[^,()\n]{1,80})"

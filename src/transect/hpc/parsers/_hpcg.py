@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from transect.hpc.parsers._compute import differ
 from transect.hpc.text import Line, excerpt
-from transect.hpc.values import NUMBER, number
+from transect.hpc.values import UNCUT, number
 
 __all__ = ["STARTS", "TESTS", "WANTS", "Report", "begins", "read"]
 
@@ -94,19 +94,19 @@ _VERSION_LINE = re.compile(
     r"(?:[\w.\-]{1,80}\s+)?version\s*[:=]\s*(?:HPCG-Benchmark[_\-])?(V?\d[\w.\-]{0,20})"
 )
 _TITLE = re.compile(rf"HPCG-Benchmark\b|{_MAKE_TITLE}|(?:[\w.\-]{{1,80}} )?version[:=]")
-_VALID = re.compile(rf"HPCG result is VALID with a GFLOP/s rating of\s*([:=]?)\s*({NUMBER})")
+_VALID = re.compile(rf"HPCG result is VALID with a GFLOP/s rating of\s*([:=]?)\s*({UNCUT})")
 _INVALID = re.compile(r"HPCG result is\s*[:=]?\s*INVALID")
 _NOT_VALID = re.compile(r"\*{3} WARNING \*{3}.{0,80}\b(?:INVALID|NOT (?:A )?VALID)", re.IGNORECASE)
-_OLD_RATING = re.compile(rf"HPCG 2\.4 [Rr]ating[^:=]{{0,60}}[:=]\s*({NUMBER})")
-_SHORT = re.compile(rf"Results are valid but execution time \(sec\) is\s*[:=]\s*({NUMBER})")
+_OLD_RATING = re.compile(rf"HPCG 2\.4 [Rr]ating[^:=]{{0,60}}[:=]\s*({UNCUT})")
+_SHORT = re.compile(rf"Results are valid but execution time \(sec\) is\s*[:=]\s*({UNCUT})")
 _GRID_LINE = re.compile(rf"({_GRID}) (process grid|local domain)")
 _GPU_RATE = re.compile(
-    rf"(SpMV|SymGS|total|final)\s*=\s*({NUMBER})\s*({_GPU_UNIT})"
-    rf"(?:\s*\([^)]{{0,60}}\)\s*({NUMBER})\s*GF)?"
+    rf"(SpMV|SymGS|total|final)\s*=\s*({UNCUT})\s*({_GPU_UNIT})"
+    rf"(?:\s*\([^)]{{0,60}}\)\s*({UNCUT})\s*GF)?"
 )
 _GPU_FACT = re.compile(
     r"(Total Time|Setup\s+Overhead|Optimization\s+Overhead|Convergence\s+Overhead"
-    rf"|Number of CG sets|Iterations per set|scaled res mean|scaled res variance):\s*({NUMBER})"
+    rf"|Number of CG sets|Iterations per set|scaled res mean|scaled res variance):\s*({UNCUT})"
 )
 _MOST_FACTS = 200
 

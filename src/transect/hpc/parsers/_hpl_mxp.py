@@ -10,7 +10,7 @@ from transect.hpc.base import Parameter
 from transect.hpc.parsers._compute import MOST_PARAMETERS
 from transect.hpc.prefilter import searched
 from transect.hpc.text import Line, excerpt
-from transect.hpc.values import NUMBER
+from transect.hpc.values import NUMBER, UNCUT
 
 __all__ = ["BANNER", "RULES", "Log", "Test", "begins", "read"]
 
@@ -21,26 +21,26 @@ _RESULT = re.compile(
     r"N = (\d{1,15}), NB = (\d{1,9}), NPROW = (\d{1,9}), NPCOL = (\d{1,9})"
     r"(?:, SLOPPY-TYPE = (\S{1,20}))?"
 )
-_RATE = re.compile(rf"(LU )?GFLOPS = ({NUMBER})(?:, per GPU =\s*({NUMBER}))?")
-_SECONDS = re.compile(rf"(LU|Iterative Solver) seconds: AVG = ({NUMBER}), MAX = ({NUMBER})")
+_RATE = re.compile(rf"(LU )?GFLOPS = ({UNCUT})(?:, per GPU =\s*({UNCUT}))?")
+_SECONDS = re.compile(rf"(LU|Iterative Solver) seconds: AVG = ({UNCUT}), MAX = ({UNCUT})")
 _THRESHOLD = re.compile(
-    rf"Threshold[ .]{{1,80}}=\s*({NUMBER})"
-    rf"|(?:- )?Computational tests pass if scaled residuals are less than\s+({NUMBER})"
+    rf"Threshold[ .]{{1,80}}=\s*({UNCUT})"
+    rf"|(?:- )?Computational tests pass if scaled residuals are less than\s+({UNCUT})"
 )
-_RESIDUAL = re.compile(rf"\|\|Ax-b\|\|[^=]{{0,120}}=\s*({NUMBER})\s*\.{{3,}}\s*(PASSED|FAILED)")
+_RESIDUAL = re.compile(rf"\|\|Ax-b\|\|[^=]{{0,120}}=\s*({UNCUT})\s*\.{{3,}}\s*(PASSED|FAILED)")
 _SPENT = re.compile(
     r"(?:Time spent in (conversion to single|factorization|solve|conversion to double|GMRES)"
-    rf"|(Total time))\s*:\s*({NUMBER})\s*second"
+    rf"|(Total time))\s*:\s*({UNCUT})\s*second"
 )
-_EFFECTIVE = re.compile(rf"Effective operation per sec\s*:\s*({NUMBER})\s*([GT])FLOPs")
-_BACKWARD = re.compile(rf"Final backward error\b[^:]{{0,80}}:\s*({NUMBER})")
+_EFFECTIVE = re.compile(rf"Effective operation per sec\s*:\s*({UNCUT})\s*([GT])FLOPs")
+_BACKWARD = re.compile(rf"Final backward error\b[^:]{{0,80}}:\s*({UNCUT})")
 _SHAPE = re.compile(r"n=(\d{1,15}) b=(\d{1,9}) r=(\d{1,9}) c=(\d{1,9})")
 _RIKEN = re.compile(
-    rf"({NUMBER}) sec\. ({NUMBER}) GFlop/s resid =\s*({NUMBER}) hpl-harness = ({NUMBER})"
+    rf"({UNCUT}) sec\. ({UNCUT}) GFlop/s resid =\s*({UNCUT}) hpl-harness = ({UNCUT})"
 )
-_SCORE = re.compile(rf"Final Score:\s*({NUMBER}) GFLOPS")
+_SCORE = re.compile(rf"Final Score:\s*({UNCUT}) GFLOPS")
 _CHECK = re.compile(r"Residual Check:\s*(PASSED|FAILED)")
-_REFINED = re.compile(rf"# refinement: step=.{{1,60}}residual=({NUMBER})")
+_REFINED = re.compile(rf"# refinement: step=.{{1,60}}residual=({UNCUT})")
 # AMD's row, and the older one of NVIDIA: time, half-precision rate, refinement, steps, rate.
 _ROW = re.compile(
     r"(?:(HPL[_\-]AI)\s+)?(W[A-Za-z0-9]{2,20})\s+(\d{1,12})\s+(\d{1,9})\s+(\d{1,9})\s+(\d{1,9})"

@@ -82,6 +82,8 @@ class DlTraining(Parser):
         failure="a series that ends in nan, a rate or time below zero, a summary that its own count and time refute",
     )
     starts = (LOGGED + _BODY,)
+    # DeepSpeed's launcher: one host prints the settings, another one the iterations.
+    joins_hosts = True
     wants = (
         LOGGED + _BODY,
         rf"{LOGGED}(?:\| |Epoch ?\[\d|\[Epoch \d|validation loss at|\[after training is done\]"

@@ -19,7 +19,7 @@ from transect.hpc.draft import Draft
 from transect.hpc.parsers._learning import ERRORS, LOGGED, Samples, is_error, without_prefix
 from transect.hpc.prefilter import searched
 from transect.hpc.text import Line, excerpt
-from transect.hpc.values import NUMBER, number
+from transect.hpc.values import UNCUT, number
 
 __all__ = ["Horovod"]
 
@@ -29,11 +29,11 @@ _MODEL = re.compile(r"Model: {1,3}(\S.{0,120})$")
 _BATCH = re.compile(r"Batch size: {1,3}(\d{1,9})\b")
 _COUNT = re.compile(rf"Number of ({_DEVICE})s: {{1,3}}(\d{{1,9}})\b")
 _ITERATION = re.compile(
-    rf"Iter #(\d{{1,9}}): {{1,3}}({NUMBER}) ({_UNIT})(?P<per> per)?(?: ({_DEVICE}))?(?:,|\s|$)"
+    rf"Iter #(\d{{1,9}}): {{1,3}}({UNCUT}) ({_UNIT})(?P<per> per)?(?: ({_DEVICE}))?(?:,|\s|$)"
 )
-_EACH = re.compile(rf"({_UNIT}) per ({_DEVICE}): {{1,3}}({NUMBER})(?: ?\+-? ?({NUMBER}))?")
+_EACH = re.compile(rf"({_UNIT}) per ({_DEVICE}): {{1,3}}({UNCUT})(?: ?\+-? ?({UNCUT}))?")
 _TOTAL = re.compile(
-    rf"Total ({_UNIT}) on (\d{{1,9}}) ({_DEVICE})\(s\): {{1,3}}({NUMBER})(?: ?\+-? ?({NUMBER}))?"
+    rf"Total ({_UNIT}) on (\d{{1,9}}) ({_DEVICE})\(s\): {{1,3}}({UNCUT})(?: ?\+-? ?({UNCUT}))?"
 )
 _RESULTS = (
     r"Number of (?:GPU|CPU|TPU|HPU|XPU|/gpu:\d|/cpu:\d)s: \d"

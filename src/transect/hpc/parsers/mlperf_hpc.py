@@ -32,6 +32,7 @@ class MlperfHpc(Parser):
     )
     starts = STARTS
     wants = WANTS
+    joins_hosts = True
     contains = frozenset(("mlperf-training", "dl-training"))
 
     def sniff(self, line: Line) -> bool:

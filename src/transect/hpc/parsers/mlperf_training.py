@@ -28,6 +28,7 @@ class MlperfTraining(Parser):
     )
     starts = STARTS
     wants = WANTS
+    joins_hosts = True
     contains = frozenset(("mlperf-hpc", "dl-training"))
 
     def parse(self, block: Block) -> Iterator[Run]:

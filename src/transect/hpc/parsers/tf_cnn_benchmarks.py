@@ -18,7 +18,7 @@ from transect.hpc.draft import Draft
 from transect.hpc.parsers._learning import ERRORS, LOGGED, Samples, is_error, without_prefix
 from transect.hpc.prefilter import searched
 from transect.hpc.text import Line, excerpt
-from transect.hpc.values import NUMBER, log_metric, number
+from transect.hpc.values import UNCUT, log_metric, number
 
 __all__ = ["TfCnnBenchmarks"]
 
@@ -27,14 +27,14 @@ _HEADER = re.compile(
     r"|NUMA bind|Data format|Layout optimizer|Optimizer|Variables|AllReduce|Sync|Staged vars"
     r"|RewriterConfig|Horovod on|Precision|Task)[ \t]*:[ \t]{1,40}(\S.*)$"
 )
-_PER_DEVICE = re.compile(rf"({NUMBER}) per device")
+_PER_DEVICE = re.compile(rf"({UNCUT}) per device")
 _GLOBAL = re.compile(r"(\d{1,9})(?:\.0)? global")
 _STEP = re.compile(
-    rf"(\d{{1,12}})\s+images/sec: ({NUMBER}) \+/- ({NUMBER}) \(jitter = ({NUMBER})\)((?:\s.*)?)$"
+    rf"(\d{{1,12}})\s+images/sec: ({UNCUT}) \+/- ({UNCUT}) \(jitter = ({UNCUT})\)((?:\s.*)?)$"
 )
-_EVAL_STEP = re.compile(rf"(\d{{1,12}})\s+({NUMBER}) examples/sec")
-_TOTAL = re.compile(rf"total (images|sentences|examples)/sec: ({NUMBER})")
-_ACCURACY = re.compile(rf"Accuracy @ ?1 = ({NUMBER})\s+Accuracy @ ?5 = ({NUMBER})")
+_EVAL_STEP = re.compile(rf"(\d{{1,12}})\s+({UNCUT}) examples/sec")
+_TOTAL = re.compile(rf"total (images|sentences|examples)/sec: ({UNCUT})")
+_ACCURACY = re.compile(rf"Accuracy @ ?1 = ({UNCUT})\s+Accuracy @ ?5 = ({UNCUT})")
 _TIME_STAMP = re.compile(r"\d{10}$")
 _COLUMN = re.compile(r"[A-Za-z][\w@ .\-]{0,40}$")
 _KEYS = {"Batch size": "batch_size_global", "SingleSess": "single_session", "Task": "task"}

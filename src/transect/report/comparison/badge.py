@@ -9,6 +9,7 @@ from markupsafe import escape
 
 from transect.analysis.comparisons import Sureness
 from transect.analysis.set_lines import Beside, Outcome
+from transect.report.comparison.words import doubts
 from transect.report.text import clipped
 
 __all__ = ["badge", "badge_text"]
@@ -19,7 +20,7 @@ _GROUNDS = {
     Outcome.OPEN: "#5c6670", Outcome.NOT_COMPARABLE: "#5c6670",
 }  # fmt: skip
 _HEIGHT, _PAD, _SIZE = 20, 7, 11
-_LONGEST = 60
+_LONGEST = 80
 # What XML 1.0 has no place for.
 _NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -34,12 +35,12 @@ def badge_text(besides: Sequence[Beside], outcome: Outcome, margin: float) -> st
     if outcome is Outcome.WORSE:
         return f"{amount or 'tentatively'} worse"
     loose = sum(line.outcome is Outcome.OPEN for line in lines)
-    rest = f", {loose} open" if loose else ""
+    rest = doubts(lines, besides) + (f", {loose} open" if loose else "")
     if outcome is Outcome.BETTER:
-        return f"{amount} better, none worse{rest}"
+        return f"{amount} better{rest or ', none worse'}"
     if outcome is Outcome.SAME:
         return f"{amount} same within {100 * margin:g} %{rest}"
-    return outcome.value
+    return outcome.value + doubts(lines, besides)
 
 
 def badge(text: str, outcome: Outcome, label: str = "transect") -> str:

@@ -30,13 +30,13 @@ from transect.report.charts.theme import Style
 from transect.report.comparison.page import made_sections, write_sections
 from transect.report.comparison.words import (
     ORDER,
-    SAID,
     cell_names,
     counted,
     lone_text,
     metric_name,
     moved,
     ordered,
+    outcome_text,
     refused_text,
     shift_text,
     state_text,
@@ -81,7 +81,7 @@ def write_comparison(
         for one in ORDER if (amount := sum(line.outcome is one for line in lines))
     ]  # fmt: skip
     write_sections(
-        output, sections, kind="comparison", title=f"{_names(base, besides)}: {SAID[outcome]}",
+        output, sections, kind="comparison", title=f"{_names(base, besides)}: {outcome_text(outcome, besides)}",
         about=[f"{one.letter}: {one.name}" for one in (base, *(b.other for b in besides))],
         chips=chips,
     )  # fmt: skip

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from transect.analysis.result_sets import ResultSet
 from transect.analysis.set_lines import Beside, Line, Outcome
 from transect.report.comparison.words import (
-    SAID,
     cell_names,
     counted,
     difference_text,
@@ -19,6 +18,7 @@ from transect.report.comparison.words import (
     metric_name,
     moved,
     ordered,
+    outcome_text,
     refused_text,
     shift_text,
     state_text,
@@ -40,7 +40,7 @@ def comparison_markdown(
 ) -> str:  # fmt: skip
     """Write what changed, what was not compared and where the sides differ; long lists are counted."""
     parts = [
-        f"### transect: {SAID[outcome]}",
+        f"### transect: {outcome_text(outcome, besides)}",
         f"Base A: {code(base.name)}, measured {_dates(base)}{_odd(base)}. Margin {100 * margin:g} %, of quality "
         f"{100 * quality_margin:g} %.",
     ]

@@ -10,7 +10,8 @@ from transect.analysis.comparisons import Sureness
 from transect.analysis.groups import grouped
 from transect.analysis.labels import group_labels
 from transect.analysis.result_sets import Lone, Refused, ResultSet
-from transect.analysis.set_lines import Line, Outcome, Shift
+from transect.analysis.set_lines import Beside, Line, Outcome, Shift
+from transect.analysis.set_outcome import wholly_worse
 from transect.analysis.statistics import Summary
 from transect.analysis.surroundings import Difference
 from transect.domain.cell import Cell
@@ -18,19 +19,34 @@ from transect.domain.metrics import Direction
 from transect.report.text import clean, clipped, count, quantity
 
 __all__ = [
-    "ORDER", "SAID", "cell_names", "counted", "difference_text", "lone_text", "metric_name", "moved", "ordered",
-    "refused_text", "shift_text", "state_text", "summary_text", "verdict_text", "when", "why_text",
+    "ORDER", "SAID", "cell_names", "counted", "difference_text", "doubts", "lone_text", "metric_name", "moved", "ordered",
+    "outcome_text", "refused_text", "shift_text", "state_text", "summary_text", "verdict_text", "when", "why_text",
 ]  # fmt: skip
 
 # What a reader has to know comes first.
 ORDER = (Outcome.WORSE, Outcome.BETTER, Outcome.NOT_COMPARABLE, Outcome.OPEN, Outcome.SAME)
 # What a whole comparison came to.
 SAID = {
-    Outcome.WORSE: "worse than the base", Outcome.BETTER: "better than the base, nothing worse",
-    Outcome.SAME: "nothing worse than the base", Outcome.OPEN: "open: nothing that was measured is firm",
+    Outcome.WORSE: "worse than the base", Outcome.BETTER: "better than the base, nothing firmly worse",
+    Outcome.SAME: "nothing firmly worse than the base", Outcome.OPEN: "open: nothing that was measured is firm",
     Outcome.NOT_COMPARABLE: "not comparable: no pair of cells",
 }  # fmt: skip
 _SURE = (Sureness.FIRM, Sureness.TENTATIVE, Sureness.OPEN)
+
+
+def doubts(lines: Iterable[Line], besides: Sequence[Beside]) -> str:
+    """Write what speaks against a comparison that is not worse, after a comma; empty without any."""
+    loose = sum(one.outcome is Outcome.WORSE and one.sureness is not Sureness.FIRM for one in lines)
+    stages = wholly_worse(besides)
+    said = [f"{loose} tentatively worse"] if loose else []
+    said += [f"{count(stages, 'whole stage')} worse"] if stages else []
+    return "".join(f", {one}" for one in said)
+
+
+def outcome_text(outcome: Outcome, besides: Sequence[Beside]) -> str:
+    """Write what a whole comparison came to, and what speaks against it."""
+    lines = [line for beside in besides for line in beside.lines]
+    return SAID[outcome] + ("" if outcome is Outcome.WORSE else doubts(lines, besides))
 
 
 def ordered(lines: Iterable[Line]) -> list[Line]:

@@ -89,12 +89,12 @@ def _read(made: Made, record: AnyRecord) -> Run | str:
     ends = series["epoch_end"]
     if len(series[score]) != len(ends) or len(series["step_time"]) % len(ends):
         return f"{len(ends)} epochs have {len(series[score])} scores and {len(series['step_time'])} steps"
-    if not all(map(math.isfinite, (*series[score], *ends))):
+    if not all(map(math.isfinite, (*series[score], *ends, *series["step_time"]))):
         return "a score or time is no number"
     batch, target = record.details.get("global_batch"), quality.get("target")
     if not isinstance(batch, int):
         return "its record has no global batch"
-    target = float(target) if isinstance(target, (int, float)) else None
+    target = float(target) if isinstance(target, (int, float)) and math.isfinite(target) else None
     data = _data_of(made, record)
     lower = score in METRICS and METRICS[score].direction is Direction.LOWER
     reached = _first(series[score], target, lower)

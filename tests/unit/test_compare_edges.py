@@ -1,0 +1,149 @@
+"""`transect compare` where runs fail on both sides, and where nothing but the whole tells."""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from result_runs import START, cell, noisy, plan, record, write_run
+from transect.cli.main import run
+from transect.domain.record import Cause, Status, write_record
+
+
+@pytest.fixture
+def compared(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Any:
+    """Return what compares the folders a and b of the test: its exit code and what it prints."""
+
+    def call(*options: str) -> tuple[int, str]:
+        command = ["transect", "compare", str(tmp_path / "a"), str(tmp_path / "b"), *options]
+        monkeypatch.setattr(sys, "argv", command)
+        monkeypatch.setenv("COLUMNS", "200")
+        with pytest.raises(SystemExit) as end:
+            run()
+        return int(end.value.code or 0), capsys.readouterr().out
+
+    return call
+
+
+def facts_of(compared: Any, *options: str) -> tuple[int, dict[str, Any]]:
+    code, out = compared("--format", "json", *options)
+    return code, json.loads(out)
+
+
+def fail(folder: Path, name: str, repeats: int, day: int) -> None:
+    """Let the first repeats of a cell have failed."""
+    for repeat in range(repeats):
+        at = START + timedelta(days=day, minutes=repeat)
+        one = record(cell(name, repeat), {}, at=at, status=Status.FAILED, cause=Cause.CRASH)
+        write_record(folder / "train" / one.cell_id / "record.json", one)
+
+
+@pytest.mark.parametrize(
+    ("base", "other", "outcome", "sureness"),
+    [
+        (1, 5, "worse", "tentative"), (1, 3, "worse", "tentative"), (5, 2, "better", "tentative"),
+        (0, 5, "worse", "firm"), (0, 1, "worse", "tentative"), (2, 2, None, None),
+    ],
+)  # fmt: skip
+def test_that_more_repeats_fail_is_told_whatever_failed_before(
+    tmp_path, compared, base, other, outcome, sureness
+):
+    for day, name in enumerate("ab"):
+        write_run(tmp_path / name, {"torch": noisy(100, day), "jax": noisy(9, day + 5)}, day=day)
+    fail(tmp_path / "a", "torch", base, 0)
+    fail(tmp_path / "b", "torch", other, 1)
+    _, facts = facts_of(compared)
+    told = [one for one in facts["others"][0]["lines"] if one["role"] == "outcome"]
+    assert [(one["outcome"], one["sureness"]) for one in told] == (
+        [(outcome, sureness)] if outcome else []
+    )
+    if outcome:
+        assert f"{max(base, other)} of 5 repeats failed" in told[0]["reason"]
+
+
+def test_what_cannot_be_checked_is_worse_firmly_and_better_tentatively(tmp_path, compared):
+    for day, (name, rates) in enumerate({"a": (100, 10), "b": (70, 14)}.items()):
+        run = {"torch": noisy(rates[0], day), "jax": noisy(rates[1], day + 5)}
+        blind = {"global_batch": 16, "not_checkable_from": 3}
+        write_run(tmp_path / name, run, day=day, details=blind)
+    code, facts = facts_of(compared)
+    told = {one["cell"].split(".")[1]: one for one in facts["others"][0]["lines"]}
+    assert (code, told["torch"]["outcome"], told["torch"]["sureness"]) == (4, "worse", "firm")
+    assert (told["jax"]["outcome"], told["jax"]["sureness"]) == ("better", "tentative")
+    assert "cannot be held to its reference" in told["jax"]["reason"]
+
+
+def test_what_is_worse_as_a_whole_is_in_the_outcome(tmp_path, compared):
+    frameworks = [f"made{place}" for place in range(12)]
+    for name, day, factor in (("a", 0, 1.0), ("b", 1, 0.95)):
+        rates = {
+            one: noisy(factor * 100 * (place + 1), 100 * day + place, repeats=5, noise=0.05)
+            for place, one in enumerate(frameworks)
+        }
+        write_run(tmp_path / name, rates, day=day)
+    code, out = compared("--badge", str(tmp_path / "badge.svg"))
+    assert code == 5 and "1 whole stage worse" in out
+    assert "1 whole stage worse" in (tmp_path / "badge.svg").read_text()
+    assert compared("--tentative")[0] == 4
+
+
+def test_a_cell_that_is_damaged_in_the_base_was_not_compared(tmp_path, compared):
+    for day, name in enumerate("ab"):
+        write_run(tmp_path / name, {"torch": noisy(100, day), "jax": noisy(9, day + 5)}, day=day)
+    cells = [cell(name, repeat) for name in ("torch", "jax") for repeat in range(5)]
+    plan(tmp_path / "a", cells)
+    for repeat in range(5):
+        (tmp_path / "a" / "train" / cell("jax", repeat).id / "record.json").write_text("{")
+    code, facts = facts_of(compared, "--complete")
+    assert facts["not_compared"] == 1 and code == 5
+
+
+def test_two_outputs_of_one_name_are_refused_before_anything_is_written(tmp_path, compared):
+    for day, name in enumerate("ab"):
+        write_run(tmp_path / name, {"torch": noisy(100, day)}, day=day)
+    code, out = compared("--html", str(tmp_path / "x"), "--markdown", str(tmp_path / "." / "x"))
+    assert (code, out) == (2, "") and not (tmp_path / "x").exists()
+
+
+def test_no_output_takes_the_place_of_results(tmp_path, compared):
+    for day, name in enumerate("ab"):
+        write_run(tmp_path / name, {"torch": noisy(100, day)}, day=day)
+    plan(tmp_path / "b", [cell("torch", repeat) for repeat in range(5)])
+    before = (tmp_path / "b" / "plan.json").read_bytes()
+    code, _ = compared("--markdown", str(tmp_path / "b" / "plan.json"))
+    assert code == 2 and (tmp_path / "b" / "plan.json").read_bytes() == before
+
+
+def test_a_rate_of_zero_is_no_measurement(tmp_path, compared):
+    write_run(tmp_path / "a", {"torch": noisy(100, 1, 6), "jax": noisy(9, 2)})
+    write_run(tmp_path / "b", {"torch": [0.0] * 6, "jax": noisy(9, 3)}, day=1)
+    code, facts = facts_of(compared)
+    told = {one["cell"].split(".")[1]: one for one in facts["others"][0]["lines"]}
+    assert told["torch"]["outcome"] == "not comparable" and code == 0
+    assert told["torch"]["reason"] == "the other: no time or rate is zero or less"
+    assert facts["not_compared"] == 1 and compared("--complete")[0] == 5
+
+
+def test_what_no_correction_reaches_is_not_firm(tmp_path, compared):
+    # A loss of zero has no ratio: ranks alone tell, and nothing holds them beside the others.
+    for name, day, loss in (("a", 0, 0.0), ("b", 1, 0.2)):
+        for repeat in range(6):
+            told = {"samples_per_second": 100.0 + repeat, "log_loss": loss * (1 + repeat / 100)}
+            at = START + timedelta(days=day, minutes=repeat)
+            one = record(cell("torch", repeat), told, at=at)
+            write_record(tmp_path / name / "train" / one.cell_id / "record.json", one)
+            other = record(cell("jax", repeat), told | {"log_loss": 0.2 + repeat / 100}, at=at)
+            write_record(tmp_path / name / "train" / other.cell_id / "record.json", other)
+    _, facts = facts_of(compared)
+    (told,) = (
+        one for one in facts["others"][0]["lines"]
+        if one["metric"] == "log_loss" and ".torch." in one["cell"]
+    )  # fmt: skip
+    assert (told["outcome"], told["sureness"]) == ("worse", "tentative")
