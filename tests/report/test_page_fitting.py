@@ -2,11 +2,39 @@
 
 from __future__ import annotations
 
-from transect.report.blocks import Body, Charts, Table, digits, table, words
-from transect.report.charts.chart import Point, Series, gather, line_chart
+from dataclasses import replace
+
+from markupsafe import Markup
+
+from transect.analysis.comparisons import Sureness
+from transect.report.answers import Answer
+from transect.report.blocks import (
+    Body,
+    Chart,
+    Charts,
+    Difference,
+    Facts,
+    Heading,
+    Prose,
+    Table,
+    digits,
+    table,
+    words,
+)
+from transect.report.build import _inlined
+from transect.report.charts.chart import Point, Series, dot_chart, gather, line_chart
+from transect.report.charts.marks import Dot
 from transect.report.charts.theme import palette
+from transect.report.decisions import DecisionTable, Entry, Row
+from transect.report.findings.decision import Decision
+from transect.report.findings.finding import Finding
 from transect.report.fitting import LEAST_ROWS, fitted
+from transect.report.inline import Inline
 from transect.report.making import MadeSection
+from transect.report.page import Front, Shown, chart_links, shortened
+from transect.report.parts import DecisionColumn
+from transect.report.shell import templates
+from transect.report.sizes import size_of
 
 COLUMNS = [words("Name", lambda n: f"row {n}"), digits("Value", lambda n: n / 7)]
 
@@ -63,3 +91,102 @@ def test_a_chart_of_thousands_of_runs_draws_medians_and_quartiles() -> None:
     )  # fmt: skip
     assert said in chart.note and chart.svg.count("<path") < 60
     assert Charts(items=[chart]).items[0].table.rows
+
+
+def chart(name: str, size: int) -> Chart:
+    return Chart(title=name, name=name, drawing=Markup("<svg>" + "x" * (size - 11) + "</svg>"),
+                 table=table(range(3), COLUMNS))  # fmt: skip
+
+
+def test_later_drawings_of_a_section_go_first_and_their_numbers_stay() -> None:
+    many = Charts(items=[chart(f"a-{n}", 1000) for n in range(6)])
+    one = Charts(items=[chart("b-0", 1000)])
+    given = [MadeSection(key=key, title=key, body=Body(lead="", blocks=[held]))
+             for key, held in (("a", many), ("b", one))]  # fmt: skip
+    assert fitted(given, drawings=7000) == given
+    first, second = fitted(given, drawings=3500)
+    [charts] = [block for block in first.body.blocks if isinstance(block, Charts)]
+    assert [bool(item.svg) for item in charts.items] == [True, True, False, False, False, False]
+    assert second == given[1]
+    assert all("Not drawn: the page has room for no more" in item.note for item in charts.items[2:])
+    assert [len(item.table.rows) for item in charts.items] == [3] * 6
+    # No finding leads to what is not drawn.
+    assert len(chart_links([first, second], set())["a", ""]) == 2
+
+
+def test_the_end_of_a_section_that_is_too_long_is_left_out_and_counted() -> None:
+    long = []
+    for n in range(40):
+        long += [Heading(f"workload {n}"), table(range(20), COLUMNS), Prose("x" * 100)]
+    kept = [Difference(title="Two cells", data="y" * 90_000), Facts(items=[("t", "v")], ids=["id"])]
+    given = [
+        MadeSection(key="long", title="L", body=Body(lead="", blocks=[*long, *kept])),
+        section(5),
+    ]
+    first, second = fitted(given, size=20_000)
+    assert second == given[1]
+    *before, difference, facts, told = first.body.blocks
+    assert [difference, facts] == kept
+    assert before == long[: len(before)]
+    assert sum(map(size_of, before)) <= 20_000
+    left = [block for block in long[len(before) :] if isinstance(block, Table)]
+    assert isinstance(told, Prose) and f"{len(left)} tables" in told.text
+    assert "Left out here" in told.text and "records.parquet" in told.text
+    assert f"workload {-(-len(before) // 3)}, " in told.text and "more. " in told.text
+
+
+def test_the_size_of_a_part_is_about_that_in_the_page() -> None:
+    for block in (table(range(200), COLUMNS), Prose("x" * 5000), Charts(items=[chart("c", 9000)])):
+        page = templates().get_template("section.html.j2")
+        written = page.render(body=Body(lead="", blocks=[block]), inline=Inline())
+        assert 0.8 < size_of(block) / len(written) < 1.25, block.kind
+
+
+def test_a_mark_of_many_runs_has_few_dots_and_counts_all() -> None:
+    [style] = palette(1)
+    made = dot_chart(
+        [range(500)], lambda runs: Dot(label="r", value=249.5, points=list(runs), style=style),
+        [words("Run", str)], title="t", axis="a", name="n",
+    )  # fmt: skip
+    assert made is not None and made.svg.count("<path") < 12
+    assert "Of more than 12 runs" in made.note and made.marks[0].count == 500
+    points = [Point(x=x, repeats=[y, y + 1.0]) for x in (1, 2) for y in range(400)]
+    [one], _ = gather([Series(name="s", style=style, points=points)])
+    assert [mark.count for line in one.lines() for mark in line.marks] == [800, 800]
+
+
+def test_a_page_of_hundreds_of_workloads_names_what_it_leads_to_and_counts_the_rest() -> None:
+    column = DecisionColumn(key="train", title="Train", order=1, stage="train")
+    findings = [
+        Finding(subject=f"w{n}", claim=f"claim {n}.", sureness=Sureness.FIRM, evidence="e",
+                kind="fastest", rule="r")
+        for n in range(400)
+    ]  # fmt: skip
+    shown = [Shown(finding=one, anchor=f"finding-{n}", cells=(), command="")
+             for n, one in enumerate(findings)]  # fmt: skip
+    told = Decision(column="train", winner="a")
+    rows = tuple(
+        Row(subject=one.subject, entries=(Entry(column=column, told=((told, one),)),))
+        for one in reversed(findings)
+    )
+    front = Front(
+        answers=(Answer(question="?", clauses=(("c", findings[350]),)),),
+        table=DecisionTable(columns=(column,), rows=rows, absent=()), first=tuple(shown[:7]),
+        more=tuple((one.finding.subject, (one,)) for one in shown[7:]), tally="", all=tuple(shown),
+        anchors={id(one.finding): one.anchor for one in shown},
+    )  # fmt: skip
+    fit = shortened(front, most=30, rows=20)
+    kept = {one.finding.subject for _, members in fit.more for one in members}
+    assert kept == {f"w{n}" for n in (*range(380, 400), 350, 7, 8)}
+    assert (fit.left_out, fit.rows_left_out, len(fit.table.rows)) == (370, 380, 20)
+    assert fit.all == front.all
+    assert shortened(replace(fit, left_out=0), most=400).left_out == 0
+
+
+def test_the_data_in_the_page_is_cut_and_says_by_how_much() -> None:
+    finding = {"cells": ["c"], "run_again": "", "text": "x" * 900}
+    given = {"study": "s", "findings": [finding] * 3000, "decisions": [], "failures": [1, 2]}
+    cut = _inlined(given)
+    assert len(cut["findings"]) + cut["left_out"]["findings"] == 3000
+    assert 100 < len(cut["findings"]) < 300
+    assert cut["failures"] == [1, 2] and "failures" not in cut["left_out"]

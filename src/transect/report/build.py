@@ -12,18 +12,17 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from transect.analysis.collecting import uncollected
-from transect.analysis.load import Key, Problem
+from transect.analysis.load import Key
 from transect.domain.errors import FAULTS
 from transect.domain.files import write_atomic
 from transect.domain.study import Question
 from transect.domain.until import Aims
 from transect.report import shell
 from transect.report.context import Context
-from transect.report.fitting import fitted
 from transect.report.inline import Inline
 from transect.report.made import Made, make_all
 from transect.report.making import MadeSection, broken, glossary
-from transect.report.page import chart_of
+from transect.report.page import chart_of, shortened
 from transect.report.shell import script_json
 
 __all__ = ["build_report", "script_json", "write_page"]
@@ -32,6 +31,8 @@ __all__ = ["build_report", "script_json", "write_page"]
 MOST_NAMED = 40
 # Failures and problems that the page carries as data; summary.json beside it has all of them.
 _MOST_INLINED = 500
+# Characters of that data in all.
+_MOST_SUMMARY = 250_000
 
 
 def build_report(
@@ -71,7 +72,7 @@ def build_report(
 def write_page(made: Made, output: Path) -> None:
     """Write the page, and records.parquet and summary.json beside it; raises OSError."""
     context, templates = made.context, shell.templates()
-    rendered = [(one, _render(templates, one, context)) for one in _fitted(made, context)]
+    rendered = [(one, _render(templates, one, context)) for one in made.shown]
     table = output.parent / "records.parquet"
     if made.table is None:
         table.unlink(missing_ok=True)
@@ -89,7 +90,7 @@ def write_page(made: Made, output: Path) -> None:
     page = templates.get_template("report.html.j2").render(
         title=context.title,
         study=context.study,
-        front=made.front,
+        front=shortened(made.front),
         most_named=MOST_NAMED,
         chart_of=lambda finding: chart_of(finding, made.charts),
         titles={one.key: one.title for one, _ in rendered},
@@ -117,26 +118,31 @@ def _render(templates: Environment, made: MadeSection, context: Context) -> Mark
     return Markup(text)  # noqa: S704 escaped by the template
 
 
-def _fitted(made: Made, context: Context) -> list[MadeSection]:
-    try:
-        return fitted(made.sections)
-    except FAULTS as error:  # as for a section
-        what = f"tables could not be counted: {type(error).__name__}: {error}"
-        context.problems.append(Problem(where="page", what=what))
-        return made.sections
-
-
 def _inlined(summary: dict[str, Any]) -> dict[str, Any]:
-    """Return the summary with long lists cut: thousands of failures are data, and no page."""
-    cut = {
-        key: value[:_MOST_INLINED] if isinstance(value, list) else value
-        for key, value in summary.items()
-    }
-    # What is said of thousands of cells names them, and says them again in its command.
-    return cut | {
-        "findings": [_brief(finding) for finding in cut["findings"]],
-        "decisions": [_short(decision) for decision in cut["decisions"]],
-    }
+    """Return the summary with long lists cut until it is short: thousands of failures are data, and no page.
+
+    `left_out` counts what each list has lost.
+    """
+    most = _MOST_INLINED
+    while True:
+        cut = {
+            key: value[:most] if isinstance(value, list) else value
+            for key, value in summary.items()
+        }
+        left = {
+            key: len(value) - most
+            for key, value in summary.items()
+            if isinstance(value, list) and len(value) > most
+        }
+        # What is said of thousands of cells names them, and says them again in its command.
+        cut |= {
+            "findings": [_brief(finding) for finding in cut["findings"]],
+            "decisions": [_short(decision) for decision in cut["decisions"]],
+            **({"left_out": left} if left else {}),
+        }
+        if most == 1 or len(json.dumps(cut)) <= _MOST_SUMMARY:
+            return cut
+        most = max(1, most // 2)
 
 
 def _short(decision: dict[str, Any]) -> dict[str, Any]:

@@ -13,13 +13,22 @@ from typing import Any
 from transect.analysis.collecting import uncollected
 from transect.analysis.load import Key, Problem, by_status, load_records
 from transect.analysis.table import write_parquet
+from transect.domain.errors import FAULTS
 from transect.domain.study import Question
 from transect.domain.until import Aims
 from transect.report.answers import unknown_rules
 from transect.report.context import Context
 from transect.report.findings.deciding import tally_of
 from transect.report.findings.finding import Finding
-from transect.report.making import FAILURES, MadeSection, all_parts, make_findings, make_section
+from transect.report.fitting import fitted
+from transect.report.making import (
+    FAILURES,
+    MadeSection,
+    all_parts,
+    drawn_out,
+    make_findings,
+    make_section,
+)
 from transect.report.page import ChartLinks, Front, chart_links, front, front_facts
 
 __all__ = ["Made", "make_all"]
@@ -50,9 +59,19 @@ class Made:
         return [*([self.failures] if self.failures is not None else []), *self.sections]
 
     @cached_property
+    def shown(self) -> list[MadeSection]:
+        """The sections with as much of them as a page has room for."""
+        try:
+            return fitted(self.sections)
+        except FAULTS as error:  # as for a section
+            what = f"sections could not be measured: {type(error).__name__}: {error}"
+            self.context.problems.append(Problem(where="page", what=what))
+            return self.sections
+
+    @cached_property
     def charts(self) -> ChartLinks:
-        """The charts for every section and subject of a finding."""
-        return chart_links(self.sections, {finding.subject for finding in self.findings})
+        """The charts of the page for every section and subject of a finding."""
+        return chart_links(self.shown, {finding.subject for finding in self.findings})
 
     @cached_property
     def table(self) -> bytes | None:
@@ -101,7 +120,7 @@ def make_all(
     ]
     return Made(
         context=context, findings=findings,
-        front=front(context, parts.columns, findings, again or (context.study,)), sections=[one for one in made if one is not None],
+        front=front(context, parts.columns, findings, again or (context.study,)), sections=[drawn_out(one, context) for one in made if one is not None],
         with_failures=only is None or FAILURES.key in only,
     )  # fmt: skip
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from transect.analysis.comparisons import Sureness
 from transect.analysis.load import Problem
 from transect.domain.errors import FAULTS
-from transect.report.blocks import Body, Prose
+from transect.report.blocks import Body, Charts, Prose
 from transect.report.context import Context
 from transect.report.findings.bounds import bound_findings
 from transect.report.findings.containers import container_findings
@@ -32,6 +32,7 @@ __all__ = [
     "MadeSection",
     "all_parts",
     "broken",
+    "drawn_out",
     "glossary",
     "make_findings",
     "make_section",
@@ -94,6 +95,17 @@ def make_section(section: Section, context: Context) -> MadeSection | None:
     except FAULTS as error:  # whatever a record holds, a report has to come of it
         body = broken(section.key, error, context)
     return None if body is None else MadeSection(key=section.key, title=section.title, body=body)
+
+
+def drawn_out(made: MadeSection, context: Context) -> MadeSection:
+    """Wait for the drawings of a section; without one of them it could not be made."""
+    try:
+        for block in made.body.blocks:
+            for chart in block.items if isinstance(block, Charts) else ():
+                _ = chart.svg
+    except FAULTS as error:  # as for a section
+        return replace(made, body=broken(made.key, error, context))
+    return made
 
 
 def broken(key: str, error: BaseException, context: Context) -> Body:

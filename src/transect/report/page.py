@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from transect.analysis.groups import grouped
@@ -15,12 +15,17 @@ from transect.report.context import Context
 from transect.report.decisions import DecisionTable, decision_table
 from transect.report.explored import chart_anchor
 from transect.report.findings.finding import HEADINGS, PLAIN, Finding
-from transect.report.findings.ranking import opened, turn_of
+from transect.report.findings.ranking import opened, ranked, turn_of
 from transect.report.making import MadeSection
 from transect.report.parts import DecisionColumn
 from transect.report.rerun import Cells
 
-__all__ = ["ChartLinks", "Front", "Shown", "chart_links", "chart_of", "front", "front_facts"]
+__all__ = [
+    "ChartLinks", "Front", "Shown", "chart_links", "chart_of", "front", "front_facts", "shortened",
+]  # fmt: skip
+
+# Findings, and rows of the decision table, that a page has room for; summary.json has all of them.
+MOST_FINDINGS, MOST_ROWS = 250, 60
 
 # Charts by section and subject: anchors and titles.
 ChartLinks = dict[tuple[str, str], list[tuple[str, str]]]
@@ -41,7 +46,8 @@ class Front:
     """All that the page says before its sections.
 
     `first` are the findings that are open, `more` the others under their headings, `tally` how sure those
-    are. `all` has every finding in the order in which they were made.
+    are. `all` has every finding in the order in which they were made. `left_out` findings and `rows_left_out` rows of
+    the table are not among those that are shown.
     """
 
     answers: tuple[Answer, ...]
@@ -51,6 +57,8 @@ class Front:
     tally: str
     all: tuple[Shown, ...]
     anchors: Mapping[int, str]
+    left_out: int = 0
+    rows_left_out: int = 0
 
     def anchor(self, finding: Finding) -> str:
         """Return the anchor of a finding."""
@@ -85,8 +93,30 @@ def front(
     )
 
 
+def shortened(front: Front, most: int = MOST_FINDINGS, rows: int = MOST_ROWS) -> Front:
+    """Return what a page has room for: so many rows of the table, and about so many findings.
+
+    Those that answers and the rows name are always among them; the others in the order of their weight.
+    """
+    table = replace(front.table, rows=front.table.rows[:rows])
+    named = {id(one) for answer in front.answers for _, one in answer.clauses}
+    named |= {id(one) for row in table.rows for entry in row.entries for _, one in entry.told}
+    rest = [one.finding for _, members in front.more for one in members]
+    free = max(0, most - len(front.first) - sum(id(one) in named for one in rest))
+    kept = named | {id(one) for one in [one for one in ranked(rest) if id(one) not in named][:free]}
+    more = [
+        (heading, tuple(one for one in members if id(one.finding) in kept))
+        for heading, members in front.more
+    ]
+    return replace(
+        front, table=table, more=tuple((heading, members) for heading, members in more if members),
+        left_out=sum(id(one) not in kept for one in rest),
+        rows_left_out=len(front.table.rows) - len(table.rows),
+    )  # fmt: skip
+
+
 def chart_links(sections: Iterable[MadeSection], subjects: Collection[str]) -> ChartLinks:
-    """Return the charts of every section and subject, as anchors and titles.
+    """Return the charts of every section and subject, as anchors and titles; not those that are not drawn.
 
     A chart is about the longest subject in its name: `rate-iris-mlp-ce` is not about `iris-mlp`. One that names
     none is about all that have none of their own: those stand under the empty subject.
@@ -95,7 +125,7 @@ def chart_links(sections: Iterable[MadeSection], subjects: Collection[str]) -> C
     found: ChartLinks = defaultdict(list)
     for section in sections:
         blocks = [block for block in section.body.blocks if isinstance(block, Charts)]
-        for chart in (chart for block in blocks for chart in block.items):
+        for chart in (chart for block in blocks for chart in block.items if chart.svg):
             name = f"-{chart.name}-"
             subject = next((one for one in longest if one and f"-{one}-" in name), "")
             found[section.key, subject].append((chart_anchor(chart), chart.title))

@@ -8,9 +8,9 @@ from statistics import median
 from typing import Any, TypeVar
 
 from transect.analysis.groups import grouped
-from transect.report.blocks import Chart, Column, LegendItem, table
+from transect.report.blocks import Chart, Column, LegendItem, Mark, table
 from transect.report.charts.drawing import begin
-from transect.report.charts.marks import Dot, Drawing, Line, mark_of
+from transect.report.charts.marks import MOST_REPEATS, Dot, Drawing, Line, few, mark_of, quarters
 from transect.report.charts.plots import dot_plot, line_plot, log_is_better
 from transect.report.charts.theme import MUTED, Style, legend
 from transect.report.text import count, number
@@ -29,7 +29,8 @@ MOST_PANELS = 12
 # Numbers below the axis of a line chart.
 _MOST_TICKS = 16
 # Marks of one line chart that are drawn one by one, and places of a series where there are more.
-_MOST_MARKS, _MOST_PLACES = 1200, 48
+_MOST_MARKS, _MOST_PLACES, _LEAST_PLACES = 600, 48, 8
+_FEW = f"Of more than {MOST_REPEATS} runs of a mark, dots are the least, the quarters and the most."
 _BOUND = Style(MUTED, "square", (2, 2))
 
 
@@ -81,18 +82,23 @@ def dot_chart(
         dot_plot(dots, title=axis, rule=rule, log=log, among=among), [*items, *others], columns,
         title=title, name=name, legend=legend,
         alt=f"{where}, {len(dots)} rows. {first}: {best.label}, {told.strip()}.",
-        notes=(left_out(len(items), most, cut), *notes),
+        notes=(left_out(len(items), most, cut), *notes,
+               _FEW if any(len(made.points) > MOST_REPEATS for made in dots) else ""),
     )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Point:
-    """One place of a series: its repeats, whether they carry no claim, and what it is about."""
+    """One place of a series: its repeats, whether they carry no claim, and what it is about.
+
+    `gathered`: so many runs of several cells stand behind it, of whose medians `repeats` are the quarters.
+    """
 
     x: float
     repeats: Sequence[float]
     hollow: bool = False
     about: Any = None
+    gathered: int = 0
 
     @property
     def y(self) -> float:
@@ -113,14 +119,22 @@ class Series:
         for hollow in (False, True):
             alike = sorted((p for p in self.points if p.hollow is hollow), key=lambda p: (p.x, p.y))
             if alike:
+                small = [few(point.repeats) for point in alike]
                 yield Line(
                     points=[(point.x, point.y) for point in alike],
-                    scatter=[(point.x, value) for point in alike for value in point.repeats],
+                    scatter=[(point.x, value) for point, own in zip(alike, small, strict=True)
+                             for value in own],
                     style=self.style, joined=not hollow, hollow=hollow, name=self.name,
-                    marks=[mark_of(self.name, point.y, point.repeats, at=point.x, about=point.about)
-                           for point in alike],
-                    of=[place for place, point in enumerate(alike) for _ in point.repeats],
+                    marks=[self._mark(point) for point in alike],
+                    of=[place for place, own in enumerate(small) for _ in own],
                 )  # fmt: skip
+
+    def _mark(self, point: Point) -> Mark:
+        if not point.gathered:
+            return mark_of(self.name, point.y, point.repeats, at=point.x, about=point.about)
+        return Mark(label=self.name, about=point.about, at=point.x, what="median", value=point.y,
+                    low=min(point.repeats), high=max(point.repeats), ends="range",
+                    count=point.gathered)  # fmt: skip
 
 
 def gather(series: Sequence[Series]) -> tuple[list[Series], str]:
@@ -132,7 +146,9 @@ def gather(series: Sequence[Series]) -> tuple[list[Series], str]:
     amount = sum(len(point.repeats) for one in series for point in one.points)
     if amount <= _MOST_MARKS:
         return list(series), ""
-    gathered = [Series(name=one.name, style=one.style, points=_spread(_merged(one.points)))
+    # A place is a symbol and up to five dots.
+    places = min(_MOST_PLACES, max(_LEAST_PLACES, _MOST_MARKS // (6 * len(series))))
+    gathered = [Series(name=one.name, style=one.style, points=_spread(_merged(one.points), places))
                 for one in series]  # fmt: skip
     return gathered, (
         f"{amount} runs are too many to draw one by one: a symbol is the median of all cells of its "
@@ -143,22 +159,25 @@ def gather(series: Sequence[Series]) -> tuple[list[Series], str]:
 def _merged(points: Iterable[Point]) -> list[Point]:
     merged = []
     for (x, hollow), members in grouped(points, lambda point: (point.x, point.hollow)).items():
-        values = (
-            sorted(point.y for point in members) if len(members) > 1 else sorted(members[0].repeats)
-        )
-        places = sorted({round(q * (len(values) - 1)) for q in (0, 0.25, 0.5, 0.75, 1)})
-        about = members[0].about if len(members) == 1 else [point.about for point in members]
-        merged.append(
-            Point(x=x, repeats=[values[i] for i in places], hollow=hollow, about=about)
-        )  # fmt: skip
+        if len(members) == 1:
+            merged.append(members[0])
+            continue
+        about = [point.about for point in members]
+        runs = sum(len(point.repeats) for point in members)
+        values = quarters([point.y for point in members])
+        merged.append(Point(x=x, repeats=values, hollow=hollow, about=about, gathered=runs))
     return sorted(merged, key=lambda point: point.x)
 
 
-def _spread(points: Sequence[Point]) -> Sequence[Point]:
-    if len(points) <= _MOST_PLACES:
+def _spread(points: Sequence[Point], most: int) -> Sequence[Point]:
+    if len(points) <= most:
         return points
     last = len(points) - 1
-    return [points[round(i * last / (_MOST_PLACES - 1))] for i in range(_MOST_PLACES)]
+    return [points[round(i * last / (most - 1))] for i in range(most)]
+
+
+def _many(series: Iterable[Series]) -> bool:
+    return any(len(point.repeats) > MOST_REPEATS for one in series for point in one.points)
 
 
 def line_chart(
@@ -187,6 +206,6 @@ def line_chart(
             if y_log is None else y_log,
         ),
         rows, columns, title=title, name=name, alt=alt, legend=legend(names),
-        notes=(*notes, gathered,
+        notes=(*notes, gathered or (_FEW if _many(shown) else ""),
                f"{count(cut, 'series', 'series')} more in the numbers." if cut else ""),
     )  # fmt: skip

@@ -11,7 +11,29 @@ from transect.analysis.statistics import summarise
 from transect.report.blocks import Mark
 from transect.report.charts.theme import Style
 
-__all__ = ["Bar", "Dot", "Drawing", "Line", "mark_of"]
+__all__ = ["MOST_REPEATS", "Bar", "Dot", "Drawing", "Line", "few", "mark_of", "quarters"]
+
+# Repeats of one mark that are drawn one by one.
+MOST_REPEATS = 12
+
+
+def quarters(values: Sequence[float]) -> list[float]:
+    """Return the least, the quarters and the most of some values, each place once.
+
+    >>> quarters([5, 1, 3])
+    [1, 3, 5]
+    """
+    ordered, last = sorted(values), len(values) - 1
+    return [ordered[place] for place in sorted({round(q * last) for q in (0, 0.25, 0.5, 0.75, 1)})]
+
+
+def few(values: Sequence[float]) -> list[float]:
+    """Return the values that are drawn as small dots: of too many their quarters.
+
+    >>> few(range(101))
+    [0, 25, 50, 75, 100]
+    """
+    return quarters(values) if len(values) > MOST_REPEATS else list(values)
 
 
 class Drawing(dict[str, Any]):

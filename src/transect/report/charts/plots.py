@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from transect.report.blocks import Mark
-from transect.report.charts.marks import Bar, Dot, Drawing, Line, mark_of
+from transect.report.charts.marks import Bar, Dot, Drawing, Line, few, mark_of
 from transect.report.charts.theme import INK, MUTED, PAPER, RULE, WIDTH
 from transect.report.charts.ticks import log_ticks
 
@@ -65,7 +65,8 @@ def dot_plot(
             "shape": row.style.symbol, "fill": PAPER if row.hollow else row.style.color, "m": f"@{i}",
         })  # fmt: skip
         small += [
-            {"y": at, "x": point, "color": row.style.color, "m": f"@{i}"} for point in row.points
+            {"y": at, "x": point, "color": row.style.color, "m": f"@{i}"}
+            for point in few(row.points)
         ]
     y = _y(len(rows))
 
