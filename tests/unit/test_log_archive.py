@@ -195,3 +195,15 @@ def test_a_name_that_is_no_text_is_kept_like_any_other(archive: Path, tmp_path: 
     first = read_archive([archive], cache=tmp_path / "kept")
     assert (first.files, first.known, first.note) == (6, 0, "")
     assert read_archive([archive], cache=tmp_path / "kept").known == 6
+
+
+def test_files_that_were_not_read_are_listed_as_such(archive: Path) -> None:
+    (archive / "packed.gz").write_bytes(b"\x1f\x8b" + bytes(range(30)))
+    (archive / "lost.txt").symlink_to("nowhere")
+    done = CliRunner().invoke(app, ["ingest", str(archive), "--summary", "--format", "json"])
+    refused = json.loads(done.stdout)["refused"]
+    said = {row["example"] for row in refused if row["benchmark"] == "unknown"}
+    assert said == {
+        "the file is binary: gzip data: unpack it first",
+        "cannot be read: No such file or directory",
+    }

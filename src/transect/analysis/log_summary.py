@@ -14,6 +14,9 @@ from transect.analysis.hardware import BenchmarkValue, benchmark_values
 
 __all__ = ["Counted", "LogSummary", "Refused", "summarise_logs"]
 
+# How reasons begin of files that may hold logs and were not read; what is nobody's output is only counted.
+_UNREAD = ("cannot be read", "the file is binary", "lines of more than")
+
 STATUSES = ("ok", "suspicious", "invalid", "failed", "truncated", "no-result")
 
 
@@ -96,7 +99,7 @@ def summarise_logs(records: Sequence[AnyRecord]) -> LogSummary:
         # A file of nothing known has no system.
         system = value.system if value.benchmark != "unknown" else ""
         counts[value.benchmark, system, value.version][value.status] += 1
-        if not value.valid and value.benchmark != "unknown":
+        if not value.valid and (value.benchmark != "unknown" or value.reason.startswith(_UNREAD)):
             refused[value.benchmark, value.status, _kind(value.reason)].append(value)
     return LogSummary(
         counted=tuple(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from transect.domain.metrics import Direction
 from transect.hpc.base import LogMetric, Parameter
 from transect.hpc.parsers import _imb_names as names
 from transect.hpc.parsers._network import LATENCY, cell_metric
@@ -75,7 +76,9 @@ def fill(table: Table, suite: Suite, unit: str, metrics: list[LogMetric]) -> str
                 problem = problem or f"{where}: {name} is {row[name]}"
                 continue
             metrics.append(metric)
-            nonzero = nonzero or metric.value != 0
+            # Repetitions are counted, not measured.
+            measured = metric.direction is not Direction.NEUTRAL
+            nonzero = nonzero or (measured and metric.value != 0)
             if column.name != "overlap" and (why := impossible(metric)) is not None:
                 problem = problem or f"{where}: {why}"
         if not problem and (why := names.contradiction(row)):

@@ -267,7 +267,9 @@ def _problem(table: _Table, test: str, metrics: list[LogMetric]) -> str:
                 problem = problem or f"{where}: {label} is {printed}"
                 continue
             metrics.append(metric)
-            nonzero = nonzero or metric.value != 0
+            # Repetitions are counted, not measured.
+            measured = metric.direction is not Direction.NEUTRAL
+            nonzero = nonzero or (measured and metric.value != 0)
             if column.name != "overlap" and (why := impossible(metric)) is not None:
                 problem = problem or f"{where}: {why}"
         row = dict(zip(table.columns, cells, strict=True))
