@@ -49,6 +49,7 @@ def doctor(checkout, text: str) -> tuple[int, dict[str, tuple[str, str]]]:
         timeout=BOUND_S,
         stdin=subprocess.DEVNULL,
     )
+    assert done.stdout, done.stderr
     sections = json.loads(done.stdout)
     rows = [row for section in sections.values() for row in section]
     return done.returncode, {row["name"]: (row["state"], row["detail"]) for row in rows}

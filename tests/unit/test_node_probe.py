@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
 
-from transect.measure.node_probe import probe
+from transect.measure.node_probe import gathered, probe, told
 
 
 def order(folder: Path, scratch: Path) -> dict[str, object]:
@@ -35,3 +35,17 @@ def test_a_probe_says_why(tmp_path):
     assert "No such file or directory" in found["scratch"]
     assert found["token_seen"] and found["interfaces"] == {"lo": True, "ib": False}
     assert found["pythons"] == {"none": False}
+
+
+def test_answers_of_many_environments_survive_srun(tmp_path):
+    """Slurm hands on pieces of long lines: whole ones are in one piece, in any order, beside any words."""
+    asked = order(tmp_path, tmp_path) | {"pythons": {f"environment-{i}": "no" for i in range(60)}}
+    first = probe(asked)
+    second = first | {"host": "other", "answer": "other-1", "scratch": 'why "not"\n[1]'}
+    lines = [told(one).splitlines() for one in (first, second)]
+    assert max(len(line) for one in lines for line in one) < 1024
+    mixed = [line for pair in zip(*lines, strict=True) for line in pair]
+    said = "\n".join(["slurmstepd: hello", '["', '["a"', "[1, 2]", *mixed])
+    assert gathered(said) == [first, second]
+    assert gathered("\n".join(mixed[:-1])) == [first]
+    assert gathered("") == []

@@ -18,7 +18,7 @@ from transect.domain.system import System
 from transect.execution.locks import user_name
 from transect.execution.scheduler import accounting, ask
 from transect.launch import LAUNCHERS
-from transect.measure.node_probe import sees
+from transect.measure.node_probe import gathered, sees
 from transect.planning.environments import environment_folder, environment_names
 
 __all__ = ["examine_system"]
@@ -203,11 +203,11 @@ def _facts(system: System, results: Path, wait_s: float) -> tuple[list[dict[str,
         return [], f"a job of {nodes} nodes did not end within {wait_s:g} s: is the queue full?"
     finally:
         token.unlink(missing_ok=True)
-    facts = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    facts = gathered(done.stdout)
     if len(facts) < nodes:
         return facts, (done.stderr.strip() or f"srun ended with {done.returncode}")[:500]
     for node in facts:
-        answer = Path(node["answer"])
+        answer = results / node["answer"]
         # Where a node does not see what is here, waiting for what it wrote is in vain.
         node["answer_seen"] = sees(answer, 10 if node["token_seen"] else 0)
         answer.unlink(missing_ok=True)

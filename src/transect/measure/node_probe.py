@@ -1,4 +1,4 @@
-"""What a compute node sees: `python -m transect.measure.node_probe ORDER`, one JSON line.
+"""What a compute node sees: `python -m transect.measure.node_probe ORDER`, JSON in short lines.
 
 The order names a token file, a results folder, network interfaces, a scratch folder and pythons.
 """
@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-__all__ = ["main", "probe", "sees"]
+__all__ = ["gathered", "main", "probe", "sees", "told"]
 
 
 def sees(path: Path, seconds: float = 10) -> bool:
@@ -66,7 +66,7 @@ def probe(order: dict[str, Any]) -> dict[str, Any]:
     return {
         "host": host,
         "token_seen": sees(Path(order["token"])),
-        "answer": str(answer),
+        "answer": answer.name,
         "interfaces": {
             name: Path("/sys/class/net", interface).exists()
             for name, interface in order["interfaces"].items()
@@ -76,9 +76,42 @@ def probe(order: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def told(facts: dict[str, Any]) -> str:
+    """Return what `gathered` reads: a line for each fact, for each member where a fact has members.
+
+    Slurm hands on at most 1 KiB of a line at once, and the pieces of two nodes' lines mix.
+    """
+    lines = []
+    for name, value in facts.items():
+        members = value.items() if isinstance(value, dict) else [(None, value)]
+        lines += [json.dumps([facts["answer"], name, *member]) + "\n" for member in members]
+    return "".join([*lines, json.dumps([facts["answer"], None]) + "\n"])
+
+
+def gathered(text: str) -> list[dict[str, Any]]:
+    """Return the facts of every node that said all of them; other lines count for nothing."""
+    nodes: dict[str, dict[str, Any]] = {}
+    whole = []
+    for line in text.splitlines():
+        if not line.startswith('["'):
+            continue
+        try:
+            node, name, *member = json.loads(line)
+        except ValueError:
+            continue
+        facts = nodes.setdefault(str(node), {"interfaces": {}, "pythons": {}})
+        if name is None:
+            whole.append(facts)
+        elif len(member) == 2 and member[0] is not None:
+            facts[name][member[0]] = member[1]
+        elif len(member) == 2:
+            facts[name] = member[1]
+    return whole
+
+
 def main() -> int:
     """Print the answer to the order that is the only argument."""
-    print(json.dumps(probe(json.loads(sys.argv[1]))))
+    sys.stdout.write(told(probe(json.loads(sys.argv[1]))))
     return 0
 
 
