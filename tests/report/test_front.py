@@ -245,7 +245,9 @@ def test_a_finding_names_its_cells_as_the_command_takes_them() -> None:
 
 def test_a_finding_links_to_the_chart_of_its_workload_and_stage() -> None:
     def chart(name: str) -> Chart:
-        return Chart(title=name, name=name, drawing=Markup("<svg/>"), table=Table(columns=[], rows=[]))
+        return Chart(
+            title=name, name=name, drawing=Markup("<svg/>"), table=Table(columns=[], rows=[])
+        )
 
     drawn = [
         chart(one) for one in ("rate-iris-mlp-ce", "rate-iris-mlp", "roof-train-1", "roof-infer-1")

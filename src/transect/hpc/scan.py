@@ -117,7 +117,8 @@ class Scanner:
                 break
             parser = self._forced or self._opener(line, self._parsers)
             if line.host and self._forced and self._opener(line, [self._forced]) is None:
-                parser = None  # `cpus: 2` has no host: only what begins a benchmark's output tells one
+                # `cpus: 2` has no host: only what begins a benchmark's output tells one.
+                parser = None
             if parser is not None and line.host and line.host not in adopted:
                 adopted.add(line.host)
                 reader.adopt(line.host, joined=getattr(parser, "joins_hosts", False))
