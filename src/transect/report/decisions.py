@@ -90,7 +90,9 @@ def decision_table(
             entries=tuple(
                 Entry(column=column, told=tuple(told[subject, column.key]))
                 if (subject, column.key) in told
-                else Entry(column=column, empty=_empty(context, named.get(subject, subject), column))
+                else Entry(
+                    column=column, empty=_empty(context, named.get(subject, subject), column)
+                )
                 for column in shown
             ),
         )

@@ -171,7 +171,9 @@ def _best(
     elsewhere = _absent(groups, here, f"not measured at {point}, where the best is")
     left_out = (*left_out, *elsewhere)
     if result.runner_up is None or result.comparison is None:
-        only = " at that batch" if any(one.why.startswith("not measured") for one in left_out) else ""
+        only = (
+            " at that batch" if any(one.why.startswith("not measured") for one in left_out) else ""
+        )
         claim = f"{label} {does}, {value}; no other runtime was measured{only}."
         sureness = Sureness.TENTATIVE
     elif result.tied:
@@ -191,6 +193,9 @@ def _best(
         checked = "outputs not compared with the framework's"
         sureness = Sureness.TENTATIVE if sureness is Sureness.FIRM else sureness
     lost = lost_runs(result.best)
+    alike = race(of_runtime[result.best.cell.get("runtime") or ""], name, floor, of=values)
+    own = names([labels[group.cell] for group in alike.tied], _SHOWN) if alike is not None else ""
+    apart = f"not told apart from {own}" if own else ""
     rival = result.runner_up
     if sureness is Sureness.FIRM and (
         lost or any(one.what == (rival and rival.cell.runtime) for one in elsewhere)
@@ -203,10 +208,10 @@ def _best(
             subject=workload, scope=scope, claim=claim, sureness=sureness, kind="runtime",
             comparisons=result.comparisons,
             decision=_decision(
-                context, result, labels, column, word, value, joined(checked, lost), scope, left_out
+                context, result, labels, column, word, value, joined(checked, lost, apart), scope, left_out
             ),
             evidence=joined(
-                f"median of {count(len(result.values), 'run')} {value}", checked, lost,
+                f"median of {count(len(result.values), 'run')} {value}", checked, lost, apart,
                 "; ".join(f"{one.what}: {one.why}" for one in elsewhere),
                 inside_run(groups),
                 result.comparison.reason if result.comparison else "",
@@ -228,7 +233,11 @@ def _decision(
     if bound is not None and run is not None and run.median > 0:
         reached = bound.time_s / run.median
         limit = f"reaches {percent(reached)} of the bound set by {bound.kind}"
-        limit += ": more than it allows, so the bound or the count of operations is off" if reached > 1 else ""
+        limit += (
+            ": more than it allows, so the bound or the count of operations is off"
+            if reached > 1
+            else ""
+        )
     return Decision(
         column=column, scope=scope, winner=labels[result.best.cell], value=value, quality=checked,
         tied=tuple(labels[group.cell] for group in result.tied),

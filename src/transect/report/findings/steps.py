@@ -239,9 +239,12 @@ def _scaled(
     if not same:
         instead = "" if gain > 1 else f"slower than on fewer: {way} is the best of it"
     elif difference is not None and difference.equal:
-        instead = f"{ranks} ranks and {top.base.cell.ranks}: the same speed within {percent(difference.margin)}"
+        margin = percent(difference.margin)
+        instead = (
+            f"{way}: {ranks} ranks and {top.base.cell.ranks} have the same speed within {margin}"
+        )
     else:
-        instead = f"whether {ranks} ranks are faster than {top.base.cell.ranks} is too close to tell"
+        instead = f"{way}: whether {ranks} ranks are faster than {top.base.cell.ranks} is too close to tell"
     checked = "loss as the reference" if top.group.values("equality_ratio") else "loss not checked"
     if top.group.ok and not top.group.values("time_to_quality"):
         checked += ", target missed"

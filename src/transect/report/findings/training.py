@@ -57,7 +57,11 @@ def _below_target(group: Group) -> bool:
     _, _, least = _target(group).rpartition(" ")
     reached = median(group, "accuracy")
     try:
-        return reached is not None and _target(group).startswith("accuracy ") and reached < float(least)
+        return (
+            reached is not None
+            and _target(group).startswith("accuracy ")
+            and reached < float(least)
+        )
     except ValueError:
         return False
 
@@ -101,7 +105,9 @@ def _fastest(context: Context, workload: str, groups: list[Group], kind: Kind) -
     if kind.synthetic:
         claim = "all its cells ran on synthetic input, so there is no quality to reach."
         instead = Decision(column=COLUMN, instead="synthetic input alone: no quality to reach")
-        return [_finding(workload, claim, count(len(groups), "cell"), Sureness.FIRM, decision=instead)]
+        return [
+            _finding(workload, claim, count(len(groups), "cell"), Sureness.FIRM, decision=instead)
+        ]
     every, groups = groups, [group for group in groups if group.kind == kind]
     labels = group_labels(groups, always=("ranks",))
     target = quality_target(groups)

@@ -31,7 +31,12 @@ def _asked(cell: Cell) -> bool:
 
 DECISIONS = (
     DecisionColumn(
-        key="serve-one", title="Serve one request", order=300, stage="infer", always=True, asks=_asked
+        key="serve-one",
+        title="Serve one request",
+        order=300,
+        stage="infer",
+        always=True,
+        asks=_asked,
     ),
     DecisionColumn(
         key="serve-many", title="Serve many", order=400, stage="infer", always=True, asks=_asked
