@@ -14,7 +14,14 @@ from transect.domain.errors import BadInput
 from transect.domain.record import Status, write_record
 from transect.report.formats import Contents
 from transect.report.made import Made, make_all
-from transect.report.writing import EXPORTS, EXPORTS_LOCK, noted_exports, older_exports, put, write_formats
+from transect.report.writing import (
+    EXPORTS,
+    EXPORTS_LOCK,
+    noted_exports,
+    older_exports,
+    put,
+    write_formats,
+)
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
