@@ -129,6 +129,14 @@ def test_sentences_carry_ratio_interval_and_seconds():
     )
 
 
+def test_a_version_says_whose_it_is():
+    for words, said in (("0.31", "podman 0.31"), ("podman version 4.3.1", "podman version 4.3.1")):
+        told = {"environment": {"wrapper_version": words}}
+        made = [one.model_copy(update={"provenance": told}) for one in records()]
+        found = findings(*made)["container"]
+        assert any(one.evidence.endswith(f"; {said}") for one in found), [f.evidence for f in found]
+
+
 def test_ranks_that_share_cores_decide_nothing():
     (found,) = (
         one

@@ -104,9 +104,15 @@ def _finding(container: str, metric: str, cost: ContainerCost, pairs: int, small
         evidence=joined(
             f"with {quantity(cost.comparison.b.median, 's')}, without {quantity(cost.comparison.a.median, 's')}, "
             f"{cost.ratio.count} pairs of the same repeat in one block", clean(cost.reason),
-            clean(version) or None,
+            _named(container, version),
         ),
     )  # fmt: skip
+
+
+def _named(container: str, version: str) -> str | None:
+    """Return a container program's words on its version, with its name where they lack it."""
+    named = container.lower() in version.lower()
+    return clean(version if named else f"{container} {version}") if version else None
 
 
 def _version(provenance: dict[str, object]) -> object:
