@@ -82,7 +82,11 @@ def test_every_file_is_in_it_with_its_checksum(study: StudyPaths) -> None:
         path.relative_to(study.folder).as_posix(): path
         for path in study.folder.rglob("*") if path.is_file()
     }  # fmt: skip
-    assert set(there) - {name_of(uri) for uri in files} == {METADATA, ".checksums.json"}
+    assert set(there) - {name_of(uri) for uri in files} == {
+        METADATA,
+        ".checksums.json",
+        ".exports.lock",
+    }
     for uri, one in files.items():
         path = there[name_of(uri)]
         assert one["sha256"] == sha256_file(path) and one["contentSize"] == str(path.stat().st_size)
