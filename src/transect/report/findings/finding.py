@@ -16,6 +16,7 @@ from transect.analysis.comparisons import (
 from transect.analysis.groups import Group
 from transect.analysis.serving import run_includes
 from transect.analysis.statistics import NoiseFloor
+from transect.analysis.verdicts import Chance
 from transect.domain.metrics import Direction, metric
 from transect.report.facets import Facets, facets_of
 from transect.report.findings.decision import Decision
@@ -57,7 +58,8 @@ class Finding:
 
     `claim` is what is said of it, written as it follows a colon; `named` says that it begins with
     a name, which keeps its letters at the start of a sentence too. `scope` narrows the subject
-    down, e.g. `on cpu, batch 1`. `comparisons` are those that the claim rests on.
+    down, e.g. `on cpu, batch 1`. `comparisons` are those that the claim rests on, and `tests` what else may
+    be chance.
 
     `alarm`: results are wrong, or cannot be trusted, for what it says. `decision`: what it decides, for
     the decision table. `groups` are those that the claim is about; without any it is about all cells of
@@ -74,6 +76,7 @@ class Finding:
     scope: str = ""
     named: bool = False
     comparisons: tuple[Comparison, ...] = ()
+    tests: tuple[Chance, ...] = ()
     alarm: bool = False
     decision: Decision | None = None
     groups: tuple[Group, ...] = ()
