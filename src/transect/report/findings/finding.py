@@ -16,6 +16,7 @@ from transect.analysis.comparisons import (
 from transect.analysis.groups import Group
 from transect.analysis.serving import run_includes
 from transect.analysis.statistics import NoiseFloor
+from transect.analysis.verdicts import Chance
 from transect.domain.metrics import Direction, metric
 from transect.domain.record import Status
 from transect.report.facets import Facets, facets_of
@@ -37,7 +38,6 @@ __all__ = [
     "names",
     "no_firmer",
     "race",
-    "unlike",
 ]
 
 _MACHINE = ("host", "cpu_model", "cores", "memory_bytes", "kernel", "gpus", "git")
@@ -60,7 +60,8 @@ class Finding:
 
     `claim` is what is said of it, written as it follows a colon; `named` says that it begins with
     a name, which keeps its letters at the start of a sentence too. `scope` narrows the subject
-    down, e.g. `on cpu, batch 1`. `comparisons` are those that the claim rests on.
+    down, e.g. `on cpu, batch 1`. `comparisons` are those that the claim rests on, and `tests` what else may
+    be chance.
 
     `alarm`: results are wrong, or cannot be trusted, for what it says. `decision`: what it decides, for
     the decision table. `groups` are those that the claim is about; without any it is about all cells of
@@ -77,6 +78,7 @@ class Finding:
     scope: str = ""
     named: bool = False
     comparisons: tuple[Comparison, ...] = ()
+    tests: tuple[Chance, ...] = ()
     alarm: bool = False
     decision: Decision | None = None
     groups: tuple[Group, ...] = ()
@@ -261,22 +263,6 @@ def lost_runs(group: Group) -> str:
     causes = dict.fromkeys(record.cause.value for record in lost if record.cause)
     why = f" ({names(list(causes), 9)})" if causes else ""
     return f"{len(lost)} of its {count(len(group.records), 'run')} gave no result{why}"
-
-
-def unlike(a: Group, b: Group) -> bool:
-    """Whether two groups ran on other hardware: no claim that one of them is better is firm."""
-    return _hardware(a) != _hardware(b)
-
-
-def _hardware(group: Group) -> set[str]:
-    """Return what makes another machine, not another of its kind: its processor, how much of it, and its GPUs."""
-    found = set()
-    for told in (record.provenance for record in group.ok):
-        gpus = told.get("gpus")
-        listed = gpus if isinstance(gpus, list) else []
-        named = [gpu.get("name") if isinstance(gpu, dict) else gpu for gpu in listed]
-        found.add(repr((told.get("cpu_model"), told.get("cores"), named)))
-    return found
 
 
 def _facts(group: Group, key: str) -> set[str]:

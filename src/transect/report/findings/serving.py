@@ -33,7 +33,6 @@ from transect.report.findings.finding import (
     machine_differences,
     names,
     race,
-    unlike,
 )
 from transect.report.findings.models import judge_export
 from transect.report.text import count, number, percent, quantity
@@ -199,8 +198,7 @@ def _best(
     rival = result.runner_up
     if sureness is Sureness.FIRM and (
         lost or any(one.what == (rival and rival.cell.runtime) for one in elsewhere)
-        or (rival is not None and unlike(result.best, rival))
-    ):  # fmt: skip
+    ):
         sureness = Sureness.TENTATIVE
     differing = machine_differences(result.best, rival) if rival else []
     return [

@@ -34,7 +34,6 @@ from transect.report.findings.finding import (
     names,
     no_firmer,
     race,
-    unlike,
 )
 from transect.report.text import count, number, percent, quantity
 
@@ -195,7 +194,7 @@ def _most(workload: str, result: Race, decision: Decision) -> Finding:
         claim = f"{label} trains fastest, {rate}, {factor} times the rate of {named}."
     lost = lost_runs(best)
     sureness = no_firmer(result.sureness, best, rival)
-    if sureness is Sureness.FIRM and (lost or (rival is not None and unlike(best, rival))):
+    if sureness is Sureness.FIRM and lost:
         sureness = Sureness.TENTATIVE
     later = next((group for group in result.ranked[1:] if group not in result.tied), None)
     return replace(

@@ -25,7 +25,6 @@ from transect.report.findings.finding import (
     names,
     no_firmer,
     race,
-    unlike,
 )
 from transect.report.findings.steps import limit_finding, scaling_findings
 from transect.report.text import count, number, quantity
@@ -174,8 +173,7 @@ def _fastest(context: Context, workload: str, groups: list[Group], kind: Kind) -
         evidence.append(left_out)
     rival = result.runner_up
     loud = best.too_disturbed or (rival is not None and rival.too_disturbed)
-    other_machine = rival is not None and unlike(best, rival)
-    if loud or other_machine or lost or not best.values("equality_ratio"):
+    if loud or lost or not best.values("equality_ratio"):
         sureness = Sureness.TENTATIVE if sureness is Sureness.FIRM else sureness
     sureness = no_firmer(sureness, best, rival)
     unchecked = "" if best.values("equality_ratio") else "; loss not checked"
