@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sqlite3
 from pathlib import Path
 
 import pytest
+from network_logs import OSU_ALLREDUCE, OSU_BARRIER
 from storage_logs import LOGS
 from typer.testing import CliRunner
 
@@ -116,6 +118,48 @@ def test_the_summary_counts_rates_and_refuses(archive: Path) -> None:
     table = CliRunner().invoke(app, ["ingest", str(archive), "--summary"])
     assert "5 files" in table.stdout and "5 files had not changed" in table.stdout
     assert "Not believed" in table.stdout and "Best valid value" in table.stdout
+
+
+def test_tests_of_one_benchmark_do_not_compete(archive: Path) -> None:
+    for system, log in (("aster", OSU_ALLREDUCE), ("birch", OSU_BARRIER)):
+        (archive / system / "osu.txt").write_text(log)
+    told = json.loads(summary_of(archive, "--format", "json"))
+    best = [row for row in told["best"] if row["metric"] == "collective_time"]
+    assert {(row["variant"], row["system"]) for row in best} == {
+        ("mpi allreduce", "aster"), ("mpi barrier", "birch"),
+    }  # fmt: skip
+
+
+def test_a_best_value_with_a_doubt_says_so_and_why(archive: Path) -> None:
+    log = archive / "aster" / "mdtest-3.3.0.txt"
+    log.write_text(re.sub(r"(File stat +:).*", r"\1 9e13 9e13 9e13 0.000", log.read_text()))
+    rows = json.loads(summary_of(archive, "--format", "json"))["doubted"]
+    told = {(row["benchmark"], row["status"], row["runs"]) for row in rows}
+    assert told == {("mdtest", "suspicious", 1)}
+    table = summary_of(archive)
+    assert "9e13 1/s (suspicious)" in table
+    _, _, doubts = table.partition("Believed, with a doubt")
+    assert "9e13" in doubts and "aster/mdtest-3.3.0.txt:" in doubts
+    assert str(archive) not in doubts, "below the folder that was given"
+
+
+def test_no_benchmark_is_left_out_of_a_long_table(
+    archive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("transect.cli.logs._MOST_BEST", 4)
+    _, _, best = summary_of(archive).partition("Best valid value")
+    best = best.partition("Not believed")[0]
+    assert "more of benchmarks with many" in best
+    assert {line.split()[0] for line in best.splitlines()[2:-2] if line[:1].strip()} >= {
+        "ior",
+        "mdtest",
+    }
+
+
+def summary_of(archive: Path, *options: str) -> str:
+    done = CliRunner().invoke(app, ["ingest", str(archive), "--summary", *options])
+    assert done.exit_code == 0, done.output
+    return done.stdout
 
 
 def test_what_summaries_do_not_take_is_refused(archive: Path) -> None:
