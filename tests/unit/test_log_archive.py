@@ -179,6 +179,21 @@ def test_a_report_without_a_study(archive: Path, tmp_path: Path) -> None:
         logs_report(tmp_path / "missing", output)
 
 
+def test_a_page_of_logs_opens_with_them_and_hides_no_benchmark_and_no_doubt(
+    archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("transect.report.sections.systems._MOST_ROWS", 1)
+    monkeypatch.setattr("transect.report.sections.systems.MOST_OPEN", 1)
+    log = archive / "aster" / "mdtest-3.3.0.txt"
+    log.write_text(re.sub(r"(File stat +:).*", r"\1 9e13 9e13 9e13 0.000", log.read_text()))
+    logs_report(archive, tmp_path / "logs.html")
+    page = (tmp_path / "logs.html").read_text()
+    assert page.count('<details class="part" open>') == 1
+    assert "#failures" not in page, "counts of cells, of which an archive has none"
+    assert "In their own tables below alone: mdtest" in page
+    assert ">suspicious</span>" in page
+
+
 def test_two_readers_of_one_cache_both_keep_what_they_read(archive: Path, tmp_path: Path) -> None:
     cache = tmp_path / "kept"
     second: list[str] = []
