@@ -200,7 +200,7 @@ def _line(pair: Pair, one: Chosen, noise: _Noise) -> Line | None:
         told = compare(mine, theirs, direction=one.direction, floor=floor)
     if told is None:
         return None
-    before, told = told, told.under(pair.other, pair.base)
+    before, told = told, told.under(pair.other, pair.base, together=False)
     disturbed = told is not before
     if one.fact and len({*mine}) == 1 and len({*theirs}) == 1:
         return _of_facts(pair, one, told, noise.margin(one))
