@@ -108,7 +108,7 @@ def _decision(
     later = next((row for row in contest.rows[1:] if row not in tied), None)
     same = [contest.told_apart(row) for row in tied]
     apart = [group for group in missing if group.cell.threads == contest.threads]
-    labels = group_labels(apart)
+    labels = group_labels(apart, always=("options",))
     return Decision(
         column=COLUMN, row=clean(f"{contest.deck}, {count(contest.poses, 'pose')}"),
         scope=count(contest.threads, "thread"), winner=clean(first.name),
