@@ -11,7 +11,7 @@ from transect.analysis.comparisons import Sureness
 from transect.analysis.energy import uses
 from transect.analysis.groups import group_records
 from transect.analysis.load import Loaded
-from transect.analysis.verdicts import Answer
+from transect.analysis.verdicts import Answer, Chance
 from transect.domain.cell import Cell
 from transect.domain.record import MetricValue, Record
 from transect.domain.study import Question
@@ -162,3 +162,12 @@ def test_comparisons_are_counted_and_one_of_very_many_is_not_firm() -> None:
     open_one = replace(one, decision=replace(one.decision, p=0.9, answer=Answer.OPEN))
     [held, *_] = corrected([replace(fastest, sureness=Sureness.FIRM, comparisons=(one, open_one))])
     assert held.sureness is Sureness.FIRM
+    # Tests that compare no two groups are of the same family; one that claims nothing only counts.
+    unclaimed = tuple(Chance(p=0.5, claimed=False) for _ in range(9))
+    [held] = corrected([replace(firm, tests=unclaimed)])
+    assert held.sureness is Sureness.TENTATIVE and "as one of 10 comparisons" in held.evidence
+    shift = replace(firm, comparisons=(), tests=(Chance(p=0.04),))
+    [held] = corrected([shift])
+    assert held.sureness is Sureness.FIRM
+    [held, _] = corrected([shift, replace(shift, tests=(Chance(p=0.04),))])
+    assert held.sureness is Sureness.TENTATIVE and "p = 0.08 (Holm)" in held.evidence

@@ -173,6 +173,18 @@ def test_what_cannot_be_told_is_named_with_its_reason(tmp_path: Path, name: str)
     assert "4 epochs have 3 scores" in reasons
 
 
+@pytest.mark.parametrize("name", ["mlperf-logs", "deep500"])
+def test_a_retraining_is_no_run_and_is_named(tmp_path: Path, name: str) -> None:
+    training(tmp_path, 0, [0.95] * 4)
+    cell = Cell.of(
+        stage="retrain", workload="iris-mlp", runtime="rust", provider="cpu", optimiser="sgd", steps=8, batch=4
+    )  # fmt: skip
+    write_record(tmp_path / "retrain" / cell.id / "record.json", make_record(cell))
+    told = contents(tmp_path, name)
+    assert [one.partition(": ")[0] for one in told.left_out] == [f"retrain/{cell.id}"]
+    assert len([file for file in told.files if file.endswith(".txt")]) == 1
+
+
 def test_deep500_has_its_own_columns_and_words(tmp_path: Path) -> None:
     data(tmp_path)
     record = training(tmp_path, 0, [0.5, 0.8, 0.95, 0.9])

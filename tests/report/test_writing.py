@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 
 import pytest
@@ -13,13 +14,20 @@ from transect.domain.errors import BadInput
 from transect.domain.record import Status, write_record
 from transect.report.formats import Contents
 from transect.report.made import Made, make_all
-from transect.report.writing import EXPORTS, older_exports, put, write_formats
+from transect.report.writing import (
+    EXPORTS,
+    EXPORTS_LOCK,
+    noted_exports,
+    older_exports,
+    put,
+    write_formats,
+)
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in sorted(folder.rglob("*")) if path.is_file() and path.name != EXPORTS
+        for path in sorted(folder.rglob("*")) if path.is_file() and path.name not in (EXPORTS, EXPORTS_LOCK)
     }  # fmt: skip
 
 
@@ -96,6 +104,29 @@ def test_an_export_that_was_ended_half_way_goes_on(
     monkeypatch.undo()
     write(tmp_path, a="3", b="3")
     assert files_of(tmp_path) == {"mine/a": b"3", "mine/b": b"3"}
+
+
+def test_of_two_exports_at_once_neither_forgets_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from transect.report import writing
+
+    real = writing.write_atomic
+    other = threading.Thread(
+        target=put, args=(tmp_path, "other", "theirs/", Contents(files={"b": b"2"})), kwargs={"state": "s"},
+    )  # fmt: skip
+
+    def begins_the_other(path: Path, data: bytes | str) -> None:
+        real(path, data)
+        if path.name == "a":
+            other.start()
+            other.join(0.3)  # without a lock it is done by then, and noted
+
+    monkeypatch.setattr(writing, "write_atomic", begins_the_other)
+    write(tmp_path, a="1")
+    other.join(60)
+    assert noted_exports(tmp_path) == ["mine", "other"]
+    assert files_of(tmp_path) == {"mine/a": b"1", "theirs/b": b"2"}
 
 
 @pytest.mark.parametrize(

@@ -147,3 +147,47 @@ def test_what_no_correction_reaches_is_not_firm(tmp_path, compared):
         if one["metric"] == "log_loss" and ".torch." in one["cell"]
     )  # fmt: skip
     assert (told["outcome"], told["sureness"]) == ("worse", "tentative")
+
+
+def test_a_log_that_is_read_again_says_nothing_of_what_was_measured(tmp_path, compared):
+    read = cell(
+        stage="ingest", source="logs", workload=None, framework=None, strategy=None, batch=None
+    )
+    for name, bandwidth in (("a", 2e10), ("b", 2e10)):
+        one = record(
+            read,
+            {"memory_bandwidth": bandwidth, "latency": 1e-6},
+            at=START + timedelta(days=name == "b"),
+        )
+        write_record(tmp_path / name / "ingest" / one.cell_id / "record.json", one)
+    _, facts = facts_of(compared)
+    lines = facts["others"][0]["lines"]
+    assert lines and {line["outcome"] for line in lines} == {"same"}
+    write_run(tmp_path / "a", {"torch": noisy(100, 1, 1)})
+    write_run(tmp_path / "b", {"torch": noisy(100, 2, 1)}, day=1)
+    assert facts_of(compared)[0] == 5, "what was measured is open"
+
+
+def test_what_changed_is_drawn_among_many_cells(tmp_path, compared):
+    names = [f"framework-{number:02}" for number in range(24)]
+    for day, name in enumerate(("a", "b")):
+        factors = {one: 2.0 if day and one == "framework-07" else 1.0 for one in names}
+        rates = {one: noisy(100 * factors[one], 100 * day + n) for n, one in enumerate(names)}
+        write_run(tmp_path / name, rates, day=day)
+    page = tmp_path / "page.html"
+    compared("--html", str(page))
+    drawn = page.read_text().partition('class="plot"')[2].partition("</svg>")[0]
+    assert "framework-07" in drawn, "the best of all"
+    assert "20 of 24 are drawn" in page.read_text()
+
+
+def test_of_many_problems_the_first_are_printed_and_all_are_counted(tmp_path, compared):
+    for day, name in enumerate(("a", "b")):
+        write_run(tmp_path / name, {"torch": noisy(100, day)}, day=day)
+    for number in range(14):
+        damaged = tmp_path / "b/train" / f"x~{number:08}" / "record.json"
+        damaged.parent.mkdir()
+        damaged.write_text("{")
+    _, out = compared()
+    told = [line for line in out.splitlines() if line.startswith("B: ")]
+    assert len(told) == 11 and "and 4 more" in told[-1]

@@ -82,7 +82,11 @@ def test_every_file_is_in_it_with_its_checksum(study: StudyPaths) -> None:
         path.relative_to(study.folder).as_posix(): path
         for path in study.folder.rglob("*") if path.is_file()
     }  # fmt: skip
-    assert set(there) - {name_of(uri) for uri in files} == {METADATA, ".checksums.json"}
+    assert set(there) - {name_of(uri) for uri in files} == {
+        METADATA,
+        ".checksums.json",
+        ".exports.lock",
+    }
     for uri, one in files.items():
         path = there[name_of(uri)]
         assert one["sha256"] == sha256_file(path) and one["contentSize"] == str(path.stat().st_size)
@@ -156,6 +160,28 @@ def test_files_of_any_name_are_found_again(study: StudyPaths, name: str) -> None
     assert check_crate(study.folder).missing == [f"train/strange/{name}"]
     code, told = verify(study)
     assert code == 1 and "missing" in told and "\x1b" not in told
+
+
+def test_a_renamed_file_is_named_with_what_it_was(study: StudyPaths) -> None:
+    write_crate(study)
+    (study.folder / "README.md").rename(study.folder / "READ.md")
+    told = check_crate(study.folder)
+    assert told.missing == ["README.md"] and told.added == ["READ.md (the content of README.md)"]
+
+
+def test_what_git_did_to_line_ends_is_told_apart(study: StudyPaths) -> None:
+    write_crate(study)
+    for name in ("README.md", "workflow/Snakefile"):
+        path = study.folder / name
+        path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    with (study.folder / "workflow/Snakefile").open("ab") as file:
+        file.write(b"# edited\r\n")
+    told = check_crate(study.folder)
+    assert set(told.changed) == {"README.md", "workflow/Snakefile"}
+    assert told.line_ends == ["README.md"]
+    code, said = verify(study)
+    assert code == 1 and "1 of the changed files differ in their line ends alone" in said
+    assert "workflow/Snakefile" in said and ".gitattributes" in said
 
 
 def test_missing_changed_and_added_files_are_each_named(study: StudyPaths) -> None:

@@ -98,12 +98,26 @@ def test_a_change_within_the_margin_is_no_better_and_no_worse(tmp_path, transect
     assert changes_of(facts) == [("torch", 10, "same")]
 
 
+def test_what_a_damaged_run_lacks_is_no_difference_of_its_software(tmp_path, transect):
+    write_runs(tmp_path, 14, **dict.fromkeys(FRAMEWORKS, (7, 1.3)))
+    for path in tmp_path.glob("day-*/quick/train/*jax*/record.json"):
+        facts = json.loads(path.read_text())
+        facts["provenance"]["environment"]["name"] = "torch"
+        facts["provenance"]["libraries"]["jax"] = "0.9"
+        facts.pop("checksum", None)
+        path.write_text("{" if "day-06" in str(path) else json.dumps(facts))
+    _, facts = told(transect, tmp_path)
+    whole = next(one for one in facts["changes"] if not facts["series"][one["series"]]["cell"])
+    assert whole["run"] == 7
+    assert [one["fact"] for one in whole["differences"]] == ["git commit"]
+
+
 def test_few_runs_tell_no_change_and_say_so(tmp_path, transect):
     write_runs(tmp_path, MIN_RUNS - 1, torch=(4, 0.3))
     code, out, _ = transect("history", tmp_path)
     assert code == 0
     assert f"{MIN_RUNS} are the fewest" in " ".join(out.split())
-    assert "0 changes: none" in out
+    assert "no changes" in out
 
 
 def test_one_run_is_no_history(tmp_path, transect):

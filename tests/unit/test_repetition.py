@@ -17,6 +17,7 @@ from transect.analysis.comparisons import Verdict
 from transect.analysis.contests import contests, standings
 from transect.analysis.groups import Floors, group_records
 from transect.domain.cell import Cell
+from transect.domain.errors import BadInput
 from transect.domain.paths import StudyPaths
 from transect.domain.record import MetricValue, Record, Status, write_record
 from transect.domain.until import Contest
@@ -315,3 +316,29 @@ def test_one_without_a_result_or_a_rival_is_not_measured_on(tmp_path: Path) -> N
     repetition.run(empty.run_one)
     assert ends(repetition)["a"] == "nothing to compare with"
     assert all(runtime != "a" for runtime, _ in empty.ran)
+
+
+def test_what_another_until_left_between_two_looks_stays_within_the_budget(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(analysis.contests, "in_reach", lambda *_, **__: True)
+    bench = Bench(tmp_path, {"a": 1.0, "c": 1.03}, {"a": 0.04, "c": 0.04})
+    run(bench, cap=5)
+    assert len(bench.ran) == 4
+    # Looks at 4, 6 and 8 now: five repeats are none of them, and cost all of the budget.
+    bench.ran.clear()
+    repetition = run(bench, floor=4, budget_s=2.5)
+    assert bench.ran == [] and set(ends(repetition).values()) == {"budget"}
+    assert repetition.spent() == {"infer": 2.0}
+    again = run(bench, floor=4, budget_s=4.0)
+    assert bench.ran == [("a", 5), ("c", 5)] and set(ends(again).values()) == {"budget"}
+
+
+def test_a_cell_that_leaves_no_record_does_not_run_for_ever(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, {"a": 1.0, "c": 1.03}, {"a": 0.04, "c": 0.04})
+    jobs = bench.jobs()
+    bench.floor(jobs)
+    ran: list[str] = []
+    with pytest.raises(BadInput, match=r"record\.json: gone or unreadable"):
+        Repetition(jobs).run(lambda job: ran.append(job.cell.id))
+    assert len(ran) == 1

@@ -134,6 +134,9 @@ def test_a_repeat_whose_record_has_gone_is_not_taken_for_one_that_was_not_needed
         held={}, spared={key[gone.id]: state, key[spared.id]: other, key[begun.id]: state}
     )
     assert told == {gone.id: [], spared.id: ["until"], begun.id: [], unknown.id: []}
+    # Nobody spared it, but its cell's repeats ended: the cap was a lower one.
+    told = reasons(ends={unknown.cell.without_repeat().id: "cap"})
+    assert told[unknown.id] == ["until"] and told[spared.id] == []
     # What other blocks took of a budget, whatever their stamps hold.
     stamp.with_name("b.json").write_text(json.dumps({"spent": {"train": 2, "study": 1.5}}))
     stamp.with_name("c.json").write_text(json.dumps({"spent": {"train": "a lot"}}))
@@ -165,6 +168,15 @@ def test_a_sections_own_until_goes_before_the_studys(tmp_path: Path) -> None:
         ("until: {interval: 3 %, caps: 5}", "", "unknown key 'until.caps': did you mean 'cap'?"),
         ("until: {or_equal_within: 5 %}", "until: {or_equal_within: 3 %}", "expected one margin"),
         ("equal_within: 2 %\nuntil: {or_equal_within: 5 %}", "", "expected one margin"),
+        ("until: {interval: 100 %}", "", "found '100 %'"),
+        ("until: {interval: -3 %}", "", "found '-3 %'"),
+        ("until: {interval: 3 %, minutes: 0}", "", "until.minutes"),
+        ("until: {interval: 3 %, minutes: .inf}", "", "until.minutes"),
+        ("until: {interval: 3 %, hours: 2}", "", "unknown key 'until.hours'"),
+        ("until: {interval: 3 %, cap: 3}", "", "cap 3 leaves nothing beyond the 3 repeats of train"),
+        ("", "until: {interval: 3 %, floor: 1}", "train.until.floor"),
+        ("bench: {until: {interval: 3 %}}", "", "unknown key 'bench.until'"),
+        ("infer: {until: {interval: 3 %}}", "", "infer.until: no cell of this study goes on by it"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_meant_is_one_message(
@@ -174,3 +186,16 @@ def test_what_cannot_be_meant_is_one_message(
         plan(tmp_path, until, own)
     assert told in str(raised.value)
     assert len(str(raised.value).splitlines()) == 1
+
+
+def test_an_until_that_no_stage_goes_on_by_is_refused(tmp_path: Path) -> None:
+    study = "name: s\n{}bench: {{grids: [{{benchmarks: [memory-bandwidth-probe]}}]}}\n"
+    (tmp_path / "system.yaml").write_text(SYSTEM)
+    for until in ("", "until: {interval: 3 %}\n"):
+        (tmp_path / "study.yaml").write_text(study.format(until))
+        told = tmp_path / "study.yaml", tmp_path / "system.yaml", tmp_path / "results"
+        if not until:
+            assert len(list(make_plan(*told))) == 1
+            continue
+        with pytest.raises(BadInput, match=r"until: no cell of this study goes on by it.*train"):
+            make_plan(*told)

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +16,7 @@ from transect.analysis.statistics import noise_floor
 from transect.analysis.verdicts import (
     Answer,
     Decision,
+    chance_of_shift,
     corrected,
     decide,
     decide_paired,
@@ -118,6 +120,28 @@ def test_a_comparison_counts_until_both_of_its_hypotheses_are_rejected() -> None
 
 def test_one_that_was_chosen_counts_for_all_that_it_was_chosen_from() -> None:
     assert corrected([decided(0.01), decided(0.02)], [3, 1]) == [0.04, 0.08]
+
+
+def test_a_shift_over_seeds_is_tested_as_by_hand() -> None:
+    few, many = (
+        [0.02, 0.03, 0.01, 0.02],
+        [0.02, 0.03, 0.01, 0.02, -0.5, 0.025, 0.015, 0.02, 0.03, 0.9],
+    )
+    told, by_hand = chance_of_shift(few, looks=2), scipy.stats.ttest_1samp(few, 0.0)
+    assert told is not None and told.p == pytest.approx(2 * by_hand.pvalue) and told.other == 1.0
+    # Of ten the two at either end are trimmed, by Yuen's formula.
+    winsorised = np.clip(many, *np.sort(many)[[2, -3]])
+    t = scipy.stats.trim_mean(many, 0.2) / math.sqrt(9 * winsorised.var(ddof=1) / (6 * 5))
+    told = chance_of_shift(many)
+    assert told is not None and told.p == pytest.approx(2 * scipy.stats.t.sf(t, 5))
+    # Without a spread only their signs count; of one seed nothing does.
+    equal = chance_of_shift([0.1] * 6)
+    assert equal is not None and equal.p == 2 / 2**6
+    one_against = chance_of_shift([0.1] * 5 + [-0.1])
+    assert one_against is not None and one_against.p == 2 * (1 + 6) / 2**6
+    nothing = chance_of_shift([0.0] * 6)
+    assert nothing is not None and nothing.p == 1.0
+    assert chance_of_shift([0.1]) is None
 
 
 def test_what_no_cap_would_decide_is_out_of_reach() -> None:

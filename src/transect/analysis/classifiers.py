@@ -8,8 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from scipy.special import ndtr
+
 from transect.analysis.groups import Group, grouped
 from transect.analysis.statistics import Spread, Summary, summarise
+from transect.analysis.verdicts import Chance, chance_of_shift
 from transect.stages.classify.cell import ClassifyCell
 
 __all__ = [
@@ -100,12 +103,14 @@ class Difference:
     `summary` is over the repeats; `alone` is by how much the draw of the test tickets alone may move it
     (95 %, as if the two were tested on tickets of their own; None where their number is not told).
     `lacking` counts repeats that one side does not have. `fixed`: no seed plays a part on either side.
+    `values` are those of the repeats.
     """
 
     summary: Summary
     alone: float | None
     lacking: int = 0
     fixed: bool = False
+    values: tuple[float, ...] = ()
 
     @property
     def shown(self) -> bool:
@@ -123,6 +128,17 @@ class Difference:
         """Whether six repeats show it, and it exceeds what the draw of test tickets may do."""
         enough = self.fixed or self.summary.spread is Spread.INTERVAL
         return self.shown and enough and self._exceeds and not self.lacking
+
+    def chance(self, ways: float = 1.0) -> Chance:
+        """Test that it is around 0, whatever the seeds and the draw of test tickets do: the less sure of both.
+
+        `ways`: of how many it was chosen, as in `transect.analysis.verdicts.corrected`.
+        """
+        seeds = None if self.fixed else chance_of_shift(self.values)
+        p = [seeds.p] if seeds is not None else []
+        if self.alone:
+            p.append(2 * float(ndtr(-_Z * abs(self.summary.median) / self.alone)))
+        return Chance(p=max(p, default=1.0), ways=ways, claimed=self.shown)
 
     @property
     def _exceeds(self) -> bool:
@@ -143,14 +159,15 @@ def difference(
     repeats = set.union(*drawn) if drawn else set()
     sides = [(_scores(one, name, repeats), _scores(other, name, repeats)) for one, other in pairs]
     whole = sorted(r for r in repeats if all(r in one and r in other for one, other in sides))
-    summary = summarise(
+    values = tuple(
         statistics.fmean(other[repeat] - one[repeat] for one, other in sides) for repeat in whole
     )
+    summary = summarise(values)
     if summary is None:
         return None
     return Difference(
         summary=summary, alone=_alone(pairs) if name == ACCURACY else None,
-        lacking=len(repeats) - len(whole), fixed=fixed,
+        lacking=len(repeats) - len(whole), fixed=fixed, values=values,
     )  # fmt: skip
 
 

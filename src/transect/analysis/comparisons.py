@@ -9,7 +9,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Protocol
 
+from transect.analysis.entries import AnyRecord
 from transect.analysis.estimates import Estimate
+from transect.analysis.side_by_side import apart
 from transect.analysis.statistics import (
     MIN_INTERVAL_VALUES,
     NoiseFloor,
@@ -48,6 +50,9 @@ class Sureness(StrEnum):
 
 
 class _Measured(Protocol):
+    @property
+    def ok(self) -> tuple[AnyRecord, ...]: ...
+
     @property
     def too_disturbed(self) -> bool: ...
 
@@ -89,11 +94,18 @@ class Comparison:
             return None
         return Estimate(value=one.ratio, low=one.low, high=one.high, spread=Spread.INTERVAL)
 
-    def under(self, *groups: _Measured) -> Comparison:
-        """Return it as sure as it may be on these groups: not firm where others were at work too often."""
-        if self.sureness is not Sureness.FIRM or not any(group.too_disturbed for group in groups):
+    def under(self, *groups: _Measured, together: bool = True) -> Comparison:
+        """Return it as sure as it may be on these groups: not firm where others were at work too often.
+
+        Nor, if they should have been measured `together`, where they ran on other processors or another day.
+        """
+        if self.sureness is not Sureness.FIRM:
             return self
-        return replace(self, sureness=Sureness.TENTATIVE)
+        told = apart(groups) if together else ""
+        if not told and not any(group.too_disturbed for group in groups):
+            return self
+        reason = f"{self.reason}; {told}" if told else self.reason
+        return replace(self, sureness=Sureness.TENTATIVE, reason=reason)
 
     @property
     def ways(self) -> float:

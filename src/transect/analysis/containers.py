@@ -15,6 +15,7 @@ from typing import Any
 from transect.analysis.comparisons import Comparison, Sureness, Verdict, compare_paired
 from transect.analysis.groups import Group
 from transect.analysis.statistics import Summary, noise_floor, summarise
+from transect.domain.until import Aims
 
 __all__ = [
     "LITTLE",
@@ -90,7 +91,7 @@ class ContainerCost:
         return () if self.over_subscribed else (replace(self.comparison, among=2 * of),)
 
 
-def container_costs(groups: Iterable[Group[Any]]) -> list[ContainerCost]:
+def container_costs(groups: Iterable[Group[Any]], aims: Aims | None = None) -> list[ContainerCost]:
     """Return every number of every group in a container that ran without one too, in order of the cells.
 
     Of a collective those of the smallest and of the largest message that all runs of both sides came to.
@@ -103,7 +104,7 @@ def container_costs(groups: Iterable[Group[Any]]) -> list[ContainerCost]:
         if group.cell.container is None or base is None:
             continue
         for metric, label, size in _asked(group, base):
-            cost = _cost(group, base, metric, label, size)
+            cost = _cost(group, base, metric, label, size, aims or Aims())
             if cost is not None:
                 found.append(cost)
     return found
@@ -138,7 +139,12 @@ def _by_repeat(group: Group[Any], metric: str, label: str | None) -> dict[int, f
 
 
 def _cost(
-    group: Group[Any], base: Group[Any], metric: str, label: str | None, size: int | None
+    group: Group[Any],
+    base: Group[Any],
+    metric: str,
+    label: str | None,
+    size: int | None,
+    aims: Aims,
 ) -> ContainerCost | None:
     own, without = _by_repeat(group, metric, label), _by_repeat(base, metric, label)
     common = sorted(own.keys() & without.keys())
@@ -146,7 +152,8 @@ def _cost(
     ratio = summarise(ratios)
     difference = summarise([own[repeat] - without[repeat] for repeat in common])
     # The base first: the median of these ratios, not of their inverses, is what is written.
-    comparison = compare_paired(without, own, floor=noise_floor([ratios]))
+    floor = noise_floor([ratios], margin=aims.margin, looks=aims.looks_at(group.cell.stage))
+    comparison = compare_paired(without, own, floor=floor)
     if ratio is None or difference is None or comparison is None:
         return None
     return ContainerCost(

@@ -218,10 +218,17 @@ def _change(point: ChangePoint[Series], runs: Sequence[Run], floor: NoiseFloor |
 
 
 def _surroundings(series: Series, before: Run, after: Run) -> list[Difference]:
-    if series.cell is None:
+    # Of a whole stage, cells that both have: what one alone has, as of a damaged run, is no difference.
+    cells = [
+        cell for cell in after.own
+        if cell in before.own and (cell == series.cell or (series.cell is None and cell.stage == series.stage))
+    ]  # fmt: skip
+    if not cells:
         return differences(before.results.facts, after.results.facts)
-    groups = (run.own[series.cell] for run in (before, after))
-    return differences(*(facts_of(group.records) for group in groups))
+    return differences(*(
+        facts_of(record for cell in cells for record in run.own[cell].records)
+        for run in (before, after)
+    ))  # fmt: skip
 
 
 def _beside(change: Change, of_stages: Sequence[Change]) -> Change:

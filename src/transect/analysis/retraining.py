@@ -140,7 +140,7 @@ class Effect:
     """What a change of one factor does to the score; `summary` is over the repeats.
 
     Each repeat gives the mean difference over all combinations of the other factors that both levels
-    have: what a repeat's seed does to both sides drops out. `given` holds the levels of a factor of which
+    have, `values`: what a repeat's seed does to both sides drops out. `given` holds the levels of a factor of which
     not all took part; `apart` says that it was asked for with one level of another factor.
     """
 
@@ -149,6 +149,7 @@ class Effect:
     after: str
     given: Mapping[str, tuple[str, ...]]
     summary: Summary
+    values: tuple[float, ...] = ()
     apart: bool = False
 
     @property
@@ -198,7 +199,7 @@ def _effect(
     assert summary is not None
     return Effect(
         factor=factor, before=before, after=after, given=given, summary=summary,
-        apart=only is not None,
+        values=tuple(values), apart=only is not None,
     )  # fmt: skip
 
 
@@ -211,13 +212,14 @@ def _put(levels: Levels, place: int, level: str) -> Levels:
 class Attribution:
     """A gain between two combinations, and what of it is due to each factor that differs.
 
-    The parts of a repeat sum up to its gain; medians over repeats need not.
+    The parts of a repeat sum up to its gain; medians over repeats need not. `gains` has each repeat's.
     """
 
     before: Levels
     after: Levels
     gain: Summary
     parts: Mapping[str, Summary]
+    gains: tuple[float, ...] = ()
 
 
 def attribution(design: Design, before: Levels, after: Levels) -> Attribution | None:
@@ -243,7 +245,7 @@ def attribution(design: Design, before: Levels, after: Levels) -> Attribution | 
         summary = summarise(values)
         assert summary is not None
         parts[FACTORS[place]] = summary
-    return Attribution(before=before, after=after, gain=gain, parts=parts)
+    return Attribution(before=before, after=after, gain=gain, parts=parts, gains=tuple(gains))
 
 
 def _shapley(

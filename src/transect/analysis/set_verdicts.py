@@ -26,6 +26,8 @@ __all__ = ["QUALITY_MARGIN", "compare_sets"]
 
 # Accuracies within a hundredth of each other are the same.
 QUALITY_MARGIN = 0.01
+# Cells of this stage measure nothing: they read logs that are there.
+_READS = "ingest"
 
 
 def compare_sets(
@@ -181,6 +183,11 @@ def _line(pair: Pair, one: Chosen, noise: _Noise) -> Line | None:
         side = "the other" if min(mine) <= 0 else "the base"
         said = f"{side}: no time or rate is zero or less"
         return _made(pair, one, Outcome.NOT_COMPARABLE, Sureness.FIRM, said)
+    if pair.base.cell.stage == _READS and sorted(mine) == sorted(theirs):
+        # One log, read twice: it says nothing of what was measured.
+        line = _made(pair, one, Outcome.SAME, Sureness.FIRM, "the same log's number, read again",
+                     compare(mine, theirs, direction=one.direction))  # fmt: skip
+        return replace(line, fact=True)
     told = None
     if one.seeded:
         told = compare_paired(
@@ -193,7 +200,7 @@ def _line(pair: Pair, one: Chosen, noise: _Noise) -> Line | None:
         told = compare(mine, theirs, direction=one.direction, floor=floor)
     if told is None:
         return None
-    before, told = told, told.under(pair.other, pair.base)
+    before, told = told, told.under(pair.other, pair.base, together=False)
     disturbed = told is not before
     if one.fact and len({*mine}) == 1 and len({*theirs}) == 1:
         return _of_facts(pair, one, told, noise.margin(one))

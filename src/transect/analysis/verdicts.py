@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Protocol
 
 from scipy.special import ndtri, stdtr, stdtrit
 
@@ -18,7 +19,17 @@ from transect.analysis.noise import Noise, location, logs_of, moderated
 from transect.domain.until import FEWEST, MARGIN
 
 __all__ = [
-    "LEVEL", "Answer", "Decision", "corrected", "decide", "decide_paired", "half_width", "in_reach", "is_firm",
+    "LEVEL",
+    "Answer",
+    "Chance",
+    "Decision",
+    "chance_of_shift",
+    "corrected",
+    "decide",
+    "decide_paired",
+    "half_width",
+    "in_reach",
+    "is_firm",
 ]  # fmt: skip
 
 # At most this share of verdicts may be wrong, and of a study's findings any at all.
@@ -60,6 +71,40 @@ class Decision:
     other: float = 1.0
     error: float = math.inf
     pairs: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Chance:
+    """A test that a claim rests on which ranks no groups. `p` and `other` as in `Decision`, `ways` as in `corrected`.
+
+    Not `claimed`: it is not said to show anything, and counts as one of all that were made. Two are never the
+    same one.
+    """
+
+    p: float
+    other: float = 1.0
+    ways: float = 1.0
+    claimed: bool = True
+
+
+def chance_of_shift(
+    differences: Sequence[float], *, looks: int = 1, claimed: bool = True
+) -> Chance | None:
+    """Test that differences, one for each seed, are around 0 (Yuen's t). None of fewer than two seeds.
+
+    Where those that are not trimmed are equal, as of small counts, no spread is known: then it is a sign test.
+    """
+    if len(differences) < 2:
+        return None
+    own = location(differences)
+    error = math.sqrt(own.variance / own.count)
+    if error > _EPSILON * abs(own.centre):
+        p = 2 * float(stdtr(own.freedom, -abs(own.centre) / error))
+    else:
+        above, below = (sum(sign * one > 0 for one in differences) for sign in (1, -1))
+        signs = above + below
+        p = 2 * sum(math.comb(signs, n) for n in range(min(above, below) + 1)) / 2**signs
+    return Chance(p=min(1.0, looks * p), claimed=claimed)
 
 
 def decide(
@@ -193,8 +238,16 @@ def half_width(values: Sequence[float], noise: Noise | None, *, looks: int = 1) 
     return math.expm1(min(reach, 700.0))
 
 
+class _Probable(Protocol):
+    @property
+    def p(self) -> float: ...
+
+    @property
+    def other(self) -> float: ...
+
+
 def corrected(
-    decisions: Sequence[Decision], ways: Sequence[float], beyond: float = 0.0
+    decisions: Sequence[_Probable], ways: Sequence[float], beyond: float = 0.0
 ) -> list[float]:
     """Return the probability of each verdict, corrected for all of them, in their order.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from transect.cli.output import add_row, new_table, print_lines, print_table
+from transect.cli.output import add_row, new_table, print_lines, print_problems, print_table
 from transect.domain.errors import BadInput
 
 if TYPE_CHECKING:
@@ -159,8 +159,7 @@ def _print(base: ResultSet, besides: Sequence[Beside], show_same: bool) -> None:
         add_row(sets, one.letter, one.name, *map(when, one.span), records, state_text(one))
     print_table(sets)
     for one in (base, *(beside.other for beside in besides)):
-        for problem in one.loaded.problems:
-            print_lines(f"{one.letter}: {problem}")
+        print_problems(one.letter, one.loaded.problems)
     for beside in besides:
         letter = beside.other.letter
         _print_lines_of(base, beside, show_same)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from transect.cli.compare import NOTHING, WORSE, check_outputs, margin_of
-from transect.cli.output import add_row, new_table, print_lines, print_table
+from transect.cli.output import add_row, new_table, print_lines, print_problems, print_table
 from transect.domain.errors import BadInput
 
 if TYPE_CHECKING:
@@ -140,8 +140,7 @@ def _print(made: History, line: Timeline) -> None:
         add_row(runs, run_name(run), run.results.name, records, told, "; ".join(run.notes))
     print_table(runs)
     for run in made.runs:
-        for problem in run.results.loaded.problems:
-            print_lines(f"{run.results.name}: {problem}")
+        print_problems(run.results.name, run.results.loaded.problems)
     for gone in line.left_out:
         print_lines(f"left out: {gone.name}: {gone.why}")
     names = series_names(made.series)

@@ -13,7 +13,10 @@ from rich.text import Text
 
 from transect.domain.terminal import printable, say
 
-__all__ = ["Json", "add_row", "new_table", "print_lines", "print_table"]
+__all__ = ["Json", "add_row", "new_table", "print_lines", "print_problems", "print_table"]
+
+# Of one folder; a run on a full disk damages all of its records.
+_MOST_PROBLEMS = 10
 
 Json = Annotated[bool, typer.Option("--json", help="print JSON for a script")]
 
@@ -40,3 +43,11 @@ def print_table(table: Table) -> None:
 def print_lines(*lines: str) -> None:
     """Print each of `lines` as one line on stdout, whatever the names in it hold."""
     say(*lines, to=sys.stdout)
+
+
+def print_problems(whose: str, problems: Sequence[object]) -> None:
+    """Print what is wrong with a folder, a line for each problem; of many the first ones."""
+    print_lines(*(f"{whose}: {one}" for one in problems[:_MOST_PROBLEMS]))
+    if len(problems) > _MOST_PROBLEMS:
+        more = len(problems) - _MOST_PROBLEMS
+        print_lines(f"{whose}: and {more} more: --format json has all")

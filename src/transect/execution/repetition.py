@@ -108,6 +108,11 @@ class Repetition:
                 if self._deadline is not None and time.monotonic() > self._deadline:
                     return self._end_all(TIME)
                 run_one(job)
+                if self._record(job) is None:
+                    raise BadInput(
+                        f"{job.folder / 'record.json'}: gone or unreadable right after its cell ran: expected "
+                        "its record, without which it would run for ever"
+                    )
 
     def _end_all(self, why: str) -> None:
         for cell in self._of_cell:
@@ -117,8 +122,10 @@ class Repetition:
         """Return the jobs up to the next look of every cell that is open, in rounds."""
         wanted: list[Job] = []
         for members in self._by_until():
-            # A look that was cut short is finished first: half of one decides nothing.
-            going_on = [cell for cell in members if self._between_looks(cell)]
+            # A look that was cut short is finished first: half of one decides nothing. Not beyond the budget:
+            # after an edited `until` it may have been none.
+            cut = [cell for cell in members if self._between_looks(cell)]
+            going_on = self._affordable(members, cut, [cut], {}) if cut else []
             going_on = going_on or self._open(members)
             following = [self._up_to_next_look(cell) for cell in going_on]
             # Those with fewer repeats catch up.

@@ -18,7 +18,7 @@ from transect.execution.repetition import until_of
 from transect.execution.run_cell import fingerprint_of
 from transect.execution.side_files import changed_file
 from transect.execution.stage import RUNNERS
-from transect.execution.stamps import held_by, spared_by
+from transect.execution.stamps import ended_by, held_by, spared_by
 from transect.planning.plan import Planned, StudyPlan
 
 __all__ = ["Reason", "Staleness"]
@@ -98,16 +98,18 @@ class Staleness:
     def _unneeded(self, planned: Planned) -> list[Reason]:
         """Return why a repeat without a record may be needed now.
 
-        It had one, or began, and nobody said that it is not needed; or it was not, for another `until`.
+        It had one, or began, and nobody said that it is not needed; or it was not needed, or not there, for
+        another `until`.
         """
         before, now = self._spared.get(planned.key), until_of(planned.spec)
+        changed = Reason("until", "the study's `until` is another one: its comparison may be open")
         if before is not None:
-            text = "the study's `until` is another one: its comparison may be open"
-            return [Reason("until", text)] if before != now else []
+            return [changed] if before != now else []
         # Its spec is written when it begins. A block that lost a record has no stamp any more.
         if planned.key in self._held or self._paths.spec(*planned.key).exists():
             return [Reason("missing", "its record has gone: it runs where its comparison is open")]
-        return []
+        # Its cell's repeats ended when there was no such repeat: below a lower cap.
+        return [changed] if planned.cell.without_repeat().id in self._ended else []
 
     @cached_property
     def _spared(self) -> dict[tuple[str, str], str]:
@@ -116,6 +118,10 @@ class Staleness:
     @cached_property
     def _held(self) -> dict[tuple[str, str], str]:
         return {key: state for stamp in self._stamps for key, state in held_by(stamp).items()}
+
+    @cached_property
+    def _ended(self) -> set[str]:
+        return {name for stamp in self._stamps for name in ended_by(stamp)}
 
     @cached_property
     def _stamps(self) -> list[Path]:

@@ -18,7 +18,7 @@ from transect.planning.blocks import Block
 from transect.planning.plan import Planned, StudyPlan
 
 __all__ = [
-    "forget_broken_blocks", "held_by", "newest_change", "spared_by", "spent_elsewhere", "stamp_entry",
+    "ended_by", "forget_broken_blocks", "held_by", "newest_change", "spared_by", "spent_elsewhere", "stamp_entry",
 ]  # fmt: skip
 
 
@@ -78,6 +78,12 @@ def spared_by(stamp: Path) -> dict[tuple[str, str], str]:
 def held_by(stamp: Path) -> dict[tuple[str, str], str]:
     """Return the repeats that may not have been needed and had a record when their block was done."""
     return _repeats(stamp, "held")
+
+
+def ended_by(stamp: Path) -> set[str]:
+    """Return the cells, without their repeat, of which a block said why their repeats ended."""
+    told = stamp_entry(stamp, "ends")
+    return set(told) if isinstance(told, dict) else set()
 
 
 def _repeats(stamp: Path, key: str) -> dict[tuple[str, str], str]:

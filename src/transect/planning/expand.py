@@ -11,7 +11,7 @@ from transect.domain.cell import Cell, OpenCell, class_of
 from transect.domain.errors import FAULTS, BadInput, TransectError
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, ordered_stages, running_order
-from transect.planning.until import more_repeats, note_prerequisites
+from transect.planning.until import check_until, more_repeats, note_prerequisites
 
 __all__ = ["Expanded", "expand", "hook_of", "precedences", "reason_to_skip"]
 
@@ -91,6 +91,7 @@ def expand(context: Context) -> dict[str, Expanded]:
         raise BadInput(
             f"{context.file}: the study has no cells: give one of its keys {keys} a grid"
         )
+    check_until(context)
     behaviours = dict(stages)
     # From the last stage to the first: what a needed cell needs in turn comes before it.
     for name, stage in reversed(stages):

@@ -14,7 +14,9 @@ from transect.domain.until import MARGIN, Aims, Contest, Until, telling_looks
 from transect.planning.context import Context
 from transect.planning.stage import STAGES, Stage
 
-__all__ = ["aims_of", "margin_of", "more_repeats", "note_prerequisites", "until_of", "until_spec"]
+__all__ = [
+    "aims_of", "check_until", "margin_of", "more_repeats", "note_prerequisites", "until_of", "until_spec",
+]  # fmt: skip
 
 
 def until_of(stage: Stage, context: Context) -> Until | None:
@@ -45,8 +47,31 @@ def margin_of(context: Context) -> float:
     return next(iter(given.values()), MARGIN)
 
 
+def check_until(context: Context) -> None:
+    """Raise BadInput for an `until` that no cell goes on by: it would be ignored."""
+    able = [
+        stage for name in STAGES if (stage := STAGES.get(name)).contest is not None and stage.key
+    ]
+    going_on = {STAGES.get(cell.stage).key for cell in context.repeats}
+    said = [
+        f"{stage.key}.until" for stage in able
+        if getattr(context.section(stage.key), "until", None) and stage.key not in going_on
+    ]  # fmt: skip
+    if context.study.until is not None and not going_on:
+        said.insert(0, "until")
+    if said:
+        keys = ", ".join(dict.fromkeys(stage.key for stage in able))
+        raise BadInput(
+            f"{context.where(said[0])}: no cell of this study goes on by it: expected cells of a stage that "
+            f"compares its repeats ({keys})"
+        )
+
+
 def more_repeats(cells: Iterable[Cell], stage: Stage, context: Context) -> list[Cell]:
-    """Return a stage's cells with all repeats up to the cap, and note those beyond the floor."""
+    """Return a stage's cells with all repeats up to the cap, and note those beyond the floor.
+
+    Raises BadInput where a cell has more repeats than the cap, or none beyond them.
+    """
     cells = list(cells)
     until = until_of(stage, context)
     if until is None:
@@ -55,6 +80,13 @@ def more_repeats(cells: Iterable[Cell], stage: Stage, context: Context) -> list[
     for cell in cells:
         alike = cell.without_repeat()
         amounts[alike] = max(amounts.get(alike, 0), cell.repeat + 1)
+    most = max(amounts.values(), default=0)
+    if until.floor is None and most and (most > until.cap or min(amounts.values()) >= until.cap):
+        where = "until" if until is context.study.until else f"{stage.key}.until"
+        raise BadInput(
+            f"{context.where(where)}: cap {until.cap} leaves nothing beyond the {most} repeats of "
+            f"{stage.key}: expected a larger cap, or a floor"
+        )
     for alike, amount in amounts.items():
         floor = until.floor or amount
         context.repeats[alike] = (floor, max(floor, until.cap))

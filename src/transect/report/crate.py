@@ -17,6 +17,7 @@ from transect import __version__
 from transect.domain.inventory import Inventory, uri_of
 from transect.report.formats._markdown_text import inline
 from transect.report.text import clean, clipped
+from transect.report.writing import EXPORTS_LOCK
 
 __all__ = [
     "METADATA", "NOT_A_FILE", "NOT_IN_CRATE", "README", "WORKFLOW", "Described", "crate_of", "crate_text",
@@ -24,8 +25,8 @@ __all__ = [
 ]  # fmt: skip
 
 METADATA = "ro-crate-metadata.json"
-# Caches of ours: any command may write them anew.
-NOT_IN_CRATE = (METADATA, ".records-cache", ".checksums.json")
+# Caches and locks of ours: any command may write them anew.
+NOT_IN_CRATE = (METADATA, ".records-cache", ".checksums.json", EXPORTS_LOCK)
 WORKFLOW = "workflow/Snakefile"
 README = "README.md"
 

@@ -7,9 +7,11 @@ of the study left behind is named.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -22,6 +24,7 @@ from transect.report.made import Made
 
 __all__ = [
     "EXPORTS",
+    "EXPORTS_LOCK",
     "HTML",
     "Written",
     "format_names",
@@ -34,6 +37,8 @@ __all__ = [
 # The page itself: every study has it, so it is in no list of exports.
 HTML = "html"
 EXPORTS = "exports.json"
+# Held while files are exchanged: two exports at once would each forget what the other one noted.
+EXPORTS_LOCK = ".exports.lock"
 _MOST_NAMED = 5
 
 
@@ -114,10 +119,27 @@ def _write(made: Made, folder: Path, name: str) -> Written:
 def put(folder: Path, name: str, place: str, contents: Contents, *, state: str) -> Written:
     """Write an export's files below `folder / place`, remove those that an earlier one of that name left there.
 
-    What else lies in a `place` that is a folder of its own, which ends in `/`, is named.
+    What else lies in a `place` that is a folder of its own, which ends in `/`, is named. Of two exports at once
+    the second one waits.
 
     `state` stands for what it was made from. Raises BadInput and OSError as `write_formats` does.
     """
+    with _alone(folder):
+        return _put(folder, name, place, contents, state)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    folder.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as held:
+        # A file system without locks, as some clusters have, exports all the same; so does another user.
+        with suppress(OSError):
+            lock = held.enter_context((folder / EXPORTS_LOCK).open("a"))
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _put(folder: Path, name: str, place: str, contents: Contents, state: str) -> Written:
     noted = _read(folder)
     files = {_path(place, inside): data for inside, data in contents.files.items()}
     before = noted.get(name, _Noted())

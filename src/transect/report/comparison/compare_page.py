@@ -24,7 +24,7 @@ from transect.report.blocks import (
     table,
     words,
 )
-from transect.report.charts.chart import MOST_PANELS, dot_chart
+from transect.report.charts.chart import MOST_DRAWN, MOST_PANELS, dot_chart
 from transect.report.charts.plots import Dot
 from transect.report.charts.theme import Style
 from transect.report.comparison.page import made_sections, write_sections
@@ -58,6 +58,7 @@ STYLES = {
     Outcome.SAME: Style("#3a4149", "circle"), Outcome.OPEN: Style("#56b4e9", "diamond"),
     Outcome.NOT_COMPARABLE: Style("#594700", "cross"),
 }  # fmt: skip
+_CHANGED = (Outcome.WORSE, Outcome.BETTER)
 
 
 def write_comparison(
@@ -148,16 +149,14 @@ class _Page:
         yield Lead("What is worse or better than the base, the worse first.",
                    empty="Nothing is worse or better.")  # fmt: skip
         for one in self.besides:
-            yield from self._rows(one, (Outcome.WORSE, Outcome.BETTER))
+            yield from self._rows(one, _CHANGED)
         drawn = 0
         for one in self.besides:
             lines = [line for line in one.lines if line.ratio and line.ratio > 0]
             for (stage, metric, what), own in grouped(
                 lines, lambda line: (line.cell.stage, line.metric, line.what)
             ).items():
-                if drawn < MOST_PANELS and any(
-                    line.outcome in (Outcome.WORSE, Outcome.BETTER) for line in own
-                ):
+                if drawn < MOST_PANELS and any(line.outcome in _CHANGED for line in own):
                     yield self._chart(one, f"{stage}: {metric_name(metric, what)}", own, drawn)
                     drawn += 1
 
@@ -271,13 +270,19 @@ class _Page:
             )  # fmt: skip
 
         more = "more" if lines[0].direction is Direction.HIGHER else "less"
+        # What changed is drawn, wherever it lies among many.
+        told = sorted(lines, key=lambda line: (line.outcome not in _CHANGED, worse_first(line)))
+        shown, others = (
+            sorted(part, key=worse_first) for part in (told[:MOST_DRAWN], told[MOST_DRAWN:])
+        )
+        said = f"{len(shown)} of {len(lines)} are drawn, first of all what changed; the others stand in the table only."
         return dot_chart(
-            sorted(lines, key=worse_first), dot,
+            shown, dot,
             [words("Cell", lambda row: self.names[row.cell]), digits("Change", _change),
              words("", lambda row: Chip(row.outcome.value, CHIPS[row.outcome]))],
             title=title, axis=f"{beside.other.letter} / {self.base.letter} ({more} is better)",
-            name=f"compare-{place}", first="Worst", cut="best", rule=1.0, log=True,
-            notes=("Hollow: not firm. Lines are 95 % intervals.",),
+            name=f"compare-{place}", first="Worst", rule=1.0, log=True, others=others,
+            notes=(said if others else "", "Hollow: not firm. Lines are 95 % intervals."),
         )  # fmt: skip
 
 

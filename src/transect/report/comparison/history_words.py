@@ -89,4 +89,6 @@ def summary_of(history: History) -> str:
         if history.lost
         else ""
     )
-    return f"{count(len(history.changes), 'change')}: {', '.join(said) or 'none'}{lost}"
+    if not said:
+        return f"no changes{lost}"
+    return f"{count(len(history.changes), 'change')}: {', '.join(said)}{lost}"

@@ -80,6 +80,7 @@ def _finding(own: Sequence[ClassifyGroup], ranked: Sequence[ClassifyGroup]) -> F
     return Finding(
         subject=corpus_label(first), kind="classifier-best", scope=text_label(first),
         claim=f"{_told(first, rival, effect)}{bound}", sureness=_sure(effect),
+        tests=() if effect is None else (effect.chance(ways=len(ranked) / 2),),
         evidence=joined(
             f"others: {names([f'{_noun(group)} {_accuracy(group)}' for group in others], 9)}"
             if others else "",

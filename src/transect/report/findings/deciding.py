@@ -6,7 +6,7 @@ finding names the comparisons that it rests on, and Holm's correction runs over 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from transect.analysis import verdicts
@@ -47,12 +47,16 @@ def same_within(comparison: Comparison) -> str:
     return f"the same within {percent(comparison.margin)}"
 
 
-def _family(findings: Iterable[Finding]) -> dict[Comparison, float]:
-    """Return the corrected probability of every comparison that any finding rests on."""
-    every = dict.fromkeys(one for finding in findings for one in finding.comparisons)
-    decided = [one for one in every if one.decision is not None]
-    decisions = [one.decision for one in decided if one.decision is not None]
-    return dict(zip(decided, verdicts.corrected(decisions, [d.ways for d in decided]), strict=True))
+def _family(findings: Iterable[Finding]) -> dict[Comparison | verdicts.Chance, float]:
+    """Return the corrected probability of every comparison and test that any finding rests on."""
+    of_all = list(findings)
+    every = dict.fromkeys(one for finding in of_all for one in finding.comparisons)
+    tests = dict.fromkeys(one for finding in of_all for one in finding.tests)
+    told = [(one, one.decision, one.ways) for one in every if one.decision is not None]
+    known: list[Comparison | verdicts.Chance] = [*(one for one, _, _ in told), *tests]
+    probable = [*(decision for _, decision, _ in told), *tests]
+    ways = [*(ways for _, _, ways in told), *(one.ways for one in tests)]
+    return dict(zip(known, verdicts.corrected(probable, ways), strict=True))
 
 
 def corrected(findings: Sequence[Finding]) -> list[Finding]:
@@ -61,12 +65,13 @@ def corrected(findings: Sequence[Finding]) -> list[Finding]:
     return [_held(finding, family) for finding in findings]
 
 
-def _held(finding: Finding, family: dict[Comparison, float]) -> Finding:
+def _held(finding: Finding, family: Mapping[Comparison | verdicts.Chance, float]) -> Finding:
     # What is said to be open claims nothing that could be chance.
     said = [
         family[one] for one in finding.comparisons
         if one.decision is not None and one.decision.answer is not verdicts.Answer.OPEN
     ]  # fmt: skip
+    said += [family[one] for one in finding.tests if one.claimed]
     worst = max(said, default=0.0)
     if finding.sureness is not Sureness.FIRM or worst <= LEVEL:
         return finding
@@ -88,7 +93,9 @@ def tally_of(findings: Sequence[Finding], questions: Iterable[Question] = ()) ->
     return replace(whole, asked=_ends(asked, family)) if named else whole
 
 
-def _ends(findings: Iterable[Finding], family: dict[Comparison, float]) -> Tally:
+def _ends(
+    findings: Iterable[Finding], family: Mapping[Comparison | verdicts.Chance, float]
+) -> Tally:
     every = dict.fromkeys(one for finding in findings for one in finding.comparisons)
     ends = {"different": 0, "same": 0, "tentative": 0, "open": 0}
     for one in every:

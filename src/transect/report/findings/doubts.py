@@ -99,7 +99,7 @@ def _finding(context: Context, doubt: Doubt, every: Sequence[Case]) -> Finding:
     return Finding(
         subject="doubts", kind=f"doubt-{doubt.key}", named=True, claim=claim.strip(),
         short=f"{lead.strip('. ')}{': ' if lead else ''}{clauses[0].removeprefix('on ')} points of accuracy",
-        sureness=sureness if shown else Sureness.OPEN,
+        sureness=sureness if shown else Sureness.OPEN, tests=tuple(one.chance() for one in effects),
         evidence=_evidence(doubt, told, [case for case in every if case.group.cell.kind != kind]),
     )  # fmt: skip
 

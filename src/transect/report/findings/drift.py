@@ -8,7 +8,7 @@ from transect.analysis.comparisons import Sureness
 from transect.analysis.drift import Drift, drift_of
 from transect.analysis.energy import STEP, Use, silences, uses
 from transect.analysis.groups import group_labels
-from transect.analysis.verdicts import Answer
+from transect.analysis.verdicts import Answer, Chance
 from transect.report.context import Context
 from transect.report.findings.finding import Finding, joined, names
 from transect.report.text import clean, count, percent, quantity
@@ -46,7 +46,10 @@ def _drift(drift: Drift, what: str, context: Context) -> Finding:
         f"{count(drift.cells, 'cell')} that ran in both, {count(drift.runs, 'run')} in all; "
         "cells run in random order, so a drift is noise for all of them alike"
     )
-    return Finding(subject="study", claim=claim, evidence=evidence, sureness=sureness, kind="drift")
+    return Finding(
+        subject="study", claim=claim, evidence=evidence, sureness=sureness, kind="drift",
+        tests=(Chance(p=told.p, other=told.other, claimed=told.answer is not Answer.OPEN),),
+    )  # fmt: skip
 
 
 def energy_findings(context: Context) -> list[Finding]:
@@ -59,10 +62,11 @@ def energy_findings(context: Context) -> list[Finding]:
     ]
     if found:
         return found
-    claim = (
-        f"none of {count(len(trained), 'training cell')} tells its energy: neither RAPL nor NVML "
-        "could be read here"
-    )
+    which = (
+        f"none of {len(trained)} training cells tells" if len(trained) > 1
+        else "the one training cell does not tell"
+    )  # fmt: skip
+    claim = f"{which} its energy: neither RAPL nor NVML could be read here"
     records = [record for group in trained for record in group.ok]
     asked = any("step_energy" in record.details for record in records)
     claim += ", and Slurm's accounting tells none." if asked else "."

@@ -75,6 +75,8 @@ def _finding(own: Sequence[Sweep]) -> Finding:
         subject=corpus_label(first), kind="knobs", scope=f"{VIEWS[first.cell.view]}, {first.cell.model}",
         claim=f"one knob at a time, in points of accuracy: {names(told, 9)}.",
         sureness=sureness if shown else Sureness.OPEN,
+        # Each moves most of all values of its knob.
+        tests=tuple(_strongest(sweep)[1].chance(ways=len(sweep.effects)) for sweep in ordered),
         evidence=joined(
             "of each knob the value that moves it most from its first one",
             names([f"{KNOB_NOUNS[sweep.axis]}: {count(len(sweep.groups), 'value')}, "

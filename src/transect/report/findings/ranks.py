@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from transect.analysis.amdahl import SerialPart
 from transect.analysis.batch_sweeps import BatchRow, BatchSweep, batch_sweeps
-from transect.analysis.comparisons import Sureness, Verdict
+from transect.analysis.comparisons import Comparison, Sureness, Verdict, compare
+from transect.analysis.groups import Floors
 from transect.analysis.parallelism import median_of
 from transect.analysis.published_series import GO_WITH_MPI
 from transect.analysis.rank_costs import PointToPoint, SumPath, point_to_point, sum_paths
 from transect.analysis.rank_series import Problem, RankSeries, problems
 from transect.analysis.scaling import TrainGroup
-from transect.analysis.statistics import MIN_INTERVAL_VALUES
+from transect.analysis.verdicts import Chance
 from transect.report.context import Context
-from transect.report.findings.finding import Finding, joined, names, no_firmer
+from transect.report.findings.finding import Finding, joined, least_sure, names, no_firmer
 from transect.report.findings.parallel import strategy_words
 from transect.report.text import clean, count, ends, factor, number, percent, quantity
 
@@ -25,7 +28,7 @@ def rank_findings(context: Context) -> list[Finding]:
     found = problems(groups, context.network_fits)
     return [
         *(_near_linear(problem) for problem in found),
-        *(_stops(problem) for problem in found),
+        *(_stops(problem, context.floors) for problem in found),
         *([_sums(paths)] if (paths := sum_paths(groups)) else []),
         *(_messages(one) for one in _strongest(point_to_point(groups, context.floors))),
         *(_batches(one) for one in batch_sweeps(groups, context.floors)),
@@ -104,24 +107,42 @@ def _crowded(series: RankSeries) -> bool:
     return len([point for point in series.points if not point.hollow]) < 2
 
 
-def _stops(problem: Problem) -> Finding:
+def _beside(series: RankSeries, floors: Floors) -> list[Comparison]:
+    """Compare the fastest number of ranks with those beside it, within the cores: one of all that it may have been."""
+    points = [point for point in series.points if not point.hollow]
+    at = next((n for n, one in enumerate(points) if one.ranks == series.stop.fastest), None)
+    told = []
+    for other in () if at is None else (*points[max(0, at - 1) : at], *points[at + 1 : at + 2]):
+        fastest = points[at or 0]
+        if fastest.group is None or other.group is None:
+            continue
+        cell = fastest.group.cell
+        floor = floors.get(cell.stage, cell.workload, "step_time", fastest.group.kind)
+        one = compare(fastest.times, other.times, floor=floor)
+        if one is not None:
+            told.append(replace(one, among=len(points)).under(fastest.group, other.group))
+    return told
+
+
+def _stops(problem: Problem, floors: Floors) -> Finding:
     """Say where the fastest series stops, and what explains it."""
     best = max(problem.measured, key=lambda one: (not _crowded(one), one.stop.speed_up))
     stop, group = best.stop, best.group
     crowded = _crowded(best)
     repeats = min(len(point.times) for point in best.points)
+    beside = [] if crowded else _beside(best, floors)
+    apart = stop.apart and all(one.verdict is Verdict.BETTER for one in beside)
     sureness = Sureness.OPEN
-    if not crowded and best.serial.share is not None and stop.apart:
-        many = repeats >= MIN_INTERVAL_VALUES
-        sureness = no_firmer(Sureness.FIRM if many else Sureness.TENTATIVE, group)
+    if not crowded and best.serial.share is not None and apart:
+        sureness = no_firmer(least_sure(one.sureness for one in beside), group)
     said = (
         f"{series_name(best)} is fastest on {count(stop.fastest, 'rank')}, {factor(stop.speed_up)} times as fast as on "
         f"{stop.base}, and {stop.reason}"
     )
     if stop.fastest == stop.base:
         said = f"{series_name(best)} is on no number of ranks faster than on {stop.base}: {stop.reason}"
-    if not stop.apart:
-        said += "; its runs and those of a number of ranks beside it overlap, so this may be noise"
+    if not apart:
+        said += "; its runs are not told apart from those of a number of ranks beside it, so this may be noise"
     lacking = " Ranks beyond the cores show no speed-up; more cores would tell." if crowded else ""
     published = "; ".join(
         f"published, {one.published.way}: fastest on {one.stop.fastest} of up to {one.points[-1].ranks} ranks"
@@ -130,10 +151,14 @@ def _stops(problem: Problem) -> Finding:
     )
     return Finding(
         subject=problem.workload, kind="rank-stop", named=True, sureness=sureness,
-        claim=f"{said}.{lacking}",
+        claim=f"{said}.{lacking}", tests=tuple(
+            Chance(p=told.p, other=told.other, ways=one.ways, claimed=apart)
+            for one in beside if (told := one.decision) is not None
+        ),
         evidence=joined(
             f"serial part within the cores: {serial_words(best.serial)}",
-            f"{count(repeats, 'run')} of each number of ranks at least", published,
+            f"{count(repeats, 'run')} of each number of ranks at least",
+            f"beside the nearest: {beside[0].reason}" if beside else "", published,
         ),
     )  # fmt: skip
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from transect.analysis.comparisons import Sureness
 from transect.analysis.groups import grouped
@@ -17,6 +17,7 @@ from transect.analysis.retraining import (
     effects,
 )
 from transect.analysis.statistics import Spread, Summary
+from transect.analysis.verdicts import Chance, chance_of_shift
 from transect.report.context import Context
 from transect.report.findings.finding import Finding, joined, names, no_firmer
 from transect.report.text import clipped, count, tenths
@@ -69,20 +70,20 @@ def factor_findings(context: Context) -> list[Finding]:
         finding
         for workload in context.workloads("retrain")
         for design in designs(context.of("retrain", workload), SCORE)
-        for finding in _of_design(design)
+        for finding in _of_design(design, context.aims.looks_at("retrain"))
     ]
 
 
-def _of_design(design: Design) -> Iterator[Finding]:
+def _of_design(design: Design, looks: int) -> Iterator[Finding]:
     if not design.scores:
         yield _none(design)
         return
     share = _published(design)
     if share is not None:
-        yield _gain(design, share)
+        yield _gain(design, share, looks)
     found = effects(design)
     if found:
-        yield _effects(design, found)
+        yield _effects(design, found, looks)
 
 
 def _published(design: Design) -> Attribution | None:
@@ -99,7 +100,7 @@ def _published(design: Design) -> Attribution | None:
     return None
 
 
-def _gain(design: Design, share: Attribution) -> Finding:
+def _gain(design: Design, share: Attribution, looks: int) -> Finding:
     parts = [f"{_WORDS[name]} part is {_value(part)}" for name, part in share.parts.items()]
     changed = " and ".join(
         f"{a} → {b}" for a, b in zip(share.before, share.after, strict=True) if a != b
@@ -116,6 +117,7 @@ def _gain(design: Design, share: Attribution) -> Finding:
     return Finding(
         subject=str(design.cell.workload), kind="retraining-gain", claim=f"{claim}.",
         scope=_scope(design), sureness=_sure(design, share.gain),
+        tests=_tests([(share.gains, not _crosses(share.gain))], looks),
         evidence=joined(
             "parts are Shapley values, seed by seed, of which each seed's add up to its gain",
             _seeds(design), "published: .49 to .56 with PyTorch, .70 with ONNX Runtime's training",
@@ -123,7 +125,7 @@ def _gain(design: Design, share: Attribution) -> Finding:
     )  # fmt: skip
 
 
-def _effects(design: Design, found: list[Effect]) -> Finding:
+def _effects(design: Design, found: list[Effect], looks: int) -> Finding:
     own = [one for one in found if not one.apart]
     told = []
     for factor in FACTORS:
@@ -136,6 +138,7 @@ def _effects(design: Design, found: list[Effect]) -> Finding:
         subject=str(design.cell.workload), kind="retraining-factor", claim=claim,
         scope=_scope(design),
         sureness=_sure(design, *(effect.summary for effect in shown)) if shown else Sureness.OPEN,
+        tests=_tests([(effect.values, effect in shown) for effect in found], looks),
         evidence=joined(
             "each seed gives the mean difference over all else; median over seeds", _seeds(design),
             names([f"{effect_words(one)} {_value(one.summary)}" for one in found if one not in own], 9),
@@ -163,6 +166,12 @@ def _sure(design: Design, *summaries: Summary) -> Sureness:
         return Sureness.OPEN
     whole = all(one.spread is Spread.INTERVAL for one in summaries) and not design.lacking
     return no_firmer(Sureness.FIRM if whole else Sureness.TENTATIVE, *design.groups)
+
+
+def _tests(told: Iterable[tuple[Sequence[float], bool]], looks: int) -> tuple[Chance, ...]:
+    """Test each effect by its seeds: what it is, and whether it is said to be there."""
+    made = (chance_of_shift(values, looks=looks, claimed=claimed) for values, claimed in told)
+    return tuple(one for one in made if one is not None)
 
 
 def _scope(design: Design) -> str:

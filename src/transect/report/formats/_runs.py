@@ -17,6 +17,12 @@ from transect.report.text import clipped
 
 __all__ = ["Run", "as_name", "read_runs"]
 
+# Stages that train as well, and what of a run their records do not tell.
+_NO_RUNS = {
+    "retrain": "it goes on from a trained base for a number of steps, without the epochs and scores of a run",
+    "classify": "its record tells no ends of epochs, which a run has",
+}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
@@ -69,6 +75,11 @@ def read_runs(made: Made, left_out: list[str]) -> Iterator[Run]:
             yield run
         else:
             left_out.append(f"train/{record.cell_id}: {run}")
+    left_out.extend(
+        f"{one.stage}/{one.cell_id}: {_NO_RUNS[one.stage]}"
+        for one in made.context.records
+        if one.stage in _NO_RUNS and one.status is Status.OK
+    )
 
 
 def _read(made: Made, record: AnyRecord) -> Run | str:

@@ -1,0 +1,58 @@
+"""Cells that were not measured side by side: a verdict on them is not firm."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from transect.analysis.comparisons import Sureness
+from transect.analysis.contests import contests
+from transect.analysis.groups import Floors, group_records
+from transect.domain.cell import Cell
+from transect.domain.record import MetricValue, Record, Status
+from transect.planning.stage import STAGES
+
+LATENCIES = {"a": 1.0, "b": 1.5}
+BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def record(runtime: str, repeat: int, hours: float, processor: str | None) -> Record:
+    cell = Cell.of(
+        stage="infer", workload="w", runtime=runtime, exporter="dynamo", provider="cpu", batch=1,
+        threads=1, repeat=repeat,
+    )  # fmt: skip
+    began = (BEGAN + timedelta(hours=hours, minutes=repeat)).isoformat()
+    latency = LATENCIES[runtime] * (1 + repeat / 1000)
+    return Record(
+        study="s", stage="infer", cell=cell, cell_id=cell.id, status=Status.OK, fingerprint="f",
+        started=began, ended=began, metrics=[MetricValue.of("latency", latency)],
+        provenance={} if processor is None else {"cpu_model": processor},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("hours", "processors", "told"),
+    [
+        ([0, 0, 0, 0], ["X", "X"], ""),
+        ([0, 0, 0, 0], [None, "X"], ""),
+        ([2, 2, 2, 2], ["X", "X"], ""),
+        ([48, 48, 48, 48], ["X", "X"], "measured 48 h apart"),
+        # Its later repeats ran in turn with those of the other.
+        ([-48, -48, 0, 0], ["X", "X"], ""),
+        ([0, 0, 0, 0], ["X", "Y"], "different processors"),
+    ],
+)
+def test_two_days_or_two_processors_are_not_firm(
+    hours: list[float], processors: list[str | None], told: str
+) -> None:
+    groups = group_records(
+        record(runtime, n, hours[n] if runtime == "b" else 0.0, processor)
+        for runtime, processor in zip("ab", processors, strict=True)
+        for n in range(4)
+    )
+    [(_, _, one)] = contests(groups, STAGES.get("infer").contest, Floors(groups))
+    assert one.sureness is (Sureness.TENTATIVE if told else Sureness.FIRM)
+    assert told in one.reason and ("apart" in one.reason or "processors" in one.reason) == bool(
+        told
+    )
