@@ -196,6 +196,18 @@ def test_the_section_lists_pairs_and_what_did_not_run():
     assert "enroot is not on PATH" in str(tables[3].rows[0][0])
 
 
+def test_one_row_of_many_is_likely_at_most():
+    def words(**of: float) -> set[str]:
+        made = section(records(**of))
+        tables = [block for block in made.body.blocks if isinstance(block, Table)][:2]
+        return {row[-1].text for one in tables for row in one.rows}
+
+    # Noise that hides nothing, some, and all: in between a row is likely before it is open.
+    said = [words(later=0.2, step=1.1, noise=noise) for noise in (0.004, 0.03, 0.05, 0.3)]
+    assert said[0] == {"longer"} and said[-1] == {"open: within noise"}
+    assert any("likely longer" in one for one in said[1:-1]), said
+
+
 def test_a_study_without_containers_has_no_such_section():
     made = section([one for one in records() if one.cell.container is None])
     assert made is None or not made.body.blocks
