@@ -67,7 +67,7 @@ def _tested(one: Comparison) -> verdicts.Decision | verdicts.Chance | None:
 
 
 def _says(one: Comparison) -> bool:
-    """Whether it says which of the two it is."""
+    """Whether it claims anything, different or the same."""
     if one.decision is not None:
         return one.decision.answer is not verdicts.Answer.OPEN
     return one.verdict is not Verdict.SAME
