@@ -11,6 +11,7 @@ import pytest
 from transect.analysis.collecting import uncollected
 from transect.report.charts import drawing
 from transect.report.charts.plots import Dot, dot_plot
+from transect.report.charts.svg import render
 from transect.report.charts.theme import palette
 
 ROWS = [
@@ -74,6 +75,25 @@ def test_what_cannot_be_drawn_raises_for_whoever_waits_and_the_next_is_drawn(alo
 def test_without_a_process_charts_are_drawn_here(alone, monkeypatch):
     monkeypatch.setattr(drawing, "_started", lambda: None)
     assert "<svg" in drawn(lines()) and not alone
+
+
+def test_what_an_interpreter_says_first_is_no_chart(alone, monkeypatch, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text("print('[1]')\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert 'aria-label="two"' in drawn(lines())
+    assert alone[0] is not None and alone[0].poll() is None
+
+
+def test_without_a_known_interpreter_charts_are_drawn_here(alone, monkeypatch):
+    monkeypatch.setattr(sys, "executable", None)
+    assert "<svg" in drawn(lines()) and set(alone) == {None}
+
+
+def test_a_name_of_anything_stays_within_its_attribute():
+    square = {"mark": {"type": "rect", "clip": True}, "data": {"values": [{"x": 1}]},
+              "encoding": {"x": {"field": "x", "type": "quantitative"}}}  # fmt: skip
+    made = str(render(square, alt_text="", name='b\\d\\g<9>"><b>'))
+    assert 'id="b-d-g-9-b--clip' in made and "<b>" not in made
 
 
 def test_the_process_ends_with_whoever_started_it():

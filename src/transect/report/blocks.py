@@ -89,7 +89,7 @@ def digits(
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """Rows of formatted values below their columns; `note` says what is left out of them.
+    """Rows of formatted values below their columns; so many `more` are left out, which `note` says.
 
     `about` holds what each row speaks of, for the page's filter. `exact` and `order` hold the numbers of
     columns, by their place, as `exact_column` writes them: to stand for what is written, and only to sort by.
@@ -100,10 +100,18 @@ class Table:
     rows: Sequence[Sequence[Value]]
     caption: str = ""
     folded: str = field(default="", metadata={"doc": "when set, the table hides behind this title"})
-    note: str = ""
     about: Sequence[Facets] = ()
     exact: Mapping[int, str] = field(default_factory=dict)
     order: Mapping[int, str] = field(default_factory=dict)
+    more: int = 0
+
+    @property
+    def note(self) -> str:
+        """What a reader has to know of the rows; empty where all are there."""
+        if not self.more:
+            return ""
+        rows = "1 more row is" if self.more == 1 else f"{self.more} more rows are"
+        return f"{rows} not shown here: records.parquet holds the numbers of all."
 
 
 # Rows of one table: a page with more can no longer be read, nor opened.
@@ -136,8 +144,7 @@ def table(
         rows=rows,
         caption=caption,
         folded=folded,
-        note=f"{rest} more rows are not shown here: records.parquet holds the numbers of all."
-        if rest > 0 else "",
+        more=max(0, rest),
         about=[facets_of(about(item)) for item in shown],
         **numbers,
     )  # fmt: skip

@@ -65,14 +65,14 @@ class Explored:
         return row
 
     def numbers(self, table: Table) -> Markup:
-        """Return the attributes that hold the digits which the columns of a table do not write."""
+        """Return the attributes that hold what a table does not write: digits of its columns, the number of rows."""
         return Markup("").join(
             Markup(' data-{}="{}"').format(
                 name, ";".join(f"{at}:{text}" for at, text in held.items())
             )
             for name, held in (("exact", table.exact), ("order", table.order))
             if held
-        )
+        ) + (Markup(' data-more="{}"').format(table.more) if table.more else "")
 
     def data(self) -> dict[str, Any]:
         """Return all of it, to be written after every element that carries a number of it."""

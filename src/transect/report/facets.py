@@ -185,8 +185,8 @@ def _packed(values: Iterable[str]) -> list[list[Any]]:
     before = ""
     for value in values:
         shared = 0
-        while shared < min(len(before), len(value)) and before[shared] == value[shared]:
-            shared += 1
+        while shared < min(len(before), len(value)) and before[shared] == value[shared] <= "\uffff":
+            shared += 1  # beyond that a script counts two characters
         packed.append([shared, value[shared:]])
         before = value
     return packed

@@ -6,7 +6,6 @@ and each chart is bounded by itself; this bounds all of them together. Other for
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -39,7 +38,6 @@ MOST_BYTES = 3_500_000
 # Headings that are named where parts are left out.
 _MOST_NAMED = 4
 
-_NOTED = re.compile(r"^(\d+) more rows? (?:are|is) not shown here")
 _NOT_DRAWN = "Not drawn: the page has room for no more drawings. Its numbers stand below."
 
 
@@ -175,20 +173,13 @@ def cut(table: Table, most: int) -> Table:
     rest = len(table.rows) - most
     if rest <= 0:
         return table
-    before = _NOTED.match(table.note)
-    left = rest + (int(before.group(1)) if before else 0)
-    own = table.note if table.note and not before else ""
-    told = (
-        f"{left} more row{'s are' if left > 1 else ' is'} not shown here: records.parquet holds the "
-        "numbers of all."
-    )
     return replace(
         table,
         rows=table.rows[:most],
         about=table.about[:most],
         exact={at: _first(text, most) for at, text in table.exact.items()},
         order={at: _first(text, most) for at, text in table.order.items()},
-        note=f"{told} {own}".strip(),
+        more=table.more + rest,
     )
 
 

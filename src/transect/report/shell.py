@@ -21,8 +21,8 @@ _TEMPLATES = Path(__file__).parent / "templates"
 # In the order in which a page has them: what comes later may rely on what came before.
 STYLES = ("page.css", "explore.css", "sections.css")
 SCRIPTS = (
-    "page.js", "explore.js", "explore_bar.js", "explore_tables.js", "explore_charts.js",
-    "explore_pictures.js", "environment.js",
+    "page.js", "explore.js", "explore_bar.js", "explore_csv.js", "explore_tables.js",
+    "explore_charts.js", "explore_pictures.js", "environment.js",
 )  # fmt: skip
 
 

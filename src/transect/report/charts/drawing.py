@@ -20,7 +20,10 @@ from typing import Any
 
 from markupsafe import Markup
 
-__all__ = ["begin"]
+__all__ = ["READY", "begin"]
+
+# What a process says when it can draw.
+READY = b"transect.report.charts.svg draws\n"
 
 # With more processes than these they wait for whoever makes the charts.
 _MOST = 2
@@ -52,7 +55,7 @@ os.register_at_fork(after_in_child=_asked.cache_clear)
 
 
 def _serve(asked: SimpleQueue[tuple[bytes, Future[Markup]]]) -> None:
-    process = _started()
+    process = _ready(_started())
     while True:
         line, future = asked.get()
         try:
@@ -72,8 +75,19 @@ def _started() -> subprocess.Popen[bytes] | None:
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             env={**os.environ, "PYTHONPATH": path},
         )  # fmt: skip
-    except OSError:
+    except (
+        Exception
+    ):  # no interpreter, memory or right to start one: who waits shall not wait for ever
         return None
+
+
+def _ready(process: subprocess.Popen[bytes] | None) -> subprocess.Popen[bytes] | None:
+    """Pass over what an interpreter says while it starts: taken for an answer, every chart would be another one's."""
+    if process is not None and process.stdout is not None:
+        for line in process.stdout:
+            if line == READY:
+                return process
+    return None
 
 
 def _answer(process: subprocess.Popen[bytes] | None, line: bytes) -> str | None:

@@ -17,6 +17,7 @@ import altair as alt
 import vl_convert
 from markupsafe import Markup, escape
 
+from transect.report.charts.drawing import READY
 from transect.report.charts.inks import INK, MUTED, RULE, VARIABLES, WIDTH
 
 __all__ = ["main", "render"]
@@ -43,14 +44,19 @@ def render(drawing: Mapping[str, Any], *, alt_text: str, name: str) -> Markup:
     )
     size = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)
     box = f"0 0 {size.group(1)} {size.group(2)}" if size else f"0 0 {WIDTH} 200"
-    body = svg[svg.index(">") + 1 : svg.rindex("</svg>")]
+    # Names may hold characters that no XML may.
+    body = svg[svg.index(">") + 1 : svg.rindex("</svg>")].translate(_NOT_XML)
     # Only tags are touched, never the text between them.
-    body = re.sub(r"<[^>]*>", lambda match: _tag(match.group(), name), body)
+    anchor = re.sub(r"[^A-Za-z0-9_.-]+", "-", name)  # it may hold the name of anything
+    body = re.sub(r"<[^>]*>", lambda match: _tag(match.group(), anchor), body)
     return Markup(  # noqa: S704 Vega escapes text, the label is escaped here
         f'<svg class="plot" viewBox="{box}" role="img" aria-label="{escape(alt_text)}">{body}</svg>'
     )
 
 
+_NOT_XML = {at: 0x2400 + at for at in range(32) if chr(at) not in "\t\n\r"} | {
+    0xFFFE: 0xFFFD, 0xFFFF: 0xFFFD,
+}  # fmt: skip
 _checked: set[tuple[str, ...]] = set()
 
 
@@ -96,12 +102,14 @@ def _config() -> dict[str, Any]:
 
 
 def main() -> None:
-    """Answer each line of standard input with a line: the SVG as JSON, or null for what cannot be drawn."""
+    """Say `READY`, then answer each line of input with a line: the SVG as JSON, or null for what cannot be drawn."""
     # Whoever interrupts the report interrupts this as well: it ends when its input does.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     answers = os.fdopen(os.dup(1), "wb")
     # What a library prints is no answer.
     os.dup2(2, 1)
+    answers.write(READY)
+    answers.flush()
     for line in sys.stdin.buffer:
         ask = json.loads(line)
         try:

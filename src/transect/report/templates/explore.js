@@ -17,7 +17,8 @@ const explore = (() => {
   const rows = data.facets.rows;
   const listed = (held) => (held === null ? [] : Array.isArray(held) ? held : [held]);
 
-  const LONGEST = 200;
+  // No search is longer than what it may find.
+  const LONGEST = values[CELL].reduce((most, id) => Math.max(most, id.length), 200);
   const fresh = () => ({ place: "", chosen: names.map(() => new Set()), cell: "", only: false, sorts: new Map(), finds: new Map() });
   let state = fresh();
   const parts = [];
@@ -227,7 +228,7 @@ const explore = (() => {
   document.addEventListener("DOMContentLoaded", start);
 
   return {
-    data, study, names, values, rows, CELL, bar, parts, listed, make, short, counted, written, change, reveal, apply, active,
+    LONGEST, data, study, names, values, rows, CELL, bar, parts, listed, make, short, counted, written, change, reveal, apply, active,
     state: () => state,
     cells: (number) => (number === undefined || number === null ? [] : listed(rows[number][CELL]).map((at) => values[CELL][at])),
   };

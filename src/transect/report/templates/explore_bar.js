@@ -60,7 +60,7 @@
     let wait;
     field.addEventListener("input", () => {
       clearTimeout(wait);
-      wait = setTimeout(() => explore.change((state) => { state.cell = field.value.trim().slice(0, 200); }, "cell"), 120);
+      wait = setTimeout(() => explore.change((state) => { state.cell = field.value.trim().slice(0, explore.LONGEST); }, "cell"), 120);
     });
     if (values[CELL].length > 1) controls.push(field);
     clear = make("button", { type: "button", hidden: true }, "Clear");
@@ -113,7 +113,7 @@
     if (document.activeElement !== field) field.value = state.cell;
     only.checked = state.only;
     clear.hidden = pass === null;
-    const shown = told.map(([some, all, noun]) => `${some} of ${counted(all, noun)}`).join(", ");
+    const shown = told.map(([some, all, noun, unseen]) => `${some} of ${counted(all, noun)}${unseen ? ` (${unseen} more are not in this page)` : ""}`).join(", ");
     // Shown on paper as well: what is printed is what is filtered.
     said.textContent = pass === null ? "" : `Filtered by ${words(state)}: ${shown}.`;
     const chosen = names.filter((name, at) => state.chosen[at].size || (at === CELL && state.cell));

@@ -106,7 +106,9 @@
   const SHARP = 3;
   explore.picture = async (chart, kind) => {
     const [root, size] = picture(chart);
-    const text = new XMLSerializer().serializeToString(root);
+    // Names may hold characters that no SVG file may: controls are shown as in the page's logs.
+    const text = new XMLSerializer().serializeToString(root)
+      .replace(/[\0-\x08\x0b\x0c\x0e-\x1f]/g, (one) => String.fromCharCode(0x2400 + one.charCodeAt(0))).replace(/[\ufffe\uffff]/g, "\ufffd");
     const name = `${study}-${chart.id}`;
     if (kind === "SVG") {
       explore.save(new Blob([text], { type: "image/svg+xml" }), `${name}.svg`);

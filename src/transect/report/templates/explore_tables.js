@@ -1,27 +1,10 @@
-// Tables: sorted by any column, searched, shown with the ids of their cells, and handed out as CSV.
+// Tables: sorted by any column, searched, shown with the ids of their cells, and handed out.
 (() => {
-  const { make, cells, bar, study, short } = explore;
+  const { make, cell, cells, bar, short, held, plain, missing } = explore;
   const tables = [];
   const byId = new Map();
   const SEARCHED = 8; // rows from which on a table can be searched
-  const NUMBER = /^([−-]?)([\d\u202f]+(?:\.\d+)?)(?:e([−+-]?\d+))?(?![\w.])/;
   const collator = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
-
-  const plain = (text) => {
-    const found = NUMBER.exec(text);
-    if (!found) return null;
-    const [whole, sign, digits, power] = found;
-    return { number: `${sign ? "-" : ""}${digits.replaceAll("\u202f", "")}${power ? `e${power.replace("−", "-")}` : ""}`, rest: text.slice(whole.length) };
-  };
-
-  const held = (element, name) => {
-    const found = new Map();
-    for (const column of (element.dataset[name] || "").split(";")) {
-      const cut = column.indexOf(":");
-      if (cut > 0) found.set(+column.slice(0, cut), column.slice(cut + 1).split(","));
-    }
-    return found;
-  };
 
   const slug = (text) => text.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-+|-+$/g, "").slice(0, 60) || "table";
   const named = (element) => {
@@ -53,14 +36,19 @@
       seen.set(stem, at);
       return key;
     });
-    const table = { id, element, body, rows, heads, columns, block: element.closest("details.fold") || element.closest(".scroll") || element, about: rows.some((row) => row.number !== null), sorted: null, find: "" };
+    const table = { id, element, body, rows, heads, columns, block: element.closest("details.fold") || element.closest(".scroll") || element, about: rows.some((row) => row.number !== null), more: Number(element.dataset.more || 0), sorted: null, find: "" };
     tables.push(table);
     byId.set(id, table);
   };
 
-  const text = (row) => (row.text ??= row.row.textContent.toLowerCase());
-  const cell = (row, column) => row.row.cells[column].textContent.trim();
-  const missing = (words) => words === "" || words === "–";
+  // Words of two cells are two words; a number is found with and without the gaps between its thousands.
+  const text = (row) => {
+    if (row.text === null) {
+      const words = [...row.row.cells].map((one) => one.textContent.trim()).join(" ").toLowerCase();
+      row.text = `${words}\n${words.replaceAll("\u202f", "")}\n${words.replaceAll("\u202f", " ")}`;
+    }
+    return row.text;
+  };
 
   // What a row is sorted by: its number where the column has any, else its words; null where it has nothing.
   const keyed = (table, column) => {
@@ -108,47 +96,6 @@
     bar.say(now === "descending" ? "In the order of the report." : `Sorted by ${name}, ${now ? "descending" : "ascending"}.`);
   };
 
-  // A spreadsheet runs what begins like a formula: an apostrophe makes text of all but plain numbers.
-  const guarded = (words) => (!/^-?\d+(\.\d+)?(e[+-]?\d+)?$/i.test(words) && /^\s*[=+\-@\uff1d\uff0b\uff0d\uff20]/.test(words) ? `'${words}` : words);
-  const quoted = (words) => (/[",;\r\n\t]/.test(words) ? `"${words.replaceAll('"', '""')}"` : words);
-
-  const csv = (table) => {
-    table.exact ??= held(table.element, "exact");
-    const shown = [...table.body.rows].filter((row) => !row.hidden).map((row) => table.rows.find((one) => one.row === row));
-    const ids = table.rows.some((row) => cells(row.number).length);
-    const heads = table.heads.map((head) => head.textContent.trim());
-    const made = heads.map((_, column) => {
-      const words = shown.map((row) => cell(row, column));
-      if (!table.heads[column].classList.contains("n")) return words;
-      const read = words.map((one) => (missing(one) ? null : plain(one)));
-      const rests = new Set(read.filter(Boolean).map((one) => one.rest.trim()));
-      // Numbers of one unit stand as numbers, with all digits that are known, and their unit in the head.
-      if (rests.size !== 1) return words.map((one) => (missing(one) ? "" : one));
-      const [unit] = rests;
-      if (unit) heads[column] += ` (${unit})`;
-      const exact = table.exact.get(column);
-      return words.map((one, at) => (missing(one) ? "" : (exact && exact[shown[at].at]) || (read[at] ? read[at].number : one)));
-    });
-    heads.forEach((head, at) => { heads[at] ||= `Column ${at + 1}`; });
-    if (ids) {
-      heads.push("Cell id");
-      made.push(shown.map((row) => cells(row.number).join(" ")));
-    }
-    // Two columns of one name would be one to whoever reads them by it.
-    const names = heads.map((head, at) => (heads.indexOf(head) < at ? `${head} (${at + 1})` : head));
-    const lines = [names, ...shown.map((_, at) => made.map((column) => column[at]))];
-    return `\ufeff${lines.map((line) => line.map((one) => quoted(guarded(one))).join(",")).join("\r\n")}\r\n`;
-  };
-
-  const save = (blob, name) => {
-    const link = make("a", { href: URL.createObjectURL(blob), download: name.replace(/[^\w.-]+/g, "-") });
-    document.body.append(link);
-    link.click();
-    link.remove();
-    setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
-  };
-  explore.save = save;
-
   const showCells = (table, button) => {
     const on = button.getAttribute("aria-pressed") !== "true";
     button.setAttribute("aria-pressed", String(on));
@@ -185,7 +132,7 @@
         clearTimeout(wait);
         wait = setTimeout(() => {
           explore.change((state) => {
-            const wanted = field.value.trim().slice(0, 200);
+            const wanted = field.value.trim().slice(0, explore.LONGEST);
             if (wanted) state.finds.set(table.id, wanted);
             else state.finds.delete(table.id);
           }, table.id);
@@ -198,7 +145,7 @@
     }
     table.said = make("span", { class: "quiet" });
     const download = make("button", { type: "button", "aria-label": `Download ${about} as CSV, as it is shown` }, "CSV");
-    download.addEventListener("click", () => save(new Blob([csv(table)], { type: "text/csv;charset=utf-8" }), `${study}-${table.id}.csv`));
+    download.addEventListener("click", () => explore.csv(table));
     tools.append(download);
     if (table.rows.some((row) => cells(row.number).length)) {
       const button = make("button", { type: "button", "aria-pressed": "false", "aria-label": `Show the cells of ${about}` }, "Cells");
@@ -231,8 +178,9 @@
       if (row.row.hidden !== hidden) row.row.hidden = hidden;
     }
     table.passed = passed;
-    // A table of which nothing is left goes, its heading and tools too; one that was searched in vain stays.
-    const gone = table.about && passed === 0;
+    // A table of which nothing is left goes, its heading and tools too; one that was searched in vain stays, and one
+    // that has more rows than the page, which might match.
+    const gone = table.about && passed === 0 && !table.more;
     if (table.gone !== gone) {
       table.gone = gone;
       table.block.hidden = gone;
@@ -269,7 +217,7 @@
       if (!table) return false;
       if (key === "find") {
         const wanted = rest.join("~");
-        if (!wanted || wanted.length > 200 || table.rows.length < SEARCHED) return false;
+        if (!wanted || wanted.length > explore.LONGEST || table.rows.length < SEARCHED) return false;
         state.finds.set(id, wanted);
         return true;
       }
@@ -278,7 +226,7 @@
       return true;
     },
     apply(pass, state) {
-      let shown = 0, all = 0;
+      let shown = 0, all = 0, unseen = 0;
       const idle = quiet && pass === null;
       for (const table of tables) {
         const [key, down] = state.sorts.get(table.id) || [null, false];
@@ -288,11 +236,12 @@
         const find = state.finds.get(table.id) || "";
         if (!idle || find !== table.find) filter(table, pass, find);
         if (!table.about) continue;
+        unseen += table.more;
         all += table.rows.length;
         shown += pass === null ? table.rows.length : table.passed;
       }
       quiet = pass === null;
-      return all ? [shown, all, "row"] : null;
+      return all ? [shown, all, "row", unseen] : null;
     },
   });
   explore.tables = byId;

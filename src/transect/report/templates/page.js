@@ -3,6 +3,7 @@ const page = (() => {
   const button = document.getElementById("theme");
   const order = ["system", "light", "dark"];
   let at = 0;
+  button.hidden = false;
   button.addEventListener("click", () => {
     at = (at + 1) % order.length;
     if (at) root.dataset.theme = order[at]; else delete root.dataset.theme;
