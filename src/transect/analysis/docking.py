@@ -82,9 +82,16 @@ class Contest:
         # The fastest of so many.
         return found and replace(found, among=len(self.rows)).under(first.group, row.group)
 
+    def rivals(self) -> list[Contestant]:
+        """Return the fastest of each other model than the first one's, in order."""
+        best: dict[str, Contestant] = {}
+        for row in self.rows:
+            best.setdefault(row.model, row)
+        return [row for model, row in best.items() if model != self.rows[0].model]
+
     def rival(self) -> Contestant | None:
         """Return the fastest of another model than the first one's."""
-        return next((row for row in self.rows if row.model != self.rows[0].model), None)
+        return next(iter(self.rivals()), None)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

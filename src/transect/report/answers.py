@@ -102,9 +102,12 @@ def answer(question: Question, findings: Sequence[Finding]) -> Answer:
     matched = list({id(one): one for own in of_rule for one in own}.values())
     if not matched:
         rules = ", ".join(question.answered_by)
+        kin = {named.partition(".")[0] for named in question.answered_by}
+        beside = sorted({one.rule for one in findings if one.rule.partition(".")[0] in kin})
+        near = f" (there are findings of {', '.join(beside)})" if beside else ""
         return Answer(
             question=ask, beside=shown_in,
-            instead=f"nothing here answers it yet: the cells there are give no finding of {clean(rules)}",
+            instead=f"nothing here answers it yet: the cells there are give no finding of {clean(rules)}{near}",
         )  # fmt: skip
     # Each rule in turn gives its first, then its second: a question of two parts has two answers.
     turns = max(len(own) for own in of_rule)

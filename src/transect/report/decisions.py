@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from transect.analysis.groups import Group
 from transect.report.context import Context
-from transect.report.findings.decision import Decision
+from transect.report.findings.decision import Decision, why_not
 from transect.report.findings.finding import Finding
 from transect.report.parts import DecisionColumn
 from transect.report.text import clean, count
@@ -39,7 +41,7 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DecisionTable:
-    """The columns of which at least one workload has an entry, and the rows; `absent` names the others."""
+    """The columns that the study asks, and the rows; `absent` names those of the others that every study is told of."""
 
     columns: tuple[DecisionColumn, ...]
     rows: tuple[Row, ...]
@@ -59,7 +61,10 @@ class DecisionTable:
 def decision_table(
     context: Context, columns: Sequence[DecisionColumn], findings: Sequence[Finding]
 ) -> DecisionTable:
-    """Put what findings decide into rows; in the order in which they come."""
+    """Put what findings decide into rows, in the order in which they come; then workloads without a decision.
+
+    A workload that a study asks about is never missing: where nothing is decided its entry says why.
+    """
     told: dict[tuple[str, str], list[tuple[Decision, Finding]]] = {}
     subjects: dict[str, None] = {}
     for finding in findings:
@@ -69,6 +74,15 @@ def decision_table(
             subjects.setdefault(subject)
             told.setdefault((subject, decision.column), []).append((decision, finding))
     used = {key for _, key in told}
+    for column in columns:
+        asked = [
+            workload for workload in context.workloads(column.stage)
+            if (column.always or column.key in used) and _asked(context, workload, column)
+        ]  # fmt: skip
+        if asked:
+            used.add(column.key)
+            subjects |= dict.fromkeys(clean(workload) for workload in asked)
+    named = {clean(one): one for column in columns for one in context.workloads(column.stage)}
     shown = tuple(column for column in columns if column.key in used)
     rows = tuple(
         Row(
@@ -76,7 +90,9 @@ def decision_table(
             entries=tuple(
                 Entry(column=column, told=tuple(told[subject, column.key]))
                 if (subject, column.key) in told
-                else Entry(column=column, empty=_empty(context, subject, column))
+                else Entry(
+                    column=column, empty=_empty(context, named.get(subject, subject), column)
+                )
                 for column in shown
             ),
         )
@@ -87,10 +103,19 @@ def decision_table(
 
 
 def _empty(context: Context, subject: str, column: DecisionColumn) -> str:
-    groups = context.of(column.stage, subject)
+    groups = _asked(context, subject, column)
     if not groups:
         return "not part of this study"
-    usable = sum(bool(group.ok) for group in groups)
+    usable = [group for group in groups if group.ok and not group.wrong]
     if not usable:
-        return f"none of {count(len(groups), 'cell')} ended well"
+        causes = Counter(why_not(group) or "wrong result" for group in groups)
+        told = "; ".join(f"{amount} {why}" for why, amount in causes.most_common())
+        return f"nothing usable of {count(len(groups), 'cell')}: {told}"
+    if all(group.over_subscribed for group in usable):
+        return f"more ranks than cores in {count(len(usable), 'cell')}, so nothing is compared"
     return "nothing to compare: no two cells differ in this alone"
+
+
+def _asked(context: Context, workload: str, column: DecisionColumn) -> list[Group]:
+    """Return a workload's groups that a column is about."""
+    return [group for group in context.of(column.stage, workload) if column.asks(group.cell)]

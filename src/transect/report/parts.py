@@ -10,6 +10,7 @@ from pathlib import Path
 
 from transect import stages
 from transect.analysis.load import Problem
+from transect.domain.cell import Cell
 from transect.domain.errors import FAULTS
 from transect.report.blocks import Body, Part
 from transect.report.context import Context
@@ -75,9 +76,9 @@ class FindingMaker:
 class DecisionColumn:
     """A column of the decision table: a question that is decided for every workload.
 
-    Findings bring its entries: their `decision` names its `key`. `stage` is the one whose cells it is about:
-    where it has cells of a workload and no entry, there is nothing to compare. `always`: every study is said
-    not to ask it that does not.
+    Findings bring its entries: their `decision` names its `key`. `stage` is the one whose cells it is about,
+    `asks` which of them, all unless told: a workload that has such cells and no entry stands in the table
+    with the reason. `always`: every study is said not to ask it that does not.
     """
 
     key: str
@@ -85,6 +86,7 @@ class DecisionColumn:
     order: int
     stage: str
     always: bool = False
+    asks: Callable[[Cell], bool] = lambda cell: True
 
 
 @dataclass(kw_only=True)

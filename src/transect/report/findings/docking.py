@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from transect.analysis.comparisons import Comparison, Sureness, Verdict
-from transect.analysis.docking import Contest, Contestant, Curve, curves, docking_rows
+from transect.analysis.docking import (
+    Contest,
+    Contestant,
+    Curve,
+    curves,
+    docking_rows,
+    without_result,
+)
+from transect.analysis.groups import Group, group_labels
 from transect.domain.until import MARGIN
 from transect.report.context import Context
-from transect.report.findings.decision import Decision, gain_text, tie_text
-from transect.report.findings.finding import Finding, joined
+from transect.report.findings.deciding import same_within
+from transect.report.findings.decision import (
+    Decision,
+    LeftOut,
+    factor_interval,
+    gain_text,
+    tie_text,
+    why_not,
+)
+from transect.report.findings.finding import Finding, joined, least_sure, names
 from transect.report.sections.docking import contest_title, docking_contests
 from transect.report.text import clean, count, ends, factor, percent, quantity
 
@@ -31,31 +48,45 @@ def docking_findings(context: Context) -> list[Finding]:
     if not found:
         return []
     rows = docking_rows(context.of("bench"))
-    fastest = [finding for one in found if (finding := _fastest(one)) is not None]
+    missing = without_result(context.of("bench"))
+    fastest = [finding for one in found if (finding := _fastest(one, missing)) is not None]
     openmp = [curve for curve in curves(rows) if curve.rows[0].model == "openmp"]
     linear = [finding for curve in openmp if (finding := _linear(curve)) is not None]
     return [*fastest, *linear, *_claims(rows, openmp)]
 
 
-def _fastest(contest: Contest) -> Finding | None:
+def _fastest(contest: Contest, missing: Sequence[Group[Any]]) -> Finding | None:
     """Set the fastest beside the fastest of another model; nothing without one."""
     rival = contest.rival()
     ratio = contest.times_the_fastest(rival) if rival else None
     if rival is None or ratio is None:
         return None
     first, result = contest.rows[0], contest.told_apart(rival)
-    told = result is not None and result.verdict is Verdict.BETTER
-    sureness = result.sureness if result is not None and told else Sureness.OPEN
+    against = [(row, contest.told_apart(row)) for row in contest.rivals()]
+    tied = [row for row, one in against if one is None or one.verdict is not Verdict.BETTER]
+    made = [one for _, one in against if one is not None]
+    upset = any(one is None or one.verdict is Verdict.WORSE for _, one in against)
+    sureness = Sureness.OPEN if upset else least_sure(one.sureness for one in made)
     slowest = contest.rows[-1]
-    doubt = "" if told else "; these runs cannot tell the two apart"
+    ratio = (factor_interval(result) if result is not None else None) or ratio
+    if tied:
+        alike = [one for row, one in against if row in tied]
+        equal = all(one is not None and one.equal for one in alike)
+        how = f"are {same_within(alike[0])}" if equal and alike[0] else "cannot be told apart"
+        every = clean(names([first.name, *(row.name for row in tied)], 5))
+        said = f"{every} are the fastest docking kernels and {how}: the best median is {quantity(first.time, 's')} per pose."
+    else:
+        said = (
+            f"{clean(first.name)} is the fastest docking kernel: {clean(rival.name)}, the next model, takes "
+            f"{factor(ratio.value)} times ({ends(ratio, factor)}) its time per pose."
+        )
     compiled = [row for row in contest.rows if row.first_run and row.model != first.model]
     longest = max(compiled, key=lambda row: max(row.first_run), default=None)
     return Finding(
         subject="study", kind="docking", topic="fastest", named=True, sureness=sureness,
-        comparisons=(result,) if result is not None else (), scope=contest_title(contest),
-        groups=(first.group, rival.group), decision=_decision(contest, result, told=told),
-        claim=f"{clean(first.name)} is the fastest docking kernel: {clean(rival.name)}, the next model, takes "
-        f"{factor(ratio.value)} times ({ends(ratio, factor)}) its time per pose{doubt}.",
+        comparisons=tuple(made), scope=contest_title(contest),
+        groups=(first.group, rival.group), decision=_decision(contest, result, tied, missing),
+        claim=said,
         evidence=joined(
             f"{quantity(first.time, 's')} and {quantity(rival.time, 's')} per pose",
             f"the slowest, {clean(slowest.name)}, takes {factor(slowest.time / first.time)} times",
@@ -66,17 +97,30 @@ def _fastest(contest: Contest) -> Finding | None:
     )  # fmt: skip
 
 
-def _decision(contest: Contest, result: Comparison | None, *, told: bool) -> Decision:
+def _decision(
+    contest: Contest, result: Comparison | None, tied: Sequence[Contestant],
+    missing: Sequence[Group[Any]],
+) -> Decision:  # fmt: skip
     first, rival = contest.rows[0], contest.rival()
-    other = clean(rival.name) if rival is not None else ""
-    later = next((row for row in contest.rows[1:] if told or row is not rival), None)
+    other = clean((tied[0] if tied else rival).name) if tied or rival is not None else ""
+    if tied:
+        result = contest.told_apart(tied[0])
+    later = next((row for row in contest.rows[1:] if row not in tied), None)
+    same = [contest.told_apart(row) for row in tied]
+    apart = [group for group in missing if group.cell.threads == contest.threads]
+    labels = group_labels(apart, always=("options",))
     return Decision(
         column=COLUMN, row=clean(f"{contest.deck}, {count(contest.poses, 'pose')}"),
         scope=count(contest.threads, "thread"), winner=clean(first.name),
-        tied=() if told else (other,), equal=result is not None and result.equal,
+        tied=tuple(clean(row.name) for row in tied),
+        equal=bool(same) and all(one is not None and one.equal for one in same),
         margin=result.margin if result is not None else MARGIN,
-        gain=gain_text(result, "sooner than", other) if told else tie_text(result, other),
+        gain=tie_text(result, other) if tied else gain_text(result, "sooner than", other),
         value=f"{quantity(first.time, 's')} per pose", second=clean(later.name) if later else "",
+        left_out=tuple(
+            LeftOut(what=clean(labels[group.cell]), why=why_not(group) or "wrong energies or no time")
+            for group in apart
+        ),
     )  # fmt: skip
 
 

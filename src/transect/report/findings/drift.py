@@ -62,10 +62,11 @@ def energy_findings(context: Context) -> list[Finding]:
     ]
     if found:
         return found
-    claim = (
-        f"none of {count(len(trained), 'training cell')} tells its energy: neither RAPL nor NVML "
-        "could be read here"
-    )
+    which = (
+        f"none of {len(trained)} training cells tells" if len(trained) > 1
+        else "the one training cell does not tell"
+    )  # fmt: skip
+    claim = f"{which} its energy: neither RAPL nor NVML could be read here"
     records = [record for group in trained for record in group.ok]
     asked = any("step_energy" in record.details for record in records)
     claim += ", and Slurm's accounting tells none." if asked else "."

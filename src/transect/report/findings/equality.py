@@ -40,6 +40,8 @@ def equality_findings(context: Context) -> list[Finding]:
             f"{good} of {count(len(checked), 'training run')} follow the reference within "
             f"tolerance; {names(bad)} {'does' if len(bad) == 1 else 'do'} not."
         )
+    elif len(checked) == 1:
+        claim = "the one training run follows the reference within tolerance."
     else:
         claim = f"all {count(len(checked), 'training run')} follow the reference within tolerance."
     evidence = [

@@ -18,9 +18,10 @@ from transect.analysis.serving import run_includes
 from transect.analysis.statistics import NoiseFloor
 from transect.analysis.verdicts import Chance
 from transect.domain.metrics import Direction, metric
+from transect.domain.record import Status
 from transect.report.facets import Facets, facets_of
 from transect.report.findings.decision import Decision
-from transect.report.text import percent
+from transect.report.text import count, percent
 
 __all__ = [
     "HEADINGS",
@@ -31,6 +32,7 @@ __all__ = [
     "inside_run",
     "joined",
     "least_sure",
+    "lost_runs",
     "machine_differences",
     "median",
     "names",
@@ -174,7 +176,12 @@ class Race:
 
     @property
     def sureness(self) -> Sureness:
-        """How sure the order is: as sure as its least sure comparison, and open where one is open."""
+        """How sure the order is: as sure as its least sure comparison, and open where one is open.
+
+        Open too where a comparison says that the one with the best median is the worse of two.
+        """
+        if any(one.verdict is Verdict.WORSE for one in self.comparisons):
+            return Sureness.OPEN
         return least_sure(one.sureness for one in self.comparisons)
 
 
@@ -248,13 +255,24 @@ def names(items: Sequence[str], limit: int = 3) -> str:
     return " and ".join(filter(None, [", ".join(items[:-1]), items[-1] if items else ""]))
 
 
+def lost_runs(group: Group) -> str:
+    """Say which repeats of a group gave no number: what is left may be the better part; empty with all there."""
+    lost = [record for record in group.records if record.status is not Status.OK]
+    if not lost or not group.ok:
+        return ""
+    causes = dict.fromkeys(record.cause.value for record in lost if record.cause)
+    why = f" ({names(list(causes), 9)})" if causes else ""
+    return f"{len(lost)} of its {count(len(group.records), 'run')} gave no result{why}"
+
+
+def _facts(group: Group, key: str) -> set[str]:
+    return {repr(record.provenance.get(key)) for record in group.ok}
+
+
 def machine_differences(a: Group, b: Group) -> list[str]:
     """Name the facts of machine and code in which two compared groups differ."""
     differing = []
     for key in _MACHINE:
-        left, right = (
-            {repr(record.provenance.get(key)) for record in group.ok} for group in (a, b)
-        )
-        if left != right:
+        if _facts(a, key) != _facts(b, key):
             differing.append(key)
     return differing

@@ -29,6 +29,7 @@ from transect.report.findings.finding import (
     Race,
     inside_run,
     joined,
+    lost_runs,
     machine_differences,
     names,
     race,
@@ -86,7 +87,8 @@ def serving_findings(context: Context) -> list[Finding]:
             scope = f"{where}, batch {smallest}"
             # What could not be used is named once, with the first of its conditions.
             apart = left_out if words == next(iter(told)) else ()
-            findings += _best(context, workload, first, RUN, scope, apart)
+            larger = _absent(groups, first, f"not measured at batch {smallest}")
+            findings += _best(context, workload, first, RUN, scope, (*apart, *larger))
             findings += _best(context, workload, groups, "throughput", where, apart)
     return findings
 
@@ -106,6 +108,14 @@ def _left_out(
         )
         for group in apart
     )  # fmt: skip
+
+
+def _absent(
+    groups: Sequence[InferGroup], taking: Sequence[InferGroup], why: str
+) -> tuple[LeftOut, ...]:
+    """Name the runtimes of which no group takes part."""
+    left = {group.cell.runtime for group in groups} - {group.cell.runtime for group in taking}
+    return tuple(LeftOut(what=runtime, why=why) for runtime in sorted(left))
 
 
 def _nothing(workload: str, left_out: tuple[LeftOut, ...]) -> Finding:
@@ -151,8 +161,19 @@ def _best(
         does, do, value = "serves most", "serve most", f"{number(middle)} samples/s"
     value += " end to end" if whole else ""
     label = labels[result.best.cell]
+    here = [
+        group for group in groups
+        if (group.cell.batch, group.cell.threads) == (result.best.cell.batch, result.best.cell.threads)
+    ]  # fmt: skip
+    point = f"batch {result.best.cell.batch}, {count(result.best.cell.threads, 'thread')}"
+    # Elsewhere it is beaten; there it may be better.
+    elsewhere = _absent(groups, here, f"not measured at {point}, where the best is")
+    left_out = (*left_out, *elsewhere)
     if result.runner_up is None or result.comparison is None:
-        claim = f"{label} {does}, {value}; no other runtime was measured."
+        only = (
+            " at that batch" if any(one.why.startswith("not measured") for one in left_out) else ""
+        )
+        claim = f"{label} {does}, {value}; no other runtime was measured{only}."
         sureness = Sureness.TENTATIVE
     elif result.tied:
         tied = names([label, *(labels[group.cell] for group in result.tied)], 4)
@@ -170,14 +191,26 @@ def _best(
     if not was_compared(result.best):
         checked = "outputs not compared with the framework's"
         sureness = Sureness.TENTATIVE if sureness is Sureness.FIRM else sureness
-    differing = machine_differences(result.best, result.runner_up) if result.runner_up else []
+    lost = lost_runs(result.best)
+    alike = race(of_runtime[result.best.cell.get("runtime") or ""], name, floor, of=values)
+    own = names([labels[group.cell] for group in alike.tied], _SHOWN) if alike is not None else ""
+    apart = f"not told apart from {own}" if own else ""
+    rival = result.runner_up
+    if sureness is Sureness.FIRM and (
+        lost or any(one.what == (rival and rival.cell.runtime) for one in elsewhere)
+    ):
+        sureness = Sureness.TENTATIVE
+    differing = machine_differences(result.best, rival) if rival else []
     return [
         Finding(
             subject=workload, scope=scope, claim=claim, sureness=sureness, kind="runtime",
             comparisons=result.comparisons,
-            decision=_decision(context, result, labels, column, word, value, checked, scope, left_out),
+            decision=_decision(
+                context, result, labels, column, word, value, joined(checked, lost, apart), scope, left_out
+            ),
             evidence=joined(
-                f"median of {count(len(result.values), 'run')} {value}", checked,
+                f"median of {count(len(result.values), 'run')} {value}", checked, lost, apart,
+                "; ".join(f"{one.what}: {one.why}" for one in elsewhere),
                 inside_run(groups),
                 result.comparison.reason if result.comparison else "",
                 f"the two differ in {names(differing, 9)} as well" if differing else "",
@@ -196,7 +229,13 @@ def _decision(
     run = result.best.summary(RUN)
     limit = ""
     if bound is not None and run is not None and run.median > 0:
-        limit = f"reaches {percent(bound.time_s / run.median)} of the bound set by {bound.kind}"
+        reached = bound.time_s / run.median
+        limit = f"reaches {percent(reached)} of the bound set by {bound.kind}"
+        limit += (
+            ": more than it allows, so the bound or the count of operations is off"
+            if reached > 1
+            else ""
+        )
     return Decision(
         column=column, scope=scope, winner=labels[result.best.cell], value=value, quality=checked,
         tied=tuple(labels[group.cell] for group in result.tied),

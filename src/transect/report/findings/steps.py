@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from transect.analysis.bounds import step_bound
 from transect.analysis.comparisons import Comparison, Sureness, Verdict, compare
-from transect.analysis.groups import Group
-from transect.analysis.scaling import METRIC, Efficiency, efficiencies
+from transect.analysis.groups import Group, group_labels
+from transect.analysis.scaling import METRIC, Efficiency, ScalingKind, efficiencies
 from transect.analysis.superlinear import possible_causes
 from transect.domain.cell import Cell
 from transect.domain.metrics import Direction
+from transect.domain.until import MARGIN
 from transect.report.context import Context
 from transect.report.findings.deciding import same_within
-from transect.report.findings.decision import Decision, LeftOut, factor_interval, why_not
-from transect.report.findings.finding import Finding, floor_text, median, no_firmer
+from transect.report.findings.decision import (
+    Decision,
+    LeftOut,
+    factor_interval,
+    gain_text,
+    tie_text,
+    why_not,
+)
+from transect.report.findings.finding import (
+    Finding,
+    Race,
+    floor_text,
+    joined,
+    lost_runs,
+    median,
+    names,
+    no_firmer,
+    race,
+)
 from transect.report.text import count, number, percent, quantity
 
 __all__ = ["limit_finding", "scaling_findings"]
@@ -85,7 +104,9 @@ def scaling_findings(
     note = f"; {count(over, 'cell')} with more ranks than cores left out" if over else ""
     findings = []
     if every:
-        top = max(every, key=lambda gain: (gain.group.cell.ranks, gain.rate, gain.group.cell.id))
+        pool = _on_most_ranks(every)
+        result = race([one.group for one in pool], METRIC, floor)
+        top = next(one for one in pool if result is None or one.group is result.best)
         cell, base = top.group.cell, top.base.cell
         gain = top.rate / top.base_rate
         verb = f"speeds training up {number(gain)} times" if gain > 1 else (
@@ -118,13 +139,16 @@ def scaling_findings(
             f"{floor_text(floor)}{note}"
         )
         told = (difference,) if difference else ()
+        scaled = _finding("scaling", claim, evidence, sureness, workload, told)
+        decision = _scaled(top, difference, way, _apart(groups, labels))
+        alone = result is None or not result.comparisons or not decision.winner
         findings.append(
             replace(
-                _finding("scaling", claim, evidence, sureness, workload, told),
-                decision=_scaled(top, every, difference, way, _apart(groups, labels)),
-                groups=(top.group, top.base),
+                scaled, decision=decision if alone else None, groups=(top.group, top.base),
             )
-        )
+        )  # fmt: skip
+        if result is not None and not alone:
+            findings.append(_most(workload, result, decision))
     odd = [gain for gain in every if gain.superlinear]
     if odd:
         worst = max(odd, key=lambda gain: gain.value)
@@ -142,11 +166,62 @@ def scaling_findings(
     return findings
 
 
+def _on_most_ranks(every: Sequence[Efficiency]) -> list[Efficiency]:
+    """Return the gains on the most ranks with one global batch: a larger one is another training.
+
+    It is that of the base where there is any such, or else that of the highest rate.
+    """
+    ranks = max(one.group.cell.ranks for one in every)
+    most = [one for one in every if one.group.cell.ranks == ranks]
+    most = [one for one in most if one.kind is ScalingKind.STRONG] or most
+    batch = max(most, key=lambda one: (one.rate, one.group.cell.id)).group.global_batch
+    return [one for one in most if one.group.global_batch == batch]
+
+
+def _most(workload: str, result: Race, decision: Decision) -> Finding:
+    """Say which of several ways is fastest on the most ranks: what each gains over fewer does not tell."""
+    best, rival = result.best, result.runner_up
+    labels = group_labels(result.ranked)
+    label, rate = labels[best.cell], f"{number(statistics.median(result.values))} samples/s"
+    named = labels[rival.cell] if rival is not None else ""
+    others = [labels[group.cell] for group in result.tied]
+    equal = bool(result.ties) and all(one.equal for one in result.ties)
+    if others:
+        how = f"are {same_within(result.ties[0])}" if equal else "cannot be told apart"
+        claim = f"{names([label, *others], 4)} train fastest and {how}: the best median is {rate}."
+    else:
+        factor = number(result.comparison.factor) if result.comparison else ""
+        claim = f"{label} trains fastest, {rate}, {factor} times the rate of {named}."
+    lost = lost_runs(best)
+    sureness = no_firmer(result.sureness, best, rival)
+    if sureness is Sureness.FIRM and lost:
+        sureness = Sureness.TENTATIVE
+    later = next((group for group in result.ranked[1:] if group not in result.tied), None)
+    return replace(
+        _finding(
+            "scaling", claim,
+            joined(
+                f"median of {count(len(result.values), 'run')} {rate}", decision.quality, lost,
+                result.comparison.reason if result.comparison else "",
+            ),
+            sureness, workload, result.comparisons,
+        ),
+        topic="most", scope=decision.scope, named=True, groups=result.ranked,
+        decision=replace(
+            decision, winner=label, tied=tuple(others), equal=equal,
+            margin=result.ties[0].margin if result.ties else MARGIN,
+            value=f"{decision.value}, {decision.gain}", quality=joined(decision.quality, lost),
+            gain=tie_text(result.comparison, named) if others
+            else gain_text(result.comparison, "the rate of", named),
+            second=labels[later.cell] if later is not None else "",
+        ),
+    )  # fmt: skip
+
+
 def _scaled(
-    top: Efficiency, every: Sequence[Efficiency], difference: Comparison | None, way: str,
-    left_out: tuple[LeftOut, ...],
-) -> Decision:  # fmt: skip
-    """Say what the most ranks bring, who comes next on as many, and what share is communication."""
+    top: Efficiency, difference: Comparison | None, way: str, left_out: tuple[LeftOut, ...]
+) -> Decision:
+    """Say what the most ranks bring, and what share is communication."""
     ranks = top.group.cell.ranks
     gain = top.rate / top.base_rate
     interval = factor_interval(difference) if difference is not None else None
@@ -159,27 +234,25 @@ def _scaled(
         ends = "too few runs for an interval"
     step, waited = (median(top.group, name) for name in ("step_time", "communication_time"))
     limit = f"{percent(waited / step)} of a step is waiting for messages" if step and waited else ""
-    alike = sorted(
-        (gain for gain in every if gain.group.cell.ranks == ranks and gain.group is not top.group),
-        key=lambda gain: (-gain.rate, gain.group.cell.id),
-    )
-    second = ""
-    if alike:
-        cell = alike[0].group.cell
-        second = f"{cell.framework} · {cell.strategy}, {number(alike[0].rate)} samples/s"
     same = difference is None or difference.verdict is Verdict.SAME
+    if not same:
+        instead = "" if gain > 1 else f"slower than on fewer: {way} is the best of it"
+    elif difference is not None and difference.equal:
+        margin = percent(difference.margin)
+        instead = (
+            f"{way}: {ranks} ranks and {top.base.cell.ranks} have the same speed within {margin}"
+        )
+    else:
+        instead = f"{way}: whether {ranks} ranks are faster than {top.base.cell.ranks} is too close to tell"
+    checked = "loss as the reference" if top.group.values("equality_ratio") else "loss not checked"
+    if top.group.ok and not top.group.values("time_to_quality"):
+        checked += ", target missed"
     return Decision(
-        column=COLUMN, scope=f"on {count(ranks, 'rank')}", winner="" if same else way, second=second,
-        instead="" if not same else (
-            f"{ranks} ranks and {top.base.cell.ranks}: the same speed within {percent(difference.margin)}"
-            if difference is not None and difference.equal
-            else f"whether {ranks} ranks are faster than {top.base.cell.ranks} is too close to tell"
-        ),
+        column=COLUMN, scope=f"on {count(ranks, 'rank')}", winner="" if instead else way, instead=instead,
         gain=f"{number(gain)} times the speed of {count(top.base.cell.ranks, 'rank')} ({ends}), "
         f"efficiency {percent(top.value)}",
         value=f"{number(top.rate)} samples/s", limit=limit,
-        quality="loss as the reference" if top.group.values("equality_ratio") else "loss not checked",
-        left_out=left_out,
+        quality=checked, left_out=left_out,
     )  # fmt: skip
 
 

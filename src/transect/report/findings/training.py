@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from transect.analysis.comparisons import Comparison, Sureness
@@ -18,6 +19,7 @@ from transect.report.findings.finding import (
     Finding,
     Race,
     joined,
+    lost_runs,
     machine_differences,
     median,
     names,
@@ -35,13 +37,32 @@ COLUMN = "train"
 
 
 def quality_target(groups: Sequence[Group]) -> str:
-    """Return the target in words, e.g. `accuracy 0.95`."""
-    for group in groups:
-        for record in group.records:
-            quality = record.details.get("quality")
-            if isinstance(quality, dict) and quality.get("target") is not None:
-                return f"{quality.get('metric', 'quality')} {quality['target']}"
-    return "the quality target"
+    """Return the target in words, e.g. `accuracy 0.95`: the one that most groups have."""
+    told = Counter(target for group in groups if (target := _target(group)))
+    return next((target for target, _ in told.most_common(1)), "the quality target")
+
+
+def _target(group: Group) -> str:
+    """Return a group's own target in words; empty where no record tells it."""
+    for record in group.records:
+        quality = record.details.get("quality")
+        if isinstance(quality, dict) and quality.get("target") is not None:
+            return f"{quality.get('metric', 'quality')} {quality['target']}"
+    return ""
+
+
+def _below_target(group: Group) -> bool:
+    """Whether it ends below the accuracy that it had reached on the way."""
+    _, _, least = _target(group).rpartition(" ")
+    reached = median(group, "accuracy")
+    try:
+        return (
+            reached is not None
+            and _target(group).startswith("accuracy ")
+            and reached < float(least)
+        )
+    except ValueError:
+        return False
 
 
 def reaches_target(group: Group) -> bool:
@@ -82,21 +103,28 @@ def _able(group: Group) -> bool:
 def _fastest(context: Context, workload: str, groups: list[Group], kind: Kind) -> list[Finding]:
     if kind.synthetic:
         claim = "all its cells ran on synthetic input, so there is no quality to reach."
-        return [_finding(workload, claim, count(len(groups), "cell"), Sureness.FIRM)]
+        instead = Decision(column=COLUMN, instead="synthetic input alone: no quality to reach")
+        return [
+            _finding(workload, claim, count(len(groups), "cell"), Sureness.FIRM, decision=instead)
+        ]
     every, groups = groups, [group for group in groups if group.kind == kind]
     labels = group_labels(groups, always=("ranks",))
     target = quality_target(groups)
     running = [g for g in groups if g.ok and not g.wrong]
-    able = [g for g in running if _able(g)]
+    # Who stops earlier is no faster.
+    other = [g for g in running if _target(g) not in ("", target)]
+    able = [g for g in running if _able(g) and g not in other]
     # All trainers of a kind have the same starts: a seed that takes more epochs does so for all.
     floor = context.floors.paired("train", workload, TIME, kind)
     result = race(able, TIME, floor, paired=True)
-    apart = _apart(groups, running)
+    apart = _apart(groups, [g for g in running if g not in other])
+    apart += [("another target", other)] if other else []
     left_out = _left_out(apart, groups, every)
     named = tuple(
         LeftOut(what=labels[g.cell], why=why_not(g) or why) for why, own in apart for g in own
     )
-    of_kind = f"with {kind.words}, " if kind.words else ""
+    named += _other_kinds(every, kind) if kind == main_kind(every) else ()
+    of_kind = f"{_with(kind.words)}, " if kind.words else ""
     if result is None:
         reason = "no trainer finished with a right result" if not running else (
             f"no cell within its cores reached {target} in every run")  # fmt: skip
@@ -113,6 +141,8 @@ def _fastest(context: Context, workload: str, groups: list[Group], kind: Kind) -
     took = quantity(summary.median, "s")
     accuracy = best.summary("accuracy")
     reached = f"accuracy at the end {number(accuracy.median)}" if accuracy else "accuracy unknown"
+    reached += ", below the target" if _below_target(best) else ""
+    reached += f"; {lost}" if (lost := lost_runs(best)) else ""
     evidence = [
         f"median of {count(summary.count, 'run')}"
         + (f", {summary.word} {quantity(summary.low, 's')} to {quantity(summary.high, 's')}"
@@ -143,16 +173,17 @@ def _fastest(context: Context, workload: str, groups: list[Group], kind: Kind) -
         evidence.append(left_out)
     rival = result.runner_up
     loud = best.too_disturbed or (rival is not None and rival.too_disturbed)
-    if loud or not best.values("equality_ratio"):
+    if loud or lost or not best.values("equality_ratio"):
         sureness = Sureness.TENTATIVE if sureness is Sureness.FIRM else sureness
     sureness = no_firmer(sureness, best, rival)
+    unchecked = "" if best.values("equality_ratio") else "; loss not checked"
     limits = limit_finding(context, workload, best, label)
     return [
         _finding(
             workload, claim, joined(*evidence), sureness, named=not of_kind,
             comparisons=result.comparisons,
             decision=_decision(
-                result, labels, took, f"{target}, {reached}", limits, named, kind.words
+                result, labels, took, f"{target}, {reached}{unchecked}", limits, named, kind.words
             ),
         ),
         *limits,
@@ -166,7 +197,7 @@ def _decision(
     rival = labels[result.runner_up.cell] if result.runner_up is not None else ""
     later = next((group for group in result.ranked[1:] if group not in result.tied), None)
     return Decision(
-        column=COLUMN, scope=f"with {kind}" if kind else "", winner=labels[result.best.cell], value=took, quality=quality,
+        column=COLUMN, scope=_with(kind) if kind else "", winner=labels[result.best.cell], value=took, quality=quality,
         tied=tuple(labels[group.cell] for group in result.tied),
         equal=bool(result.ties) and all(one.equal for one in result.ties),
         margin=result.ties[0].margin if result.ties else MARGIN,
@@ -174,6 +205,11 @@ def _decision(
         limit=_limit_words(limits, labels[result.best.cell]),
         second=labels[later.cell] if later is not None else "", left_out=left_out,
     )  # fmt: skip
+
+
+def _with(kind: str) -> str:
+    """Write a kind's words as a condition: `with fp64`, `in podman`."""
+    return kind if kind.startswith("in ") else f"with {kind}"
 
 
 def _limit_words(limits: Sequence[Finding], label: str) -> str:
@@ -212,6 +248,24 @@ def _apart(groups: Sequence[Group], running: Sequence[Group]) -> list[tuple[str,
         ("failed or skipped", [g for g in groups if not g.ok and not g.wrong]),
     ]
     return [(why, members) for why, members in every if members]
+
+
+def _other_kinds(groups: Sequence[Group], main: Kind) -> tuple[LeftOut, ...]:
+    """Name the groups of another training that have no race of their own; those that have stand beside."""
+    told = []
+    for kind in kinds_of(groups):
+        own = [group for group in groups if group.kind == kind]
+        raced = not kind.synthetic and not kind.summed and sum(map(_able, own)) > 1
+        if kind != main and not raced:
+            labels = group_labels(own, always=("ranks",))
+            words = kind.words or "the usual one"
+            told += [
+                LeftOut(
+                    what=f"{labels[group.cell]}, {words}", why=why_not(group) or "another training"
+                )
+                for group in own
+            ]
+    return tuple(told)
 
 
 def _left_out(

@@ -1,5 +1,7 @@
 """What a report says of inference: who answers first, what a call costs, were conditions equal."""
 
+from transect.analysis.serving import identity_size
+from transect.domain.cell import Cell
 from transect.report.findings.conditions import condition_findings
 from transect.report.findings.offered_load import offered_load_findings
 from transect.report.findings.overhead import overhead_findings
@@ -20,9 +22,23 @@ FINDINGS = (
     FindingMaker(order=730, make=condition_findings, section="runtimes"),
 )
 
+
+def _asked(cell: Cell) -> bool:
+    """Whether it calls a model that computes something, one call after another."""
+    alone = cell.get("load") is None and cell.get("sessions", 1) == 1
+    return alone and identity_size(cell.workload or "") is None
+
+
 DECISIONS = (
     DecisionColumn(
-        key="serve-one", title="Serve one request", order=300, stage="infer", always=True
+        key="serve-one",
+        title="Serve one request",
+        order=300,
+        stage="infer",
+        always=True,
+        asks=_asked,
     ),
-    DecisionColumn(key="serve-many", title="Serve many", order=400, stage="infer", always=True),
+    DecisionColumn(
+        key="serve-many", title="Serve many", order=400, stage="infer", always=True, asks=_asked
+    ),
 )

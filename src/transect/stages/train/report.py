@@ -71,5 +71,12 @@ DECISIONS = (
     DecisionColumn(
         key="train", title="Train on this machine", order=100, stage="train", always=True
     ),
-    DecisionColumn(key="scale", title="Scale to more ranks", order=200, stage="train", always=True),
+    DecisionColumn(
+        key="scale",
+        title="Scale to more ranks",
+        order=200,
+        stage="train",
+        always=True,
+        asks=lambda cell: cell.ranks > 1,
+    ),
 )
