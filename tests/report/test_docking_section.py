@@ -161,3 +161,22 @@ def test_julia_stands_beside_openmp_on_its_own_deck_only() -> None:
 def test_a_study_without_docking_has_no_such_section() -> None:
     assert Body.of(docking_body(Context.empty())) is None
     assert docking_findings(Context.empty()) == []
+
+
+def test_no_model_is_called_fastest_beside_equals_and_what_did_not_run_is_named() -> None:
+    records = [
+        *ran("openmp", 1, 4e-6), *ran("rust", 1, 4.001e-6), *ran("numba", 1, 4.002e-6),
+        *ran("go", 1, 9e-6), skipped("openacc", "no compiler"),
+    ]  # fmt: skip
+    (told,) = [
+        one for one in docking_findings(Context(Loaded(study="d", records=records), title="D"))
+        if one.topic == "fastest"
+    ]  # fmt: skip
+    assert told.claim.startswith(
+        "openmp PPWI 64, rust PPWI 64 and numba PPWI 64 are the fastest docking kernels and are the same within 5 %"
+    )
+    assert len(told.comparisons) == 3 and told.decision is not None
+    assert told.decision.tied == ("rust PPWI 64", "numba PPWI 64") and told.decision.equal
+    assert told.decision.second == "go PPWI 64"
+    assert ["openacc" in one.what for one in told.decision.left_out] == [True]
+    assert told.decision.left_out[0].why == "skipped: missing-dependency"

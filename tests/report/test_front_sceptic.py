@@ -177,7 +177,7 @@ def test_a_race_is_to_one_target_and_of_one_training(made: Made, tmp_path: Path)
     iris = table["iris", "train"]
     assert iris["winner"].startswith("torch") and "accuracy 0.99," in iris["quality"]
     assert why(iris) == {
-        "keras · single · 1 rank": "another target", "numpy · single · 1 rank": "another training: fp64"
+        "keras · single · 1 rank": "another target", "numpy · single · 1 rank, fp64": "another training"
     }  # fmt: skip
     assert "below the target" in table["below", "train"]["quality"]
 

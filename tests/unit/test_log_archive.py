@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sqlite3
 from pathlib import Path
 
 import pytest
+from network_logs import OSU_ALLREDUCE, OSU_BARRIER
 from storage_logs import LOGS
 from typer.testing import CliRunner
 
@@ -118,6 +120,48 @@ def test_the_summary_counts_rates_and_refuses(archive: Path) -> None:
     assert "Not believed" in table.stdout and "Best valid value" in table.stdout
 
 
+def test_tests_of_one_benchmark_do_not_compete(archive: Path) -> None:
+    for system, log in (("aster", OSU_ALLREDUCE), ("birch", OSU_BARRIER)):
+        (archive / system / "osu.txt").write_text(log)
+    told = json.loads(summary_of(archive, "--format", "json"))
+    best = [row for row in told["best"] if row["metric"] == "collective_time"]
+    assert {(row["variant"], row["system"]) for row in best} == {
+        ("mpi allreduce", "aster"), ("mpi barrier", "birch"),
+    }  # fmt: skip
+
+
+def test_a_best_value_with_a_doubt_says_so_and_why(archive: Path) -> None:
+    log = archive / "aster" / "mdtest-3.3.0.txt"
+    log.write_text(re.sub(r"(File stat +:).*", r"\1 9e13 9e13 9e13 0.000", log.read_text()))
+    rows = json.loads(summary_of(archive, "--format", "json"))["doubted"]
+    told = {(row["benchmark"], row["status"], row["runs"]) for row in rows}
+    assert told == {("mdtest", "suspicious", 1)}
+    table = summary_of(archive)
+    assert "9e13 1/s (suspicious)" in table
+    _, _, doubts = table.partition("Believed, with a doubt")
+    assert "9e13" in doubts and "aster/mdtest-3.3.0.txt:" in doubts
+    assert str(archive) not in doubts, "below the folder that was given"
+
+
+def test_no_benchmark_is_left_out_of_a_long_table(
+    archive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("transect.cli.logs._MOST_BEST", 4)
+    _, _, best = summary_of(archive).partition("Best valid value")
+    best = best.partition("Not believed")[0]
+    assert "more of benchmarks with many" in best
+    assert {line.split()[0] for line in best.splitlines()[2:-2] if line[:1].strip()} >= {
+        "ior",
+        "mdtest",
+    }
+
+
+def summary_of(archive: Path, *options: str) -> str:
+    done = CliRunner().invoke(app, ["ingest", str(archive), "--summary", *options])
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
 def test_what_summaries_do_not_take_is_refused(archive: Path) -> None:
     for wrong in (["--format", "csv"], ["--benchmark", "ior"]):
         done = CliRunner().invoke(app, ["ingest", str(archive), "--summary", *wrong])
@@ -133,6 +177,21 @@ def test_a_report_without_a_study(archive: Path, tmp_path: Path) -> None:
     assert "Logs of archive" in page and "aster" in page and "birch" in page
     with pytest.raises(BadInput, match="no such file"):
         logs_report(tmp_path / "missing", output)
+
+
+def test_a_page_of_logs_opens_with_them_and_hides_no_benchmark_and_no_doubt(
+    archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("transect.report.sections.systems._MOST_ROWS", 1)
+    monkeypatch.setattr("transect.report.sections.systems.MOST_OPEN", 1)
+    log = archive / "aster" / "mdtest-3.3.0.txt"
+    log.write_text(re.sub(r"(File stat +:).*", r"\1 9e13 9e13 9e13 0.000", log.read_text()))
+    logs_report(archive, tmp_path / "logs.html")
+    page = (tmp_path / "logs.html").read_text()
+    assert page.count('<details class="part" open>') == 1
+    assert "#failures" not in page, "counts of cells, of which an archive has none"
+    assert "In their own tables below alone: mdtest" in page
+    assert ">suspicious</span>" in page
 
 
 def test_two_readers_of_one_cache_both_keep_what_they_read(archive: Path, tmp_path: Path) -> None:

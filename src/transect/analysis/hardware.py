@@ -11,9 +11,14 @@ from typing import Any
 from transect.analysis.entries import AnyMetric, AnyRecord
 from transect.domain.cell import Cell
 
-__all__ = ["BenchmarkValue", "benchmark_values"]
+__all__ = ["DOUBT", "BenchmarkValue", "benchmark_values"]
 
 _VALID = ("ok",)
+
+# How the warnings of a run begin that counts with doubts.
+DOUBT = "suspicious: "
+# Parameters that say which of its tests a benchmark ran: a barrier's time is none of a reduction.
+_TESTS = {"imb": ("test", "mode"), "osu": ("test",), "nccl-tests": ("op",), "npb": ("benchmark",)}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -96,7 +101,7 @@ def _from_metrics(record: AnyRecord) -> list[BenchmarkValue]:
                 benchmark=str(
                     run.get("benchmark") or record.cell.get("benchmark") or record.cell.get("source") or ""
                 ),
-                variant=str(run.get("variant") or ""), version=str(run.get("version") or ""),
+                variant=_variant(run), version=str(run.get("version") or ""),
                 where=_where(run), valid=status == "ok", status=status,
                 reason=record.message, name=number.name, label=number.label or "", value=number.value,
                 unit=number.unit, threads=record.cell.threads, parameters=parameters,
@@ -108,6 +113,14 @@ def _from_metrics(record: AnyRecord) -> list[BenchmarkValue]:
     return rows
 
 
+def _variant(run: dict[str, Any]) -> str:
+    """Return a run's variant with its test, where a benchmark has many: no best is among them."""
+    told = run.get("parameters")
+    parameters = told if isinstance(told, dict) else {}
+    tests = (parameters.get(name) for name in _TESTS.get(str(run.get("benchmark")), ()))
+    return " ".join(str(part) for part in (run.get("variant"), *tests) if part)
+
+
 def _where(run: dict[str, Any]) -> str:
     line, file = run.get("line"), str(run.get("file") or "")
     return f"{file}:{line}" if file and line is not None else file
@@ -116,7 +129,7 @@ def _where(run: dict[str, Any]) -> str:
 def _warnings(run: dict[str, Any]) -> tuple[str, ...]:
     given = run.get("warnings")
     warnings = tuple(str(warning) for warning in given) if isinstance(given, list) else ()
-    return (*(f"suspicious: {one}" for one in _suspicions(run)), *warnings)
+    return (*(f"{DOUBT}{one}" for one in _suspicions(run)), *warnings)
 
 
 def _suspicions(run: dict[str, Any]) -> list[str]:
@@ -208,7 +221,7 @@ def _from_run(record: AnyRecord, run: dict[str, Any], number: int) -> list[Bench
                 stage=record.stage,
                 cell_id=record.cell_id,
                 benchmark=benchmark,
-                variant=str(run.get("variant") or ""),
+                variant=_variant(run),
                 version=str(run.get("version") or ""),
                 where=_where(run),
                 valid=_is_valid(run),

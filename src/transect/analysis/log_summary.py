@@ -10,12 +10,15 @@ from typing import Any
 
 from transect.analysis.benchmark_table import Best, best_values
 from transect.analysis.entries import AnyRecord
-from transect.analysis.hardware import BenchmarkValue, benchmark_values
+from transect.analysis.hardware import DOUBT, BenchmarkValue, benchmark_values
 
 __all__ = ["Counted", "LogSummary", "Refused", "summarise_logs"]
 
 # How reasons begin of files that may hold logs and were not read; what is nobody's output is only counted.
 _UNREAD = ("cannot be read", "the file is binary", "lines of more than")
+
+# By benchmark, status and kind of reason: what was refused for it, each with its own words.
+_Reasons = dict[tuple[str, str, str], list[tuple[BenchmarkValue, str]]]
 
 STATUSES = ("ok", "suspicious", "invalid", "failed", "truncated", "no-result")
 
@@ -37,7 +40,7 @@ class Counted:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Refused:
-    """Runs that were refused for one reason, numbers apart; `where` and `example` are the first one's."""
+    """Runs that were refused, or doubted, for one reason, numbers apart; `where` and `example` are the first one's."""
 
     benchmark: str
     status: str
@@ -48,11 +51,15 @@ class Refused:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LogSummary:
-    """`best` has a row per benchmark, variant, metric and series: the best system's."""
+    """`best` has a row per benchmark, variant, metric and series: the best system's.
+
+    `doubted` are reasons for which runs count as suspicious; their values compete.
+    """
 
     counted: tuple[Counted, ...]
     best: tuple[Best, ...]
     refused: tuple[Refused, ...]
+    doubted: tuple[Refused, ...]
 
     def plain(self) -> dict[str, Any]:
         """Return what JSON can hold."""
@@ -63,11 +70,12 @@ class LogSummary:
                     "benchmark": row.benchmark, "variant": row.variant, "system": row.system,
                     "metric": row.name, "series": row.series, "value": row.value.value,
                     "unit": row.value.unit, "printed": row.value.printed, "where": row.value.where,
-                    "systems": row.rivals, "warnings": list(row.value.warnings),
+                    "systems": row.rivals, "status": row.value.status, "warnings": list(row.value.warnings),
                 }
                 for row in self.best if row.value is not None
             ],
             "refused": [asdict(row) for row in self.refused],
+            "doubted": [asdict(row) for row in self.doubted],
         }  # fmt: skip
 
 
@@ -94,21 +102,37 @@ def summarise_logs(records: Sequence[AnyRecord]) -> LogSummary:
     for value in values:
         runs.setdefault(value.run, value)
     counts: dict[tuple[str, str, str], Counter[str]] = defaultdict(Counter)
-    refused: dict[tuple[str, str, str], list[BenchmarkValue]] = defaultdict(list)
+    refused: _Reasons = defaultdict(list)
+    doubted: _Reasons = defaultdict(list)
     for value in runs.values():
         # A file of nothing known has no system.
         system = value.system if value.benchmark != "unknown" else ""
         counts[value.benchmark, system, value.version][value.status] += 1
         if not value.valid and (value.benchmark != "unknown" or value.reason.startswith(_UNREAD)):
-            refused[value.benchmark, value.status, _kind(value.reason)].append(value)
+            refused[value.benchmark, value.status, _kind(value.reason)].append(
+                (value, value.reason)
+            )
+        if value.status == "suspicious":
+            for doubt in (
+                one.removeprefix(DOUBT) for one in value.warnings if one.startswith(DOUBT)
+            ):
+                doubted[value.benchmark, value.status, _kind(doubt)].append((value, doubt))
     return LogSummary(
         counted=tuple(
             Counted(benchmark=key[0], system=key[1], version=key[2], counts=dict(found))
             for key, found in sorted(counts.items())
         ),
         best=tuple(_shown(best_values(values))),
-        refused=tuple(
-            Refused(benchmark=name, status=status, example=found[0].reason, where=found[0].where, runs=len(found))
-            for (name, status, _), found in sorted(refused.items(), key=lambda item: (item[0][0], -len(item[1])))
-        ),
+        refused=_by_reason(refused), doubted=_by_reason(doubted),
+    )  # fmt: skip
+
+
+def _by_reason(found: _Reasons) -> tuple[Refused, ...]:
+    """Return a row for each kind of reason, a benchmark's most frequent first."""
+    return tuple(
+        Refused(
+            benchmark=name, status=status, example=told[0][1], where=told[0][0].where,
+            runs=len({value.run for value, _ in told}),
+        )
+        for (name, status, _), told in sorted(found.items(), key=lambda item: (item[0][0], -len(item[1])))
     )  # fmt: skip

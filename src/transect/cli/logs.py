@@ -20,6 +20,7 @@ from transect.domain.errors import BadInput
 from transect.domain.terminal import overwrite, say
 
 if TYPE_CHECKING:
+    from transect.analysis.benchmark_table import Best
     from transect.analysis.log_summary import Counted, LogSummary
     from transect.domain.record import Record
     from transect.hpc.archive import Archive
@@ -70,7 +71,7 @@ def ingest(
             facts = {"files": archive.files, "bytes": archive.bytes, "unchanged": archive.known}
             print(json.dumps(facts | tables.plain(), indent=1))
         else:
-            _print(tables, archive)
+            _print(tables, archive, paths)
         return
     runs = read(paths, benchmark, refusal)
     if output == "csv":
@@ -181,9 +182,24 @@ def _shortened(counted: Sequence[Counted]) -> Sequence[Counted]:
     ]  # fmt: skip
 
 
-def _print(tables: LogSummary, archive: Archive) -> None:
+def _fair(rows: Sequence[Best]) -> Sequence[Best]:
+    """Return the rows to be printed: of many, as many of each benchmark as fit, and no benchmark left out."""
+    seen: Counter[str] = Counter()
+    places = []
+    for row in rows:
+        places.append(seen[row.benchmark])
+        seen[row.benchmark] += 1
+    if len(rows) <= _MOST_BEST:
+        return rows
+    most = max(1, sorted(places)[_MOST_BEST])
+    return [row for row, place in zip(rows, places, strict=True) if place < most]
+
+
+def _print(tables: LogSummary, archive: Archive, paths: Sequence[Path]) -> None:
     from transect.analysis.log_summary import STATUSES
 
+    # Of one folder the same beginning of every path says nothing.
+    above = f"{_text(paths[0])}/" if len(paths) == 1 else ""
     said = f"{archive.files:,} files, {archive.bytes / 1e6:,.1f} MB, {len(archive.runs):,} runs"
     print_lines(f"{said}; {archive.known:,} files had not changed", "")
     shown = [one for one in STATUSES if any(one in row.counts for row in tables.counted)]
@@ -195,19 +211,30 @@ def _print(tables: LogSummary, archive: Archive) -> None:
     if tables.best:
         print_lines("", "Best valid value of each benchmark:")
         best = new_table("benchmark", "value", "of", "system", "where")
-        for one in tables.best[:_MOST_BEST]:
-            assert one.value is not None
+        shown_best = _fair(tables.best)
+        for one in shown_best:
+            value = one.value
+            assert value is not None
             name = " ".join(part for part in (one.benchmark, one.variant, *one.barrier) if part)
-            add_row(best, name, one.value.printed, one.series, one.system, one.value.where)
+            doubt = " (suspicious)" if value.status == "suspicious" else ""
+            of = one.series if value.size is None else f"{one.series}, size {value.size}"
+            add_row(
+                best, name, value.printed + doubt, of, one.system, value.where.removeprefix(above)
+            )
         print_table(best)
-        if len(tables.best) > _MOST_BEST:
-            print_lines(f"and {len(tables.best) - _MOST_BEST} more: --format json has all")
-    if tables.refused:
-        print_lines("", "Not believed:")
-        refused = new_table("benchmark", "status", "runs", "why, of the first", "where")
-        for no in tables.refused:
-            add_row(refused, no.benchmark, no.status, str(no.runs), no.example, no.where)
-        print_table(refused)
+        if left := len(tables.best) - len(shown_best):
+            print_lines(f"and {left} more of benchmarks with many: --format json has all")
+    for title, rows in (
+        ("Not believed:", tables.refused),
+        ("Believed, with a doubt:", tables.doubted),
+    ):
+        if rows:
+            print_lines("", title)
+            reasons = new_table("benchmark", "status", "runs", "why, of the first", "where")
+            for no in rows:
+                where = no.where.removeprefix(above)
+                add_row(reasons, no.benchmark, no.status, str(no.runs), no.example, where)
+            print_table(reasons)
 
 
 def logs_report(folder: Path, output: Path, limits: str | None = None) -> dict[str, Any]:

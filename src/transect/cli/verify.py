@@ -124,12 +124,20 @@ def _paths(study: str, results: Path) -> StudyPaths:
 def _say(sealed: CrateVerdict) -> None:
     if not sealed.holds:
         table = new_table("file", "against ro-crate-metadata.json")
+        converted = set(sealed.line_ends)
         for what in ("missing", "changed", "added"):
             for name in getattr(sealed, what):
-                add_row(table, name, what)
+                if what != "changed" or name not in converted:
+                    add_row(table, name, what)
         for name in sealed.unsealed:
             add_row(table, name, "has no checksum there")
-        print_table(table)
+        if table.row_count:
+            print_table(table)
+    if sealed.line_ends:
+        print_lines(
+            f"{len(sealed.line_ends)} of the changed files differ in their line ends alone, such as {sealed.line_ends[0]}: "
+            "git converts them where it is told to; `* -text` in .gitattributes keeps it from that"
+        )
     print_lines(
         f"{sealed.files} files of the crate: {len(sealed.missing)} missing, {len(sealed.changed)} changed, "
         f"{len(sealed.added)} added"

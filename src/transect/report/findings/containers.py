@@ -60,10 +60,13 @@ def ends_of(summary: Summary) -> str:
 def cost_words(cost: ContainerCost) -> str:
     """Write a cost: its ratio with ends, and its difference in seconds."""
     less = "less" if cost.difference.median < 0 else "more"
-    return (
-        f"{factor(cost.ratio.median)} times ({ends_of(cost.ratio)}), "
-        f"{quantity(abs(cost.difference.median), 's')} {less}"
-    )
+    told = cost.comparison.interval
+    if told is None or told.low <= 0:
+        ratio = f"{factor(cost.ratio.median)} times ({ends_of(cost.ratio)})"
+    else:
+        # The interval that the verdict rests on: that of the base over it.
+        ratio = f"{factor(1 / told.value)} times (95 % interval {factor(1 / told.high)} to {factor(1 / told.low)})"
+    return f"{ratio}, {quantity(abs(cost.difference.median), 's')} {less}"
 
 
 def container_findings(context: Context) -> list[Finding]:

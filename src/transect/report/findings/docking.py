@@ -17,7 +17,15 @@ from transect.analysis.docking import (
 from transect.analysis.groups import Group, group_labels
 from transect.domain.until import MARGIN
 from transect.report.context import Context
-from transect.report.findings.decision import Decision, LeftOut, gain_text, tie_text, why_not
+from transect.report.findings.deciding import same_within
+from transect.report.findings.decision import (
+    Decision,
+    LeftOut,
+    factor_interval,
+    gain_text,
+    tie_text,
+    why_not,
+)
 from transect.report.findings.finding import Finding, joined, least_sure, names
 from transect.report.sections.docking import contest_title, docking_contests
 from transect.report.text import clean, count, ends, factor, percent, quantity
@@ -57,21 +65,28 @@ def _fastest(contest: Contest, missing: Sequence[Group[Any]]) -> Finding | None:
     against = [(row, contest.told_apart(row)) for row in contest.rivals()]
     tied = [row for row, one in against if one is None or one.verdict is not Verdict.BETTER]
     made = [one for _, one in against if one is not None]
-    sureness = least_sure(one.sureness for one in made) if not tied else Sureness.OPEN
+    upset = any(one is None or one.verdict is Verdict.WORSE for _, one in against)
+    sureness = Sureness.OPEN if upset else least_sure(one.sureness for one in made)
     slowest = contest.rows[-1]
-    doubt = (
-        f"; these runs cannot tell it apart from {clean(names([row.name for row in tied]))}"
-        if tied
-        else ""
-    )
+    ratio = (factor_interval(result) if result is not None else None) or ratio
+    if tied:
+        alike = [one for row, one in against if row in tied]
+        equal = all(one is not None and one.equal for one in alike)
+        how = f"are {same_within(alike[0])}" if equal and alike[0] else "cannot be told apart"
+        every = clean(names([first.name, *(row.name for row in tied)], 5))
+        said = f"{every} are the fastest docking kernels and {how}: the best median is {quantity(first.time, 's')} per pose."
+    else:
+        said = (
+            f"{clean(first.name)} is the fastest docking kernel: {clean(rival.name)}, the next model, takes "
+            f"{factor(ratio.value)} times ({ends(ratio, factor)}) its time per pose."
+        )
     compiled = [row for row in contest.rows if row.first_run and row.model != first.model]
     longest = max(compiled, key=lambda row: max(row.first_run), default=None)
     return Finding(
         subject="study", kind="docking", topic="fastest", named=True, sureness=sureness,
         comparisons=tuple(made), scope=contest_title(contest),
         groups=(first.group, rival.group), decision=_decision(contest, result, tied, missing),
-        claim=f"{clean(first.name)} is the fastest docking kernel: {clean(rival.name)}, the next model, takes "
-        f"{factor(ratio.value)} times ({ends(ratio, factor)}) its time per pose{doubt}.",
+        claim=said,
         evidence=joined(
             f"{quantity(first.time, 's')} and {quantity(rival.time, 's')} per pose",
             f"the slowest, {clean(slowest.name)}, takes {factor(slowest.time / first.time)} times",
@@ -93,7 +108,7 @@ def _decision(
     later = next((row for row in contest.rows[1:] if row not in tied), None)
     same = [contest.told_apart(row) for row in tied]
     apart = [group for group in missing if group.cell.threads == contest.threads]
-    labels = group_labels(apart)
+    labels = group_labels(apart, always=("options",))
     return Decision(
         column=COLUMN, row=clean(f"{contest.deck}, {count(contest.poses, 'pose')}"),
         scope=count(contest.threads, "thread"), winner=clean(first.name),

@@ -69,6 +69,7 @@ def _step(one: Language) -> Finding:
         sureness = Sureness.TENTATIVE
     return Finding(
         subject=str(group.cell.workload), kind="language", named=True, sureness=sureness, comparisons=result.told,
+        scope=f"batch {group.cell.batch}, {count(group.cell.threads, 'thread')}", groups=(group, other),
         claim=f"{labels[group.cell]} takes {factor(result.ratio.value)} times ({ends(result.ratio, factor)}) the step of "
         f"{labels[other.cell]} on equal work, {goal}.",
         evidence=joined(

@@ -249,11 +249,14 @@ def _waited(group: TrainGroup) -> float | None:
 def _batches(one: BatchSweep) -> Finding:
     cell, rows = one.rows[0].group.cell, one.rows
     low, high = rows[0], rows[-1]
-    scope = clean(f"{cell.framework}, {strategy_words(low.group)}, {count(cell.ranks, 'rank')}")
-    epochs = (
-        f"batch {high.batch} instead of {low.batch} waits {quantity(high.waited_s, 's')} of an epoch for messages "
-        f"instead of {quantity(low.waited_s, 's')}"
-    )
+    parts = [cell.framework, strategy_words(low.group), count(cell.ranks, "rank")]
+    parts += [low.group.kind.words] if low.group.kind.words else []
+    scope = clean(", ".join(parts))
+    epochs = f"batch {high.batch} instead of {low.batch} waits "
+    if None in (high.waited_s, low.waited_s):
+        epochs += "a part of an epoch that is not told"
+    else:
+        epochs += f"{quantity(high.waited_s, 's')} of an epoch for messages instead of {quantity(low.waited_s, 's')}"
     sureness, quality = _quality(one)
     return Finding(
         subject=str(cell.workload), scope=scope, kind="larger-batch", sureness=sureness,

@@ -124,7 +124,7 @@ def _fastest(context: Context, workload: str, groups: list[Group], kind: Kind) -
         LeftOut(what=labels[g.cell], why=why_not(g) or why) for why, own in apart for g in own
     )
     named += _other_kinds(every, kind) if kind == main_kind(every) else ()
-    of_kind = f"with {kind.words}, " if kind.words else ""
+    of_kind = f"{_with(kind.words)}, " if kind.words else ""
     if result is None:
         reason = "no trainer finished with a right result" if not running else (
             f"no cell within its cores reached {target} in every run")  # fmt: skip
@@ -197,7 +197,7 @@ def _decision(
     rival = labels[result.runner_up.cell] if result.runner_up is not None else ""
     later = next((group for group in result.ranked[1:] if group not in result.tied), None)
     return Decision(
-        column=COLUMN, scope=f"with {kind}" if kind else "", winner=labels[result.best.cell], value=took, quality=quality,
+        column=COLUMN, scope=_with(kind) if kind else "", winner=labels[result.best.cell], value=took, quality=quality,
         tied=tuple(labels[group.cell] for group in result.tied),
         equal=bool(result.ties) and all(one.equal for one in result.ties),
         margin=result.ties[0].margin if result.ties else MARGIN,
@@ -205,6 +205,11 @@ def _decision(
         limit=_limit_words(limits, labels[result.best.cell]),
         second=labels[later.cell] if later is not None else "", left_out=left_out,
     )  # fmt: skip
+
+
+def _with(kind: str) -> str:
+    """Write a kind's words as a condition: `with fp64`, `in podman`."""
+    return kind if kind.startswith("in ") else f"with {kind}"
 
 
 def _limit_words(limits: Sequence[Finding], label: str) -> str:
@@ -253,8 +258,13 @@ def _other_kinds(groups: Sequence[Group], main: Kind) -> tuple[LeftOut, ...]:
         raced = not kind.synthetic and not kind.summed and sum(map(_able, own)) > 1
         if kind != main and not raced:
             labels = group_labels(own, always=("ranks",))
-            why = f"another training: {kind.words or 'the usual one'}"
-            told += [LeftOut(what=labels[group.cell], why=why_not(group) or why) for group in own]
+            words = kind.words or "the usual one"
+            told += [
+                LeftOut(
+                    what=f"{labels[group.cell]}, {words}", why=why_not(group) or "another training"
+                )
+                for group in own
+            ]
     return tuple(told)
 
 

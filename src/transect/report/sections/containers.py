@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from transect.analysis.comparisons import Verdict
+from transect.analysis.comparisons import Sureness, Verdict
 from transect.analysis.containers import LITTLE, QUESTIONS, ContainerCost, published_answer
 from transect.analysis.groups import grouped
 from transect.analysis.statistics import Spread, Summary
+from transect.analysis.verdicts import LEVEL
 from transect.report.blocks import Chip, Heading, Lead, Part, digits, note, table, words
 from transect.report.context import Context
 from transect.report.findings.containers import PUBLISHED, all_costs, cost_words, place_of
@@ -82,7 +83,7 @@ def _table(costs: list[ContainerCost]) -> Part:
             digits("Interval or range", lambda cost: _ends(cost.ratio)),
             digits("More", lambda cost: _signed(cost.difference.median)),
             digits("Pairs", lambda cost: cost.ratio.count),
-            words("", _verdict),
+            words("", lambda cost: _verdict(cost, len(costs))),
         ],
     )
 
@@ -91,12 +92,16 @@ def _signed(seconds: float) -> str:
     return ("−" if seconds < 0 else "") + quantity(abs(seconds), "s")
 
 
-def _verdict(cost: ContainerCost) -> Chip:
+def _verdict(cost: ContainerCost, rows: int) -> Chip:
+    """Say what a row shows; only "likely" where it may be one row of so many by chance."""
+    reason, decision = clean(cost.reason), cost.comparison.decision
     if cost.over_subscribed:
-        return Chip("open: shared cores", "warn", clean(cost.reason))
-    if cost.same:
-        return Chip(same_within(cost.comparison), "good", clean(cost.reason))
-    if not cost.shown:
-        return Chip("open: within noise", "plain", clean(cost.reason))
+        return Chip("open: shared cores", "warn", reason)
+    if not cost.same and not cost.shown:
+        return Chip("open: within noise", "plain", reason)
+    chance = 0.0 if decision is None else decision.p * rows
+    sure = cost.sureness is Sureness.FIRM and chance <= LEVEL
     longer = cost.comparison.verdict is Verdict.BETTER
-    return Chip("longer" if longer else "shorter", "warn" if longer else "good", clean(cost.reason))
+    said = same_within(cost.comparison) if cost.same else "longer" if longer else "shorter"
+    tone = "plain" if not sure else "warn" if longer and not cost.same else "good"
+    return Chip(said if sure else f"likely {said}", tone, reason)

@@ -82,7 +82,15 @@ def systems_blocks(rows: Sequence[Best]) -> Iterator[Part]:
     ]  # fmt: skip
     shown = _headlines(listed)
     if shown:
-        yield _table(shown, caption="Best valid value of each benchmark on each system")
+        whole = {(row.benchmark, row.system) for row in shown} == {
+            (row.benchmark, row.system) for row in listed
+        }
+        each = "each benchmark on each system" if whole else "each benchmark"
+        yield _table(shown, caption=f"Best valid value of {each}")
+        if below := sorted({row.benchmark for row in listed} - {row.benchmark for row in shown}):
+            yield note(
+                f"In their own tables below alone: {names([clean(one) for one in below], len(below))}."
+            )
     left = {id(row) for row in listed} - {id(row) for row in shown}
     for name, members in sorted(grouped(listed, lambda row: row.benchmark).items()):
         if any(id(row) in left for row in members):
@@ -156,9 +164,10 @@ def _table(rows: Sequence[Best], **titles: str) -> Table:
 def _chip(row: Best) -> Chip | None:
     if row.value is None:
         return Chip("no valid run", "bad") if row.bad else None
-    if row.refused:
-        return Chip("not compared", "warn")
-    return Chip(f"best of {row.rivals}", "good") if row.wins else None
+    said = ["not compared"] if row.refused else [f"best of {row.rivals}"] if row.wins else []
+    doubted = row.value.status == "suspicious"
+    said += ["suspicious"] if doubted else []
+    return Chip(", ".join(said), "warn" if doubted or row.refused else "good") if said else None
 
 
 def system_charts(values: Sequence[BenchmarkValue]) -> Iterator[Part]:
