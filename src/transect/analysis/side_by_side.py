@@ -22,13 +22,19 @@ class Ran(Protocol):
     """What a group tells of its runs: all of its records, those with a result, and whether others were at work."""
 
     @property
-    def records(self) -> tuple[AnyRecord, ...]: ...
+    def records(self) -> tuple[AnyRecord, ...]:
+        """Every repeat's record."""
+        ...
 
     @property
-    def ok(self) -> tuple[AnyRecord, ...]: ...
+    def ok(self) -> tuple[AnyRecord, ...]:
+        """Those whose numbers may be used."""
+        ...
 
     @property
-    def too_disturbed(self) -> bool: ...
+    def too_disturbed(self) -> bool:
+        """Whether others were at work in more of them than a middle leaves out."""
+        ...
 
 
 def apart(groups: Sequence[Ran]) -> str:
