@@ -58,7 +58,12 @@ def calibration_chart(group: ClassifyGroup, name: str) -> Chart | None:
     [style] = palette(1)
     lines = [
         Line(points=[(0.0, 0.0), (1.0, 1.0)], style=_DIAGONAL, symbols=False, width=1.5),
-        Line(points=[(row[3], row[4]) for row in rows], style=style),
+        Line(
+            points=[(row[3], row[4]) for row in rows],
+            style=style,
+            name=group.cell.model,
+            about=group,
+        ),
     ]
     return drawn(
         line_plot(lines, x_title="how sure it says to be", y_title="share told right"), rows,
@@ -88,7 +93,8 @@ def answer_chart(group: ClassifyGroup, name: str) -> Chart | None:
         return None
     style = palette(2)[1]
     return drawn(
-        line_plot([Line(points=[(answered, right) for _, answered, right in rows], style=style)],
+        line_plot([Line(points=[(answered, right) for _, answered, right in rows], style=style,
+                        name=group.cell.model, about=group)],
                   x_title="share of tickets answered", y_title="share of these told right"),
         rows,
         [
@@ -113,8 +119,13 @@ def at_k_chart(groups: Sequence[ClassifyGroup], name: str) -> Chart | None:
     styles = palette(len(rows))
     ks = sorted({k for _, at in rows for k in at})
     lines = [
-        Line(points=sorted(at.items()), style=style)
-        for (_, at), style in zip(rows, styles, strict=True)
+        Line(
+            points=sorted(at.items()),
+            style=style,
+            name=NOUNS.get(group.cell.kind, group.cell.kind),
+            about=group,
+        )
+        for (group, at), style in zip(rows, styles, strict=True)
     ]
     columns = [digits(f"k = {k}", lambda row, k=k: row[1].get(k), tenths) for k in ks]
     names = [(NOUNS.get(group.cell.kind, group.cell.kind), style)

@@ -79,6 +79,7 @@ def _chart(
         Bar(
             label=f"{columns[0].entry(cost)}{' ○' if cost.group.over_subscribed else ''}",
             right=_signed(cost.cost),
+            about=cost,
             parts=[(100 * max(0.0, getattr(cost, part) or 0.0), styles[part]) for part in _PARTS],
         )
         for cost in costs[:MOST]

@@ -109,6 +109,7 @@ def _chart(context: Context, one: Exchange, label: Column[OverlapRow], number: i
                 for name in _PARTS
             ],
             right=quantity(median_of(row.group, "step_time"), "s"),
+            about=row.group,
         )
         for row in told
     ]

@@ -32,6 +32,7 @@ def breakdown_chart(context: Context, name: str, groups: Sequence[InferGroup]) -
         Bar(
             label=str(label.entry(group)),
             right=f"{scale.text(_whole(group))} {scale.unit}",
+            about=group,
             parts=[((median(group, name) or 0.0) / scale.factor, styles[part])
                    for part, name in _PARTS.items()],
         )

@@ -160,9 +160,9 @@ def _speed_up_lines(context: Context, gains: list[Efficiency]) -> list[Series]:
         cell = members[0].group.cell
         named = [cell.framework, cell.strategy, cell.network,
                  members[0].kind.value if len(kinds) > 1 else None]  # fmt: skip
-        points = [Point(x=members[0].base.cell.ranks, repeats=[1.0])]
+        points = [Point(x=members[0].base.cell.ranks, repeats=[1.0], about=members[0].base)]
         points += [
-            Point(x=gain.group.cell.ranks,
+            Point(x=gain.group.cell.ranks, about=gain.group,
                   repeats=[value / gain.base_rate for value in gain.group.values(METRIC)])
             for gain in members
         ]  # fmt: skip

@@ -212,7 +212,7 @@ def split_chart(
             parts.append((max(0.0, rest) / scale.factor, Style(MUTED)))
         share = waited(group)
         right = f"waiting {NOT_TOLD}" if share is None else f"{percent(share)} waited"
-        return Bar(label=str(label.entry(group)), parts=parts, right=right)
+        return Bar(label=str(label.entry(group)), parts=parts, right=right, about=group)
 
     bars = [bar(group) for group in shortest[:MOST_DRAWN]]
     names = [(word, styles[part]) for part, word in _PARTS.items()]

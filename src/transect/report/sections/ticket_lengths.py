@@ -54,8 +54,8 @@ def length_chart(context: Context, group: Group[Any]) -> Chart:
         [(lengths[bound], 0.0), (lengths[bound], top)] for bound in ("gaussian_95", "quantile_95")
     ]
     lines = [
-        Line(points=points, style=style, symbols=False)
-        for points, style in zip(curves, styles, strict=True)
+        Line(points=points, style=style, symbols=False, name=name, about=group)
+        for points, style, name in zip(curves, styles, _NAMES, strict=True)
         if points
     ]
     cell = group.cell

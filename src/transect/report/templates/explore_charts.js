@@ -75,7 +75,12 @@
     roving(chart);
   };
   const points = (chart) => chart.marks.map((_, at) => at).filter((at) => !Array.isArray(chart.marks[at][AT]));
-  const counted = (chart) => points(chart).filter((at) => !chart.off.has(at)).length;
+  // A bound or a reference alone, of which no facet is known, shows nothing of what was asked for.
+  const counted = (chart) => {
+    const left = points(chart).filter((at) => !chart.off.has(at));
+    const known = (at) => typeof chart.marks[at][0] === "number";
+    return left.some(known) || !points(chart).some(known) ? left.length : 0;
+  };
 
   const say = (chart) => {
     const all = points(chart).length;
