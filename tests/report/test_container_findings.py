@@ -12,6 +12,7 @@ from transect.analysis.groups import group_records
 from transect.analysis.load import Loaded
 from transect.domain.cell import Cell
 from transect.domain.record import Cause, LogPoint, MetricValue, Record, Status
+from transect.domain.until import Aims
 from transect.report.blocks import Chip, Table
 from transect.report.context import Context
 from transect.report.making import all_parts, make_section
@@ -70,6 +71,19 @@ def sweep(factor: float) -> list[Record]:
 def costs(made: list[Record]):
     groups = group_records(made)
     return {(one.metric, one.size): one for one in container_costs(groups)}
+
+
+def test_costs_keep_to_the_studys_margin_and_looks():
+    groups = group_records(records())
+    plain, strict = (
+        next(one for one in container_costs(groups, aims) if one.metric == "step_time").comparison
+        for aims in (Aims(), Aims(margin=0.001, looks={"train": 3}))
+    )
+    assert plain.equal and plain.margin == 0.05
+    assert not strict.equal and strict.margin == 0.001
+    assert plain.decision is not None and strict.decision is not None
+    # Each look may be wrong, so the interval is a wider one.
+    assert strict.decision.low < plain.decision.low < plain.decision.high < strict.decision.high
 
 
 def test_a_later_start_is_found_with_its_interval_and_the_rest_is_noise():

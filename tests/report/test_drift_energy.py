@@ -171,3 +171,8 @@ def test_comparisons_are_counted_and_one_of_very_many_is_not_firm() -> None:
     assert held.sureness is Sureness.FIRM
     [held, _] = corrected([shift, replace(shift, tests=(Chance(p=0.04),))])
     assert held.sureness is Sureness.TENTATIVE and "p = 0.08 (Holm)" in held.evidence
+    # One of ranks alone, as of values that may be 0, has a probability too.
+    ranks = replace(one, decision=None, p=0.03)
+    of_ranks = replace(firm, comparisons=(ranks,))
+    assert corrected([of_ranks])[0].sureness is Sureness.FIRM
+    assert corrected([replace(of_ranks, tests=unclaimed)])[0].sureness is Sureness.TENTATIVE

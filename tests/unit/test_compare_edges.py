@@ -149,23 +149,32 @@ def test_what_no_correction_reaches_is_not_firm(tmp_path, compared):
     assert (told["outcome"], told["sureness"]) == ("worse", "tentative")
 
 
-def test_a_log_that_is_read_again_says_nothing_of_what_was_measured(tmp_path, compared):
-    read = cell(
+def read_logs(folder: Path, day: int, **values: float) -> None:
+    """Write what reading two logs gave on a day."""
+    one = cell(
         stage="ingest", source="logs", workload=None, framework=None, strategy=None, batch=None
     )
-    for name, bandwidth in (("a", 2e10), ("b", 2e10)):
-        one = record(
-            read,
-            {"memory_bandwidth": bandwidth, "latency": 1e-6},
-            at=START + timedelta(days=name == "b"),
-        )
-        write_record(tmp_path / name / "ingest" / one.cell_id / "record.json", one)
-    _, facts = facts_of(compared)
-    lines = facts["others"][0]["lines"]
-    assert lines and {line["outcome"] for line in lines} == {"same"}
-    write_run(tmp_path / "a", {"torch": noisy(100, 1, 1)})
-    write_run(tmp_path / "b", {"torch": noisy(100, 2, 1)}, day=1)
-    assert facts_of(compared)[0] == 5, "what was measured is open"
+    at = START + timedelta(days=day)
+    write_record(folder / "ingest" / one.id / "record.json", record(one, values, at=at))
+
+
+def test_a_log_that_is_read_again_says_nothing_of_what_was_measured(tmp_path, compared):
+    for day, name in enumerate(("a", "b")):
+        read_logs(tmp_path / name, day, memory_bandwidth=2e10, latency=1e-6)
+    code, facts = facts_of(compared)
+    other = facts["others"][0]
+    assert (code, other["lines"], len(other["same_measurement"])) == (5, [], 1)
+    for day, name in enumerate(("a", "b")):
+        write_run(tmp_path / name, {"torch": noisy(100 + 50 * day, day)}, day=day)
+    assert facts_of(compared, "--complete")[0] == 0, "nothing that can be compared is missing"
+
+
+def test_of_logs_of_which_one_changed_the_others_are_the_same(tmp_path, compared):
+    read_logs(tmp_path / "a", 0, memory_bandwidth=2e10, latency=1e-6)
+    read_logs(tmp_path / "b", 1, memory_bandwidth=1e10, latency=1e-6)
+    code, facts = facts_of(compared)
+    told = {line["metric"]: line["outcome"] for line in facts["others"][0]["lines"]}
+    assert told == {"memory_bandwidth": "open", "latency": "same"} and code == 5
 
 
 def test_what_changed_is_drawn_among_many_cells(tmp_path, compared):

@@ -10,7 +10,7 @@ from transect.analysis.comparisons import Sureness
 from transect.analysis.contests import contests
 from transect.analysis.groups import Floors, group_records
 from transect.domain.cell import Cell
-from transect.domain.record import MetricValue, Record, Status
+from transect.domain.record import Cause, MetricValue, Record, Status
 from transect.planning.stage import STAGES
 
 LATENCIES = {"a": 1.0, "b": 1.5}
@@ -56,3 +56,19 @@ def test_two_days_or_two_processors_are_not_firm(
     assert told in one.reason and ("apart" in one.reason or "processors" in one.reason) == bool(
         told
     )
+
+
+@pytest.mark.parametrize(
+    ("lost", "sureness"), [(0, Sureness.FIRM), (1, Sureness.FIRM), (2, Sureness.TENTATIVE)]
+)
+def test_what_more_repeats_failed_of_than_a_middle_leaves_out_is_not_firm(
+    lost: int, sureness: Sureness
+) -> None:
+    made = [record(runtime, n, 0.0, None) for runtime in "ab" for n in range(6)]
+    for n in range(6 - lost, 6):
+        ended = {"status": Status.FAILED, "cause": Cause.TIMEOUT, "message": "", "metrics": []}
+        made[n] = made[n].model_copy(update=ended)
+    groups = group_records(made)
+    [(_, _, one)] = contests(groups, STAGES.get("infer").contest, Floors(groups))
+    assert one.sureness is sureness
+    assert ("2 of 6 repeats of one gave no result" in one.reason) == (lost == 2)

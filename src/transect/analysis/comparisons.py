@@ -7,11 +7,9 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Protocol
 
-from transect.analysis.entries import AnyRecord
 from transect.analysis.estimates import Estimate
-from transect.analysis.side_by_side import apart
+from transect.analysis.side_by_side import Ran, apart
 from transect.analysis.statistics import (
     MIN_INTERVAL_VALUES,
     NoiseFloor,
@@ -47,14 +45,6 @@ class Sureness(StrEnum):
     FIRM = "firm"
     TENTATIVE = "tentative"
     OPEN = "open"
-
-
-class _Measured(Protocol):
-    @property
-    def ok(self) -> tuple[AnyRecord, ...]: ...
-
-    @property
-    def too_disturbed(self) -> bool: ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -94,10 +84,10 @@ class Comparison:
             return None
         return Estimate(value=one.ratio, low=one.low, high=one.high, spread=Spread.INTERVAL)
 
-    def under(self, *groups: _Measured, together: bool = True) -> Comparison:
+    def under(self, *groups: Ran, together: bool = True) -> Comparison:
         """Return it as sure as it may be on these groups: not firm where others were at work too often.
 
-        Nor, if they should have been measured `together`, where they ran on other processors or another day.
+        Nor, if they should have been measured `together`, on other processors or another day, or with failures.
         """
         if self.sureness is not Sureness.FIRM:
             return self

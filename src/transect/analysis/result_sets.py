@@ -19,10 +19,22 @@ from transect.analysis.surroundings import Facts, facts_of
 from transect.domain.cell import Cell
 from transect.domain.until import Aims
 
-__all__ = ["PENDING", "Lone", "Pair", "Pairing", "Refused", "ResultSet", "measured", "pair_up"]
+__all__ = [
+    "PENDING",
+    "READS",
+    "Lone",
+    "Pair",
+    "Pairing",
+    "Refused",
+    "ResultSet",
+    "measured",
+    "pair_up",
+]
 
 # States of a cell that a folder has, or is to have, without a record that can be used.
 PENDING = ("running", "no record yet", "damaged")
+# Cells of this stage measure nothing: they read logs that are there.
+READS = "ingest"
 # Cells on one side for which one looks whether they were renamed: each is held beside each.
 _MOST_RENAMED = 300
 # Cells that differ in more axes are other cells.
@@ -162,11 +174,16 @@ def pair_up(base: ResultSet, other: ResultSet) -> Pairing:
 
 def _shared(pair: Pair) -> bool:
     """Whether a repeat of one side is a copy of the other side's: nothing was measured again."""
+    if pair.base.cell.stage == READS:
+        mine, theirs = (
+            [measured(r)[2] for r in group.records] for group in (pair.base, pair.other)
+        )
+        return any(mine) and mine == theirs
     known = {measured(record) for record in pair.base.records if record.started}
     return any(measured(record) in known for record in pair.other.records)
 
 
-def measured(record: AnyRecord) -> Hashable:
+def measured(record: AnyRecord) -> tuple[Hashable, ...]:
     """Return what two records of a cell have in common when one is a copy of the other."""
     values = tuple((number.name, number.label, number.value) for number in record.metrics)
     return record.started, record.ended, values

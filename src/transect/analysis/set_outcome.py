@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from transect.analysis.comparisons import Sureness
-from transect.analysis.result_sets import PENDING
+from transect.analysis.result_sets import PENDING, READS
 from transect.analysis.set_lines import Beside, Line, Outcome
 from transect.analysis.verdicts import Answer
 from transect.domain.cell import Cell
@@ -56,7 +56,9 @@ def incomplete(besides: Sequence[Beside]) -> int:
     for beside in besides:
         pairing = beside.pairing
         lost = [one.group for one in pairing.only_base]
-        lost += [one.pair.base for one in pairing.refused] + [one.base for one in pairing.copied]
+        lost += [one.pair.base for one in pairing.refused]
+        # Of logs that were read again there is nothing more to compare.
+        lost += [one.base for one in pairing.copied if one.base.cell.stage != READS]
         # The base has such a cell, and nothing of it that can be used.
         lost += [one.group for one in pairing.only_other if one.state in PENDING]
         amount += sum(any(record.metrics for record in group.ok) for group in lost)

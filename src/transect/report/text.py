@@ -83,10 +83,14 @@ def number(value: float) -> str:
 
 
 def quantity(value: float | None, unit: str) -> str:
-    """Format a value with the unit in which it reads best."""
+    """Format a value with the unit in which it reads best, as it is written: never `1 000 ms`.
+
+    >>> quantity(0.9996, "s"), quantity(0.9994, "s"), quantity(None, "s")
+    ('1 s', '999 ms', '–')
+    """
     if value is None:
         return "–"
-    scale = scale_for([value], unit)
+    scale = scale_for([max(value, float(f"{value:.3g}"), key=abs)], unit)
     return f"{scale.text(value)} {scale.unit}".strip()
 
 

@@ -52,11 +52,25 @@ def _family(findings: Iterable[Finding]) -> dict[Comparison | verdicts.Chance, f
     of_all = list(findings)
     every = dict.fromkeys(one for finding in of_all for one in finding.comparisons)
     tests = dict.fromkeys(one for finding in of_all for one in finding.tests)
-    told = [(one, one.decision, one.ways) for one in every if one.decision is not None]
-    known: list[Comparison | verdicts.Chance] = [*(one for one, _, _ in told), *tests]
-    probable = [*(decision for _, decision, _ in told), *tests]
-    ways = [*(ways for _, _, ways in told), *(one.ways for one in tests)]
+    told = [(one, tested) for one in every if (tested := _tested(one)) is not None]
+    known: list[Comparison | verdicts.Chance] = [*(one for one, _ in told), *tests]
+    probable = [*(tested for _, tested in told), *tests]
+    ways = [*(one.ways for one, _ in told), *(one.ways for one in tests)]
     return dict(zip(known, verdicts.corrected(probable, ways), strict=True))
+
+
+def _tested(one: Comparison) -> verdicts.Decision | verdicts.Chance | None:
+    """Return what has the probability of a comparison: of ranks, where values have no logarithm."""
+    if one.decision is not None:
+        return one.decision
+    return None if one.p is None else verdicts.Chance(p=one.p)
+
+
+def _says(one: Comparison) -> bool:
+    """Whether it claims anything, different or the same."""
+    if one.decision is not None:
+        return one.decision.answer is not verdicts.Answer.OPEN
+    return one.verdict is not Verdict.SAME
 
 
 def corrected(findings: Sequence[Finding]) -> list[Finding]:
@@ -67,10 +81,7 @@ def corrected(findings: Sequence[Finding]) -> list[Finding]:
 
 def _held(finding: Finding, family: Mapping[Comparison | verdicts.Chance, float]) -> Finding:
     # What is said to be open claims nothing that could be chance.
-    said = [
-        family[one] for one in finding.comparisons
-        if one.decision is not None and one.decision.answer is not verdicts.Answer.OPEN
-    ]  # fmt: skip
+    said = [family[one] for one in finding.comparisons if one in family and _says(one)]
     said += [family[one] for one in finding.tests if one.claimed]
     worst = max(said, default=0.0)
     if finding.sureness is not Sureness.FIRM or worst <= LEVEL:

@@ -257,7 +257,8 @@ def _framework_findings(context: Context, cases: Sequence[_Case]) -> Iterator[Fi
             told = names([f"{verdict} in {len(same)}" for verdict, same in verdicts.items()], 9)
             claim = f"{_FRAMEWORK} beside {_RUNTIME} in {_models(own)}: {told}; {_span(own)}"
         sure = {sureness_of(case.pair) for case in own}
-        sureness = Sureness.TENTATIVE if Sureness.TENTATIVE in sure else Sureness.FIRM
+        mixed = _UNKNOWN in verdicts or Sureness.TENTATIVE in sure
+        sureness = Sureness.TENTATIVE if mixed else Sureness.FIRM
         yield Finding(
             subject=workload, scope=f"at {_point(own)}" if few else "", kind="framework",
             named=not few,
