@@ -7,6 +7,7 @@ once for all records that share them, axes as columns of numbers, and all of it 
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import zlib
 from collections import Counter
@@ -71,7 +72,11 @@ def title_of(path: str) -> str:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    """Shorten what is long; what differs beyond the cut still differs, by a hash of all of it."""
+    if len(text) <= _LONGEST:
+        return text
+    mark = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return f"{text[: _LONGEST - 20]}… (all: ~{mark})"
 
 
 def _facts_of_provenance(provenance: Mapping[str, Any]) -> Iterator[Fact]:
