@@ -39,7 +39,6 @@ bench:
 def decks_of(folder: Path) -> dict[str, Path]:
     """Write a deck whose reference energies are wrong, and one that is cut."""
     from docking_parts import small
-
     from transect.hpc.probes._docking_deck import ENERGIES, write_deck
 
     made = {name: folder / name for name in ("wrong", "cut")}

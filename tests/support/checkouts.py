@@ -1,0 +1,136 @@
+"""A copy of the repository in which a test may edit anything, and where the repository is."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+__all__ = ["ROOT", "Checkout", "edited", "environment_python"]
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Checkout:
+    """A copy of the repository in which a test may edit anything."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in ("Snakefile", "workflow", "config", "envs", "profiles", "src", "tests/data"):
+            source = ROOT / name
+            if source.is_dir():
+                skip = shutil.ignore_patterns("__pycache__", "*.egg-info")
+                shutil.copytree(source, folder / name, ignore=skip)
+            else:
+                shutil.copy2(source, folder / name)
+
+    def command(self, *arguments: str) -> list[str]:
+        """Return the argv of Snakemake in this checkout."""
+        snakemake = Path(sys.executable).parent / "snakemake"
+        return [str(snakemake), "--profile", "profiles/local", *arguments]
+
+    def environment(self) -> dict[str, str]:
+        """Return variables in which nothing of the tests' own run is left."""
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("TRANSECT_", "PYTHON"))}
+        if "TRANSECT_ENVS" in os.environ:
+            kept["TRANSECT_ENVS"] = os.environ["TRANSECT_ENVS"]
+        return kept
+
+    def snakemake(self, *arguments: str, timeout: float = 600) -> subprocess.CompletedProcess[str]:
+        """Run Snakemake to its end."""
+        return subprocess.run(
+            self.command(*arguments),
+            cwd=self.folder,
+            env=self.environment(),
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+        )
+
+    def transect(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run the command line with this checkout's sources."""
+        return self.python("-m", "transect", *arguments)
+
+    def python(self, *arguments: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+        """Run the driver's Python with this checkout's sources."""
+        return subprocess.run(
+            [sys.executable, *arguments],
+            cwd=self.folder,
+            env=self.environment() | {"PYTHONPATH": str(self.folder / "src")},
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+        )
+
+    def pending(self, *config: str) -> set[str]:
+        """Return the outputs that Snakemake's own summary says would be made again."""
+        run = self.snakemake("--summary", "--config", *config)
+        assert run.returncode == 0, run.stderr
+        rows = [line.split("\t") for line in run.stdout.splitlines() if line.startswith("results/")]
+        assert rows, run.stdout
+        return {row[0] for row in rows if row[-1] != "no update"}
+
+    def why(self, study: str, *patterns: str) -> dict[str, list[tuple[str, str]]]:
+        """Return which cells would run again: kind and text of the reasons by `STAGE/ID`."""
+        run = self.transect("why", study, *patterns, "--results", "results", "--json")
+        assert run.returncode == 0, run.stderr
+        return {
+            f"{cell['stage']}/{cell['cell']}": [(r["kind"], r["text"]) for r in cell["reasons"]]
+            for cell in json.loads(run.stdout)["cells"]
+        }
+
+    def records(self, name: str, stage: str = "*") -> dict[str, dict[str, Any]]:
+        """Return a study's records by `STAGE/ID`, of one stage when given."""
+        found = {}
+        for path in (self.folder / "results" / name).glob(f"{stage}/*/record.json"):
+            found[f"{path.parts[-3]}/{path.parts[-2]}"] = json.loads(path.read_text())
+        return found
+
+    def stamps(self, name: str, cells: Iterable[str]) -> set[str]:
+        """Return the stamps of the blocks that hold these cells, and of all that take from them."""
+        folder = self.folder / "results" / name
+        facts = json.loads((folder / "specs" / "flow.json").read_text())
+        wanted, found = set(cells), set()
+        inputs = {}
+        for block in facts["blocks"]:
+            stamp = f"results/{name}/blocks/{block['rule']}/{block['name']}.json"
+            inputs[stamp] = set(block["inputs"])
+            lines = (folder / "specs" / block["rule"] / f"{block['name']}.json").read_text()
+            specs = [json.loads(line) for line in lines.splitlines()[1:]]
+            if wanted & {f"{spec['cell']['stage']}/{spec['cell_id']}" for spec in specs}:
+                found.add(stamp)
+        while more := {stamp for stamp, taken in inputs.items() if taken & found} - found:
+            found |= more
+        return found
+
+
+@contextlib.contextmanager
+def edited(path: Path, old: str, new: str) -> Iterator[None]:
+    """Replace text in a file, and put it back with its old time stamp.
+
+    Byte code of the edit, which may be as long and of the same second, then does not pass for it.
+    """
+    before, times = path.read_text(), path.stat()
+    assert old in before, f"{path} does not hold {old!r}"
+    path.write_text(before.replace(old, new, 1))
+    try:
+        yield
+    finally:
+        path.write_text(before)
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+def environment_python(name: str, folder: Path) -> str:
+    """Return the interpreter of an environment, which is built when the cache has none."""
+    from transect.execution.build_environment import build
+
+    facts = build(name, folder / f"{name}.log")
+    assert facts["status"] == "ok", facts["message"]
+    return str(facts["python"])

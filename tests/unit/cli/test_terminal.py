@@ -1,0 +1,152 @@
+"""Nothing that a name holds reaches a terminal as an order: one place prints every message."""
+
+from __future__ import annotations
+
+import ast
+import io
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transect.cli.launch import script
+from transect.cli.output import add_row, new_table, print_table
+from transect.domain.errors import BadInput, say_fault
+from transect.domain.terminal import printable, say
+
+SRC = Path(__file__).resolve().parents[3] / "src"
+# Clears the screen, forges a line, turns text around, and is no UTF-8.
+EVIL = b"a\x1b[2J\ntransect: all is well\xe2\x80\xae\xff"
+# As a program outside of a cluster starts.
+QUIET = {k: v for k, v in os.environ.items() if not k.startswith("SLURM_")} | {
+    "PYTHONPATH": str(SRC)
+}
+
+
+def obeyed(output: bytes) -> list[bytes]:
+    """Return what of an output a terminal would obey, and forged lines."""
+    orders = [part for part in (b"\x1b", b"\x07", b"\x9b", b"\xe2\x80\xae") if part in output]
+    return orders + [line for line in output.splitlines() if line.startswith(b"transect: all is")]
+
+
+@given(st.text(st.characters(codec=None)))
+def test_printable_is_one_line_that_can_be_written(text):
+    shown = printable(text)
+    assert shown.splitlines() in ([shown], [])
+    assert shown.isprintable() or not text.isprintable()
+    assert not any(ord(c) < 32 or 127 <= ord(c) < 160 for c in shown)
+    shown.encode()
+    assert printable(shown) == shown
+
+
+def test_a_message_has_a_line_for_each_argument_and_no_other():
+    error = BadInput("a\nb", "c\x1b[31m\udcff")
+    assert str(error) == "a\\nb\nc\\x1b[31m\\xff"
+
+
+def test_a_table_shows_names_as_they_are_and_takes_no_markup(capsys):
+    table = new_table("name", "lines")
+    add_row(table, "[red]x[/nothing]\x1b[31m", ["one", "two\nthree"])
+    print_table(table)
+    printed = capsys.readouterr().out
+    assert "[red]x[/nothing]\\x1b[31m" in printed
+    assert "two\\nthree" in printed and "\x1b" not in printed
+
+
+class Ascii(io.TextIOWrapper):
+    def __init__(self) -> None:
+        super().__init__(io.BytesIO(), "ascii", "backslashreplace")
+
+
+def test_say_writes_whatever_the_terminal_can_show():
+    stream = Ascii()
+    say("· \x1b", to=stream)
+    stream.flush()
+    assert stream.buffer.getvalue() == b"\\xb7 \\x1b\n"
+
+
+@pytest.mark.parametrize(("error", "code", "told"), [
+    (BadInput("no"), 2, "transect: no\n"),
+    (PermissionError(13, "Permission denied", "a\nb"), 2, "transect: a\\nb: Permission denied\n"),
+    (OSError(28, "No space left on device"), 75, "transect: there: No space left on device\n"),
+    (OSError(27, "File too large"), 75, "transect: there: File too large\n"),
+    (SystemExit(0), 2, "sys.exit(0) was called"),
+    (RuntimeError("\x1b[2J"), 1, "RuntimeError: \\x1b[2J"),
+])  # fmt: skip
+def test_what_ends_a_process_is_told_and_has_its_exit_code(capsys, error, code, told):
+    assert say_fault(error, "there") == code
+    printed = capsys.readouterr().err
+    assert told in printed and "\x1b" not in printed
+
+
+def prints(path: Path) -> list[str]:
+    """Return the calls in a file that write to a terminal by themselves."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.Call):
+            continue
+        called = ast.unparse(node.func)
+        # JSON escapes by itself.
+        json = bool(node.args) and ast.unparse(node.args[0]).startswith(("json.dumps(", "to_json("))
+        if (called == "print" and not json) or called.startswith(
+            ("traceback.print", "sys.stdout.write", "sys.stderr.write", "typer.echo")
+        ):
+            found.append(f"{path.relative_to(SRC)}:{node.lineno}: {called}")
+    return found
+
+
+def test_only_one_module_prints():
+    files = [
+        *(SRC / "snakemake_executor_plugin_transect").glob("*.py"),
+        *(path for folder in ("cli", "execution", "planning", "report", "analysis")
+          for path in (SRC / "transect" / folder).rglob("*.py")),
+    ]  # fmt: skip
+    assert len(files) > 100
+    assert [one for path in files for one in prints(path)] == []
+    # It finds what it looks for.
+    assert prints(SRC / "transect" / "domain" / "terminal.py") != []
+
+
+def transect(*arguments: str | bytes, cwd: Path) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-m", "transect", *arguments], cwd=cwd, env=QUIET, capture_output=True
+    )
+
+
+@pytest.mark.parametrize("form", ["table", "csv", "json"])
+def test_names_of_logs_are_shown_and_not_obeyed(tmp_path, form):
+    name = os.fsencode(tmp_path) + b"/" + EVIL
+    with open(name, "wb") as stream:
+        stream.write(b"nothing known\n")
+    done = transect("ingest", name, "--format", form, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert b"[2J" in done.stdout
+    assert obeyed(done.stdout + done.stderr) == []
+
+
+def test_names_in_errors_are_shown_and_not_obeyed(tmp_path):
+    for arguments in (["check", EVIL + b".yaml"], ["status", EVIL], ["ingest", EVIL],
+                      ["why", "quick", EVIL], ["report", EVIL + b".yaml"],
+                      ["check", "quick", "--system", EVIL + b".yaml"],
+                      ["launch", "--framework", EVIL, "--strategy", "ddp", "--", "true"],
+                      ["launch", "--framework", "torch", "--strategy", "ddp", "--", EVIL],
+                      [EVIL], [b"--" + EVIL], ["check", b"--" + EVIL]):  # fmt: skip
+        done = transect(*arguments, cwd=tmp_path)
+        assert done.returncode in (2, 3, 127), (arguments, done.stderr)
+        assert b"[2J" in done.stderr and b"Traceback" not in done.stderr, done.stderr
+        assert obeyed(done.stdout + done.stderr) == [], arguments
+
+
+def test_a_dry_run_is_a_script_of_the_same_words_without_orders():
+    words = ["echo", "a\x1b[2Jb", "it's\n\\x41", "plain\nlines", "\udcff"]
+    lines = script([(words, {"A": "\x07"})])
+    assert obeyed(lines.encode("utf-8", "surrogateescape")) == []
+    shown = subprocess.run(
+        ["bash", "-c", lines.replace("echo", "printf '%s|'", 1) + '; printf %s "$A"'],
+        capture_output=True,
+    )
+    assert shown.stdout == b"a\x1b[2Jb|it's\n\\x41|plain\nlines|\xff|\x07", lines

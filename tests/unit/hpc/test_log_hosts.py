@@ -1,0 +1,105 @@
+"""Labels of hosts in front of lines: each host's output is read as if it stood alone."""
+
+from __future__ import annotations
+
+import io
+import random
+
+import pytest
+from hpc_logs import STREAM
+from log_variants import own_logs
+
+from transect.hpc import scan as scanning
+from transect.hpc.base import Run
+from transect.hpc.scan import Scanner
+
+LOGS = {name: text for name, text in own_logs().items() if not text.lstrip().startswith(("{", "["))}
+SCANNER = Scanner()
+
+
+def scan(text: str, scanner: Scanner = SCANNER) -> list[Run]:
+    return list(scanner.scan(io.BytesIO(text.encode()), "log"))
+
+
+def facts(runs: list[Run]) -> list[object]:
+    return [
+        (run.benchmark, run.variant, run.status, run.version, run.suspicions, run.metrics)
+        for run in runs
+    ]
+
+
+def labelled(text: str, label: str) -> str:
+    return "".join(f"{label}{line}\n" for line in text.rstrip("\n").split("\n"))
+
+
+def together(rng: random.Random, texts: list[str]) -> str:
+    """Lines of several programs as they come."""
+    waiting = [list(reversed(text.rstrip("\n").split("\n"))) for text in texts]
+    found = []
+    while any(waiting):
+        found.append(rng.choice([lines for lines in waiting if lines]).pop() + "\n")
+    return "".join(found)
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        "cn-0042.cluster.example.org: ", "10.1.2.3: 0: ", "worker-1  | ", "[pod/hpl-0/main] ",
+        "[prterun-node01-12345@1,0]<stdout>: ", "Mon Nov 23 06:00:17 2026[1,0]<stdout>:",
+    ],
+)  # fmt: skip
+def test_a_label_in_front_of_all_lines_changes_no_result(label: str) -> None:
+    known = {name: text for name, text in LOGS.items() if scan(text)[0].benchmark != "unknown"}
+    assert len(known) > 40
+    differing = [
+        name
+        for name, text in known.items()
+        if facts(scan(labelled(text, label))) != facts(scan(labelled(text, "")))
+    ]
+    assert not differing
+
+
+def test_hosts_that_print_at_the_same_time_are_read_each_on_its_own() -> None:
+    rng = random.Random(7)
+    # A training on several hosts is one run: its parsers know the labels of its launchers.
+    programs = sorted(name for name in LOGS if not name.startswith("learning_logs"))
+    assert len(programs) > 30
+    for name in programs[::2]:
+        alone = facts(scan(labelled(LOGS[name], "")))
+        texts = [labelled(LOGS[name], f"node{host}: ") for host in (1, 2, 3)]
+        if "unknown" not in str(alone):
+            assert facts(scan(together(rng, texts))) == alone * 3, name
+
+
+def test_each_run_stands_at_its_line() -> None:
+    text = together(random.Random(1), [labelled(STREAM, f"node{host}: ") for host in (1, 2)])
+    lines = text.split("\n")
+    found = [lines[run.line - 1].split(": ")[0] for run in scan(text)]
+    assert sorted(found) == ["node1", "node2"]
+
+
+def test_a_run_without_a_label_stands_beside_those_with_one() -> None:
+    runs = scan(labelled(STREAM, "node1: ") + STREAM)
+    assert [run.status.value for run in runs] == ["ok", "ok"]
+
+
+def test_a_long_file_is_split_between_its_labels() -> None:
+    noise = "".join(f"node{n % 2}: step {n} of something else\n" for n in range(60_000))
+    text = labelled(STREAM, "node0: ") + noise + labelled(STREAM, "node1: ")
+    assert len(text) > 1.5e6
+    assert [(run.status.value, run.line) for run in scan(text)] == [
+        ("ok", 1 + scan(STREAM)[0].line - 1),
+        ("ok", len(STREAM.splitlines()) + 60_000 + scan(STREAM)[0].line),
+    ]
+
+
+def test_a_benchmark_that_is_named_is_read_behind_labels_too() -> None:
+    (run,) = scan(labelled(STREAM, "node1: "), Scanner("stream"))
+    assert (run.benchmark, run.status.value) == ("stream", "ok")
+
+
+def test_hosts_beyond_what_is_read_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scanning, "MOST_HOSTS", 2)
+    runs = scan("".join(labelled(STREAM, f"node{host}: ") for host in range(5)))
+    assert [run.status.value for run in runs] == ["ok", "ok", "ok", "no-result"]
+    assert "more than 2 hosts" in runs[-1].reason

@@ -1,0 +1,99 @@
+"""What terminals, launchers and file systems do to a log changes nothing of what is read in it."""
+
+from __future__ import annotations
+
+import io
+import random
+
+import pytest
+from log_variants import DECORATIONS, SEED, own_logs, variants
+
+from checkouts import ROOT
+from transect.hpc.base import PARSERS, Run
+from transect.hpc.scan import Scanner
+
+LOGS = own_logs()
+SCANNER = Scanner()
+
+
+def scan(raw: bytes) -> list[Run]:
+    return list(SCANNER.scan(io.BytesIO(raw), "log"))
+
+
+def facts(runs: list[Run]) -> list[object]:
+    return [
+        (
+            run.benchmark, run.variant, run.status, run.version, run.suspicions,
+            [(m.name, m.phase, m.size, m.printed, m.unit, m.normalised) for m in run.metrics],
+        )
+        for run in runs
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["colours", "crlf", "stamps", "rank 0", "tags"])
+def test_what_surrounds_the_lines_changes_no_result(kind):
+    changes = 0
+    for name, text in LOGS.items():
+        text = text if text.endswith("\n") else text + "\n"
+        changed = DECORATIONS[kind](random.Random(name), text)
+        changes += changed != text
+        assert facts(scan(changed.encode())) == facts(scan(text.encode())), name
+    assert changes > 40
+
+
+def test_cut_mixed_and_damaged_logs_break_no_parser():
+    few = {name: LOGS[name] for name in sorted(LOGS)[::6]}
+    made = list(variants(few, mixtures=60))
+    assert len(made) > 300
+    assert [name for name, _ in made] == [name for name, _ in variants(few, SEED, mixtures=60)]
+    statuses = set()
+    for name, raw in made:
+        runs = scan(raw)
+        assert runs, name
+        for run in runs:
+            assert "fault of the parser" not in run.reason, (name, run.reason)
+            assert (run.status == "ok") == (not run.reason), (name, run)
+            statuses.add(run.status.value)
+    assert statuses == {"ok", "failed", "invalid", "truncated", "no-result"}
+
+
+@pytest.mark.parametrize("name", PARSERS.names())
+def test_each_parser_says_what_it_takes_as_proof(name):
+    proof = PARSERS.get(name).proof
+    assert proof is not None and min(map(len, (proof.identity, proof.success, proof.failure))) > 10
+    page = (ROOT / "docs" / "benchmarks.md").read_text()
+    assert proof.failure.split("|")[0] in page
+
+
+def test_the_last_whole_line_counts_when_the_next_one_is_cut():
+    (run,) = scan(b"BabelStream\nVers")
+    assert (run.benchmark, run.status) == ("babelstream", "truncated")
+
+
+def test_a_cut_start_line_behind_a_result_is_no_run_of_its_own():
+    text = LOGS["hpc_logs.HPL"].split("End of Tests")[0] + "Column=0001 Fraction=0.1% Gflo"
+    (run,) = scan(text.encode())
+    assert run.benchmark == "hpl" and run.metrics
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("learning_logs.TF", "images/sec: 601.95", "images/sec: 1,601.95"),
+        ("learning_logs.TF", "images/sec: 601.95", "images/sec: 601,95"),
+        ("learning_logs.HOROVOD", "): 1204.0 +-6.4", "): 1,204.0 +-6.4"),
+    ],
+)
+def test_a_part_of_a_number_is_no_value(name, old, new):
+    (before,) = scan(LOGS[name].encode())
+    assert before.status == "ok" and old in LOGS[name]
+    (run,) = scan(LOGS[name].replace(old, new).encode())
+    assert (run.benchmark, run.status) == (before.benchmark, "truncated")
+
+
+@pytest.mark.parametrize("printed", ["0.00", "1.25"])
+def test_repetitions_make_no_measurement_of_zeros(printed):
+    head = "# OSU MPI Allreduce Latency Test v5.7.1\n# Size       Avg Latency(us)   Min Latency(us)   Max Latency(us)  Iterations\n"
+    rows = "".join(f"{4 << n}   {printed}   {printed}   {printed}   1000\n" for n in range(19))
+    (run,) = scan((head + rows).encode())
+    assert (run.benchmark, run.status) == ("osu", "invalid" if printed == "0.00" else "ok")

@@ -1,0 +1,204 @@
+"""The network probe: real ranks under a real MPI, its log, and what it refuses."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from transect.domain.cell import Cell
+from transect.hpc.base import Run
+from transect.hpc.benchmarks.base import BENCHMARKS
+from transect.hpc.ingest import ingest
+from transect.hpc.scan import Scanner
+from transect.launch.launchers.mpiexec import mpiexec_prefix
+from transect.stages.ingest.result import result_of
+
+ROOT = Path(__file__).resolve().parents[3]
+LOG = (ROOT / "tests" / "data" / "hpc" / "network-probe.txt").read_text()
+# Up to 1 KiB a size is measured whatever the budget, on a busy machine too.
+SIZES = ["0", "4", "256", "1024"]
+QUICK = ["--max-seconds", "0.2", "--sizes", *SIZES]
+# Ranks share cores here: they must not spin, and are not bound.
+SHARED = ["--map-by", ":OVERSUBSCRIBE", "--bind-to", "none"]
+
+Result = subprocess.CompletedProcess[str]
+
+
+def start(argv: list[str], **variables: str) -> Result:
+    keep = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/")}
+    fixed = {"PYTHONPATH": str(ROOT / "src"), "OMPI_MCA_mpi_yield_when_idle": "1"}
+    return subprocess.run(
+        argv, env=keep | fixed | variables, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def prefix(python: str, ranks: int) -> list[str]:
+    mpiexec = str(Path(python).parent / "mpiexec")
+    return [*mpiexec_prefix(mpiexec), *SHARED, "-n", str(ranks)]
+
+
+def scan(text: str) -> list[Run]:
+    return list(Scanner().scan(io.BytesIO(text.encode()), "log"))
+
+
+def network(**axes: object) -> Cell:
+    return Cell.of(stage="bench", benchmark="network-probe", **axes)  # type: ignore[arg-type]
+
+
+def test_two_ranks_measure_and_the_log_becomes_metrics(base_python: str, tmp_path: Path) -> None:
+    benchmark = BENCHMARKS.get("network-probe")
+    cell = network(ranks_per_node=2)
+    argv = benchmark.command(cell, tmp_path, base_python, prefix(base_python, 2))
+    done = start([*argv, *QUICK])
+    assert done.returncode == 0, done.stderr
+    (tmp_path / "output.log").write_text(done.stdout)
+    (run,) = ingest(benchmark.logs(tmp_path))
+    assert (run.status, run.reason) == ("ok", "")
+    assert (run.parameters["ranks"], run.parameters["nodes"]) == (2, 1)
+    assert {f"pingpong-{size}" for size in SIZES} <= set(run.samples)
+    assert "allreduce-0" not in run.samples
+    assert all(len(series.values) >= 3 for series in run.samples.values())
+    metrics = result_of([run], must_have=True).metrics
+    assert {one.name for one in metrics} == {
+        "message_time", "allreduce_time", "network_latency", "network_bandwidth",
+    }  # fmt: skip
+    assert all(math.isfinite(one.value) and one.value > 0 for one in metrics)
+    labels = [one.label for one in metrics]
+    assert len(labels) == len(set(labels))
+    (bandwidth,) = [m for m in metrics if m.label == "bandwidth_median 1024"]
+    (time,) = [m for m in metrics if m.label == "pingpong_median 1024"]
+    assert bandwidth.value == pytest.approx(1024 / time.value, rel=1e-3)
+
+
+def test_one_rank_per_node_has_an_all_reduce_of_its_own(base_python: str) -> None:
+    program = [base_python, "-m", "mpi4py", "-m", "transect.hpc.probes.network", *QUICK]
+    node = ["-x", "SLURMD_NODENAME=a", *program, "--nodes", "2"]
+    other = ["-n", "2", "-x", "SLURMD_NODENAME=b", *program, "--nodes", "2"]
+    done = start([*prefix(base_python, 2), *node, ":", *other])
+    assert done.returncode == 0, done.stderr
+    (run,) = scan(done.stdout)
+    assert (run.status, run.reason) == ("ok", "")
+    assert (run.parameters["nodes"], run.parameters["pingpong_ranks"]) == (2, "0 and 3")
+    assert any((m.name, m.size) == ("allreduce-nodes_median", 1024) for m in run.metrics)
+
+
+def test_ranks_that_are_not_on_the_nodes_asked_for_make_no_result(base_python: str) -> None:
+    program = [base_python, "-m", "transect.hpc.probes.network", *QUICK, "--nodes", "2"]
+    done = start([*prefix(base_python, 2), *program])
+    assert done.returncode != 0
+    (run,) = scan(done.stdout)
+    assert run.status == "invalid"
+    assert "2 nodes were asked for, the ranks are on 1" in run.reason
+
+
+def test_one_rank_says_that_it_needs_another(base_python: str) -> None:
+    done = start([base_python, "-m", "transect.hpc.probes.network"])
+    assert done.returncode == 1
+    assert "one rank has nobody to talk to" in done.stdout
+
+
+BROKEN = """
+import sys
+import transect.hpc.probes.network as probe
+
+class Broken(probe._Case):
+    def __init__(self, *given):
+        super().__init__(*given)
+        if self.label == "allreduce-1024" and self.comm.rank == 1:
+            self.sent[7] += 1
+
+probe._Case = Broken
+sys.exit(probe.main(sys.argv[1:]))
+"""
+
+
+def test_a_wrong_sum_is_no_result(base_python: str) -> None:
+    done = start([*prefix(base_python, 2), base_python, "-c", BROKEN, *QUICK])
+    assert done.returncode != 0
+    (run,) = scan(done.stdout)
+    assert run.status == "invalid"
+    assert "allreduce-1024" in run.reason
+
+
+def test_sizes_that_would_take_too_long_are_left_out_and_named(base_python: str) -> None:
+    program = [base_python, "-m", "transect.hpc.probes.network", "--max-seconds", "0"]
+    done = start([*prefix(base_python, 2), *program])
+    assert done.returncode == 0, done.stderr
+    (run,) = scan(done.stdout)
+    assert run.status == "ok"
+    assert any("sizes from 4096 B on are left out" in warning for warning in run.warnings)
+
+
+@pytest.mark.parametrize(
+    ("axes", "reason"),
+    [
+        ({}, "one rank has nobody"),
+        ({"nodes": 2, "device": "cuda"}, "not of 'cuda'"),
+        ({"nodes": 2, "threads": 2}, "one thread per rank"),
+    ],
+)
+def test_it_refuses_what_it_cannot_measure(axes: dict[str, object], reason: str) -> None:
+    assert reason in str(BENCHMARKS.get("network-probe").supports(network(**axes)))
+
+
+def test_it_supports_ranks_on_any_nodes_and_puts_itself_behind_the_launcher(tmp_path: Path) -> None:
+    benchmark = BENCHMARKS.get("network-probe")
+    assert benchmark.prefix_starts_ranks and not BENCHMARKS.get("hpcc").prefix_starts_ranks
+    for cell in (network(nodes=2), network(ranks_per_node=2, network="1gbit")):
+        assert benchmark.supports(cell) is None
+    launcher = ["srun", "--nodes=2", "--ntasks=2"]
+    argv = benchmark.command(network(nodes=2), tmp_path, "python", launcher)
+    assert argv[:4] == [*launcher, "python"]
+    assert argv[argv.index("--nodes") + 1] == "2"
+
+
+def test_a_real_log_is_read_whole() -> None:
+    (run,) = scan(LOG)
+    assert (run.status, run.reason) == ("ok", "")
+    assert sum(len(series.values) for series in run.samples.values()) == LOG.count("\nsample ")
+    latency, message = run.metric("latency_median"), run.metric("pingpong_median")
+    assert latency is not None and (latency.size, latency.phase) == (0, "latency")
+    assert latency is not None and message is not None
+    assert latency.value == message.value
+    assert latency.direction == "lower"
+
+
+RESULT = re.compile(r"(?m)^(result pingpong-256 best )\S+")
+CASES = [
+    (lambda t: RESULT.sub(r"\g<1>9.9e-09", t), "invalid", "pingpong-256: best is"),
+    (lambda t: RESULT.sub(r"\g<1>-1e-06", t), "invalid", "negative"),
+    (lambda t: t.replace("sample pingpong-256 0 ", "sample pingpong-256 0 0.0 #"), "invalid",
+     "samples are in the log"),
+    (lambda t: re.sub(r"(sample pingpong-256 0 )\S+", r"\g<1>0.000000000", t), "invalid", "0.0 s"),
+    (lambda t: re.sub(r"verify pingpong-256.*\n", "", t), "invalid", "does not say"),
+    (lambda t: re.sub(r"(verify allreduce-256 .*)passed", r"\1FAILED", t), "invalid", "wrong"),
+    (lambda t: re.sub(r"(result bandwidth-\d+ best )\S+", r"\g<1>1.0e+00", t), "invalid",
+     "bandwidth-65536: best is"),
+    (lambda t: re.sub(r"result pingpong-0 .*\n", "", t), "invalid", "comes from pingpong-0"),
+    (lambda t: t[: t.index("result latency")], "truncated", "no last line"),
+    (lambda t: t[: t.index("result latency")] + "srun: error: n2: task 1: Killed\n", "failed",
+     "Killed"),
+    (lambda t: "0: " + t.replace("\n", "\n0: "), "ok", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "status", "reason"), CASES)
+def test_a_changed_log_is_caught(change, status: str, reason: str) -> None:
+    changed = change(LOG)
+    assert changed != LOG
+    run = scan(changed)[0]
+    assert run.status == status
+    assert reason in run.reason
+
+
+def test_a_cut_log_never_gives_another_number() -> None:
+    full = {(m.name, m.printed) for m in scan(LOG)[0].metrics}
+    for end in range(len(LOG) // 2, len(LOG), max(1, len(LOG) // 200)):
+        for run in scan(LOG[:end]):
+            assert run.status != "ok" or {(m.name, m.printed) for m in run.metrics} <= full

@@ -1,0 +1,106 @@
+"""Round trips: real files into other frameworks, and as they are planned."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_models_made import make
+from test_models_planning import plan
+
+from checkouts import environment_python
+from onnx_cells import metrics, run_module
+from transect.domain.cell import Cell
+from transect.domain.errors import BadInput
+from transect.domain.files import sha256_file
+from transect.onnx_models.loaders import LOADERS
+from transect.planning.expand import reason_to_skip
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Model cells, a folder each."""
+    folder = tmp_path_factory.mktemp("made")
+    for model, exporter in (
+        ("cnn", "torchscript"), ("several-inputs-outputs", "torchscript"), ("strings", "sklearn"),
+        ("control-flow", "torchscript"), ("identity-1", "onnx"),
+    ):  # fmt: skip
+        code, result, stderr = make(folder / model, model, exporter)
+        assert (code, result["status"]) == (0, "ok"), stderr
+    return folder
+
+
+def load(loader: str, model: Path, out: Path) -> Any:
+    """Run a round trip; return (code, result, stderr)."""
+    python = environment_python(LOADERS.get(loader).environment, out.parent)
+    cell = {"stage": "roundtrip", "workload": model.name, "exporter": "any", "loader": loader}
+    module = "transect.stages.roundtrip.worker"
+    return run_module(python, module, out, {"cell": cell}, "--model", str(model))
+
+
+@pytest.mark.parametrize("loader", LOADERS.names())
+def test_a_framework_that_loads_a_file_computes_the_same(made, tmp_path, loader):
+    models = ["identity-1", "several-inputs-outputs"]
+    if LOADERS.get(loader).rows is None:
+        models.append("cnn")
+    for model in models:
+        before = sha256_file(made / model / "model.onnx")
+        code, result, stderr = load(loader, made / model, tmp_path / model)
+        assert (code, result["status"]) == (0, "ok"), result["message"] or stderr
+        assert metrics(result)["max_abs_difference"] <= max(result["details"]["tolerance"].values())
+        assert sha256_file(made / model / "model.onnx") == before
+
+
+@pytest.mark.parametrize("loader", sorted(set(LOADERS.names()) - {"onnx-reference"}))
+def test_a_framework_that_cannot_load_a_file_says_why(made, tmp_path, loader):
+    """None of them has texts; ONNX's own evaluator does."""
+    code, result, stderr = load(loader, made / "strings", tmp_path / "out")
+    assert (code, result["status"], result["cause"]) == (0, "failed", "unsupported"), stderr
+    assert result["message"] and not result["metrics"]
+
+
+def test_onnx_s_own_evaluator_has_texts_and_control_flow(made, tmp_path):
+    for model in ("strings", "control-flow"):
+        _, result, stderr = load("onnx-reference", made / model, tmp_path / model)
+        assert result["status"] == "ok", result["message"] or stderr
+
+
+def test_outputs_beyond_the_tolerance_are_a_wrong_result(made, tmp_path):
+    import shutil
+
+    import numpy as np
+
+    from transect.onnx_models.tensors import read_tensors, write_tensors
+
+    model = tmp_path / "cnn"
+    shutil.copytree(made / "cnn", model)
+    expected = read_tensors(model / "expected")
+    write_tensors(model / "expected", {n: np.asarray(x) + 1e-3 for n, x in expected.items()})
+    _, result, _ = load("onnx-reference", model, tmp_path / "out")
+    assert (result["status"], result["cause"]) == ("failed", "wrong-result")
+
+
+def test_round_trips_are_planned_with_their_files(tmp_path):
+    lists = "models: [mlp, strings], exporters: [dynamo, sklearn], loaders: [opencv, onnx2torch]"
+    found = plan(tmp_path, f"roundtrip: {{{lists}}}")
+    cells = list(found.stage("roundtrip").values())
+    assert len(cells) == 8 and len(found.stage("model")) == 4
+    for one in cells:
+        stage, cell_id = one.inputs["model"]
+        taken = found.stage(stage)[cell_id].cell
+        assert (taken.workload, taken.exporter) == (one.cell.workload, one.cell.exporter)
+
+
+def test_a_file_that_is_not_offered_is_not_loaded():
+    axes = {"stage": "roundtrip", "workload": "strings", "loader": "opencv"}
+    assert reason_to_skip(Cell.of(**axes, exporter="sklearn")) is None
+    assert "none in torch" in str(reason_to_skip(Cell.of(**axes, exporter="dynamo")))
+
+
+@pytest.mark.parametrize("key", ["models", "exporters", "loaders"])
+def test_an_unknown_name_is_said_with_its_key(tmp_path, key):
+    lists = {"models": "[mlp]", "exporters": "[dynamo]", "loaders": "[opencv]"} | {key: "[no]"}
+    section = ", ".join(f"{name}: {value}" for name, value in lists.items())
+    with pytest.raises(BadInput, match=rf"roundtrip\.{key}: .*'no'"):
+        plan(tmp_path, f"roundtrip: {{{section}}}")

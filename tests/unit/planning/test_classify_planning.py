@@ -1,0 +1,120 @@
+"""Classifiers as they are planned: knobs, what goes on with what, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from ticket_study import TEXT, plan_grids, plan_study
+from transect.domain.errors import BadInput
+from transect.planning.blocks import make_blocks
+from transect.planning.plan import StudyPlan
+
+
+def cells(made: StudyPlan) -> list:
+    return [planned.cell for planned in made.stage("classify").values()]
+
+
+def test_a_knob_that_is_not_said_is_the_classifiers_own(tmp_path):
+    [cell] = cells(plan_grids(tmp_path, "models: [encoder]"))
+    assert cell.knobs() == {
+        "epochs": 4, "batch": 32, "learning_rate": 0.003, "optimiser": "adamw", "heads": 2,
+        "layers": 1,
+    }  # fmt: skip
+
+
+def test_a_list_does_not_multiply_a_classifier_without_that_knob(tmp_path):
+    grid = "models: [encoder, pairs, words], heads: [1, 2, 4], batches: [8, 64]"
+    found = [cell.model for cell in cells(plan_grids(tmp_path, grid))]
+    assert {name: found.count(name) for name in found} == {"encoder": 6, "pairs": 2, "words": 1}
+
+
+def test_updates_stand_in_the_place_of_epochs(tmp_path):
+    found = cells(plan_grids(tmp_path, "models: [encoder], updates: [50], batches: [1, 16]"))
+    assert [(cell.epochs, cell.updates) for cell in found] == [(None, 50)] * 2
+
+
+def test_epochs_stand_in_the_place_of_a_classifiers_own_updates(tmp_path):
+    found = cells(plan_grids(tmp_path, "models: [counted], epochs: [1, 3]", "models: [counted]"))
+    told = {(cell.epochs, cell.updates) for cell in found}
+    assert told == {(None, 6), (1, None), (3, None)}
+
+
+def test_a_record_tells_what_a_preset_gives(tmp_path):
+    """Two models that differ in one option differ in one: else no doubt would find the pair."""
+    preset = "kind: transformer, options: {preset: published, batch: 8, heads: 4"
+    models = f"    given: {{{preset}}}}}\n    right: {{{preset}, reshape: right}}}}\n"
+    text = TEXT.replace("small", "large")
+    made = plan_study(tmp_path, f"{models}  grids: [{{{text}, models: [given, right]}}]\n")
+    told = [one.spec["parameters"]["model"] for one in made.stage("classify").values()]
+    given, right = sorted(told, key=lambda model: model["options"]["reshape"])
+    assert (given["options"]["reshape"], given["options"]["pooling"]) == ("published", "flatten")
+    assert given["options"] | {"reshape": "right"} == right["options"]
+
+
+def test_a_longer_run_goes_on_with_the_next_shorter_one_of_the_same_kind(tmp_path):
+    made = plan_grids(tmp_path, "models: [encoder], epochs: [8, 2, 4], heads: [1, 2], repeats: 2")
+    goes_on = {}
+    for planned in made.stage("classify").values():
+        taken = planned.inputs.get("shorter")
+        before = made.stage("classify")[taken[1]].cell if taken else None
+        goes_on[planned.cell.epochs] = before and before.epochs
+        assert before is None or before.changed(epochs=planned.cell.epochs) == planned.cell
+    assert goes_on == {2: None, 4: 2, 8: 4}
+
+
+def test_in_a_block_what_is_gone_on_with_runs_first(tmp_path):
+    grid = "models: [encoder], epochs: [9, 8, 7, 6, 5, 4, 3, 2, 1], repeats: 3"
+    made = plan_grids(tmp_path, grid)
+    [block] = [one for one in make_blocks(made) if one.shape.group == "classify"]
+    # `transect run` goes by the plan's own order.
+    for cells_in_turn in (block.cells, made.stage("classify").values()):
+        ran: set[str] = set()
+        for planned in cells_in_turn:
+            shorter = planned.inputs.get("shorter")
+            assert shorter is None or shorter[1] in ran
+            ran.add(planned.id)
+        assert len(ran) == 27
+
+
+@pytest.mark.parametrize(
+    ("grid", "told"),
+    [
+        ("models: [words], heads: [2]", "grids.0.heads: none of words has this knob"),
+        ("models: [encoder], heads: [2, 5]", "5 heads do not share vectors of width 12 equally"),
+        ("models: [encoder], epochs: [2], updates: [3]", "grids.0.updates: stands in the place"),
+        ("models: [encoder], optimisers: [adam]", "unknown optimiser 'adam': did you mean 'adamw'?"),
+        ("models: [encodre]", "unknown classifier 'encodre': did you mean 'encoder'?"),
+        ("models: [encoder], devices: [gpu]", "grids.0.devices"),
+    ],
+)  # fmt: skip
+def test_what_makes_no_cell_is_refused(tmp_path, grid, told):
+    with pytest.raises(BadInput, match=told.replace("?", r"\?")):
+        plan_grids(tmp_path, grid)
+
+
+def test_patience_needs_a_part_to_look_at(tmp_path):
+    with pytest.raises(BadInput, match=r"'patient' ends early by the part `valid`, and .*without"):
+        plan_grids(tmp_path, "models: [patient]", text=TEXT.replace("plain", "without"))
+    [cell] = cells(plan_grids(tmp_path, "models: [patient]"))
+    assert cell.model == "patient"
+
+
+@pytest.mark.parametrize(
+    ("rule", "told"),
+    [
+        ("{kind: transformer, options: {head: 2}}", r"odd.options.head: 2: .*known: epochs, updates"),
+        ("{kind: transformer, options: {preset: best}}", "odd.options.preset: 'best': expected 'published'"),
+        ("{kind: n-grams, options: {learning_rate: 0}}", "odd.options.learning_rate: 0: "),
+        ("{kind: tfidf, options: {epochs: 3}}", "odd.options.epochs: 3: .*known: strength, iterations"),
+        ("{kind: fasttext}", "odd.kind: unknown classifier 'fasttext'"),
+    ],
+)  # fmt: skip
+def test_an_option_that_no_classifier_has_is_refused(tmp_path, rule, told):
+    with pytest.raises(BadInput, match=told):
+        plan_study(tmp_path, f"    odd: {rule}\n")
+
+
+def test_a_gpu_is_asked_for_where_a_cell_trains_on_one(tmp_path):
+    made = plan_grids(tmp_path, "models: [encoder], devices: [cpu, cuda], threads: [1, 2]")
+    found = {(cell.device, cell.threads) for cell in cells(made)}
+    assert found == {(device, threads) for device in ("cpu", "cuda") for threads in (1, 2)}

@@ -1,0 +1,21 @@
+"""What the portable training step covers, network by network: gradients and paths against PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from step_worker_client import NETWORKS, StepWorker, check_case, step_worker
+from transect.portable_step.coverage import CASES
+
+
+@pytest.fixture(scope="module")
+def worker(torch_python: str) -> Iterator[StepWorker]:
+    with step_worker(torch_python) as made:
+        yield made
+
+
+@pytest.mark.parametrize("name", [name for name, one in CASES.items() if one.group in NETWORKS])
+def test_gradients_and_path_are_those_of_pytorch(worker: StepWorker, name: str) -> None:
+    check_case(worker, name)

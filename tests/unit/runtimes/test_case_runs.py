@@ -1,0 +1,149 @@
+"""All cases run, whatever the runner does: it crashes, hangs, leaves half a line or the contract."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from transect.domain.errors import Unsupported
+from transect.runtimes import _case_runs
+from transect.runtimes._case_runs import CaseEnd, CaseRun, RunnerFault
+
+STUMBLING = Path(__file__).resolve().parents[2] / "data" / "runners" / "stumbling.py"
+PATIENCE_S = 60.0
+
+
+class Clock:
+    """Stands still, but while the runner says that it hangs: then every look finds it later."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.now = folder, 0.0
+
+    def __call__(self) -> float:
+        record = self.folder / "record.jsonl"
+        ended = record.read_text().count('"timeout"') if record.exists() else 0
+        if len(list(self.folder.glob("hangs-*"))) > ended:
+            self.now += 2 * PATIENCE_S
+        return self.now
+
+
+def run_of(folder: Path, *names: str, command: list[str] | None = None) -> CaseRun:
+    """A run of cases of these names."""
+    cases, record = folder / "cases.json", folder / "record.jsonl"
+    cases.write_text(json.dumps([{"name": name} for name in names]))
+    runner = command or [sys.executable, str(STUMBLING)]
+    return CaseRun(
+        [*runner, "--cases", str(cases), "--record", str(record)], names, record,
+        log=folder / "runner.log", variables=os.environ, patience_s=PATIENCE_S,
+        clock=Clock(folder),
+    )  # fmt: skip
+
+
+def statuses(ends: list[CaseEnd]) -> list[str]:
+    return [end.status for end in ends]
+
+
+def test_all_cases_end_and_are_told_in_order(tmp_path):
+    ends = run_of(tmp_path, "ok-0", "failed-1", "ok-2").run()
+    assert ends == [
+        CaseEnd(status="ok"), CaseEnd(status="failed", message="no kernel"), CaseEnd(status="ok"),
+    ]  # fmt: skip
+
+
+def test_a_crash_is_the_case_s_own_and_the_rest_runs(tmp_path):
+    ends = run_of(tmp_path, "abort-0", "ok-1", "abort-2", "abort-3", "ok-4").run()
+    assert statuses(ends) == ["crash", "ok", "crash", "crash", "ok"]
+    assert ends[0].message == "the runner was ended by SIGABRT: stumbling: the kernel gave way"
+
+
+def test_a_hang_is_ended_and_the_rest_runs(tmp_path):
+    ends = run_of(tmp_path, "ok-0", "hang-1", "ok-2", "hang-3").run()
+    assert statuses(ends) == ["ok", "timeout", "ok", "timeout"]
+    assert ends[1].message == "nothing came for 60 s"
+
+
+def test_half_a_line_was_never_written(tmp_path):
+    ends = run_of(tmp_path, "ok-0", "half-1", "ok-2").run()
+    assert statuses(ends) == ["ok", "crash", "ok"]
+    # The record can be read to its end: what was cut off is not in the middle of it.
+    lines = [json.loads(line) for line in (tmp_path / "record.jsonl").read_text().splitlines()]
+    assert [(line["case"], line["status"]) for line in lines] == [
+        (0, "started"), (0, "ok"), (1, "started"), (1, "crash"), (2, "started"), (2, "ok"),
+    ]  # fmt: skip
+
+
+def test_a_crash_after_the_last_word_on_a_case_is_that_case_s(tmp_path):
+    ends = run_of(tmp_path, "ok-0", "late-1", "ok-2").run()
+    assert statuses(ends) == ["ok", "crash", "ok"]
+    assert "after its outputs were written" in ends[1].message
+
+
+def test_an_exit_in_the_middle_of_a_case_is_no_success(tmp_path):
+    ends = run_of(tmp_path, "quit-0", "ok-1").run()
+    assert statuses(ends) == ["crash", "ok"]
+    assert "ended with exit code 0" in ends[0].message
+
+
+FAULTS = {
+    "ends before the list does": (["ok-0", "stop-1"], "exit code 0 after 1 of 2 cases"),
+    "cannot begin": (["refuse-0"], "exit code 2 after 0 of 1 cases, at none: stumbling: refuse"),
+    "says a case twice": (["twice-0", "ok-1"], "line 3: case 0 'twice-0', expected case 1 'ok-1'"),
+    "speaks of another case": (["other-0"], "line 2: case 0 'somebody else', expected case 0"),
+    "writes no JSON": (["babble-0"], "line 2: expected case, name and status, got Segmentation"),
+    "fails after the last case": (["tumble-0"], "ended with exit code 7 after its last case"),
+    "hangs after the last case": (["linger-0"], "did not end after its last case"),
+}
+
+
+@pytest.mark.parametrize("what", FAULTS)
+def test_a_runner_that_breaks_the_contract_is_told(tmp_path, what):
+    names, expected = FAULTS[what]
+    with pytest.raises(RunnerFault) as error:
+        run_of(tmp_path, *names).run()
+    assert expected in str(error.value)
+
+
+def test_a_runner_that_ignores_skip_is_told(tmp_path):
+    script = STUMBLING.read_text().replace("given.skip", "0")
+    (tmp_path / "runner.py").write_text(script)
+    run = run_of(
+        tmp_path, "ok-0", "abort-1", "ok-2", command=[sys.executable, str(tmp_path / "runner.py")]
+    )
+    with pytest.raises(RunnerFault, match="case 0 'ok-0', expected case 2 'ok-2'"):
+        run.run()
+
+
+def test_a_runner_that_hangs_before_the_first_case_is_told(tmp_path):
+    script = STUMBLING.read_text().replace(
+        "    cases = json", "    stay(given.record)\n    cases = json"
+    )
+    (tmp_path / "runner.py").write_text(script)
+    run = run_of(tmp_path, "ok-0", command=[sys.executable, str(tmp_path / "runner.py")])
+    with pytest.raises(RunnerFault, match="did nothing for 60 s after 0 of 1 cases"):
+        run.run()
+
+
+def test_a_provider_that_is_not_there_is_a_skip_in_the_runner_s_words(tmp_path):
+    with pytest.raises(Unsupported, match=r"^stumbling: lack: said so$"):
+        run_of(tmp_path, "lack-0", "ok-1").run()
+
+
+def test_a_runner_that_always_crashes_is_given_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(_case_runs, "_MOST_STARTS", 3)
+    names = [f"abort-{number}" for number in range(5)]
+    with pytest.raises(RunnerFault, match="started 3 times and has come to case 3 of 5"):
+        run_of(tmp_path, *names).run()
+
+
+def test_a_record_of_before_is_none_of_this_run(tmp_path):
+    (tmp_path / "record.jsonl").write_text('{"case": 0, "name": "ok-0", "status": "started"}\n')
+    assert statuses(run_of(tmp_path, "ok-0").run()) == ["ok"]
+
+
+def test_a_program_that_is_not_there_raises(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        run_of(tmp_path, "ok-0", command=[str(tmp_path / "absent")]).run()

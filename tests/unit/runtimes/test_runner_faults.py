@@ -1,0 +1,202 @@
+"""Every runner, whatever its language: what is wrong is named, and ends with exit code 2."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from checkouts import environment_python
+from onnx_cells import export
+from transect.domain.cell import Cell
+from transect.runtimes import RUNTIMES
+from transect.runtimes.options import session_options
+
+# Runtimes that do not run on `cpu`.
+PROVIDERS = {"python-openvino": "openvino"}
+ONNX = [name for name in RUNTIMES if RUNTIMES.get(name).uses_exporter]
+
+
+@dataclass
+class Case:
+    """A folder with all that a runner is given, and the arguments, to be spoilt."""
+
+    folder: Path
+    python: str
+    runtime: str
+
+    def __post_init__(self) -> None:
+        names = ("model", "inputs", "outputs", "options", "record")
+        paths = ("model.onnx", "inputs", "outputs", "options.json", "record.json")
+        self.arguments: dict[str, str] = {
+            name: str(self.folder / path) for name, path in zip(names, paths, strict=True)
+        }
+        self.arguments |= {"warmup": "1", "min-runs": "10", "max-seconds": "0"}
+        self.arguments["provider"] = PROVIDERS.get(self.runtime, "cpu")
+        self.more: list[str] = []
+
+    def header(self, **changes: Any) -> None:
+        """Change what the header says of the tensor."""
+        path = self.folder / "inputs" / "header.json"
+        told = json.loads(path.read_text())
+        told["batch"] = changes.pop("batch", told["batch"])
+        told["tensors"][0] |= changes
+        path.write_text(json.dumps(told))
+
+    def options(self, **changes: Any) -> None:
+        """Change the session options."""
+        path = self.folder / "options.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+    def write(self, name: str, text: str | bytes) -> None:
+        """Replace a file."""
+        (self.folder / name).write_bytes(text.encode() if isinstance(text, str) else text)
+
+    def run(self) -> tuple[int, dict[str, Any], str]:
+        """Return exit code, record (empty when there is none) and standard error."""
+        given = [part for key, value in self.arguments.items() for part in (f"--{key}", value)]
+        command = RUNTIMES.get(self.runtime).command(self.python, [*given, *self.more])
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=self.folder)
+        record = self.folder / "record.json"
+        found = json.loads(record.read_text()) if record.exists() else {}
+        return done.returncode, found, done.stderr
+
+
+@pytest.fixture(scope="module")
+def exported(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("digits")
+    code, _, stderr = export(torch_python, folder, "digits-cnn", "torchscript")
+    assert code == 0, stderr
+    return folder / "torchscript"
+
+
+@pytest.fixture(scope="module", params=ONNX)
+def runner(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    runtime = RUNTIMES.get(request.param)
+    cell = Cell.of(stage="infer", workload="digits-cnn", runtime=request.param,
+                   provider=PROVIDERS.get(request.param, "cpu"),
+                   batch=1)  # fmt: skip
+    if reason := runtime.supports(cell):
+        pytest.skip(reason)
+    return request.param, environment_python(runtime.environment, tmp_path_factory.mktemp("env"))
+
+
+@pytest.fixture
+def case(runner: tuple[str, str], exported: Path, tmp_path: Path) -> Case:
+    shutil.copy(exported / "model.onnx", tmp_path)
+    shutil.copytree(exported / "inputs", tmp_path / "inputs")
+    header = tmp_path / "inputs" / "header.json"
+    header.write_text(json.dumps(json.loads(header.read_text()) | {"batch": 16}))
+    (tmp_path / "options.json").write_text(json.dumps(session_options("equal", 1, "cpu", {})))
+    return Case(tmp_path, runner[1], runner[0])
+
+
+def test_what_is_right_runs(case: Case) -> None:
+    code, record, stderr = case.run()
+    assert (code, record.get("status")) == (0, "ok"), stderr
+    assert len(record["run_ns"]) == len(record["bind_ns"]) == len(record["copy_ns"]) >= 10
+
+
+# Each with a word that the message must have.
+FAULTS: dict[str, tuple[Callable[[Case], Any], str]] = {
+    "no model": (lambda c: (c.folder / "model.onnx").unlink(), "model.onnx"),
+    "empty model": (lambda c: c.write("model.onnx", b""), "model.onnx"),
+    "no such type of model": (lambda c: c.write("model.onnx", b"no model" * 99), "model.onnx"),
+    "no header": (lambda c: (c.folder / "inputs" / "header.json").unlink(), "header.json"),
+    "empty header": (lambda c: c.write("inputs/header.json", b""), "header.json"),
+    "half a header": (lambda c: c.write("inputs/header.json", '{"tensors": [{'), "header.json"),
+    "header of another kind": (lambda c: c.write("inputs/header.json", "[3]"), "header.json"),
+    "deep header": (lambda c: c.write("inputs/header.json", "[" * 200_000), "header.json"),
+    "huge shape": (lambda c: c.header(shape=[2**40, 2**40]), "input"),
+    "shape beyond 64 bits": (lambda c: c.header(shape=[2**32, 2**32, 2]), "input"),
+    "number beyond 64 bits": (lambda c: c.header(shape=[2**70]), "input"),
+    "other shape": (lambda c: c.header(shape=[50, 1, 8, 9]), "input"),
+    "negative shape": (lambda c: c.header(shape=[-50, 1, 8, 8]), "input"),
+    "shape of texts": (lambda c: c.header(shape=["50", 1, 8, 8]), "input"),
+    "other rank": (lambda c: c.header(shape=[50, 64]), "input"),
+    "unknown type": (lambda c: c.header(dtype="float31"), "float31"),
+    "other type": (lambda c: c.header(dtype="int32"), "int32"),
+    "no file": (lambda c: c.header(file="gone.bin"), "gone.bin"),
+    "cut file": (lambda c: c.write("inputs/tensor-0.bin", b"\0" * 1000), "tensor-0.bin"),
+    "unknown input": (lambda c: c.header(name="other"), "other"),
+    "no batch of that size": (lambda c: c.header(batch=51), "batch"),
+    "batch of nothing": (lambda c: c.header(batch=0), "batch"),
+    "negative batch": (lambda c: c.header(batch=-1), "batch"),
+    "half a batch": (lambda c: c.header(batch=1.5), "batch"),
+    "no options": (lambda c: (c.folder / "options.json").unlink(), "options.json"),
+    "half of the options": (lambda c: c.write("options.json", '{"intra'), "options.json"),
+    "unknown option": (lambda c: c.options(intra_threads=1), "intra_threads"),
+    "unknown level": (lambda c: c.options(graph_optimization_level="most"), "most"),
+    "negative threads": (lambda c: c.options(intra_op_num_threads=-1), "intra_op_num_threads"),
+    "text for a flag": (lambda c: c.options(enable_mem_pattern="yes"), "enable_mem_pattern"),
+    "number for an entry": (lambda c: c.options(**{"session.x": 1}), "session.x"),
+    "unknown provider": (lambda c: c.arguments.update(provider="quantum"), "quantum"),
+    "unknown argument": (lambda c: c.more.extend(["--colour", "red"]), "colour"),
+    "argument without a value": (lambda c: c.more.append("--profile"), "profile"),
+    "argument twice": (lambda c: c.more.extend(["--warmup", "3"]), "warmup"),
+    "unknown mode": (lambda c: c.arguments.update(mode="race"), "race"),
+    "word for a number": (lambda c: c.arguments.update({"min-runs": "many"}), "many"),
+    "no runs": (lambda c: c.arguments.update({"min-runs": "0"}), "min-runs"),
+    "endless": (lambda c: c.arguments.update({"max-seconds": "inf"}), "max-seconds"),
+    "load without arrivals": (lambda c: c.arguments.update(mode="load"), "arrivals"),
+    "nothing to be run": (lambda c: c.arguments.pop("model"), "model"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_what_is_wrong_is_named(case: Case, fault: str) -> None:
+    spoil, word = FAULTS[fault]
+    spoil(case)
+    code, record, stderr = case.run()
+    assert (code, record.get("cause")) == (2, "bad-input"), (record, stderr)
+    assert word in record["message"], record["message"]
+    assert word in stderr
+    assert record["runner"] == case.runtime
+
+
+def test_arrivals_that_fall_or_are_cut_are_named(case: Case) -> None:
+    for raw in (
+        b"",
+        b"\0" * 12,
+        np.array([5, 3], "<i8").tobytes(),
+        np.array([-1], "<i8").tobytes(),
+    ):
+        case.write("arrivals.bin", raw)
+        case.arguments |= {"mode": "load", "arrivals": str(case.folder / "arrivals.bin")}
+        code, record, stderr = case.run()
+        assert (code, record.get("cause")) == (2, "bad-input"), (raw, record, stderr)
+        assert "arrivals.bin" in record["message"]
+
+
+@pytest.mark.parametrize("name", ["model.onnx", "inputs/header.json", "options.json"])
+def test_random_damage_is_an_answer_and_no_crash(case: Case, name: str) -> None:
+    generator = random.Random(name)
+    whole = (case.folder / name).read_bytes()
+    for _ in range(8):
+        damaged = bytearray(whole)
+        for _ in range(generator.randint(1, 4)):
+            damaged[generator.randrange(len(damaged))] = generator.randrange(256)
+        cut = generator.choice([len(damaged), generator.randrange(len(damaged))])
+        case.write(name, bytes(damaged[:cut]))
+        code, record, stderr = case.run()
+        # Damage may leave a file that is right, or a model that ONNX Runtime alone refuses.
+        assert code in (0, 1, 2), (code, stderr)
+        assert record["status"] in ("ok", "failed")
+        if record["status"] == "failed":
+            assert record["message"]
+            assert record["cause"] in ("bad-input", "crash", "out-of-memory")
+
+
+def test_without_a_record_the_message_is_all(case: Case) -> None:
+    del case.arguments["record"]
+    code, record, stderr = case.run()
+    assert (code, record) == (2, {})
+    assert "record" in stderr

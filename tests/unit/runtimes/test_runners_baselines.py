@@ -1,0 +1,219 @@
+"""Baselines beside ONNX Runtime in Python: frameworks' own compilers, other providers."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from checkouts import environment_python
+from onnx_cells import export, infer, metrics
+from transect.domain.cell import Cell
+from transect.onnx_models.tensors import write_tensors
+from transect.runtimes import RUNTIMES
+from transect.runtimes._programs import missing_library
+from transect.stages.infer.cell import InferCell
+
+BASELINES = ("torch-eager", "torchscript", "torch-compile", "tensorflow")
+THREADS = {"intra_op_num_threads": 2, "inter_op_num_threads": 1}
+
+
+def _cell(runtime: str, **axes: Any) -> InferCell:
+    given = {"workload": "digits-cnn", "runtime": runtime, "provider": "cpu", "batch": 16} | axes
+    cell = Cell.of(stage="infer", **given)
+    assert isinstance(cell, InferCell)
+    return cell
+
+
+def _python(runtime: str, folder: Path, **axes: Any) -> str:
+    if reason := RUNTIMES.get(runtime).supports(_cell(runtime, **axes)):
+        pytest.skip(reason)
+    return environment_python(RUNTIMES.get(runtime).environment, folder)
+
+
+@pytest.fixture(scope="module")
+def folder(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("digits")
+    code, _, stderr = export(torch_python, path, "digits-cnn", "torchscript")
+    assert code == 0, stderr
+    return path
+
+
+@pytest.mark.parametrize("runtime", BASELINES)
+def test_baseline_agrees_with_the_framework_and_says_what_it_set(
+    folder: Path, tmp_path: Path, runtime: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    python = _python(runtime, tmp_path)
+    options = THREADS | {"graph_optimization_level": "all"}
+    code, result, stderr = infer(
+        python, folder, "torchscript", out=f"infer-{runtime}", runtime=runtime, threads=2,
+        options=options,
+    )  # fmt: skip
+    assert (code, result["status"]) == (0, "ok"), (result, stderr)
+    values, details = metrics(result), result["details"]
+    assert values["max_abs_difference"] <= details["tolerance"]
+    assert values["top1_agreement"] == 1.0
+    assert details["rows_compared"] == 50
+    assert values["session_time"] > 0
+    assert {key: details["session_options"][key] for key in THREADS} == THREADS
+    assert details["options_not_set"] == ["graph_optimization_level"]
+    # What a compiler writes is gone, and no other run's was taken.
+    assert list(tmp_path.glob("transect-inductor-*")) == []
+    if runtime == "torch-compile":
+        assert details["language_options"]["inductor_cache"] == "empty"
+
+
+def _start(runtime: str, python: str, folder: Path, *more: str | Path) -> tuple[int, dict, str]:
+    given = ["--inputs", folder / "inputs", "--outputs", folder / "outputs", *more]
+    command = RUNTIMES.get(runtime).command(
+        python, [*map(str, given), "--record", str(folder / "record.json")]
+    )
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    record = folder / "record.json"
+    return done.returncode, json.loads(record.read_text()) if record.exists() else {}, done.stderr
+
+
+def _no_weights(folder: Path, model: dict[str, str]) -> None:
+    model["weights"] = "gone.npz"
+
+
+def _unknown_workload(folder: Path, model: dict[str, str]) -> None:
+    model["workload"] = "no-such-workload"
+
+
+def _cut_weights(folder: Path, model: dict[str, str]) -> None:
+    path = folder / "weights.npz"
+    path.write_bytes(path.read_bytes()[:500])
+
+
+def _other_weights(folder: Path, model: dict[str, str]) -> None:
+    np.savez(folder / "weights.npz", **{"0.weight": np.ones((3, 3), np.float32)})
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (_no_weights, "gone.npz"),
+        (_unknown_workload, "no-such-workload"),
+        (_cut_weights, 'expected {"workload", "weights"}'),
+        (_other_weights, "weights do not fit the model"),
+        (None, 'expected {"workload", "weights"}'),
+    ],
+)
+@pytest.mark.parametrize("runtime", ["torch-eager", "tensorflow"])
+def test_wrong_model_file_is_bad_input(
+    folder: Path, tmp_path: Path, runtime: str, spoil: Any, said: str
+) -> None:
+    python = _python(runtime, tmp_path)
+    shutil.copy(folder / "weights.npz", tmp_path)
+    write_tensors(tmp_path / "inputs", {"input": np.ones((4, 1, 8, 8), np.float32)}, batch=2)
+    model = {"workload": "digits-cnn", "weights": "weights.npz"}
+    if spoil is not None:
+        spoil(tmp_path, model)
+    (tmp_path / "model.json").write_text("[]" if spoil is None else json.dumps(model))
+    code, record, stderr = _start(runtime, python, tmp_path, "--model", tmp_path / "model.json")
+    assert (code, record["cause"]) == (2, "bad-input"), stderr
+    assert "model.json" in record["message"]
+    assert said in record["message"]
+
+
+@pytest.mark.parametrize("runtime", ["torchscript", "tensorflow"])
+@pytest.mark.parametrize(
+    "tensors",
+    [
+        {"input": np.ones((4, 1, 8, 9), np.float32)},
+        {"input": np.ones((4, 1, 8, 8))},
+        {name: np.ones((4, 1, 8, 8), np.float32) for name in "ab"},
+    ],
+)
+def test_inputs_of_another_workload_are_bad_input(
+    folder: Path, tmp_path: Path, runtime: str, tensors: dict[str, np.ndarray]
+) -> None:
+    python = _python(runtime, tmp_path)
+    shutil.copy(folder / "weights.npz", tmp_path)
+    write_tensors(tmp_path / "inputs", tensors, batch=2)
+    model = {"workload": "digits-cnn", "weights": "weights.npz"}
+    (tmp_path / "model.json").write_text(json.dumps(model))
+    code, record, stderr = _start(runtime, python, tmp_path, "--model", tmp_path / "model.json")
+    assert (code, record["cause"]) == (2, "bad-input"), stderr
+    assert "takes one float32 tensor, rows of [1, 8, 8]" in record["message"]
+
+
+@pytest.mark.parametrize("runtime", BASELINES)
+def test_baselines_have_the_mode_latency_only(tmp_path: Path, runtime: str) -> None:
+    python = _python(runtime, tmp_path)
+    for mode, name in (("load", "arrivals"), ("cases", "cases")):
+        more = ("--mode", mode, f"--{name}", tmp_path / "x", "--model", tmp_path / "m")
+        code, _, stderr = _start(runtime, python, tmp_path, *more)
+        assert code == 2
+        assert f"--mode {mode}: this runner has latency" in stderr
+    assert "without an offered load" in (
+        RUNTIMES.get(runtime).supports(_cell(runtime, load=10.0)) or ""
+    )
+
+
+def test_compiler_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runtime = RUNTIMES.get("torch-compile")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CXX", raising=False)
+    assert "install a C++ compiler" in (runtime.supports(_cell("torch-compile")) or "")
+    monkeypatch.setenv("CXX", "no-such-compiler -O2")
+    assert "CXX is 'no-such-compiler" in (runtime.supports(_cell("torch-compile")) or "")
+
+
+def test_openvino_runs_on_its_own_threads_in_its_own_package(folder: Path, tmp_path: Path) -> None:
+    python = _python("python-openvino", tmp_path, provider="openvino")
+    code, result, stderr = infer(
+        python, folder, "torchscript", out="openvino", runtime="python-openvino",
+        provider="openvino", threads=2, options={"intra_op_num_threads": 2},
+    )  # fmt: skip
+    assert (code, result["status"]) == (0, "ok"), (result, stderr)
+    details = result["details"]
+    assert details["provider_used"] == "openvino"
+    # ONNX Runtime of another version: it is seen, and compared with nothing silently.
+    assert details["runtime_version"] == "1.24.1"
+    assert details["session_options"]["provider_options"]["num_of_threads"] == "2"
+    assert {name.split()[1] for name in details["kernels"]["names"]} == {
+        "OpenVINOExecutionProvider"
+    }
+    assert metrics(result)["max_abs_difference"] <= details["tolerance"]
+
+
+def test_provider_that_a_build_lacks_is_skipped(folder: Path, tmp_path: Path) -> None:
+    python = _python("python", tmp_path)
+    shutil.copytree(folder / "torchscript" / "inputs", tmp_path / "inputs")
+    more = ("--model", folder / "torchscript" / "model.onnx", "--provider", "openvino")
+    code, record, _ = _start("python", python, tmp_path, *more)
+    assert (code, record["status"]) == (3, "skipped")
+    assert "no OpenVINOExecutionProvider" in record["reason"]
+
+
+def test_other_providers_say_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    python = RUNTIMES.get("python")
+    assert "python-openvino" in (python.supports(_cell("python", provider="openvino")) or "")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
+    for provider in ("cuda", "tensorrt"):
+        reason = python.supports(_cell("python", provider=provider)) or ""
+        assert reason.startswith("no CUDA device")
+    said = missing_library("libc.so.6", "libno-such-thing.so.9", how="install it") or ""
+    assert said.startswith("libno-such-thing.so.9 cannot be loaded")
+    assert said.endswith(": install it")
+    assert missing_library("libc.so.6", how="install it") is None
+
+
+def test_tensorrt_without_a_device_is_skipped_by_the_runner(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python = _python("python", tmp_path)
+    monkeypatch.setitem(os.environ, "CUDA_VISIBLE_DEVICES", "-1")
+    shutil.copytree(folder / "torchscript" / "inputs", tmp_path / "inputs")
+    more = ("--model", folder / "torchscript" / "model.onnx", "--provider", "tensorrt")
+    code, record, _ = _start("python", python, tmp_path, *more)
+    assert (code, record["reason"]) == (3, "no CUDA device")

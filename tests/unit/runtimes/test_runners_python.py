@@ -1,0 +1,152 @@
+"""The Python runners on real models, in the environment of torch and ONNX Runtime."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from onnx_cells import ROWS, export, infer, metrics
+from transect.domain.cell import Cell
+from transect.onnx_models.tensors import read_tensor
+from transect.runtimes import RUNNERS, RUNTIMES
+
+
+@pytest.fixture(scope="module")
+def exported(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("digits")
+    code, _, stderr = export(torch_python, folder, "digits-cnn", "torchscript")
+    assert code == 0, stderr
+    return folder
+
+
+@pytest.fixture
+def cell_folder(exported: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(exported, tmp_path / "copy"))
+
+
+@pytest.mark.parametrize("runtime", ["python", "python-iobinding", "torch-eager"])
+@pytest.mark.parametrize("batch", [1, 16, ROWS + 10])
+def test_runner_agrees_and_is_timed(
+    torch_python: str, cell_folder: Path, runtime: str, batch: int
+) -> None:
+    code, result, stderr = infer(
+        torch_python, cell_folder, "torchscript", runtime=runtime, batch=batch
+    )
+    assert (code, result["status"]) == (0, "ok"), (result, stderr)
+    values, details = metrics(result), result["details"]
+    assert values["throughput"] == pytest.approx(batch / values["latency"])
+    assert values["max_abs_difference"] <= details["tolerance"]
+    assert values["top1_agreement"] == 1.0
+    assert details["rows_compared"] == max(ROWS, batch)
+    assert details["provider_used"] == "cpu"
+    assert details["stop_reason"] in ("interval-reached", "time-limit")
+    assert details["session_options"]["intra_op_num_threads"] == 1
+    assert details["flops_per_run"] > 0
+    series = result["samples"]["latency"]
+    assert series["count"] == details["runs"] >= 20
+
+
+def test_modules_or_a_container_go_before_the_runner(
+    torch_python: str, cell_folder: Path, tmp_path: Path
+) -> None:
+    mark = tmp_path / "wrapped"
+    wrap = ("sh", "-c", f'touch {mark}; exec "$@"', "wrap")
+    _, result, stderr = infer(torch_python, cell_folder, "torchscript", wrap=wrap)
+    assert result["status"] == "ok", stderr
+    assert mark.exists()
+
+
+def test_all_rows_are_written(torch_python: str, cell_folder: Path) -> None:
+    infer(torch_python, cell_folder, "torchscript", batch=16)
+    outputs = read_tensor(cell_folder / "infer" / "outputs", "output")
+    assert outputs.shape == (ROWS, 10)
+
+
+def test_threads_reach_the_session(torch_python: str, cell_folder: Path) -> None:
+    _, result, _ = infer(torch_python, cell_folder, "torchscript", threads=2)
+    assert result["details"]["session_options"]["intra_op_num_threads"] == 2
+
+
+def test_wrong_outputs_are_a_wrong_result_without_times(
+    torch_python: str, cell_folder: Path
+) -> None:
+    path = cell_folder / "torchscript" / "expected" / "tensor-0.bin"
+    expected = np.fromfile(path, "<f4")
+    expected[-3] += 1e-3
+    expected.tofile(path)
+    code, result, _ = infer(torch_python, cell_folder, "torchscript")
+    assert (code, result["status"], result["cause"]) == (0, "failed", "wrong-result")
+    assert "tolerance" in result["message"]
+    assert set(metrics(result)) == {
+        "max_abs_difference", "max_rel_difference", "top1_agreement", "nonfinite_outputs",
+    }  # fmt: skip
+    assert result["samples"] == {}
+
+
+@pytest.mark.parametrize("content", [b"", b"this is no model" * 9, None])
+def test_damaged_model_is_named(
+    torch_python: str, cell_folder: Path, content: bytes | None
+) -> None:
+    model = cell_folder / "torchscript" / "model.onnx"
+    model.write_bytes(model.read_bytes()[:2000] if content is None else content)
+    code, result, _ = infer(torch_python, cell_folder, "torchscript")
+    assert (code, result["status"], result["cause"]) == (1, "failed", "bad-input")
+    assert "model.onnx" in result["message"]
+
+
+def test_folder_that_is_no_export_is_named(torch_python: str, cell_folder: Path) -> None:
+    (cell_folder / "torchscript" / "facts.json").unlink()
+    code, result, _ = infer(torch_python, cell_folder, "torchscript")
+    assert (code, result["cause"]) == (1, "bad-input")
+    assert "finished export, model or convert cell" in result["message"]
+
+
+def test_environment_without_the_runtime_is_a_missing_dependency(
+    torch_python: str, cell_folder: Path, tmp_path: Path
+) -> None:
+    # A module of that name that cannot be imported, found before the real one.
+    (tmp_path / "python").write_text(
+        f"#!/bin/sh\nexec {torch_python} -c 'import sys, runpy; "
+        'sys.modules["onnxruntime"] = None; sys.argv = sys.argv[1:]; '
+        'sys.path.insert(0, sys.argv[0].rsplit("/", 1)[0]); '
+        'runpy.run_path(sys.argv[0], run_name="__main__")\' "$@"\n'
+    )
+    (tmp_path / "python").chmod(0o755)
+    code, result, stderr = infer(str(tmp_path / "python"), cell_folder, "torchscript")
+    assert (code, result["cause"]) == (1, "missing-dependency"), (result, stderr)
+
+
+@pytest.mark.parametrize("runtime", ["python", "torch-eager"])
+def test_cuda_without_a_device_is_skipped_by_the_runner_itself(
+    torch_python: str, exported: Path, tmp_path: Path, runtime: str
+) -> None:
+    command = [torch_python, str(RUNNERS / runtime / "run.py")]
+    command += ["--model", str(exported / "torchscript" / "model.onnx")]
+    command += [
+        "--inputs",
+        str(exported / "torchscript" / "inputs"),
+        "--outputs",
+        str(tmp_path / "o"),
+    ]
+    command += ["--provider", "cuda", "--record", str(tmp_path / "r.json")]
+    # Hides every device, on a machine that has one too.
+    environment = {"CUDA_VISIBLE_DEVICES": "-1"}
+    done = subprocess.run(command, env=environment, check=False, capture_output=True)
+    record = json.loads((tmp_path / "r.json").read_text())
+    assert done.returncode == 3
+    assert (record["status"], record["reason"]) == ("skipped", "no CUDA device")
+    assert "run_ns" not in record
+
+
+def test_cuda_cell_without_a_device_is_skipped(torch_python: str, cell_folder: Path) -> None:
+    cell = Cell.of(stage="infer", workload="iris-mlp", runtime="python", provider="cuda", batch=1)
+    if RUNTIMES.get("python").supports(cell) is None:
+        pytest.skip("this machine has a CUDA device")
+    code, result, _ = infer(torch_python, cell_folder, "torchscript", provider="cuda")
+    assert (code, result["status"], result["cause"]) == (0, "skipped", "unsupported")
+    assert result["message"].startswith("no CUDA device")

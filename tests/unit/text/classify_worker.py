@@ -1,0 +1,80 @@
+"""Workers of classify and search, in the environment of torch: a line of JSON each way.
+
+One process for many cells, for torch takes seconds to start.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import signal
+from collections.abc import Iterator
+from typing import Any
+
+from transect.stages.classify import worker as classify_worker
+from transect.text.classifiers import _training
+from worker_calls import answer_calls
+
+
+def classify(arguments: list[str]) -> int:
+    return classify_worker.main(arguments)
+
+
+def search(arguments: list[str]) -> int:
+    from transect.stages.search import worker
+
+    return worker.main(arguments)
+
+
+def killed(arguments: list[str], states: int) -> int:
+    """Run in a process that is killed while it writes its n-th state; return how it ended."""
+    child = os.fork()
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    write, left = _training.write_state, [states]
+
+    def last(*given: Any) -> None:
+        left[0] -= 1
+        if not left[0]:
+            os.kill(os.getpid(), signal.SIGKILL)
+        write(*given)
+
+    _training.write_state = last
+    classify_worker.main(arguments)
+    os._exit(0)
+
+
+def full(arguments: list[str], most_bytes: int) -> int:
+    """Run while no file may grow beyond so many bytes, as on a disk that is full."""
+    with _limited(most_bytes):
+        return classify_worker.main(arguments)
+
+
+@contextlib.contextmanager
+def _limited(most_bytes: int) -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def has_gpu() -> bool:
+    import torch
+
+    return torch.cuda.is_available()
+
+
+def outputs(model: str, x: list[list[int]]) -> list[list[float]]:
+    """Return what ONNX Runtime makes of word numbers."""
+    import numpy as np
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    return session.run(["probabilities"], {"x": np.array(x, np.int64)})[0].tolist()
+
+
+if __name__ == "__main__":
+    answer_calls(globals())

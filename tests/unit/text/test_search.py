@@ -1,0 +1,195 @@
+"""Searches: the same points in every run, places that the budget pays for, and who goes on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from classify_cells import READ, arguments, record_of, write_cells
+
+from step_worker_client import StepWorker, step_worker
+from ticket_study import plan_search
+from transect.domain.cell import Cell
+from transect.domain.errors import BadInput, Unsupported
+from transect.domain.record import Cause, MetricValue, Status, write_record
+from transect.planning.plan import StudyPlan
+from transect.stages.search import run as search_run
+from transect.stages.search.plan import _cost, draw_points, places_of
+from transect.stages.search.plan_section import SearchRule
+
+SPACE = "{learning_rates: {low: 0.0001, high: 0.1}, batches: [4, 8, 16], heads: [1, 2]}"
+
+
+def cells(made: StudyPlan) -> list:
+    return [planned.cell for planned in made.stage("search").values()]
+
+
+def points(made: StudyPlan) -> list:
+    first = [one for one in made.stage("search").values() if not one.cell.rung]
+    return [one.spec["point"] for one in sorted(first, key=lambda one: one.cell.place)]
+
+
+def rule(**changes: object) -> SearchRule:
+    given = {
+        "corpora": ["one"], "partition": "plain", "vectors": "small", "model": "encoder",
+        "budget": 40, "epochs": 2, "keep": 2, "rungs": 3, "space": {"batches": [1, 2, 4, 8]},
+    }  # fmt: skip
+    return SearchRule.model_validate(given | changes)
+
+
+def test_two_plans_of_a_study_have_the_same_points(tmp_path):
+    (tmp_path / "again").mkdir()
+    one = plan_search(tmp_path, f"budget: 60, space: {SPACE}")
+    other = plan_search(tmp_path / "again", f"budget: 60, space: {SPACE}")
+    assert points(one) == points(other)
+    assert [cell.id for cell in cells(one)] == [cell.id for cell in cells(other)]
+    rates = [point["learning_rate"] for point in points(one)]
+    assert len(set(rates)) == len(rates) and all(0.0001 <= rate <= 0.1 for rate in rates)
+    changed = plan_search(tmp_path, f"budget: 60, space: {SPACE}", "seed: 3\n")
+    assert points(changed) != points(one)
+
+
+def test_a_larger_budget_keeps_the_points_of_the_smaller_one():
+    small, large = rule(budget=30), rule(budget=1000, space={"batches": list(range(1, 50))})
+    few = rule(budget=30, space={"batches": list(range(1, 50))})
+    assert draw_points(few, "s", 1) == draw_points(large, "s", 1)[: places_of(few)]
+    # No point is drawn twice, and there are four.
+    found = draw_points(rule(budget=1000), "s", 1)
+    assert sorted(point["batch"] for point in found) == [1, 2, 4, 8]
+    assert draw_points(small, "s", 1) != draw_points(small, "t", 1)
+
+
+def test_of_a_narrow_range_no_point_is_drawn_twice():
+    space = {"learning_rates": {"low": 0.01, "high": 0.01002}, "heads": [1, 2]}
+    found = draw_points(rule(budget=500, space=space), "s", 1)
+    assert sorted(found, key=str) == [{"learning_rate": 0.01, "heads": n} for n in (1, 2)]
+
+
+@pytest.mark.parametrize("budget", [*range(14, 60), 500, 10**9])
+def test_as_many_points_as_the_budget_pays_for(budget):
+    one = rule(budget=budget)
+    first = places_of(one)
+    if first:
+        assert _cost(one, first) <= budget < _cost(one, first + 1)
+        assert first >= 4
+    else:
+        assert budget < _cost(one, 4) == 4 * 2 + 2 * 2 + 4
+
+
+def test_each_rung_has_fewer_places_and_more_epochs(tmp_path):
+    made = plan_search(tmp_path, f"budget: 42, epochs: 2, keep: 2, rungs: 3, space: {SPACE}")
+    rungs: dict[int, list] = {}
+    for planned in made.stage("search").values():
+        rungs.setdefault(planned.cell.rung, []).append(planned)
+    assert {rung: len(found) for rung, found in rungs.items()} == {0: 11, 1: 5, 2: 2}
+    epochs = {rung: {one.spec["knobs"]["epochs"] for one in found} for rung, found in rungs.items()}
+    assert epochs == {0: {2}, 1: {4}, 2: {8}}
+    for rung, found in rungs.items():
+        for planned in found:
+            taken = {
+                name for role, (_, name) in planned.inputs.items() if role.startswith("place-")
+            }
+            assert taken == ({one.id for one in rungs[rung - 1]} if rung else set())
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("budget: 10, space: {batches: [1, 2]}", "do not pay for a point .*: expected 42 or more"),
+        ("budget: 90, space: {learning_rates: {low: 1, high: 0.1}}", "expected less than high"),
+        ("budget: 90, space: {heads: [5]}", "5 heads do not share"),
+        ("budget: 90, model: words, space: {}", "'words' has no knob 'epochs'"),
+        ("budget: 90, model: pairs, space: {heads: [1]}", "'pairs' has no knob 'heads'"),
+        ("budget: 90, partition: without, space: {}", "points are compared by the part `valid`"),
+        ("budget: 90, space: {epochs: [1]}", "epochs"),
+    ],
+)  # fmt: skip
+def test_a_search_that_cannot_be_made_is_refused(tmp_path, given, told):
+    with pytest.raises(BadInput, match=told):
+        plan_search(tmp_path, given)
+
+
+def search_cell(rung: int, place: int) -> Cell:
+    return Cell.of(
+        stage="search", corpus="made", search="knobs", kind="transformer", rung=rung, place=place
+    )
+
+
+def test_a_search_counts_epochs_whatever_its_classifier_counts(tmp_path):
+    rule = f"model: counted, budget: 90, space: {SPACE}"
+    made = plan_search(tmp_path, rule)
+    for planned in made.stage("search").values():
+        options = planned.spec["parameters"]["model"]["options"]
+        assert (options["epochs"], options["updates"]) == (planned.spec["knobs"]["epochs"], None)
+
+
+def write_rung(folder: Path, scores: list[tuple[float, ...] | None]) -> SimpleNamespace:
+    """Write the records of rung 0; return the job of a place of rung 1.
+
+    None is one that diverged, an empty score one without tickets to validate by.
+    """
+    inputs = {}
+    for place, score in enumerate(scores):
+        cell = search_cell(0, place)
+        names = ("valid_accuracy", "valid_log_loss")
+        metrics = [MetricValue.of(n, v) for n, v in zip(names, score or (), strict=bool(score))]
+        ended = {} if score is not None else {"status": Status.FAILED, "cause": Cause.DIVERGED}
+        (folder / cell.id).mkdir(parents=True)
+        write_record(
+            folder / cell.id / "record.json", record_of(cell, {}, metrics=metrics, **ended)
+        )
+        inputs[f"place-{place}"] = ["search", cell.id]
+    return SimpleNamespace(
+        spec={"inputs": inputs}, cell=search_cell(1, 0), input=lambda role: folder / inputs[role][1]
+    )
+
+
+def test_the_best_of_a_rung_go_on_in_their_order(tmp_path):
+    job = write_rung(tmp_path, [(0.5, 1.0), None, (0.7, 0.9), (0.7, 0.8), (0.5, 1.0)])
+    chosen = []
+    for place in range(4):
+        job.cell = search_cell(1, place)
+        chosen.append(search_run._chosen(job))
+    assert chosen == ["place-3", "place-2", "place-0", "place-4"]
+    job.cell = search_cell(1, 4)
+    with pytest.raises(Unsupported, match=r"only 4 of the 5 cells .* with number 5 of them"):
+        search_run._chosen(job)
+
+
+def test_a_rung_that_nothing_validated_has_no_best(tmp_path):
+    job = write_rung(tmp_path, [(0.5, 1.0), ()])
+    assert search_run._chosen(job) == "place-0"
+    job.cell = search_cell(1, 1)
+    with pytest.raises(Unsupported, match=r"only 1 of the 2 cells .* with an accuracy on `valid`"):
+        search_run._chosen(job)
+
+
+@pytest.fixture(scope="module")
+def worker(torch_python: str) -> Iterator[StepWorker]:
+    with step_worker(torch_python, "classify_worker.py") as one:
+        yield one
+
+
+def test_a_place_goes_on_with_the_point_and_state_of_its_cell(worker, tmp_path):
+    folders = write_cells(tmp_path / "cells")
+    point = {"batch": 16, "learning_rate": 0.02}
+    spec = {
+        "classifier": {"kind": "transformer", "options": {}}, "seed": 1, "inputs": {},
+        "text": READ,
+    }  # fmt: skip
+    first = search_cell(0, 3)
+    told = spec | {"cell": first.axes(), "point": point, "knobs": {"epochs": 2}}
+    assert worker("search", arguments(folders, told, tmp_path / "first")) == 0
+    found = json.loads((tmp_path / "first" / "result.json").read_text())["details"]
+    assert (found["point"], found["rung"], found["place"], found["from"]) == (point, 0, 3, None)
+    write_record(tmp_path / "first" / "record.json", record_of(first, found))
+    second = search_cell(1, 0)
+    told = spec | {"cell": second.axes(), "point": None, "knobs": {"epochs": 4}}
+    more = {"from": tmp_path / "first"}
+    assert worker("search", arguments(folders, told, tmp_path / "second", **more)) == 0
+    details = json.loads((tmp_path / "second" / "result.json").read_text())["details"]
+    assert (details["point"], details["from"]) == (point, first.id)
+    assert details["history"][:2] == found["history"] and len(details["history"]) == 4

@@ -1,0 +1,107 @@
+"""Every strategy x framework x 1, 2, 3, 4, 8 ranks x 1 to 8 micro-batches follows the float64 reference.
+
+One start of mpiexec for each framework and number of ranks, in which every case trains: losses of each
+step, weights, predictions, and losses after going on from the middle. All of it takes an hour where
+libraries compile; so by default numpy takes every case, the others take some, each number of ranks
+other ones. `TRANSECT_WHOLE_MATRIX=1 pytest tests/unit/training/test_equality_matrix.py` takes all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from matrix_cases import MICRO_BATCHES, cases, chosen
+
+from checkouts import ROOT, environment_python
+from transect.launch.launchers.mpiexec import mpiexec_prefix
+from transect.training.strategies import STRATEGIES
+
+WHOLE = os.environ.get("TRANSECT_WHOLE_MATRIX") == "1"
+RANKS = (1, 2, 3, 4, 8)
+# Framework: its environment, what kind of cases, and of how many it takes one at each number of ranks.
+# Odd numbers: the models of cases alternate.
+ROWS: list[tuple[str, str, str, dict[int, int]]] = [
+    ("numpy", "base", "mpi", {1: 1, 2: 1, 3: 1, 4: 1, 8: 3}),
+    ("torch", "torch", "mpi", {1: 7, 2: 7, 3: 7, 4: 9, 8: 23}),
+    ("torch", "torch", "gloo", {1: 1, 2: 5, 3: 7, 4: 21, 8: 61}),
+    ("mxnet", "mxnet", "mpi", {1: 7, 2: 7, 3: 7, 4: 9, 8: 23}),
+    ("tensorflow", "tensorflow", "mpi", {2: 25, 3: 29}),
+    ("keras-jax", "keras-jax", "mpi", {2: 41, 3: 47}),
+    ("keras-torch", "torch", "mpi", {2: 29}),
+    ("keras-tensorflow", "tensorflow", "mpi", {2: 41}),
+    ("keras-2", "horovod-tensorflow", "mpi", {3: 41}),
+]
+STARTS = [
+    (framework, environment, kind, ranks, 1 if WHOLE else steps[ranks])
+    for framework, environment, kind, steps in ROWS
+    for ranks in RANKS
+    if WHOLE or ranks in steps
+]
+# What torch's schedules and divisions of layers do not take.
+REFUSED = (
+    r"schedule \S+ takes |have no rows|cannot be cut|not even the first|has no two linear layers"
+)
+
+
+def train(framework: str, python: str, kind: str, ranks: int, step: int) -> list[dict[str, Any]]:
+    here = Path(__file__).parent
+    start = [*mpiexec_prefix(str(Path(python).parent / "mpiexec")), "-n", str(ranks)]
+    variables = {
+        "PYTHONPATH": f"{ROOT / 'src'}:{here}", "OMP_NUM_THREADS": "1", "TF_CPP_MIN_LOG_LEVEL": "2",
+        "OMPI_MCA_mpi_yield_when_idle": "1",
+    }  # fmt: skip
+    program = [python, str(here / "matrix_steps.py"), framework, str(step), str(ranks), kind]
+    done = subprocess.run(
+        [*start, "--map-by", ":OVERSUBSCRIBE", *program], env=os.environ | variables,
+        capture_output=True, text=True, timeout=7200 if WHOLE else 900,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-4000:]
+    found: list[dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+@pytest.mark.timeout(7300)
+@pytest.mark.parametrize(("framework", "environment", "kind", "ranks", "step"), STARTS)
+def test_every_way_to_divide_a_training_follows_the_reference(
+    framework, environment, kind, ranks, step, tmp_path
+):
+    found = train(framework, environment_python(environment, tmp_path), kind, ranks, step)
+    expected = chosen(cases(ranks, kind), step, ranks)
+    assert [tuple(one["case"]) for one in found] == [tuple(one) for one in expected]
+    trained = [one for one in found if "off" in one]
+    for one in found:
+        if "reason" in one:
+            assert kind == "gloo" and re.search(REFUSED, one["reason"]), one
+    assert trained
+    for one in trained:
+        assert set(one["off"]) == {"loss", "weights", "predict", "resumed"}
+        # Also false for NaN.
+        assert all(value <= 1e-12 for value in one["off"].values()), one
+
+
+def test_the_cases_are_those_that_were_promised():
+    for ranks in RANKS:
+        every = cases(ranks)
+        strategies = {one.strategy for one in every}
+        ours = {name for name in STRATEGIES if name.startswith("mpi-")}
+        assert strategies - {"single", "async"} == ours, ranks
+        assert ("single" in strategies) == (ranks == 1) == ("async" not in strategies)
+        pipelines = [one for one in every if one.strategy == "mpi-pipeline"]
+        stages = [n for n in range(1, ranks + 1) if ranks % n == 0]
+        had = {
+            (o.options["stages"], o.options["schedule"], o.options["micro_batches"])
+            for o in pipelines
+        }
+        assert had == {(s, n, m) for s in stages for n in ("gpipe", "1f1b") for m in MICRO_BATCHES}
+        assert {one.share for one in every} == {8, 11}
+    every = cases(4, "gloo")
+    own = {"ddp-gloo", "fsdp", "spatial", "tensor-parallel", "torch-pipeline"}
+    assert {one.strategy for one in every} == own
+    schedules = {o.options["schedule"] for o in every if o.strategy == "torch-pipeline"}
+    assert len(schedules) == 7

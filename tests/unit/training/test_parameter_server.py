@@ -1,0 +1,284 @@
+"""A parameter server: what it applies, in which order it may, and that nothing is lost; on real ranks."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from rank_runs import Training, arrays
+
+from transect.domain.errors import BadInput
+from transect.stages.train.result_updates import Updates
+from transect.training.frameworks import ModelPlan
+from transect.training.frameworks.numpy_ import NumpyTrainer
+from transect.training.inputs import StoredBatches, load_data, load_weights
+from transect.training.layout import Layout
+from transect.training.strategies import STRATEGIES, strategy_options
+from transect.training.workloads import WORKLOADS, Parameters, model_of
+
+# In `slow-rank-2` the server takes requests in an order of its own: rank 2 fetches, then rank 1 does all
+# that it may before rank 2's gradient is taken. It is what a slow rank does, without any clock.
+PLUGINS = """
+import os, signal
+
+from transect.training.frameworks import FRAMEWORKS
+from transect.training.frameworks.numpy_ import NumpyFramework, NumpyTrainer
+from transect.training.strategies import STRATEGIES
+from transect.training.strategies._parameter_server import Server
+from transect.training.strategies.async_ import Async
+
+STEPS = 18
+
+
+class InOrder(Server):
+    def source(self):
+        if 2 not in self._lead and self._applied[2] < STEPS:
+            return 2
+        return 1 if 1 not in self._waiting and self._applied[1] < STEPS else 2
+
+
+@STRATEGIES.register("slow-rank-2")
+class SlowRank2(Async):
+    server = InOrder
+
+
+def end(rank):
+    if int(os.environ["OMPI_COMM_WORLD_RANK"]) == rank:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Dies(NumpyTrainer):
+    rank, count = 0, 0
+
+    def forward_backward(self, x, y):
+        # The server's own first one makes its buffers.
+        self.count += 1
+        if self.count > 5:
+            end(self.rank)
+        return super().forward_backward(x, y)
+
+    def update(self, learning_rate):
+        self.count += 1
+        if self.count > 5:
+            end(self.rank)
+        super().update(learning_rate)
+
+
+class RankDies(NumpyFramework):
+    rank = 0
+
+    def trainer(self, plan):
+        trainer = Dies(plan)
+        trainer.rank = self.rank
+        return trainer
+
+
+@FRAMEWORKS.register("server-dies")
+class ServerDies(RankDies):
+    pass
+
+
+@FRAMEWORKS.register("worker-dies")
+class WorkerDies(RankDies):
+    rank = 2
+
+
+class Faulty(NumpyTrainer):
+    def forward_backward(self, x, y):
+        if int(os.environ["OMPI_COMM_WORLD_RANK"]) == 1:
+            raise MemoryError("no room for a gradient")
+        return super().forward_backward(x, y)
+
+
+@FRAMEWORKS.register("worker-faults")
+class WorkerFaults(NumpyFramework):
+    def trainer(self, plan):
+        return Faulty(plan)
+"""
+BATCH, EPOCHS, STEPS = 12, 2, 18
+
+
+@pytest.fixture(scope="module")
+def training(base_python, tmp_path_factory):
+    rule = {
+        "batch": BATCH, "epochs": EPOCHS, "loss": "cross-entropy", "momentum": 0.9, "weight_decay": 1e-3,
+        "learning_rate": 0.02,
+    }  # fmt: skip
+    made = Training(
+        python=base_python, folder=tmp_path_factory.mktemp("async"), plugins=PLUGINS, rule=rule
+    )
+    made.prepare()
+    return made
+
+
+@pytest.fixture(scope="module")
+def reference(training):
+    return training.reference(["fp64"])
+
+
+def trained(training, staleness, *, ranks=3, strategy="async", **axes):
+    options = strategy_options("async", {"staleness": staleness}, "here")
+    axes = {"precision": "fp64", "options": options} | axes
+    return training.train(ranks, strategy=strategy, **axes)[0]
+
+
+def of_server(out):
+    return arrays(out / "rank-000.npz")
+
+
+def replayed(training, log, workers):
+    """Return the weights after the same gradients, each at the weights that it was computed at, in one process."""
+    parameters = Parameters.model_validate(training.rule)
+    folder = training.folder / "data"
+    model = model_of(WORKLOADS.get(training.workload))
+    plan = ModelPlan(
+        model=model, parameters=parameters, weights=load_weights(folder, 0), batch=BATCH, precision="fp64",
+        device="cpu", threads=1,
+    )  # fmt: skip
+    server, computing = NumpyTrainer(plan), NumpyTrainer(plan)
+    layout = Layout(workers, servers=1)
+    batches: dict[int, Any] = {
+        worker: StoredBatches(computing, load_data(folder, 0), BATCH, layout.share(worker))  # type: ignore[arg-type]
+        for worker in range(1, workers + 1)
+    }
+    done = dict.fromkeys(batches, 0)
+    path = [server.weights()]
+    for number, (staleness, worker) in enumerate(
+        zip(log["staleness"], log["applied_worker"], strict=True)
+    ):
+        computing.load(path[number - int(staleness)])
+        [(x, y)] = batches[int(worker)].steps(done[int(worker)], 1)
+        done[int(worker)] += 1
+        computing.forward_backward(x, y)
+        server.set_gradient(computing.gradient().copy())
+        server.update(parameters.learning_rate / workers)
+        path.append(server.weights())
+    return path[-1]
+
+
+def test_without_staleness_the_path_is_the_references_in_the_run_and_in_restarts(
+    training, reference
+):
+    out, _ = training.train(
+        3, reference=reference, strategy="async", precision="fp64", options=(("staleness", 0),)
+    )
+    assert (of_server(out)["staleness"] == 0).all() and (of_server(out)["lead"] == 0).all()
+    merged = training.merge(out, reference)
+    assert merged["status"] == "ok", merged
+    assert merged["metrics"]["equality_ratio"] <= 1 and merged["metrics"]["restart_ratio"] <= 1
+    assert "not_checkable" not in merged["details"]
+    counted = merged["details"]["updates"]
+    assert counted["gradients_sent"] == counted["gradients_applied"] == 2 * STEPS
+    assert {"compute_time", "communication_time"} <= set(merged["metrics"])
+
+
+@pytest.mark.parametrize(("staleness", "ranks"), [(1, 3), (None, 4)])
+def test_every_gradient_is_applied_once_at_the_weights_that_it_was_computed_at(
+    training, reference, staleness, ranks
+):
+    out = trained(training, staleness, ranks=ranks)
+    log, end = of_server(out), arrays(out / "weights.npz")
+    expected = replayed(training, log, ranks - 1)
+    for name, array in expected.items():
+        assert np.abs(end[name] - array).max() <= 1e-12 * np.abs(array).max(), name
+    merged = training.merge(out, reference)
+    assert merged["status"] == "ok", merged
+    assert merged["details"]["not_checkable"].startswith("asynchronous: ")
+    counted = merged["details"]["updates"]
+    assert counted["gradients_sent"] == counted["gradients_applied"] == (ranks - 1) * STEPS
+    assert counted["staleness_bound"] == staleness
+    # Nothing says equal of what is not.
+    assert not [name for name in merged["metrics"] if "equality" in name or "deviation" in name]
+    # No rank's split is a part of what the server tells.
+    assert "communication_share" not in merged["metrics"] and merged["metrics"]["step_time"] > 0
+    assert {"staleness", "lead", "applied_worker", "rank_compute_time"} <= set(merged["samples"])
+    assert merged["metrics"]["staleness"] == np.median(log["staleness"])
+
+
+@pytest.mark.parametrize(
+    ("staleness", "of_rank_2"),
+    [
+        (0, [0] * STEPS),
+        # Rank 1 goes two steps ahead and one more is on its way; then the two take turns, and at last rank 2 is alone.
+        (2, [3, *[1] * (STEPS - 3), 0, 0]),
+        (None, [STEPS, *[0] * (STEPS - 1)]),
+    ],
+)
+def test_a_slow_rank_makes_the_staleness_that_the_bound_allows(training, staleness, of_rank_2):
+    if staleness == 0:
+        # All step together, whoever comes first.
+        log = of_server(trained(training, staleness, strategy="async"))
+    else:
+        log = of_server(trained(training, staleness, strategy="slow-rank-2"))
+        expected = replayed(training, log, 2)
+        assert expected.keys()
+    assert log["staleness"][log["applied_worker"] == 2].tolist() == of_rank_2
+    assert log["staleness"][log["applied_worker"] == 1].tolist() == [0] * STEPS
+    most = {0: 0, 2: 2, None: STEPS - 1}[staleness]
+    assert log["lead"].max() == most
+
+
+def test_the_sum_of_gradients_is_that_of_the_reference_too(training):
+    reference = training.reference(["fp64"], reduce="sum", shards=2)
+    out = trained(training, 0, reduce="sum")
+    merged = training.merge(out, reference)
+    assert merged["status"] == "ok" and merged["metrics"]["equality_ratio"] <= 1, merged
+
+
+def test_a_server_with_one_worker_is_training_alone(training, reference):
+    merged = training.merge(trained(training, None, ranks=2), reference)
+    assert merged["status"] == "ok" and merged["metrics"]["staleness"] == 0
+
+
+@pytest.mark.parametrize(
+    ("framework", "code"), [("server-dies", 137), ("worker-dies", 137), ("worker-faults", 1)]
+)
+def test_when_a_rank_dies_all_end(training, framework, code):
+    options = (("staleness", "unbounded"),)
+    out, log = training.train(3, code, strategy="async", framework=framework, options=options)
+    assert not (out / "weights.npz").exists(), log
+    errors = [json.loads(path.read_text()) for path in out.glob("rank-*.error.json")]
+    told = [(one["rank"], one["cause"]) for one in errors]
+    assert told == ([(1, "out-of-memory")] if framework == "worker-faults" else [])
+
+
+def test_options_and_ranks_that_are_none_are_refused():
+    assert strategy_options("async", {"staleness": None}, "here") == (("staleness", "unbounded"),)
+    assert strategy_options("async", {"staleness": 2}, "here") == ()
+    for given in (-1, 1.5, "none", True):
+        with pytest.raises(BadInput, match=r"here.staleness: strategy async takes a whole number"):
+            strategy_options("async", {"staleness": given}, "here")
+    with pytest.raises(BadInput, match="got None"):
+        strategy_options("mpi-hierarchical", {"group": None}, "here")
+    from transect.stages.train.cell import TrainCell
+
+    cell = TrainCell(workload="iris-mlp", framework="numpy", strategy="async", batch=12, repeat=0)
+    assert "at least 2 ranks" in str(STRATEGIES.get("async").supports(cell))
+
+
+def told(**changes: Any) -> Updates:
+    """Return what two workers of two steps say that went right, apart from the changes."""
+    ranks = [{"gradients_applied": 4, "weights_crc32": 7}, *({"gradients_sent": 2, "weights_crc32": 7} for _ in range(2))]  # fmt: skip
+    series = {"staleness": [0, 1, 0, 1], "lead": [0, 0, 1, 0], "applied_worker": [1, 2, 1, 2]}
+    ranks = changes.pop("ranks", ranks)
+    series |= changes
+    return Updates(
+        layout=Layout(2, servers=1), steps=2, bound=1, ranks=ranks,
+        series={name: np.array(values, float) for name, values in series.items()},
+    )  # fmt: skip
+
+
+def test_what_is_lost_or_too_stale_is_a_fault():
+    assert told().fault() is None
+    sent = [{"gradients_applied": 3, "weights_crc32": 7}, *({"gradients_sent": 2, "weights_crc32": 7} for _ in range(2))]  # fmt: skip
+    assert "4 gradients were sent and 3 applied" in str(told(ranks=sent).fault())
+    silent = [sent[0] | {"gradients_applied": 4}, {"weights_crc32": 7}, sent[2]]
+    assert "an unknown number of gradients" in str(told(ranks=silent).fault())
+    other = [sent[0] | {"gradients_applied": 4}, sent[1], sent[2] | {"weights_crc32": 8}]
+    assert "end with 2 different weights" in str(told(ranks=other).fault())
+    assert "of each worker" in str(told(applied_worker=[1, 1, 1, 2]).fault())
+    assert "tells [4, 4, 3] times" in str(told(applied_worker=[1, 2, 2]).fault())
+    assert "2 steps ahead" in str(told(lead=[0, 2, 0, 0]).fault())
+    assert "4 updates late" in str(told(staleness=[0, 4, 0, 0]).fault())
