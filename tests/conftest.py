@@ -1,4 +1,4 @@
-"""Environments and checkouts that tests share."""
+"""Environments, checkouts and the browser that tests share. Tiers, order and the log of a run: tiers.py."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from checkouts import Checkout, environment_python
+
+pytest_plugins = ["tiers", "run_log"]
 
 # A shell starts what runs in the background with SIGINT ignored, and that is inherited: the runs
 # that a test interrupts would not notice. With a handler of ours, programs start with the default.
@@ -25,22 +27,6 @@ ARGUMENTS = [
     "--no-sandbox", "--disable-gpu", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--no-first-run",
 ]  # fmt: skip
-
-
-# The longest files first, so that two workers end together. Those of the one folder mostly wait for
-# Slurm, those of the other compute: taken in turn, one worker does what the other leaves free.
-_FIRST = ("cluster", "workflow")
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the longest files first."""
-    files = list(dict.fromkeys(item.path for item in items))
-    turns = {
-        path: (turn, folder)
-        for folder in _FIRST
-        for turn, path in enumerate(file for file in files if file.parent.name == folder)
-    }
-    items.sort(key=lambda item: turns.get(item.path, (len(files), "")))
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,82 @@
+"""A report's page as tests read it: parsed once, its sections, tables and texts by name.
+
+`Page.read(folder / "report.html")`, then `page.section("hardware").tables["By host"]`. Anything else is a CSS selector:
+`page.soup.select("svg.plot")`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from bs4 import BeautifulSoup, Tag
+
+__all__ = ["Page", "Part"]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a page: an element and what is in it."""
+
+    soup: Tag
+
+    @cached_property
+    def text(self) -> str:
+        """All text, with single spaces and no tags."""
+        return " ".join(self.soup.get_text(" ").split())
+
+    @cached_property
+    def tables(self) -> dict[str, list[list[str]]]:
+        """Rows of texts, the head's first, by the table's caption or by the title behind which it is folded.
+
+        Tables of one name stand one after another.
+        """
+        found: dict[str, list[list[str]]] = {}
+        for table in self.soup.find_all("table"):
+            named = table.find_parent(attrs={"aria-label": True})
+            name = str(named["aria-label"]) if named else ""
+            rows = (
+                [Part(x).text for x in row.find_all(["th", "td"])] for row in table.find_all("tr")
+            )
+            found.setdefault(name, []).extend(rows)
+        return found
+
+    @property
+    def plots(self) -> list[Tag]:
+        """The charts' drawings."""
+        return self.soup.select("svg.plot")
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids of all elements, in order."""
+        return [str(element["id"]) for element in self.soup.find_all(id=True)]
+
+
+@dataclass(frozen=True)
+class Page(Part):
+    """A whole page."""
+
+    @classmethod
+    def read(cls, source: Path | str) -> Page:
+        """Parse a file, or a page's text."""
+        html = source.read_text(encoding="utf-8") if isinstance(source, Path) else source
+        return cls(BeautifulSoup(html, "lxml"))
+
+    def section(self, name: str) -> Part:
+        """Return the section of that id; there is exactly one."""
+        [found] = self.soup.select(f'section[id="{name}"]')
+        return Part(found)
+
+    @property
+    def sections(self) -> list[str]:
+        """The ids of the sections, in order."""
+        return [str(found["id"]) for found in self.soup.select("section[id]")]
+
+    @property
+    def summary(self) -> Any:
+        """The summary that stands inside of the page."""
+        [found] = self.soup.select("script#summary")
+        return json.loads(found.get_text())

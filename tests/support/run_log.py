@@ -1,0 +1,53 @@
+"""Writes what became of each test, and how long it took, to build/tests/last-run.jsonl.
+
+`scripts/test-durations` makes tests/durations.json of it. A line: id, tier, outcome, seconds of set-up, of the test and
+of the clean-up, worker.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from checkouts import ROOT
+
+__all__ = ["LAST_RUN"]
+
+LAST_RUN = ROOT / "build" / "tests" / "last-run.jsonl"
+
+
+class RunLog:
+    """Puts together the three phases of each test; workers tell them to the one process that writes."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = path.open("w", encoding="utf-8")
+        self._open: dict[str, dict[str, Any]] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Add a phase; write the line when it is the last one."""
+        line = self._open.setdefault(
+            report.nodeid, {"id": report.nodeid, "outcome": "passed", "setup": 0.0, "call": 0.0}
+        )
+        line[report.when] = round(report.duration, 3)
+        line["worker"] = getattr(report, "worker_id", "")
+        line["tier"] = dict(report.user_properties).get("tier", "")
+        if report.outcome != "passed":
+            line["outcome"] = report.outcome if report.when == "call" or report.skipped else "error"
+        if report.when == "teardown":
+            self._file.write(json.dumps(self._open.pop(report.nodeid)) + "\n")
+
+    def pytest_unconfigure(self) -> None:
+        """Write what was begun and did not end: its worker died."""
+        for line in self._open.values():
+            self._file.write(json.dumps(line | {"outcome": "lost"}) + "\n")
+        self._file.close()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Write in one process: the only one, or the one that hands out work."""
+    if not hasattr(config, "workerinput") and not config.option.collectonly:
+        config.pluginmanager.register(RunLog(LAST_RUN), "transect-run-log")

@@ -1,0 +1,114 @@
+"""Which tier a test belongs to, in which order files run, and how workers share them (docs/testing.md).
+
+A test is in exactly one tier. `cluster` and `study` follow from its folder, `browser` and `env` from the fixtures that
+it takes, or from a mark of its own; all others are `fast`, and fail when they start a process. What is marked
+`exhaustive` runs with `--exhaustive` only (`make test-all`).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from xdist.scheduler import LoadScopeScheduling
+
+from checkouts import ROOT
+
+__all__ = ["TIERS", "tier_of"]
+
+TIERS = ("fast", "env", "study", "cluster", "browser")
+DURATIONS = ROOT / "tests" / "durations.json"
+_FOLDERS = {"cluster": "cluster", "workflow": "study"}
+# A test that takes one of these needs a process that is not this one.
+_FIXTURES = {"browser": "browser", "checkout": "study"}
+_ENVIRONMENTS = ("_python", "_programs")
+_PROCESSES = ("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.exec")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--exhaustive`."""
+    parser.addoption("--exhaustive", action="store_true", help="run what is marked exhaustive too")
+
+
+def tier_of(item: pytest.Item) -> str:
+    """Return a test's tier."""
+    marked = [mark.name for mark in item.iter_markers() if mark.name in TIERS]
+    if marked:
+        return marked[0]
+    if (folder := item.path.parent.name) in _FOLDERS:
+        return _FOLDERS[folder]
+    names: list[str] = getattr(item, "fixturenames", [])
+    for name in names:
+        if name in _FIXTURES:
+            return _FIXTURES[name]
+    return "env" if any(name.endswith(_ENVIRONMENTS) for name in names) else "fast"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark each test with its tier, leave out what is exhaustive, and put the longest files first."""
+    for item in items:
+        tier = tier_of(item)
+        if item.get_closest_marker(tier) is None:
+            item.add_marker(tier)
+        item.user_properties.append(("tier", tier))
+    if not config.getoption("--exhaustive"):
+        exhaustive = [item for item in items if item.get_closest_marker("exhaustive")]
+        config.hook.pytest_deselected(items=exhaustive)
+        items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
+    durations = json.loads(DURATIONS.read_text()) if DURATIONS.exists() else {}
+    order = {
+        path: (_turn(path), -durations.get(path.relative_to(ROOT).as_posix(), 0.0))
+        for path in dict.fromkeys(item.path for item in items)
+    }
+    items.sort(key=lambda item: (*order[item.path], str(item.path)))
+
+
+def _turn(path: Path) -> int:
+    """What mostly waits for Slurm begins first, so that other workers compute beside it."""
+    return 0 if path.parent.name == "cluster" else 1
+
+
+class Scheduler(LoadScopeScheduling):
+    """A worker takes whole files; all of `tests/cluster` go to one, for they share a cluster."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.split("::", 1)[0]
+        return "cluster" if file.startswith("tests/cluster/") else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduler:
+    """Let workers of `-n 2` share files as `Scheduler` says."""
+    config.option.loadscopereorder = False
+    return Scheduler(config, log)
+
+
+class _Watch:
+    """Notes which programs this process starts; an audit hook cannot be taken away again."""
+
+    def __init__(self) -> None:
+        self.started: list[str] = []
+        sys.addaudithook(self._note)
+
+    def _note(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event in _PROCESSES:
+            self.started.append(f"{event} {arguments[:2]}"[:200])
+
+
+_watch = _Watch()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Fail a `fast` test that starts a process: fast is what needs this one only."""
+    _watch.started.clear()
+    yield
+    if _watch.started and item.get_closest_marker("fast"):
+        pytest.fail(
+            f"a fast test started {_watch.started[0]}: mark it `env` (docs/testing.md)",
+            pytrace=False,
+        )
