@@ -7,18 +7,29 @@ CORES ?=
 PYTHON ?= python3
 # Tests measure nothing: two files at a time. Those of one file share what they set up.
 WORKERS ?= 2
+# Where a machine forbids it, every start of Python compiles the package again.
+unexport PYTHONDONTWRITEBYTECODE
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: report test lint bench corpus docs setup clean
+.PHONY: report test test-all lint bench corpus docs setup clean
 
 report: $(VENV)/.driver
 	@command -v which > /dev/null || { echo "transect: Snakemake's Slurm plug-in needs the program 'which' on PATH" >&2; exit 3; }
 	@$(BIN)/snakemake --profile profiles/$(PROFILE) $(if $(CORES),--cores $(CORES)) \
 		--config study=$(STUDY) system=$(SYSTEM)
 
+# docs/testing.md: what there is, how long it takes, how to run a part. TESTS="--exhaustive -m fast" adds options of pytest.
 test: $(VENV)/.test lint
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+	@mkdir -p build/tests
+	@$(BIN)/python scripts/test-environments > build/tests/environments.log 2>&1 & builder=$$!; \
+	trap 'kill $$builder 2> /dev/null; wait $$builder' EXIT; \
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope $(TESTS)
+
+# Also the whole of what `make test` takes a part of: matrices of faults, fuzzing, every cut of every log, mutants.
+test-all: $(VENV)/.test
+	$(MAKE) test TESTS="--exhaustive $(TESTS)"
+	$(BIN)/python scripts/mutants run
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check src tests scripts

@@ -81,6 +81,7 @@ class Scheduler(LoadScopeScheduling):
         return "cluster" if file.startswith("tests/cluster/") else file
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduler:
     """Let workers of `-n 2` share files as `Scheduler` says."""
     config.option.loadscopereorder = False
