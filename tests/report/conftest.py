@@ -15,6 +15,16 @@ sys.path.insert(0, str(Path(__file__).parent))
 from make_records import write_synthetic_study
 
 from transect.report.build import build_report
+from transect.report.charts.drawing import begin
+from transect.report.charts.plots import Dot, dot_plot
+from transect.report.charts.theme import palette
+
+
+@pytest.fixture(scope="session", autouse=True)
+def drawn() -> None:
+    """What draws charts beside this process runs from here on, so that no test is who starts it."""
+    dots = dot_plot([Dot(label="a", value=1.0, style=palette(1)[0])], title="s")
+    assert begin(dots, alt_text="a", name="a").result(timeout=120)
 
 
 @pytest.fixture(scope="session")
