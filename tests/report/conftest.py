@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Semaphore
 from typing import Any
 
 import pytest
@@ -15,16 +18,24 @@ sys.path.insert(0, str(Path(__file__).parent))
 from make_records import write_synthetic_study
 
 from transect.report.build import build_report
-from transect.report.charts.drawing import begin
-from transect.report.charts.plots import Dot, dot_plot
-from transect.report.charts.theme import palette
+from transect.report.charts import drawing
 
 
 @pytest.fixture(scope="session", autouse=True)
-def drawn() -> None:
-    """What draws charts beside this process runs from here on, so that no test is who starts it."""
-    dots = dot_plot([Dot(label="a", value=1.0, style=palette(1)[0])], title="s")
-    assert begin(dots, alt_text="a", name="a").result(timeout=120)
+def drawing_processes() -> None:
+    """Starts what draws charts beside this process, so that no test is who starts it; waits for none to be ready."""
+    started, start = Semaphore(0), drawing._started
+
+    def told() -> subprocess.Popen[bytes] | None:
+        process = start()
+        started.release()
+        return process
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(drawing, "_started", told)
+        drawing._asked()
+        for thread in threading.enumerate():
+            assert thread.name != "charts" or started.acquire(timeout=60)
 
 
 @pytest.fixture(scope="session")
