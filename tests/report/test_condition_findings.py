@@ -10,7 +10,7 @@ from make_runtime_records import KERNELS, load_record, runs, seen
 from option_runs import thesis_runs
 from said_of_records import context, findings, only
 
-from transect.analysis.conditions import Conditions, Difference, conditions
+from transect.analysis.conditions import Conditions, conditions
 from transect.domain.record import Cause, Record, Status
 from transect.report.findings.conditions import worst
 
@@ -94,8 +94,8 @@ def test_who_had_other_options_or_kernels_is_named_with_both() -> None:
 
 def test_of_a_draw_cpp_is_the_usual_one() -> None:
     [found] = told(DRAW).differences
-    assert found == Difference(runtime="a-first", what="ran 9 kernels and not 2, without "
-                               "FusedGemm CPUExecutionProvider, MatMul CPUExecutionProvider", points=1)  # fmt: skip
+    assert (found.runtime, found.points) == ("a-first", 1)
+    assert all(word in found.what for word in ("9", "2", "without", *KERNELS))
 
 
 def test_other_sets_of_options_are_meant_to_differ() -> None:
