@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -17,8 +18,17 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from make_records import write_synthetic_study
 
-from transect.report.build import build_report
+from transect.report.build import write_page
 from transect.report.charts import drawing
+from transect.report.made import Made, make_all
+
+
+@pytest.fixture(scope="session", autouse=True)
+def never_synced() -> Iterator[None]:
+    """No test of the report outlives its machine: what it writes need not be on the disk before the next line."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda file: None)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -44,22 +54,34 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_synthetic_study(tmp_path_factory.mktemp("results"))
 
 
+GIVEN: dict[str, Any] = {
+    "title": "Synthetic <study>", "questions": ["Which is <i>first</i>?"],
+    "published": [
+        {"study": "A 2020", "what": "speed-up on 4 ranks", "published": 3.1, "note": "other <machine>",
+         "measured": {"stage": "train", "metric": "samples_per_second", "workload": "iris-mlp",
+                      "framework": "torch", "strategy": "ddp-gloo", "ranks_per_node": 4,
+                      "over": {"strategy": "single", "ranks_per_node": 1}}},
+    ],
+}  # fmt: skip
+
+
 @pytest.fixture(scope="session")
-def report(study: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def synthetic(study: Path) -> Made:
+    """All that is made of the synthetic study."""
+    return make_all(study, **GIVEN)
+
+
+@pytest.fixture(scope="session")
+def synthetic_again(study: Path) -> Made:
+    """The same once more, for those who ask whether it is the same."""
+    return make_all(study, **GIVEN)
+
+
+@pytest.fixture(scope="session")
+def report(synthetic: Made, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """report.html of the synthetic study, with its companions beside it."""
     output = tmp_path_factory.mktemp("report") / "report.html"
-    build_report(
-        study,
-        output,
-        title="Synthetic <study>",
-        questions=["Which is <i>first</i>?"],
-        published=[
-            {"study": "A 2020", "what": "speed-up on 4 ranks", "published": 3.1, "note": "other <machine>",
-             "measured": {"stage": "train", "metric": "samples_per_second", "workload": "iris-mlp",
-                          "framework": "torch", "strategy": "ddp-gloo", "ranks_per_node": 4,
-                          "over": {"strategy": "single", "ranks_per_node": 1}}},
-        ],
-    )  # fmt: skip
+    write_page(synthetic, output)
     return output
 
 

@@ -14,7 +14,7 @@ from explored_pages import ROWS, UNFOLD, downloaded, hash_to
 from transect.analysis.load import load_records
 from transect.report.blocks import Charts
 from transect.report.facets import NOTHING, facets_of
-from transect.report.made import make_all
+from transect.report.made import Made
 
 pytestmark = pytest.mark.browser
 
@@ -40,9 +40,8 @@ def test_marks_of_every_chart_follow_the_filter(page: Any) -> None:
     assert "torch · ddp-gloo" in legend and not any(name.startswith("numpy") for name in legend)
 
 
-def test_every_mark_of_a_measurement_is_about_what_the_filter_knows(study: Path) -> None:
-    made = make_all(study, title="t")
-    charts = [chart for section in made.every for block in section.body.blocks
+def test_every_mark_of_a_measurement_is_about_what_the_filter_knows(synthetic: Made) -> None:
+    charts = [chart for section in synthetic.every for block in section.body.blocks
               if isinstance(block, Charts) for chart in block.items]  # fmt: skip
     told = [
         chart
