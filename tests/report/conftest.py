@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Semaphore
 from typing import Any
@@ -23,11 +24,18 @@ from transect.report.charts import drawing
 from transect.report.made import Made, make_all
 
 
-@pytest.fixture(scope="session", autouse=True)
-def never_synced() -> Iterator[None]:
-    """No test of the report outlives its machine: what it writes need not be on the disk before the next line."""
+@contextmanager
+def unsynced() -> Iterator[None]:
+    """Write without waiting for the disk: hundreds of records take as long as it has other work to do."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda file: None)
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def never_synced() -> Iterator[None]:
+    """No test of the report asks what a machine that stops has kept."""
+    with unsynced():
         yield
 
 
@@ -35,6 +43,8 @@ def never_synced() -> Iterator[None]:
 def drawing_processes() -> None:
     """Starts what draws charts beside this process, so that no test is who starts it; waits for none to be ready."""
     started, start = Semaphore(0), drawing._started
+    if any(thread.name == "charts" for thread in threading.enumerate()):
+        return  # Tests of another folder drew before.
 
     def told() -> subprocess.Popen[bytes] | None:
         process = start()
@@ -51,7 +61,8 @@ def drawing_processes() -> None:
 @pytest.fixture(scope="session")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of synthetic results."""
-    return write_synthetic_study(tmp_path_factory.mktemp("results"))
+    with unsynced():
+        return write_synthetic_study(tmp_path_factory.mktemp("results"))
 
 
 GIVEN: dict[str, Any] = {

@@ -205,6 +205,7 @@ def test_foreign_text_in_latex_is_text(text: str) -> None:
     assert "&" not in told.replace(r"\&", "")
 
 
+@pytest.mark.env
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no pdflatex")
 def test_a_latex_compiler_takes_all_tables_and_all_characters(
     contents: dict[str, Contents], tmp_path: Path
