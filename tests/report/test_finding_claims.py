@@ -180,6 +180,9 @@ def test_a_cell_above_its_bound_names_itself_and_the_bound() -> None:
     assert "125 %" in above.text and "gemm" in above.text and "slow" not in above.text
     assert "800 µs" in above.evidence and "1 ms" in above.evidence
     assert (above.subject, above.sureness) == ("study", "firm")
+    # The farthest first, whichever came first.
+    [above] = findings(*ABOVE, *train([0.0005], workload="x"))["bound"]
+    assert above.text.index("200 %") < above.text.index("125 %")
     # Not the fastest of its workload, and named all the same.
     faster = [*bench(), *bench(4), *train([0.0008]), *train([0.0005], threads=4, workload="w")]
     for record in faster[-1:]:
