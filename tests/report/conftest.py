@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Semaphore
 from typing import Any
 
 import pytest
@@ -14,31 +19,80 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from make_records import write_synthetic_study
 
-from transect.report.build import build_report
+from transect.report.build import write_page
+from transect.report.charts import drawing
+from transect.report.made import Made, make_all
+
+
+@contextmanager
+def unsynced() -> Iterator[None]:
+    """Write without waiting for the disk: hundreds of records take as long as it has other work to do."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda file: None)
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def never_synced() -> Iterator[None]:
+    """No test of the report asks what a machine that stops has kept."""
+    with unsynced():
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def drawing_processes() -> None:
+    """Starts what draws charts beside this process, so that no test is who starts it; waits for none to be ready."""
+    started, start = Semaphore(0), drawing._started
+    if any(thread.name == "charts" for thread in threading.enumerate()):
+        return  # Tests of another folder drew before.
+
+    def told() -> subprocess.Popen[bytes] | None:
+        process = start()
+        started.release()
+        return process
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(drawing, "_started", told)
+        drawing._asked()
+        for thread in threading.enumerate():
+            assert thread.name != "charts" or started.acquire(timeout=60)
 
 
 @pytest.fixture(scope="session")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of synthetic results."""
-    return write_synthetic_study(tmp_path_factory.mktemp("results"))
+    with unsynced():
+        return write_synthetic_study(tmp_path_factory.mktemp("results"))
+
+
+GIVEN: dict[str, Any] = {
+    "title": "Synthetic <study>", "questions": ["Which is <i>first</i>?"],
+    "published": [
+        {"study": "A 2020", "what": "speed-up on 4 ranks", "published": 3.1, "note": "other <machine>",
+         "measured": {"stage": "train", "metric": "samples_per_second", "workload": "iris-mlp",
+                      "framework": "torch", "strategy": "ddp-gloo", "ranks_per_node": 4,
+                      "over": {"strategy": "single", "ranks_per_node": 1}}},
+    ],
+}  # fmt: skip
 
 
 @pytest.fixture(scope="session")
-def report(study: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def synthetic(study: Path) -> Made:
+    """All that is made of the synthetic study."""
+    return make_all(study, **GIVEN)
+
+
+@pytest.fixture(scope="session")
+def synthetic_again(study: Path) -> Made:
+    """The same once more, for those who ask whether it is the same."""
+    return make_all(study, **GIVEN)
+
+
+@pytest.fixture(scope="session")
+def report(synthetic: Made, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """report.html of the synthetic study, with its companions beside it."""
     output = tmp_path_factory.mktemp("report") / "report.html"
-    build_report(
-        study,
-        output,
-        title="Synthetic <study>",
-        questions=["Which is <i>first</i>?"],
-        published=[
-            {"study": "A 2020", "what": "speed-up on 4 ranks", "published": 3.1, "note": "other <machine>",
-             "measured": {"stage": "train", "metric": "samples_per_second", "workload": "iris-mlp",
-                          "framework": "torch", "strategy": "ddp-gloo", "ranks_per_node": 4,
-                          "over": {"strategy": "single", "ranks_per_node": 1}}},
-        ],
-    )  # fmt: skip
+    write_page(synthetic, output)
     return output
 
 

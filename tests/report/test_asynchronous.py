@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 from co_design_records import changed, measured
-from said_of_records import Made, findings, only
+from golden import prose
+from said_of_records import Made, context, findings, only
 
+from transect.analysis.asynchronous import asynchronous_groups
 from transect.analysis.comparisons import Sureness
 
 TIMES = [1.0, 1.01, 1.02, 1.03, 1.04, 1.05, 1.06]
@@ -36,37 +38,63 @@ def repeats(times, *, staleness=None, ranks=2, over=False, accuracy=0.97):
     return made
 
 
-@pytest.mark.parametrize(("times", "said"), [(0.5, ": sooner;"), (2.0, ": later, so waiting for nobody does not pay here;")])  # fmt: skip
-def test_the_time_to_quality_stands_beside_the_synchronous_one(times, said):
-    own = repeats([times * one for one in TIMES], staleness=4, ranks=3, accuracy=0.94)
-    found = only("asynchronous", *own, *repeats(TIMES))
-    assert f"async (staleness 4) reaches accuracy 0.95 in {times:g} times (95 % interval " in found.text  # fmt: skip
-    assert "the time of mpi-allreduce on as many ranks as it has workers" in found.text
-    assert said in found.text
-    assert "stale by median 1, 95th percentile 3, most 5 updates" in found.text
-    assert "it ends at accuracy 0.94, the other at 0.97" in found.text
+def times(factor):
+    """Return an asynchronous cell that takes so many times as long as the synchronous one, and that one."""
+    own = repeats([factor * one for one in TIMES], staleness=4, ranks=3, accuracy=0.94)
+    return [*own, *repeats(TIMES)]
+
+
+RANKS = [*repeats(TIMES, staleness="unbounded", ranks=3), *repeats(TIMES), *repeats(TIMES, ranks=3)]
+LATE = [*repeats([None, *TIMES[1:]], staleness=4), *repeats(TIMES)]
+CROWDED = [*repeats([one / 3 for one in TIMES], staleness=4, over=True), *repeats(TIMES)]
+
+
+def test_prose(snapshot):
+    sets = {
+        "sooner": times(0.5), "later": times(2.0), "equal ranks and equal workers": RANKS,
+        "one misses the target": LATE, "shared cores": CROWDED,
+    }  # fmt: skip
+    equality = {"beside a checked one": CROWDED, "alone": repeats(TIMES, staleness=4)}
+    said = prose(sets, "asynchronous") | prose(equality, "equality")
+    assert said == snapshot
+
+
+@pytest.mark.parametrize("factor", [0.5, 2.0])
+def test_the_time_to_quality_stands_beside_the_synchronous_one(factor):
+    made = context(*times(factor))
+    [one] = asynchronous_groups(made.of("train"), made.floors)
+    [twin] = one.twins
+    assert (one.bound, one.workers, one.most) == ("4", 2, 5)
+    assert twin.group.cell.strategy == "mpi-allreduce" and twin.group.cell.ranks == 2
+    assert twin.time is not None and twin.time.shown
+    assert twin.time.ratio.value == pytest.approx(factor)
+    assert twin.time.ratio.low < factor < twin.time.ratio.high
+    found = only("asynchronous", *times(factor))
+    assert found.comparisons == twin.time.told
+    assert [one.cell for one in found.groups] == [one.group.cell, twin.group.cell]
+    assert ("sooner" in found.text, "later" in found.text) == (factor < 1, factor > 1)
     # Seven runs a side would make any other claim firm.
     assert found.sureness is Sureness.TENTATIVE
 
 
 def test_equal_ranks_come_before_equal_workers():
-    own = repeats(TIMES, staleness="unbounded", ranks=3)
-    found = findings(*own, *repeats(TIMES), *repeats(TIMES, ranks=3))["asynchronous"]
-    assert ["as many ranks;" in one.text for one in found] == [True, False]
-    assert all("async (staleness unbounded)" in one.text for one in found)
+    found = findings(*RANKS)["asynchronous"]
+    assert [one.groups[1].cell.ranks for one in found] == [3, 2]
+    assert all("unbounded" in one.text for one in found)
 
 
 def test_who_does_not_reach_the_target_is_named():
-    found = only("asynchronous", *repeats([None, *TIMES[1:]], staleness=4), *repeats(TIMES))
+    found = only("asynchronous", *LATE)
     assert (
-        "async (staleness 4) does not reach accuracy 0.95 in every run, mpi-allreduce" in found.text
+        found.claim.startswith("async (staleness 4)")
+        and "not reach" in found.claim
+        and not found.comparisons
     )
     assert found.sureness is not Sureness.FIRM
 
 
 def test_ranks_that_share_cores_decide_nothing():
-    own = repeats([one / 3 for one in TIMES], staleness=4, over=True)
-    assert only("asynchronous", *own, *repeats(TIMES)).sureness is Sureness.OPEN
+    assert only("asynchronous", *CROWDED).sureness is Sureness.OPEN
 
 
 def test_its_steps_are_compared_with_nobodys():
@@ -82,10 +110,9 @@ def test_its_steps_are_compared_with_nobodys():
 
 def test_equality_says_what_cannot_be_checked():
     found = only("equality", *repeats(TIMES, staleness=4), *repeats(TIMES))
-    assert "7 runs not checkable: asynchronous" in found.evidence
+    assert "7 runs" in found.evidence and found.sureness is Sureness.FIRM
     alone = only("equality", *repeats(TIMES, staleness=4))
-    assert "no training run can be held to the reference" in alone.claim
-    assert alone.sureness is Sureness.OPEN
+    assert alone.sureness is Sureness.OPEN and not alone.alarm and "7 runs" in alone.evidence
     [row] = Made("equality", *repeats(TIMES, staleness=4), *repeats(TIMES)).table("Not held")
     assert row["Equality"] == "not checkable: asynchronous" and row["Runs"] == "7"
 

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 from make_multi_node_records import write_multi_node_study
 from make_records import make_record
+from said_of_records import context, rows
 
 from transect.analysis.benchmark_table import best_values, refusals
 from transect.analysis.bounds import Rates
 from transect.analysis.groups import group_records
 from transect.analysis.hardware import BenchmarkValue, benchmark_values
+from transect.analysis.load import load_records
 from transect.analysis.roofline import roofline_points
 from transect.domain.cell import Cell
-from transect.domain.record import LogPoint, MetricValue, read_record, write_record
+from transect.domain.record import LogPoint, MetricValue
 from transect.hpc.ingest import ingest
-from transect.report.build import build_report
+from transect.report.blocks import Chart, Prose
+from transect.report.sections.roofline import roofline_body
 from transect.stages.ingest.result import result_of
 
 
@@ -174,23 +176,24 @@ def test_a_rate_of_another_precision_is_no_roof(benchmark, told, precision) -> N
 
 
 def test_training_stands_beside_its_roof_and_its_communication_bound(tmp_path: Path) -> None:
-    study = write_multi_node_study(tmp_path)
-    for path in study.glob("train/*/record.json"):
-        record = read_record(path)
-        record.details.update(flops_per_step=1e7, bytes_per_step=1e6)
-        write_record(path, record)
-    for name, metric in (("m", "memory_bandwidth"), ("a", "flops")):
-        for threads in (1, 2):
-            cell = Cell.of(stage="bench", benchmark=name, threads=threads)
-            record = make_record(cell, {metric: 1e10})
-            write_record(study / "bench" / cell.id / "record.json", record)
-    build_report(study, tmp_path / "report.html", title="t", questions=[])
-    page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    found = re.search(r'<section id="roofline">.*?</section>', page, re.S)
-    assert found is not None
-    assert "Communication, of its bound" in found.group()
-    assert "1gbit" in found.group()
-    assert "4 over-subscribed" in found.group()
+    records = load_records(write_multi_node_study(tmp_path)).records
+    for record in records:
+        if record.stage == "train":
+            record.details.update(flops_per_step=1e7, bytes_per_step=1e6)
+    rates = [
+        make_record(Cell.of(stage="bench", benchmark=name, threads=threads), {metric: 1e10})
+        for name, metric in (("m", "memory_bandwidth"), ("a", "flops"))
+        for threads in (1, 2)
+    ]
+    made = context(*records, *rates)
+    groups = made.of("train")
+    points, missing = roofline_points(groups, made.rates)
+    assert missing == {"over-subscribed": 4} and len(points) == len(groups) - 4
+    parts = list(roofline_body(made))
+    assert any("4 over-subscribed" in part.text for part in parts if isinstance(part, Prose))
+    table = [row for one in parts if isinstance(one, Chart) for row in rows(one.table)]
+    beside = [row["Communication, of its bound"] for row in table]
+    assert any(share.endswith("%") for share in beside) and "1gbit" in str(table)
 
 
 def test_a_log_belongs_to_the_folder_below_the_path_that_was_read() -> None:

@@ -36,6 +36,31 @@ def opened(browser: Any, report: Path) -> Iterator[Any]:
         context.close()
 
 
+@pytest.fixture(scope="module")
+def kept(browser: Any, report: Path) -> Iterator[Any]:
+    """One page for all tests that only look at it."""
+    page = browser.new_page()
+    page.goto(report.as_uri())
+    page.evaluate("window.folds = [...document.querySelectorAll('details')].map((one) => one.open)")
+    yield page
+    page.close()
+
+
+@pytest.fixture
+def seen(kept: Any) -> Any:
+    """That page as it is when it was opened, on a wide and light screen."""
+    kept.set_viewport_size({"width": 1280, "height": 900})
+    kept.emulate_media(media="screen", color_scheme="light")
+    kept.evaluate(
+        "document.querySelectorAll('details').forEach((one, at) => { one.open = window.folds[at] })"
+    )
+    return kept
+
+
+def unfold(page: Any) -> None:
+    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true })")
+
+
 def test_opens_from_a_file_without_network_or_complaints(opened: Any, report: Path) -> None:
     page = opened()
     others = [url for url in page.requests_made if not url.startswith(("data:", report.as_uri()))]
@@ -43,32 +68,28 @@ def test_opens_from_a_file_without_network_or_complaints(opened: Any, report: Pa
     assert page.complaints == []
 
 
-def test_log_text_does_not_run(opened: Any) -> None:
-    page = opened()
-    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true })")
-    assert page.evaluate("window.HACKED") is None
-    assert page.locator("main img, main script").count() == 0
+def test_log_text_does_not_run(seen: Any) -> None:
+    unfold(seen)
+    assert seen.evaluate("window.HACKED") is None
+    assert seen.locator("main img, main script").count() == 0
     assert "</script><script>window.HACKED=1" in "".join(
-        page.locator(".failure pre").all_inner_texts()
+        seen.locator(".failure pre").all_inner_texts()
     )
 
 
-@pytest.mark.parametrize(("width", "height"), SIZES)
 @pytest.mark.parametrize("unfolded", [False, True])
-def test_the_page_never_scrolls_sideways(
-    opened: Any, width: int, height: int, unfolded: bool
-) -> None:
-    page = opened(width, height)
+def test_the_page_never_scrolls_sideways(seen: Any, unfolded: bool) -> None:
     if unfolded:
-        page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true })")
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+        unfold(seen)
+    for width, height in SIZES:
+        seen.set_viewport_size({"width": width, "height": height})
+        assert seen.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_every_chart_is_followed_by_its_table(opened: Any) -> None:
-    page = opened()
-    charts = page.locator("figure:has(svg.plot)")
+def test_every_chart_is_followed_by_its_table(seen: Any) -> None:
+    charts = seen.locator("figure:has(svg.plot)")
     assert charts.count() > 20
-    missing = page.evaluate(
+    missing = seen.evaluate(
         "[...document.querySelectorAll('figure')].filter((figure) => "
         "!figure.nextElementSibling?.querySelector('tbody tr')).map((f) => f.innerText)"
     )
@@ -76,9 +97,9 @@ def test_every_chart_is_followed_by_its_table(opened: Any) -> None:
 
 
 @pytest.mark.parametrize("width", [1280, 375])
-def test_chart_text_stays_legible(opened: Any, width: int) -> None:
-    page = opened(width)
-    smallest = page.evaluate(
+def test_chart_text_stays_legible(seen: Any, width: int) -> None:
+    seen.set_viewport_size({"width": width, "height": 900})
+    smallest = seen.evaluate(
         "Math.min(...[...document.querySelectorAll('svg.plot text')].map((text) => "
         "parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a))"
     )
@@ -104,10 +125,10 @@ _CONTRAST = """(selector) => {
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_has_contrast_in_both_themes(opened: Any, scheme: str) -> None:
-    page = opened(scheme=scheme)
+def test_text_has_contrast_in_both_themes(seen: Any, scheme: str) -> None:
+    seen.emulate_media(color_scheme=scheme)
     for selector in (".claim", ".evidence", ".chip", "th", ".note", "svg.plot text", "nav a"):
-        assert page.evaluate(_CONTRAST, selector) >= 4.5, (selector, scheme)
+        assert seen.evaluate(_CONTRAST, selector) >= 4.5, (selector, scheme)
 
 
 def test_the_button_switches_the_theme(opened: Any) -> None:
@@ -121,10 +142,9 @@ def test_the_button_switches_the_theme(opened: Any) -> None:
     assert page.evaluate(ground) == dark
 
 
-def test_contents_lead_to_every_section(opened: Any) -> None:
-    page = opened()
-    targets = page.evaluate("[...document.querySelectorAll('nav a')].map((a) => a.hash.slice(1))")
-    sections = page.evaluate("[...document.querySelectorAll('main > section')].map((s) => s.id)")
+def test_contents_lead_to_every_section(seen: Any) -> None:
+    targets = seen.evaluate("[...document.querySelectorAll('nav a')].map((a) => a.hash.slice(1))")
+    sections = seen.evaluate("[...document.querySelectorAll('main > section')].map((s) => s.id)")
     assert targets == sections
     assert sections[:3] == ["verdict", "decisions", "findings"] and len(sections) == 18
 

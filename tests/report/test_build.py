@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -10,9 +9,11 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from pages import Page
 
 from transect.analysis.table import COLUMNS
-from transect.report.build import build_report, script_json
+from transect.report.build import build_report, script_json, write_page
+from transect.report.made import Made
 from transect.report.shell import SCRIPTS
 from transect.report.text import clean, number, quantity
 
@@ -40,11 +41,12 @@ def test_parquet_holds_a_row_per_record_and_metric(report: Path, summary: dict[s
     assert table[table["status"] == "skipped"]["metric"].isna().all()
 
 
-def test_equal_records_give_equal_bytes(study: Path, tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        build_report(study, tmp_path / name / "report.html", title="x", questions=[])
+def test_equal_records_give_equal_bytes(
+    report: Path, synthetic_again: Made, tmp_path: Path
+) -> None:
+    write_page(synthetic_again, tmp_path / "report.html")
     for file in ("report.html", "summary.json", "records.parquet"):
-        assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
+        assert (tmp_path / file).read_bytes() == (report.parent / file).read_bytes()
 
 
 class _Tags(HTMLParser):
@@ -80,21 +82,17 @@ def test_foreign_text_becomes_no_tag_and_nothing_is_fetched(report: Path) -> Non
 
 def test_the_inlined_summary_cannot_end_its_script(report: Path, summary: dict[str, Any]) -> None:
     page = report.read_text(encoding="utf-8")
-    found = re.search(r'<script type="application/json" id="summary">(.*?)</script>', page, re.S)
-    assert found is not None
-    assert json.loads(found.group(1)) == summary
+    assert Page.read(page).summary == summary
     assert not set("<>\u2028\u2029") & set(script_json({"a": "</script>\u2028\u2029"}))
 
 
 def test_every_chart_is_drawn_in_theme_colours_only(report: Path) -> None:
-    page = report.read_text(encoding="utf-8")
-    plots = re.findall(r'<svg class="plot".*?</svg>', page, re.S)
-    assert len(plots) > 20
-    for plot in plots:
-        assert 'role="img"' in plot and 'aria-label="' in plot
-        assert not re.search(r'(?:fill|stroke)="(?:#|black|white|rgb)', plot)
-    ids = re.findall(r' id="([^"]+)"', page)
-    assert len(ids) == len(set(ids))
+    page = Page.read(report)
+    assert len(page.plots) > 20
+    for plot in page.plots:
+        assert plot["role"] == "img" and plot["aria-label"]
+        assert not re.search(r'(?:fill|stroke)="(?:#|black|white|rgb)', str(plot))
+    assert len(page.ids) == len(set(page.ids))
 
 
 @pytest.mark.parametrize("folder", ["absent", "hollow"])
@@ -104,7 +102,7 @@ def test_a_study_without_records_still_has_a_report(tmp_path: Path, folder: str)
     summary = build_report(tmp_path / folder, output, title="t", questions=[])
     assert summary["counts"] == {"ok": 0, "failed": 0, "skipped": 0}
     assert "no record" in summary["findings"][0]["text"]
-    assert "No runtime was measured" in output.read_text(encoding="utf-8")
+    assert "No runtime" in Page.read(output).section("runtimes").text
     assert list(pd.read_parquet(output.parent / "records.parquet").columns) == list(COLUMNS)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import subprocess
 import sys
+from functools import cache
 
 import pytest
 
@@ -13,6 +14,8 @@ from transect.report.charts import drawing
 from transect.report.charts.plots import Dot, dot_plot
 from transect.report.charts.svg import render
 from transect.report.charts.theme import palette
+
+pytestmark = pytest.mark.env
 
 ROWS = [
     Dot(label="<script>", value=2.0, style=palette(1)[0]),
@@ -35,9 +38,9 @@ def alone(monkeypatch):
         return started[-1]
 
     monkeypatch.setattr(drawing, "_started", keep)
-    drawing._asked.cache_clear()
+    # The one that other tests draw by goes on.
+    monkeypatch.setattr(drawing, "_asked", cache(drawing._asked.__wrapped__))
     yield started
-    drawing._asked.cache_clear()
     for process in started:
         if process is not None:
             process.kill()

@@ -5,28 +5,75 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from golden import prose
 from make_runtime_records import KERNELS, load_record, runs, seen
 from option_runs import thesis_runs
-from runtime_reports import findings, only
+from said_of_records import context, findings, only
 
-from transect.domain.record import Cause, Status
+from transect.analysis.conditions import Conditions, conditions
+from transect.domain.record import Cause, Record, Status
+from transect.report.findings.conditions import worst
 
 WRONG = {"status": Status.FAILED, "cause": Cause.WRONG_RESULT, "message": "3 elements are NaN"}
+CPP = runs("cpp", 1e-4)
+PAIR = [*CPP, *runs("rust", 1e-4)]
+OTHERS = [
+    *PAIR,
+    *runs("java", 1e-4, details={"session_options_seen": seen(enable_mem_pattern=False),
+                                 "options_not_set": ["enable_mem_pattern"]}),
+    *runs("go", 1e-4, details={"kernels": {
+        "count": 3, "names": [*KERNELS, "Cast CPUExecutionProvider"], "digest": "cd"}}),
+]  # fmt: skip
+DRAW = [*CPP, *runs("a-first", 1e-4, details={"kernels": {"count": 9, "names": [], "digest": "zz"}})]  # fmt: skip
+SILENT = [*PAIR, *runs("java", 1e-4, told=False)]
+CONDITIONS = {
+    "equal": [*PAIR, *runs("torch-eager", 1e-3)], "one tells nothing": SILENT,
+    "other options and kernels": OTHERS, "a draw": DRAW,
+}  # fmt: skip
+NAN = {
+    name: [*CPP, *runs("c", 1.2e-4),
+           *runs("rust", 1e-9, metrics={"nonfinite_outputs": 3}, fields=fields)]
+    for name, fields in {"failed": WRONG, "marked ok": {}}.items()
+}  # fmt: skip
+FAR = [*PAIR, *runs("cpp", 1e-4, precision="fp16", metrics={"max_abs_difference": 2e-3})]
+TURNED = [
+    record for name, time in (("cpp", 1e-4), ("c", 1.2e-4))
+    for record in runs(name, time, precision="int8-dynamic", metrics={"top1_agreement": 0.99})
+]  # fmt: skip
+PARTLY = [
+    *runs("cpp", 1e-4, details={"outputs_compared": 2, "outputs_expected": 2}),
+    *runs("rust", 1e-4, details={"outputs_compared": 1, "outputs_expected": 2}),
+    *(record.model_copy(update={"metrics": [m for m in record.metrics if m.name == "latency"]})
+      for record in runs("go", 1e-4)),
+]  # fmt: skip
+OUTPUTS = {
+    **NAN, "right": PAIR, "one of another precision": FAR, "turned classes": TURNED, "partly": PARTLY
+}  # fmt: skip
+
+
+def told(records: list[Record]) -> Conditions:
+    return conditions(context(*records).of("infer"))
+
+
+def test_prose(snapshot: Any) -> None:
+    assert prose(CONDITIONS, "conditions") | prose(OUTPUTS, "outputs") == snapshot
 
 
 # Conditions.
 
 
 def test_equal_conditions_are_firm_where_all_runtimes_tell_them() -> None:
-    found = only("conditions", *runs("cpp", 1e-4), *runs("rust", 1e-4), *runs("torch-eager", 1e-3))
-    assert "the same session options and the same 2 kernels in all runtimes." in found.claim
-    assert found.sureness == "firm" and "at 1 point with 2 runtimes" in found.evidence
+    records = CONDITIONS["equal"]
+    assert told(records) == Conditions(
+        points=1, runtimes=("cpp", "rust"), silent=(), differences=(), kernels=(2,)
+    )
+    assert only("conditions", *records).sureness == "firm"
 
 
 def test_one_that_tells_nothing_is_named() -> None:
-    quiet = runs("java", 1e-4, told=False)
-    found = only("conditions", *runs("cpp", 1e-4), *runs("rust", 1e-4), *quiet)
-    assert "java tell nothing" in found.claim and found.sureness == "tentative"
+    found = only("conditions", *SILENT)
+    assert told(SILENT).silent == ("java",) and "java" in found.claim
+    assert found.sureness == "tentative"
 
 
 def test_older_records_tell_nothing_and_nothing_is_said() -> None:
@@ -36,78 +83,68 @@ def test_older_records_tell_nothing_and_nothing_is_said() -> None:
 
 
 def test_who_had_other_options_or_kernels_is_named_with_both() -> None:
-    other = [*KERNELS, "Cast CPUExecutionProvider"]
-    found = only(
-        "conditions", *runs("cpp", 1e-4), *runs("rust", 1e-4),
-        *runs("java", 1e-4, details={"session_options_seen": seen(enable_mem_pattern=False),
-                                     "options_not_set": ["enable_mem_pattern"]}),
-        *runs("go", 1e-4, details={"kernels": {"count": 3, "names": other, "digest": "cd"}}),
-    )  # fmt: skip
-    assert "java had enable_mem_pattern False and not True (at 1 of 1 point)" in found.claim
-    assert "go ran 3 kernels and not 2, with Cast CPUExecutionProvider" in found.claim
-    assert found.sureness == "firm" and "could not set: java enable_mem_pattern" in found.evidence
+    go, java = told(OTHERS).differences
+    assert (go.runtime, java.runtime, go.points, java.points) == ("go", "java", 1, 1)
+    assert all(word in go.what for word in ("3", "2", "Cast CPUExecutionProvider"))
+    assert all(word in java.what for word in ("enable_mem_pattern", "False", "True"))
+    found = only("conditions", *OTHERS)
+    assert go.what in found.claim and java.what in found.claim and found.sureness == "firm"
+    assert "java enable_mem_pattern" in found.evidence, "what it could not set"
 
 
 def test_of_a_draw_cpp_is_the_usual_one() -> None:
-    found = only(
-        "conditions", *runs("cpp", 1e-4),
-        *runs("a-first", 1e-4, details={"kernels": {"count": 9, "names": [], "digest": "zz"}}),
-    )  # fmt: skip
-    assert "a-first ran 9 kernels and not 2" in found.claim
+    [found] = told(DRAW).differences
+    assert (found.runtime, found.points) == ("a-first", 1)
+    assert all(word in found.what for word in ("9", "2", "without", *KERNELS))
 
 
 def test_other_sets_of_options_are_meant_to_differ() -> None:
     under_load = [load_record(name, 100.0, 1, 9000.0) for name in ("cpp", "rust")]
-    found = only("conditions", *thesis_runs(), *under_load)
-    assert "conditions were equal" in found.claim and found.sureness == "firm"
+    records = [*thesis_runs(), *under_load]
+    assert told(records).equal and only("conditions", *records).sureness == "firm"
 
 
 # Outputs.
 
 
-@pytest.mark.parametrize("fields", [WRONG, {}], ids=["failed", "marked ok"])
-def test_a_nan_has_no_latency_and_is_named(fields: dict[str, Any]) -> None:
-    bad = runs("rust", 1e-9, metrics={"nonfinite_outputs": 3}, fields=fields)
-    found = findings(*runs("cpp", 1e-4), *runs("c", 1.2e-4), *bad)
+@pytest.mark.parametrize("name", NAN)
+def test_a_nan_has_no_latency_and_is_named(name: str) -> None:
+    found = findings(*NAN[name])
     [outputs] = found["outputs"]
-    assert "1 of 3 cells of runtimes gives a wrong output" in outputs.claim
-    assert "rust · from torch-dynamo" in outputs.claim and "3 NaN or infinite" in outputs.evidence
+    assert outputs.alarm and outputs.sureness == "firm"
+    assert "1 of 3" in outputs.claim and "rust" in outputs.claim and "cpp" not in outputs.claim
+    assert "NaN" in outputs.evidence
     assert not any("rust" in one.claim for one in found["runtime"])
     assert "FFI overhead" not in found
 
 
 def test_right_outputs_are_said_to_be_right_with_their_distance() -> None:
-    found = only("outputs", *runs("cpp", 1e-4), *runs("rust", 1e-4))
-    assert "all 2 cells of runtimes in fp32 give the framework's outputs." in found.claim
+    found = only("outputs", *PAIR)
+    assert not found.alarm and "fp32" in found.claim and "2 cells" in found.claim
     assert "3e-7" in found.evidence
 
 
 def test_a_turned_class_of_another_precision_is_its_tolerance_s_matter() -> None:
-    turned = {"top1_agreement": 0.99}
-    found = findings(*runs("cpp", 1e-4, precision="int8-dynamic", metrics=turned),
-                     *runs("c", 1.2e-4, precision="int8-dynamic", metrics=turned))  # fmt: skip
-    assert "on cpu, int8-dynamic, batch 1" in found["runtime"][0].scope
-    assert "all 2 cells of runtimes in other precisions" in found["outputs"][0].claim
-    assert "of the converted file" in found["outputs"][0].claim
-    assert "framework" not in found["outputs"][0].claim
+    found = findings(*TURNED)
+    [outputs] = found["outputs"]
+    assert not outputs.alarm and "int8-dynamic" in found["runtime"][0].scope
+    assert "framework" not in outputs.claim and "converted" in outputs.claim
 
 
 def test_each_precision_is_held_beside_what_it_was_compared_with() -> None:
-    far = runs("cpp", 1e-4, precision="fp16", metrics={"max_abs_difference": 2e-3})
-    found = only("outputs", *runs("cpp", 1e-4), *runs("rust", 1e-4), *far)
-    assert "all 2 cells of runtimes in fp32 give the framework's" in found.claim
-    assert "; all 1 cells" not in found.claim and "; the 1 cell of runtimes in oth" in found.claim
-    assert "difference 3e-7, each" in found.evidence
-    assert "difference 0.002 of the converted file" in found.evidence
+    groups = context(*FAR).of("infer")
+    assert sorted((g.cell.precision, worst(g, "max_abs_difference")) for g in groups) == [
+        ("fp16", 2e-3), ("fp32", 3e-7), ("fp32", 3e-7)
+    ]  # fmt: skip
+    found = only("outputs", *FAR)
+    whole, converted = found.claim.split("; ")
+    assert "2 cells" in whole and "framework" in whole
+    assert "1 cell" in converted and "framework" not in converted
+    near, far = found.evidence.split("; ")
+    assert "3e-7" in near and "0.002" in far and "converted" in far
 
 
 def test_outputs_that_nobody_compared_are_counted() -> None:
-    partly = {"outputs_compared": 1, "outputs_expected": 2}
-    none = [record.model_copy(update={"metrics": [m for m in record.metrics if m.name == "latency"]})
-            for record in runs("go", 1e-4)]  # fmt: skip
-    whole = {"outputs_compared": 2, "outputs_expected": 2}
-    found = only("outputs", *runs("cpp", 1e-4, details=whole),
-                 *runs("rust", 1e-4, details=partly), *none)  # fmt: skip
-    assert "all 2 cells" in found.claim and "1 cell not compared" in found.evidence
-    assert "compared by nobody: tickets · rust" in found.claim
-    assert found.claim.endswith("1 of 2 outputs.") and "2 of 2" not in found.claim
+    found = only("outputs", *PARTLY)
+    assert "2 cells" in found.claim and "1 cell" in found.evidence
+    assert "rust" in found.claim and "1 of 2" in found.claim and "2 of 2" not in found.claim

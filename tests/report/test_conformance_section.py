@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-from make_records import make_record
+from typing import Any
 
-from transect.analysis.comparisons import Sureness
-from transect.analysis.load import Loaded
+import pytest
+from golden import prose
+from make_records import make_record
+from said_of_records import context, only
+
 from transect.domain.cell import Cell
-from transect.domain.record import Cause, Status
+from transect.domain.record import Cause, Record, Status
 from transect.report.blocks import Chip, Prose, Table
-from transect.report.context import Context
-from transect.report.findings.conformance import conformance_findings
+from transect.report.findings import conformance
 from transect.report.sections.conformance import conformance_body
 
 KERNEL = {"outcome": "failed", "reason": "no kernel", "tests": ["test_a", "test_b"]}
 WRONG = {"outcome": "wrong", "reason": "output 'y' differs", "tests": ["test_c"]}
 
 
-def record(runtime, *not_passed, provider="cpu", tests=10):
+def of_runtime(runtime: str, *not_passed: dict[str, Any], provider: str = "cpu", tests: int = 10) -> Record:  # fmt: skip
     """A record with five tests of opset 9 and the others of opset 13; what fails is of opset 13."""
     cell = Cell.of(stage="conformance", runtime=runtime, provider=provider)
     left = sum(len(group["tests"]) for group in not_passed)
     opsets = {"13": {"pass": tests - 5 - left, "failed": left}, "9": {"pass": 5}}
     details = {"tests": tests, "opsets": opsets, "not_passed": list(not_passed)}
     return make_record(cell, {"conformance_pass_rate": 1 - left / tests}, details=details)
-
-
-def context(*records):
-    return Context(Loaded(study="s", records=list(records)), title="t")
 
 
 def tables(*records):
@@ -39,7 +37,7 @@ def tables(*records):
 
 
 def test_pass_rates_stand_by_opset_in_the_order_of_its_number():
-    rates, *_ = tables(record("python", KERNEL), record("rust"))
+    rates, *_ = tables(of_runtime("python", KERNEL), of_runtime("rust"))
     assert rates == [
         {"Opset": "9", "Tests": "5", "python": "5 · 100.0 %", "rust": "5 · 100.0 %"},
         {"Opset": "13", "Tests": "5", "python": "3 · 60.0 %", "rust": "5 · 100.0 %"},
@@ -48,7 +46,7 @@ def test_pass_rates_stand_by_opset_in_the_order_of_its_number():
 
 
 def test_tests_in_which_runtimes_differ_are_listed_and_no_others():
-    _, differing, reasons = tables(record("python", KERNEL), record("rust", KERNEL, WRONG))
+    _, differing, reasons = tables(of_runtime("python", KERNEL), of_runtime("rust", KERNEL, WRONG))
     assert differing == [
         {"python": Chip("pass", "good"), "rust": Chip("wrong", "bad"), "Tests": "1",
          "Which": "test_c"},
@@ -60,54 +58,61 @@ def test_tests_in_which_runtimes_differ_are_listed_and_no_others():
 
 def test_what_a_language_adds_to_a_message_makes_no_other_reason():
     longer = {**KERNEL, "reason": "OrtException: no kernel"}
-    *_, reasons = tables(record("java", longer), record("python", KERNEL), record("rust"))
+    *_, reasons = tables(
+        of_runtime("java", longer), of_runtime("python", KERNEL), of_runtime("rust")
+    )
     assert [(row["Reason"], row["Under"]) for row in reasons] == [("no kernel", "java, python")]
 
 
-def test_runtimes_of_two_providers_are_not_set_against_each_other():
-    parts = list(
-        conformance_body(context(record("python"), record("python", WRONG, provider="cuda")))
-    )
+OTHER = {**KERNEL, "tests": ["test_a", "test_d"]}
+NOT_RUN = make_record(
+    Cell.of(stage="conformance", runtime="go", provider="cpu"), status=Status.FAILED, cause=Cause.CRASH,
+    message="it fell over",
+)  # fmt: skip
+SETS = {
+    "two providers": [of_runtime("python"), of_runtime("python", WRONG, provider="cuda")],
+    "all the same": [of_runtime("python", KERNEL), of_runtime("rust", KERNEL)],
+    "different": [of_runtime("python"), of_runtime("rust", KERNEL, WRONG)],
+    "as many others": [of_runtime("python", KERNEL), of_runtime("rust", OTHER)],
+    "one not run": [of_runtime("python"), of_runtime("rust"), NOT_RUN],
+}
+
+
+def test_prose(snapshot: Any) -> None:
+    assert prose(SETS, "conformance") == snapshot
+
+
+@pytest.mark.parametrize(
+    ("name", "passed", "differ", "sureness"),
+    [
+        ("all the same", [8, 8], [], "firm"),
+        ("different", [10, 7], ["test_a", "test_b", "test_c"], "firm"),
+        ("as many others", [8, 8], ["test_b", "test_d"], "firm"),
+        ("one not run", [10, 10], [], "tentative"),
+    ],
+)  # fmt: skip
+def test_the_finding_says_who_passes_what_and_where_they_differ(
+    name: str, passed: list[int], differ: list[str], sureness: str
+) -> None:
+    runtimes = conformance.tested(context(*SETS[name]))
+    assert [one.label for one in runtimes] == ["python", "rust"]
+    assert [one.passed for one in runtimes] == passed
+    assert conformance.differing_tests(runtimes) == differ
+    found = only("conformance", *SETS[name])
+    assert (found.sureness, found.scope) == (sureness, "on cpu")
+    assert all(test in found.claim for test in differ) and "10 operator" in found.claim
+    assert ("1 runtime" in found.evidence) == (name == "one not run")
+
+
+def test_runtimes_of_two_providers_are_not_set_against_each_other() -> None:
+    made = context(*SETS["two providers"])
+    parts = list(conformance_body(made))
     assert not any("Nowhere" in part.text for part in parts if isinstance(part, Prose))
-    claims = [one.text for one in conformance_findings(context(record("python"), record("python", WRONG, provider="cuda")))]  # fmt: skip
-    assert len(claims) == 2
-    assert claims[0].startswith("On cpu: ") and claims[0].endswith(
-        "passes 10 of 10 operator tests."
-    )
+    found = conformance.conformance_findings(made)
+    assert [one.scope for one in found] == ["on cpu", "on cuda"]
+    assert ["10 of 10" in one.claim for one in found] == [True, False]
 
 
-def test_a_study_without_these_cells_has_no_such_section():
+def test_a_study_without_these_cells_has_no_such_section() -> None:
     assert list(conformance_body(context())) == []
-    assert conformance_findings(context()) == []
-
-
-def test_the_finding_says_that_all_pass_the_same():
-    (finding,) = conformance_findings(context(record("python", KERNEL), record("rust", KERNEL)))
-    assert finding.text == (
-        "On cpu: all 2 runtimes pass the same 8 of 10 operator tests, and the same comes of the others."
-    )
-    assert finding.sureness is Sureness.FIRM
-
-
-def test_the_finding_names_where_they_differ():
-    (finding,) = conformance_findings(context(record("python"), record("rust", KERNEL, WRONG)))
-    assert finding.text == (
-        "On cpu: of 10 operator tests python passes 10 and rust 7; they differ in 3 tests: test_a, "
-        "test_b and test_c."
-    )
-
-
-def test_runtimes_that_fail_other_tests_do_not_pass_the_same():
-    other = {**KERNEL, "tests": ["test_a", "test_d"]}
-    (finding,) = conformance_findings(context(record("python", KERNEL), record("rust", other)))
-    assert finding.text == (
-        "On cpu: of 10 operator tests python and rust pass 8; they differ in 2 tests: test_b and test_d."
-    )
-
-
-def test_what_did_not_run_makes_the_claim_tentative():
-    cell = Cell.of(stage="conformance", runtime="go", provider="cpu")
-    failed = make_record(cell, status=Status.FAILED, cause=Cause.CRASH, message="it fell over")
-    (finding,) = conformance_findings(context(record("python"), record("rust"), failed))
-    assert finding.sureness is Sureness.TENTATIVE
-    assert "1 runtime could not be tested" in finding.evidence
+    assert conformance.conformance_findings(context()) == []

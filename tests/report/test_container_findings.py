@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
+import pytest
+from golden import prose
 from make_records import make_record
-from runtime_reports import findings
+from said_of_records import Made, context, findings, rows
 
-from transect.analysis.containers import container_costs, published_answer
+from transect.analysis.containers import ContainerCost, Published, container_costs, published_answer
 from transect.analysis.groups import group_records
-from transect.analysis.load import Loaded
 from transect.domain.cell import Cell
 from transect.domain.record import Cause, LogPoint, MetricValue, Record, Status
 from transect.domain.until import Aims
-from transect.report.blocks import Chip, Table
-from transect.report.context import Context
+from transect.report.findings.finding import Finding
 from transect.report.making import all_parts, make_section
 
 
@@ -68,9 +69,25 @@ def sweep(factor: float) -> list[Record]:
     return found
 
 
-def costs(made: list[Record]):
+def said(topic: str, made: list[Record]) -> Finding:
+    [found] = [one for one in findings(*made)["container"] if one.topic == topic]
+    return found
+
+
+def costs(made: list[Record]) -> dict[tuple[str, int | None], ContainerCost]:
     groups = group_records(made)
     return {(one.metric, one.size): one for one in container_costs(groups)}
+
+
+SETS = {
+    "a later start": [*records(later=0.2), *sweep(3.0)], "surely within 5 %": records(step=1.03, noise=0.001),
+    "shared cores": records(later=5, over=True), "loud": records(noise=0.2), "little": records(noise=0.002),
+    "not little": records(step=1.2),
+}  # fmt: skip
+
+
+def test_prose(snapshot: Any) -> None:
+    assert prose(SETS, "container", "container claim") == snapshot
 
 
 def test_costs_keep_to_the_studys_margin_and_looks():
@@ -100,11 +117,11 @@ def test_the_seeds_of_repeats_are_no_noise_of_the_container():
     # Repeats differ by 25 %, pairs by 8 %.
     assert costs(records(step=1.08, noise=0.001))["step_time", None].shown
     # A cost that is surely there and surely within 5 % is told as that, with its interval.
-    made = records(step=1.03, noise=0.001)
-    assert costs(made)["step_time", None].same
-    (step,) = (one for one in findings(*made)["container"] if "a step of" in one.claim)
-    assert step.claim.startswith("in podman, a step of digits-mlp") and step.sureness == "firm"
-    assert "is the same within 5 %: 1.030 times (95 % interval 1.028 to 1.032)" in step.claim
+    made = SETS["surely within 5 %"]
+    step = costs(made)["step_time", None]
+    assert step.same and 1.02 < step.ratio.low < step.ratio.median < step.ratio.high < 1.04
+    assert said("step", made).sureness == "firm"
+    assert "1.030" in said("step", made).claim and "1.028" in said("step", made).claim
 
 
 def test_files_are_asked_for_where_they_are_read():
@@ -126,95 +143,78 @@ def test_the_smallest_and_the_largest_message_are_told():
     assert not found["collective_time", 1048576].shown
 
 
-def test_sentences_carry_ratio_interval_and_seconds():
-    said = {one.claim: one for one in findings(*records(later=0.2), *sweep(3.0))["container"]}
-    (start,) = (one for claim, one in said.items() if "start-up" in claim)
-    assert start.claim.startswith(
-        "in podman, start-up of digits-mlp, numpy, single, 1 rank takes 1.0"
-    )
-    assert "(95 % interval 1.0" in start.claim and "ms more." in start.claim
-    (step,) = (one for claim, one in said.items() if "a step of" in claim)
-    assert "a step of digits-mlp, numpy, single, 1 rank is the same within 5 %" in step.claim
-    assert len(step.comparisons) == 1 == len(start.comparisons)
-    (small,) = (one for claim, one in said.items() if "a collective of 4 B" in claim)
-    assert (
-        "of message-sweep, allreduce, 1x2 ranks" in small.claim
-        and "6 pairs of the same repeat" in small.evidence
-    )
+def test_each_question_has_a_finding_on_its_two_groups() -> None:
+    found = {one.topic: one for one in findings(*SETS["a later start"])["container"]}
+    assert set(found) == {"start-up", "step", "latency", "bandwidth"}
+    for topic, (metric, size) in {
+        "start-up": ("startup_time", None), "step": ("step_time", None), "latency": ("collective_time", 4)
+    }.items():  # fmt: skip
+        cost, one = costs(SETS["a later start"])[metric, size], found[topic]
+        assert [group.cell.container for group in one.groups] == ["podman", None]
+        assert len(one.comparisons) == 1 and one.sureness == cost.sureness == "firm"
+        assert one.comparisons[0].interval == cost.comparison.interval
+        assert f"{cost.ratio.count} pairs" in one.evidence and "podman" in one.claim
+    assert "4 B" in found["latency"].claim and "1x2 ranks" in found["latency"].claim
+    assert "ms" in found["start-up"].claim
 
 
-def test_a_version_says_whose_it_is():
-    for words, said in (("0.31", "podman 0.31"), ("podman version 4.3.1", "podman version 4.3.1")):
-        told = {"environment": {"wrapper_version": words}}
-        made = [one.model_copy(update={"provenance": told}) for one in records()]
-        found = findings(*made)["container"]
-        assert any(one.evidence.endswith(f"; {said}") for one in found), [f.evidence for f in found]
+@pytest.mark.parametrize(
+    ("words", "written"), [("0.31", "podman 0.31"), ("podman version 4.3.1", "podman version 4.3.1")]
+)  # fmt: skip
+def test_a_version_says_whose_it_is(words: str, written: str) -> None:
+    told = {"environment": {"wrapper_version": words}}
+    made = [one.model_copy(update={"provenance": told}) for one in records()]
+    assert any(one.evidence.endswith(f"; {written}") for one in findings(*made)["container"])
 
 
-def test_ranks_that_share_cores_decide_nothing():
-    (found,) = (
-        one
-        for one in findings(*records(later=5, over=True))["container"]
-        if "start-up" in one.claim
-    )
-    assert (
-        "its ranks share cores, so it decides nothing" in found.claim and found.sureness == "open"
-    )
+def test_ranks_that_share_cores_decide_nothing() -> None:
+    made = SETS["shared cores"]
+    found = said("start-up", made)
+    assert costs(made)["startup_time", None].over_subscribed
+    assert found.sureness == "open" and not found.comparisons and "cores" in found.claim
 
 
-def answer(*made: list[Record]):
+def answer(*made: list[Record]) -> Published | None:
     return published_answer(costs([one for part in made for one in part]).values())
 
 
-def test_the_published_claim_needs_every_interval():
-    assert answer(records(noise=0.002)).verdict == "little"
-    assert answer(records(step=1.2)).verdict == "not little"
-    # Too few pairs, a wide interval, shared cores: nothing is decided.
-    assert answer(records(repeats=3)).verdict == "open"
-    assert answer(records(noise=0.2)).verdict == "open"
+# Too few pairs, a wide interval: nothing is decided.
+@pytest.mark.parametrize(
+    ("made", "verdict"),
+    [
+        (records(noise=0.002), "little"), (records(step=1.2), "not little"),
+        (records(repeats=3), "open"), (records(noise=0.2), "open"),
+    ],
+)  # fmt: skip
+def test_the_published_claim_needs_every_interval(made: list[Record], verdict: str) -> None:
+    told = answer(made)
+    assert told is not None and told.verdict == verdict
+    [found] = findings(*made)["container claim"]
+    assert found.subject == "claims" and found.sureness == told.sureness
+    assert bool(found.comparisons) == (verdict == "not little")
+
+
+def test_ranks_that_share_cores_answer_no_claim() -> None:
     assert answer(records(over=True)) is None
     assert published_answer([]) is None
 
 
-def test_the_claim_is_a_row_and_a_finding():
-    (said,) = findings(*records(noise=0.002))["container claim"]
-    assert (
-        said.subject == "claims"
-        and "no timings published: a container costs little here" in said.claim
-    )
-
-
-def section(made: list[Record]):
-    context = Context(Loaded(study="s", records=made), title="t")
-    (one,) = (part for part in all_parts().sections if part.key == "containers")
-    return make_section(one, context)
-
-
-def test_the_section_lists_pairs_and_what_did_not_run():
+def test_the_section_lists_pairs_and_what_did_not_run() -> None:
     absent = make_record(
-        cell("enroot", 0),
-        status=Status.SKIPPED,
-        cause=Cause.MISSING_DEPENDENCY,
+        cell("enroot", 0), status=Status.SKIPPED, cause=Cause.MISSING_DEPENDENCY,
         message="enroot is not on PATH <b>",
-    )
-    made = section([*records(later=0.2), absent])
-    tables = [block for block in made.body.blocks if isinstance(block, Table)]
-    assert len(tables) == 4, "start-up, step, the published claim, what did not run"
-    (row,) = tables[0].rows
-    assert row[0] == "podman" and row[-1].text == "longer"
-    assert (
-        isinstance(tables[1].rows[0][-1], Chip)
-        and tables[1].rows[0][-1].text == "the same within 5 %"
-    )
-    assert tables[2].rows[0][2] == "no timings"
-    assert "enroot is not on PATH" in str(tables[3].rows[0][0])
+    )  # fmt: skip
+    made = Made("containers", *records(later=0.2), absent)
+    ([start], [step], [claim], [missing]) = map(rows, made.tables)
+    assert (start["Container"], start["Pairs"], start[""]) == ("podman", "6", "longer")
+    assert "5 %" in step[""] and "longer" not in step[""]
+    assert list(claim.values())[2] == "no timings" and "enroot" in str(missing)
 
 
-def test_one_row_of_many_is_likely_at_most():
+def test_one_row_of_many_is_likely_at_most() -> None:
     def words(**of: float) -> set[str]:
-        made = section(records(**of))
-        tables = [block for block in made.body.blocks if isinstance(block, Table)][:2]
-        return {row[-1].text for one in tables for row in one.rows}
+        tables = Made("containers", *records(**of)).tables[:2]
+        return {row[""] for one in tables for row in rows(one)}
 
     # Noise that hides nothing, some, and all: in between a row is likely before it is open.
     said = [words(later=0.2, step=1.1, noise=noise) for noise in (0.004, 0.03, 0.05, 0.3)]
@@ -222,12 +222,13 @@ def test_one_row_of_many_is_likely_at_most():
     assert any("likely longer" in one for one in said[1:-1]), said
 
 
-def test_a_study_without_containers_has_no_such_section():
-    made = section([one for one in records() if one.cell.container is None])
+def test_a_study_without_containers_has_no_such_section() -> None:
+    (one,) = (part for part in all_parts().sections if part.key == "containers")
+    made = make_section(one, context(*(r for r in records() if r.cell.container is None)))
     assert made is None or not made.body.blocks
 
 
-def test_a_container_is_no_base_of_another_training():
+def test_a_container_is_no_base_of_another_training() -> None:
     groups = group_records(records())
     kinds = {group.cell.container: group.kind for group in groups}
     assert kinds[None] != kinds["podman"] and kinds["podman"].words == "in podman"

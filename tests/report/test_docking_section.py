@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from golden import written
 from make_records import make_record
+from said_of_records import Made
+from said_of_records import context as context_of
 
 from transect.analysis.comparisons import Sureness
 from transect.analysis.docking import contests, curves, docking_rows, without_result
 from transect.analysis.groups import group_records
-from transect.analysis.load import Loaded
 from transect.domain.cell import Cell
 from transect.domain.record import Cause, MetricValue, Record, Status
 from transect.report.blocks import Body
 from transect.report.context import Context
 from transect.report.findings.docking import docking_findings
+from transect.report.findings.finding import Finding
 from transect.report.sections.docking import docking_body
 
 REPEATS = 6
@@ -62,7 +67,7 @@ RECORDS = [
 
 @pytest.fixture(scope="module")
 def context() -> Context:
-    return Context(Loaded(study="docking", records=RECORDS), title="Docking")
+    return context_of(*RECORDS)
 
 
 def test_models_are_compared_on_equal_decks_poses_and_threads() -> None:
@@ -87,75 +92,99 @@ def test_a_curve_needs_several_numbers_of_threads() -> None:
     assert speed_up is not None and speed_up.value == pytest.approx(4 / 2.1, rel=0.01)
 
 
-def test_what_has_no_result_is_listed_with_its_words(context: Context) -> None:
-    assert len(without_result(group_records(RECORDS))) == 1
-    body = Body.of(docking_body(context))
-    text = str(body)
-    for part in (
-        "Time per pose: medium, 4096 poses, 2 threads", "Scaling with threads, pinned and not",
-        "unknown argument", "openmp close PPWI 64",
-    ):  # fmt: skip
-        assert part in text
+def said(*records: Record) -> list[Finding]:
+    return docking_findings(context_of(*records))
 
 
-def test_findings_say_who_is_fastest_and_what_claims_need(context: Context) -> None:
-    said = [f"{one.scope}: {one.claim} {one.evidence}" for one in docking_findings(context)]
-    fastest = next(one for one in said if one.startswith("medium, 4096 poses, 2 threads"))
-    assert (
-        "openmp close PPWI 64 is the fastest docking kernel: rust PPWI 64, the next model, takes 2"
-        in fastest
-    )
-    assert "numba PPWI 256's, 500 ms" in fastest
-    assert any(
-        "is near-linear from 1 to 2 threads" in one and "95 % of linear" in one for one in said
-    )
-    claims = [one for one in said if "HPC assessment" in one]
-    assert len(claims) == 3
-    assert "measured here to 2 threads" in claims[0]
-    assert "Julia did not run here; OpenMP itself takes 15 times" in claims[1]
-    assert "no GPU took part here" in claims[2]
+def by_topic(topic: str, *records: Record) -> Finding:
+    [found] = [one for one in said(*records) if one.topic == topic]
+    return found
 
 
-def test_scaling_that_cannot_be_told_is_not_decided() -> None:
+def claims(*records: Record) -> dict[str, Finding]:
+    """The published claims' findings, by who they are about."""
+    names = ("OpenMP", "Julia", "CUDA")
+    found = [one for one in said(*records) if one.kind == "claim"]
+    return dict(zip(names, found, strict=True))
+
+
+def uneven() -> list[Record]:
+    """Runs of two threads of which some scale and some do not."""
     records = [*ran("openmp", 1, 4e-6), *ran("openmp", 2, 2e-6)]
     for number, record in enumerate(record for record in records if record.cell.threads == 2):
         time = record.metrics[0]
-        # Some runs scale, some do not.
         record.metrics[0] = MetricValue.of(time.name, time.value * (1 + number % 2), time.label)
-    (told,) = [
-        one for one in docking_findings(Context(Loaded(study="d", records=records), title="D"))
-        if "linear" in one.claim and one.kind == "docking"
+    return records
+
+
+SCALING = [*ran("openmp", 1, 4e-6), *ran("openmp", 2, 2e-6)]
+CROWDED = [
+    record.model_copy(update={"details": record.details | {"over_subscribed": True}})
+    for record in ran("openmp", 16, 2e-6)
+]
+OTHER_DECK = [*ran("julia", 1, 8e-6), *ran("openmp", 1, 1e-7, deck="small")]
+EQUALS = [
+    *ran("openmp", 1, 4e-6), *ran("rust", 1, 4.001e-6), *ran("numba", 1, 4.002e-6), *ran("go", 1, 9e-6),
+    skipped("openacc", "no compiler"),
+]  # fmt: skip
+
+
+def test_prose(snapshot: Any) -> None:
+    sets = {
+        "all models": RECORDS, "uneven scaling": uneven(), "threads that share cores": [*SCALING, *CROWDED],
+        "Julia on another deck": OTHER_DECK, "Julia on one deck": [*OTHER_DECK, *ran("openmp", 1, 4e-6)],
+        "equals": EQUALS,
+    }  # fmt: skip
+    assert {name: written(said(*own)) for name, own in sets.items()} == snapshot
+
+
+def test_what_has_no_result_is_listed_with_its_words(context: Context) -> None:
+    assert len(without_result(group_records(RECORDS))) == 1
+    made = Made("docking", *RECORDS)
+    text = str(Body.of(docking_body(context)))
+    assert "-fopenacc" in text and "openmp close PPWI 64" in text
+    titles = [one.title for one in made.charts] + [one.text for one in made.headings]
+    for words in ("medium, 4096 poses, 2 threads", "Scaling"):
+        assert any(words in title for title in titles), titles
+
+
+def test_findings_say_who_is_fastest_and_what_claims_need() -> None:
+    [fastest] = [
+        one for one in said(*RECORDS) if one.decision and one.scope.endswith("2 threads") and "medium" in one.scope
     ]  # fmt: skip
-    assert "may or may not be linear" in told.claim
-    assert told.sureness is Sureness.OPEN
+    decided = fastest.decision
+    assert decided is not None
+    assert (decided.winner, decided.scope) == ("openmp close PPWI 64", "2 threads")
+    assert (
+        not decided.tied and decided.gain.startswith("2 times") and "rust PPWI 64" in decided.gain
+    )
+    assert "numba PPWI 256" in fastest.evidence and "500 ms" in fastest.evidence
+    linear = by_topic("threads", *RECORDS)
+    assert "1 to 2" in linear.claim and "95 %" in linear.claim and linear.sureness == "tentative"
+    assert {name: one.sureness for name, one in claims(*RECORDS).items()} == dict.fromkeys(
+        ("OpenMP", "Julia", "CUDA"), Sureness.OPEN
+    )
+    assert "2 threads" in claims(*RECORDS)["OpenMP"].claim
+    assert "15 times" in claims(*RECORDS)["Julia"].claim
+
+
+def test_scaling_that_cannot_be_told_is_not_decided() -> None:
+    assert by_topic("threads", *uneven()).sureness is Sureness.OPEN
+    assert by_topic("threads", *SCALING).sureness is Sureness.TENTATIVE
 
 
 def test_threads_that_share_cores_claim_no_scaling() -> None:
-    crowded = [
-        record.model_copy(update={"details": record.details | {"over_subscribed": True}})
-        for record in ran("openmp", 16, 2e-6)
-    ]
-    records = [*ran("openmp", 1, 4e-6), *ran("openmp", 2, 2e-6), *crowded]
-    said = docking_findings(Context(Loaded(study="d", records=records), title="D"))
-    (told,) = [one for one in said if "linear from" in one.claim]
-    assert "from 1 to 2 threads" in told.claim
-    assert any("measured here to 2 threads" in one.claim for one in said)
-    alone = docking_findings(
-        Context(Loaded(study="d", records=[*records[:6], *crowded]), title="D")
-    )
-    assert not [one for one in alone if "linear from" in one.claim]
+    records = [*SCALING, *CROWDED]
+    assert "1 to 2 threads" in by_topic("threads", *records).claim
+    assert "2 threads" in claims(*records)["OpenMP"].claim
+    assert not [one for one in said(*records[:6], *CROWDED) if one.topic == "threads"]
 
 
 def test_julia_stands_beside_openmp_on_its_own_deck_only() -> None:
-    small = [*ran("julia", 1, 8e-6), *ran("openmp", 1, 1e-7, deck="small")]
-    said = docking_findings(Context(Loaded(study="d", records=small), title="D"))
-    (told,) = [one for one in said if "HPC assessment (GWDG SCC): Julia" in one.claim]
-    assert "did not run on one thread and the deck of Julia here" in told.claim
-    assert told.sureness is Sureness.OPEN
-    both = [*small, *ran("openmp", 1, 4e-6)]
-    said = docking_findings(Context(Loaded(study="d", records=both), title="D"))
-    (told,) = [one for one in said if "HPC assessment (GWDG SCC): Julia" in one.claim]
-    assert "Julia takes 2 times the time per pose" in told.claim
+    alone = claims(*OTHER_DECK)["Julia"]
+    assert alone.sureness is Sureness.OPEN and "deck" in alone.claim
+    beside = claims(*OTHER_DECK, *ran("openmp", 1, 4e-6))["Julia"]
+    assert beside.sureness is Sureness.TENTATIVE and "takes 2 times" in beside.claim
 
 
 def test_a_study_without_docking_has_no_such_section() -> None:
@@ -164,19 +193,11 @@ def test_a_study_without_docking_has_no_such_section() -> None:
 
 
 def test_no_model_is_called_fastest_beside_equals_and_what_did_not_run_is_named() -> None:
-    records = [
-        *ran("openmp", 1, 4e-6), *ran("rust", 1, 4.001e-6), *ran("numba", 1, 4.002e-6),
-        *ran("go", 1, 9e-6), skipped("openacc", "no compiler"),
-    ]  # fmt: skip
-    (told,) = [
-        one for one in docking_findings(Context(Loaded(study="d", records=records), title="D"))
-        if one.topic == "fastest"
-    ]  # fmt: skip
-    assert told.claim.startswith(
-        "openmp PPWI 64, rust PPWI 64 and numba PPWI 64 are the fastest docking kernels and are the same within 5 %"
-    )
-    assert len(told.comparisons) == 3 and told.decision is not None
-    assert told.decision.tied == ("rust PPWI 64", "numba PPWI 64") and told.decision.equal
-    assert told.decision.second == "go PPWI 64"
-    assert ["openacc" in one.what for one in told.decision.left_out] == [True]
-    assert told.decision.left_out[0].why == "skipped: missing-dependency"
+    told = by_topic("fastest", *EQUALS)
+    decided = told.decision
+    assert len(told.comparisons) == 3 and decided is not None
+    assert decided.winner == "openmp PPWI 64" and decided.tied == ("rust PPWI 64", "numba PPWI 64")
+    assert decided.equal and decided.margin == 0.05 and decided.second == "go PPWI 64"
+    assert all(name in told.claim for name in (decided.winner, *decided.tied))
+    assert ["openacc" in one.what for one in decided.left_out] == [True]
+    assert decided.left_out[0].why == "skipped: missing-dependency"

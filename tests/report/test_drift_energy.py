@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from golden import prose
 from make_records import make_record
+from said_of_records import context, findings, only
 
 from transect.analysis.comparisons import Sureness
-from transect.analysis.energy import uses
+from transect.analysis.drift import drift_of
+from transect.analysis.energy import silences, uses
 from transect.analysis.groups import group_records
-from transect.analysis.load import Loaded
 from transect.analysis.verdicts import Answer, Chance
 from transect.domain.cell import Cell
 from transect.domain.record import MetricValue, Record
 from transect.domain.study import Question
-from transect.report.context import Context
 from transect.report.findings.deciding import corrected, tally_of
-from transect.report.findings.finding import Finding
 from transect.report.making import all_parts, make_findings
-
-
-def findings(records: list[Record]) -> list[Finding]:
-    context = Context(Loaded(study="s", records=records), title="t")
-    made = make_findings(context, all_parts().findings)
-    assert not context.problems
-    return made
 
 
 def latencies(
@@ -45,36 +39,42 @@ def latencies(
     return made
 
 
+def apart() -> list[Record]:
+    """Cells that move against each other: they tell nothing of the machine."""
+    return [
+        record.model_copy(update={"metrics": [
+            MetricValue.of("latency", record.metrics[0].value * (
+                1 + 0.3 * (record.cell.repeat > 3) * (-1) ** int(record.cell.runtime[1:])
+            ))
+        ]})
+        for record in latencies(0.03, spread=0.25)
+    ]  # fmt: skip
+
+
+DRIFTS = {"slower": latencies(0.3), "faster": latencies(-0.2), "same": latencies(0.0), "apart": apart()}  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    ("slope", "spread", "said", "sureness"),
+    ("name", "answer", "ratio", "sureness"),
     [
-        (0.3, 0.001, "the machine drifted: the median latency of the last third", "firm"),
-        (-0.2, 0.001, "less time than that of the first", "firm"),
-        (0.0, 0.001, "is that of the first within 5 %", "firm"),
-        (0.03, 0.25, "is open", "open"),
+        ("slower", Answer.DIFFERENT, 1.23, "firm"), ("faster", Answer.DIFFERENT, 0.82, "firm"),
+        ("same", Answer.SAME, 1.0, "firm"), ("apart", Answer.OPEN, 0.98, "open"),
     ],
-)
+)  # fmt: skip
 def test_the_last_third_is_held_beside_the_first(
-    slope: float, spread: float, said: str, sureness: str
+    name: str, answer: Answer, ratio: float, sureness: str
 ) -> None:
-    records = latencies(slope, spread=spread)
-    if spread > 0.1:
-        # Cells that move against each other tell nothing of the machine.
-        records = [
-            record.model_copy(update={"metrics": [
-                MetricValue.of("latency", record.metrics[0].value * (
-                    1 + 0.3 * (record.cell.repeat > 3) * (-1) ** int(record.cell.runtime[1:])
-                ))
-            ]})
-            for record in records
-        ]  # fmt: skip
-    [found] = [one for one in findings(records) if one.kind == "drift"]
-    assert said in found.claim and found.sureness == sureness
-    assert "4 cells that ran in both" in found.evidence
+    drift = drift_of(group_records(DRIFTS[name]), "latency")
+    assert drift is not None and (drift.cells, drift.runs) == (4, 24)
+    assert drift.decision.answer is answer
+    assert drift.decision.ratio == pytest.approx(ratio, abs=0.02)
+    found = only("drift", *DRIFTS[name])
+    assert found.sureness == sureness and "4 cells" in found.evidence
+    assert [one.claimed for one in found.tests] == [answer is not Answer.OPEN]
 
 
 def test_too_few_cells_in_both_thirds_tell_no_drift() -> None:
-    assert not [one for one in findings(latencies(0.3, cells=2)) if one.kind == "drift"]
+    assert "drift" not in findings(*latencies(0.3, cells=2))
 
 
 def trainings(joules: float | None) -> list[Record]:
@@ -100,14 +100,14 @@ def test_energy_is_told_for_a_sample_and_to_the_target() -> None:
     assert use.counter == "rapl package"
     # 400 J over 10 x 5 x 4 samples; the target in half of the loop's time.
     assert use.per_sample_j == pytest.approx(2.0) and use.to_quality_j == pytest.approx(200.0)
-    [found] = [one for one in findings(trainings(400.0)) if one.kind == "energy"]
+    found = only("energy", *trainings(400.0))
     assert "torch" in found.claim and "2 J" in found.claim and "200 J" in found.claim
     assert found.scope == "by rapl package"
 
 
 def test_where_nothing_tells_the_energy_its_absence_is_named() -> None:
-    [found] = [one for one in findings(trainings(None)) if one.kind == "energy"]
-    assert "none of 2 training cells tells its energy" in found.claim
+    found = only("energy", *trainings(None))
+    assert "of 2" in found.claim and not uses(group_records(trainings(None))[0])
 
 
 def of_steps(joules: float | None) -> list[Record]:
@@ -128,15 +128,22 @@ def test_slurms_energy_is_that_of_a_whole_step() -> None:
                if group.cell.framework == "torch")  # fmt: skip
     # Of 20 s all but the 5 after the target, whatever came before the loop.
     assert use.per_sample_j == pytest.approx(2.0) and use.to_quality_j == pytest.approx(300.0)
-    [found] = [one for one in findings(of_steps(400.0)) if one.kind == "energy"]
-    assert found.scope == "by slurm step" and "over the whole job step" in found.evidence
-    [silent] = [one for one in findings(of_steps(None)) if one.kind == "energy"]
-    assert "Slurm's accounting tells none" in silent.claim
-    assert "sacct tells no energy of the step" in silent.evidence
+    found, silent = only("energy", *of_steps(400.0)), only("energy", *of_steps(None))
+    assert found.scope == "by slurm step" and "job step" in found.evidence
+    assert "Slurm's" in silent.claim and "sacct" in silent.evidence
+    assert any("<b>" in one for one in silences(of_steps(None))), "as it was said"
+
+
+def test_prose(snapshot: Any) -> None:
+    energies = {
+        "of the loop": trainings(400.0), "told by nothing": trainings(None),
+        "of a job step": of_steps(400.0), "Slurm tells none": of_steps(None),
+    }  # fmt: skip
+    assert prose(DRIFTS, "drift") | prose(energies, "energy") == snapshot
 
 
 def test_comparisons_are_counted_and_one_of_very_many_is_not_firm() -> None:
-    made = findings(trainings(None))
+    made = make_findings(context(*trainings(None)), all_parts().findings)
     tally = tally_of(made)
     assert tally.comparisons >= 1 and tally.different >= 1 and tally.open == 0
     assert tally.firm_share is not None and 0 < tally.firm_share <= 1
@@ -157,7 +164,7 @@ def test_comparisons_are_counted_and_one_of_very_many_is_not_firm() -> None:
     [alone] = corrected([firm])
     assert alone.sureness is Sureness.FIRM
     beside, *_ = corrected([firm, *others])
-    assert beside.sureness is Sureness.TENTATIVE and "as one of 10 comparisons" in beside.evidence
+    assert beside.sureness is Sureness.TENTATIVE and "of 10 comparisons" in beside.evidence
     # One that is said to be open claims nothing, however many there are.
     open_one = replace(one, decision=replace(one.decision, p=0.9, answer=Answer.OPEN))
     [held, *_] = corrected([replace(fastest, sureness=Sureness.FIRM, comparisons=(one, open_one))])
@@ -165,12 +172,12 @@ def test_comparisons_are_counted_and_one_of_very_many_is_not_firm() -> None:
     # Tests that compare no two groups are of the same family; one that claims nothing only counts.
     unclaimed = tuple(Chance(p=0.5, claimed=False) for _ in range(9))
     [held] = corrected([replace(firm, tests=unclaimed)])
-    assert held.sureness is Sureness.TENTATIVE and "as one of 10 comparisons" in held.evidence
+    assert held.sureness is Sureness.TENTATIVE and "of 10 comparisons" in held.evidence
     shift = replace(firm, comparisons=(), tests=(Chance(p=0.04),))
     [held] = corrected([shift])
     assert held.sureness is Sureness.FIRM
     [held, _] = corrected([shift, replace(shift, tests=(Chance(p=0.04),))])
-    assert held.sureness is Sureness.TENTATIVE and "p = 0.08 (Holm)" in held.evidence
+    assert held.sureness is Sureness.TENTATIVE and "0.08 (Holm)" in held.evidence
     # One of ranks alone, as of values that may be 0, has a probability too.
     ranks = replace(one, decision=None, p=0.03)
     of_ranks = replace(firm, comparisons=(ranks,))

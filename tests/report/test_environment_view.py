@@ -145,7 +145,7 @@ def test_a_browser_shows_in_what_two_cells_differ(browser: Any, tmp_path: Path) 
     assert "onerror=alert(1)" in shown and "window.HACKED" in shown
     assert page.evaluate("document.documentElement.scrollWidth") <= 320
     page.get_by_label("Words in the name of one cell").fill("nobody")
-    assert said.inner_text() == "No cell has these words in its name."
+    assert "No cell" in said.inner_text()
     assert page.evaluate("window.HACKED") is None
     assert page.locator("#differ-facts img").count() == 0
     page.close()

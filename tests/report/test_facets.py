@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from factories import make_record, train_cell
 from transect.analysis.groups import Group, group_records
 from transect.domain.cell import Cell
 from transect.domain.record import Cause, Record, Status
@@ -21,19 +22,12 @@ from transect.report.text import Scale, number, percent, quantity
 
 
 def cell(framework: str = "torch", repeat: int = 0, ranks: int = 2) -> Cell:
-    return Cell.of(
-        stage="train", workload="iris-mlp", framework=framework, strategy="mpi-allreduce",
-        ranks_per_node=ranks, batch=16, repeat=repeat,
-    )  # fmt: skip
+    return train_cell(framework, repeat, strategy="mpi-allreduce", ranks_per_node=ranks)
 
 
 def record(status: Status = Status.OK, **axes: Any) -> Record:
-    one = cell(**axes)
-    return Record(
-        study="s", stage="train", cell=one, cell_id=one.id, status=status,
-        cause=None if status is Status.OK else Cause.CRASH, fingerprint="f",
-        started="2026-01-01T00:00:00Z", ended="2026-01-01T00:00:01Z",
-    )  # fmt: skip
+    cause = None if status is Status.OK else Cause.CRASH
+    return make_record(cell(**axes), status=status, cause=cause)
 
 
 def group(*records: Record) -> Group:

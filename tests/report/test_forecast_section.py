@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import replace
 
 import pytest
 from co_design_records import changed, measured, write_measured
+from golden import prose
 from said_of_records import Made, context, findings, only
 
-from transect.analysis.claims import Evidence, answers
+from transect.analysis.claims import Evidence, Judgement, answers
 from transect.analysis.comparisons import Sureness
 from transect.analysis.extrapolation import Curve, speed_up
-from transect.analysis.forecasts import forecasts, order_of
+from transect.analysis.forecasts import forecasts, mean_error, order_of
 from transect.analysis.load import load_records
-from transect.report.build import build_report
+from transect.report.blocks import Charts, Heading, Prose
 from transect.report.context import Context
-from transect.report.making import all_parts, make_section
+from transect.report.findings.claims import claim_answers, claim_findings
+from transect.report.making import all_parts, make_findings, make_section
 from transect.stages.forecast.worker import forecast
 
 LATER = "2099-01-01T00:00:00+00:00"
@@ -46,49 +47,58 @@ def test_without_predictions_there_is_nothing():
     assert make_section(section, context(*plain)) is None and "forecast" not in findings(*plain)
 
 
+BOTH = [*trained("mpi-allreduce", 0.01), *trained("mpi-bcast-reduce", 0.02)]
+RIGHT = [predicted("mpi-allreduce", 0.0102), predicted("mpi-bcast-reduce", 0.0194), *BOTH]
+REVERSED = [predicted("mpi-allreduce", 0.03), predicted("mpi-bcast-reduce", 0.02), *BOTH]
+LATE = [predicted("mpi-allreduce", 0.01, ended="2100-01-01T00:00:00+00:00"), *BOTH[:6]]
+
+
+def test_prose(snapshot):
+    sets = {"the right order": RIGHT, "a wrong order": REVERSED, "too late": LATE, "alone": RIGHT[:1]}  # fmt: skip
+    assert prose(sets, "forecast") == snapshot
+
+
+def beside(records):
+    """Return the predictions beside their trainings, and what came of their order."""
+    made = context(*records)
+    found = forecasts(made.of("forecast"), made.of("train"))
+    return found, order_of(found, made.floors)
+
+
 def test_the_error_and_the_order_are_told():
-    records = [
-        predicted("mpi-allreduce", 0.0102), predicted("mpi-bcast-reduce", 0.0194),
-        *trained("mpi-allreduce", 0.01), *trained("mpi-bcast-reduce", 0.02),
-    ]  # fmt: skip
-    found = only("forecast", *records)
-    assert found.text.startswith("2 steps predicted before they ran were 2.")
-    assert "at most 3." in found.text and "of 1 pair of strategies" in found.text
-    assert (
-        found.text.endswith("1 came in the predicted order.")
-        and found.sureness is Sureness.TENTATIVE
-    )
-    made = Made("forecasts", *records)
+    told, order = beside(RIGHT)
+    assert [one.error for one in told] == pytest.approx([0.0175, -0.0325], abs=0.002)
+    assert mean_error(told) == pytest.approx(0.025, abs=0.002)
+    assert (order.told, order.right, list(order.wrong)) == (1, 1, [])
+    found = only("forecast", *RIGHT)
+    assert found.comparisons == order.comparisons and found.sureness is Sureness.TENTATIVE
+    made = Made("forecasts", *RIGHT)
     table = made.table("Predicted and measured")
     assert [row[""] for row in table] == ["in time", "in time"]
-    assert table[0]["Error"].startswith("+1.") or table[0]["Error"].startswith("+2.")
+    assert table[0]["Error"].startswith(("+1.", "+2."))
     assert made.chart("Predicted over measured").table.rows
 
 
 def test_a_wrong_order_is_told():
-    records = [
-        predicted("mpi-allreduce", 0.03), predicted("mpi-bcast-reduce", 0.02),
-        *trained("mpi-allreduce", 0.01), *trained("mpi-bcast-reduce", 0.02),
-    ]  # fmt: skip
-    found = only("forecast", *records)
-    assert "0 came in the predicted order" in found.text and "wrong order: " in found.evidence
+    _, order = beside(REVERSED)
+    assert (order.told, order.right, len(order.wrong)) == (1, 0, 1)
+    found = only("forecast", *REVERSED)
+    assert found.sureness is Sureness.TENTATIVE
+    assert "mpi-allreduce and mpi-bcast-reduce" in found.evidence
 
 
 def test_what_was_said_afterwards_is_no_prediction():
-    late = predicted("mpi-allreduce", 0.01, ended="2100-01-01T00:00:00+00:00")
-    records = [late, *trained("mpi-allreduce", 0.01)]
-    found = only("forecast", *records)
-    assert found.sureness is Sureness.OPEN and "after the training began" in found.evidence
-    assert [row[""] for row in Made("forecasts", *records).table("Predicted and measured")] == [
-        "made too late"
-    ]
-    assert order_of(forecasts(context(*records).of("forecast"), context(*records).of("train")),
-                    context(*records).floors).told == 0  # fmt: skip
+    told, order = beside(LATE)
+    assert [one.in_time for one in told] == [False] and order.told == 0
+    found = only("forecast", *LATE)
+    assert found.sureness is Sureness.OPEN and "1 prediction" in found.evidence
+    [row] = Made("forecasts", *LATE).table("Predicted and measured")
+    assert row[""] == "made too late"
 
 
 def test_a_prediction_without_a_training_is_listed():
     record = predicted("mpi-allreduce", 0.01)
-    assert Made("forecasts", record).table("Not held against a measurement")
+    assert Made("forecasts", record).table("Not held")
     assert only("forecast", record).sureness is Sureness.OPEN
 
 
@@ -110,8 +120,22 @@ def joined_by(network):
     ]
 
 
+def read(study) -> Context:
+    return Context(load_records(study), title="t")
+
+
 def drawn(study) -> list[Curve]:
-    return Context(load_records(study, None), title="t").curves
+    return read(study).curves
+
+
+def section_of(made: Context):
+    """Return the section that a context makes, and the problems that it and the findings meet."""
+    parts = all_parts()
+    make_findings(made, parts.findings)
+    [section] = [one for one in parts.sections if one.key == "forecasts"]
+    found = make_section(section, made)
+    assert found is not None
+    return found.body, [str(problem) for problem in made.problems]
 
 
 @pytest.fixture(scope="module")
@@ -119,19 +143,22 @@ def study(tmp_path_factory):
     return write_measured(tmp_path_factory.mktemp("results") / "co-design", joined_by(FLAT))
 
 
-def test_the_curve_is_drawn_to_131072_ranks_and_called_extrapolated(study, tmp_path):
-    found = drawn(study)
-    assert found and all(max(point.ranks for point in one.points) == 131_072 for one in found)
-    for one in found:
+def test_the_curve_is_drawn_to_131072_ranks_and_called_extrapolated(study):
+    made = read(study)
+    assert made.curves
+    for one in made.curves:
+        assert max(point.ranks for point in one.points) == 131_072
         assert one.points[0].speed_up == 1 and one.points[0].replicas == 1
         assert {128, 512} <= {point.replicas for point in one.points}
-    summary = build_report(study, tmp_path / "report.html", title="T", questions=[])
-    assert summary["problems"] == []
-    page = (tmp_path / "report.html").read_text()
-    assert "Extrapolated to 131,072 ranks" in page and "Nobody has measured this" in page
-    claims = [one["text"] for one in summary["findings"] if one["kind"] == "claim"]
-    several = [text for text in claims if re.search("128 nodes|512 nodes", text)]
-    assert len(several) == 2 and all("by extrapolation" in text for text in several)
+    body, problems = section_of(made)
+    said = " ".join(one.text for one in body.blocks if isinstance(one, Heading | Prose))
+    assert problems == [] and "131,072" in said and "Nobody has measured" in said
+    [chart] = [one for part in body.blocks if isinstance(part, Charts) for one in part.items
+               if one.name == "forecast-curve"]  # fmt: skip
+    assert {row[-1].text for row in chart.table.rows} == {"extrapolated"}
+    several = [one for one in claim_answers(made) if one.claim.key.startswith("nodes-")]
+    assert len(several) == 2 and all(one.extrapolated for one in several)
+    assert sum("by extrapolation" in one.text for one in claim_findings(made)) == 2
 
 
 @pytest.mark.parametrize(
@@ -155,9 +182,9 @@ def test_a_network_that_no_line_describes_decides_no_claim(tmp_path):
     assert speed_up([replace(one, network=FLAT) for one in found], 128) == (told[0], False)
     evidence = Evidence(groups=[], floors=context().floors, speed_up=lambda n: told, error=0.0)
     answer = next(one for one in answers(evidence) if one.claim.key == "nodes-128")
-    assert answer.judgement == "open" and "lie on no line" in answer.reason
-    build_report(study, tmp_path / "report.html", title="T", questions=[])
-    assert "poor network" in (tmp_path / "report.html").read_text()
+    assert answer.judgement is Judgement.OPEN and "no line" in answer.reason
+    body, problems = section_of(read(study))
+    assert problems == [] and "poor network" in str(body)
 
 
 def test_a_curve_begins_where_the_prediction_stood(study):
@@ -188,11 +215,9 @@ def test_a_strategy_that_is_gone_costs_its_curve_and_no_section(tmp_path):
         for one in measured()
     ]
     study = write_measured(tmp_path / "co-design", gone)
-    summary = build_report(study, tmp_path / "report.html", title="T", questions=[])
-    assert summary["problems"] and all(
-        "unknown strategy 'gone'" in one for one in summary["problems"]
-    )
-    assert "Predicted over measured" in (tmp_path / "report.html").read_text()
+    body, problems = section_of(read(study))
+    assert problems and all("'gone'" in one for one in problems)
+    assert "Predicted over" in str(body)
 
 
 def test_without_its_profile_there_is_no_curve():
@@ -204,7 +229,6 @@ def test_a_damaged_profile_costs_its_curve_and_no_section(tmp_path):
     study = write_measured(tmp_path / "co-design")
     for path in study.glob("profile/*/profile.json"):
         path.write_text('{"batch": 16, "layers": [{"name": "0"}]}')
-    summary = build_report(study, tmp_path / "report.html", title="T", questions=[])
-    assert summary["problems"] and all(
-        "profile.json: no profile" in one for one in summary["problems"]
-    )
+    body, problems = section_of(read(study))
+    assert problems and all("profile.json" in one for one in problems)
+    assert "Predicted over" in str(body)

@@ -2,147 +2,131 @@
 
 from __future__ import annotations
 
-import html
-import json
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from golden import prose, written
 from make_framework_records import train_record, write_framework_study
 from make_records import make_record
+from pages import Page, Part
+from said_of_records import context, findings, only
 
-from transect.analysis.load import Loaded
+from transect.analysis.comparisons import Verdict
+from transect.analysis.distribution import distribution_costs
 from transect.domain.cell import Cell
-from transect.domain.record import Cause, Record, Status
-from transect.report.build import build_report
+from transect.domain.record import Cause, Record, Status, write_record
+from transect.report.build import build_report, write_page
 from transect.report.charts.theme import Styles
-from transect.report.context import Context
 from transect.report.findings.finding import Finding
-from transect.report.making import all_parts, make_findings
-
-Built = tuple[str, dict[str, Any]]
+from transect.report.made import Made, make_all
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
-    folder = tmp_path_factory.mktemp("frameworks")
-    build_report(write_framework_study(folder), folder / "report.html", title="F", questions=[])
-    summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
-    return (folder / "report.html").read_text(encoding="utf-8"), summary
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    return make_all(write_framework_study(tmp_path_factory.mktemp("frameworks")), title="F")
 
 
-def section(page: str, name: str) -> str:
-    found = re.search(rf'<section id="{name}">.*?</section>', page, re.S)
-    assert found is not None
-    return found.group()
+@pytest.fixture(scope="module")
+def page(made: Made, tmp_path_factory: pytest.TempPathFactory) -> Page:
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    write_page(made, path)
+    return Page.read(path)
 
 
-def text(part: str) -> str:
-    return html.unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", part)).strip())
+@pytest.fixture(scope="module")
+def tables(page: Page) -> dict[str, list[list[str]]]:
+    """The section's tables."""
+    return page.section("frameworks").tables
 
 
-def tables(part: str) -> dict[str, list[list[str]]]:
-    """Rows of every table by its caption, or by the title behind which it is folded."""
-    found: dict[str, list[list[str]]] = {}
-    for head, body in re.findall(
-        r'aria-label="([^"]*)">\s*<table[^>]*>(.*?)</table>', part, re.S
-    ):  # fmt: skip
-        rows = re.findall(r"<tr[^>]*>(.*?)</tr>", body, re.S)
-        found.setdefault(html.unescape(head), []).extend(
-            [text(cell) for cell in re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row, re.S)]
-            for row in rows
-        )
-    return found
+@pytest.fixture(scope="module")
+def told(made: Made) -> dict[str, list[Finding]]:
+    """The study's findings by kind."""
+    kinds = dict.fromkeys(one.kind for one in made.findings)
+    return {kind: [one for one in made.findings if one.kind == kind] for kind in kinds}
 
 
-def findings(*records: Record) -> list[Finding]:
-    context = Context(Loaded(study="s", records=list(records)), title="t")
-    found = make_findings(context, all_parts().findings)
-    assert not context.problems
-    return found
+def table(tables: dict[str, list[list[str]]], title: str) -> list[dict[str, str]]:
+    """Return the rows of a table by their heads."""
+    head, *rows = tables[title]
+    return [dict(zip(head, row, strict=True)) for row in rows if row != head]
 
 
-def of_kind(found: list[Finding], kind: str) -> Finding:
-    return next(one for one in found if one.kind == kind)
+SOONEST = "digits-cnn: time to accuracy 0.95, soonest first"
+WAY = "Framework and strategy"
 
 
-def test_the_section_follows_failures_and_nothing_went_wrong(built: Built) -> None:
-    page, summary = built
-    order = re.findall(r'<section id="([a-z]+)">', page)
+def test_prose(told: dict[str, list[Finding]], snapshot: Any) -> None:
+    kinds = ("fastest", "distribution", "overlap", "input", "reduction", "equality")
+    assert {kind: written(told[kind]) for kind in kinds} == snapshot(name="study")
+    assert prose(SETS, *kinds[:3], "reduction") == snapshot(name="sets")
+
+
+def test_the_section_follows_failures_and_nothing_went_wrong(page: Page) -> None:
+    order = page.sections
     assert order[order.index("failures") :][:3] == ["failures", "frameworks", "speed"]
-    assert summary["problems"] == []
-    ids = re.findall(r' id="([^"]+)"', page)
-    assert len(ids) == len(set(ids))
-    assert "NaN" not in page and "nan " not in text(page)
+    assert page.summary["problems"] == []
+    assert len(page.ids) == len(set(page.ids))
+    assert not re.search(r"\bnan\b", page.text, re.IGNORECASE)
 
 
 def test_rows_are_sorted_by_time_to_quality_and_none_of_the_usual_kind_is_missing(
-    built: Built,
+    tables: dict[str, list[list[str]]],
 ) -> None:
-    found = tables(section(built[0], "frameworks"))
-    rows = found["digits-cnn: time to accuracy 0.95, soonest first"]
-    heads, rows = rows[0], [row for row in rows if row[0] != "Framework and strategy"]
-    time, label = heads.index("Time to quality (s)"), heads.index("Framework and strategy")
-    values = [float(row[time]) for row in rows]
-    assert values == sorted(values)
-    assert len(rows) == 90
-    names = " ".join(row[label] for row in rows)
-    assert "synthetic" not in names and "sum of" not in names and "fp64" not in names
-    assert "linear" not in names
+    rows = table(tables, SOONEST)
+    values = [float(row["Time to quality (s)"]) for row in rows]
+    assert values == sorted(values) and len(rows) == 90
+    names = " ".join(row[WAY] for row in rows)
+    assert not any(kind in names for kind in ("synthetic", "sum of", "fp64", "linear"))
 
 
-def test_what_is_not_told_is_said_and_is_never_zero(built: Built) -> None:
-    rows = tables(section(built[0], "frameworks"))[
-        "digits-cnn: time to accuracy 0.95, soonest first"
-    ]
-    heads = rows[0]
-    for row in rows:
-        if "fsdp" in row[0] or "multiworker" in row[0]:
-            cells = {head: row[heads.index(head)] for head in ("Compute (ms)", "Waited (ms)")}
-            assert set(cells.values()) == {"not told"}
-            overlap = row[heads.index("Overlap")]
-            assert overlap == ("–" if row[heads.index("Ranks")] == "1" else "not told")
-    speed = section(built[0], "speed")
-    assert "waiting not told" in speed
+def test_what_is_not_told_is_said_and_is_never_zero(
+    page: Page, tables: dict[str, list[list[str]]]
+) -> None:
+    untold = [row for row in table(tables, SOONEST) if re.search("fsdp|multiworker", row[WAY])]
+    assert untold
+    for row in untold:
+        assert row["Compute (ms)"] == row["Waited (ms)"] == "not told"
+        assert row["Overlap"] == ("–" if row["Ranks"] == "1" else "not told")
+    assert "waiting not told" in page.section("speed").text
 
 
-def test_wrong_failed_and_skipped_cells_are_listed_with_their_reason(built: Built) -> None:
-    rows = tables(section(built[0], "frameworks"))[
-        "Not in the comparison: wrong, failed or skipped"
-    ]
-    assert [(row[0].split(" · batch")[0], row[2]) for row in rows[1:]] == [
+def test_wrong_failed_and_skipped_cells_are_listed_with_their_reason(
+    tables: dict[str, list[list[str]]],
+) -> None:
+    rows = table(tables, "Not in the comparison: wrong, failed or skipped")
+    assert [(row[WAY].split(" · batch")[0], row["Outcome"]) for row in rows] == [
         ("keras-2 · mpi-allreduce", "wrong result"), ("mxnet · kvstore-dist-async", "failed"),
         ("torch · ddp-nccl", "skipped"),
     ]  # fmt: skip
-    reasons = [row[3] for row in rows[1:]]
-    assert "outside their tolerance" in reasons[0]
-    assert reasons[1] == "crash: Segmentation fault in rank 1"
-    assert reasons[2] == "unsupported: NCCL needs a GPU on every rank"
+    wrong, failed, skipped = (row["Reason"] for row in rows)
+    assert "tolerance" in wrong
+    # The record's cause and its message.
+    assert failed.startswith("crash: Segm") and skipped.startswith("unsupported: NCCL")
 
 
-def test_panels_stay_readable_and_say_what_they_leave_out(built: Built) -> None:
-    part = section(built[0], "frameworks")
+def test_panels_stay_readable_and_say_what_they_leave_out(page: Page) -> None:
+    part = page.section("frameworks")
     for ranks in ("1 rank", "2 ranks", "4 ranks"):
-        assert f"{ranks}: time to accuracy 0.95" in part
-        assert f"{ranks}: time to accuracy 0.95" in text(part)
-    assert re.search(r"12 of \d+ are drawn; the \d+ slowest stand in the table only", part)
-    assert re.search(r"12 of \d+ are drawn; the \d+ costliest stand in the table only", part)
-    for plot in re.findall(r'<svg class="plot".*?</svg>', built[0], re.S):
-        assert not re.search(r'(?:fill|stroke)="(?:#|black|white|rgb)', plot)
-        height = re.search(r'viewBox="0 0 [\d.]+ ([\d.]+)"', plot)
-        assert height is not None and float(height.group(1)) < 900
+        assert f"{ranks}: time to" in part.text
+    for cut in ("slowest", "costliest"):
+        assert re.search(rf"12 of \d+ are drawn; the \d+ {cut} ", part.text)
+    assert page.plots
+    for plot in page.plots:
+        assert not re.search(r'(?:fill|stroke)="(?:#|black|white|rgb)', str(plot))
+        assert float(str(plot.get("viewBox") or plot["viewbox"]).split()[3]) < 900
 
 
 def test_the_cost_of_distribution_is_split_and_over_subscribed_cells_are_marked(
-    built: Built,
+    tables: dict[str, list[list[str]]],
 ) -> None:
     (rows,) = (
-        rows for head, rows in tables(section(built[0], "frameworks")).items()
+        rows for head, rows in tables.items()
         if "what distribution costs" in head and "linear" not in head and len(rows) > 20
     )  # fmt: skip
-    heads = rows[0]
-    found = {(row[0].replace(" · batch 64", ""), row[1]): dict(zip(heads, row, strict=True))
+    found = {(row[0].replace(" · batch 64", ""), row[1]): dict(zip(rows[0], row, strict=True))
              for row in rows[1:]}  # fmt: skip
     one = found["torch · mpi-allreduce", "2"]
     assert (one["Scaling"], one["Base"]) == ("strong", "single")
@@ -155,22 +139,21 @@ def test_the_cost_of_distribution_is_split_and_over_subscribed_cells_are_marked(
     assert weak["Scaling"] == "weak"
 
 
-def test_each_framework_alone_stands_beside_the_fastest(built: Built) -> None:
-    (rows,) = (rows for head, rows in tables(section(built[0], "frameworks")).items()
-               if "frameworks alone" in head)  # fmt: skip
-    found = {row[0].split(" · ")[0]: row for row in rows[1:]}
+def test_each_framework_alone_stands_beside_the_fastest(
+    tables: dict[str, list[list[str]]],
+) -> None:
+    [(_, *rows)] = [rows for head, rows in tables.items() if "frameworks alone" in head]
+    found = {row[0].split(" · ")[0]: row for row in rows}
     assert len(found) == 8
     assert found["mxnet"][5] == "not distinguishable"
     assert found["numpy"][5] == "slower" and found["numpy"][3].startswith("50.")
 
 
-def test_input_and_rules_have_their_tables(built: Built) -> None:
-    found = tables(section(built[0], "frameworks"))
-    inputs = {row[1]: row for row in found["digits-cnn: what input costs"][1:]}
+def test_input_and_rules_have_their_tables(tables: dict[str, list[list[str]]]) -> None:
+    inputs = {row[1]: row for row in tables["digits-cnn: what input costs"][1:]}
     assert set(inputs) == {"files", "stored"}
     assert float(inputs["files"][5].removesuffix(" %")) == pytest.approx(20, abs=2)
-    rows = found["digits-cnn: what the batch's rules do to the training"]
-    heads, rows = rows[0], rows[1:]
+    [(heads, *rows)] = [rows for head, rows in tables.items() if "the batch's rules" in head]
     factors = {(row[1], row[2], row[3], row[4]): row[heads.index("Rate's factor")] for row in rows}
     assert factors == {
         ("1", "64", "mean", "none"): "1", ("1", "64", "mean", "linear"): "1",
@@ -180,26 +163,27 @@ def test_input_and_rules_have_their_tables(built: Built) -> None:
     }  # fmt: skip
 
 
-def test_equality_shows_the_weights_and_how_batch_norm_is_treated(built: Built) -> None:
-    part = section(built[0], "equality")
-    assert "running statistics are those of rank 0" in text(part)
-    (rows,) = (rows for head, rows in tables(part).items() if "loss and weights beside" in head)
-    assert rows[1][0].startswith("keras-2 · mpi-allreduce")
-    assert rows[1][3] == "7" and rows[1][-1] == "wrong result"
-    assert "loss over tolerance" in part and "weights over tolerance" in part
+def test_equality_shows_the_weights_and_how_batch_norm_is_treated(page: Page) -> None:
+    part = page.section("equality")
+    assert "running statistics" in part.text
+    [(_, first, *_)] = [rows for head, rows in part.tables.items() if "loss and weights" in head]
+    assert first[0].startswith("keras-2 · mpi-allreduce")
+    assert first[3] == "7" and first[-1] == "wrong result"
+    assert all(f"{what} over tolerance" in str(part.soup) for what in ("loss", "weights"))
 
 
-def test_findings_name_cost_overlap_input_and_sum(built: Built) -> None:
-    found = {one["kind"]: one for one in reversed(built[1]["findings"])}
-    assert "waiting for messages" in found["distribution"]["text"]
-    assert "27 with more ranks than cores left out" in found["distribution"]["evidence"]
-    assert "40 % of the communication of torch · ddp-gloo" in found["overlap"]["text"]
-    assert "7 cells of several ranks do not tell" in found["overlap"]["evidence"]
-    assert found["input"]["text"].startswith("digits-cnn: decoding files costs torch · single")
-    assert "the loss ends at 0.2 instead of 0.4" in found["reduction"]["text"]
-    assert "weights 7 times" in found["equality"]["evidence"]
-    for one in built[1]["findings"]:
-        assert "keras-2 · mpi-allreduce" not in one["text"], "a wrong result wins nothing"
+def test_findings_name_cost_overlap_input_and_sum(told: dict[str, list[Finding]]) -> None:
+    [cost], [overlap], equality = told["distribution"], told["overlap"], told["equality"][0]
+    assert cost.groups[0].cell.ranks > cost.groups[1].cell.ranks == 1 and len(cost.comparisons) == 1
+    assert "27 with" in cost.evidence, "more ranks than cores"
+    assert "40 %" in overlap.text and "torch · ddp-gloo" in overlap.text
+    assert "7 cells" in overlap.evidence, "of several ranks that do not tell"
+    [given], reduction = told["input"], told["reduction"][0]
+    assert given.subject == "digits-cnn" and "torch · single" in given.claim
+    assert "0.2" in reduction.text and "0.4" in reduction.text
+    assert equality.alarm and "weights 7 times" in equality.evidence
+    for one in (one for every in told.values() for one in every):
+        assert "keras-2 · mpi-allreduce" not in one.text, "a wrong result wins nothing"
 
 
 def repeats(*arguments: Any, **fields: Any) -> list[Record]:
@@ -207,110 +191,103 @@ def repeats(*arguments: Any, **fields: Any) -> list[Record]:
             for repeat in range(3)]  # fmt: skip
 
 
+def laid_out(records: list[Record], replicas: int, servers: int) -> list[Record]:
+    """Give records a layout as strategies with servers tell it."""
+    layout = {"replicas": replicas, "model_parts": 1, "micro_batches": 1, "servers": servers}
+    return [one.model_copy(update={"details": one.details | {"layout": layout}}) for one in records]
+
+
+TORCH, SYNTHETIC = repeats("torch", "single", 1), repeats("numpy", "single", 1, input="synthetic")
+BESIDE_SYNTHETIC = [*TORCH, *repeats("numpy", "single", 1, input="synthetic",
+                                     changes={"samples_per_second": 9e9})]  # fmt: skip
+KINDS = [
+    *repeats("numpy", "mpi-allreduce", 2), *repeats("numpy", "mpi-allreduce", 2, reduce="sum"),
+    *repeats("torch", "single", 1, precision="fp64"),
+    *repeats("numpy", "single", 1, precision="fp64"),
+]  # fmt: skip
+NO_OVERLAP = [*TORCH, *repeats("torch", "mpi-allreduce", 2)]
+UNTOLD = [*TORCH, *repeats("torch", "fsdp", 2)]
+DIVERGED = make_record(
+    Cell.of(stage="train", workload="digits-cnn", framework="numpy", strategy="mpi-allreduce",
+            ranks_per_node=2, batch=64, reduce="sum"),
+    status=Status.FAILED, cause=Cause.DIVERGED, message="the loss is inf at step 7",
+)  # fmt: skip
+PUBLISHED = [
+    one for name, servers in (("published-allreduce", 0), ("published-sendrecv", 1))
+    for one in laid_out(repeats("numpy", name, 4, reduce="sum", batch=48), 4 - servers, servers)
+]  # fmt: skip
+MEANS = [one for n in (2, 3) for one in repeats("numpy", "mpi-allreduce", n, batch=48)]
+NOISY = [
+    *repeats("torch", "single", 1, changes={"step_time": 1.0}),
+    *[train_record("torch", "ddp-gloo", 2, repeat, changes={"step_time": step})
+      for repeat, step in enumerate((0.45, 0.5, 0.57))],
+]  # fmt: skip
+SETS = {
+    "beside synthetic input": BESIDE_SYNTHETIC, "synthetic input alone": SYNTHETIC, "kinds": KINDS,
+    "no overlap": NO_OVERLAP, "untold overlap": UNTOLD,
+    "a diverged sum": [DIVERGED, *repeats("numpy", "mpi-allreduce", 2)],
+    "published sums": [*PUBLISHED, *MEANS], "within the noise": NOISY,
+}  # fmt: skip
+
+
 def test_synthetic_input_never_wins_nor_is_its_speed_the_workloads() -> None:
-    found = findings(
-        *repeats("torch", "single", 1),
-        *repeats("numpy", "single", 1, input="synthetic", changes={"samples_per_second": 9e9}),
-    )
-    assert "torch · single · 1 rank reaches" in of_kind(found, "fastest").text
-    assert "of another training (synthetic input)" in of_kind(found, "fastest").evidence
-    only = findings(*repeats("numpy", "single", 1, input="synthetic"))
-    assert "no quality to reach" in of_kind(only, "fastest").text
+    beside, alone = (only("fastest", *one).decision for one in (BESIDE_SYNTHETIC, SYNTHETIC))
+    assert beside is not None and beside.winner == "torch · single · 1 rank"
+    [left_out] = beside.left_out
+    assert "synthetic" in left_out.what and "another training" in left_out.why
+    assert alone is not None and not alone.winner and "synthetic" in alone.instead
 
 
 def test_a_study_on_synthetic_input_alone_says_so_everywhere(tmp_path: Path) -> None:
-    from transect.domain.record import write_record
-
     for record in (*repeats("torch", "single", 1, input="synthetic"),
                    *repeats("torch", "ddp-gloo", 2, input="synthetic")):  # fmt: skip
         write_record(tmp_path / "s" / "train" / record.cell_id / "record.json", record)
-    summary = build_report(tmp_path / "s", tmp_path / "r.html", title="t", questions=[])
-    page = (tmp_path / "r.html").read_text(encoding="utf-8")
-    assert summary["problems"] == []
-    assert "throughput on synthetic input" in page
-    assert "Throughput on synthetic input" in page
-    assert ">Throughput</figcaption>" not in page
-    assert "Time to accuracy" not in text(section(page, "speed"))
+    build_report(tmp_path / "s", tmp_path / "r.html", title="t", questions=[])
+    page = Page.read(tmp_path / "r.html")
+    assert page.summary["problems"] == []
+    captions = [Part(one).text for one in page.soup.select("figcaption")]
+    assert "Throughput on synthetic input" in captions and "Throughput" not in captions
+    assert "throughput on synthetic" in page.text
+    assert "Time to accuracy" not in page.section("speed").text
 
 
 def test_a_sum_wins_no_race_against_means_and_kinds_race_apart() -> None:
-    found = findings(
-        *repeats("numpy", "mpi-allreduce", 2), *repeats("numpy", "mpi-allreduce", 2, reduce="sum"),
-        *repeats("torch", "single", 1, precision="fp64"),
-        *repeats("numpy", "single", 1, precision="fp64"),
-    )  # fmt: skip
-    fastest = [one.text for one in found if one.kind == "fastest"]
-    assert len(fastest) == 2
-    assert "numpy · mpi-allreduce · 2 ranks reaches" in fastest[0]
-    assert "nothing stands to compare it with" in fastest[0]
-    assert "with fp64, torch · single" in fastest[1]
+    means, double = findings(*KINDS)["fastest"]
+    assert means.decision is not None and double.decision is not None
+    assert means.decision.winner == "numpy · mpi-allreduce · 2 ranks" and not means.comparisons
+    assert double.decision.scope == "with fp64" and len(double.comparisons) == 1
+    assert double.decision.winner.startswith("torch · single")
 
 
 def test_no_overlap_and_untold_overlap_are_different_things() -> None:
-    none = findings(*repeats("torch", "single", 1), *repeats("torch", "mpi-allreduce", 2))
-    assert (
-        "no communication hides behind computing in the 1 cell that tells it"
-        in of_kind(none, "overlap").text
-    )
-    untold = findings(*repeats("torch", "single", 1), *repeats("torch", "fsdp", 2))
-    assert "overlap" not in {one.kind for one in untold}
-    assert re.search(r", \d+ % not told\.$", of_kind(untold, "distribution").text)
+    assert "1 cell" in only("overlap", *NO_OVERLAP).text
+    assert "overlap" not in findings(*UNTOLD)
+    untold = context(*UNTOLD)
+    floor = untold.floors.get("train", "digits-cnn", "step_time")
+    [cost] = distribution_costs(untold.of("train"), floor)
+    assert not cost.told and cost.waited is None
+    assert only("distribution", *UNTOLD).text.endswith("not told.")
 
 
 def test_a_sum_that_diverges_is_named_with_its_cause() -> None:
-    cell = Cell.of(stage="train", workload="digits-cnn", framework="numpy", strategy="mpi-allreduce",
-                ranks_per_node=2, batch=64, reduce="sum")  # fmt: skip
-    broken = make_record(cell, status=Status.FAILED, cause=Cause.DIVERGED,
-                         message="the loss is inf at step 7")  # fmt: skip
-    found = findings(broken, *repeats("numpy", "mpi-allreduce", 2))
-    assert "instead of their mean: diverged" in of_kind(found, "reduction").text
-    assert "inf at step 7" in of_kind(found, "reduction").evidence
+    found = only("reduction", *SETS["a diverged sum"])
+    assert found.claim.endswith("diverged.") and "step 7" in found.evidence
 
 
 def test_published_sums_are_named_for_what_they_are_beside_the_nearest_mean() -> None:
-    published = []
-    for name, servers in (("published-allreduce", 0), ("published-sendrecv", 1)):
-        for record in repeats("numpy", name, 4, reduce="sum", batch=48):
-            layout = {
-                "replicas": 4 - servers,
-                "model_parts": 1,
-                "micro_batches": 1,
-                "servers": servers,
-            }
-            published.append(
-                record.model_copy(update={"details": record.details | {"layout": layout}})
-            )
-    means = [
-        *repeats("numpy", "mpi-allreduce", 2, batch=48),
-        *repeats("numpy", "mpi-allreduce", 3, batch=48),
-    ]
-    told = [one.text for one in findings(*published, *means) if one.kind == "reduction"]
-    assert len(told) == 2
-    for text, factor in zip(told, (4, 3), strict=True):
-        assert (
-            f"sums without a mean, as published: effective rate x {factor}, every step counts"
-            in text
-        )
-        assert "beside the mean by mpi-allreduce the loss ends at 0.1 instead of 0.4" in text
-    assert "published-allreduce" in told[0] and "published-sendrecv" in told[1]
+    told = findings(*PUBLISHED, *MEANS)["reduction"]
+    names = ("published-allreduce", "published-sendrecv")
+    for one, name, factor in zip(told, names, (4, 3), strict=True):
+        assert name in one.text and f"x {factor}," in one.text and "mpi-allreduce" in one.text
+        assert "0.1" in one.text and "0.4" in one.text
     # Two ranks of which one trains sum nothing.
-    alone = {"replicas": 1, "model_parts": 1, "micro_batches": 1, "servers": 1}
-    pair = [
-        record.model_copy(update={"details": record.details | {"layout": alone}})
-        for record in repeats("numpy", "published-sendrecv", 2, reduce="sum", batch=48)
-    ]
-    assert not [one for one in findings(*pair, *means) if one.kind == "reduction"]
+    pair = laid_out(repeats("numpy", "published-sendrecv", 2, reduce="sum", batch=48), 1, 1)
+    assert "reduction" not in findings(*pair, *MEANS)
 
 
 def test_a_distributed_step_within_the_noise_carries_no_cost() -> None:
-    found = findings(
-        *repeats("torch", "single", 1, changes={"step_time": 1.0}),
-        *[train_record("torch", "ddp-gloo", 2, repeat, changes={"step_time": step})
-          for repeat, step in enumerate((0.45, 0.5, 0.57))],
-    )  # fmt: skip
-    one = of_kind(found, "distribution")
-    assert "cannot be told apart from a perfect split" in one.text
-    assert one.sureness == "open"
+    found = only("distribution", *NOISY)
+    assert found.sureness == "open" and found.comparisons[0].verdict is Verdict.SAME
 
 
 def test_eight_frameworks_with_twelve_strategies_look_different() -> None:
