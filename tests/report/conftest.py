@@ -13,8 +13,20 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from make_records import write_synthetic_study
+from rank_records import write_rank_study
 
 from transect.report.build import build_report
+from transect.report.charts import drawing
+
+
+@pytest.fixture(scope="session", autouse=True)
+def drawn() -> None:
+    """The process that draws charts is everybody's: no test is the one that starts it."""
+    point = {
+        "data": {"values": [{"x": 1}]}, "mark": {"type": "point"},
+        "encoding": {"x": {"field": "x", "type": "quantitative"}},
+    }  # fmt: skip
+    drawing.begin(point, alt_text="one", name="one").result(timeout=300)
 
 
 @pytest.fixture(scope="session")
@@ -40,6 +52,14 @@ def report(study: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         ],
     )  # fmt: skip
     return output
+
+
+@pytest.fixture(scope="session")
+def ranks_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """report.html of a made-up study of ranks and languages."""
+    folder = tmp_path_factory.mktemp("ranks")
+    build_report(write_rank_study(folder), folder / "report.html", title="Ranks", questions=[])
+    return folder / "report.html"
 
 
 @pytest.fixture(scope="session")
