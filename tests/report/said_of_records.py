@@ -12,7 +12,7 @@ from transect.report.context import Context
 from transect.report.findings.finding import Finding
 from transect.report.making import all_parts, make_findings, make_section
 
-__all__ = ["Made", "Sets", "context", "findings", "only", "rows"]
+__all__ = ["Made", "Sets", "context", "findings", "only", "ratios", "rows"]
 
 
 def context(*records: Record, published: Sequence[dict] = ()) -> Context:
@@ -70,8 +70,9 @@ class Sets:
 
 
 def _lines(one: Finding) -> list[str]:
-    # How small a tiny chance is hangs on the last bits of its times.
+    # How small a tiny chance is hangs on the last bits of its times, a cell's digest on all axes that there are.
     told = re.sub(r"p = [\d.]+e-(0[6-9]|[1-9]\d+)", "p < 1e-5", one.evidence)
+    told = re.sub(r"~[0-9a-f]{8}\b", "", told)
     evidence = [f"  - {piece}" for piece in told.split("; ") if piece]
     short = [f"  in short: {one.short}"] if one.short else []
     return [f"{one.kind}, {one.sureness}: {one.text}", *short, *evidence]
@@ -100,7 +101,9 @@ class Made:
     def prose(self) -> str:
         """All sentences, titles and captions, without rows and drawings."""
         tables = [f"table: {one.caption or one.folded}" for one in self.tables]
-        charts = [f"chart: {one.title}. {one.note}".strip(". ") for one in self.charts]
+        charts = [
+            f"chart: {one.title} [{one.axis}] {one.note}".rstrip().replace(" []", "") for one in self.charts
+        ]  # fmt: skip
         return "\n".join(filter(None, [self.lead, self.text, *charts, *tables]))
 
     def chart(self, title: str) -> Chart:
@@ -119,3 +122,11 @@ def rows(table: Table) -> list[dict[str, str]]:
     heads = [column.title for column in table.columns]
     plain = [[v.text if isinstance(v, Chip) else str(v) for v in row] for row in table.rows]
     return [dict(zip(heads, row, strict=True)) for row in plain]
+
+
+def ratios(found: Finding) -> list[float]:
+    """Return the ratio of each comparison that a claim rests on, of its first side to its second."""
+    return [
+        one.decision.ratio if one.decision else one.a.median / one.b.median
+        for one in found.comparisons
+    ]
