@@ -13,6 +13,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from make_records import write_synthetic_study
+from pages import Page
 from rank_records import write_rank_study
 
 from transect.report.build import build_report
@@ -52,6 +53,12 @@ def report(study: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         ],
     )  # fmt: skip
     return output
+
+
+@pytest.fixture(scope="session")
+def report_page(report: Path) -> Page:
+    """The synthetic study's report, parsed."""
+    return Page.read(report)
 
 
 @pytest.fixture(scope="session")
