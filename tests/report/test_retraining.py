@@ -113,7 +113,7 @@ def test_steps_that_cannot_be_told_apart_are_not_called_faster():
 
 
 def test_the_noise_of_steps_is_told():
-    assert "0.5 % in the step of a retraining" in SETS.only("noise", "apart").text
+    assert "0.5 % in the step" in SETS.only("noise", "apart").text
 
 
 def test_a_wrong_runtime_has_no_part_in_the_race_and_is_named():

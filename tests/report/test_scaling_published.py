@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from make_records import make_record, provenance
 from pages import Page
 from said_of_records import rows
 
+from factories import make_record, provenance, train_cell
 from transect.analysis.bounds import Rates
 from transect.analysis.groups import group_records
 from transect.analysis.load import Loaded
 from transect.analysis.scaling import efficiencies
 from transect.analysis.superlinear import possible_causes
-from transect.domain.cell import Cell
 from transect.domain.record import Record
 from transect.report.blocks import Chart, Prose, Table
 from transect.report.context import Context
@@ -27,10 +26,9 @@ def train(
     ranks: int, rate: float, repeat: int = 0, *, strategy: str = "mpi-allreduce",
     details: dict[str, Any] | None = None, metrics: dict[str, float] | None = None, **changes: Any,
 ) -> Record:  # fmt: skip
-    cell = Cell.of(
-        stage="train", workload="w", framework="torch", strategy=strategy, ranks_per_node=ranks,
-        batch=64, repeat=repeat,
-    )  # fmt: skip
+    cell = train_cell(
+        "torch", repeat, workload="w", strategy=strategy, ranks_per_node=ranks, batch=64
+    )
     return make_record(
         cell,
         {"samples_per_second": rate, "step_time": 64 / rate, "compute_time": 32 / rate,
