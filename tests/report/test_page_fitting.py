@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from markupsafe import Markup
 
@@ -46,6 +47,29 @@ def section(*lengths: int) -> MadeSection:
 
 def rows(made: MadeSection) -> list[int]:
     return [len(one.rows) for one in made.body.blocks if isinstance(one, Table)]
+
+
+def test_prose(snapshot: Any) -> None:
+    """What is said of what a page leaves out."""
+    [cut] = fitted([section(300)], 100)
+    [style] = palette(1)
+    points = [Point(x=x, repeats=[1.0]) for x in range(5000)]
+    long = [
+        block for n in range(40) for block in (Heading(f"workload {n}"), table(range(20), COLUMNS))
+    ]
+    _, short = fitted(
+        [section(5), MadeSection(key="l", title="L", body=Body(lead="", blocks=long))], size=20_000
+    )
+    many = Charts(items=[chart(f"a-{n}", 1000) for n in range(6)])
+    [drawn] = fitted(
+        [MadeSection(key="a", title="a", body=Body(lead="", blocks=[many]))], drawings=3500
+    )
+    assert snapshot == {
+        "rows": cut.body.blocks[0].note,  # type: ignore[union-attr]
+        "runs": gather([Series(name="s", style=style, points=points)])[1],
+        "the end of a section": short.body.blocks[-1].text,  # type: ignore[union-attr]
+        "drawings": drawn.body.blocks[0].items[-1].note,  # type: ignore[union-attr]
+    }
 
 
 def test_the_longest_tables_lose_their_rows_first_and_say_how_many() -> None:
