@@ -20,9 +20,14 @@ from transect.report.build import build_report
 from transect.report.charts import drawing
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(autouse=True)
 def drawn() -> None:
-    """The process that draws charts is everybody's: no test is the one that starts it."""
+    """The process that draws charts is everybody's: no test is the one that starts it.
+
+    Tests of that process end it: the next one has a new one.
+    """
+    if drawing._asked.cache_info().currsize:
+        return
     point = {
         "data": {"values": [{"x": 1}]}, "mark": {"type": "point"},
         "encoding": {"x": {"field": "x", "type": "quantitative"}},
