@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Semaphore
 from typing import Any
 
 import pytest
@@ -18,8 +15,10 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from make_records import write_synthetic_study
+from pages import Page
+from rank_records import write_rank_study
 
-from transect.report.build import write_page
+from transect.report.build import build_report, write_page
 from transect.report.charts import drawing
 from transect.report.made import Made, make_all
 
@@ -39,23 +38,16 @@ def never_synced() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="session", autouse=True)
-def drawing_processes() -> None:
-    """Starts what draws charts beside this process, so that no test is who starts it; waits for none to be ready."""
-    started, start = Semaphore(0), drawing._started
-    if any(thread.name == "charts" for thread in threading.enumerate()):
-        return  # Tests of another folder drew before.
-
-    def told() -> subprocess.Popen[bytes] | None:
-        process = start()
-        started.release()
-        return process
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(drawing, "_started", told)
-        drawing._asked()
-        for thread in threading.enumerate():
-            assert thread.name != "charts" or started.acquire(timeout=60)
+@pytest.fixture(autouse=True)
+def drawn() -> None:
+    """The process that draws charts is everybody's: no test is the one that starts it."""
+    if drawing._asked.cache_info().currsize:
+        return
+    point = {
+        "data": {"values": [{"x": 1}]}, "mark": {"type": "point"},
+        "encoding": {"x": {"field": "x", "type": "quantitative"}},
+    }  # fmt: skip
+    drawing.begin(point, alt_text="one", name="one").result(timeout=300)
 
 
 @pytest.fixture(scope="session")
@@ -94,6 +86,22 @@ def report(synthetic: Made, tmp_path_factory: pytest.TempPathFactory) -> Path:
     output = tmp_path_factory.mktemp("report") / "report.html"
     write_page(synthetic, output)
     return output
+
+
+@pytest.fixture(scope="session")
+def report_page(report: Path) -> Page:
+    """The synthetic study's report, parsed."""
+    return Page.read(report)
+
+
+@pytest.fixture(scope="session")
+def ranks_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """report.html of a made-up study of ranks and languages."""
+    folder = tmp_path_factory.mktemp("ranks")
+    with unsynced():
+        study = write_rank_study(folder)
+    build_report(study, folder / "report.html", title="Ranks", questions=[])
+    return folder / "report.html"
 
 
 @pytest.fixture(scope="session")

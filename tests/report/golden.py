@@ -6,11 +6,9 @@ says by its numbers, its sureness and whom it names is the business of the tests
 
 from __future__ import annotations
 
-import re
-import textwrap
 from collections.abc import Iterable, Mapping
 
-from said_of_records import findings
+from said_of_records import findings, lines
 
 from transect.domain.record import Record
 from transect.report.findings.finding import Finding
@@ -31,21 +29,5 @@ def prose(sets: Mapping[str, Iterable[Record]], *kinds: str) -> dict[str, list[s
 
 
 def written(found: Iterable[Finding]) -> list[str]:
-    """Return findings as they are read: how sure, the sentence, its evidence, what is decided."""
-    return [
-        "\n".join(_lines(f"{one.sureness}: {one.text}") + _lines(_stable(one.evidence), "    "))
-        for one in found
-    ]
-
-
-def _stable(text: str) -> str:
-    """Leave out what other machines may tell otherwise: tiny chances, whose last bits differ, and a cell's digest."""
-    text = re.sub(r"p = [\d.]+e-(0[6-9]|[1-9]\d+)", "p < 1e-5", text)
-    return re.sub(r"~[0-9a-f]{8}\b", "", text)
-
-
-def _lines(text: str, indent: str = "") -> list[str]:
-    return textwrap.wrap(
-        text, 110, initial_indent=indent, subsequent_indent=indent, break_long_words=False,
-        break_on_hyphens=False,
-    )  # fmt: skip
+    """Return findings as they are read."""
+    return ["\n".join(lines(one)) for one in found]

@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from make_records import HOSTILE, make_record, provenance
+from make_records import HOSTILE, make_record, provenance, write_records
 
 from transect.domain.cell import Cell
-from transect.domain.record import LogPoint, MetricValue, Record, write_record
+from transect.domain.record import LogPoint, MetricValue, Record
 
 __all__ = ["IMPOSSIBLE", "MEMORY", "PEAK", "write_benchmark_study"]
 
@@ -159,9 +159,7 @@ def write_benchmark_study(root: Path) -> Path:
     for nodes in (1, 2):
         cell = Cell.of(stage="bench", benchmark="hpl", nodes=nodes, ranks_per_node=2)
         records.append(_bench(cell, "flops", {"gflops": 80e9 * nodes**0.9}))
-    for record in records:
-        write_record(study / record.stage / record.cell_id / "record.json", record)
-    return study
+    return write_records(study, *records)
 
 
 if __name__ == "__main__":

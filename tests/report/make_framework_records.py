@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from make_records import make_record, provenance
+from make_records import make_record, provenance, write_records
 
 from transect.domain.cell import Cell
-from transect.domain.record import Cause, MetricValue, Record, Status, write_record
+from transect.domain.record import Cause, MetricValue, Record, Status
 
 __all__ = ["STRATEGIES", "train_record", "write_framework_study"]
 
@@ -136,9 +136,7 @@ def write_framework_study(root: Path, *, seed: int = 3) -> Path:
         train_record("keras-2", "mpi-allreduce", 2, changes={"weights_equality_ratio": 7.0,
                      "time_to_quality": 1e-6, "step_time": 1e-9, "samples_per_second": 9e9}),
     ]  # fmt: skip
-    for record in records:
-        write_record(study / record.stage / record.cell_id / "record.json", record)
-    return study
+    return write_records(study, *records)
 
 
 if __name__ == "__main__":

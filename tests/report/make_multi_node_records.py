@@ -9,10 +9,10 @@ import random
 import sys
 from pathlib import Path
 
-from make_records import make_record
+from make_records import make_record, write_records
 
 from transect.domain.cell import Cell
-from transect.domain.record import LogPoint, MetricValue, Record, write_record
+from transect.domain.record import LogPoint, MetricValue, Record
 
 __all__ = ["NETWORKS", "write_multi_node_study"]
 
@@ -78,9 +78,7 @@ def write_multi_node_study(root: Path, *, probes: bool = True, seed: int = 2) ->
                     }  # fmt: skip
                     details = {"over_subscribed": nodes == 4, "global_batch": 64}
                     records.append(make_record(cell, metrics, details=details))
-    for record in records:
-        write_record(study / record.stage / record.cell_id / "record.json", record)
-    return study
+    return write_records(study, *records)
 
 
 if __name__ == "__main__":

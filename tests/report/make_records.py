@@ -12,10 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from transect.domain.cell import Cell
-from transect.domain.record import Cause, MetricValue, Record, Samples, Status, write_record
+# Where a person runs this file, nobody else has put it there.
+sys.path.append(str(Path(__file__).resolve().parents[1] / "support"))
 
-__all__ = ["HOSTILE", "make_record", "write_synthetic_study"]
+from factories import make_record, provenance, write_records
+from transect.domain.cell import Cell
+from transect.domain.record import Cause, MetricValue, Record, Samples, Status
+
+__all__ = ["HOSTILE", "make_record", "provenance", "write_records", "write_synthetic_study"]
 
 # Text that would run, break out of a script block or end a line if it were not escaped.
 HOSTILE = (
@@ -33,39 +37,6 @@ SPEEDS = {
     ("keras", "single"): 0.7,
     ("go", "mpi-sendrecv"): 1.05,
 }
-
-
-def make_record(
-    cell: Cell,
-    metrics: dict[str, float] | list[MetricValue] | None = None,
-    *,
-    status: Status = Status.OK,
-    cause: Cause | None = None,
-    **fields: Any,
-) -> Record:
-    """Make one synthetic record; `metrics` maps registered names to values."""
-    if not isinstance(metrics, list):
-        metrics = [MetricValue.of(name, value) for name, value in (metrics or {}).items()]
-    return Record(
-        study="synthetic", stage=cell.stage, cell=cell, cell_id=cell.id, status=status, cause=cause,
-        fingerprint="synthetic", started="2026-01-01T00:00:00Z", ended="2026-01-01T00:00:10Z",
-        metrics=metrics, **{"provenance": provenance(), **fields},
-    )  # fmt: skip
-
-
-def provenance(environment: str = "driver", **changes: Any) -> dict[str, Any]:
-    """Synthetic provenance of one record."""
-    return {
-        "host": "synthetic-node-1", "cpu_model": "Synthetic CPU 2.0 GHz", "sockets": 1, "cores": 4,
-        "numa_nodes": 1, "memory_bytes": 16 * 2**30, "kernel": "6.1.0-synthetic",
-        "cgroup": {"cpu_max": "400000 100000"}, "gpus": [], "mpi": "Open MPI 5.0.0",
-        "libraries": {"numpy": "2.1.0"},
-        "environment": {"name": environment, "lock_hash": f"{environment}-0123abcd"},
-        "git": {"commit": "0" * 40, "dirty": False}, "slurm": {},
-        "load_before": [0.1, 0.1, 0.1], "load_after": [3.9, 2.0, 1.0],
-        "foreign_before": [], "foreign_after": [], "variables": {"OMP_NUM_THREADS": "1"},
-        **changes,
-    }  # fmt: skip
 
 
 def _train(rng: random.Random, workload: str, framework: str, strategy: str, ranks: int,
@@ -259,8 +230,7 @@ def write_synthetic_study(root: Path, *, seed: int = 1) -> Path:
             status=Status.SKIPPED, cause=Cause.MISSING_DEPENDENCY, message="no CUDA device here",
             provenance=provenance("onnxruntime", kernel="6.6.0-other", host="synthetic-node-2")),
     ]  # fmt: skip
-    for record in records:
-        write_record(study / record.stage / record.cell_id / "record.json", record)
+    write_records(study, *records)
     broken = study / "train" / "broken.cell~ffffffff" / "record.json"
     broken.parent.mkdir(parents=True)
     broken.write_text('{"study": "<script>window.HACKED=3</script>"', encoding="utf-8")

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from make_records import HOSTILE, make_record, provenance
+from make_records import HOSTILE, make_record, provenance, write_records
 
-from transect.domain.record import Cause, Record, Samples, Status, write_record
+from transect.domain.record import Cause, Record, Samples, Status
 from transect.stages.retrain.cell import RetrainCell
 
 __all__ = ["factor_records", "retrain_record", "write_retrain_study"]
@@ -125,9 +125,7 @@ def write_retrain_study(root: Path, *, seed: int = 5, repeats: int = 6) -> Path:
         *factor_records(published_like(), repeats),
         *lacking(),
     ]  # fmt: skip
-    for record in records:
-        write_record(study / record.stage / record.cell_id / "record.json", record)
-    return study
+    return write_records(study, *records)
 
 
 if __name__ == "__main__":

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from make_records import HOSTILE, make_record, provenance
+from make_records import HOSTILE, make_record, provenance, write_records
 
 from transect.domain.cell import Cell
-from transect.domain.record import Cause, Record, Samples, Status, write_record
+from transect.domain.record import Cause, Record, Samples, Status
 
 __all__ = [
     "EQUAL", "KERNELS", "infer_record", "load_record", "runs", "seen", "write_runtime_study",
@@ -184,9 +184,7 @@ def write_runtime_study(root: Path, *, seed: int = 5, repeats: int = 6) -> Path:
             "status": Status.FAILED, "cause": Cause.CRASH,
             "message": "memory access out of bounds"}),
     ]  # fmt: skip
-    for record in records:
-        write_record(study / record.stage / record.cell_id / "record.json", record)
-    return study
+    return write_records(study, *records)
 
 
 if __name__ == "__main__":

@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from make_records import HOSTILE, make_record, provenance
+from make_records import HOSTILE, make_record, provenance, write_records
 
-from transect.domain.record import Cause, Record, Status, write_record
+from transect.domain.record import Cause, Record, Status
 from transect.stages.classify.cell import ClassifyCell
 from transect.stages.corpus.cell import CorpusCell
 from transect.stages.encode.cell import EncodeCell
@@ -143,9 +143,7 @@ def write_ticket_study(root: Path) -> Path:
           for one in seeds(0.75, names="kept", heads=heads, view=view)),
         classify_record(names="kept", heads=8, fields=lost),
     ]  # fmt: skip
-    for record in records:
-        write_record(study / record.stage / record.cell_id / "record.json", record)
-    return study
+    return write_records(study, *records)
 
 
 if __name__ == "__main__":

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
-from make_records import make_record
+from pages import Page
 
+from factories import make_record
+from factories import write_records as write
 from transect.domain.cell import Cell
-from transect.domain.record import MetricValue, Record, write_record
+from transect.domain.record import MetricValue, Record
 from transect.report.build import build_report
 
-
-def write(study: Path, *records: Record) -> None:
-    for record in records:
-        write_record(study / record.stage / record.cell_id / "record.json", record)
+__all__ = ["page_of", "text", "unknown", "write"]
 
 
 def page_of(study: Path, folder: Path, **given: Any) -> tuple[dict[str, Any], str]:
@@ -24,7 +22,7 @@ def page_of(study: Path, folder: Path, **given: Any) -> tuple[dict[str, Any], st
 
 
 def text(page: str) -> str:
-    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page))
+    return Page.read(page).text
 
 
 def unknown(repeat: int, value: float) -> Record:

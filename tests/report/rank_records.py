@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from make_records import make_record, provenance
+from make_records import make_record, provenance, write_records
 
 from transect.domain.cell import Cell
-from transect.domain.record import LogPoint, MetricValue, Record, write_record
+from transect.domain.record import LogPoint, MetricValue, Record
 
 __all__ = ["CORES", "data_record", "probe", "rank_record", "repeated", "write_rank_study"]
 
@@ -132,9 +132,7 @@ def write_rank_study(root: Path) -> Path:
             records.append(
                 rank_record(repeat=repeat, ranks=4, loss=loss, workload="iris-mlp-ce", **axes)
             )
-    for record in records:
-        write_record(study / record.stage / record.cell_id / "record.json", record)
-    return study
+    return write_records(study, *records)
 
 
 if __name__ == "__main__":

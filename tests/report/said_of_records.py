@@ -1,21 +1,26 @@
-"""What a report says of records, findings and sections one by one."""
+"""What a report says of records: its findings and sections one by one, and the prose of named sets of records."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Iterator, Sequence
+
 from transect.analysis.load import Loaded
+from transect.domain.record import Record
 from transect.report.blocks import Chart, Charts, Chip, Heading, Table
 from transect.report.context import Context
 from transect.report.findings.finding import Finding
 from transect.report.making import all_parts, make_findings, make_section
 
-__all__ = ["Made", "context", "findings", "only", "rows"]
+__all__ = ["Made", "Sets", "context", "findings", "lines", "only", "ratios", "rows"]
 
 
-def context(*records, published=()) -> Context:
+def context(*records: Record, published: Sequence[dict] = ()) -> Context:
     return Context(Loaded(study="s", records=list(records)), title="t", published=published)
 
 
-def findings(*records) -> dict[str, list[Finding]]:
+def findings(*records: Record) -> dict[str, list[Finding]]:
+    """Return the findings by kind."""
     made = context(*records)
     found: dict[str, list[Finding]] = {}
     for one in make_findings(made, all_parts().findings):
@@ -24,34 +29,105 @@ def findings(*records) -> dict[str, list[Finding]]:
     return found
 
 
-def only(kind: str, *records) -> Finding:
+def only(kind: str, *records: Record) -> Finding:
     [found] = findings(*records)[kind]
     return found
+
+
+class Sets:
+    """Sets of records by name: each, and what is found in it, is made once, when a test first asks."""
+
+    def __init__(self, **sets: Callable[[], list[Record]]) -> None:
+        self._sets = sets
+        self._records: dict[str, list[Record]] = {}
+        self._found: dict[str, dict[str, list[Finding]]] = {}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._sets)
+
+    def __getitem__(self, name: str) -> list[Record]:
+        if name not in self._records:
+            self._records[name] = self._sets[name]()
+        return self._records[name]
+
+    def findings(self, name: str) -> dict[str, list[Finding]]:
+        if name not in self._found:
+            self._found[name] = findings(*self[name])
+        return self._found[name]
+
+    def only(self, kind: str, name: str) -> Finding:
+        [found] = self.findings(name)[kind]
+        return found
+
+    def prose(self, *kinds: str) -> dict[str, str]:
+        """Return by set what its findings of these kinds say, with their evidence piece by piece."""
+        found = {}
+        for name in self:
+            told = [one for kind in kinds for one in self.findings(name).get(kind, [])]
+            if told:
+                found[name] = "\n".join(line for one in told for line in lines(one))
+        return found
+
+
+def lines(one: Finding) -> list[str]:
+    """Return a finding as it is read: how sure, the sentence, its evidence piece by piece."""
+    # How small a tiny chance is hangs on the last bits of its times, a cell's digest on all axes that there are.
+    told = re.sub(r"p = [\d.]+e-(0[6-9]|[1-9]\d+)", "p < 1e-5", one.evidence)
+    told = re.sub(r"~[0-9a-f]{8}\b", "", told)
+    evidence = [f"  - {piece}" for piece in told.split("; ") if piece]
+    short = [f"  in short: {one.short}"] if one.short else []
+    return [f"{one.kind}, {one.sureness}: {one.text}", *short, *evidence]
 
 
 class Made:
     """One section that records make."""
 
-    def __init__(self, key: str, *records, **given) -> None:
-        made = context(*records, **given)
+    def __init__(self, key: str, *records: Record, **given) -> None:
+        self.context = context(*records, **given)
         [section] = [one for one in all_parts().sections if one.key == key]
-        body = make_section(section, made)
-        assert body is not None and not made.problems, made.problems
-        self.lead = body.body.lead
-        self.charts = [c for b in body.body.blocks if isinstance(b, Charts) for c in b.items]
-        self.headings = [b for b in body.body.blocks if isinstance(b, Heading)]
-        self.tables = [b for b in body.body.blocks if isinstance(b, Table)]
+        made = make_section(section, self.context)
+        assert made is not None and not self.context.problems, self.context.problems
+        self.lead, self.blocks = made.body.lead, made.body.blocks
+        self.charts = [c for b in self.blocks if isinstance(b, Charts) for c in b.items]
+        self.headings = [b for b in self.blocks if isinstance(b, Heading)]
+        self.tables = [b for b in self.blocks if isinstance(b, Table)]
+
+    @property
+    def text(self) -> str:
+        """All that is said outside of charts and tables."""
+        texts = (getattr(block, "text", "") for block in self.blocks)
+        return "\n".join(text for text in texts if text and isinstance(text, str))
+
+    @property
+    def prose(self) -> str:
+        """All sentences, titles and captions, without rows and drawings."""
+        tables = [f"table: {one.caption or one.folded}" for one in self.tables]
+        charts = [
+            f"chart: {one.title} [{one.axis}] {one.note}".rstrip().replace(" []", "") for one in self.charts
+        ]  # fmt: skip
+        return "\n".join(filter(None, [self.lead, self.text, *charts, *tables]))
 
     def chart(self, title: str) -> Chart:
+        """Return the chart whose title begins so."""
         [found] = [one for one in self.charts if one.title.startswith(title)]
         return found
 
     def table(self, title: str) -> list[dict[str, str]]:
+        """Return the rows of the table whose caption or title begins so, by their heads."""
         [found] = [one for one in self.tables if (one.caption or one.folded).startswith(title)]
         return rows(found)
 
 
 def rows(table: Table) -> list[dict[str, str]]:
+    """Return what stands in a table, by the heads of its columns."""
     heads = [column.title for column in table.columns]
     plain = [[v.text if isinstance(v, Chip) else str(v) for v in row] for row in table.rows]
     return [dict(zip(heads, row, strict=True)) for row in plain]
+
+
+def ratios(found: Finding) -> list[float]:
+    """Return the ratio of each comparison that a claim rests on, of its first side to its second."""
+    return [
+        one.decision.ratio if one.decision else one.a.median / one.b.median
+        for one in found.comparisons
+    ]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import heapq
+from typing import Any
 
 import numpy as np
 import pytest
 from make_records import make_record
 from make_runtime_records import load_record
-from runtime_reports import findings
+from said_of_records import Sets, context, findings
 
 from transect.analysis.groups import group_records
 from transect.analysis.offered_load import highest_load, is_saturated
@@ -90,53 +91,82 @@ def test_no_load_beyond_one_that_saturates_is_kept_up_with() -> None:
 # The finding.
 
 
-def _offered(runtime: str, capacity: float, amount: int = 1, loads: tuple[float, ...] = (),
-             sessions: int = 1) -> list[Record]:  # fmt: skip
+def offered(runtime: str, capacity: float, amount: int = 1, loads: tuple[float, ...] = (),
+            sessions: int = 1) -> list[Record]:  # fmt: skip
     return [load_record(runtime, load, sessions, capacity, n)
             for load in loads or (100.0, 1000.0, 4000.0, 8000.0) for n in range(amount)]  # fmt: skip
 
 
-def test_who_keeps_up_with_the_highest_load_is_named_with_the_others() -> None:
-    [found] = findings(*_offered("cpp", 9000.0), *_offered("python", 5000.0),
-                       *_offered("java", 1500.0))["load"]  # fmt: skip
-    assert found.claim == (
-        "cpp keeps up with 8\u202f000 requests/s, the highest load offered; python with "
-        "4\u202f000 and java with 1\u202f000."
-    )
-    assert "1 session" in found.scope and found.sureness == "tentative"
-    assert "of 4 loads offered to all" in found.evidence
+def odd_repeat() -> list[Record]:
+    """Make the sixth run at 4000 requests/s unlike the five before."""
+    both = SETS["agreeing"]
+    kept = [one for one in both if one.cell.repeat != 5 or one.cell.get("load") != 4000]
+    return [
+        *kept, load_record("cpp", 4000.0, 1, 2000.0, 5), load_record("python", 4000.0, 1, 1500.0, 5)
+    ]  # fmt: skip
 
 
-def test_repeats_that_agree_make_it_firm_and_ones_that_do_not_leave_it_tentative() -> None:
-    both = [*_offered("cpp", 5000.0, 6), *_offered("python", 1500.0, 6)]
-    [found] = findings(*both)["load"]
-    assert found.claim == "cpp keeps up with 4\u202f000 requests/s; python with 1\u202f000."
-    assert found.sureness == "firm"
-    odd = [record for record in both if record.cell.repeat != 5 or record.cell.get("load") != 4000]
-    odd += [load_record("cpp", 4000.0, 1, 2000.0, 5), load_record("python", 4000.0, 1, 1500.0, 5)]
-    [found] = findings(*odd)["load"]
-    assert "cpp keeps up with 4" in found.claim and found.sureness == "tentative"
+SETS = Sets(
+    three=lambda: [
+        *offered("cpp", 9000.0), *offered("python", 5000.0), *offered("java", 1500.0)],
+    agreeing=lambda: [*offered("cpp", 5000.0, 6), *offered("python", 1500.0, 6)],
+    odd=odd_repeat,
+    alike=lambda: [*offered("cpp", 90000.0, 6), *offered("python", 80000.0, 6)],
+    nobody=lambda: [*offered("cpp", 50.0), *offered("python", 50.0)],
+    offered_to_some=lambda: [
+        *offered("cpp", 9000.0), *offered("python", 9000.0, loads=(1000.0,)),
+        *offered("java", 500.0, loads=(100.0, 1000.0))],
+    sessions=lambda: [
+        *offered("cpp", 5000.0), *offered("python", 1500.0),
+        *offered("cpp", 90000.0, sessions=2), *offered("python", 5000.0, sessions=2)],
+)  # fmt: skip
 
 
-def test_who_keeps_up_with_the_same_load_is_not_told_apart() -> None:
-    [found] = findings(*_offered("cpp", 90000.0, 6), *_offered("python", 80000.0, 6))["load"]
-    assert found.claim == (
-        "cpp and python alike keep up with 8\u202f000 requests/s, the highest load offered."
-    )
-    assert found.sureness == "open"
-    [none] = findings(*_offered("cpp", 50.0), *_offered("python", 50.0))["load"]
-    assert none.claim == "no runtime keeps up with the lowest load offered, 100 requests/s."
+def test_prose(snapshot: Any) -> None:
+    assert SETS.prose("load") == snapshot
+
+
+def highest(name: str) -> dict[str, float]:
+    """Return by runtime the load that it keeps up with."""
+    groups = context(*SETS[name]).of("infer")
+    runtimes = sorted({group.cell.runtime for group in groups})
+    return {
+        one: highest_load([group for group in groups if group.cell.runtime == one])
+        for one in runtimes
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "loads", "sureness", "most"),
+    [
+        ("three", {"cpp": 8000, "python": 4000, "java": 1000}, "tentative", True),
+        # Repeats that agree make it firm, and one that does not leaves it tentative.
+        ("agreeing", {"cpp": 4000, "python": 1000}, "firm", False),
+        ("odd", {"cpp": 4000, "python": 1000}, "tentative", False),
+        ("alike", {"cpp": 8000, "python": 8000}, "open", True),
+        ("nobody", {"cpp": 0, "python": 0}, "open", False),
+    ],
+)
+def test_who_keeps_up_with_the_highest_load_is_named_with_the_others(
+    name: str, loads: dict[str, float], sureness: str, most: bool
+) -> None:
+    found = SETS.only("load", name)
+    assert highest(name) == loads and found.sureness == sureness
+    assert "1 session" in found.scope and "4 loads" in found.evidence
+    assert ("highest load offered" in found.claim) is most
+    assert (" alike " in found.claim) is (name == "alike")
+    assert found.claim.startswith("no runtime" if name == "nobody" else "cpp")
+    for load in set(loads.values()) - {0}:
+        assert f"{load:,}".replace(",", "\u202f") in found.claim
 
 
 def test_sessions_stand_apart_and_only_loads_offered_to_all_count() -> None:
-    two = [*_offered("cpp", 90000.0, sessions=2), *_offered("python", 5000.0, sessions=2)]
-    both = findings(*_offered("cpp", 5000.0), *_offered("python", 1500.0), *two)["load"]
+    both = SETS.findings("sessions")["load"]
     assert [("1 session" in one.scope, "2 sessions" in one.scope) for one in both] == [
         (True, False), (False, True),
     ]  # fmt: skip
-    [found] = findings(*_offered("cpp", 9000.0), *_offered("python", 9000.0, loads=(1000.0,)),
-                       *_offered("java", 500.0, loads=(100.0, 1000.0)))["load"]  # fmt: skip
-    assert "cpp and python keep up with 1\u202f000 requests/s" in found.claim
-    assert "load" not in findings(*_offered("cpp", 9000.0))
-    assert "load" not in findings(*_offered("cpp", 9000.0, loads=(1.0,)),
-                                  *_offered("python", 9000.0, loads=(2.0,)))  # fmt: skip
+    found = SETS.only("load", "offered_to_some")
+    assert found.claim.startswith("cpp and python") and "1\u202f000" in found.claim
+    assert "load" not in findings(*offered("cpp", 9000.0))
+    assert "load" not in findings(*offered("cpp", 9000.0, loads=(1.0,)),
+                                  *offered("python", 9000.0, loads=(2.0,)))  # fmt: skip

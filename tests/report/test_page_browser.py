@@ -143,22 +143,69 @@ def test_the_texts_are_shown_as_they_are(hostile_page: Path, browser: Any) -> No
     opened.context.close()
 
 
-@pytest.mark.parametrize(("which", "scheme"), [("synthetic", "light"), ("hostile", "dark")])
-def test_axe_finds_nothing_serious(which: str, scheme: str, request: pytest.FixtureRequest) -> None:
+TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+# Text that looks alike has the contrast of its like: the first of each look is marked.
+MARK_LOOKS = """() => {
+  const seen = new Set();
+  for (const one of document.querySelectorAll('body *')) {
+    if (![...one.childNodes].some((node) => node.nodeType === 3 && node.data.trim())) continue;
+    const own = getComputedStyle(one);
+    const look = [one.tagName, own.color, own.fill, own.fontSize, own.fontWeight, own.opacity];
+    for (let above = one; above; above = above.parentElement) {
+      const under = getComputedStyle(above).backgroundColor;
+      if (under !== 'rgba(0, 0, 0, 0)') look.push(under);
+    }
+    if (seen.size < seen.add(look.join()).size) one.dataset.look = '';
+  }
+  return seen.size;
+}"""
+
+
+def serious(page: Any, within: str | None = None, **options: Any) -> list[Any]:
+    """Return what axe calls serious or critical, all of a page or of the parts of a selector."""
     sync_playwright = pytest.importorskip(
         "axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed"
     )
+    asked = {"resultTypes": ["violations"], **options}
+    context = {"include": [[within]]} if within else None
+    found = sync_playwright.Axe().run(page, context=context, options=asked).response
+    assert found["passes"] or found["violations"]
+    return [
+        (one["id"], one["impact"], [node["target"] for node in one["nodes"][:3]], one["nodes"][0]["html"][:200])
+        for one in found["violations"] if one["impact"] in ("serious", "critical")
+    ]  # fmt: skip
+
+
+def unfolded(which: str, scheme: str, request: pytest.FixtureRequest) -> Any:
     page = request.getfixturevalue(which).page
     page.emulate_media(color_scheme=scheme)
     page.evaluate(UNFOLD)
-    only = {"resultTypes": ["violations"], "runOnly": {"type": "tag", "values": [
-        "wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}}  # fmt: skip
-    found = sync_playwright.Axe().run(page, options=only).response
-    assert found["passes"] or found["violations"]
-    assert [
-        (one["id"], one["impact"], [node["target"] for node in one["nodes"][:3]], one["nodes"][0]["html"][:200])
-        for one in found["violations"] if one["impact"] in ("serious", "critical")
-    ] == []  # fmt: skip
+    return page
+
+
+LOOKS = pytest.mark.parametrize(("which", "scheme"), [("synthetic", "light"), ("hostile", "dark")])
+
+
+@LOOKS
+def test_axe_finds_nothing_serious(which: str, scheme: str, request: pytest.FixtureRequest) -> None:
+    page = unfolded(which, scheme, request)
+    whole = {
+        "runOnly": {"type": "tag", "values": TAGS},
+        "rules": {"color-contrast": {"enabled": False}},
+    }
+    assert serious(page, **whole) == []
+    assert page.evaluate(MARK_LOOKS) > 5
+    contrast = {"type": "rule", "values": ["color-contrast"]}
+    assert serious(page, "[data-look]", runOnly=contrast) == []
+
+
+@pytest.mark.exhaustive
+@LOOKS
+def test_axe_finds_no_text_of_low_contrast_at_all(
+    which: str, scheme: str, request: pytest.FixtureRequest
+) -> None:
+    page = unfolded(which, scheme, request)
+    assert serious(page, runOnly={"type": "rule", "values": ["color-contrast"]}) == []
 
 
 @pytest.mark.parametrize("width", [320, 768])

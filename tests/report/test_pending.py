@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -47,10 +48,7 @@ def test_earlier_cells_are_listed_apart_and_stand_in_no_count_or_verdict(
     assert summary["counts"] == {"ok": 1, "failed": 0, "skipped": 0}
     assert summary["failures"] == []
     assert summary["earlier"] == sorted("/".join(key(one)) for one in (gone, fast))
-    assert (
-        "2 earlier cells that the study no longer has; <code>transect clean</code> removes them"
-        in page
-    )
+    assert "2 earlier cells" in text(page) and "<code>transect clean</code>" in page
     assert not [one for one in summary["findings"] if "mxnet" in one["text"]]
     assert set(pd.read_parquet(tmp_path / "records.parquet")["cell"]) == {kept.cell_id}
 
@@ -88,13 +86,17 @@ def attempt(pid: int | None = None) -> str:
     return json.dumps({"host": os.uname().nodename, "pid": pid or os.getpid()})
 
 
+@pytest.fixture(scope="module")
 def ended_pid() -> int:
+    """The number of a process that has ended."""
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     return ended.pid
 
 
-def test_a_cell_at_work_is_running_and_no_problem(study: Path, tmp_path: Path) -> None:
+def test_a_cell_at_work_is_running_and_no_problem(
+    study: Path, tmp_path: Path, ended_pid: int
+) -> None:
     done, at_work, to_come, begun = (
         train_record(name, "single") for name in ("numpy", "torch", "mxnet", "keras-2")
     )
@@ -103,15 +105,15 @@ def test_a_cell_at_work_is_running_and_no_problem(study: Path, tmp_path: Path) -
         (study / one.stage / one.cell_id).mkdir(parents=True)
     (study / at_work.stage / at_work.cell_id / "attempt.json").write_text(attempt())
     # Interrupted, its runner gone: it has to run again.
-    (study / begun.stage / begun.cell_id / "attempt.json").write_text(attempt(ended_pid()))
+    (study / begun.stage / begun.cell_id / "attempt.json").write_text(attempt(ended_pid))
     planned = [key(one) for one in (done, at_work, to_come, begun)]
     summary, page = page_of(study, tmp_path, planned=planned)
     assert summary["problems"] == []
     assert summary["pending"] == {"running": 1, "waiting": 2}
     assert summary["running"] == ["/".join(key(at_work))]
-    assert "1 running" in text(page) and "2 not there yet" in text(page)
-    pending = [one["text"] for one in summary["findings"] if one["kind"] == "progress"]
-    assert pending == ["3 cells still to come: 1 running and 2 not there yet."]
+    assert "1 running" in text(page) and "2 not there" in text(page)
+    [progress] = [one["text"] for one in summary["findings"] if one["kind"] == "progress"]
+    assert re.findall(r"\d+", progress) == ["3", "1", "2"]
     states = {one.cell: one.state for one in cell_states(study, planned)}
     assert states == {
         done.cell_id: "ok", at_work.cell_id: "running", to_come.cell_id: "waiting",
@@ -139,7 +141,7 @@ def test_a_record_of_an_earlier_plan_is_no_result_of_this_one(study: Path, tmp_p
         assert summary["counts"] == {"ok": 3, "failed": 0, "skipped": 0}
         assert summary["pending"] == {"running": 0, "waiting": 1}
     [state] = [one for one in cell_states(study, planned) if one.state == "waiting"]
-    assert state.cell == before.cell_id and "an earlier plan" in state.message
+    assert state.cell == before.cell_id and "earlier plan" in state.message
 
 
 def test_without_a_plan_a_cell_at_work_is_running_and_a_bare_folder_is_a_problem(
@@ -181,5 +183,4 @@ def test_of_thousands_of_failures_the_first_show_their_logs_and_the_rest_are_cou
     assert summary["counts"]["failed"] == len(summary["failures"]) == 61
     assert page.count(">log of") == 3
     assert "the late one" in page, "every cause shows a log"
-    assert "60 cells: 60 in train" in page
-    assert f"{study}/STAGE/CELL/output.log" in page
+    assert "60 in train" in page and f"{study}/STAGE/CELL/output.log" in page

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,11 +12,15 @@ from typing import Any
 import pandas as pd
 import pytest
 from make_framework_records import train_record
-from pending_pages import page_of, text, unknown, write
+from pages import Page
+from pending_pages import page_of, unknown, write
 
 from transect.report import making
 from transect.report.context import Context
 from transect.report.parts import FindingMaker, Section
+
+# Each makes its report in a process that knows the folder of plug-ins.
+in_a_process = pytest.mark.env
 
 
 @pytest.fixture
@@ -33,9 +36,8 @@ def test_a_stage_that_is_not_installed_stays_readable_and_is_listed(
         summary, page = page_of(study, tmp_path)
         assert summary["problems"] == []
         assert summary["by_stage"]["outlook"]["ok"] == 2
-        part = re.search(r'<section id="others">.*?</section>', page, re.S)
-        assert part is not None
-        assert "outlook" in part.group() and "0.5 – 0.7" in part.group()
+        others = Page.read(page).section("others").text
+        assert "outlook" in others and "0.5 – 0.7" in others
         table = pd.read_parquet(tmp_path / "records.parquet")
         row = table[table["stage"] == "outlook"].iloc[0]
         assert (row["horizon"], row["method"]) == (12, "arima")
@@ -57,10 +59,12 @@ def test_a_section_and_a_finding_that_raise_say_so_in_the_report(
     assert [problem.split(":")[0] for problem in summary["problems"]] == [
         "raises", "section unlucky",
     ]  # fmt: skip
-    assert "this section could not be made: RuntimeError" in text(page)
-    assert "Raises could not be made: RuntimeError" in text(page)
+    read = Page.read(page)
+    assert "RuntimeError: no <b>luck</b>" in read.section("unlucky").text
+    [fault] = [one for one in summary["findings"] if one["kind"] == "report"]
+    assert "RuntimeError" in fault["text"] and fault["sureness"] == "open"
     assert "<b>luck</b>" not in page
-    assert summary["counts"]["ok"] == 1 and "numpy · single" in page
+    assert summary["counts"]["ok"] == 1 and "numpy · single" in read.text
 
 
 CELL = '''
@@ -142,31 +146,31 @@ def made_with_plugin(study: Path, folder: Path, report_file: str) -> tuple[dict[
     return summary, (study / "report.html").read_text(encoding="utf-8")
 
 
+@in_a_process
 def test_a_stage_of_a_plugin_folder_brings_section_finding_labels_kind_and_columns(
     study: Path, tmp_path: Path
 ) -> None:
     summary, page = made_with_plugin(study, tmp_path / "plugins", REPORT)
     assert summary["problems"] == []
-    order = re.findall(r'<section id="([a-z]+)">', page)
+    order = Page.read(page).sections
     assert order[order.index("outlook") - 1 : order.index("outlook") + 2] == [
         "runtimes", "outlook", "roofline",
     ]  # fmt: skip
-    part = re.search(r'<section id="outlook">.*?</section>', page, re.S)
-    assert part is not None
-    assert "arima · 6 steps ahead · yearly season" in part.group()
-    assert "<td>yearly season</td>" in part.group()
-    assert [one["text"] for one in summary["findings"] if one["kind"] == "outlook"] == [
-        "w: arima sees it."
-    ]
+    [rows] = Page.read(page).section("outlook").tables.values()
+    assert [row[1] for row in rows[1:]] == ["", "yearly season"]
+    assert rows[2][0].split(" · ") == ["arima", "6 steps ahead", "yearly season"]
+    [sees] = [one["text"] for one in summary["findings"] if one["kind"] == "outlook"]
+    assert sees.startswith("w: arima")
     table = pd.read_parquet(study / "records.parquet")
     assert list(table.columns[-3:]) == ["horizon", "method", "season"]
     assert sorted(table["horizon"]) == [1, 6]
 
 
+@in_a_process
 def test_a_stage_whose_report_file_is_broken_is_listed_with_its_error(
     study: Path, tmp_path: Path
 ) -> None:
     summary, page = made_with_plugin(study, tmp_path / "plugins", "import nothing_of_the_kind\n")
     [problem] = summary["problems"]
     assert problem.startswith("stage outlook:") and "nothing_of_the_kind" in problem
-    assert '<section id="others">' in page, "its records are shown all the same"
+    assert "others" in Page.read(page).sections, "its records are shown all the same"

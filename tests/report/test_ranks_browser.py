@@ -6,9 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rank_records import write_rank_study
-
-from transect.report.build import build_report
 
 pytestmark = pytest.mark.browser
 
@@ -16,24 +13,16 @@ pytestmark = pytest.mark.browser
 KEYS = {"ranks": 2, "languages": 1}
 
 
-@pytest.fixture(scope="module")
-def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The report of a made-up study that has both sections."""
-    folder = tmp_path_factory.mktemp("ranks")
-    build_report(write_rank_study(folder), folder / "report.html", title="Ranks", questions=[])
-    return folder / "report.html"
-
-
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (375, "dark")])
 def test_both_sections_fit_the_page_and_complain_of_nothing(
-    browser: Any, page_file: Path, width: int, scheme: str
+    browser: Any, ranks_report: Path, width: int, scheme: str
 ) -> None:
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
     page, complaints, asked = context.new_page(), [], []
     page.on("console", lambda message: complaints.append(message.text))
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on("request", lambda request: asked.append(request.url))
-    page.goto(page_file.as_uri())
+    page.goto(ranks_report.as_uri())
     page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true })")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     for key, drawn in KEYS.items():
@@ -47,5 +36,5 @@ def test_both_sections_fit_the_page_and_complain_of_nothing(
             assert len(chart.get_attribute("aria-label") or chart.inner_text()) > 40
             assert 0 < chart.bounding_box()["width"] <= width
     assert not complaints
-    assert [url for url in asked if not url.startswith(("data:", page_file.as_uri()))] == []
+    assert [url for url in asked if not url.startswith(("data:", ranks_report.as_uri()))] == []
     context.close()

@@ -8,10 +8,11 @@ import json
 from pathlib import Path
 
 import pytest
-from make_records import HOSTILE, make_record, provenance
+from make_records import HOSTILE
 
+from factories import make_record, provenance, train_cell, write_records
 from transect.domain.cell import Cell
-from transect.domain.record import Record, Samples, Status, write_record
+from transect.domain.record import Record, Samples, Status
 from transect.hpc.base import Run, RunStatus
 from transect.hpc.scan import Scanner
 from transect.report.formats import REPORT_FORMATS, Contents
@@ -26,14 +27,6 @@ def training(
 ) -> Record:
     """Write a training of four epochs of a second each, whose target is 0.9, or 0.1 of an error."""
     target = 0.9 if score == "accuracy" else 0.1
-    cell = Cell.of(
-        stage="train",
-        workload="iris-mlp",
-        framework="numpy",
-        strategy="single",
-        batch=16,
-        repeat=repeat,
-    )
     better = [
         i
         for i, one in enumerate(scores)
@@ -47,7 +40,7 @@ def training(
         "loss": ([0.5] * EPOCHS * STEPS, "1"),
     }  # fmt: skip
     record = make_record(
-        cell, metrics, samples={name: Samples(unit=unit, values=v, count=len(v)) for name, (v, unit) in series.items()},
+        train_cell(repeat=repeat), metrics, samples={name: Samples(unit=unit, values=v, count=len(v)) for name, (v, unit) in series.items()},
         details={
             "global_batch": 16, "quality": {"metric": score, "target": target, "reached": bool(better)},
             "layout": {"replicas": 2, "model_parts": 1, "micro_batches": 1},
@@ -55,14 +48,14 @@ def training(
         parameters={"optimiser": "sgd", "learning_rate": 0.1, "momentum": 0.9},
         provenance=provenance("base", system={"name": HOSTILE}), **more,
     ).model_copy(update={"started": BEGAN})  # fmt: skip
-    write_record(folder / "train" / cell.id / "record.json", record)
+    write_records(folder, record)
     return record
 
 
 def data(folder: Path) -> None:
     cell = Cell.of(stage="data", workload="iris-mlp")
     details = {"train": 112, "test": 38, "seeds_of_repeats": [7, 8, 9]}
-    write_record(folder / "data" / cell.id / "record.json", make_record(cell, details=details))
+    write_records(folder, make_record(cell, details=details))
 
 
 def contents(folder: Path, name: str) -> Contents:
@@ -156,21 +149,15 @@ def test_the_rules_are_yaml_that_says_no_more_than_it_should(tmp_path: Path) -> 
 @pytest.mark.parametrize("name", ["mlperf-logs", "deep500"])
 def test_what_cannot_be_told_is_named_with_its_reason(tmp_path: Path, name: str) -> None:
     training(tmp_path, 0, [0.95] * 4)
-    training(
-        tmp_path,
-        1,
-        [0.95] * 4,
-        status=Status.FAILED,
-        cause="wrong-result",
-        message="loss left the reference",
-    )
+    wrong = {"status": Status.FAILED, "cause": "wrong-result", "message": "loss left"}
+    training(tmp_path, 1, [0.95] * 4, **wrong)
     training(tmp_path, 3, [0.95] * 3)
     told = contents(tmp_path, name)
     assert len([file for file in told.files if file.endswith(".txt")]) == 1
     assert len(told.left_out) == 2
     reasons = " ".join(told.left_out)
-    assert "failed, wrong-result: loss left the reference" in reasons
-    assert "4 epochs have 3 scores" in reasons
+    assert "failed, wrong-result: loss left" in reasons
+    assert "4 epochs" in reasons and "3 scores" in reasons
 
 
 @pytest.mark.parametrize("name", ["mlperf-logs", "deep500"])
@@ -179,7 +166,7 @@ def test_a_retraining_is_no_run_and_is_named(tmp_path: Path, name: str) -> None:
     cell = Cell.of(
         stage="retrain", workload="iris-mlp", runtime="rust", provider="cpu", optimiser="sgd", steps=8, batch=4
     )  # fmt: skip
-    write_record(tmp_path / "retrain" / cell.id / "record.json", make_record(cell))
+    write_records(tmp_path, make_record(cell))
     told = contents(tmp_path, name)
     assert [one.partition(": ")[0] for one in told.left_out] == [f"retrain/{cell.id}"]
     assert len([file for file in told.files if file.endswith(".txt")]) == 1

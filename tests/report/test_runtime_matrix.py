@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 from make_runtime_records import runs
-from runtime_reports import Made
+from said_of_records import Made as Section
+
+# The section that records make.
+Made = partial(Section, "runtimes")
+
+
+def test_prose(snapshot: Any) -> None:
+    steps = {"clock_resolution_ns": 5000}
+    assert snapshot == Made(
+        *runs("cpp", 1e-4), *runs("rust", 1e-4), *runs("browser", 2e-4, details=steps),
+        *runs("cpp", 1e-4, precision="fp16", metrics={"max_abs_difference": 2e-3}),
+    ).prose  # fmt: skip
 
 
 def test_a_pass_says_when_not_all_or_no_outputs_were_compared() -> None:
@@ -24,7 +38,6 @@ def test_outputs_of_converted_files_stand_in_a_table_of_their_own() -> None:
     assert own["cpp"]["Largest absolute difference"] == "3e-7" and "rust" in own
     [other] = made.table("Outputs of converted files beside ONNX Runtime's own")
     assert (other["Runtime"], other["Largest absolute difference"]) == ("cpp", "0.002")
-    assert "what ONNX Runtime itself computes of the converted file" in made.text
 
 
 def test_a_runtime_that_ran_other_batches_alone_has_a_row_at_its_own_point() -> None:
@@ -63,7 +76,7 @@ def test_a_ratio_by_a_clock_of_long_steps_is_marked() -> None:
     fast = Made(*runs("cpp", 1e-4), *runs("rust", 1e-4), *runs("browser", 2e-4, details=steps))
     [row] = fast.table("Models by runtimes")
     assert (row["cpp"], row["rust"], row["browser"]) == ("✓ 100 µs", "✓ ≈ 1.000", "✓ 2†")
-    assert "† A clock of the two ticks in steps of more than 2 %" in fast.text
+    assert "†" in fast.text
     slow = Made(*runs("cpp", 1e-4), *runs("browser", 5e-4, details=steps))
     assert slow.table("Models by runtimes")[0]["browser"] == "✓ 5" and "†" not in slow.text
     alone = Made(*runs("rust", 1e-4), *runs("browser", 2e-4, details=steps))

@@ -2,135 +2,185 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from make_ticket_records import classify_record, effects, seeds, text_records
-from said_of_records import findings, only
+from said_of_records import Sets, context, findings
 
 from transect.analysis.comparisons import Sureness
+from transect.analysis.doubts import DOUBTS, cases
+from transect.analysis.statistics import Spread
 from transect.domain.record import Cause, Status
 
+KINDS = [f"doubt-{key}" for key in ("batch", "heads", "names", "split", "vectors", "view")]
 LOST = {"status": Status.FAILED, "cause": Cause.TIMEOUT, "message": "ended after 300 s"}
 
 
-def test_every_doubt_has_one_finding_and_says_how_many_points_of_made_up_tickets():
-    found = findings(*effects())
-    doubts = {kind: ones for kind, ones in found.items() if kind.startswith("doubt-")}
-    assert sorted(doubts) == [
-        f"doubt-{key}" for key in ("batch", "heads", "names", "split", "vectors", "view")
-    ]
-    assert all(len(ones) == 1 for ones in doubts.values())
-    assert all("dialogues (synthetic)" in one.claim for [one] in doubts.values())
-    [names] = doubts["doubt-names"]
-    assert names.sureness is Sureness.TENTATIVE, (
-        "a point of pseudonyms may be the draw of test tickets"
-    )
-    assert "kept → removed −30." in names.claim and "(95 % interval −3" in names.claim
-    assert "kept → removed 90.0 % to 60.0 %" in names.claim
-    assert "published → right +10." in doubts["doubt-heads"][0].claim
-    assert doubts["doubt-heads"][0].sureness is Sureness.FIRM
-    assert "batch 1 → 64 +20." in doubts["doubt-batch"][0].claim
-    assert "200 of batch 1 and 12800 of batch 64" in doubts["doubt-batch"][0].claim
+def drawn_once(**axes):
+    return [*seeds(0.8, tickets=9000), *seeds(0.6, tickets=9000, **axes)]
 
 
-def test_an_effect_within_the_draw_of_test_tickets_is_not_firm():
-    few = only(
-        "doubt-heads", *seeds(0.83, tickets=100), *seeds(0.8, model="published", tickets=100)
-    )
-    assert few.sureness is Sureness.TENTATIVE
-    assert (
-        "another draw of test tickets alone may move an accuracy's difference by 10.8"
-        in few.evidence
-    )
-    many = [*seeds(0.83, tickets=9000), *seeds(0.8, model="published", tickets=9000)]
-    assert only("doubt-heads", *many).sureness is Sureness.FIRM
+def reshaped(tickets: int):
+    return [*seeds(0.83, tickets=tickets), *seeds(0.8, model="published", tickets=tickets)]
 
 
-@pytest.mark.parametrize(
-    ("kind", "axes"),
-    [("doubt-vectors", {"vectors": "all"}), ("doubt-split", {"partition": "time"})],
-)
-def test_what_is_drawn_once_for_all_seeds_makes_nothing_firm(kind, axes):
-    found = only(kind, *seeds(0.8, tickets=9000), *seeds(0.6, tickets=9000, **axes))
-    assert found.sureness is Sureness.TENTATIVE
-    assert re.search("one draw of each (set of vectors|partition) for all seeds", found.evidence)
-
-
-def test_vectors_fitted_to_more_tickets_are_said_to_be():
-    found = only("doubt-vectors", *text_records(), *effects())
-    assert "fitted to 600 tickets, the second to 840: more text may help" in found.claim
-
-
-def test_runs_that_were_still_learning_make_a_difference_tentative():
+def still_learning(*losses: float):
     def history(*losses):
         return {"history": [{"epoch": n, "valid_loss": loss} for n, loss in enumerate(losses)]}
 
-    done = seeds(0.8, names="kept", tickets=9000, details=history(2.0, 1.0, 1.1))
-    same = only("doubt-names", *done, *seeds(0.5, names="removed", details=history(2.0, 1.0, 1.1)))
-    assert same.sureness is Sureness.FIRM and "still got better" not in same.evidence
-    short = only("doubt-names", *done, *seeds(0.5, names="removed", details=history(2.0, 1.5, 1.4)))
-    assert short.sureness is Sureness.TENTATIVE
-    assert "6 runs ended while validation still got better" in short.evidence
+    return [*seeds(0.8, names="kept", tickets=9000, details=history(2.0, 1.0, 1.1)),
+            *seeds(0.5, names="removed", details=history(*losses))]  # fmt: skip
+
+
+def other_width():
+    """Make a model that differs in more than the reshape."""
+    other = {"kind": "transformer", "options": {"reshape": "published", "width": 9}}
+    return [
+        r.model_copy(update={"parameters": r.parameters | {"model": other}})
+        if r.cell.model == "published" else r
+        for r in [*seeds(0.8), *seeds(0.7, model="published")]
+    ]  # fmt: skip
+
+
+def fixed(removed: float):
+    """Make one run a side of what draws nothing."""
+    return [*seeds(0.8, 1, model="tfidf", names="kept"),
+            *seeds(removed, 1, model="tfidf", names="removed")]  # fmt: skip
+
+
+SETS = Sets(
+    every=effects,
+    with_texts=lambda: [*text_records(), *effects()],
+    few_test_tickets=lambda: reshaped(100),
+    many_test_tickets=lambda: reshaped(9000),
+    vectors_once=lambda: drawn_once(vectors="all"),
+    partition_once=lambda: drawn_once(partition="time"),
+    learnt=lambda: still_learning(2.0, 1.0, 1.1),
+    still_learning=lambda: still_learning(2.0, 1.5, 1.4),
+    nothing=lambda: effects(published=0.8),
+    one_seed=lambda: effects(1),
+    three_seeds=lambda: effects(3),
+    one_side_lost=lambda: [
+        *seeds(0.8, names="kept"),
+        *(classify_record(names="removed", repeat=n, fields=LOST) for n in range(6))],
+    one_seed_lacks=lambda: [*seeds(0.8, 7, names="kept"), *seeds(0.5, 6, names="removed")],
+    one_head=lambda: [
+        *effects(), *seeds(0.6, heads=1, names="kept", spread=0.0),
+        *seeds(0.6, heads=1, names="kept", model="published", spread=0.0)],
+    fixed_beside_seeds=lambda: [*seeds(0.7), *seeds(0.8, 1, model="tfidf")],
+    fixed=lambda: fixed(0.5),
+    fixed_and_near=lambda: fixed(0.79),
+)  # fmt: skip
+
+
+def test_prose(snapshot):
+    assert SETS.prose(*KINDS, "classifier-best") == snapshot
+
+
+def effect(name: str, doubt: str, after: object = None):
+    """Return what a change does in a set: the difference of `after`, or of the only case."""
+    [asked] = [one for one in DOUBTS if one.key == doubt]
+    told = cases(asked, context(*SETS[name]).of("classify"))
+    [found] = [one.effect for one in told if after in (None, one.after)]
+    return found
+
+
+def test_every_doubt_has_one_finding_and_says_how_many_points_of_made_up_tickets():
+    found = SETS.findings("every")
+    doubts = {kind: ones for kind, ones in found.items() if kind.startswith("doubt-")}
+    assert sorted(doubts) == KINDS and all(len(ones) == 1 for ones in doubts.values())
+    assert all("dialogues (synthetic)" in one.claim for [one] in doubts.values())
+    [names], [heads], [batch] = (doubts[f"doubt-{key}"] for key in ("names", "heads", "batch"))
+    # A point of pseudonyms may be the draw of test tickets.
+    assert (names.sureness, heads.sureness) == (Sureness.TENTATIVE, Sureness.FIRM)
+    # 0.8 with names to 0.5 without, where nobody can reach more than 60 %; 0.7 to 0.8; 0.5 to 0.7.
+    assert "removed −30." in names.claim and "90.0 % to 60.0 %" in names.claim
+    assert "right +10." in heads.claim and "1 → 64 +20." in batch.claim
+    # 200 updates of each.
+    assert "200 of batch 1" in batch.claim and "12800 of batch 64" in batch.claim
+
+
+@pytest.mark.parametrize(
+    ("doubt", "after", "points"),
+    [
+        ("names", "removed", -30), ("names", "pseudonyms", -1), ("heads", None, 10), ("batch", 64, 20),
+        ("view", None, -40), ("vectors", None, 0.2), ("split", None, -20),
+    ],
+)  # fmt: skip
+def test_an_effect_is_the_difference_within_a_seed(doubt, after, points):
+    one = effect("every", doubt, after).summary
+    assert one.median == pytest.approx(points / 100, abs=1e-3) and one.spread is Spread.INTERVAL
+    assert one.low <= one.median <= one.high and one.count == 6
+
+
+@pytest.mark.parametrize(
+    ("name", "doubt", "sureness", "why"),
+    [
+        # The draw of test tickets alone may move an accuracy.
+        ("few_test_tickets", "heads", Sureness.TENTATIVE, "by 10.8"),
+        ("many_test_tickets", "heads", Sureness.FIRM, ""),
+        # What is drawn once for all seeds makes nothing firm.
+        ("vectors_once", "vectors", Sureness.TENTATIVE, "draw of each set of vectors"),
+        ("partition_once", "split", Sureness.TENTATIVE, "draw of each partition"),
+        # Runs that were still learning.
+        ("learnt", "names", Sureness.FIRM, ""),
+        ("still_learning", "names", Sureness.TENTATIVE, "6 runs ended"),
+        ("one_seed_lacks", "names", Sureness.TENTATIVE, "1 seed of one"),
+    ],
+)
+def test_what_keeps_an_effect_from_being_firm_is_named(name, doubt, sureness, why):
+    found = SETS.only(f"doubt-{doubt}", name)
+    assert found.sureness is sureness and why in found.evidence
+    assert ("runs ended" in found.evidence) is (name == "still_learning")
+    assert effect(name, doubt).shown and [one.claimed for one in found.tests] == [True]
+
+
+def test_vectors_fitted_to_more_tickets_are_said_to_be():
+    found = SETS.only("doubt-vectors", "with_texts")
+    assert "600 tickets" in found.claim and "840: more text" in found.claim
 
 
 def test_what_contains_0_tells_nothing():
-    found = only("doubt-heads", *effects(published=0.8))
-    assert (
-        found.sureness is Sureness.OPEN
-        and "Nothing can be told, since 0 lies within." in found.claim
-    )
-    assert "which contains 0" in found.claim
+    found = SETS.only("doubt-heads", "nothing")
+    assert found.sureness is Sureness.OPEN and not effect("nothing", "heads").shown
+    assert "Nothing can be" in found.claim and "contains 0" in found.claim
 
 
-@pytest.mark.parametrize(("amount", "words"), [(1, "(one seed)"), (3, "(range of 3 seeds ")])
-def test_few_seeds_are_no_interval(amount, words):
-    found = only("doubt-names", *effects(amount))
-    assert words in found.claim and "95 % interval" not in found.claim
-    assert found.sureness is (Sureness.OPEN if amount == 1 else Sureness.TENTATIVE)
+@pytest.mark.parametrize(
+    ("name", "spread", "words", "sureness"),
+    [
+        ("one_seed", Spread.SINGLE, "(one seed)", Sureness.OPEN),
+        ("three_seeds", Spread.RANGE, "(range of 3", Sureness.TENTATIVE),
+    ],
+)
+def test_few_seeds_are_no_interval(name, spread, words, sureness):
+    found = SETS.only("doubt-names", name)
+    assert effect(name, "names", "removed").summary.spread is spread
+    assert words in found.claim and "95 %" not in found.claim and found.sureness is sureness
 
 
 def test_a_side_without_result_is_named_and_nothing_is_told():
-    bad = [classify_record(names="removed", repeat=n, fields=LOST) for n in range(6)]
-    found = only("doubt-names", *seeds(0.8, names="kept"), *bad)
-    assert "Nothing can be told: no seed has both sides of kept → removed" in found.claim
-    assert found.sureness is Sureness.OPEN and "ended after 300 s" in found.evidence
-
-
-def test_a_seed_of_one_side_only_is_counted_and_makes_nothing_firm():
-    records = [*seeds(0.8, 7, names="kept"), *seeds(0.5, 6, names="removed")]
-    found = only("doubt-names", *records)
-    assert found.sureness is Sureness.TENTATIVE and "1 seed of one side only" in found.evidence
+    found = SETS.only("doubt-names", "one_side_lost")
+    assert effect("one_side_lost", "names") is None and "kept → removed" in found.claim
+    assert found.sureness is Sureness.OPEN and LOST["message"] in found.evidence
 
 
 def test_a_model_that_differs_in_more_than_the_reshape_decides_nothing():
-    records = [*seeds(0.8), *seeds(0.7, model="published")]
-    assert "doubt-heads" in findings(*records)
-    other = [r.model_copy(update={"parameters": r.parameters | {
-        "model": {"kind": "transformer", "options": {"reshape": "published", "width": 9}}}})
-        if r.cell.model == "published" else r for r in records]  # fmt: skip
-    assert "doubt-heads" not in findings(*other)
+    assert "doubt-heads" in findings(*seeds(0.8), *seeds(0.7, model="published"))
+    assert "doubt-heads" not in findings(*other_width())
 
 
 def test_one_head_is_the_control_of_the_reshape():
-    found = only("doubt-heads", *effects(), *seeds(0.6, heads=1, names="kept", spread=0.0),
-                 *seeds(0.6, heads=1, names="kept", model="published", spread=0.0))  # fmt: skip
-    assert "With one head, where both are one function: 0.0 (in each of 6 seeds)." in found.claim
+    found = SETS.only("doubt-heads", "one_head")
+    assert "one head" in found.claim and "0.0 (in each of 6" in found.claim
 
 
 def test_one_run_of_what_draws_nothing_stands_for_all_seeds():
-    found = only("classifier-best", *seeds(0.7), *seeds(0.8, 1, model="tfidf"))
-    assert (
-        found.sureness is Sureness.FIRM
-        and "it loses, −9.9 (95 %" in found.claim
-        and "6 seeds" in found.evidence
-    )
-    both = [
-        *seeds(0.8, 1, model="tfidf", names="kept"),
-        *seeds(0.5, 1, model="tfidf", names="removed"),
-    ]
-    names = only("doubt-names", *both)
-    assert "(no seed plays a part, test tickets alone ± 2." in names.claim
+    found = SETS.only("classifier-best", "fixed_beside_seeds")
+    assert found.sureness is Sureness.FIRM
+    assert "loses, −9.9 (95" in found.claim and "6 seeds" in found.evidence
+    names = SETS.only("doubt-names", "fixed")
+    told = effect("fixed", "names")
+    assert told.fixed and told.alone == pytest.approx(0.028, abs=1e-3)
+    assert "no seed plays" in names.claim and "± 2." in names.claim
     assert names.sureness is Sureness.FIRM
-    near = [*both[:1], *seeds(0.79, 1, model="tfidf", names="removed")]
-    assert only("doubt-names", *near).sureness is Sureness.OPEN
+    assert SETS.only("doubt-names", "fixed_and_near").sureness is Sureness.OPEN
