@@ -32,7 +32,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put this folder's files into their order, in the places that they have together."""
+    """Put this folder's files into their order, in the places that they have together.
+
+    One of them may wait for all that runs beside it, environments that are built first included.
+    """
     places = [
         place for place, item in enumerate(items) if item.path.parent == Path(__file__).parent
     ]
@@ -40,6 +43,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     ours.sort(key=lambda item: item.path.stem in _LAST and _LAST.index(item.path.stem) + 1)
     for place, item in zip(places, ours, strict=True):
         items[place] = item
+        item.add_marker(pytest.mark.timeout(3600))
 
 
 @pytest.fixture(scope="session")

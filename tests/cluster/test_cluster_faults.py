@@ -10,7 +10,7 @@ from clustered import causes, cell_of, job_of, nothing_left, start, tells, waits
 from clusters import eventually
 from side_by_side import alone
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(3600)]
+pytestmark = pytest.mark.cluster
 
 FOUR_NODES = """
 name: {name}

@@ -10,8 +10,7 @@ from checkouts import Checkout, environment_python
 from framework_rows import ENVIRONMENTS, ROWS
 from transect.launch.wrapping import program_says
 
-# The first run compiles Horovod three times.
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(3600)]
+pytestmark = pytest.mark.cluster
 
 GO = [("go", "mpi-allreduce"), ("go+numpy", "mpi-allreduce"), ("go", "published-sendrecv")]
 WRAPPERS = ("charliecloud", "podman", "enroot")
