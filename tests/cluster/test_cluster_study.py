@@ -35,23 +35,23 @@ COMMON = (
 )
 GOLDEN = {
     "prepare_wildcards_n1": COMMON.format(
-        rule="prepare_wildcards_n1", partition="cpu", minutes=6, nodes=1
+        rule="prepare_wildcards_n1", partition="cpu", minutes=18, nodes=1
     )
     + " --ntasks=1 --cpus-per-task=1 --ntasks-per-node=1 -D FILE",
     "train_wildcards_iris-mlp-ce.n1": COMMON.format(
-        rule="train_wildcards_iris-mlp-ce.n1", partition="cpu", minutes=11, nodes=1
+        rule="train_wildcards_iris-mlp-ce.n1", partition="cpu", minutes=43, nodes=1
     )
     + " --ntasks=1 --cpus-per-task=2 --ntasks-per-node=1 -D FILE",
     "train_wildcards_iris-mlp-ce.n2": COMMON.format(
-        rule="train_wildcards_iris-mlp-ce.n2", partition="cpu", minutes=7, nodes=2
+        rule="train_wildcards_iris-mlp-ce.n2", partition="cpu", minutes=23, nodes=2
     )
     + " --ntasks=2 --cpus-per-task=2 --ntasks-per-node=1 -D FILE",
     "train_gpu_wildcards_iris-mlp-ce.n1.g2": COMMON.format(
-        rule="train_gpu_wildcards_iris-mlp-ce.n1.g2", partition="gpu", minutes=5, nodes=1
+        rule="train_gpu_wildcards_iris-mlp-ce.n1.g2", partition="gpu", minutes=13, nodes=1
     )
     + " --cpus-per-task=2 --ntasks-per-node=1 -D FILE --gres=gpu:fake:2",
     "bench_wildcards_n2": COMMON.format(
-        rule="bench_wildcards_n2", partition="cpu", minutes=4, nodes=2
+        rule="bench_wildcards_n2", partition="cpu", minutes=8, nodes=2
     )
     + " --ntasks=2 --cpus-per-task=1 --ntasks-per-node=1 -D FILE",
 }
