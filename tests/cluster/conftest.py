@@ -61,9 +61,8 @@ def cluster() -> Iterator[VirtualCluster]:
 @pytest.fixture(scope="session")
 def make_checkout(
     cluster: VirtualCluster, base_python: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Callable[[], ClusterCheckout]]:
+) -> Callable[[], ClusterCheckout]:
     """Return a maker of checkouts. The base environment is there: nodes have no internet."""
-    made: list[ClusterCheckout] = []
 
     def make() -> ClusterCheckout:
         folder: Path = tmp_path_factory.mktemp("cluster") / "transect"
@@ -72,12 +71,9 @@ def make_checkout(
         shim.parent.mkdir()
         shim.write_text(_SHIM.format(record=folder / "submissions.txt"))
         shim.chmod(0o755)
-        made.append(checkout)
         return checkout
 
-    yield make
-    for checkout in made:
-        checkout.end()
+    return make
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,7 @@ from checkouts import ROOT
 
 __all__ = [
     "BOUND_S",
+    "GIVEN_UP",
     "SCRIPT",
     "SYSTEM_PYTHON",
     "VirtualCluster",
@@ -51,6 +53,8 @@ _NO_ANSWER = re.compile(r"contact|timed out|refused|Zero Bytes|Unexpected messag
 
 # Far beyond what anything here takes beside busy neighbours: a bound for what never comes.
 BOUND_S = 1800
+# Set when the session ends: nobody waits any more.
+GIVEN_UP = threading.Event()
 
 
 def eventually(condition: Callable[[], bool], *, what: str) -> None:
@@ -62,6 +66,7 @@ def eventually(condition: Callable[[], bool], *, what: str) -> None:
             return
         now = time.monotonic()
         assert now - started < BOUND_S, f"not within {BOUND_S} s: {what}"
+        assert not GIVEN_UP.is_set(), f"given up: {what}"
         # Asking is to leave the machine to what is waited for.
         time.sleep(min(1.0, max(0.1, 4 * (now - asked))))
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from clustered import ClusterCheckout
+from clusters import GIVEN_UP
 
 __all__ = ["Body", "SideBySide", "alone", "beside"]
 
@@ -47,6 +48,7 @@ class SideBySide:
             for kind in ("beside", "alone")
         }
         self._futures: dict[Body, Future[Any]] = {}
+        self._made: list[ClusterCheckout] = []
         self._pool = ThreadPoolExecutor(sum(map(len, self._bodies.values())) or 1)
 
     def result(self, body: Body) -> Any:
@@ -62,14 +64,19 @@ class SideBySide:
         self._futures |= {body: self._pool.submit(self._run, body) for body in self._bodies[kind]}
 
     def end(self) -> None:
-        """Begin nothing more, and wait for what runs."""
-        self._pool.shutdown(cancel_futures=True)
+        """Begin nothing more, and end what still runs: all results have been asked for, or no more are."""
+        GIVEN_UP.set()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        for checkout in self._made:
+            checkout.end()
+        self._pool.shutdown()
 
     def _run(self, body: Body) -> Any:
         made: list[ClusterCheckout] = []
 
         def make() -> ClusterCheckout:
             made.append(self._make())
+            self._made.append(made[-1])
             return made[-1]
 
         try:
