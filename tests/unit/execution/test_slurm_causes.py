@@ -74,6 +74,7 @@ def fake_scontrol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str) ->
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
 
 
+@pytest.mark.env
 @pytest.mark.parametrize(
     ("state", "reason", "cause", "words"),
     [
@@ -93,6 +94,7 @@ def test_what_became_of_a_job(tmp_path, monkeypatch, state, reason, cause, words
     assert words in told.message and "job 7 on n[1-2]" in told.message
 
 
+@pytest.mark.env
 def test_a_job_killed_for_memory_may_be_called_failed(tmp_path, monkeypatch):
     fake_scontrol(
         tmp_path, monkeypatch, "JobState=FAILED Reason=None Dependency=(null) NodeList=n1"
@@ -103,6 +105,7 @@ def test_a_job_killed_for_memory_may_be_called_failed(tmp_path, monkeypatch):
     assert fate("8", tmp_path).cause is Cause.KILLED
 
 
+@pytest.mark.env
 def test_a_claim_names_its_holder_and_outlives_no_process(tmp_path):
     code = (
         "import sys, time; from pathlib import Path\n"
@@ -186,6 +189,7 @@ def test_a_node_that_does_not_answer_is_named():
     assert reason.startswith("n2 ") and "answer" in reason
 
 
+@pytest.mark.env
 def test_the_guard_sees_a_busy_stranger_and_not_itself():
     busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     # Beside busy neighbours it would have too small a share of a core.

@@ -21,6 +21,7 @@ def test_jobs_whose_states_are_being_asked_for_are_cancelled_too(monkeypatch):
     cancelled = []
 
     async def interrupted(self, jobs):
+        self._status_query_calls += 1
         self.report_job_success(jobs[0])
         # As the base class has it now: what was submitted since is all that it knows of.
         self.cancel_jobs([young])

@@ -128,6 +128,7 @@ def test_srun_needs_an_allocation(monkeypatch):
     assert "allocation" in str(LAUNCHERS.get("srun").supports(Request(command=["x"])))
 
 
+@pytest.mark.env
 def test_stripped_variables_are_asked_from_squeue(tmp_path, monkeypatch):
     program = tmp_path / "squeue"
     program.write_text('#!/bin/sh\ncase "$*" in *%N*) echo "n[1-2]";; *) echo "2 8";; esac\n')
@@ -221,6 +222,7 @@ def test_modules_are_loaded_by_a_constant_script():
             wrapping.modules([bad])
 
 
+@pytest.mark.env
 def test_wrapped_command_runs_with_its_modules(tmp_path):
     wrap, variables = wrapping.modules(["x/1"])
     (tmp_path / ".bash_profile").write_text('module() { export LOADED="$*"; }\n')

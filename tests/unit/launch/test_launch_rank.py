@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from transect.launch import rank
 from transect.launch.rank import Numbers, fill, find_numbers
 
+pytestmark = pytest.mark.env
+
 SHIM = [sys.executable, rank.__file__]
 
 

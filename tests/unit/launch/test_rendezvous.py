@@ -220,6 +220,7 @@ def test_store_serves_many_at_once(store):
     assert [ask(f"{store}/g/{i}", "GET")[1] for i in range(32)] == [b"%d" % i for i in range(32)]
 
 
+@pytest.mark.env
 def test_rendezvous_needs_no_framework():
     code = (
         "import sys, transect.launch.rendezvous as r; r.RENDEZVOUS.names();"
