@@ -109,6 +109,7 @@ class Executor(SlurmExecutor):
         self._ending = threading.Event()
         self._refused: dict[int, float] = {}
         self._lost: dict[str, float] = {}
+        self._asked: list[Any] = []
         settings = self.workflow.executor_settings
         if not slurm_run.accounting():
             # sacct may be installed without a database: asked in vain, the stock plug-in drops
@@ -149,6 +150,7 @@ class Executor(SlurmExecutor):
 
         lines = [line.strip() for line in (msg or "").splitlines() if line.strip()]
         SUBMISSIONS.failed[_block_id(job_info.job)] = " ".join(lines[:2])[:500]
+        self._has_ended(job_info)
         super().report_job_error(job_info, msg=msg, **more)
 
     def report_job_success(self, job_info: Any) -> None:
@@ -156,7 +158,11 @@ class Executor(SlurmExecutor):
         from transect.execution.submissions import SUBMISSIONS
 
         SUBMISSIONS.failed.pop(_block_id(job_info.job), None)
+        self._has_ended(job_info)
         super().report_job_success(job_info)
+
+    def _has_ended(self, job_info: Any) -> None:
+        self._asked = [job for job in self._asked if job is not job_info]
 
     async def check_active_jobs(self, active_jobs: list[Any]) -> AsyncIterator[Any]:
         """Ask for states; keep the jobs when nobody answers, and drop those Slurm forgot.
@@ -170,6 +176,7 @@ class Executor(SlurmExecutor):
             async for job in super().check_active_jobs(active):
                 yield job
             return
+        self._asked = active
         answers = self._status_query_calls
         still = [job async for job in super().check_active_jobs(active)]
         if self._status_query_calls == answers:
@@ -197,12 +204,17 @@ class Executor(SlurmExecutor):
         return True
 
     def cancel_jobs(self, active_jobs: list[Any]) -> None:
-        """Cancel, and remember that a person asked for it."""
+        """Cancel, and remember that a person asked for it.
+
+        While the base class asks for states, which a busy Slurm takes its time to tell, it knows of
+        no active job: those that it asks for would go on.
+        """
         from transect.execution.submissions import SUBMISSIONS
 
         SUBMISSIONS.interrupted = True
         self._ending.set()
-        super().cancel_jobs(active_jobs)
+        found = {job.external_jobid: job for job in (*active_jobs, *self._asked)}
+        super().cancel_jobs(list(found.values()))
 
     def shutdown(self) -> None:
         """End waiting submissions first."""

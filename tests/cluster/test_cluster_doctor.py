@@ -10,9 +10,9 @@ import pytest
 
 from clusters import BOUND_S
 
-pytestmark = [pytest.mark.study, pytest.mark.cluster]
+# What the other files need runs meanwhile.
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("side_by_side")]
 
-ACCOUNTING = True
 GOOD = """
 name: good
 scheduler: slurm
@@ -59,24 +59,24 @@ def test_a_file_that_fits_is_all_ok(checkout):
     code, rows = doctor(checkout, GOOD)
     bad = {name: row for name, row in rows.items() if row[0] == "wrong"}
     assert (code, bad) == (0, {})
-    assert rows["MPI between nodes"] == ("ok", "2 ranks found each other")
+    assert rows["MPI between nodes"][0] == "ok" and "2 ranks" in rows["MPI between nodes"][1]
     assert rows["results folder, written from there"][0] == "ok"
     assert rows["environment base"][0] == "ok"
     assert not list((checkout.folder / "results").glob(".doctor*"))
 
 
 WRONG = {
-    "partition": ("partition: gpuu\n", "partition", "'gpuu' does not exist: set it to one of cpu, gpu"),
-    "time": ("block_minutes: 500\n", "cpu: minutes", "set block_minutes to 55 or less"),
-    "nodes": ("nodes: 9\n", "cpu: nodes", "9 asked, 4 offered: set nodes to 4 or less"),
-    "cores": ("cores_per_node: 64\n", "cpu: cores_per_node", "set it to 2"),
-    "memory": ("memory_mb_per_node: 9000\n", "cpu: memory_mb_per_node", "set it to 4000 or less"),
-    "gpu type": ("gpu_type: h100\n", "gpu: gpus_per_node", "the nodes offer gpu:fake:2"),
-    "constraint": ("constraint: icelake\n", "cpu: constraint icelake", "no node has it"),
-    "account": ("account: nobody\n", "account nobody", "user root has root, transect"),
-    "mpi": ("mpi_type: pmi9\n", "mpi_type pmi9", "srun offers: pmix"),
-    "network": ("networks: {ib: {interface: ib0}}\n", "network ib", "no interface 'ib0' there"),
-    "scratch": ("scratch: /nowhere\n", "scratch", "/nowhere cannot be written"),
+    "partition": ("partition: gpuu\n", "partition", ("'gpuu'", "cpu, gpu")),
+    "time": ("block_minutes: 500\n", "cpu: minutes", ("block_minutes", "55 or less")),
+    "nodes": ("nodes: 99\n", "cpu: nodes", ("99 asked", "12 or less")),
+    "cores": ("cores_per_node: 64\n", "cpu: cores_per_node", ("64 asked", "to 2")),
+    "memory": ("memory_mb_per_node: 9000\n", "cpu: memory_mb_per_node", ("9000 asked", "4000 or less")),
+    "gpu type": ("gpu_type: h100\n", "gpu: gpus_per_node", ("gpu:fake:2",)),
+    "constraint": ("constraint: icelake\n", "cpu: constraint icelake", ("no node",)),
+    "account": ("account: nobody\n", "account nobody", ("root, transect",)),
+    "mpi": ("mpi_type: pmi9\n", "mpi_type pmi9", ("pmix",)),
+    "network": ("networks: {ib: {interface: ib0}}\n", "network ib", ("'ib0'",)),
+    "scratch": ("scratch: /nowhere\n", "scratch", ("/nowhere",)),
 }  # fmt: skip
 
 
@@ -88,7 +88,7 @@ def test_a_wrong_promise_is_named_with_its_cure(checkout, name):
     code, rows = doctor(checkout, "\n".join(kept) + "\n" + line)
     assert code == 1
     assert rows[row][0] == "wrong", rows
-    assert told in rows[row][1]
+    assert all(fact in rows[row][1] for fact in told), rows[row]
 
 
 def test_a_results_folder_of_one_node_is_found_out(checkout, tmp_path):
@@ -102,6 +102,5 @@ def test_a_results_folder_of_one_node_is_found_out(checkout, tmp_path):
         stdin=subprocess.DEVNULL,
     )  # fmt: skip
     assert done.returncode == 1
-    assert "is not shared: give --results a folder that every node sees" in " ".join(
-        done.stdout.split()
-    )
+    told = " ".join(done.stdout.split())
+    assert "not shared" in told and "--results" in told

@@ -13,7 +13,8 @@ import pytest
 from checkouts import ROOT
 from clusters import eventually
 
-pytestmark = pytest.mark.cluster
+# What the other files need runs meanwhile.
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("side_by_side")]
 
 # Every rank says who it is and adds up the ranks' numbers over gloo.
 SUM = """
@@ -41,6 +42,8 @@ print("sum", MPI.COMM_WORLD.allreduce(MPI.COMM_WORLD.rank), flush=True)
 def job(cluster, tmp_path):
     """Return a function that submits `transect launch` and gives its job and output file."""
 
+    submitted = []
+
     def submit(options: str, python: str, code: str):
         (tmp_path / "train.py").write_text(code)
         log = tmp_path / "log"
@@ -50,17 +53,18 @@ def job(cluster, tmp_path):
         )
         command = ("sbatch", "--parsable", "-N2", "--ntasks-per-node=2", "--mem=1500", "--no-requeue",
                    f"--output={log}", str(tmp_path / "job.sh"))  # fmt: skip
-        return cluster.run(*command).stdout.strip(), log
+        submitted.append(cluster.run(*command).stdout.strip())
+        return submitted[-1], log
 
     yield submit
-    cluster.run("scancel", "--user=root", check=False)
+    cluster.run("scancel", *submitted, check=False)
 
 
 def ends(cluster, job: str) -> str:
     """Wait for a job's end; return its state and the exit code of its script."""
     done = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL")
     eventually(lambda: cluster.job_state(job) in done, what=f"job {job} ends")
-    text = cluster.run("scontrol", "show", "job", job).stdout
+    text = cluster.ask("scontrol", "show", "job", job)
     return text[text.index("ExitCode=") :].split()[0].removeprefix("ExitCode=")
 
 
@@ -95,32 +99,32 @@ def test_an_mpi_rank_that_is_late_in_a_fence_is_waited_for(cluster, job, base_py
     assert len(lines) == 4 and all(line.endswith("sum 6") for line in lines), lines
 
 
-def no_rank(cluster) -> bool:
-    return not any("train.py" in argv for argv in cluster.processes().values())
+def no_rank(cluster, folder: Path) -> bool:
+    return not any(f"{folder}/train.py" in argv for argv in cluster.processes().values())
 
 
 def waiting(log) -> int:
     return log.read_text().count("waiting") if log.exists() else 0
 
 
-def test_a_killed_rank_ends_the_others_and_gives_its_code(cluster, job, base_python):
+def test_a_killed_rank_ends_the_others_and_gives_its_code(cluster, job, base_python, tmp_path):
     options = "--framework numpy --strategy mpi-allreduce --nodes 2 --ranks-per-node 1"
     number, log = job(options, base_python, WAIT)
     eventually(lambda: waiting(log) == 2, what="two ranks")
     ranks = [p for p, argv in cluster.processes().items()
-             if argv.endswith("train.py") and "launch" not in argv and "rank.py" not in argv]  # fmt: skip
+             if argv.endswith(f"{tmp_path}/train.py") and "launch" not in argv and "rank.py" not in argv]  # fmt: skip
     cluster.run("kill", "-9", str(ranks[0]))
     assert ends(cluster, number) == "137:0", log.read_text()
-    eventually(lambda: no_rank(cluster), what="no rank left")
+    eventually(lambda: no_rank(cluster, tmp_path), what="no rank left")
 
 
-def test_a_cancelled_job_leaves_no_rank(cluster, job, base_python):
+def test_a_cancelled_job_leaves_no_rank(cluster, job, base_python, tmp_path):
     options = "--framework numpy --strategy mpi-allreduce --nodes 2 --ranks-per-node 1"
     number, log = job(options, base_python, WAIT)
     eventually(lambda: waiting(log) == 2, what="two ranks")
     cluster.run("scancel", f"--signal={signal.SIGTERM.name}", "--batch", number)
     assert ends(cluster, number) != "0:0"
-    eventually(lambda: no_rank(cluster), what="no rank left")
+    eventually(lambda: no_rank(cluster, tmp_path), what="no rank left")
 
 
 def test_launch_in_a_step_of_somebody_elses(cluster, base_python):
@@ -131,15 +135,16 @@ def test_launch_in_a_step_of_somebody_elses(cluster, base_python):
              "env", "SLURM_NTASKS_PER_GPU=1")  # fmt: skip
     code = "import os; from mpi4py import MPI; c = MPI.COMM_WORLD; print(c.rank, c.size, os.uname().nodename)"
 
-    def said(*options: str) -> list[str]:
+    def said(*options: str) -> tuple[list[str], int]:
+        """Return what the ranks said but for their nodes, and on how many nodes they were."""
         done = cluster.run(*outer, *launch, *options, "--", base_python, "-c", code)
-        return sorted(done.stdout.splitlines())
+        lines = [line.rpartition(" ") for line in sorted(done.stdout.splitlines())]
+        return [words for words, _, _ in lines], len({node for _, _, node in lines})
 
     # The outer step puts its own label before each line, and nobody another one.
-    assert said("--nodes", "2") == ["0: [0] 0 2 n1", "0: [1] 1 2 n2"]
-    assert said("--launcher", "mpiexec", "--ranks-per-node", "2") == [
-        "0: [0] 0 2 n1", "0: [1] 1 2 n1",
-    ]  # fmt: skip
+    ranks = ["0: [0] 0 2", "0: [1] 1 2"]
+    assert said("--nodes", "2") == (ranks, 2)
+    assert said("--launcher", "mpiexec", "--ranks-per-node", "2") == (ranks, 1)
 
 
 STUDY = """

@@ -1,4 +1,4 @@
-"""The throw-away Slurm cluster that other tests stand on."""
+"""The throw-away Slurm cluster that other tests stand on; three quick ones: test_cluster_nodes.py."""
 
 from __future__ import annotations
 
@@ -20,48 +20,13 @@ from clusters import (
     virtual_cluster,
     why_not,
 )
+from links import answers, reaches
+
+pytestmark = pytest.mark.exhaustive
 
 NO_CLUSTER = why_not()
 needs_cluster = pytest.mark.skipif(bool(NO_CLUSTER), reason=NO_CLUSTER)
 NODES = ["g1", "n1", "n2"]
-SUBNETS = {"eth0": "10.77.0", "slow": "10.77.1", "far": "10.77.2", "free": "10.77.3"}
-
-# Sends bytes, or bounces messages, between two nodes over TCP.
-PROBE = """
-import socket, sys, time
-role, address = sys.argv[1:3]
-whole = socket.MSG_WAITALL
-if role == "serve":
-    listener = socket.create_server((address, 5001))
-    print("ready", flush=True)
-    connection = listener.accept()[0]
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    if connection.recv(1) == b"r":
-        while connection.recv(65536): pass
-        connection.close()
-    else:
-        size = int(connection.recv(8, whole))
-        while message := connection.recv(size, whole): connection.sendall(message)
-else:
-    connection = socket.create_connection((address, 5001))
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    amount, size = map(int, sys.argv[3:5])
-    start = time.perf_counter()
-    if role == "rate":
-        connection.sendall(b"r" + bytes(amount))
-        connection.shutdown(socket.SHUT_WR)
-        connection.recv(1)
-        print(8 * amount / (time.perf_counter() - start))
-    else:
-        connection.sendall(b"l%8d" % size)
-        times = []
-        for _ in range(amount):
-            start = time.perf_counter()
-            connection.sendall(bytes(size))
-            connection.recv(size, whole)
-            times.append(time.perf_counter() - start)
-        print(min(times))
-"""
 
 
 @pytest.fixture(scope="module")
@@ -70,23 +35,6 @@ def cluster() -> Iterator[VirtualCluster]:
     links = ["slow=100mbit", "far=1gbit,2ms", "free="]
     with VirtualCluster("test", nodes=2, gpu_nodes=1, link=links) as made:
         yield made
-
-
-def probe(cluster: VirtualCluster, role: str, link: str, amount: int, size: int = 1) -> float:
-    """Measure from n2 to n1: ``rate`` in bit/s of this many bytes, or ``latency`` in s.
-
-    The latter is the least time in which one of this many messages of this size came back.
-    """
-    address = f"{SUBNETS[link]}.1"
-    server = cluster.popen("python3", "-c", PROBE, "serve", address, node="n1")
-    assert server.stdout is not None
-    try:
-        assert server.stdout.readline() == "ready\n"
-        argv = ["python3", "-c", PROBE, role, address, str(amount), str(size)]
-        return float(cluster.node_run("n2", *argv).stdout)
-    finally:
-        server.kill()
-        server.communicate()
 
 
 def _find(cluster: VirtualCluster, text: str, node: str | None = None) -> list[str]:
@@ -123,33 +71,6 @@ def test_a_node_sees_only_its_own_processes_interfaces_and_shared_memory(
 def test_nodes_share_the_file_system_of_the_host(cluster: VirtualCluster, tmp_path: Path) -> None:
     cluster.run("srun", "-N2", "sh", "-c", "hostname > $(hostname)", cwd=tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["n1", "n2"]
-
-
-def reaches(cluster: VirtualCluster, link: str, amount: int, low: float, high: float) -> None:
-    """Check that a link never gives more than `high` bit/s, and that it gives `low`.
-
-    A neighbour's load may slow one measurement down; none may make it too fast.
-    """
-
-    def look() -> bool:
-        rate = probe(cluster, "rate", link, amount)
-        assert rate < high
-        return rate > low
-
-    eventually(look, what=f"{low:g} bit/s over {link}")
-
-
-def answers(
-    cluster: VirtualCluster, link: str, amount: int, low: float, high: float, size: int = 1
-) -> None:
-    """Check that no message comes back before `low` s, and one before `high`."""
-
-    def look() -> bool:
-        took = probe(cluster, "latency", link, amount, size)
-        assert took >= low
-        return took < high
-
-    eventually(look, what=f"a message over {link} within {high:g} s")
 
 
 @needs_cluster

@@ -4,31 +4,45 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from checkouts import ROOT, Checkout
 from clusters import BOUND_S, VirtualCluster, eventually
 
-__all__ = ["PLUGINS", "ClusterCheckout", "ClusterRun"]
+__all__ = [
+    "PLUGINS", "WAITING", "ClusterCheckout", "ClusterRun", "causes", "cell_of", "config", "job_of",
+    "nothing_left", "start", "tells", "waits_made",
+]  # fmt: skip
 
 PLUGINS = ROOT / "tests" / "plugins"
+# Several cells wait in one block, one after another: each meets another fault.
+WAITING = """
+name: {name}
+plugins: [plugins]
+limits: {{seconds: {seconds}, memory_mb: 600, repeats_if_disturbed: 0}}
+workloads: {{iris-mlp-ce: {{epochs: 2}}}}
+train:
+  repeats: {repeats}
+  grids:
+    - {{workloads: [iris-mlp-ce], frameworks: [numpy, test-waits], strategies: [single]}}
+"""
 _ENDED = ("COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY")
 
 
 class ClusterRun:
-    """One call of Snakemake in the background. `started` holds those that a test began."""
-
-    started: ClassVar[list[ClusterRun]] = []
+    """One call of Snakemake in the background."""
 
     def __init__(self, checkout: ClusterCheckout, arguments: tuple[str, ...]) -> None:
-        self.log = (
-            checkout.folder / f"snakemake-{len(list(checkout.folder.glob('snakemake-*')))}.log"
-        )
+        number = len(list(checkout.folder.glob("snakemake-*.log")))
+        self.log = checkout.folder / f"snakemake-{number}.log"
         self._stream = self.log.open("w")
-        self.started.append(self)
+        checkout.runs.append(self)
         self.process = subprocess.Popen(
             checkout.command(*arguments),
             cwd=checkout.folder,
@@ -69,6 +83,7 @@ class ClusterCheckout(Checkout):
     def __init__(self, folder: Path, cluster: VirtualCluster) -> None:
         super().__init__(folder)
         self.cluster = cluster
+        self.runs: list[ClusterRun] = []
 
     def command(self, *arguments: str) -> list[str]:
         """Return the argv of Snakemake on the login node."""
@@ -90,12 +105,12 @@ class ClusterCheckout(Checkout):
         path.write_text(text)
         return path
 
-    def records(self, study: str) -> dict[str, dict[str, Any]]:
-        """Return all records of a study by the readable part of their cells' ids."""
+    def records(self, name: str, stage: str = "*") -> dict[str, dict[str, Any]]:
+        """Return a study's records by stage and the readable part of their cells' ids."""
         found = {}
-        for path in (self.folder / "results" / study).glob("*/*/record.json"):
-            record = json.loads(path.read_text())
-            found[f"{record['stage']}/{record['cell_id'].split('~')[0]}"] = record
+        for cell, record in super().records(name, stage).items():
+            assert cell.split("~")[0] not in found, f"two cells are called {cell}"
+            found[cell.split("~")[0]] = record
         return found
 
     def waiting(self, study: str, since: float = 0) -> Path | None:
@@ -125,11 +140,86 @@ class ClusterCheckout(Checkout):
         eventually(look, what=f"a waiting cell of {study}")
         return found[0]
 
+    def submissions(self) -> list[list[str]]:
+        """Return the words of each call of sbatch that was made here."""
+        path = self.folder / "submissions.txt"
+        calls = path.read_text().split("----\n") if path.exists() else []
+        return [call.split("\n")[:-1] for call in calls if call]
+
+    def submitted(self, block: str) -> int:
+        """Return how many jobs sbatch was asked for to run a block, which may be one of several."""
+        rule = re.compile(rf"rule_{re.escape(block)}(?:\.\d+)?")
+        return sum(any(map(rule.fullmatch, words)) for words in self.submissions())
+
+    def jobs(self) -> list[dict[str, str]]:
+        """Return those of the last minutes' jobs that were submitted here."""
+        return [job for job in self.cluster.jobs() if job["folder"] == str(self.folder)]
+
     def active_jobs(self) -> list[dict[str, str]]:
-        """Return the jobs that are queued or running."""
-        return [job for job in self.cluster.jobs() if job["state"] not in _ENDED]
+        """Return those of its jobs that are queued or running."""
+        return [job for job in self.jobs() if job["state"] not in _ENDED]
 
     def leftovers(self) -> list[str]:
-        """Return the command lines of payloads that run on any node."""
+        """Return the command lines of its payloads that run on any node."""
         mark = "transect.stages.train.worker"
-        return [argv for argv in self.cluster.processes().values() if mark in argv]
+        found = self.cluster.processes(below=self.folder)
+        return [argv for argv in found.values() if mark in argv]
+
+    def end(self) -> None:
+        """End its runs without a word, and what they have in the queue."""
+        runs, self.runs = self.runs, []
+        for run in runs:
+            run.kill()
+        if jobs := [job["id"] for job in self.active_jobs()] if runs else []:
+            self.cluster.run("scancel", *jobs, check=False)
+
+
+def waits_made(make: Callable[[], ClusterCheckout]) -> ClusterCheckout:
+    """Return a checkout with the frameworks of tests/plugins/cluster."""
+    made = make()
+    shutil.copytree(PLUGINS / "cluster", made.folder / "plugins")
+    return made
+
+
+def config(name: str, **more: str) -> tuple[str, ...]:
+    """Return the arguments that name a study and the system."""
+    extra = [f"{key}={value}" for key, value in more.items()]
+    return ("--config", f"study={name}.yaml", "system=virtual-cluster", *extra)
+
+
+def start(
+    checkout: ClusterCheckout, name: str, text: str = WAITING, **values: object
+) -> ClusterRun:
+    """Start a study in the background; `values` are those of its text."""
+    checkout.study(text.format(**{"name": name, "seconds": 300} | values), f"{name}.yaml")
+    return checkout.start(*config(name))
+
+
+def tells(run: ClusterRun, text: str, times: int = 1) -> None:
+    """Wait until a run has printed a text."""
+    try:
+        eventually(lambda: run.text().count(text) >= times, what=repr(text))
+    except AssertionError as error:
+        raise AssertionError(f"{error}\n{run.text()}") from None
+
+
+def cell_of(folder: Path) -> str:
+    """Return the readable part of the id of the cell in a folder."""
+    return folder.name.split("~")[0]
+
+
+def job_of(folder: Path) -> str:
+    """Return the number of the job that last ran the cell in a folder."""
+    return str(json.loads((folder / "attempt.json").read_text())["slurm_job"])
+
+
+def causes(checkout: ClusterCheckout, name: str) -> dict[str, str]:
+    """Return status or cause of each training cell, by its readable id."""
+    found = checkout.records(name, "train").items()
+    return {cell.removeprefix("train/"): r["cause"] or r["status"] for cell, r in found}
+
+
+def nothing_left(checkout: ClusterCheckout) -> None:
+    """Check that no job is queued, and that no payload goes on for long."""
+    eventually(lambda: not checkout.leftovers(), what="no payload on any node")
+    assert not checkout.active_jobs()

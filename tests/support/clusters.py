@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import shutil
 import subprocess
+import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from checkouts import ROOT
 
 __all__ = [
     "BOUND_S",
+    "GIVEN_UP",
     "SCRIPT",
     "SYSTEM_PYTHON",
     "VirtualCluster",
@@ -43,16 +48,27 @@ def why_not(*, accounting: bool = False) -> str:
     return said.stdout.strip() if said.returncode == 0 else said.stderr.strip()
 
 
+# What Slurm's programs say of a controller that restarts, or is too busy to answer.
+_NO_ANSWER = re.compile(r"contact|timed out|refused|Zero Bytes|Unexpected message", re.IGNORECASE)
+
 # Far beyond what anything here takes beside busy neighbours: a bound for what never comes.
-BOUND_S = 600
+BOUND_S = 1800
+# Set when the session ends: nobody waits any more.
+GIVEN_UP = threading.Event()
 
 
 def eventually(condition: Callable[[], bool], *, what: str) -> None:
     """Poll until the condition holds; else fail, saying what."""
     started = time.monotonic()
-    while not condition():
-        assert time.monotonic() - started < BOUND_S, f"not within {BOUND_S} s: {what}"
-        time.sleep(0.1)
+    while True:
+        asked = time.monotonic()
+        if condition():
+            return
+        now = time.monotonic()
+        assert now - started < BOUND_S, f"not within {BOUND_S} s: {what}"
+        assert not GIVEN_UP.is_set(), f"given up: {what}"
+        # Asking is to leave the machine to what is waited for.
+        time.sleep(min(1.0, max(0.1, 4 * (now - asked))))
 
 
 def virtual_cluster(*argv: str, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -117,11 +133,23 @@ class VirtualCluster:
 
     def node_state(self, node: str) -> str:
         """Return a node's state as sinfo names it: ``idle``, ``mixed``, ``down*``."""
-        return self.run("sinfo", "-h", "-n", node, "-o", "%T").stdout.strip()
+        return self.ask("sinfo", "-h", "-n", node, "-o", "%T").strip()
 
     def job_state(self, job: str) -> str:
         """Return a job's state as squeue names it: ``PENDING``, ``RUNNING``, ``COMPLETED``."""
-        return self.run("squeue", "-h", "-t", "all", "-j", job, "-o", "%T").stdout.strip()
+        return self.ask("squeue", "-h", "-t", "all", "-j", job, "-o", "%T").strip()
+
+    def ask(self, *argv: str) -> str:
+        """Return what a program of Slurm prints; it is asked again while the controller is silent."""
+        said: list[subprocess.CompletedProcess[str]] = []
+
+        def answered() -> bool:
+            said[:] = [self.run(*argv, check=False)]
+            return said[0].returncode == 0 or not _NO_ANSWER.search(said[0].stderr)
+
+        eventually(answered, what=f"an answer to {argv}")
+        assert said[0].returncode == 0, f"{argv}: {said[0].returncode}\n{said[0].stderr}"
+        return said[0].stdout
 
     def shell(self, *argv: str, node: str | None = None) -> list[str]:
         """Return the argv that runs a command on the login node or on a compute node."""
@@ -163,14 +191,16 @@ class VirtualCluster:
         """Run a command on a compute node, outside of any job."""
         return self.run(*argv, timeout=timeout, check=check, node=node)
 
-    def processes(self, node: str | None = None) -> dict[int, str]:
-        """Return the command lines of all processes on a node by their number there.
+    def processes(self, node: str | None = None, below: Path | None = None) -> dict[int, str]:
+        """Return the command lines of processes on a node by their number there.
 
-        To be used with ``node_run(node, "kill", "-9", ...)``. On the login node: those of all.
+        To be used with ``node_run(node, "kill", "-9", ...)``. On the login node: those of all
+        nodes. `below`: only those that work in this folder or under it.
         """
         script = (
-            "for p in /proc/[0-9]*; do echo ${p#/proc/} $(tr '\\0' ' ' < $p/cmdline); done"
-            " 2> /dev/null"
+            f"below={shlex.quote(str(below or ''))}; "
+            'for p in /proc/[0-9]*; do case "$(readlink $p/cwd)" in "$below"*) '
+            "echo ${p#/proc/} $(tr '\\0' ' ' < $p/cmdline);; esac; done 2> /dev/null"
         )
         lines = self.run("sh", "-c", script, node=node, check=False).stdout.splitlines()
         split = [line.partition(" ") for line in lines]
@@ -197,15 +227,15 @@ class VirtualCluster:
     def jobs(self) -> list[dict[str, str]]:
         """Return what squeue knows of all jobs, finished ones of the last minutes too.
 
-        Keys: id, name, state (such as RUNNING), partition, nodes, reason, comment, restarts.
+        Keys: id, name, state (such as RUNNING), partition, nodes, reason, comment, restarts, folder.
         """
         columns = {
             "id": "JobID", "name": "Name", "state": "State", "partition": "Partition",
             "nodes": "NodeList", "reason": "Reason", "comment": "Comment",
-            "restarts": "RestartCnt",
+            "restarts": "RestartCnt", "folder": "WorkDir",
         }  # fmt: skip
         layout = ",".join(f"{column}:256" for column in columns.values())
-        said = self.run("squeue", "-h", "-t", "all", "-O", layout).stdout
+        said = self.ask("squeue", "-h", "-t", "all", "-O", layout)
         return [
             {
                 key: line[256 * place : 256 * (place + 1)].strip()

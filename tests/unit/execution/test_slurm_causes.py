@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -72,24 +74,27 @@ def fake_scontrol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str) ->
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
 
 
+@pytest.mark.env
 @pytest.mark.parametrize(
     ("state", "reason", "cause", "words"),
     [
-        ("TIMEOUT", "TimeLimit", Cause.TIMEOUT, "job 7 on n[1-2] reached its time limit"),
-        ("NODE_FAIL", "NodeDown", Cause.NODE_FAILURE, "lost a node (NodeDown)"),
-        ("CANCELLED", "None", Cause.KILLED, "job 7 on n[1-2] was cancelled"),
-        ("OUT_OF_MEMORY", "OutOfMemory", Cause.OUT_OF_MEMORY, "ran out of memory"),
-        ("PREEMPTED", "None", Cause.SCHEDULER, "was preempted"),
-        ("FAILED", "NonZeroExitCode", Cause.KILLED, "Slurm calls the job FAILED"),
+        ("TIMEOUT", "TimeLimit", Cause.TIMEOUT, "time limit"),
+        ("NODE_FAIL", "NodeDown", Cause.NODE_FAILURE, "(NodeDown)"),
+        ("CANCELLED", "None", Cause.KILLED, "cancelled"),
+        ("OUT_OF_MEMORY", "OutOfMemory", Cause.OUT_OF_MEMORY, "memory"),
+        ("PREEMPTED", "None", Cause.SCHEDULER, "preempted"),
+        ("FAILED", "NonZeroExitCode", Cause.KILLED, "FAILED"),
     ],
 )
 def test_what_became_of_a_job(tmp_path, monkeypatch, state, reason, cause, words):
     said = f"JobId=7 JobName=x JobState={state} Reason={reason} Dependency=(null) NodeList=n[1-2]"
     fake_scontrol(tmp_path, monkeypatch, said)
     told = fate("7", tmp_path)
-    assert told.cause is cause and words in told.message
+    assert told.cause is cause
+    assert words in told.message and "job 7 on n[1-2]" in told.message
 
 
+@pytest.mark.env
 def test_a_job_killed_for_memory_may_be_called_failed(tmp_path, monkeypatch):
     fake_scontrol(
         tmp_path, monkeypatch, "JobState=FAILED Reason=None Dependency=(null) NodeList=n1"
@@ -100,6 +105,7 @@ def test_a_job_killed_for_memory_may_be_called_failed(tmp_path, monkeypatch):
     assert fate("8", tmp_path).cause is Cause.KILLED
 
 
+@pytest.mark.env
 def test_a_claim_names_its_holder_and_outlives_no_process(tmp_path):
     code = (
         "import sys, time; from pathlib import Path\n"
@@ -135,7 +141,7 @@ def test_a_claim_names_its_holder_and_outlives_no_process(tmp_path):
 def test_a_claim_of_another_host_is_respected(tmp_path):
     facts = {"user": "u", "pid": 1, "host": "elsewhere", "study": "s", "created": 1.0, "since": "t"}
     (tmp_path / ".transect-owner.json").write_text(json.dumps(facts))
-    with pytest.raises(BadInput, match=r"on elsewhere.*If that run no longer lives, delete "):
+    with pytest.raises(BadInput, match=r"on elsewhere.* delete "):
         Claim(tmp_path, "ours").take()
 
 
@@ -161,30 +167,34 @@ GPU = {"index": 0, "throttle_reasons": 0, "processes": []}
     [
         (
             {"foreign": [{"pid": 5, "name": "make", "cores": 0.8}]},
-            "make (pid 5) used 0.8 cores after",
+            r"make \(pid 5\) .*0\.8 cores",
         ),
-        ({"unseen_cores": 1.0}, "1 cores of n1 were busy after it with what cannot be seen"),
-        ({"memory_available_bytes": 1 << 20}, "memory ran short on n1"),
+        ({"unseen_cores": 1.0}, "1 cores of n1"),
+        ({"memory_available_bytes": 1 << 20}, "memory .*n1"),
         ({"swapped_bytes": 4096}, "n1 swapped"),
-        ({"throttle_count": 4}, "cores of n1 were throttled for heat"),
-        ({"gpus": [GPU | {"throttle_reasons": 0x8}]}, "GPU 0 of n1 was throttled (reasons 0x8)"),
-        ({"gpus": [GPU | {"processes": [77]}]}, "pid 77 used GPU 0 of n1"),
+        ({"throttle_count": 4}, "n1 .*throttled"),
+        ({"gpus": [GPU | {"throttle_reasons": 0x8}]}, r"GPU 0 of n1 .*0x8"),
+        ({"gpus": [GPU | {"processes": [77]}]}, "pid 77 .*GPU 0 of n1"),
     ],
 )
 def test_each_disturbance_is_told_in_words(change, told):
     assert disturbances([calm()], [calm()]) == []
     (reason,) = disturbances([calm()], [calm(**change)])
-    assert told in reason
+    assert re.search(told, reason)
 
 
 def test_a_node_that_does_not_answer_is_named():
     missing = {"host": "n2", "missing": True}
-    reasons = disturbances([calm(), calm("n2")], [calm(), missing])
-    assert reasons == ["n2 did not answer the guard after it"]
+    (reason,) = disturbances([calm(), calm("n2")], [calm(), missing])
+    assert reason.startswith("n2 ") and "answer" in reason
 
 
+@pytest.mark.env
 def test_the_guard_sees_a_busy_stranger_and_not_itself():
     busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    # Beside busy neighbours it would have too small a share of a core.
+    with contextlib.suppress(PermissionError):
+        os.setpriority(os.PRIO_PROCESS, busy.pid, -20)
     try:
         deadline = 50
         while deadline and not any(one["pid"] == busy.pid for one in snapshot()["foreign"]):

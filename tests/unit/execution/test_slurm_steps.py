@@ -108,6 +108,7 @@ def counted(folder: Path, answers: list[str]) -> str:
 BUSY = "echo 'slurm_load_jobs error: Socket timed out on send/recv operation' >&2; exit 1"
 
 
+@pytest.mark.env
 def test_what_a_busy_controller_does_not_answer_is_asked_again(programs):
     job = "echo 'JobId=7 JobState=TIMEOUT Reason=TimeLimit Dependency=(null) NodeList=n1'"
     script(programs, "scontrol", counted(programs, [BUSY, BUSY, job]))
@@ -122,6 +123,7 @@ def test_what_a_busy_controller_does_not_answer_is_asked_again(programs):
         slurm.ask("scontrol", "x", patience_s=0)
 
 
+@pytest.mark.env
 def test_what_slurm_refuses_for_good_is_asked_once(programs):
     script(programs, "scontrol", counted(programs, ["echo Invalid job id >&2; exit 1"]))
     with pytest.raises(MissingDependency, match="Invalid job id"):
@@ -157,6 +159,7 @@ def said(text: str) -> str:
     return f"printf '%s' '{quoted}' >&2; exit 1"
 
 
+@pytest.mark.env
 def test_a_refused_step_begins_anew_and_leaves_nothing(programs, tmp_path):
     script(programs, "scontrol", "echo known")
     script(programs, "scancel", f'echo "$@" >> {tmp_path}/cancelled')
@@ -171,12 +174,14 @@ def test_a_refused_step_begins_anew_and_leaves_nothing(programs, tmp_path):
     assert (tmp_path / "over").exists()
 
 
+@pytest.mark.env
 def test_a_refusal_that_lasts_ends_in_slurms_own_words(programs, tmp_path):
     line = CASES["too much"][0]
     result = run_step(tmp_path / "cell", script(programs, "step", said(line)))
     assert (result.cause, result.message) == (Cause.SCHEDULER, line.strip())
 
 
+@pytest.mark.env
 def test_a_job_that_slurm_no_longer_knows_is_not_waited_for(programs, tmp_path):
     known = '[ "$1" = ping ] || { echo Invalid job id >&2; exit 1; }'
     script(programs, "scontrol", known)

@@ -13,6 +13,8 @@ import pytest
 from transect.launch import Request, rank
 from transect.launch.launchers.srun import Srun
 
+pytestmark = pytest.mark.env
+
 SRC = Path(rank.__file__).parents[2]
 LAUNCH = [sys.executable, "-m", "transect", "launch"]
 TORCH = ["--framework", "torch", "--strategy", "ddp"]

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from transect.launch import rank
 from transect.launch.rank import Numbers, fill, find_numbers
 
+pytestmark = pytest.mark.env
+
 SHIM = [sys.executable, rank.__file__]
 
 
@@ -87,7 +89,7 @@ def test_shim_deals_gpus():
     dealt = shim("--gpus-per-rank", "1", command=SHOW, CUDA_VISIBLE_DEVICES="6")
     assert dealt.stdout.strip() == "6"
     none = shim("--gpus-per-rank", "1", command=SHOW, CUDA_VISIBLE_DEVICES="")
-    assert none.returncode == 2 and "2 ranks need 2 GPUs" in none.stderr
+    assert none.returncode == 2 and "2 GPUs" in none.stderr
 
 
 CORES = [sys.executable, "-c", "import os; print(sorted(os.sched_getaffinity(0)))"]
@@ -123,8 +125,8 @@ def test_long_output_arrives_whole():
 @pytest.mark.parametrize(
     ("script", "code", "said"),
     [
-        ("exit 5", 5, "rank 1 on .* exited with code 5"),
-        ("kill -9 $$", 137, r"was ended by signal 9 \(SIGKILL\)"),
+        ("exit 5", 5, "rank 1 on .* code 5"),
+        ("kill -9 $$", 137, r"signal 9 \(SIGKILL\)"),
         ("exit 0", 0, "^$"),
     ],
 )
@@ -138,7 +140,7 @@ def test_program_that_is_not_there():
     for options in ([], ["--label"]):
         done = shim(*options, command=["no-such-program"])
         assert done.returncode == 127
-        assert "[1] transect: cannot start 'no-such-program'" in done.stderr
+        assert done.stderr.startswith("[1] ") and "'no-such-program'" in done.stderr
 
 
 def service(**fields: object) -> str:
@@ -147,9 +149,11 @@ def service(**fields: object) -> str:
     return json.dumps(one | fields)
 
 
-def test_service_runs_beside_rank_0_and_ends_with_it():
+def test_service_runs_beside_rank_0_and_ends_with_it(tmp_path):
     forever = service(variables={"ROLE": "service"})
-    script = 'if [ "$ROLE" ]; then echo $ROLE; exec sleep 1000; fi; sleep 0.5; echo rank'
+    # The rank ends when the service has spoken, however late that is.
+    script = f"""if [ "$ROLE" ]; then echo $ROLE; touch {tmp_path}/spoken; exec sleep 1000; fi
+        until [ -e {tmp_path}/spoken ]; do sleep 0.05; done; echo rank"""
     done = shim("--label", "--service", forever, command=["sh", "-c", script], rank=0)
     assert sorted(done.stdout.splitlines()) == ["[0] rank", "[s 0] service"]
     assert done.returncode == 0
@@ -169,4 +173,4 @@ def test_failing_service_ends_its_rank():
     one = service(variables={"ROLE": "x"}, ends=True)
     done = shim("--service", one, command=["sh", "-c", script], rank=0)
     assert done.returncode == 6
-    assert "s 0 on" in done.stderr and "exited with code 6" in done.stderr
+    assert "s 0 on" in done.stderr and "code 6" in done.stderr

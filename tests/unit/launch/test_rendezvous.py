@@ -137,11 +137,11 @@ def test_pipeline_strategies_meet_as_they_say():
 
 
 def test_unknown_names_list_the_known_ones():
-    with pytest.raises(BadInput, match=r"unknown framework 'troch': did you mean 'torch'\?.*keras"):
+    with pytest.raises(BadInput, match=r"'troch'.*'torch'.*keras"):
         choose("troch", "ddp")
-    with pytest.raises(BadInput, match=r"unknown strategy of torch 'kvstore'.*ddp, ddp-gloo"):
+    with pytest.raises(BadInput, match=r"torch 'kvstore'.*ddp, ddp-gloo"):
         choose("torch", "kvstore")
-    with pytest.raises(BadInput, match=r"unknown strategy of mxnet 'ddp'.*kvstore"):
+    with pytest.raises(BadInput, match=r"mxnet 'ddp'.*kvstore"):
         choose("mxnet", "ddp")
 
 
@@ -220,6 +220,7 @@ def test_store_serves_many_at_once(store):
     assert [ask(f"{store}/g/{i}", "GET")[1] for i in range(32)] == [b"%d" % i for i in range(32)]
 
 
+@pytest.mark.env
 def test_rendezvous_needs_no_framework():
     code = (
         "import sys, transect.launch.rendezvous as r; r.RENDEZVOUS.names();"

@@ -1,0 +1,41 @@
+"""The executor plug-in: an interruption cancels every job, whatever Snakemake does meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from types import SimpleNamespace
+
+from snakemake_executor_plugin_transect import Executor, SlurmExecutor
+
+
+def test_jobs_whose_states_are_being_asked_for_are_cancelled_too(monkeypatch):
+    executor = object.__new__(Executor)
+    executor._ending, executor._asked, executor._lost = threading.Event(), [], {}
+    executor._status_query_calls, executor._next_seconds_between_status_checks = 0, 1
+    executor.workflow = SimpleNamespace(executor_settings=SimpleNamespace(slowest_poll=1))
+    named = [SimpleNamespace(name="train", wildcards=SimpleNamespace()) for _ in range(3)]
+    ended, runs, young = (
+        SimpleNamespace(job=job, external_jobid=str(number)) for number, job in enumerate(named)
+    )
+    cancelled = []
+
+    async def interrupted(self, jobs):
+        self._status_query_calls += 1
+        self.report_job_success(jobs[0])
+        # As the base class has it now: what was submitted since is all that it knows of.
+        self.cancel_jobs([young])
+        yield jobs[1]
+
+    monkeypatch.setattr(SlurmExecutor, "check_active_jobs", interrupted)
+    monkeypatch.setattr(SlurmExecutor, "report_job_success", lambda self, job: None)
+    monkeypatch.setattr(SlurmExecutor, "cancel_jobs", lambda self, jobs: cancelled.extend(jobs))
+
+    async def ask():
+        return [job async for job in executor.check_active_jobs([ended, runs])]
+
+    monkeypatch.setattr("transect.execution.slurm_run.known", lambda job: True)
+    assert asyncio.run(ask()) == [runs]
+    assert cancelled == [young, runs]
+    executor.cancel_jobs([runs])
+    assert cancelled == [young, runs, runs], "once, though it is known twice"
