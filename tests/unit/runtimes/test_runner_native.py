@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from native_program import NATIVE, Program, X, make_models
+from native_program import NATIVE, Program, X
 
 from transect.onnx_models.tensors import read_tensors
 from transect.runtimes import RUNNERS, RUNTIMES
@@ -21,16 +21,9 @@ from transect.runtimes.conditions import options_seen
 LANGUAGES = {"c": "C11, ", "cpp": "C++17, ", "rust": "Rust 1.", "go": "Go 1."}
 
 
-@pytest.fixture(scope="module")
-def models(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_models(torch_python, tmp_path_factory.mktemp("models"))
-
-
 @pytest.fixture(scope="module", params=NATIVE)
-def program(
-    request: pytest.FixtureRequest, models: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Program:
-    return Program.of(request.param, tmp_path_factory.mktemp("environment"), models)
+def program(request: pytest.FixtureRequest, native_models: Path) -> Program:
+    return Program.of(request.param, native_models)
 
 
 def test_rows_are_run_in_batches_the_partial_one_included(program: Program, tmp_path: Path) -> None:

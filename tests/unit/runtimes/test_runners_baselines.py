@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from checkouts import environment_python
-from onnx_cells import export, infer, metrics
+from onnx_cells import infer, metrics
 from transect.domain.cell import Cell
 from transect.onnx_models.tensors import write_tensors
 from transect.runtimes import RUNTIMES
@@ -38,11 +38,8 @@ def _python(runtime: str, folder: Path, **axes: Any) -> str:
 
 
 @pytest.fixture(scope="module")
-def folder(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("digits")
-    code, _, stderr = export(torch_python, path, "digits-cnn", "torchscript")
-    assert code == 0, stderr
-    return path
+def folder(digits: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return Path(shutil.copytree(digits, tmp_path_factory.mktemp("baselines") / "digits"))
 
 
 @pytest.mark.parametrize("runtime", BASELINES)
