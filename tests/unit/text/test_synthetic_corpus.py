@@ -2,14 +2,14 @@
 
 import json
 import re
-import subprocess
 
 import numpy as np
 import pytest
 from best_classifier import Likelihood, read
 
-from checkouts import ROOT, environment_python
+from checkouts import environment_python
 from transect.text.lines import read_lines
+from warm import warm
 
 OPTIONS = {"tickets": 400, "owners": 8, "addressed": 0.4, "stand_in": 0.2, "signed": 0.6}
 SEED = 5
@@ -22,11 +22,9 @@ def run(python, stage, folder, **given):
     out.mkdir()
     cell = {"stage": stage, "corpus": "desk"} | given
     (out / "spec.json").write_text(json.dumps(spec | {"cell": cell}))
-    argv = [python, "-m", f"transect.stages.{stage}.worker", "--spec", str(out / "spec.json")]
-    argv += [] if corpus is None else ["--corpus", str(corpus)]
-    done = subprocess.run(
-        [*argv, "--out", str(out)], env={"PYTHONPATH": str(ROOT / "src")}, capture_output=True, text=True
-    )  # fmt: skip
+    argv = ["-m", f"transect.stages.{stage}.worker", "--spec", out / "spec.json"]
+    argv += [] if corpus is None else ["--corpus", corpus]
+    done = warm(python).run(*argv, "--out", out)
     assert done.returncode == 0, done.stderr
     return out
 

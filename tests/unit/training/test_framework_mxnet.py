@@ -14,6 +14,7 @@ from checkouts import ROOT, environment_python
 from transect.domain.cell import Cell
 from transect.training.frameworks.mxnet_ import MxnetFramework
 from transect.training.strategies.kvstore import KvstoreDistSync
+from warm import warm
 
 MODELS = """
 import json, os, sys
@@ -151,10 +152,7 @@ def environment(**more: str) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def deviations(mxnet_python):
-    done = subprocess.run(
-        [mxnet_python, "-c", MODELS + COMPARE], env=environment(), capture_output=True, text=True,
-        timeout=300,
-    )  # fmt: skip
+    done = warm(mxnet_python).run("-c", MODELS + COMPARE)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
