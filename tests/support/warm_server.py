@@ -59,9 +59,11 @@ def attend(connection: socket.socket) -> dict[str, Any]:
         os.setpgid(0, 0)
         connection.close()
         return job
-    waiting = os.pidfd_open(child)
-    if connection in select.select([waiting, connection], [], [])[0]:
-        os.kill(child, signal.SIGKILL)
+    # Whoever of both is first: it leads a group, with which its own children end.
+    with contextlib.suppress(OSError):
+        os.setpgid(child, child)
+    if connection in select.select([os.pidfd_open(child), connection], [], [])[0]:
+        os.killpg(child, signal.SIGKILL)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     with contextlib.suppress(OSError):
         connection.sendall(json.dumps(code).encode())

@@ -12,6 +12,7 @@ import pytest
 from checkouts import environment_python
 from warm import warm
 
+pytestmark = pytest.mark.env
 SCRIPT = Path(__file__).with_name("portable_step_faults.py")
 # Words of the error; {line} stands for the place of the lambda in the script.
 ERRORS = {

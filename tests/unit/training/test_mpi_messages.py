@@ -36,6 +36,7 @@ def on_ranks(python: str, ranks: int, *command: str) -> str:
     return done.stdout
 
 
+@pytest.mark.env
 # Float64 on one rank and by torch is the matrix's too (test_equality_matrix.py); here are float32, sums and AdamW.
 @pytest.mark.parametrize(
     ("framework", "ranks"),

@@ -34,6 +34,7 @@ def run(framework, folder):
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.env
 @pytest.mark.parametrize("framework", ENVIRONMENTS)
 def test_parts_are_the_whole_model(framework, tmp_path):
     found = run(framework, tmp_path)

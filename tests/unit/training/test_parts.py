@@ -29,6 +29,7 @@ MODEL = LayeredModel(
 )
 
 
+@pytest.mark.env
 @pytest.mark.parametrize("framework", ["numpy", "torch"])
 def test_parts_train_as_the_whole_model_does(framework: str, request: pytest.FixtureRequest):
     python = sys.executable if framework == "numpy" else request.getfixturevalue("torch_python")

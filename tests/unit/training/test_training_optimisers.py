@@ -84,6 +84,7 @@ print(json.dumps(deviations))
 """
 
 
+@pytest.mark.env
 @pytest.mark.parametrize("framework", ENVIRONMENTS)
 def test_a_frameworks_optimisers_are_the_float64_rules(framework, tmp_path_factory):
     python = environment_python(ENVIRONMENTS[framework], tmp_path_factory.mktemp("environment"))
