@@ -1,4 +1,4 @@
-"""Makes export and infer cells for the tests, in real processes."""
+"""Makes export and infer cells for the tests, in real processes; what several tests read is made once."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from transect.runtimes.options import session_options
 from transect.training.workloads import WORKLOADS, model_of
+from warm import warm
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 ROWS = 50
@@ -42,17 +43,27 @@ def make_inputs(folder: Path, workload: str) -> tuple[Path, Path]:
 
 
 def run_module(python: str, module: str, out: Path, spec: dict[str, Any], *more: str) -> Any:
-    """Run one worker; return (exit code, result, stderr)."""
+    """Run one worker in a fork of its environment's warm process; return (exit code, result, stderr)."""
+    arguments = _arguments(module, out, spec, more)
+    return _result(warm(python).run(*arguments), out)
+
+
+def run_infer(out: Path, spec: dict[str, Any], *more: str) -> Any:
+    """Run an infer cell, whose runner has the threads that it is told; return (exit code, result, stderr)."""
+    command = [sys.executable, *_arguments("transect.runtimes.infer", out, spec, more)]
+    variables = os.environ | {"PYTHONPATH": str(SOURCE)}
+    return _result(
+        subprocess.run(command, env=variables, capture_output=True, text=True, check=False), out
+    )
+
+
+def _arguments(module: str, out: Path, spec: dict[str, Any], more: tuple[str, ...]) -> list[str]:
     out.mkdir(parents=True, exist_ok=True)
     (out / "spec.json").write_text(json.dumps(spec))
-    command = [python, "-m", module, "--spec", str(out / "spec.json"), "--out", str(out), *more]
-    done = subprocess.run(
-        command,
-        env=os.environ | {"PYTHONPATH": str(SOURCE)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return ["-m", module, "--spec", str(out / "spec.json"), "--out", str(out), *more]
+
+
+def _result(done: subprocess.CompletedProcess[str], out: Path) -> Any:
     return done.returncode, json.loads((out / "result.json").read_text()), done.stderr
 
 
@@ -90,9 +101,7 @@ def infer(
         "limits": {"warmup": 2, "min_runs": 20, "max_seconds": 0.05},
     }
     paths = ("--export", str(folder / exporter), "--weights", str(folder / "weights.npz"))
-    module = "transect.runtimes.infer"
-    told = ("--python", python, "--wrap", json.dumps(wrap))
-    return run_module(sys.executable, module, folder / out, spec, *paths, *told)
+    return run_infer(folder / out, spec, *paths, "--python", python, "--wrap", json.dumps(wrap))
 
 
 def metrics(result: dict[str, Any]) -> dict[str, float]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import pytest
 from test_models_made import make
 from test_models_planning import plan
 
-from onnx_cells import run_module
+from onnx_cells import run_infer, run_module
 from transect.onnx_models.facts import facts_of_model
 from transect.onnx_models.tensors import read_tensors
 from transect.runtimes.options import session_options
@@ -48,8 +47,7 @@ def infer(python: str, folder: Path, batch: int, runtime: str = "python") -> Any
     limits = {"warmup": 2, "min_runs": 20, "max_seconds": 0.05}
     spec = {"cell": cell, "limits": limits, "options": session_options("equal", 1, "cpu", {})}
     out, given = folder.with_name(f"infer-{folder.name}"), ("--export", str(folder))
-    module = "transect.runtimes.infer"
-    return run_module(sys.executable, module, out, spec, *given, "--python", python)
+    return run_infer(out, spec, *given, "--python", python)
 
 
 def test_each_size_of_batch_has_outputs_and_tolerances_of_its_own(folders):
