@@ -11,12 +11,16 @@ from typing import Any
 
 import numpy as np
 
+from checkouts import environment_python
+from factories import plan_study
+from transect.onnx_models.exporters import EXPORTERS
 from transect.runtimes.options import session_options
 from transect.training.workloads import WORKLOADS, model_of
 from warm import warm
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 ROWS = 50
+SEED = 20261120
 
 
 def make_inputs(folder: Path, workload: str) -> tuple[Path, Path]:
@@ -65,6 +69,20 @@ def _arguments(module: str, out: Path, spec: dict[str, Any], more: tuple[str, ..
 
 def _result(done: subprocess.CompletedProcess[str], out: Path) -> Any:
     return done.returncode, json.loads((out / "result.json").read_text()), done.stderr
+
+
+def plan_models(folder: Path, sections: str) -> Any:
+    """Plan a study of these sections."""
+    return plan_study(folder, f"name: ported\n{sections}\n", name="ported.yaml")
+
+
+def make_model(folder: Path, model: str, exporter: str) -> Any:
+    """Run a model cell into `folder`; return (code, result, stderr)."""
+    one = EXPORTERS.get(exporter)
+    python = environment_python(one.environment, folder.parent)
+    cell = {"stage": "model", "workload": model, "framework": one.framework, "exporter": exporter}
+    spec = {"cell": cell, "seed": SEED}
+    return run_module(python, "transect.stages.model.worker", folder, spec)
 
 
 def export(python: str, folder: Path, workload: str, exporter: str, **more: Any) -> Any:
