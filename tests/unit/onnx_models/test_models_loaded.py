@@ -42,6 +42,7 @@ def load(loader: str, model: Path, out: Path) -> Any:
 
 
 @pytest.mark.parametrize("loader", LOADERS.names())
+@pytest.mark.env
 def test_a_framework_that_loads_a_file_computes_the_same(made, tmp_path, loader):
     models = ["identity-1", "several-inputs-outputs"]
     if LOADERS.get(loader).rows is None:
@@ -55,6 +56,7 @@ def test_a_framework_that_loads_a_file_computes_the_same(made, tmp_path, loader)
 
 
 @pytest.mark.parametrize("loader", sorted(set(LOADERS.names()) - {"onnx-reference"}))
+@pytest.mark.env
 def test_a_framework_that_cannot_load_a_file_says_why(made, tmp_path, loader):
     """None of them has texts; ONNX's own evaluator does."""
     code, result, stderr = load(loader, made / "strings", tmp_path / "out")
@@ -62,12 +64,14 @@ def test_a_framework_that_cannot_load_a_file_says_why(made, tmp_path, loader):
     assert result["message"] and not result["metrics"]
 
 
+@pytest.mark.env
 def test_onnx_s_own_evaluator_has_texts_and_control_flow(made, tmp_path):
     for model in ("strings", "control-flow"):
         _, result, stderr = load("onnx-reference", made / model, tmp_path / model)
         assert result["status"] == "ok", result["message"] or stderr
 
 
+@pytest.mark.env
 def test_outputs_beyond_the_tolerance_are_a_wrong_result(made, tmp_path):
     model = tmp_path / "cnn"
     shutil.copytree(made / "cnn", model)

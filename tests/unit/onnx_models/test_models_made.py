@@ -31,6 +31,7 @@ LARGE = {("resnet50", exporter) for exporter in EXPORTERS.names()} - {("resnet50
 
 
 @pytest.mark.parametrize(("model", "exporter"), [p for p in OFFERED if p not in LARGE])
+@pytest.mark.env
 def test_a_model_computes_in_onnx_what_it_does_in_its_framework(model_cell, model, exporter):
     folder, result = model_cell(model, exporter)
     if words := REFUSED.get((model, exporter)):
@@ -54,6 +55,7 @@ def test_a_model_computes_in_onnx_what_it_does_in_its_framework(model_cell, mode
     assert values["model_bytes"] == (folder / "model.onnx").stat().st_size
 
 
+@pytest.mark.env
 def test_frameworks_compute_the_same_of_the_same_numbers(model_cell):
     """Weights and inputs are one draw: an export that took others would pass its own check."""
     pairs = {
@@ -70,6 +72,7 @@ def test_frameworks_compute_the_same_of_the_same_numbers(model_cell):
             assert np.abs(other - found[0]).max() < 1e-5 * np.abs(found[0]).max()
 
 
+@pytest.mark.env
 def test_a_model_that_the_framework_does_not_make_is_skipped(model_cell):
     _, result = model_cell("strings", "onnx")
     assert (result["status"], result["cause"]) == ("skipped", "unsupported")

@@ -270,6 +270,7 @@ def test_cuda_without_a_device_is_skipped(program: Program, tmp_path: Path) -> N
     assert (run.record["status"], run.record["reason"]) == ("skipped", "no CUDA device")
 
 
+@pytest.mark.env
 def test_missing_or_old_java_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,6 +27,7 @@ def program(request: pytest.FixtureRequest, javascript_models: Path) -> Program:
     return Program.of(request.param, javascript_models)
 
 
+@pytest.mark.env
 def test_types_hold_strictly(tmp_path: Path) -> None:
     for runtime, projects in {
         "javascript": ("javascript",),

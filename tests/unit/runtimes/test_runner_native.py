@@ -108,6 +108,7 @@ def test_options_of_a_provider_that_has_none_are_not_set(
     ("cargo", ["fmt", "--check", "--manifest-path", str(RUNNERS / "rust" / "Cargo.toml")]),
     ("gofmt", ["-l", str(RUNNERS / "go")]),
 ])  # fmt: skip
+@pytest.mark.env
 def test_sources_are_formatted(tool: str, arguments: list[str]) -> None:
     if shutil.which(tool) is None or (
         tool == "cargo" and subprocess.run(["cargo", "fmt", "--version"], check=False).returncode

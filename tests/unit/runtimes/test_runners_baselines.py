@@ -144,6 +144,7 @@ def test_inputs_of_another_workload_are_bad_input(
 
 
 @pytest.mark.parametrize("runtime", BASELINES)
+@pytest.mark.env
 def test_baselines_have_the_mode_latency_only(tmp_path: Path, runtime: str) -> None:
     python = _python(runtime, tmp_path)
     for mode, name in (("load", "arrivals"), ("cases", "cases")):
@@ -156,6 +157,7 @@ def test_baselines_have_the_mode_latency_only(tmp_path: Path, runtime: str) -> N
     )
 
 
+@pytest.mark.env
 def test_compiler_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runtime = RUNTIMES.get("torch-compile")
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -192,6 +194,7 @@ def test_provider_that_a_build_lacks_is_skipped(folder: Path, tmp_path: Path) ->
     assert "no OpenVINOExecutionProvider" in record["reason"]
 
 
+@pytest.mark.env
 def test_other_providers_say_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     python = RUNTIMES.get("python")
     assert "python-openvino" in (python.supports(_cell("python", provider="openvino")) or "")
