@@ -1,4 +1,4 @@
-"""Makes export and infer cells for the tests, in real processes."""
+"""Makes export and infer cells for the tests, in real processes; what several tests read is made once."""
 
 from __future__ import annotations
 
@@ -11,11 +11,16 @@ from typing import Any
 
 import numpy as np
 
+from checkouts import environment_python
+from factories import plan_study
+from transect.onnx_models.exporters import EXPORTERS
 from transect.runtimes.options import session_options
 from transect.training.workloads import WORKLOADS, model_of
+from warm import warm
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 ROWS = 50
+SEED = 20261120
 
 
 def make_inputs(folder: Path, workload: str) -> tuple[Path, Path]:
@@ -42,18 +47,42 @@ def make_inputs(folder: Path, workload: str) -> tuple[Path, Path]:
 
 
 def run_module(python: str, module: str, out: Path, spec: dict[str, Any], *more: str) -> Any:
-    """Run one worker; return (exit code, result, stderr)."""
+    """Run one worker in a fork of its environment's warm process; return (exit code, result, stderr)."""
+    arguments = _arguments(module, out, spec, more)
+    return _result(warm(python).run(*arguments), out)
+
+
+def run_infer(out: Path, spec: dict[str, Any], *more: str) -> Any:
+    """Run an infer cell, whose runner has the threads that it is told; return (exit code, result, stderr)."""
+    command = [sys.executable, *_arguments("transect.runtimes.infer", out, spec, more)]
+    variables = os.environ | {"PYTHONPATH": str(SOURCE)}
+    return _result(
+        subprocess.run(command, env=variables, capture_output=True, text=True, check=False), out
+    )
+
+
+def _arguments(module: str, out: Path, spec: dict[str, Any], more: tuple[str, ...]) -> list[str]:
     out.mkdir(parents=True, exist_ok=True)
     (out / "spec.json").write_text(json.dumps(spec))
-    command = [python, "-m", module, "--spec", str(out / "spec.json"), "--out", str(out), *more]
-    done = subprocess.run(
-        command,
-        env=os.environ | {"PYTHONPATH": str(SOURCE)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return ["-m", module, "--spec", str(out / "spec.json"), "--out", str(out), *more]
+
+
+def _result(done: subprocess.CompletedProcess[str], out: Path) -> Any:
     return done.returncode, json.loads((out / "result.json").read_text()), done.stderr
+
+
+def plan_models(folder: Path, sections: str) -> Any:
+    """Plan a study of these sections."""
+    return plan_study(folder, f"name: ported\n{sections}\n", name="ported.yaml")
+
+
+def make_model(folder: Path, model: str, exporter: str) -> Any:
+    """Run a model cell into `folder`; return (code, result, stderr)."""
+    one = EXPORTERS.get(exporter)
+    python = environment_python(one.environment, folder.parent)
+    cell = {"stage": "model", "workload": model, "framework": one.framework, "exporter": exporter}
+    spec = {"cell": cell, "seed": SEED}
+    return run_module(python, "transect.stages.model.worker", folder, spec)
 
 
 def export(python: str, folder: Path, workload: str, exporter: str, **more: Any) -> Any:
@@ -90,9 +119,7 @@ def infer(
         "limits": {"warmup": 2, "min_runs": 20, "max_seconds": 0.05},
     }
     paths = ("--export", str(folder / exporter), "--weights", str(folder / "weights.npz"))
-    module = "transect.runtimes.infer"
-    told = ("--python", python, "--wrap", json.dumps(wrap))
-    return run_module(sys.executable, module, folder / out, spec, *paths, *told)
+    return run_infer(folder / out, spec, *paths, "--python", python, "--wrap", json.dumps(wrap))
 
 
 def metrics(result: dict[str, Any]) -> dict[str, float]:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 from checkouts import ROOT
 from transect.portable_step.coverage import CASES
+from warm import Program, warm
 
 __all__ = ["NETWORKS", "StepWorker", "check_case", "step_worker"]
 
+HERE = Path(__file__).parent
 # Groups of cases that take longest: they have a file of their own, for two workers.
 NETWORKS = ("Network", "Attention", "Transformer", "Recurrent")
 
@@ -22,35 +22,33 @@ NETWORKS = ("Network", "Attention", "Transformer", "Recurrent")
 class StepWorker:
     """Calls functions of step_worker.py by name."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self._process = process
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._calls = program.stdin.open("w")
+        self._answers = program.stdout.open()
 
     def __call__(self, function: str, *arguments: Any) -> Any:
-        assert self._process.stdin and self._process.stdout
-        self._process.stdin.write(json.dumps([function, arguments]) + "\n")
-        self._process.stdin.flush()
-        line = self._process.stdout.readline()
-        assert line, f"the worker ended with {self._process.wait()}"
+        self._calls.write(json.dumps([function, arguments]) + "\n")
+        self._calls.flush()
+        line = self._answers.readline()
+        assert line, f"the worker ended: {self._program.wait()}"
         answer = json.loads(line)
         assert "error" not in answer, f"{answer['error']}\n{answer['trace']}"
         return answer["found"]
 
+    def close(self) -> None:
+        """Let it end."""
+        self._calls.close()
+        self._program.wait()
+        self._answers.close()
+
 
 @contextmanager
-def step_worker(python: str, name: str = "step_worker.py") -> Iterator[StepWorker]:
-    """Start the worker, a script of this folder, in this interpreter's environment."""
-    script = Path(__file__).with_name(name)
-    paths = {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen(
-        [python, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        env=os.environ | paths,
-    )  # fmt: skip
-    try:
-        yield StepWorker(process)
-    finally:
-        assert process.stdin
-        process.stdin.close()
-        process.wait()
+def step_worker(python: str, script: Path = HERE / "step_worker.py") -> Iterator[StepWorker]:
+    """Start the worker, a script, in a fork of this environment's warm process."""
+    paths = {"PYTHONPATH": f"{ROOT / 'src'}:{HERE}"}
+    with closing(StepWorker(warm(python).start(script, env=paths, pipes=True))) as one:
+        yield one
 
 
 def check_case(worker: StepWorker, name: str) -> None:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from test_models_made import make
-from test_models_planning import plan
 
-from onnx_cells import export, metrics, run_module
+from onnx_cells import export, metrics, plan_models, run_module
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
 from transect.onnx_models.facts import facts_of_model
@@ -36,17 +33,17 @@ def convert(python: str, folder: Path, out: Path, precision: str, *more: str) ->
 )
 @pytest.mark.parametrize(("model", "exporter"), [("mlp", "dynamo"), ("resnet20", "torchscript")])
 def test_a_converted_model_is_smaller_and_near(
-    torch_python, tmp_path, model, exporter, precision, most, size
+    torch_python, model_cell, tmp_path, model, exporter, precision, most, size
 ):
-    assert make(tmp_path / "model", model, exporter)[0] == 0
+    folder, made = model_cell(model, exporter)
     out = tmp_path / "out"
-    code, result, stderr = convert(torch_python, tmp_path / "model", out, precision)
+    code, result, stderr = convert(torch_python, folder, out, precision)
     assert (code, result["status"]) == (0, "ok"), stderr
     values, details = metrics(result), result["details"]
     assert values["model_bytes"] == (out / "model.onnx").stat().st_size
     assert values["model_bytes"] < size * details["model_bytes_before"]
     expected = read_tensors(out / "expected")["output"]
-    before = read_tensors(tmp_path / "model" / "expected")["output"]
+    before = read_tensors(folder / "expected")["output"]
     apart = np.abs(expected - before).max()
     assert 0 < apart <= most * np.abs(before).max()
     assert apart <= values["max_abs_difference"] + 1e-5
@@ -62,17 +59,16 @@ def test_a_converted_model_is_smaller_and_near(
     assert facts == {key: details[key] for key in keys} | own
     assert "accuracy" not in values and details["batched"] is True
     # The float32 file's own tolerance tells the two apart: it is no check that all would pass.
-    told = json.loads((tmp_path / "model" / "result.json").read_text())["details"]
-    assert values["max_abs_difference"] > told["tolerance"]["output"]
+    assert values["max_abs_difference"] > made["details"]["tolerance"]["output"]
 
 
-def test_outputs_of_another_precision_s_file_are_a_wrong_result(torch_python, tmp_path):
+def test_outputs_of_another_precision_s_file_are_a_wrong_result(torch_python, model_cell, tmp_path):
     """Except where executions of the one file reach as far, which the record then says."""
-    assert make(tmp_path / "fp32", "mlp", "torchscript")[0] == 0
-    outputs, details = {"fp32": read_tensors(tmp_path / "fp32" / "expected")}, {}
+    folder, _ = model_cell("mlp", "torchscript")
+    outputs, details = {"fp32": read_tensors(folder / "expected")}, {}
     for precision in PRECISIONS:
         out = tmp_path / precision
-        code, result, stderr = convert(torch_python, tmp_path / "fp32", out, precision)
+        code, result, stderr = convert(torch_python, folder, out, precision)
         assert code == 0, stderr
         outputs[precision], details[precision] = read_tensors(out / "expected"), result["details"]
     for precision, told in details.items():
@@ -106,16 +102,16 @@ def test_a_trained_model_is_scored_before_and_after(torch_python, tmp_path):
     assert details["calibration_rows"] == 50
 
 
-def test_what_cannot_be_converted_is_skipped_and_says_so(torch_python, tmp_path):
-    assert make(tmp_path / "model", "identity-1k", "onnx")[0] == 0
-    _, result, _ = convert(torch_python, tmp_path / "model", tmp_path / "out", "int8-static")
+def test_what_cannot_be_converted_is_skipped_and_says_so(torch_python, model_cell, tmp_path):
+    folder, _ = model_cell("identity-1k", "onnx")
+    _, result, _ = convert(torch_python, folder, tmp_path / "out", "int8-static")
     assert (result["status"], result["cause"]) == ("skipped", "unsupported")
     assert "nothing that it could turn into int8-static" in result["message"]
 
 
 def test_conversions_take_made_models_and_trained_workloads(tmp_path):
     section = "convert: {workloads: [mlp, digits-cnn], exporters: [dynamo], precisions: [fp16]}"
-    made = plan(tmp_path, f"{TRAIN}{section}")
+    made = plan_models(tmp_path, f"{TRAIN}{section}")
     taken = {
         one.cell.workload: {role: stage for role, (stage, _) in one.inputs.items()}
         for one in made.stage("convert").values()
@@ -147,4 +143,4 @@ def test_conversions_of_what_is_not_offered_are_skipped_with_the_reason():
 )
 def test_a_wrong_section_is_said_with_its_key(tmp_path, section, message):
     with pytest.raises(BadInput, match=message):
-        plan(tmp_path, f"convert: {section}")
+        plan_models(tmp_path, f"convert: {section}")

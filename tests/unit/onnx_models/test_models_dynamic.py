@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from test_models_made import make
-from test_models_planning import plan
 
-from onnx_cells import run_module
+from onnx_cells import plan_models, run_infer, run_module
 from transect.onnx_models.facts import facts_of_model
 from transect.onnx_models.tensors import read_tensors
 from transect.runtimes.options import session_options
@@ -25,11 +22,10 @@ DYNAMIC = "int8-dynamic"
 
 
 @pytest.fixture(scope="module")
-def folders(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folders(torch_python: str, model_cell: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with `fp32`, `fp16` and `int8-dynamic` of one model."""
     folder = tmp_path_factory.mktemp("dynamic")
-    code, _, stderr = make(folder / "fp32", "mlp", "torchscript")
-    assert code == 0, stderr
+    shutil.copytree(model_cell("mlp", "torchscript")[0], folder / "fp32")
     for precision in ("fp16", DYNAMIC):
         cell = {"stage": "convert", "workload": "mlp", "exporter": "torchscript"}
         spec = {"cell": cell | {"precision": precision}, "batches": SIZES}
@@ -48,8 +44,7 @@ def infer(python: str, folder: Path, batch: int, runtime: str = "python") -> Any
     limits = {"warmup": 2, "min_runs": 20, "max_seconds": 0.05}
     spec = {"cell": cell, "limits": limits, "options": session_options("equal", 1, "cpu", {})}
     out, given = folder.with_name(f"infer-{folder.name}"), ("--export", str(folder))
-    module = "transect.runtimes.infer"
-    return run_module(sys.executable, module, out, spec, *given, "--python", python)
+    return run_infer(out, spec, *given, "--python", python)
 
 
 def test_each_size_of_batch_has_outputs_and_tolerances_of_its_own(folders):
@@ -108,8 +103,9 @@ def test_a_batch_that_the_conversion_was_not_told_of_is_bad_input(torch_python, 
     assert code != 0 and "batch-1, batch-160, batch-48" in result["message"]
 
 
+@pytest.mark.env
 def test_a_conversion_is_told_of_the_sizes_of_batches_that_are_inferred(tmp_path):
-    made = plan(
+    made = plan_models(
         tmp_path,
         "models: {models: [mlp], exporters: [dynamo]}\n"
         "infer: {grids: [{workloads: [mlp], runtimes: [python, c], batches: [32, 1], "

@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from test_models_made import make
-from test_models_planning import plan
 
 from checkouts import environment_python
-from onnx_cells import metrics, run_module
+from onnx_cells import metrics, plan_models, run_module
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
 from transect.domain.files import sha256_file
 from transect.onnx_models.loaders import LOADERS
+from transect.onnx_models.tensors import read_tensors, write_tensors
 from transect.planning.expand import reason_to_skip
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made(model_cell: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Model cells, a folder each."""
     folder = tmp_path_factory.mktemp("made")
     for model, exporter in (
         ("cnn", "torchscript"), ("several-inputs-outputs", "torchscript"), ("strings", "sklearn"),
         ("control-flow", "torchscript"), ("identity-1", "onnx"),
     ):  # fmt: skip
-        code, result, stderr = make(folder / model, model, exporter)
-        assert (code, result["status"]) == (0, "ok"), stderr
+        cell, result = model_cell(model, exporter)
+        assert result["status"] == "ok", result["message"]
+        shutil.copytree(cell, folder / model)
     return folder
 
 
@@ -40,6 +42,7 @@ def load(loader: str, model: Path, out: Path) -> Any:
 
 
 @pytest.mark.parametrize("loader", LOADERS.names())
+@pytest.mark.env
 def test_a_framework_that_loads_a_file_computes_the_same(made, tmp_path, loader):
     models = ["identity-1", "several-inputs-outputs"]
     if LOADERS.get(loader).rows is None:
@@ -53,6 +56,7 @@ def test_a_framework_that_loads_a_file_computes_the_same(made, tmp_path, loader)
 
 
 @pytest.mark.parametrize("loader", sorted(set(LOADERS.names()) - {"onnx-reference"}))
+@pytest.mark.env
 def test_a_framework_that_cannot_load_a_file_says_why(made, tmp_path, loader):
     """None of them has texts; ONNX's own evaluator does."""
     code, result, stderr = load(loader, made / "strings", tmp_path / "out")
@@ -60,19 +64,15 @@ def test_a_framework_that_cannot_load_a_file_says_why(made, tmp_path, loader):
     assert result["message"] and not result["metrics"]
 
 
+@pytest.mark.env
 def test_onnx_s_own_evaluator_has_texts_and_control_flow(made, tmp_path):
     for model in ("strings", "control-flow"):
         _, result, stderr = load("onnx-reference", made / model, tmp_path / model)
         assert result["status"] == "ok", result["message"] or stderr
 
 
+@pytest.mark.env
 def test_outputs_beyond_the_tolerance_are_a_wrong_result(made, tmp_path):
-    import shutil
-
-    import numpy as np
-
-    from transect.onnx_models.tensors import read_tensors, write_tensors
-
     model = tmp_path / "cnn"
     shutil.copytree(made / "cnn", model)
     expected = read_tensors(model / "expected")
@@ -83,7 +83,7 @@ def test_outputs_beyond_the_tolerance_are_a_wrong_result(made, tmp_path):
 
 def test_round_trips_are_planned_with_their_files(tmp_path):
     lists = "models: [mlp, strings], exporters: [dynamo, sklearn], loaders: [opencv, onnx2torch]"
-    found = plan(tmp_path, f"roundtrip: {{{lists}}}")
+    found = plan_models(tmp_path, f"roundtrip: {{{lists}}}")
     cells = list(found.stage("roundtrip").values())
     assert len(cells) == 8 and len(found.stage("model")) == 4
     for one in cells:
@@ -103,4 +103,4 @@ def test_an_unknown_name_is_said_with_its_key(tmp_path, key):
     lists = {"models": "[mlp]", "exporters": "[dynamo]", "loaders": "[opencv]"} | {key: "[no]"}
     section = ", ".join(f"{name}: {value}" for name, value in lists.items())
     with pytest.raises(BadInput, match=rf"roundtrip\.{key}: .*'no'"):
-        plan(tmp_path, f"roundtrip: {{{section}}}")
+        plan_models(tmp_path, f"roundtrip: {{{section}}}")

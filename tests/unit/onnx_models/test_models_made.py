@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from checkouts import environment_python
-from onnx_cells import metrics, run_module
+from onnx_cells import metrics
 from transect.domain.errors import BadInput
 from transect.onnx_models.comparison import differences
 from transect.onnx_models.exporters import EXPORTERS
 from transect.onnx_models.models import MODELS
 from transect.onnx_models.tensors import NoTensor, read_tensors
 
-SEED = 20261120
 OFFERED = [
     (model, exporter)
     for exporter in EXPORTERS.names()
@@ -34,20 +30,10 @@ REFUSED = {
 LARGE = {("resnet50", exporter) for exporter in EXPORTERS.names()} - {("resnet50", "torchscript")}
 
 
-def make(folder: Path, model: str, exporter: str) -> Any:
-    """Run a model cell into `folder`; return (code, result, stderr)."""
-    one = EXPORTERS.get(exporter)
-    python = environment_python(one.environment, folder.parent)
-    cell = {"stage": "model", "workload": model, "framework": one.framework, "exporter": exporter}
-    spec = {"cell": cell, "seed": SEED}
-    return run_module(python, "transect.stages.model.worker", folder, spec)
-
-
 @pytest.mark.parametrize(("model", "exporter"), [p for p in OFFERED if p not in LARGE])
-def test_a_model_computes_in_onnx_what_it_does_in_its_framework(tmp_path, model, exporter):
-    folder = tmp_path / "cell"
-    code, result, stderr = make(folder, model, exporter)
-    assert code == 0, stderr
+@pytest.mark.env
+def test_a_model_computes_in_onnx_what_it_does_in_its_framework(model_cell, model, exporter):
+    folder, result = model_cell(model, exporter)
     if words := REFUSED.get((model, exporter)):
         assert (result["status"], result["cause"]) == ("failed", "unsupported")
         assert words in result["message"] and not (folder / "expected").exists()
@@ -69,7 +55,8 @@ def test_a_model_computes_in_onnx_what_it_does_in_its_framework(tmp_path, model,
     assert values["model_bytes"] == (folder / "model.onnx").stat().st_size
 
 
-def test_frameworks_compute_the_same_of_the_same_numbers(tmp_path):
+@pytest.mark.env
+def test_frameworks_compute_the_same_of_the_same_numbers(model_cell):
     """Weights and inputs are one draw: an export that took others would pass its own check."""
     pairs = {
         "lstm": ["torchscript", "keras", "mxnet"], "mlp": ["torchscript", "mxnet"],
@@ -78,17 +65,17 @@ def test_frameworks_compute_the_same_of_the_same_numbers(tmp_path):
     for model, exporters in pairs.items():
         found = []
         for exporter in exporters:
-            folder = tmp_path / f"{model}-{exporter}"
-            assert make(folder, model, exporter)[0] == 0
+            folder, _ = model_cell(model, exporter)
             arrays = read_tensors(folder / "expected").values()
             found.append(max((one for one in arrays if one.dtype.kind == "f"), key=np.size))
         for other in found[1:]:
             assert np.abs(other - found[0]).max() < 1e-5 * np.abs(found[0]).max()
 
 
-def test_a_model_that_the_framework_does_not_make_is_skipped(tmp_path):
-    code, result, _ = make(tmp_path / "cell", "strings", "onnx")
-    assert (code, result["status"], result["cause"]) == (0, "skipped", "unsupported")
+@pytest.mark.env
+def test_a_model_that_the_framework_does_not_make_is_skipped(model_cell):
+    _, result = model_cell("strings", "onnx")
+    assert (result["status"], result["cause"]) == ("skipped", "unsupported")
     assert "sklearn" in result["message"]
 
 

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
+from onnx_cells import plan_models
 from transect.domain.errors import BadInput
 from transect.onnx_models.exporters import EXPORTERS
 from transect.onnx_models.models import MODELS
 from transect.planning.expand import reason_to_skip
-from transect.planning.plan import StudyPlan, make_plan
-from transect.planning.study import find_system
 from transect.training.workloads import WORKLOADS
 
 
-def plan(tmp_path: Path, study: str) -> StudyPlan:
-    file = tmp_path / "ported.yaml"
-    file.write_text(f"name: ported\n{study}\n")
-    return make_plan(file, find_system("laptop"), tmp_path / "results")
-
-
 def test_every_model_is_planned_by_every_exporter_and_says_who_does_not_offer_it(tmp_path):
-    made = plan(tmp_path, f"models: {{models: {MODELS.names()}, exporters: {EXPORTERS.names()}}}")
+    made = plan_models(
+        tmp_path, f"models: {{models: {MODELS.names()}, exporters: {EXPORTERS.names()}}}"
+    )
     cells = list(made.stage("model").values())
     assert len(cells) == len(MODELS.names()) * len(EXPORTERS.names())
     reasons = {(c.cell.workload, c.cell.exporter): reason_to_skip(c.cell) for c in cells}
@@ -44,7 +37,7 @@ def test_every_model_is_planned_by_every_exporter_and_says_who_does_not_offer_it
 )
 def test_an_unknown_name_is_said_with_its_key(tmp_path, section, message):
     with pytest.raises(BadInput, match=message):
-        plan(tmp_path, f"models: {section}")
+        plan_models(tmp_path, f"models: {section}")
 
 
 def test_no_model_has_the_name_of_a_workload():

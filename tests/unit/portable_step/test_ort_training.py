@@ -12,6 +12,8 @@ import pytest
 
 from checkouts import ROOT, environment_python
 
+pytestmark = pytest.mark.env
+
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:

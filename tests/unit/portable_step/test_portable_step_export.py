@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from checkouts import ROOT, environment_python
+from checkouts import environment_python
+from warm import warm
 
+pytestmark = pytest.mark.env
 SCRIPT = Path(__file__).with_name("portable_step_faults.py")
 # Words of the error; {line} stands for the place of the lambda in the script.
 ERRORS = {
@@ -76,14 +77,8 @@ def number():
 
 
 def run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        arguments,
-        cwd=cwd,
-        env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    python, *rest = arguments
+    return warm(python).run(*rest, cwd=cwd)
 
 
 @pytest.fixture(scope="module")

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ast
 import json
-import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from checkouts import ROOT, environment_python
+from warm import warm
 
+pytestmark = pytest.mark.env
 SCRIPT = Path(__file__).with_name("portable_step_cases.py")
 # The cases are functions of the script, which needs torch to be imported.
 CASES = [
@@ -25,16 +24,8 @@ TOLERANCE = {"single_precision": 1e-5}
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("steps")
-    python = environment_python("torch", folder)
-    run = subprocess.run(
-        [python, str(SCRIPT), str(folder)],
-        env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def results(torch_python, tmp_path_factory):
+    run = warm(torch_python).run(SCRIPT, tmp_path_factory.mktemp("steps"))
     assert run.returncode == 0, run.stderr
     return json.loads(run.stdout)
 

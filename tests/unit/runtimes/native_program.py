@@ -32,13 +32,13 @@ class Program:
     models: Path
 
     @classmethod
-    def of(cls, name: str, folder: Path, models: Path) -> Program:
+    def of(cls, name: str, models: Path) -> Program:
         """Return the runner of a language; skip where it cannot be built."""
         runtime = RUNTIMES.get(name)
         cell = Cell.of(stage="infer", workload="x", runtime=name, provider="cpu", batch=1)
         if reason := runtime.supports(cell):
             pytest.skip(reason)
-        return cls(name, environment_python(runtime.environment, folder), models)
+        return cls(name, environment_python(runtime.environment, models.parent), models)
 
     def start(self, folder: Path, *arguments: Any) -> subprocess.CompletedProcess[str]:
         """Run it; what it writes is in `folder`."""

@@ -18,6 +18,8 @@ from transect.domain.cell import Cell
 from transect.onnx_models.tensors import NoTensor, read_tensors, write_tensors
 from transect.runtimes import RUNTIMES
 
+# Of what Chromium shares with Node.js: reading, checking and writing are the same code.
+BROWSER_AT_TIMES = ["javascript", pytest.param("browser", marks=pytest.mark.exhaustive)]
 QUICK = ("--warmup", "2", "--min-runs", "20", "--max-seconds", "0")
 
 
@@ -71,6 +73,11 @@ class Program:
     runtime: str
     python: str
     models: Path
+
+    @classmethod
+    def of(cls, runtime: str, models: Path) -> Program:
+        """Return the runner of a runtime; skip where it cannot be."""
+        return cls(runtime, python_of(runtime, models.parent), models)
 
     def command(self, folder: Path, *arguments: str | Path) -> list[str]:
         """Return its argument list, with `--record FOLDER/record.json`."""

@@ -13,6 +13,8 @@ from transect.domain.errors import Unsupported
 from transect.runtimes import _case_runs
 from transect.runtimes._case_runs import CaseEnd, CaseRun, RunnerFault
 
+pytestmark = pytest.mark.env
+
 STUMBLING = Path(__file__).resolve().parents[2] / "data" / "runners" / "stumbling.py"
 PATIENCE_S = 60.0
 

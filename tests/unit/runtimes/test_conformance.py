@@ -20,6 +20,8 @@ from transect.runtimes._case_runs import CaseEnd
 from transect.runtimes._messages import said
 from transect.runtimes.conformance import conformance_result, judge
 
+pytestmark = pytest.mark.env
+
 UNPACKED = {
     "test_string_concat", "test_cast_FLOAT_to_BFLOAT16", "test_cast_FLOAT_to_FLOAT16",
     "test_bitcast_scalar_float32_to_int32", "test_reduce_sum_empty_set",

@@ -15,6 +15,8 @@ from transect.planning.expand import reason_to_skip
 from transect.planning.stage import STAGES
 from transect.runtimes import RUNTIMES
 
+pytestmark = pytest.mark.env
+
 
 def test_every_runtime_can_be_asked_whether_it_runs_here():
     stage = STAGES.get("conformance")

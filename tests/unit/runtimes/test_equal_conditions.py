@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from checkouts import environment_python
-from onnx_cells import export, infer, metrics
+from onnx_cells import infer, metrics
 from transect.domain.cell import Cell
 from transect.runtimes import RUNTIMES
 from transect.runtimes.conditions import options_seen
@@ -29,11 +32,15 @@ UNUSUAL: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def folder(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("digits")
-    code, _, stderr = export(torch_python, path, "digits-cnn", "torchscript")
-    assert code == 0, stderr
-    return path
+def folder(digits: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return Path(shutil.copytree(digits, tmp_path_factory.mktemp("conditions") / "digits"))
+
+
+@pytest.fixture(scope="module")
+def equal(folder: Path) -> Callable[[str], dict[str, Any]]:
+    """Return what runs a cell under equal conditions, once."""
+    given = session_options("equal", 1, "cpu", {})
+    return functools.cache(lambda name: ran(name, folder, "equal", options=given))
 
 
 def ran(name: str, folder: Path, out: str, **more: Any) -> dict[str, Any]:
@@ -51,9 +58,9 @@ def ran(name: str, folder: Path, out: str, **more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", SAME)
-def test_equal_options_arrive(name: str, folder: Path) -> None:
+def test_equal_options_arrive(name: str, equal: Callable[[str], dict[str, Any]]) -> None:
     given = session_options("equal", 1, "cpu", {})
-    result = ran(name, folder, "equal", options=given)
+    result = equal(name)
     details = result["details"]
     assert details["options_not_set"] == []
     assert details["session_options"] == given
@@ -77,11 +84,11 @@ def test_unusual_options_arrive(name: str, folder: Path) -> None:
     assert details["options_not_set"] == []
 
 
-def test_all_run_the_same_kernels(folder: Path) -> None:
+def test_all_run_the_same_kernels(equal: Callable[[str], dict[str, Any]]) -> None:
     kernels = {}
     for name in SAME:
         try:
-            kernels[name] = ran(name, folder, "kernels")["details"]["kernels"]
+            kernels[name] = equal(name)["details"]["kernels"]
         except pytest.skip.Exception:
             continue
     assert len(kernels) >= 2

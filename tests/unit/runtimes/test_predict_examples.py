@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from hostile_texts import CLASSES, probabilities
-from test_training_examples import EXAMPLE, LANGUAGES
+from test_training_examples import EXAMPLE, LANGUAGES, one_of
 
 from checkouts import ROOT, environment_python
 
@@ -22,7 +22,7 @@ TEXT = "Hello the Straße, привет x"
 NUMBERS = ("java",)
 
 
-@pytest.mark.parametrize("language", sorted({name.partition("/")[0] for name in FILES}))
+@pytest.mark.parametrize("language", one_of(sorted({name.partition("/")[0] for name in FILES})))
 def test_program_tells_the_class(language: str, bundle: Path, tmp_path: Path) -> None:
     def built(name: str) -> Path:
         return Path(environment_python(name, tmp_path)).parents[1]

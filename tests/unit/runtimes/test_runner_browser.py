@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from runner_program import Program, cell, make_models, python_of
+from runner_program import Program, cell
 
 from transect.onnx_models.tensors import write_tensors
 from transect.runtimes import RUNTIMES
@@ -27,9 +27,8 @@ EXPECTED = np.maximum(X @ (np.arange(12, dtype=np.float32).reshape(4, 3) / 7), 0
 
 
 @pytest.fixture(scope="module")
-def program(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Program:
-    python = python_of("browser", tmp_path_factory.mktemp("environment"))
-    return Program("browser", python, make_models(torch_python, tmp_path_factory.mktemp("models")))
+def program(javascript_models: Path) -> Program:
+    return Program.of("browser", javascript_models)
 
 
 def test_no_chromium_is_a_skip_that_says_what_to_install(

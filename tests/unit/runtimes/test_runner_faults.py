@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from checkouts import environment_python
-from onnx_cells import export
+from thirds import thirds
 from transect.domain.cell import Cell
 from transect.runtimes import RUNTIMES
 from transect.runtimes.options import session_options
@@ -70,14 +70,6 @@ class Case:
         return done.returncode, found, done.stderr
 
 
-@pytest.fixture(scope="module")
-def exported(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("digits")
-    code, _, stderr = export(torch_python, folder, "digits-cnn", "torchscript")
-    assert code == 0, stderr
-    return folder / "torchscript"
-
-
 @pytest.fixture(scope="module", params=ONNX)
 def runner(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
     runtime = RUNTIMES.get(request.param)
@@ -90,7 +82,8 @@ def runner(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.fixture
-def case(runner: tuple[str, str], exported: Path, tmp_path: Path) -> Case:
+def case(runner: tuple[str, str], digits: Path, tmp_path: Path) -> Case:
+    exported = digits / "torchscript"
     shutil.copy(exported / "model.onnx", tmp_path)
     shutil.copytree(exported / "inputs", tmp_path / "inputs")
     header = tmp_path / "inputs" / "header.json"
@@ -151,7 +144,7 @@ FAULTS: dict[str, tuple[Callable[[Case], Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize(("runner", "fault"), thirds(ONNX, FAULTS), indirect=["runner"])
 def test_what_is_wrong_is_named(case: Case, fault: str) -> None:
     spoil, word = FAULTS[fault]
     spoil(case)
@@ -162,37 +155,42 @@ def test_what_is_wrong_is_named(case: Case, fault: str) -> None:
     assert record["runner"] == case.runtime
 
 
-def test_arrivals_that_fall_or_are_cut_are_named(case: Case) -> None:
-    for raw in (
-        b"",
-        b"\0" * 12,
-        np.array([5, 3], "<i8").tobytes(),
-        np.array([-1], "<i8").tobytes(),
-    ):
-        case.write("arrivals.bin", raw)
-        case.arguments |= {"mode": "load", "arrivals": str(case.folder / "arrivals.bin")}
-        code, record, stderr = case.run()
-        assert (code, record.get("cause")) == (2, "bad-input"), (raw, record, stderr)
-        assert "arrivals.bin" in record["message"]
+ARRIVALS = {
+    "none": b"",
+    "cut": b"\0" * 12,
+    "that fall": np.array([5, 3], "<i8").tobytes(),
+    "before the begin": np.array([-1], "<i8").tobytes(),
+}
 
 
-@pytest.mark.parametrize("name", ["model.onnx", "inputs/header.json", "options.json"])
-def test_random_damage_is_an_answer_and_no_crash(case: Case, name: str) -> None:
-    generator = random.Random(name)
-    whole = (case.folder / name).read_bytes()
-    for _ in range(8):
-        damaged = bytearray(whole)
-        for _ in range(generator.randint(1, 4)):
-            damaged[generator.randrange(len(damaged))] = generator.randrange(256)
-        cut = generator.choice([len(damaged), generator.randrange(len(damaged))])
-        case.write(name, bytes(damaged[:cut]))
-        code, record, stderr = case.run()
-        # Damage may leave a file that is right, or a model that ONNX Runtime alone refuses.
-        assert code in (0, 1, 2), (code, stderr)
-        assert record["status"] in ("ok", "failed")
-        if record["status"] == "failed":
-            assert record["message"]
-            assert record["cause"] in ("bad-input", "crash", "out-of-memory")
+@pytest.mark.parametrize(("runner", "arrivals"), thirds(ONNX, ARRIVALS), indirect=["runner"])
+def test_arrivals_that_are_none_are_named(case: Case, arrivals: str) -> None:
+    case.write("arrivals.bin", ARRIVALS[arrivals])
+    case.arguments |= {"mode": "load", "arrivals": str(case.folder / "arrivals.bin")}
+    code, record, stderr = case.run()
+    assert (code, record.get("cause")) == (2, "bad-input"), (record, stderr)
+    assert "arrivals.bin" in record["message"]
+
+
+DAMAGED = ("model.onnx", "inputs/header.json", "options.json")
+DAMAGE = [f"{name} {seed}" for name in DAMAGED for seed in range(8)]
+
+
+@pytest.mark.parametrize(("runner", "damage"), thirds(ONNX, DAMAGE, []), indirect=["runner"])
+def test_random_damage_is_an_answer_and_no_crash(case: Case, damage: str) -> None:
+    name, generator = damage.split()[0], random.Random(damage)
+    damaged = bytearray((case.folder / name).read_bytes())
+    for _ in range(generator.randint(1, 4)):
+        damaged[generator.randrange(len(damaged))] = generator.randrange(256)
+    cut = generator.choice([len(damaged), generator.randrange(len(damaged))])
+    case.write(name, bytes(damaged[:cut]))
+    code, record, stderr = case.run()
+    # Damage may leave a file that is right, or a model that ONNX Runtime alone refuses.
+    assert code in (0, 1, 2), (code, stderr)
+    assert record["status"] in ("ok", "failed")
+    if record["status"] == "failed":
+        assert record["message"]
+        assert record["cause"] in ("bad-input", "crash", "out-of-memory")
 
 
 def test_without_a_record_the_message_is_all(case: Case) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from runner_program import Program, cell, make_models, python_of
+from runner_program import Program, cell
 
 from transect.onnx_models.tensors import NoTensor, write_tensors
 from transect.runtimes import RUNNERS, RUNTIMES
@@ -23,10 +23,8 @@ X = np.arange(28, dtype=np.float32).reshape(7, 4) - 9
 
 
 @pytest.fixture(scope="module")
-def program(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Program:
-    folder = tmp_path_factory.mktemp("java")
-    python = python_of("java", folder)
-    return Program("java", python, make_models(torch_python, folder, "java"))
+def program(java_models: Path) -> Program:
+    return Program.of("java", java_models)
 
 
 def test_rows_are_run_in_batches_the_partial_one_included(program: Program, tmp_path: Path) -> None:
@@ -272,6 +270,7 @@ def test_cuda_without_a_device_is_skipped(program: Program, tmp_path: Path) -> N
     assert (run.record["status"], run.record["reason"]) == ("skipped", "no CUDA device")
 
 
+@pytest.mark.env
 def test_missing_or_old_java_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

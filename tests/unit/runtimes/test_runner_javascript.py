@@ -8,12 +8,12 @@ import re
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from runner_program import Program, make_models, python_of
+from runner_program import BROWSER_AT_TIMES, Program
 
+from thirds import thirds
 from transect.onnx_models.tensors import NoTensor, write_tensors
 from transect.runtimes import RUNNERS
 
@@ -23,17 +23,9 @@ WEIGHT = np.arange(12, dtype=np.float32).reshape(4, 3) / 7
 EXPECTED = np.maximum(X @ WEIGHT, 0)
 
 
-@pytest.fixture(scope="module")
-def models(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_models(torch_python, tmp_path_factory.mktemp("models"))
-
-
 @pytest.fixture(scope="module", params=["javascript", "browser"])
-def program(
-    request: pytest.FixtureRequest, models: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Program:
-    python = python_of(request.param, tmp_path_factory.mktemp("environment"))
-    return Program(request.param, python, models)
+def program(request: pytest.FixtureRequest, javascript_models: Path) -> Program:
+    return Program.of(request.param, javascript_models)
 
 
 def test_rows_are_run_in_batches_the_partial_one_included(program: Program, tmp_path: Path) -> None:
@@ -119,6 +111,7 @@ def test_every_type_comes_out_as_it_went_in(
 
 
 @pytest.mark.parametrize("shape", [(), (0, 3), (2, 0), (1, 2, 3)])
+@pytest.mark.parametrize("program", BROWSER_AT_TIMES, indirect=True)
 def test_scalars_and_empty_tensors_keep_their_shape(
     program: Program, tmp_path: Path, shape: tuple[int, ...]
 ) -> None:
@@ -131,6 +124,7 @@ def test_scalars_and_empty_tensors_keep_their_shape(
     assert np.array_equal(found, given)
 
 
+@pytest.mark.parametrize("program", BROWSER_AT_TIMES, indirect=True)
 def test_axes_without_a_name_take_any_size(program: Program, tmp_path: Path) -> None:
     run = program.latency(tmp_path, "free", {"x": X}, batch=3)
     assert run.code == 0, run.stderr
@@ -146,12 +140,14 @@ def test_what_is_no_tensor_has_a_kind(program: Program, tmp_path: Path) -> None:
     assert not (tmp_path / "outputs" / "output-1.bin").exists()
 
 
+@pytest.mark.parametrize("program", BROWSER_AT_TIMES, indirect=True)
 def test_weights_in_a_file_of_their_own(program: Program, tmp_path: Path) -> None:
     run = program.latency(tmp_path, "external", {"x": X})
     assert run.code == 0, run.stderr
     assert run.outputs()["y"] == pytest.approx(EXPECTED, abs=1e-5)
 
 
+@pytest.mark.parametrize("program", BROWSER_AT_TIMES, indirect=True)
 def test_bfloat16_is_refused_by_name(program: Program, tmp_path: Path) -> None:
     header = write_tensors(tmp_path / "inputs", {"x": np.ones((1, 2), np.uint16)})
     header.write_text(header.read_text().replace("uint16", "bfloat16"))
@@ -160,33 +156,39 @@ def test_bfloat16_is_refused_by_name(program: Program, tmp_path: Path) -> None:
     assert "bfloat16" in run.record["message"]
 
 
+# Each with words that the message must have.
+UNFIT: dict[str, tuple[str, dict[str, np.ndarray], dict[str, int], list[str]]] = {
+    "one more": ("linear", {"x": X, "z": X}, {}, ["[x]", "[x,z]"]),
+    "one that has a value": ("default", {"x": X, "d": X[0, :1]}, {}, ["[x]", "[x,d]"]),
+    "one less": ("types", {"f32": X[:, :2]}, {}, ["i64", "[f32]"]),
+    "batch": ("fixed", {"x": X}, {"batch": 2}, ["[1,4]", "[2,4]"]),
+    "rows": ("fixed", {"x": X}, {}, ["[7,4]", "[2,4]"]),
+    "operator": ("unknown", {"x": X}, {}, ["NoSuchOperator"]),
+    "zero byte": ("types", {"text": np.array([["a\0b", ""]], object)}, {}, ["zero byte"]),
+}
+
+
 @pytest.mark.parametrize(
-    ("model", "tensors", "header", "words"),
-    [
-        ("linear", {"x": X, "z": X}, {}, ["[x]", "[x,z]"]),
-        ("default", {"x": X, "d": X[0, :1]}, {}, ["[x]", "[x,d]"]),
-        ("types", {"f32": X[:, :2]}, {}, ["i64", "[f32]"]),
-        ("fixed", {"x": X}, {"batch": 2}, ["[1,4]", "[2,4]"]),
-        ("fixed", {"x": X}, {}, ["[7,4]", "[2,4]"]),
-        ("unknown", {"x": X}, {}, ["NoSuchOperator"]),
-        ("types", {"text": np.array([["a\0b", ""]], object)}, {}, ["zero byte"]),
-    ],
+    ("program", "unfit"),
+    thirds(("javascript", "browser"), UNFIT, whole=["javascript"]),
+    indirect=["program"],
 )
-def test_inputs_that_do_not_fit_are_named(
-    program: Program, tmp_path: Path, model: str, tensors: Any, header: Any, words: list[str]
-) -> None:
+def test_inputs_that_do_not_fit_are_named(program: Program, tmp_path: Path, unfit: str) -> None:
+    model, tensors, header, words = UNFIT[unfit]
     run = program.latency(tmp_path, model, tensors, **header)
     assert (run.code, run.record["cause"]) == (2, "bad-input"), run.stderr
     assert [word for word in words if word not in run.record["message"]] == []
     assert f"{program.runtime}: " in run.stderr.splitlines()[-1]
 
 
+@pytest.mark.parametrize("program", BROWSER_AT_TIMES, indirect=True)
 def test_an_input_with_a_default_may_be_left_out(program: Program, tmp_path: Path) -> None:
     run = program.latency(tmp_path, "default", {"x": X})
     assert run.code == 0, run.stderr
     assert np.array_equal(run.outputs()["y"], X + 1)
 
 
+@pytest.mark.parametrize("program", BROWSER_AT_TIMES, indirect=True)
 def test_what_onnx_runtime_refuses_while_it_runs_is_a_crash(
     program: Program, tmp_path: Path
 ) -> None:
@@ -245,6 +247,7 @@ def test_options_are_those_that_onnx_runtime_says_it_has(program: Program, tmp_p
     assert all(len(one["sub_threads"]) == 1 for one in others)
 
 
+@pytest.mark.parametrize("program", BROWSER_AT_TIMES, indirect=True)
 def test_no_folder_for_the_profile_is_named(program: Program, tmp_path: Path) -> None:
     run = program.latency(tmp_path, "linear", {"x": X}, "--profile", tmp_path / "gone" / "p")
     assert (run.code, run.record["cause"]) == (2, "bad-input")
@@ -265,6 +268,7 @@ def test_provider_that_is_not_there_is_skipped(program: Program, tmp_path: Path)
     assert "run_ns" not in run.record
 
 
+@pytest.mark.parametrize("program", BROWSER_AT_TIMES, indirect=True)
 def test_outputs_that_cannot_be_written_are_named(program: Program, tmp_path: Path) -> None:
     (tmp_path / "outputs").write_text("a file")
     run = program.latency(tmp_path, "linear", {"x": X})

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from runner_program import Program, make_models, python_of
+from runner_program import Program, python_of
 
 from checkouts import environment_python
 from transect.onnx_models.tensors import write_tensors
@@ -22,19 +22,12 @@ X = np.arange(28, dtype=np.float32).reshape(7, 4) - 9
 HALVES = np.array([[1.5, -0.25], [65504, 6e-8]], np.float16)
 
 
-@pytest.fixture(scope="module")
-def models(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_models(torch_python, tmp_path_factory.mktemp("models"))
-
-
 @pytest.fixture(scope="module", params=["javascript", "browser"])
-def program(
-    request: pytest.FixtureRequest, models: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Program:
-    python = python_of(request.param, tmp_path_factory.mktemp("environment"))
-    return Program(request.param, python, models)
+def program(request: pytest.FixtureRequest, javascript_models: Path) -> Program:
+    return Program.of(request.param, javascript_models)
 
 
+@pytest.mark.env
 def test_types_hold_strictly(tmp_path: Path) -> None:
     for runtime, projects in {
         "javascript": ("javascript",),
@@ -65,13 +58,14 @@ def test_library_is_the_one_that_runs(program: Program, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [None, b"no library"])
-def test_library_that_is_none_is_named(models: Path, tmp_path: Path, content: bytes | None) -> None:
-    python = python_of("javascript", tmp_path)
+def test_library_that_is_none_is_named(
+    javascript_models: Path, tmp_path: Path, content: bytes | None
+) -> None:
     library = tmp_path / "libother.so"
     if content is not None:
         library.write_bytes(content)
     write_tensors(tmp_path / "inputs", {"x": X})
-    program = Program("javascript", python, models)
+    program = Program.of("javascript", javascript_models)
     command = program.command(tmp_path, *program.paths(tmp_path, "linear"))
     command[command.index("--library") + 1] = str(library)
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -80,8 +74,10 @@ def test_library_that_is_none_is_named(models: Path, tmp_path: Path, content: by
     assert str(library) in record["message"]
 
 
-def test_without_a_library_the_package_s_own_is_taken(models: Path, tmp_path: Path) -> None:
-    program = Program("javascript", python_of("javascript", tmp_path), models)
+def test_without_a_library_the_package_s_own_is_taken(
+    javascript_models: Path, tmp_path: Path
+) -> None:
+    program = Program.of("javascript", javascript_models)
     write_tensors(tmp_path / "inputs", {"x": X})
     command = program.command(tmp_path, *program.paths(tmp_path, "linear"), *("--min-runs", "5"))
     place = command.index("--library")
@@ -91,7 +87,9 @@ def test_without_a_library_the_package_s_own_is_taken(models: Path, tmp_path: Pa
     assert "onnxruntime-node" in record["library_file"]
 
 
-def test_node_comes_from_a_wheel_where_the_machine_has_none(models: Path, tmp_path: Path) -> None:
+def test_node_comes_from_a_wheel_where_the_machine_has_none(
+    javascript_models: Path, tmp_path: Path
+) -> None:
     # All programs of this machine but these.
     programs, folder = tmp_path / "bin", tmp_path / "environment"
     programs.mkdir()
@@ -105,7 +103,7 @@ def test_node_comes_from_a_wheel_where_the_machine_has_none(models: Path, tmp_pa
     script = environment_source("runner-javascript") / "build.sh"
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
     subprocess.run(["bash", str(script), str(folder)], env=os.environ | variables, check=True)
-    program = Program("javascript", str(folder / "bin" / "python"), models)
+    program = Program("javascript", str(folder / "bin" / "python"), javascript_models)
     write_tensors(tmp_path / "inputs", {"x": HALVES})
     more = ("--min-runs", "5", "--max-seconds", "0")
     run = program.start(tmp_path, *program.paths(tmp_path, "halves"), *more, **variables)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from runner_program import Program, make_models, python_of
+from runner_program import BROWSER_AT_TIMES, Program
 
 from transect.onnx_models.tensors import write_header, write_tensors
 
@@ -18,17 +18,9 @@ EXPECTED = np.maximum(X @ (np.arange(12, dtype=np.float32).reshape(4, 3) / 7), 0
 CASE_KEYS = ("name", "model", "inputs", "outputs")
 
 
-@pytest.fixture(scope="module")
-def models(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_models(torch_python, tmp_path_factory.mktemp("models"))
-
-
 @pytest.fixture(scope="module", params=["javascript", "browser"])
-def program(
-    request: pytest.FixtureRequest, models: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Program:
-    python = python_of(request.param, tmp_path_factory.mktemp("environment"))
-    return Program(request.param, python, models)
+def program(request: pytest.FixtureRequest, javascript_models: Path) -> Program:
+    return Program.of(request.param, javascript_models)
 
 
 def _load(program: Program, folder: Path, arrivals: list[int], *more: str) -> dict[str, Any]:
@@ -63,6 +55,7 @@ def test_load_leaves_unserved_what_is_not_begun_in_time(program: Program, tmp_pa
     assert record["start_ns"] == sorted(record["start_ns"])
 
 
+@pytest.mark.parametrize("program", BROWSER_AT_TIMES, indirect=True)
 def test_load_tells_of_a_fault_in_a_worker(program: Program, tmp_path: Path) -> None:
     np.zeros(4, "<i8").tofile(tmp_path / "arrivals.bin")
     write_tensors(tmp_path / "inputs", {"x": X})
@@ -103,6 +96,7 @@ def test_cases_go_on_after_one_that_fails(program: Program, tmp_path: Path) -> N
     assert not (tmp_path / "out-2").exists()
 
 
+@pytest.mark.parametrize("program", BROWSER_AT_TIMES, indirect=True)
 def test_cases_are_skipped_and_the_record_is_appended_to(program: Program, tmp_path: Path) -> None:
     cases = _cases(tmp_path, program.models, ["linear", "linear", "linear"])
     (tmp_path / "record.json").write_text('{"case": 0, "name": "linear", "status": "started"}\n')
@@ -112,6 +106,7 @@ def test_cases_are_skipped_and_the_record_is_appended_to(program: Program, tmp_p
     assert not (tmp_path / "out-0").exists()
 
 
+@pytest.mark.parametrize("program", BROWSER_AT_TIMES, indirect=True)
 def test_values_that_are_no_tensors_are_unsupported_as_inputs(
     program: Program, tmp_path: Path
 ) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from native_program import NATIVE, Program, X, make_models
+from native_program import NATIVE, Program, X
 
 from transect.onnx_models.tensors import read_tensors
 from transect.runtimes import RUNNERS, RUNTIMES
@@ -21,16 +21,9 @@ from transect.runtimes.conditions import options_seen
 LANGUAGES = {"c": "C11, ", "cpp": "C++17, ", "rust": "Rust 1.", "go": "Go 1."}
 
 
-@pytest.fixture(scope="module")
-def models(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_models(torch_python, tmp_path_factory.mktemp("models"))
-
-
 @pytest.fixture(scope="module", params=NATIVE)
-def program(
-    request: pytest.FixtureRequest, models: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Program:
-    return Program.of(request.param, tmp_path_factory.mktemp("environment"), models)
+def program(request: pytest.FixtureRequest, native_models: Path) -> Program:
+    return Program.of(request.param, native_models)
 
 
 def test_rows_are_run_in_batches_the_partial_one_included(program: Program, tmp_path: Path) -> None:
@@ -115,6 +108,7 @@ def test_options_of_a_provider_that_has_none_are_not_set(
     ("cargo", ["fmt", "--check", "--manifest-path", str(RUNNERS / "rust" / "Cargo.toml")]),
     ("gofmt", ["-l", str(RUNNERS / "go")]),
 ])  # fmt: skip
+@pytest.mark.env
 def test_sources_are_formatted(tool: str, arguments: list[str]) -> None:
     if shutil.which(tool) is None or (
         tool == "cargo" and subprocess.run(["cargo", "fmt", "--version"], check=False).returncode

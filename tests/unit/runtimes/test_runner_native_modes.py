@@ -8,21 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from native_program import ABSENT, NATIVE, Program, X, case, make_models
+from native_program import ABSENT, NATIVE, Program, X, case
 
 from transect.onnx_models.tensors import read_tensors, write_tensors
 
 
-@pytest.fixture(scope="module")
-def models(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_models(torch_python, tmp_path_factory.mktemp("models"))
-
-
 @pytest.fixture(scope="module", params=NATIVE)
-def program(
-    request: pytest.FixtureRequest, models: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Program:
-    return Program.of(request.param, tmp_path_factory.mktemp("environment"), models)
+def program(request: pytest.FixtureRequest, native_models: Path) -> Program:
+    return Program.of(request.param, native_models)
 
 
 def test_type_that_the_contract_lacks_is_unsupported(program: Program, tmp_path: Path) -> None:

@@ -12,22 +12,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from native_program import NATIVE, Program, X, make_models
+from native_program import NATIVE, Program, X
 
 from transect.onnx_models.tensors import read_tensors, write_tensors
 from transect.runtimes import RUNTIMES
 
 
-@pytest.fixture(scope="module")
-def models(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_models(torch_python, tmp_path_factory.mktemp("models"))
-
-
 @pytest.fixture(scope="module", params=NATIVE)
-def program(
-    request: pytest.FixtureRequest, models: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Program:
-    return Program.of(request.param, tmp_path_factory.mktemp("environment"), models)
+def program(request: pytest.FixtureRequest, native_models: Path) -> Program:
+    return Program.of(request.param, native_models)
 
 
 def test_input_that_is_left_out_and_has_no_default_is_named(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from native_program import ABSENT, NATIVE, Program, X, make_models
+from native_program import ABSENT, NATIVE, Program, X
 
 from transect.onnx_models.tensors import DTYPES, NoTensor, read_tensors
 
@@ -16,16 +16,9 @@ SIZES = {"8": 1, "16": 2, "32": 4, "64": 8}
 WORDS = ["", "ohm", "Ω", "a longer one, with a line\nbreak", "日本", "x" * 300]
 
 
-@pytest.fixture(scope="module")
-def models(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_models(torch_python, tmp_path_factory.mktemp("models"))
-
-
 @pytest.fixture(scope="module", params=NATIVE)
-def program(
-    request: pytest.FixtureRequest, models: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Program:
-    return Program.of(request.param, tmp_path_factory.mktemp("environment"), models)
+def program(request: pytest.FixtureRequest, native_models: Path) -> Program:
+    return Program.of(request.param, native_models)
 
 
 def _raw(dtype: str, count: int) -> list[bytes]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from runner_program import Program, make_models, python_of
+from runner_program import Program
 
 from transect.onnx_models.tensors import write_tensors
 
@@ -21,27 +21,19 @@ int cuInit(unsigned f) { return f; }
 int cuDeviceGetCount(int *n) { *n = 1; return 0; }
 int cuMemcpyDtoH_v2(void *to, void *from, long size) { return !to + !from + !size; }
 """
-RUNTIMES_OF = {"java": "java", "javascript": "javascript", "browser": "javascript"}
 
 
-def made(runtime: str, torch_python: str, factory: pytest.TempPathFactory) -> Program:
-    """Return a runner with the models of its language."""
-    python = python_of(runtime, factory.mktemp("environment"))
-    models = make_models(torch_python, factory.mktemp("models"), RUNTIMES_OF[runtime])
-    return Program(runtime, python, models)
+@pytest.fixture(
+    scope="module",
+    params=["java", "javascript", pytest.param("browser", marks=pytest.mark.exhaustive)],
+)
+def program(request: pytest.FixtureRequest, java_models: Path, javascript_models: Path) -> Program:
+    models = java_models if request.param == "java" else javascript_models
+    return Program.of(request.param, models)
 
 
-@pytest.fixture(scope="module", params=RUNTIMES_OF)
-def program(
-    request: pytest.FixtureRequest, torch_python: str, tmp_path_factory: pytest.TempPathFactory
-) -> Program:
-    return made(request.param, torch_python, tmp_path_factory)
-
-
-def test_cases_end_where_the_provider_is_missing(
-    torch_python: str, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
-) -> None:
-    program = made("java", torch_python, tmp_path_factory)
+def test_cases_end_where_the_provider_is_missing(java_models: Path, tmp_path: Path) -> None:
+    program = Program.of("java", java_models)
     if shutil.which("cc") is None:
         pytest.skip("cc is not on PATH: it compiles a driver that shows a device")
     with contextlib.suppress(OSError):
@@ -63,10 +55,8 @@ def test_cases_end_where_the_provider_is_missing(
     assert [line["status"] for line in run.lines()] == ["started"]
 
 
-def test_peak_memory_is_not_the_launcher_s(
-    torch_python: str, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
-) -> None:
-    program = made("javascript", torch_python, tmp_path_factory)
+def test_peak_memory_is_not_the_launcher_s(javascript_models: Path, tmp_path: Path) -> None:
+    program = Program.of("javascript", javascript_models)
     # Of this process, which starts the program.
     held = b"x" * 2**29
     run = program.latency(tmp_path, "linear", {"x": X})

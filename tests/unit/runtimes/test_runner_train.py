@@ -21,6 +21,16 @@ TOLERANCE = {"rtol": 1e-4, "atol": 1e-5}
 
 Make = Callable[..., Run]
 
+# The browser computes with its own kernels, and reads, keeps and checks with what Node.js has.
+browser_at_times = pytest.mark.parametrize(
+    "trainer",
+    [
+        *(name for name in TRAINERS if name != "browser"),
+        pytest.param("browser", marks=pytest.mark.exhaustive),
+    ],
+    indirect=True,
+)
+
 
 @pytest.fixture(scope="module", params=TRAINERS)
 def trainer(
@@ -78,6 +88,7 @@ def test_record_says_how_it_was(run: Run) -> None:
     assert record["provider_used"] == "cpu"
 
 
+@browser_at_times
 def test_schedule_has_numbers_and_lists(run: Run) -> None:
     rates = _expected(run)["rates"]
     schedule = run.write("schedule.json", {"lr": rates, "momentum": 0.9})
@@ -93,6 +104,7 @@ def test_micro_batches_are_a_step(run: Run) -> None:
     assert not any(array.any() for name, array in state.items() if name.startswith("accumulated"))
 
 
+@browser_at_times
 def test_checkpoint_has_the_one_form(run: Run) -> None:
     run.good()
     manifest = json.loads((run.folder / "step" / "manifest.json").read_text())
@@ -121,6 +133,7 @@ def test_begun_training_goes_on_as_if_unbroken(make: Make) -> None:
     assert broken.checkpoint.read_bytes() == whole.checkpoint.read_bytes()
 
 
+@browser_at_times
 def test_state_is_begun_with_where_there_is_no_checkpoint(make: Make) -> None:
     whole, broken = make(), make()
     whole.good()
@@ -184,6 +197,7 @@ def test_checkpoint_is_the_same_in_every_language(
     assert run.checkpoint.read_bytes() == other.checkpoint.read_bytes()
 
 
+@browser_at_times
 def test_masks_follow_from_the_seed_alone(make: Make) -> None:
     losses, states = [], []
     for seed, stops in ((0, [STEPS]), (7, [STEPS]), (7, [9, STEPS])):
@@ -228,6 +242,7 @@ def test_killed_training_goes_on_as_if_unbroken(make: Make) -> None:
     assert killed.checkpoint.read_bytes() == whole.checkpoint.read_bytes()
 
 
+@browser_at_times
 def test_loss_that_is_not_finite_ends_it(make: Make) -> None:
     run, short = make(), make()
     before = short.good(until=5)
@@ -245,6 +260,7 @@ def test_loss_that_is_not_finite_ends_it(make: Make) -> None:
     assert run.checkpoint.read_bytes() == short.checkpoint.read_bytes()
 
 
+@browser_at_times
 def test_state_that_is_not_finite_is_not_kept(run: Run) -> None:
     run.write("schedule.json", {"lr": [0.05] * 7 + [1e300]})
     code, record, stderr = run.train(
@@ -286,6 +302,7 @@ def test_full_disk_leaves_the_checkpoint_of_before(
     assert run.good()["first_step"] == 5
 
 
+@browser_at_times
 def test_any_valid_safetensors_file_is_read(make: Make) -> None:
     whole, other = make(), make()
     whole.good(until=5)

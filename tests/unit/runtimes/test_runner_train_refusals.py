@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 from train_runs import BATCH, STEPS, TRAINERS, Run, parts, runner_python, state_file
 
+from thirds import thirds
 
-@pytest.fixture(scope="module", params=TRAINERS)
+
+@pytest.fixture(scope="module")
 def trainer(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[str, str]:
@@ -233,7 +235,7 @@ FAULTS: dict[str, tuple[Callable[[Run], Any], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize(("trainer", "fault"), thirds(TRAINERS, FAULTS), indirect=["trainer"])
 def test_what_is_wrong_is_named(run: Run, fault: str) -> None:
     spoil, word = FAULTS[fault]
     spoil(run)
@@ -249,9 +251,9 @@ def test_what_is_wrong_is_named(run: Run, fault: str) -> None:
     assert after == before
 
 
+# The others do not compare step.onnx with the hash in the manifest.
+@pytest.mark.parametrize("trainer", ["python", "python-iobinding"], indirect=True)
 def test_an_altered_graph_is_named(run: Run) -> None:
-    if not run.runtime.startswith("python"):
-        pytest.skip("the others do not compare step.onnx with the hash in the manifest")
     # A doc string more: it is the same graph in other bytes.
     run.write("step/step.onnx", (run.folder / "step" / "step.onnx").read_bytes() + b"\x32\x01x")
     code, record, _ = run.train()
@@ -259,22 +261,24 @@ def test_an_altered_graph_is_named(run: Run) -> None:
     assert "step.onnx has the sha256" in record["message"]
 
 
-@pytest.mark.parametrize("name", ["step/state.safetensors", "step/manifest.json", "order.bin"])
-def test_random_damage_is_an_answer_and_no_crash(run: Run, name: str) -> None:
-    generator = random.Random(name)
+DAMAGED = ("step/state.safetensors", "step/manifest.json", "order.bin")
+DAMAGE = [f"{name} {seed}" for name in DAMAGED for seed in range(8)]
+
+
+@pytest.mark.parametrize(("trainer", "damage"), thirds(TRAINERS, DAMAGE, []), indirect=["trainer"])
+def test_random_damage_is_an_answer_and_no_crash(run: Run, damage: str) -> None:
+    name, generator = damage.split()[0], random.Random(damage)
     whole = (run.folder / name).read_bytes()
-    for _ in range(8):
-        # Where the header is: most of a state is numbers, of which nearly all are good.
-        damaged, most = bytearray(whole), min(len(whole), 4000)
-        for _ in range(generator.randint(1, 4)):
-            damaged[generator.randrange(most)] = generator.randrange(256)
-        cut = generator.choice([len(damaged), generator.randrange(len(damaged))])
-        run.write(name, bytes(damaged[:cut]))
-        run.checkpoint.unlink(missing_ok=True)
-        code, record, stderr = run.train()
-        # Damage may leave a file that is right, or numbers with which no training goes well.
-        assert code in (0, 1, 2), (code, stderr)
-        assert record["status"] in ("ok", "failed")
-        if record["status"] == "failed":
-            assert record["message"]
-            assert record["cause"] in ("bad-input", "diverged")
+    # Where the header is: most of a state is numbers, of which nearly all are good.
+    damaged, most = bytearray(whole), min(len(whole), 4000)
+    for _ in range(generator.randint(1, 4)):
+        damaged[generator.randrange(most)] = generator.randrange(256)
+    cut = generator.choice([len(damaged), generator.randrange(len(damaged))])
+    run.write(name, bytes(damaged[:cut]))
+    code, record, stderr = run.train()
+    # Damage may leave a file that is right, or numbers with which no training goes well.
+    assert code in (0, 1, 2), (code, stderr)
+    assert record["status"] in ("ok", "failed")
+    if record["status"] == "failed":
+        assert record["message"]
+        assert record["cause"] in ("bad-input", "diverged")

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from checkouts import environment_python
-from onnx_cells import export, infer, metrics
+from onnx_cells import infer, metrics
 from transect.domain.cell import Cell
 from transect.onnx_models.tensors import write_tensors
 from transect.runtimes import RUNTIMES
@@ -38,11 +38,8 @@ def _python(runtime: str, folder: Path, **axes: Any) -> str:
 
 
 @pytest.fixture(scope="module")
-def folder(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("digits")
-    code, _, stderr = export(torch_python, path, "digits-cnn", "torchscript")
-    assert code == 0, stderr
-    return path
+def folder(digits: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return Path(shutil.copytree(digits, tmp_path_factory.mktemp("baselines") / "digits"))
 
 
 @pytest.mark.parametrize("runtime", BASELINES)
@@ -147,6 +144,7 @@ def test_inputs_of_another_workload_are_bad_input(
 
 
 @pytest.mark.parametrize("runtime", BASELINES)
+@pytest.mark.env
 def test_baselines_have_the_mode_latency_only(tmp_path: Path, runtime: str) -> None:
     python = _python(runtime, tmp_path)
     for mode, name in (("load", "arrivals"), ("cases", "cases")):
@@ -159,6 +157,7 @@ def test_baselines_have_the_mode_latency_only(tmp_path: Path, runtime: str) -> N
     )
 
 
+@pytest.mark.env
 def test_compiler_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runtime = RUNTIMES.get("torch-compile")
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -195,6 +194,7 @@ def test_provider_that_a_build_lacks_is_skipped(folder: Path, tmp_path: Path) ->
     assert "no OpenVINOExecutionProvider" in record["reason"]
 
 
+@pytest.mark.env
 def test_other_providers_say_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     python = RUNTIMES.get("python")
     assert "python-openvino" in (python.supports(_cell("python", provider="openvino")) or "")

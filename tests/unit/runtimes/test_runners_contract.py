@@ -121,6 +121,7 @@ def test_measurement_says_why_it_stopped(
 
 
 @pytest.mark.parametrize("name", RUNTIMES.names())
+@pytest.mark.env
 def test_every_runtime_keeps_the_protocol(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     runtime = RUNTIMES.get(name)

@@ -10,23 +10,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onnx_cells import ROWS, export, infer, metrics
+from onnx_cells import ROWS, infer, metrics
 from transect.domain.cell import Cell
 from transect.onnx_models.tensors import read_tensor
 from transect.runtimes import RUNNERS, RUNTIMES
 
 
-@pytest.fixture(scope="module")
-def exported(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("digits")
-    code, _, stderr = export(torch_python, folder, "digits-cnn", "torchscript")
-    assert code == 0, stderr
-    return folder
-
-
 @pytest.fixture
-def cell_folder(exported: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(exported, tmp_path / "copy"))
+def cell_folder(digits: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(digits, tmp_path / "copy"))
 
 
 @pytest.mark.parametrize("runtime", ["python", "python-iobinding", "torch-eager"])
@@ -123,13 +115,13 @@ def test_environment_without_the_runtime_is_a_missing_dependency(
 
 @pytest.mark.parametrize("runtime", ["python", "torch-eager"])
 def test_cuda_without_a_device_is_skipped_by_the_runner_itself(
-    torch_python: str, exported: Path, tmp_path: Path, runtime: str
+    torch_python: str, digits: Path, tmp_path: Path, runtime: str
 ) -> None:
     command = [torch_python, str(RUNNERS / runtime / "run.py")]
-    command += ["--model", str(exported / "torchscript" / "model.onnx")]
+    command += ["--model", str(digits / "torchscript" / "model.onnx")]
     command += [
         "--inputs",
-        str(exported / "torchscript" / "inputs"),
+        str(digits / "torchscript" / "inputs"),
         "--outputs",
         str(tmp_path / "o"),
     ]

@@ -16,6 +16,7 @@ HEADER = "onnxruntime_session_options_config_keys.h"
 KEY = re.compile(r'\bconst\s+char\s*\*\s*const\s+\w+\s*=\s*"([^"]+)"')
 
 
+@pytest.mark.env
 def test_the_names_are_those_of_the_pinned_header(tmp_path: Path) -> None:
     python = Path(environment_python("onnxruntime-headers", tmp_path))
     include = python.parents[1] / "include"

@@ -133,6 +133,7 @@ def _go_on(folder: Path, state: Path, step: int, out: Path) -> dict[str, Any]:
     return dict(json.loads((out / "record.json").read_text()))
 
 
+@pytest.mark.exhaustive
 def test_rate_acts_between_steps_and_is_marked(opened: Any) -> None:
     page = opened()
     first = _train(page, 10)
@@ -142,6 +143,7 @@ def test_rate_acts_between_steps_and_is_marked(opened: Any) -> None:
     assert page.locator("#loss-plot .change").count() == 1
 
 
+@pytest.mark.exhaustive
 def test_training_starts_over(opened: Any) -> None:
     page = opened()
     before = page.inner_text("#accuracy")
@@ -184,7 +186,7 @@ def test_what_is_missing_is_said(browser: Any, served: tuple[Path, str]) -> None
     page.close()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", [pytest.param("light", marks=pytest.mark.exhaustive), "dark"])
 def test_page_fits_a_telephone_in_both_themes(opened: Any, scheme: str) -> None:
     page = opened(375, scheme)
     _train(page, 20)
@@ -205,6 +207,7 @@ def test_page_fits_a_telephone_in_both_themes(opened: Any, scheme: str) -> None:
     )
 
 
+@pytest.mark.exhaustive
 def test_example_of_the_documentation_trains(browser: Any, served: tuple[Path, str]) -> None:
     folder, address = served
     text = (ROOT / "docs" / "train-in-the-browser.md").read_text()

@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +139,14 @@ LANGUAGES: dict[str, tuple[tuple[str, ...], Callable[..., dict[str, str]]]] = {
 }
 
 
+def one_of(languages: Iterable[str]) -> list[Any]:
+    """Return languages as parameters, all but Python `exhaustive`: most programs are built first."""
+    return [
+        pytest.param(name, marks=() if name == "python" else pytest.mark.exhaustive)
+        for name in languages
+    ]
+
+
 def _check(said: list[str], exported: tuple[Path, list[float]]) -> None:
     losses = [float(line) for line in said]
     np.testing.assert_allclose(losses, exported[1], rtol=TOLERANCE)
@@ -146,7 +154,7 @@ def _check(said: list[str], exported: tuple[Path, list[float]]) -> None:
     assert losses[-1] < losses[0] / 2
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", one_of(LANGUAGES))
 def test_program_trains_as_pytorch_does(
     language: str,
     project: Callable[[str], Path],
@@ -200,6 +208,7 @@ addEventListener('unhandledrejection', fail);
 """
 
 
+@pytest.mark.exhaustive
 @pytest.mark.browser
 def test_page_trains_as_pytorch_does(
     browser: Any,

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from checkouts import ROOT, environment_python
 from transect.planner.costs import Rates, counted_costs, measured_costs
 from transect.planning.expand import reason_to_skip
 from transect.stages.profile.cell import ProfileCell
 from transect.stages.profile.worker import _until_told, main, profile
 from transect.training.workloads import WORKLOADS, model_of
+from warm import warm
 
 
 def profiled(workload: str, batch: int, precision: str = "fp32", samples: int = 3) -> dict:
@@ -91,11 +90,8 @@ print(json.dumps({"hooked": hooked, "whole": sum(part.kept(1).values()),
 
 
 @pytest.mark.parametrize("workload", ["digits-cnn", "images-resnet20"])
-def test_what_torch_keeps_is_what_its_hooks_see(workload, tmp_path):
-    done = subprocess.run(
-        [environment_python("torch", tmp_path), "-c", _TORCH, workload], capture_output=True,
-        text=True, timeout=300, check=False, env={"PYTHONPATH": str(ROOT / "src")},
-    )  # fmt: skip
+def test_what_torch_keeps_is_what_its_hooks_see(workload, torch_python):
+    done = warm(torch_python).run("-c", _TORCH, workload)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout.splitlines()[-1])
     assert told["kept"] == "measured"

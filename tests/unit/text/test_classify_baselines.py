@@ -18,7 +18,7 @@ FITTED = ("tfidf", "mean-vectors")
 
 @pytest.fixture(scope="module")
 def worker(text_python: str) -> Iterator[StepWorker]:
-    with step_worker(text_python, "classify_worker.py") as one:
+    with step_worker(text_python, Path(__file__).with_name("classify_worker.py")) as one:
         yield one
 
 

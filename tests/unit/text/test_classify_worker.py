@@ -20,7 +20,7 @@ TRAINED = ("transformer", "n-grams")
 
 @pytest.fixture(scope="module")
 def worker(torch_python: str) -> Iterator[StepWorker]:
-    with step_worker(torch_python, "classify_worker.py") as one:
+    with step_worker(torch_python, Path(__file__).with_name("classify_worker.py")) as one:
         yield one
 
 

@@ -169,7 +169,7 @@ def test_a_rung_that_nothing_validated_has_no_best(tmp_path):
 
 @pytest.fixture(scope="module")
 def worker(torch_python: str) -> Iterator[StepWorker]:
-    with step_worker(torch_python, "classify_worker.py") as one:
+    with step_worker(torch_python, Path(__file__).with_name("classify_worker.py")) as one:
         yield one
 
 

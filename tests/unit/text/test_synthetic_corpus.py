@@ -2,14 +2,13 @@
 
 import json
 import re
-import subprocess
 
 import numpy as np
 import pytest
 from best_classifier import Likelihood, read
 
-from checkouts import ROOT, environment_python
 from transect.text.lines import read_lines
+from warm import warm
 
 OPTIONS = {"tickets": 400, "owners": 8, "addressed": 0.4, "stand_in": 0.2, "signed": 0.6}
 SEED = 5
@@ -22,28 +21,21 @@ def run(python, stage, folder, **given):
     out.mkdir()
     cell = {"stage": stage, "corpus": "desk"} | given
     (out / "spec.json").write_text(json.dumps(spec | {"cell": cell}))
-    argv = [python, "-m", f"transect.stages.{stage}.worker", "--spec", str(out / "spec.json")]
-    argv += [] if corpus is None else ["--corpus", str(corpus)]
-    done = subprocess.run(
-        [*argv, "--out", str(out)], env={"PYTHONPATH": str(ROOT / "src")}, capture_output=True, text=True
-    )  # fmt: skip
+    argv = ["-m", f"transect.stages.{stage}.worker", "--spec", out / "spec.json"]
+    argv += [] if corpus is None else ["--corpus", corpus]
+    done = warm(python).run(*argv, "--out", out)
     assert done.returncode == 0, done.stderr
     return out
 
 
-@pytest.fixture(scope="module")
-def python(tmp_path_factory):
-    return environment_python("text", tmp_path_factory.mktemp("environment"))
-
-
 @pytest.fixture(scope="module", params=[False, True], ids=["named", "redacted"])
-def corpus(request, python, tmp_path_factory):
+def corpus(request, text_python, tmp_path_factory):
     rule = {
         "format": "synthetic", "path": None, "options": OPTIONS, "label": "owner",
         "redact": request.param, "limit": None,
     }  # fmt: skip
     folder = tmp_path_factory.mktemp("corpus")
-    return run(python, "corpus", folder, spec={"rule": rule, "seed": SEED}), request.param
+    return run(text_python, "corpus", folder, spec={"rule": rule, "seed": SEED}), request.param
 
 
 def texts_of(python, corpus, folder, view, names):
@@ -69,14 +61,14 @@ def test_the_record_tells_how_good_the_best_classifier_is(corpus):
             assert abs(found.mean() - details["bayes_accuracy"][view][names]) < 0.06
 
 
-def test_without_names_the_texts_tell_what_the_model_says(python, corpus, tmp_path):
+def test_without_names_the_texts_tell_what_the_model_says(text_python, corpus, tmp_path):
     known = Likelihood(OPTIONS, SEED)
     tickets = [*read_lines(corpus[0] / "tickets.jsonl")]
     with np.load(corpus[0] / "bayes.npz") as file:
         best = dict(file)
     names = {part.lower() for name in known.everybody for part in name.split()}
-    texts = texts_of(python, corpus, tmp_path, "conversation", "removed")
-    firsts = texts_of(python, corpus, tmp_path, "first", "removed")
+    texts = texts_of(text_python, corpus, tmp_path, "conversation", "removed")
+    firsts = texts_of(text_python, corpus, tmp_path, "first", "removed")
     for number, (text, first) in enumerate(zip(texts, firsts, strict=True)):
         assert not names & set(re.findall(r"\w+", text.lower()))
         topic, hello, signature, words = read(tickets[number]["language"], text.split("\n"))
@@ -88,14 +80,14 @@ def test_without_names_the_texts_tell_what_the_model_says(python, corpus, tmp_pa
         assert best["first-removed"][number] == pytest.approx(chances.max(), rel=1e-6)
 
 
-def test_each_name_has_one_pseudonym_of_its_own(python, corpus, tmp_path):
+def test_each_name_has_one_pseudonym_of_its_own(text_python, corpus, tmp_path):
     folder, redacted = corpus
-    replaced = texts_of(python, corpus, tmp_path, "conversation", "pseudonyms")
+    replaced = texts_of(text_python, corpus, tmp_path, "conversation", "pseudonyms")
     if redacted:
         spoken = [*read_lines(folder / "tickets.jsonl")]
         assert replaced == ["\n".join(m["text"] for m in one["messages"]) for one in spoken]
         return
-    kept = texts_of(python, corpus, tmp_path, "conversation", "kept")
+    kept = texts_of(text_python, corpus, tmp_path, "conversation", "kept")
     everybody = re.compile("|".join(Likelihood(OPTIONS, SEED).everybody))
     pairs = set()
     for text, other in zip(kept, replaced, strict=True):

@@ -6,18 +6,17 @@ import itertools
 import json
 import math
 import re
-import subprocess
 
 import numpy as np
 import pytest
 from best_classifier import Likelihood
 
-from checkouts import environment_python
 from transect.domain.errors import BadInput
 from transect.text.formats import FORMATS
 from transect.text.synthetic.model import ALTERNATIVES, LABELS, REPLY_SLOTS, Model
 from transect.text.synthetic.options import SyntheticOptions
 from transect.text.synthetic.wording import MESSAGES, QUEUES, SLOTS, TOPICS, people
+from warm import warm
 
 SYNTHETIC = FORMATS.get("synthetic")
 NOTHING = {
@@ -183,8 +182,7 @@ def test_what_tells_stands_nowhere_else(language):
     assert not (set(telling) | plain) & named
 
 
-def test_no_word_that_tells_is_a_stop_word(tmp_path):
-    python = environment_python("text", tmp_path)
+def test_no_word_that_tells_is_a_stop_word(text_python):
     words = {
         w.lower() for texts in (TOPICS, SLOTS) for one in texts.values() for s in one for w in s
     }
@@ -192,9 +190,7 @@ def test_no_word_that_tells_is_a_stop_word(tmp_path):
         "import json, sys, stopwordsiso; "
         "print(json.dumps(sorted(stopwordsiso.stopwords(['en', 'de']) & set(json.load(sys.stdin)))))"
     )
-    run = subprocess.run(
-        [python, "-c", code], input=json.dumps(sorted(words)), capture_output=True, text=True
-    )
+    run = warm(text_python).run("-c", code, input=json.dumps(sorted(words)).encode())
     assert (run.returncode, run.stdout.strip()) == (0, "[]"), run.stderr
 
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from word_cells import Pipeline
 
-from checkouts import environment_python
 from transect.text.tokeniser import FIRST, PADDING, numbers, words
 
 ENGLISH = "The printer on the second floor does not work, and it has been broken since yesterday."
@@ -27,11 +26,6 @@ PARTS = {
 }  # fmt: skip
 # The same training part, and other tests.
 OTHER = TEXTS[:32] + ["Completely different words, several new words, new words"] * 15
-
-
-@pytest.fixture(scope="module")
-def text_python(tmp_path_factory):
-    return environment_python("text", tmp_path_factory.mktemp("environment"))
 
 
 @pytest.fixture(scope="module")

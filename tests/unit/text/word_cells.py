@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from checkouts import ROOT
 from transect.domain.cell import Cell
 from transect.domain.record import Record, Status, write_record
+from warm import warm
 
 __all__ = ["VECTORS", "Pipeline"]
 
@@ -87,13 +85,7 @@ class Pipeline:
 
     def run(self, python: str) -> list[int]:
         """Run what was added; return the exit codes."""
-        done = subprocess.run(
-            [python, "-c", PROGRAM],
-            input=json.dumps(self.waiting),
-            env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
-            capture_output=True,
-            text=True,
-        )
+        done = warm(python).run("-c", PROGRAM, input=json.dumps(self.waiting).encode())
         assert done.returncode == 0, done.stderr
         self.waiting = []
         return [int(line) for line in done.stdout.split()]

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
-from checkouts import ROOT
+from warm import warm
 
 # Pillow is in the training environments only, so these parts run there. `answer` is printed.
 PRELUDE = """
-import json, os, struct, sys, threading, zlib
+import json, os, struct, sys, threading, warnings, zlib
+warnings.simplefilter("error", DeprecationWarning)
 from pathlib import Path
 import numpy as np
 from PIL import Image
@@ -51,12 +51,6 @@ def refused(make):
 
 def run(python: str, folder: Path, code: str) -> Any:
     """Run code after PRELUDE with another interpreter; return its `answer`."""
-    done = subprocess.run(
-        [python, "-W", "error::DeprecationWarning", "-c", f"{PRELUDE}{code}\nprint(json.dumps(answer))", folder],
-        env={"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )  # fmt: skip
+    done = warm(python).run("-c", f"{PRELUDE}{code}\nprint(json.dumps(answer))", folder)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import socket
-import subprocess
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from checkouts import ROOT
 from transect.domain.cell import Cell
 from transect.training.frameworks import ModelPlan, TrainingState
 from transect.training.frameworks.numpy_ import NumpyTrainer
@@ -22,6 +19,7 @@ from transect.training.layers import initial_weights
 from transect.training.layout import Layout
 from transect.training.strategies import STRATEGIES, strategy_options
 from transect.training.workloads import Parameters
+from warm import ended, warm
 
 __all__ = ["MIDDLE", "RATES", "Case", "run_world", "started"]
 
@@ -182,21 +180,15 @@ def started(python: str, folder: Path, ranks: int, code: str, cases: Any) -> lis
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "cases").write_bytes(pickle.dumps(cases))
     common = {
-        "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1", "PATH": os.environ["PATH"],
         "WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()),
     }  # fmt: skip
     begun = [
-        subprocess.Popen(
-            [python, "-c", code, str(folder / "cases"), str(folder / f"{rank}.npz")],
+        warm(python).start(
+            "-c", code, folder / "cases", folder / f"{rank}.npz", merge=True,
             env=common | {"RANK": str(rank), "LOCAL_RANK": str(rank)},
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )
         for rank in range(ranks)
     ]  # fmt: skip
-    try:
-        said = [process.communicate(timeout=300)[0] for process in begun]
-    finally:
-        for process in begun:
-            process.kill()
-    assert [process.returncode for process in begun] == [0] * ranks, "\n".join(said)
+    done = ended(begun)
+    assert [one.returncode for one in done] == [0] * ranks, "\n".join(one.stdout for one in done)
     return [np.load(folder / f"{rank}.npz") for rank in range(ranks)]

@@ -16,6 +16,7 @@ import numpy as np
 
 from checkouts import ROOT
 from transect.launch.launchers.mpiexec import mpiexec_prefix
+from warm import warm
 
 __all__ = ["Training", "arrays"]
 
@@ -83,9 +84,12 @@ class Training:
         }  # fmt: skip
 
     def run(self, command: Iterable[object], where: Path) -> subprocess.CompletedProcess[str]:
-        """Run to the end; stdout holds both streams."""
+        """Run to the end; stdout holds both streams. Without mpiexec it has its libraries already."""
+        program, *arguments = map(str, command)
+        if program in (self.python, sys.executable):
+            return warm(program).run(*arguments, env=self.environment, cwd=where, merge=True)
         return subprocess.run(
-            [str(part) for part in command], env=self.environment, cwd=where, text=True,
+            [program, *arguments], env=self.environment, cwd=where, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
 

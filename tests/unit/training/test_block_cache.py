@@ -12,6 +12,8 @@ import pytest
 from transect.domain.paths import ROOT
 from transect.training.memory._block_cache import BLOCK_CACHE
 
+pytestmark = pytest.mark.env
+
 
 def run(case: str, **variables: str) -> None:
     done = subprocess.run(

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import pickle
-import subprocess
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -13,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from checkouts import ROOT
 from transect.domain.errors import BadInput
 from transect.training.encoder_model import TextEncoder
 from transect.training.frameworks import ModelPlan
 from transect.training.text_encoder import EncoderConfig
 from transect.training.workloads import Parameters
+from warm import warm
 
 CONFIG = EncoderConfig(
     vocabulary=20, width=6, heads=2, layers=2, ffn=5, length=5, classes=3
@@ -128,11 +126,8 @@ def plans() -> list[tuple[str, ModelPlan, tuple[np.ndarray, np.ndarray]]]:
 
 
 def test_torch_follows_numpys_path(torch_python: str) -> None:
-    run = subprocess.run(
-        [torch_python, "-c", PATHS], capture_output=True, input=pickle.dumps(plans()),
-        env={"PYTHONPATH": str(ROOT / "src"), "PATH": os.environ["PATH"]},
-    )  # fmt: skip
-    assert run.returncode == 0, run.stderr.decode()
+    run = warm(torch_python).run("-c", PATHS, input=pickle.dumps(plans()))
+    assert run.returncode == 0, run.stderr
     found = json.loads(run.stdout)
     assert len(found) == 4 * len(CHOICES)
     for name, apart in found.items():

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
-import subprocess
 from collections.abc import Callable
 
 import pytest
 
-from checkouts import ROOT, environment_python
+from checkouts import environment_python
 from transect.domain.cell import Cell
 from transect.training.frameworks import FRAMEWORKS
 from transect.training.strategies import STRATEGIES
+from warm import ended, warm
 
 ENVIRONMENTS = {
     "keras-tensorflow": "tensorflow",
@@ -206,20 +205,8 @@ def keras_python(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], st
     )
 
 
-VARIABLES = {
-    "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1", "TF_CPP_MIN_LOG_LEVEL": "2",
-    "PATH": os.environ["PATH"],
-}  # fmt: skip
-
-
 def run(python: str, script: str, *arguments: str):
-    done = subprocess.run(
-        [python, "-c", PLANS + script, *arguments],
-        env=VARIABLES,
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
+    done = warm(python).run("-c", PLANS + script, *arguments)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -271,23 +258,14 @@ def test_two_ranks_do_what_two_halves_of_a_batch_say(keras_python, case):
         port = str(free.getsockname()[1])
     common = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2"}
     ranks = [
-        subprocess.Popen(
-            [python, "-c", PLANS + RANKS, *case],
-            env=VARIABLES | common | {"RANK": str(rank), "LOCAL_RANK": str(rank)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
+        warm(python).start(
+            "-c", PLANS + RANKS, *case, env=common | {"RANK": str(rank), "LOCAL_RANK": str(rank)}
         )
         for rank in range(2)
     ]
-    try:
-        said = [process.communicate(timeout=300) for process in ranks]
-    finally:
-        for process in ranks:
-            process.kill()
-    assert [process.returncode for process in ranks] == [0, 0], said
-    for rank, (out, _) in enumerate(said):
-        number, size, worst = json.loads(out.splitlines()[-1])
+    for rank, done in enumerate(ended(ranks)):
+        assert done.returncode == 0, done.stderr
+        number, size, worst = json.loads(done.stdout.splitlines()[-1])
         assert (number, size) == (rank, 2)
         assert worst < 1e-12
 

@@ -14,6 +14,7 @@ from checkouts import ROOT, environment_python
 from transect.domain.cell import Cell
 from transect.training.frameworks.mxnet_ import MxnetFramework
 from transect.training.strategies.kvstore import KvstoreDistSync
+from warm import ended, warm
 
 MODELS = """
 import json, os, sys
@@ -151,10 +152,7 @@ def environment(**more: str) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def deviations(mxnet_python):
-    done = subprocess.run(
-        [mxnet_python, "-c", MODELS + COMPARE], env=environment(), capture_output=True, text=True,
-        timeout=300,
-    )  # fmt: skip
+    done = warm(mxnet_python).run("-c", MODELS + COMPARE)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -196,21 +194,25 @@ def test_two_workers_and_a_server(mxnet_python, tmp_path, operation):
         "DMLC_PS_ROOT_URI": "127.0.0.1", "DMLC_PS_ROOT_PORT": str(free_port()),
         "DMLC_NUM_WORKER": "2", "DMLC_NUM_SERVER": "1", "DMLC_NODE_HOST": "127.0.0.1",
     }  # fmt: skip
-    command = [mxnet_python, "-c", MODELS + WORKER, str(tmp_path), operation]
-    running = [
+    program = "-c", MODELS + WORKER, str(tmp_path), operation
+    # In these two the library serves while it is loaded.
+    serving = [
         subprocess.Popen(
-            command, env=environment(**meet, DMLC_ROLE=role), stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True,
+            [mxnet_python, *program], env=environment(**meet, DMLC_ROLE=role),
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )
-        for role in ("scheduler", "server", "worker", "worker")
+        for role in ("scheduler", "server")
     ]  # fmt: skip
+    workers = [warm(mxnet_python).start(*program, env=meet | {"DMLC_ROLE": "worker"}) for _ in "ab"]
     try:
-        said = [one.communicate(timeout=120)[0] for one in running]
+        done = ended(workers, 120)
+        said = [one.communicate(timeout=120)[0] for one in serving]
     finally:
-        for one in running:
+        for one in serving:
             one.kill()
             one.wait()
-    assert [one.returncode for one in running] == [0, 0, 0, 0], said
+    assert [one.returncode for one in done] == [0, 0], [one.stderr for one in done]
+    assert [one.returncode for one in serving] == [0, 0], said
     first, second = (np.load(tmp_path / f"worker-{rank}.npz") for rank in (0, 1))
     assert first["place"].tolist() == [0, 2] and second["place"].tolist() == [1, 2]
     assert np.abs(first["local"] - second["local"]).max() > 0.01

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
-import subprocess
 
 import numpy as np
 import pytest
@@ -30,6 +28,7 @@ from transect.training.layers import (
     initial_weights,
 )
 from transect.training.strategies import STRATEGIES
+from warm import ended, warm
 
 MODELS = """
 import json, os, sys
@@ -197,9 +196,7 @@ def test_channels_last_refuses_what_it_cannot_order():
 
 
 def test_tensorflow_computes_what_numpy_computes(tensorflow_python):
-    run = subprocess.run(
-        [tensorflow_python, "-c", EQUALITY], env=VARIABLES, capture_output=True, text=True
-    )
+    run = warm(tensorflow_python).run("-c", EQUALITY)
     assert run.returncode == 0, run.stderr
     found = json.loads(run.stdout)
     assert len(found) == 12
@@ -222,21 +219,11 @@ def test_two_workers_are_one_rank(tensorflow_python):
     ranks = []
     for index in range(2):
         task = {"cluster": {"worker": workers}, "task": {"type": "worker", "index": index}}
-        ranks.append(
-            subprocess.Popen(
-                [tensorflow_python, "-c", WORKER],
-                env=VARIABLES | {"TF_CONFIG": json.dumps(task), "PATH": os.environ["PATH"]},
-                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            )
-        )  # fmt: skip
-    try:
-        ends = [one.communicate(timeout=300) for one in ranks]
-    finally:
-        for one in ranks:
-            one.kill()
-    for index, (one, (out, errors)) in enumerate(zip(ranks, ends, strict=True)):
-        assert one.returncode == 0, errors
-        found = json.loads(out)
+        variables = {"TF_CONFIG": json.dumps(task)}
+        ranks.append(warm(tensorflow_python).start("-c", WORKER, env=variables))
+    for index, done in enumerate(ended(ranks)):
+        assert done.returncode == 0, done.stderr
+        found = json.loads(done.stdout)
         assert (found["rank"], found["size"], found["traces"]) == (index, 2, 1)
         for name in ("cnn mean", "cnn sum", "resnet mean"):
             off = found[name]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 
 import pytest
 
@@ -15,6 +14,7 @@ from transect.training.layout import Layout
 from transect.training.strategies import STRATEGIES, strategy_options
 from transect.training.strategies._rows import Halo, layers_by_rows, rows_of
 from transect.training.strategies._torch_stages import SCHEDULES
+from warm import warm
 
 PIPELINE, PAIRS, ROWS = "torch-pipeline", "tensor-parallel", "spatial"
 
@@ -137,9 +137,7 @@ print(json.dumps(found))
 
 
 def test_torch_refuses_just_what_a_cell_is_refused(torch_python):
-    run = subprocess.run(
-        [torch_python, "-c", CONSTRUCTORS], capture_output=True, text=True, timeout=300, env=paths()
-    )
+    run = warm(torch_python).run("-c", CONSTRUCTORS)
     assert run.returncode == 0, run.stderr
     found = json.loads(run.stdout.splitlines()[-1])
     assert len(found) > 400
@@ -147,14 +145,6 @@ def test_torch_refuses_just_what_a_cell_is_refused(torch_python):
         name, ranks, _, micro_batches = key.split()
         reason = SCHEDULES[name].needs(int(ranks), int(micro_batches))
         assert (reason is None) == accepted, (key, reason)
-
-
-def paths() -> dict[str, str]:
-    import os
-
-    from checkouts import ROOT
-
-    return {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT / "src")}
 
 
 @pytest.mark.parametrize("height", range(4, 16))

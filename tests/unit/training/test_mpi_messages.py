@@ -36,7 +36,15 @@ def on_ranks(python: str, ranks: int, *command: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize(("framework", "ranks"), [("numpy", 1), ("numpy", 3), ("torch", 2)])
+@pytest.mark.env
+# Float64 on one rank and by torch is the matrix's too (test_equality_matrix.py); here are float32, sums and AdamW.
+@pytest.mark.parametrize(
+    ("framework", "ranks"),
+    [
+        pytest.param("numpy", 1, marks=pytest.mark.exhaustive), ("numpy", 3),
+        pytest.param("torch", 2, marks=pytest.mark.exhaustive),
+    ],
+)  # fmt: skip
 def test_every_strategy_trains_as_one_process(framework, ranks, request):
     python = request.getfixturevalue("base_python" if framework == "numpy" else "torch_python")
     found = json.loads(on_ranks(python, ranks, "message_steps.py", framework))
@@ -49,7 +57,7 @@ def test_every_strategy_trains_as_one_process(framework, ranks, request):
             assert off["same"], one
 
 
-@pytest.mark.parametrize("ranks", [1, 7, 16])
+@pytest.mark.parametrize("ranks", [1, 7, pytest.param(16, marks=pytest.mark.exhaustive)])
 def test_hierarchies_add_exactly_and_leave_the_same_bits(base_python, ranks):
     assert on_ranks(base_python, ranks, "collective_runs.py").split() == ["0", "of", "840"]
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from checkouts import ROOT, environment_python
+from checkouts import environment_python
 from transect.training.frameworks import FRAMEWORKS, PartFramework
+from warm import warm
 
 # With the cases of part_cases.py; compiling takes XLA half a minute for all.
 ENVIRONMENTS = {
@@ -26,22 +25,16 @@ ENVIRONMENTS = {
 }
 
 
-def run(framework, folder, cases=None):
+def run(framework, folder):
     environment, usual = ENVIRONMENTS[framework]
     python = sys.executable if environment == "base" else environment_python(environment, folder)
-    variables = {
-        "PYTHONPATH": str(ROOT / "src"),
-        "OMP_NUM_THREADS": "1",
-        "TF_CPP_MIN_LOG_LEVEL": "2",
-    }
-    done = subprocess.run(
-        [python, str(Path(__file__).with_name("part_cases.py")), framework, *(cases or usual).split()],
-        capture_output=True, text=True, env=os.environ | variables,
-    )  # fmt: skip
+    script = Path(__file__).with_name("part_cases.py")
+    done = warm(python).run(script, framework, *usual.split())
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.env
 @pytest.mark.parametrize("framework", ENVIRONMENTS)
 def test_parts_are_the_whole_model(framework, tmp_path):
     found = run(framework, tmp_path)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from checkouts import ROOT
 from transect.training.encoder_model import TextEncoder
 from transect.training.frameworks import ModelPart
 from transect.training.layered import LayeredModel
@@ -24,6 +21,7 @@ from transect.training.parts import (
     parts_of,
 )
 from transect.training.workloads import WORKLOADS, model_of
+from warm import warm
 
 MODEL = LayeredModel(
     (Conv2d(1, 2, 3, 1), Residual((Conv2d(2, 2, 3, 1), ReLU())), ReLU(), Flatten(), Linear(8, 3)),
@@ -31,13 +29,11 @@ MODEL = LayeredModel(
 )
 
 
+@pytest.mark.env
 @pytest.mark.parametrize("framework", ["numpy", "torch"])
 def test_parts_train_as_the_whole_model_does(framework: str, request: pytest.FixtureRequest):
     python = sys.executable if framework == "numpy" else request.getfixturevalue("torch_python")
-    run = subprocess.run(
-        [python, str(Path(__file__).with_name("part_steps.py")), framework], capture_output=True,
-        text=True, env=os.environ | {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
+    run = warm(python).run(Path(__file__).with_name("part_steps.py"), framework)
     assert run.returncode == 0, run.stderr
     found = json.loads(run.stdout)
     assert max(found["fp64"].values()) < 1e-12, found

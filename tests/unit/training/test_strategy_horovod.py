@@ -80,6 +80,7 @@ def framework(request, tmp_path_factory):
     return request.param, environment_python(name, tmp_path_factory.mktemp("environment"))
 
 
+@pytest.mark.env
 @pytest.mark.parametrize("strategy", ["horovod-gloo", "horovod-mpi"])
 def test_ranks_learn_what_one_rank_learns(framework, strategy):
     framework, python = framework

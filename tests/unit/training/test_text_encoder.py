@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from typing import Any
 
 import numpy as np
 import pytest
 
-from checkouts import ROOT
 from transect.domain.errors import BadInput
 from transect.training.text_encoder import EncoderConfig, encoder_weights, initial_weights
+from warm import warm
 
 SMALL = {
     "vocabulary": 50, "width": 12, "heads": 3, "layers": 2, "ffn": 20, "length": 9, "classes": 4,
@@ -104,13 +102,8 @@ print(json.dumps(found))
 
 
 @pytest.fixture(scope="module")
-def found(torch_python: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, float]:
-    script = tmp_path_factory.mktemp("encoder") / "check.py"
-    script.write_text(CHECK)
-    run = subprocess.run(
-        [torch_python, str(script), json.dumps(SMALL)], capture_output=True, text=True,
-        env={"PYTHONPATH": str(ROOT / "src"), "PATH": os.environ["PATH"], "OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
+def found(torch_python: str) -> dict[str, float]:
+    run = warm(torch_python).run("-c", CHECK, json.dumps(SMALL))
     assert run.returncode == 0, run.stderr
     values: dict[str, float] = json.loads(run.stdout)
     return values

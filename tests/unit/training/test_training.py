@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import subprocess
 
 import pytest
 
-from checkouts import ROOT
 from transect.measure.intervals import wilson
 from transect.training.costs import parameter_count, step_costs
 from transect.training.layered import LayeredModel
 from transect.training.layers import Conv2d, Flatten, Linear, MaxPool2d, ReLU, shapes
 from transect.training.layout import Layout
 from transect.training.workloads import Parameters
+from warm import warm
 
 RULE = Parameters(batch=8, epochs=1, learning_rate=0.1, quality_target=1)
 
@@ -56,12 +55,7 @@ print(json.dumps({"loss": loss, "worst": worst, "after": after.tolist(), "gradie
 
 
 def gradients(python, workload, framework):
-    run = subprocess.run(
-        [python, "-c", GRADIENTS, workload, framework],
-        env={"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-    )
+    run = warm(python).run("-c", GRADIENTS, workload, framework)
     assert run.returncode == 0, run.stderr
     return json.loads(run.stdout)
 
@@ -135,8 +129,7 @@ for step, expected in enumerate(whole):
 
 
 def test_ranks_share_exactly_the_single_rank_batch(base_python):
-    env = {"PYTHONPATH": str(ROOT / "src")}
-    run = subprocess.run([base_python, "-c", BATCHES], env=env, capture_output=True, text=True)
+    run = warm(base_python).run("-c", BATCHES)
     assert run.returncode == 0, run.stderr
 
 
@@ -170,9 +163,7 @@ sys.exit(worker.main(spec))
 
 
 def test_neither_way_to_load_a_framework_counts_in_time_to_quality(base_python, tmp_path):
-    env = {"PYTHONPATH": str(ROOT / "src")}
-    command = [base_python, "-c", CLOCK, str(tmp_path)]
-    run = subprocess.run(command, env=env, capture_output=True, text=True)
+    run = warm(base_python).run("-c", CLOCK, tmp_path)
     assert run.returncode == 0, run.stderr
     facts = json.loads((tmp_path / "rank-000.json").read_text())
     assert facts["startup_s"] > 1.2

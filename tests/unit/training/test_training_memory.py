@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from checkouts import ROOT
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
 from transect.planning.plan import make_plan
@@ -25,14 +22,12 @@ from transect.training.strategies import STRATEGIES
 from transect.training.strategies.single import Single
 from transect.training.support import reason_to_skip
 from transect.training.workloads import WORKLOADS
+from warm import warm
 
 
 def run(python: str, *checks: str) -> dict[str, Any]:
     script = Path(__file__).with_name("memory_cases.py")
-    done = subprocess.run(
-        [python, str(script), *checks], capture_output=True, text=True, timeout=600,
-        env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
-    )  # fmt: skip
+    done = warm(python).run(script, *checks)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from dataclasses import dataclass
 from math import prod
 
@@ -11,7 +10,6 @@ import numpy as np
 import pytest
 from counted_arrays import executed, random_numbers
 
-from checkouts import ROOT
 from transect.training.costs import step_costs
 from transect.training.frameworks._numpy_chain import LayeredComputation
 from transect.training.frameworks._numpy_layers import forward, loss_and_gradient
@@ -38,6 +36,7 @@ from transect.training.operations import (
 )
 from transect.training.optimisers import OPTIMISERS
 from transect.training.workloads import WORKLOADS, Parameters, model_of
+from warm import warm
 
 BATCH = 5
 RULE = Parameters(batch=BATCH, epochs=1, learning_rate=0.1, quality_target=1)
@@ -260,10 +259,7 @@ TORCH_NETS = [
 
 def test_products_are_those_that_torch_counts(torch_python):
     nets = repr([(layers, sample) for layers, sample, _, _ in TORCH_NETS])
-    run = subprocess.run(
-        [torch_python, "-c", TORCH, nets], capture_output=True, text=True,
-        env={"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
+    run = warm(torch_python).run("-c", TORCH, nets)
     assert run.returncode == 0, run.stderr
     ours = [
         BATCH * (training_operations(layers, sample) - biases - others)

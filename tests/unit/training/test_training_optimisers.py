@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-import subprocess
 
 import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from checkouts import ROOT, environment_python
+from checkouts import environment_python
 from transect.domain.cell import Cell
 from transect.training.frameworks import FRAMEWORKS
 from transect.training.frameworks.numpy_ import NumpyFramework
 from transect.training.optimisers import OPTIMISERS, unsupported_optimiser
 from transect.training.support import reason_to_skip
 from transect.training.workloads import Parameters
+from warm import warm
 
 ENVIRONMENTS = {
     "torch": "torch", "tensorflow": "tensorflow", "keras-tensorflow": "tensorflow",
@@ -84,15 +84,13 @@ print(json.dumps(deviations))
 """
 
 
+@pytest.mark.env
 @pytest.mark.parametrize("framework", ENVIRONMENTS)
 def test_a_frameworks_optimisers_are_the_float64_rules(framework, tmp_path_factory):
     python = environment_python(ENVIRONMENTS[framework], tmp_path_factory.mktemp("environment"))
     names = FRAMEWORKS.get(framework).optimisers
     assert "sgd" in names
-    run = subprocess.run(
-        [python, "-c", STEPS, framework, ",".join(names)], capture_output=True, text=True,
-        env={"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1", "PATH": "/usr/bin:/bin"},
-    )  # fmt: skip
+    run = warm(python).run("-c", STEPS, framework, ",".join(names))
     assert run.returncode == 0, run.stderr
     deviations = json.loads(run.stdout.splitlines()[-1])
     if "adamw" in names:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 
 import numpy as np
 import pytest
 
-from checkouts import ROOT
 from transect.domain.errors import BadInput
 from transect.domain.precisions import PRECISIONS, check_precisions, find_precision
+from warm import warm
 
 RULE = {"batch": 10, "epochs": 2, "learning_rate": 0.1, "quality_target": 0.5}
 DATA = {
@@ -21,9 +19,7 @@ DATA = {
 
 
 def module(python, name, *arguments):
-    command = [python, "-m", name, *map(str, arguments)]
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
-    return subprocess.run(command, env=environment, capture_output=True, text=True)
+    return warm(python).run("-m", name, *arguments)
 
 
 @pytest.fixture(scope="module")

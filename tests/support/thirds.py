@@ -1,0 +1,53 @@
+"""A matrix of faults and languages: whole on two languages, a third a day on each other one.
+
+Which third is `TRANSECT_TEST_THIRD`: 0, 1 or 2, by default the day of the year modulo 3; the head of a run says it.
+Three days meet every fault in every language but the browser, which has a few; `--exhaustive` runs all at once.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+__all__ = ["WHOLE", "pytest_report_header", "thirds"]
+
+# Where the contract is written down first, and where a fault costs most: memory is not checked there.
+WHOLE = ("python", "c")
+# A start of Chromium takes seconds; what it shares with Node.js is tested there.
+FEW = {"browser": 5}
+
+# Workers inherit it, so that all agree on a run that crosses midnight.
+THIRD = int(
+    os.environ.setdefault(
+        "TRANSECT_TEST_THIRD", str(datetime.datetime.now(datetime.UTC).timetuple().tm_yday % 3)
+    )
+)
+
+
+def pytest_report_header() -> str:
+    """Say which third it is, and how to have the same again."""
+    return f"third of the fault matrices: TRANSECT_TEST_THIRD={THIRD}"
+
+
+def thirds(
+    languages: Iterable[str], faults: Iterable[str], whole: Iterable[str] = WHOLE
+) -> list[Any]:
+    """Return every pair of them as parameters; those that are not of today are marked `exhaustive`."""
+    faults, whole = list(faults), set(whole)
+    return [
+        pytest.param(language, fault, marks=() if today else pytest.mark.exhaustive)
+        for place, language in enumerate(languages)
+        for number, fault in enumerate(faults)
+        for today in [language in whole or _is_today(language, place + number, len(faults))]
+    ]
+
+
+def _is_today(language: str, number: int, faults: int) -> bool:
+    # The same fault comes to different languages on different days.
+    if language in FEW:
+        return number % max(faults // FEW[language], 3) == THIRD
+    return number % 3 == THIRD

@@ -1,0 +1,164 @@
+"""One process per environment that has its libraries loaded, in forks of which tests run programs.
+
+`warm(python).run("-c", code, ...)` stands for `subprocess.run([python, "-c", code, ...])`: the same answer, and a
+process of its own, but torch, TensorFlow, JAX and MXNet are loaded once in a session instead of once in a test. What
+libraries read while they are loaded is as in `LOADED_WITH` for all; a program that needs other threads or another
+loader starts its own interpreter, as ranks of MPI do.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from checkouts import ROOT
+
+__all__ = ["Program", "Warm", "ended", "warm"]
+
+# What takes long to load and starts no thread.
+MODULES = (
+    "numpy", "torch", "tensorflow", "jax", "mxnet", "sklearn", "gensim", "pydantic",
+    "transect.stages.data.worker", "transect.stages.reference.worker", "transect.stages.train.worker",
+    "transect.execution.stage",
+)  # fmt: skip
+LOADED_WITH = {
+    "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1", "TF_CPP_MIN_LOG_LEVEL": "2",
+}  # fmt: skip
+STREAMS = ("stdin", "stdout", "stderr")
+_started: dict[str, Warm] = {}
+
+
+class Program:
+    """A program that has been started; `wait` for its end. Its streams are files."""
+
+    def __init__(self, server: Warm, arguments: tuple[str, ...], given: dict[str, Any]) -> None:
+        self._server, self._arguments = server, arguments
+        self.stdin, self.stdout, self.stderr = (Path(given[name]) for name in STREAMS)
+        self._connection = socket.socket(socket.AF_UNIX)
+        self._connection.connect(str(server.address))
+        self._connection.sendall(json.dumps({"arguments": arguments} | given).encode() + b"\n")
+
+    def wait(self, timeout: float = 600) -> subprocess.CompletedProcess[str]:
+        """Return how it ended and what it said. Raises TimeoutError, with which it ends."""
+        self._connection.settimeout(timeout)
+        with self._connection:
+            told = self._connection.recv(64)
+        err = self.stderr.read_text(errors="replace")
+        if not told:
+            self._server.stop()
+            raise AssertionError(
+                f"the warm process of this program ended:\n{self._server.said()}\n{err}"
+            )
+        out = self.stdout.read_text(errors="replace") if self.stdout.is_file() else ""
+        return subprocess.CompletedProcess(self._arguments, json.loads(told), out, err)
+
+    def kill(self) -> None:
+        """End it, as nobody waits for it any more."""
+        self._connection.close()
+
+
+class Warm:
+    """The process of one environment."""
+
+    def __init__(self, python: str) -> None:
+        self._python = python
+        self._folder = Path(tempfile.mkdtemp(prefix="warm-"))
+        self.address = self._folder / "socket"
+        self._count = 0
+        with (self._folder / "log").open("w") as log:
+            self._process = subprocess.Popen(
+                [python, str(Path(__file__).with_name("warm_server.py")), str(self.address), *MODULES],
+                env=_environment({}), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
+            )  # fmt: skip
+        assert self._process.stdout
+        if self._process.stdout.readline() != b"ready\n":
+            raise AssertionError(f"no warm process of {python}:\n{self.said()}")
+
+    @property
+    def alive(self) -> bool:
+        """Whether it takes programs."""
+        return self._process.poll() is None
+
+    def said(self) -> str:
+        """Return the end of what it wrote to standard error."""
+        return (self._folder / "log").read_text(errors="replace")[-4000:]
+
+    def start(
+        self, *arguments: object, env: Mapping[str, str] | None = None, cwd: Path | None = None,
+        input: bytes = b"", merge: bool = False, pipes: bool = False,
+    ) -> Program:  # fmt: skip
+        """Start a program: `-c CODE`, `-m MODULE` or a file, each with its arguments.
+
+        `merge`: standard error goes where standard output does. `pipes`: who starts it opens the named pipes
+        `stdin` and `stdout`, in this order.
+        """
+        self._count += 1
+        folder = self._folder / str(self._count)
+        folder.mkdir()
+        files = {name: folder / name for name in STREAMS}
+        for name, path in files.items():
+            if pipes and name != "stderr":
+                os.mkfifo(path)
+            else:
+                path.write_bytes(input if name == "stdin" else b"")
+        given = {name: str(path) for name, path in files.items()}
+        if merge:
+            given["stderr"] = given["stdout"]
+        given |= {"cwd": str(cwd or Path.cwd()), "env": _environment(env or {})}  # type: ignore[dict-item]
+        return Program(self, tuple(map(str, arguments)), given)
+
+    def run(
+        self, *arguments: object, timeout: float = 600, **given: Any
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a program to its end."""
+        return self.start(*arguments, **given).wait(timeout)
+
+    def stop(self) -> None:
+        """End it and forget it: the next program gets another."""
+        _started.pop(self._python, None)
+        assert self._process.stdin
+        self._process.stdin.close()
+        self._process.wait()
+
+
+def _environment(given: Mapping[str, str]) -> dict[str, str]:
+    changed = {
+        name for name, value in LOADED_WITH.items() if not given.get(name, value).startswith(value)
+    }
+    if changed or "LD_PRELOAD" in given:
+        raise ValueError(f"{sorted(changed)}: read when libraries are loaded")
+    return os.environ | LOADED_WITH | given
+
+
+def ended(
+    programs: Iterable[Program], timeout: float = 300
+) -> list[subprocess.CompletedProcess[str]]:
+    """Wait for ranks that meet; when one does not end, none goes on."""
+    with ExitStack() as stack:
+        for one in (begun := list(programs)):
+            stack.callback(one.kill)
+        return [one.wait(timeout) for one in begun]
+
+
+def warm(python: str | Path) -> Warm:
+    """Return the process of this interpreter's environment, started anew if it has ended."""
+    python = str(python)
+    if python not in _started or not _started[python].alive:
+        _started[python] = Warm(python)
+    return _started[python]
+
+
+@atexit.register
+def _stop() -> None:
+    for one in list(_started.values()):
+        one.stop()
+        shutil.rmtree(one._folder, ignore_errors=True)
