@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from checkouts import environment_python
+from checkouts import ROOT, environment_python
 from warm import warm
 
 pytestmark = pytest.mark.env
@@ -77,8 +78,14 @@ def number():
 
 
 def run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    python, *rest = arguments
-    return warm(python).run(*rest, cwd=cwd)
+    program, *rest = arguments
+    if program != sys.executable:
+        return warm(program).run(*rest, cwd=cwd)
+    # What the driver's Python loads, and whom it starts, is looked at.
+    return subprocess.run(
+        arguments, cwd=cwd, env=os.environ | {"PYTHONPATH": str(ROOT / "src")}, capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -6,10 +6,12 @@ import json
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from checkouts import ROOT
+from factories import train_cell
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
 from transect.launch.launchers.mpiexec import mpiexec_prefix
@@ -101,9 +103,9 @@ def test_what_was_under_way_at_once_counts_once():
     assert nan != nan
 
 
-def cell(strategy: str, **axes: object) -> Cell:
-    return Cell.of(**{"stage": "train", "workload": "digits-cnn", "framework": "numpy",
-                      "strategy": strategy, "batch": 60, "ranks_per_node": 2} | axes)  # fmt: skip
+def cell(strategy: str, **axes: Any) -> Cell:
+    usual = {"workload": "digits-cnn", "batch": 60, "ranks_per_node": 2}
+    return train_cell(strategy=strategy, **usual | axes)
 
 
 @pytest.mark.parametrize("strategy", ["mpi-overlap", "mpi-overlap-bcast"])

@@ -8,10 +8,8 @@ from typing import Any
 
 import pytest
 
-from transect.domain.cell import Cell
+from factories import plan_study, train_cell
 from transect.domain.errors import BadInput
-from transect.planning.plan import make_plan
-from transect.planning.study import find_system
 from transect.training.layers import BatchNorm2d, Conv2d, Flatten, Linear, ReLU, Residual
 from transect.training.memory import DIVIDED_LAYERS, MEMORIES, too_small, whole_models
 from transect.training.memory._runs import Run, check_runs
@@ -117,11 +115,8 @@ def test_managed_memory_is_never_more_than_its_limit(found):
     assert "is no CUDA runtime" in told["no library"]
 
 
-def cell(**axes: object) -> Any:
-    return Cell.of(
-        **{"stage": "train", "workload": "digits-cnn", "framework": "torch", "strategy": "single",
-           "batch": 64} | axes
-    )  # fmt: skip
+def cell(**axes: Any) -> Any:
+    return train_cell(**{"framework": "torch", "workload": "digits-cnn", "batch": 64} | axes)
 
 
 @pytest.mark.parametrize(
@@ -224,9 +219,8 @@ train:
 def plan(
     tmp_path: Path, memories: str, budgets: str, strategies: str = "single, mpi-allreduce"
 ) -> Any:
-    file = tmp_path / "small.yaml"
-    file.write_text(GRID.format(memories=memories, budgets=budgets, strategies=strategies))
-    return make_plan(file, find_system("laptop"), tmp_path / "results")
+    grid = GRID.format(memories=memories, budgets=budgets, strategies=strategies)
+    return plan_study(tmp_path, grid)
 
 
 def test_planned_cells_share_a_decision(tmp_path):
