@@ -29,6 +29,7 @@ from transect.stages.retrain import worker
 from transect.stages.retrain.cell import RetrainCell
 from transect.stages.retrain.worker_turn import CHECKPOINT
 
+pytestmark = pytest.mark.env
 PROGRAM = ROOT / "tests" / "data" / "runners" / "training.py"
 STEPS, RATE, START = 8, 0.1, np.array([3.0, 4.0], np.float32)
 NAME = "r0.b2.a1.s8.old"
