@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-from transect.planning.plan import StudyPlan, make_plan
-from transect.planning.study import find_system
+import factories
 
 HEAD = """
 name: made
@@ -27,20 +27,18 @@ classify:
 TEXT = "corpora: [one], partitions: [plain], vectors: [small]"
 
 
-def plan_study(folder: Path, tail: str) -> StudyPlan:
+def plan_study(folder: Path, tail: str) -> Any:
     """Plan the study `HEAD` with what follows it."""
-    file = folder / "made.yaml"
-    file.write_text(HEAD + tail)
-    return make_plan(file, find_system("laptop"), folder / "results")
+    return factories.plan_study(folder, HEAD + tail)
 
 
-def plan_grids(folder: Path, *grids: str, text: str = TEXT) -> StudyPlan:
+def plan_grids(folder: Path, *grids: str, text: str = TEXT) -> Any:
     """Plan grids of classifiers, each on the same tickets."""
     listed = "".join(f"    - {{{text}, {grid}}}\n" for grid in grids)
     return plan_study(folder, f"  grids:\n{listed}")
 
 
-def plan_search(folder: Path, rule: str, more: str = "") -> StudyPlan:
+def plan_search(folder: Path, rule: str, more: str = "") -> Any:
     """Plan one search named `knobs`; what `rule` does not say is as in `TEXT`."""
     usual = {"corpora": "[one]", "partition": "plain", "vectors": "small", "model": "encoder"}
     text = ", ".join(f"{key}: {value}" for key, value in usual.items() if f"{key}: " not in rule)

@@ -92,8 +92,9 @@ def program(arguments: list[str]) -> None:
     kind, *rest = arguments
     if kind == "-m":
         sys.argv = rest
-        # Loaded for others to import.
-        sys.modules.pop(rest[0], None)
+        # Loaded for others to import; of a package it is `__main__` that is run.
+        if not hasattr(sys.modules.get(rest[0]), "__path__"):
+            sys.modules.pop(rest[0], None)
         runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
         return
     name, code = ("<string>", rest.pop(0)) if kind == "-c" else (kind, "")

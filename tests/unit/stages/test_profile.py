@@ -103,7 +103,7 @@ def test_what_torch_keeps_is_what_its_hooks_see(workload, torch_python):
 @pytest.mark.parametrize(
     ("workload", "framework", "reason"),
     [
-        ("tickets-transformer", "torch", "cuts lists of layers"),
+        ("tickets-transformer", "torch", "lists of layers"),
     ],
 )
 def test_what_cannot_be_cut_is_skipped_with_a_reason(workload, framework, reason):

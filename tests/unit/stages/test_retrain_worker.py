@@ -29,6 +29,7 @@ from transect.stages.retrain import worker
 from transect.stages.retrain.cell import RetrainCell
 from transect.stages.retrain.worker_turn import CHECKPOINT
 
+pytestmark = pytest.mark.env
 PROGRAM = ROOT / "tests" / "data" / "runners" / "training.py"
 STEPS, RATE, START = 8, 0.1, np.array([3.0, 4.0], np.float32)
 NAME = "r0.b2.a1.s8.old"
@@ -168,7 +169,7 @@ def test_a_refusal_is_a_skip_with_its_reason(step, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("behave", "told"),
-    [("short", "tells 7 losses of 8 steps"), ("lie", "ran on cuda, the cell asks for cpu")],
+    [("short", "tells 7 losses of 8 steps"), ("lie", "ran on cuda")],
 )
 def test_a_record_that_is_not_of_this_cell_is_no_result(step, tmp_path, monkeypatch, behave, told):
     with pytest.raises(ValueError, match=told):

@@ -209,10 +209,7 @@ def test_a_trainer_that_cannot_be_handed_a_state_says_so(regimes):
     for name in REGIMES:
         result = judged(*regimes[name], "NoResume")
         assert result["status"] == "ok" and result["details"]["restarts"] == []
-        assert (
-            "NoResume cannot go on from a given state"
-            in result["details"]["restarts_not_checkable"]
-        )
+        assert "NoResume" in result["details"]["restarts_not_checkable"]
         assert "restart_ratio" not in result["metrics"]
 
 

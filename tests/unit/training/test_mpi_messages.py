@@ -6,10 +6,12 @@ import json
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from checkouts import ROOT
+from factories import train_cell
 from transect.domain.cell import Cell
 from transect.domain.errors import BadInput
 from transect.launch.launchers.mpiexec import mpiexec_prefix
@@ -101,9 +103,9 @@ def test_what_was_under_way_at_once_counts_once():
     assert nan != nan
 
 
-def cell(strategy: str, **axes: object) -> Cell:
-    return Cell.of(**{"stage": "train", "workload": "digits-cnn", "framework": "numpy",
-                      "strategy": strategy, "batch": 60, "ranks_per_node": 2} | axes)  # fmt: skip
+def cell(strategy: str, **axes: Any) -> Cell:
+    usual = {"workload": "digits-cnn", "batch": 60, "ranks_per_node": 2}
+    return train_cell(strategy=strategy, **usual | axes)
 
 
 @pytest.mark.parametrize("strategy", ["mpi-overlap", "mpi-overlap-bcast"])
@@ -114,15 +116,15 @@ def test_what_cannot_be_taken_layer_by_layer_is_refused(strategy, monkeypatch):
     assert encoder == "it cuts lists of layers, and a TextEncoder is none"
     monkeypatch.delattr(MxnetFramework, "part_trainer")
     other = asked.supports(cell(strategy, framework="mxnet"))
-    assert other == "mxnet cannot train a part of a model"
+    assert other is not None and "mxnet cannot train" in other
 
 
 @pytest.mark.parametrize(
     ("strategy", "given", "expected"),
     [
         ("mpi-hierarchical", {"group": 0}, "group: strategy mpi-hierarchical takes a whole number from 1 on"),
-        ("mpi-hierarchical", {"upper": "ring"}, "takes one of tree, chain, got 'ring'"),
-        ("mpi-overlap", {"progress": "hope"}, "takes one of none, test, thread, got 'hope'"),
+        ("mpi-hierarchical", {"upper": "ring"}, "tree, chain, got 'ring'"),
+        ("mpi-overlap", {"progress": "hope"}, "got 'hope'"),
         ("mpi-overlap-bcast", {"reduce": "all"}, "reduce"),
     ],
 )  # fmt: skip

@@ -80,5 +80,5 @@ def test_a_part_of_another_model_is_refused():
     part = NumpyFramework().part_trainer(plan, ModelPart(0, 2, 6))
     part.begin_step()
     part.forward(0, np.zeros((2, 3, 2, 2)))
-    with pytest.raises(ValueError, match="goes back with a gradient"):
+    with pytest.raises(ValueError, match="goes back"):
         part.backward(0, None)

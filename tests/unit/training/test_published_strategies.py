@@ -68,11 +68,11 @@ def test_it_starts_from_rank_0_and_rank_0_of_send_and_receive_trains_nothing():
 @pytest.mark.parametrize(
     ("axes", "rule", "reason"),
     [
-        ({"reduce": "mean"}, {}, "sums changes and takes no mean: a grid says so by `reduce: [sum]`"),
-        ({}, {"momentum": 0.9}, "expected sgd with momentum 0 and weight_decay 0, got sgd with 0.9 and 0"),
+        ({"reduce": "mean"}, {}, "`reduce: [sum]`"),
+        ({}, {"momentum": 0.9}, "got sgd with 0.9 and 0"),
         ({}, {"optimiser": "adamw"}, "got adamw with 0 and 0"),
-        ({"strategy": "published-sendrecv", "ranks": 1}, {}, "expected at least 2 ranks"),
-        ({"strategy": "published-sendrecv", "workload": "images-resnet20"}, {}, "rank 0 sees no batch"),
+        ({"strategy": "published-sendrecv", "ranks": 1}, {}, "at least 2 ranks"),
+        ({"strategy": "published-sendrecv", "workload": "images-resnet20"}, {}, "no batch"),
         ({"strategy": "published-sendrecv", "ranks": 6}, {}, "cannot be cut in 5 equal parts"),
     ],
 )  # fmt: skip

@@ -70,20 +70,29 @@ sys.stdout.write(json.dumps(facts) + "\\n")
 """
 
 
-@pytest.fixture(scope="module", params=["torch", "tensorflow", "keras-2", "mxnet"])
-def framework(request, tmp_path_factory):
-    """A framework with its interpreter; only torch's environment is built for the tests."""
-    name = STRATEGIES.get("horovod-gloo").environments[request.param]
+def interpreter(framework, folder):
+    """The interpreter of a framework's environment; only torch's is built for the tests."""
+    name = STRATEGIES.get("horovod-gloo").environments[framework]
     built = environment_folder(name) / "transect-complete.json"
-    if request.param != "torch" and not built.is_file():
+    if framework != "torch" and not built.is_file():
         pytest.skip(f"environment {name} is not in the cache, and compiling it takes minutes")
-    return request.param, environment_python(name, tmp_path_factory.mktemp("environment"))
+    return environment_python(name, folder)
 
 
 @pytest.mark.env
-@pytest.mark.parametrize("strategy", ["horovod-gloo", "horovod-mpi"])
-def test_ranks_learn_what_one_rank_learns(framework, strategy):
-    framework, python = framework
+# Each framework and each controller, which know nothing of each other; by --exhaustive all pairs.
+@pytest.mark.parametrize(
+    ("framework", "strategy"),
+    [
+        ("torch", "horovod-gloo"), ("torch", "horovod-mpi"), ("tensorflow", "horovod-gloo"),
+        ("keras-2", "horovod-mpi"), ("mxnet", "horovod-gloo"),
+        pytest.param("tensorflow", "horovod-mpi", marks=pytest.mark.exhaustive),
+        pytest.param("keras-2", "horovod-gloo", marks=pytest.mark.exhaustive),
+        pytest.param("mxnet", "horovod-mpi", marks=pytest.mark.exhaustive),
+    ],
+)  # fmt: skip
+def test_ranks_learn_what_one_rank_learns(framework, strategy, tmp_path):
+    python = interpreter(framework, tmp_path)
     launched = framework.removesuffix("-2")
     done = subprocess.run(
         [sys.executable, "-m", "transect", "launch", "--framework", launched, "--strategy", strategy,

@@ -221,7 +221,7 @@ def test_the_result_has_the_models_score_and_its_direction(training):
 def test_a_wrong_update_is_a_wrong_result(training):
     result = merged(training, framework="wrong")
     assert result["status"] == "failed"
-    assert "leaves the float64 reference" in result["message"]
+    assert "float64 reference" in result["message"]
 
 
 def test_a_wrong_update_leaves_the_tolerance(training, reference):
@@ -241,7 +241,7 @@ def test_torch_refuses_what_gives_it_no_module(training):
     (error,) = out.glob("*.error.json")
     facts = json.loads(error.read_text())
     assert facts["cause"] == "bad-input"
-    assert "a NextToken gives no module of torch" in facts["message"]
+    assert "NextToken" in facts["message"]
 
 
 def test_layers_are_one_model():
