@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from storage_logs import scan
+from log_scan import scan
 
 IOR = "mpirun -n 4 ./ior -w\n"
 DIED = "{}: error while loading shared libraries: libmpi.so.40\n"

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from io500_logs import bash
 from learning_logs import T0, mllog, mlperf, one
-from storage_logs import LOGS, scan
+from log_scan import scan
+from storage_logs import LOGS
 
 from transect.domain.errors import BadInput
 from transect.hpc.ingest import ingest
