@@ -399,6 +399,7 @@ def test_a_unit_that_changed_is_not_compared(tmp_path, compared):
 EVIL = "x`|</summary><script>alert(1)</script>@everyone ![i](http://x)\x1b[2J\n# forged"
 
 
+@pytest.mark.env
 def test_hostile_names_are_escaped_everywhere(tmp_path, transect):
     for name, seed in (("a", 1), ("b", 2)):
         folder = tmp_path / f"{name}<img src=x>`@everyone`"

@@ -8,6 +8,8 @@ import pytest
 
 from transect.cli.doctor import examine
 
+pytestmark = pytest.mark.env
+
 _LINES = "sbatch: error: one\nsbatch: error: two\nsbatch: fatal: no configuration source"
 BROKEN = f"#!/bin/sh\necho '{_LINES}' >&2\nexit 1\n"
 VERSION = "#!/bin/sh\necho slurm 22.05.8\n"

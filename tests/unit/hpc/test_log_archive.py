@@ -168,6 +168,7 @@ def test_what_summaries_do_not_take_is_refused(archive: Path) -> None:
         assert isinstance(done.exception, BadInput)
 
 
+@pytest.mark.env
 def test_a_report_without_a_study(archive: Path, tmp_path: Path) -> None:
     output = tmp_path / "new" / "logs.html"
     summary = logs_report(archive, output)

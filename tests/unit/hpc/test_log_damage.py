@@ -127,7 +127,7 @@ def check_bytes(name: str, some: int | None) -> None:
                 near = {one[-1] for one in whole if one[:2] == ("bandwidth_max", best.phase)}
                 assert any(abs(float(one) / best.value - 1) < 1e-3 for one in near)
                 continue
-            if run.status == "ok" or name != "stream":
+            if run.status == "ok" or name not in ("stream", "babelstream mojo"):
                 assert {one[-1] for one in said if "computed" not in one[0]} <= printed, end
             if name not in (CHANGES if run.status == "ok" else SO_FAR):
                 assert said <= whole, text[:end][-60:]

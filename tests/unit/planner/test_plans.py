@@ -139,12 +139,14 @@ def test_links_between_stages_follow_the_nodes():
         replace(MACHINE, between=None).replica_link(8, 2)
 
 
+@pytest.mark.env
 def test_this_machine_has_rates_and_a_link():
     here = measured_here()
     assert min(*here.rates, here.inside.alpha_s) > 0 and here.inside.beta_s_per_byte >= 0
     assert here.between is None
 
 
+@pytest.mark.env
 def test_rates_are_those_of_as_many_threads_as_a_rank_has(monkeypatch, tmp_path):
     """A BLAS takes its threads when it is loaded, so another process measures, which is told how many."""
     told = tmp_path / "python"

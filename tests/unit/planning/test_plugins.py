@@ -119,6 +119,7 @@ def test_unknown_name_has_a_hint():
         FRAMEWORKS.get("troch")
 
 
+@pytest.mark.env
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
