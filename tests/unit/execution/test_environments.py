@@ -118,7 +118,7 @@ def test_what_a_build_script_compiles_is_among_its_sources(name):
 def test_a_listed_source_that_is_not_there_is_named(lock_hash, tmp_path, line):
     write(tmp_path, {"envs/one/requirements.txt": "", "envs/one/sources.txt": f"{line}\n"})
     (tmp_path.parent / "outside").touch()
-    with pytest.raises(BadInput, match=rf"one/sources.txt: '{line}': expected a file or folder"):
+    with pytest.raises(BadInput, match=rf"one/sources.txt: '{line}': expected"):
         lock_hash("one")
 
 
@@ -233,7 +233,7 @@ def test_a_failed_script_leaves_the_compilers_error(lock_hash, tmp_path):
     )
     facts = build_environment.build("broken", tmp_path / "log")
     assert facts["status"] == "failed"
-    assert "returned non-zero exit status 3" in facts["message"]
+    assert "exit status 3" in facts["message"]
     assert ERROR in facts["message"]
     assert facts["message"].endswith("pip 40")
     assert not Path(facts["python"]).exists()
@@ -248,7 +248,7 @@ def test_horovod_without_a_compiler_is_one_line(tmp_path):
     )
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
-    assert "lacks a C++ compiler (no-such-compiler)" in done.stderr
+    assert "C++ compiler (no-such-compiler)" in done.stderr
 
 
 # As much of Horovod's source as envs/shared/horovod-compile.sh touches, with a version that no

@@ -223,9 +223,7 @@ def test_a_cell_of_hpl_from_its_study_to_its_number(tmp_path, monkeypatch) -> No
 def test_a_missing_program_is_a_missing_dependency(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     job = make_job(tmp_path, "stream", "threads: [2]")
-    with pytest.raises(
-        MissingDependency, match=r"stream_c.exe or stream is not on PATH: .*'stream'"
-    ):
+    with pytest.raises(MissingDependency, match=r"stream_c.exe or stream .*PATH: .*'stream'"):
         RUNNERS.get("bench").prepare(job)
 
 

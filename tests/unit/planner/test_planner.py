@@ -78,7 +78,7 @@ def test_memory_bounds_a_pass_where_there_is_little_to_compute():
 
 def test_a_model_without_layers_is_refused():
     plugin = WORKLOADS.get("tickets-transformer")
-    with pytest.raises(BadInput, match="no list of layers"):
+    with pytest.raises(BadInput, match="list of layers"):
         counted_costs(model_of(plugin), plugin.defaults, 8, "fp32", RATES)
 
 
@@ -203,7 +203,7 @@ def test_infeasible_says_which_constraint():
     for solve in (partition, dynamic.partition):
         tight = solve(replace(free, memory_bytes=int(least) - 1))
         assert isinstance(tight, Infeasible)
-        assert "8 live micro-batches in the first stage (gpipe)" in tight.reason
+        assert "8 live micro-batches" in tight.reason and "(gpipe)" in tight.reason
         assert isinstance(solve(replace(free, memory_bytes=int(least))), Solution)
 
 
