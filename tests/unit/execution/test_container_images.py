@@ -31,6 +31,8 @@ from transect.launch.processes import Outcome, run
 from transect.launch.wrapping import wrapped
 from transect.planning.images import ImageDefinition
 
+pytestmark = pytest.mark.env
+
 REAL = ("charliecloud", "podman")
 
 

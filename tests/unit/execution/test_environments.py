@@ -122,6 +122,7 @@ def test_a_listed_source_that_is_not_there_is_named(lock_hash, tmp_path, line):
         lock_hash("one")
 
 
+@pytest.mark.env
 def test_a_compiler_counts_where_it_is_called(lock_hash, tmp_path, monkeypatch):
     tools = tmp_path / "tools"
     build = 'mpicc -o "$1/bin/x" x.c'
@@ -157,6 +158,7 @@ int main(void) { return printf("%d\\n", ANSWER) < 0; }
 """
 
 
+@pytest.mark.env
 def test_an_edited_source_of_a_plug_in_is_compiled_anew(lock_hash, tmp_path, monkeypatch):
     plugins = tmp_path / "plugins"
     build = 'here=$(cd "$(dirname "$0")/../.." && pwd)\ncc -o "$1/bin/answer" "$here/src/main.c"\n'
@@ -223,6 +225,7 @@ def test_what_a_failed_build_said(lines, expected):
     assert build_environment.told(lines) == "\n".join(expected)
 
 
+@pytest.mark.env
 def test_a_failed_script_leaves_the_compilers_error(lock_hash, tmp_path):
     write(
         tmp_path / "envs",
@@ -239,6 +242,7 @@ def test_a_failed_script_leaves_the_compilers_error(lock_hash, tmp_path):
     assert not Path(facts["python"]).exists()
 
 
+@pytest.mark.env
 def test_horovod_without_a_compiler_is_one_line(tmp_path):
     done = subprocess.run(
         ["bash", str(ROOT / "envs" / "horovod-torch" / "build.sh"), str(tmp_path)],
@@ -310,6 +314,7 @@ def fake(lock_hash, tmp_path, monkeypatch):
     return Fake(tmp_path)
 
 
+@pytest.mark.env
 def test_a_compiled_wheel_is_kept_and_a_broken_one_is_made_again(fake, tmp_path):
     facts = fake.facts
     assert (facts["wheel_from"], facts["nccl"]) == ("compiler", False)
@@ -325,6 +330,7 @@ def test_a_compiled_wheel_is_kept_and_a_broken_one_is_made_again(fake, tmp_path)
     assert fake.again()["wheel_from"] == "cache"
 
 
+@pytest.mark.env
 def test_nccl_is_used_where_all_of_it_is_there(fake, tmp_path, monkeypatch):
     cuda = tmp_path / "cuda"
     (packages,) = fake.folder.glob("lib/python*/site-packages")

@@ -16,6 +16,8 @@ from transect.execution.job import Job, Result
 from transect.execution.step_energy import COUNTER, counts_energy, note_energy, step_name
 from transect.launch.processes import Outcome
 
+pytestmark = pytest.mark.env
+
 OUTCOME = Outcome(end="exited", code=0, seconds=12.5, peak_bytes=0)
 CELL = Cell.of(stage="train", workload="w", framework="numpy", strategy="single", batch=4)
 

@@ -61,6 +61,7 @@ def right(energies: np.ndarray, deck: Deck) -> bool:
     return largest_difference(energies, expected) < 1e-5
 
 
+@pytest.mark.env
 @pytest.mark.parametrize(("name", "compiler", "per_item"), PROGRAMS)
 def test_a_program_gives_the_energies_of_the_definition(
     name: str, compiler: str, per_item: int, bins, tmp_path: Path
@@ -75,6 +76,7 @@ def test_a_program_gives_the_energies_of_the_definition(
     assert right(measured.energies, deck)
 
 
+@pytest.mark.env
 @pytest.mark.parametrize("name", ["openmp", "go", "rust"])
 @pytest.mark.parametrize(("schedule", "chunk"), [("static", 0), ("static", 2), ("dynamic", 3)])
 def test_however_work_is_dealt_out_every_pose_is_done(
@@ -87,6 +89,7 @@ def test_however_work_is_dealt_out_every_pose_is_done(
     assert right(measure(argv, deck, tmp_path, {}).energies, deck)
 
 
+@pytest.mark.env
 @pytest.mark.parametrize("name", ["openmp", "go", "rust"])
 def test_a_program_refuses_a_bad_deck_in_one_line(name: str, bins, tmp_path: Path) -> None:
     deck, program = small(), found(bins, name, "gcc" if name == "openmp" else "")
@@ -130,6 +133,7 @@ def test_a_program_for_another_cpu_is_not_started(tmp_path: Path) -> None:
         find("transect-docking-rust", tmp_path / "bin")
 
 
+@pytest.mark.env
 def test_every_compiler_left_a_program_or_its_words(bins) -> None:
     for name in ("openmp", "openmp-target", "openacc"):
         model = PROGRAMMING_MODELS.get(name)
@@ -144,6 +148,7 @@ def test_every_compiler_left_a_program_or_its_words(bins) -> None:
                     assert str(error).startswith(program) and "compiled: " in str(error)
 
 
+@pytest.mark.env
 @pytest.mark.parametrize("per_item", [1, 16])
 def test_opencl_gives_right_energies_or_says_that_it_has_no_platform(per_item: int, bins) -> None:
     argv = [str(bins("opencl") / "python"), "-m", "transect.hpc.probes.docking", "--implementation", "opencl",
@@ -159,6 +164,7 @@ def test_opencl_gives_right_energies_or_says_that_it_has_no_platform(per_item: i
         assert "verified: yes" in done.stdout and "\nthreading: 1 " in done.stdout
 
 
+@pytest.mark.env
 def test_cuda_is_compiled_here_and_says_when_there_is_no_gpu(bins, tmp_path: Path) -> None:
     program = found(bins, "cuda", "", "cuda")
     deck = small(POSES)
@@ -171,6 +177,7 @@ def test_cuda_is_compiled_here_and_says_when_there_is_no_gpu(bins, tmp_path: Pat
         assert right(measured.energies, deck)
 
 
+@pytest.mark.env
 @pytest.mark.parametrize(
     ("script", "error", "words"),
     [

@@ -138,6 +138,7 @@ def test_json_and_csv_hold_every_run(tmp_path: Path) -> None:
     assert all(run.file in table for run in runs)
 
 
+@pytest.mark.env
 def test_a_plugin_folder_adds_a_parser(tmp_path: Path) -> None:
     import subprocess
     import sys
