@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import io
+from functools import cache
 
 from transect.hpc.base import Run
 from transect.hpc.scan import Scanner
 
-SCANNER = Scanner()
+# One of a name lasts for all tests: it takes a while to make, which is no part of collecting them.
+scanner_of = cache(Scanner)
 
 
-def scan(log: str | bytes, scanner: Scanner = SCANNER) -> list[Run]:
+def scan(log: str | bytes, benchmark: str | None = None) -> list[Run]:
     """Return the runs of a log; nothing is lost, no parser breaks, and what is not ok has a reason."""
     raw = log.encode("utf-8", "surrogatepass") if isinstance(log, str) else log
-    runs = list(scanner.scan(io.BytesIO(raw), "log"))
+    runs = list(scanner_of(benchmark).scan(io.BytesIO(raw), "log"))
     assert runs, "nothing may be lost"
     for run in runs:
         assert "fault of the parser" not in run.reason, run.reason

@@ -9,16 +9,13 @@ import time
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from log_scan import SCANNER, results, scan
+from log_scan import results, scan, scanner_of
 from whole_logs import LOGS
 
 from transect.hpc.base import PARSERS, Run
-from transect.hpc.scan import Scanner
 
 EVERY = pytest.mark.exhaustive
-BY_NAME: dict[str | None, Scanner] = {None: SCANNER} | {
-    name: Scanner(name) for name in sorted({log.benchmark for log in LOGS.values()})
-}
+BENCHMARKS = sorted({log.benchmark for log in LOGS.values()})
 JUNK = (
     "\n", "\r", "\0", "9" * 400, "9" * 5000, "1e999", "-nan", "nan", "inf", "-inf", "1e-9999", "-", "é",
     "0: ", "::", "{", "'", ":::MLLOG {", "| ", " : ", "[" * 50, "N : 9", "W" * 99, "-1 -1 -1", "² ½",
@@ -68,20 +65,20 @@ INPUTS = st.one_of(mutated(), mutated(), GARBLED, st.binary(max_size=300))
 def check(raw: bytes, benchmark: str | None) -> None:
     """Read the input and see that whatever is said of it survives JSON; the CPU's time bounds a loop's square."""
     begin = time.process_time()
-    for run in scan(raw, BY_NAME[benchmark]):
+    for run in scan(raw, benchmark):
         assert Run.model_validate_json(run.model_dump_json()) == run
     assert time.process_time() - begin < 5.0
 
 
 @settings(max_examples=60)
-@given(INPUTS, st.sampled_from(list(BY_NAME)))
+@given(INPUTS, st.sampled_from([None, *BENCHMARKS]))
 def test_no_input_breaks_a_parser(raw: bytes, benchmark: str | None) -> None:
     check(raw, benchmark)
 
 
 @EVERY
 @settings(max_examples=1500)
-@given(INPUTS, st.sampled_from(list(BY_NAME)))
+@given(INPUTS, st.sampled_from([None, *BENCHMARKS]))
 def test_none_of_many_inputs_breaks_a_parser(raw: bytes, benchmark: str | None) -> None:
     check(raw, benchmark)
 
@@ -97,7 +94,7 @@ def test_the_size_of_a_read_does_not_matter(size: int, name: str) -> None:
             return super().readline(size % 7)
 
     text = LOGS[name].text.replace("\n", "\n\n")
-    assert results(list(SCANNER.scan(Dribble(text.encode()), "log"))) == results(scan(text))
+    assert results(list(scanner_of().scan(Dribble(text.encode()), "log"))) == results(scan(text))
 
 
 def long_forms(name: str) -> list[str]:

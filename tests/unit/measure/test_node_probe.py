@@ -8,7 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
 
+import pytest
+
 from transect.measure.node_probe import gathered, probe, told
+
+pytestmark = pytest.mark.env
 
 
 def order(folder: Path, scratch: Path) -> dict[str, object]:

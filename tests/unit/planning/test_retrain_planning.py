@@ -158,6 +158,7 @@ def test_a_plug_in_may_say_what_it_cannot_train(monkeypatch):
     assert "does not train" in str(cannot_train("python", cell))
 
 
+@pytest.mark.env
 def test_the_study_has_every_runtime_that_trains_and_each_factor_of_the_claim(tmp_path):
     made = cells(make_plan(find_study("retraining"), find_system("laptop"), tmp_path))
     used = {name for cell in made for name in cell.runtimes}
