@@ -180,6 +180,7 @@ def test_a_report_without_a_study(archive: Path, tmp_path: Path) -> None:
         logs_report(tmp_path / "missing", output)
 
 
+@pytest.mark.env
 def test_a_page_of_logs_opens_with_them_and_hides_no_benchmark_and_no_doubt(
     archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
