@@ -116,7 +116,8 @@ def check_long(name: str, form: int) -> None:
     runs = scan(text)
     assert time.process_time() - begin < 30
     for run in runs:
-        assert all(len(series.values) <= 10_000 for series in run.samples.values())
+        kept = max((len(series.values) for series in run.samples.values()), default=0)
+        assert kept <= 10_000 or name in TABLES
         assert len(run.parameters) < 200 and len(run.warnings) < 20
         # Of rows of a table up to some thousand are kept.
         assert len(run.metrics) < (20_000 if name in TABLES else 200)
