@@ -195,6 +195,7 @@ assert run.metrics[0].normalised.value == 12.5e9
 """
 
 
+@pytest.mark.env
 def test_examples_work(tmp_path):
     plugins = tmp_path / "plugins"
     plugins.mkdir()

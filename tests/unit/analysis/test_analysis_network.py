@@ -198,7 +198,7 @@ def test_communication_stands_against_the_bound_of_its_nodes() -> None:
     across = found[(4, 2)]
     assert across.bound is not None and across.bound.time_s == pytest.approx(1.14e-3, rel=1e-4)
     assert across.ratio == pytest.approx(2.0, rel=1e-4)
-    assert found[(2, 1)].ratio is None and found[(2, 1)].missing == "no probe of its network"
+    assert found[(2, 1)].ratio is None and "no probe" in str(found[(2, 1)].missing)
     within = found[(1, 4)]
     assert within.bound is not None and within.bound.time_s == pytest.approx(11.4e-6, rel=1e-4)
 

@@ -55,6 +55,7 @@ def processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "_cores", lambda: 3)
 
 
+@pytest.mark.env
 def test_processes_give_what_one_gives(
     study: Path, keys: list[Key], request: pytest.FixtureRequest
 ) -> None:
@@ -68,6 +69,7 @@ def test_processes_give_what_one_gives(
     assert len(loaded.unreadable) == 2
 
 
+@pytest.mark.env
 @pytest.mark.usefixtures("processes")
 def test_a_process_that_is_killed_loses_nothing(
     study: Path, keys: list[Key], monkeypatch: pytest.MonkeyPatch
@@ -90,6 +92,7 @@ def test_a_process_that_is_killed_loses_nothing(
     assert all(reader._process is None for reader in started)
 
 
+@pytest.mark.env
 @pytest.mark.usefixtures("processes")
 def test_without_an_interpreter_everything_is_read_here(
     study: Path, keys: list[Key], monkeypatch: pytest.MonkeyPatch

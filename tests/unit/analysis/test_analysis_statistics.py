@@ -128,7 +128,7 @@ def test_three_clear_runs_a_side_are_tentative_and_say_so() -> None:
     found = compare([1.0, 1.1, 1.2], [2.0, 2.1, 2.2], floor=FLOOR)
     assert found is not None
     assert (found.verdict, found.sureness) == (Verdict.BETTER, Sureness.TENTATIVE)
-    assert "too few runs for an interval" in found.reason
+    assert "too few runs" in found.reason
     assert found.p is None
 
 

@@ -71,4 +71,4 @@ def test_what_more_repeats_failed_of_than_a_middle_leaves_out_is_not_firm(
     groups = group_records(made)
     [(_, _, one)] = contests(groups, STAGES.get("infer").contest, Floors(groups))
     assert one.sureness is sureness
-    assert ("2 of 6 repeats of one gave no result" in one.reason) == (lost == 2)
+    assert ("2 of 6 repeats" in one.reason) == (lost == 2)

@@ -77,7 +77,7 @@ def test_what_cannot_be_checked_is_worse_firmly_and_better_tentatively(tmp_path,
     told = {one["cell"].split(".")[1]: one for one in facts["others"][0]["lines"]}
     assert (code, told["torch"]["outcome"], told["torch"]["sureness"]) == (4, "worse", "firm")
     assert (told["jax"]["outcome"], told["jax"]["sureness"]) == ("better", "tentative")
-    assert "cannot be held to its reference" in told["jax"]["reason"]
+    assert "reference" in told["jax"]["reason"]
 
 
 def test_what_is_worse_as_a_whole_is_in_the_outcome(tmp_path, compared):
@@ -127,7 +127,7 @@ def test_a_rate_of_zero_is_no_measurement(tmp_path, compared):
     code, facts = facts_of(compared)
     told = {one["cell"].split(".")[1]: one for one in facts["others"][0]["lines"]}
     assert told["torch"]["outcome"] == "not comparable" and code == 0
-    assert told["torch"]["reason"] == "the other: no time or rate is zero or less"
+    assert "zero or less" in told["torch"]["reason"]
     assert facts["not_compared"] == 1 and compared("--complete")[0] == 5
 
 

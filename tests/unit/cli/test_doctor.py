@@ -8,6 +8,8 @@ import pytest
 
 from transect.cli.doctor import examine
 
+pytestmark = pytest.mark.env
+
 _LINES = "sbatch: error: one\nsbatch: error: two\nsbatch: fatal: no configuration source"
 BROKEN = f"#!/bin/sh\necho '{_LINES}' >&2\nexit 1\n"
 VERSION = "#!/bin/sh\necho slurm 22.05.8\n"
@@ -35,7 +37,7 @@ def slurm_row(monkeypatch: pytest.MonkeyPatch, folder: Path, **programs: str) ->
 def test_commands_without_a_cluster_are_told_in_one_line(monkeypatch, tmp_path, programs):
     row = slurm_row(monkeypatch, tmp_path, **programs)
     assert row["state"] == "no cluster"
-    assert row["detail"].startswith(f"its commands are there ({tmp_path}/sbatch), no cluster")
+    assert f"({tmp_path}/sbatch), no cluster" in row["detail"]
     assert "\n" not in row["detail"]
 
 
@@ -46,4 +48,4 @@ def test_a_cluster_that_answers_is_found_with_its_version(monkeypatch, tmp_path)
 
 def test_a_machine_without_slurm_says_what_to_use(monkeypatch, tmp_path):
     row = slurm_row(monkeypatch, tmp_path)
-    assert (row["state"], row["detail"]) == ("missing", "no Slurm here: use profiles/local")
+    assert row["state"] == "missing" and row["detail"].endswith("use profiles/local")

@@ -154,10 +154,10 @@ def test_runs_of_several_studies_are_told_apart(tmp_path, transect):
     write_runs(tmp_path, 2)
     write_run(tmp_path / "else", {"torch": noisy(1, 1)}, study="else")
     code, out, err = transect("history", tmp_path)
-    assert (code, out) == (2, "") and "else, made-up: expected --study" in err
+    assert (code, out) == (2, "") and "else, made-up" in err and "--study" in err
     assert len(told(transect, tmp_path, "--study", "made-up")[1]["runs"]) == 2
     code, _, err = transect("history", tmp_path, "--study", "nobody")
-    assert code == 2 and "only of else, made-up" in err
+    assert code == 2 and "else, made-up" in err
 
 
 def test_runs_with_other_settings_are_left_out_of_the_series(tmp_path, transect):
@@ -181,14 +181,15 @@ def test_clocks_that_are_wrong_are_told(tmp_path, transect):
     _, facts = told(transect, *(tmp_path / name for name in "abcd"))
     notes = {Path(one["folder"]).name: " ".join(one["notes"]) for one in facts["runs"]}
     assert "later than now" in notes["b"] and "set back" in notes["c"] and notes["a"] == ""
-    assert [one["why"] for one in facts["left_out"]] == ["no record has a date"]
+    (undated,) = facts["left_out"]
+    assert Path(undated["folder"]).name == "d" and "date" in undated["why"]
 
 
 def test_runs_that_overlap_are_told(tmp_path, transect):
     write_run(tmp_path / "a", {"torch": noisy(100, 1), "numpy": noisy(1, 1)})
     write_run(tmp_path / "b", {"torch": noisy(100, 2), "numpy": noisy(1, 2)}, day=1e-4)
     _, facts = told(transect, tmp_path)
-    assert "before the run before it had ended" in str(facts["runs"][1]["notes"])
+    assert "had ended" in str(facts["runs"][1]["notes"]) and not facts["runs"][0]["notes"]
 
 
 def test_a_cell_that_fails_or_goes_missing_is_named(tmp_path, transect):
@@ -307,4 +308,4 @@ def test_what_a_folder_still_held_counts_in_one_run(tmp_path, transect):
     assert [place for place, one in enumerate(values["torch"]) if one is not None] == [0, 7]
     assert None not in values["numpy"] and len(facts["runs"]) == 14
     assert (code, facts["changes"]) == (0, [])
-    assert "6 records stand in an earlier run" in str(facts["runs"][1]["notes"])
+    assert "6 records" in str(facts["runs"][1]["notes"])

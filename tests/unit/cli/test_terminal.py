@@ -13,10 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compilers_asked import compilers_asked
 from transect.cli.launch import script
+from transect.cli.main import run
 from transect.cli.output import add_row, new_table, print_table
 from transect.domain.errors import BadInput, say_fault
 from transect.domain.terminal import printable, say
+
+__all__ = ["compilers_asked"]
 
 SRC = Path(__file__).resolve().parents[3] / "src"
 # Clears the screen, forges a line, turns text around, and is no UTF-8.
@@ -111,36 +115,66 @@ def test_only_one_module_prints():
     assert prints(SRC / "transect" / "domain" / "terminal.py") != []
 
 
-def transect(*arguments: str | bytes, cwd: Path) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
-        [sys.executable, "-m", "transect", *arguments], cwd=cwd, env=QUIET, capture_output=True
+@pytest.fixture
+def transect(monkeypatch, capfdbinary):
+    """Return what runs a command in this process, as a shell gives it its words: exit code, output, errors."""
+
+    def call(*arguments: str | bytes) -> tuple[int, bytes, bytes]:
+        monkeypatch.setattr(sys, "argv", ["transect", *map(os.fsdecode, arguments)])
+        with pytest.raises(SystemExit) as end:
+            run()
+        return int(end.value.code or 0), *capfdbinary.readouterr()
+
+    return call
+
+
+def as_a_program(*arguments: str | bytes) -> tuple[int, bytes, bytes]:
+    done = subprocess.run(
+        [sys.executable, "-m", "transect", *arguments], env=QUIET, capture_output=True
     )
+    return done.returncode, done.stdout, done.stderr
 
 
 @pytest.mark.parametrize("form", ["table", "csv", "json"])
-def test_names_of_logs_are_shown_and_not_obeyed(tmp_path, form):
+def test_names_of_logs_are_shown_and_not_obeyed(tmp_path, form, transect):
     name = os.fsencode(tmp_path) + b"/" + EVIL
     with open(name, "wb") as stream:
         stream.write(b"nothing known\n")
-    done = transect("ingest", name, "--format", form, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert b"[2J" in done.stdout
-    assert obeyed(done.stdout + done.stderr) == []
+    code, out, err = transect("ingest", name, "--format", form)
+    assert code == 0, err
+    assert b"[2J" in out
+    assert obeyed(out + err) == []
 
 
-def test_names_in_errors_are_shown_and_not_obeyed(tmp_path):
-    for arguments in (["check", EVIL + b".yaml"], ["status", EVIL], ["ingest", EVIL],
-                      ["why", "quick", EVIL], ["report", EVIL + b".yaml"],
-                      ["check", "quick", "--system", EVIL + b".yaml"],
-                      ["launch", "--framework", EVIL, "--strategy", "ddp", "--", "true"],
-                      ["launch", "--framework", "torch", "--strategy", "ddp", "--", EVIL],
-                      [EVIL], [b"--" + EVIL], ["check", b"--" + EVIL]):  # fmt: skip
-        done = transect(*arguments, cwd=tmp_path)
-        assert done.returncode in (2, 3, 127), (arguments, done.stderr)
-        assert b"[2J" in done.stderr and b"Traceback" not in done.stderr, done.stderr
-        assert obeyed(done.stdout + done.stderr) == [], arguments
+def check_error(arguments: list[str | bytes], code: int, out: bytes, err: bytes) -> None:
+    assert code in (2, 3, 127), (arguments, err)
+    assert b"[2J" in err and b"Traceback" not in err, err
+    assert obeyed(out + err) == [], arguments
 
 
+@pytest.mark.parametrize("arguments", [
+    ["check", EVIL + b".yaml"], ["status", EVIL], ["ingest", EVIL], ["why", "quick", EVIL],
+    ["report", EVIL + b".yaml"], ["check", "quick", "--system", EVIL + b".yaml"],
+    ["launch", "--framework", EVIL, "--strategy", "ddp", "--", "true"], [EVIL], [b"--" + EVIL],
+    ["check", b"--" + EVIL],
+])  # fmt: skip
+def test_names_in_errors_are_shown_and_not_obeyed(
+    tmp_path, monkeypatch, compilers_asked, transect, arguments
+):
+    monkeypatch.chdir(tmp_path)
+    check_error(arguments, *transect(*arguments))
+
+
+@pytest.mark.env
+@pytest.mark.parametrize("arguments", [
+    ["launch", "--framework", "torch", "--strategy", "ddp", "--", EVIL], [b"--" + EVIL],
+])  # fmt: skip
+def test_a_program_shows_names_in_errors_and_does_not_obey_them(tmp_path, monkeypatch, arguments):
+    monkeypatch.chdir(tmp_path)
+    check_error(arguments, *as_a_program(*arguments))
+
+
+@pytest.mark.env
 def test_a_dry_run_is_a_script_of_the_same_words_without_orders():
     words = ["echo", "a\x1b[2Jb", "it's\n\\x41", "plain\nlines", "\udcff"]
     lines = script([(words, {"A": "\x07"})])

@@ -102,7 +102,7 @@ def test_an_edited_record_is_refused(tmp_path, edit):
     EDITS[edit](content)
     path.write_text(json.dumps(content))
     for read in (read_record, raw_record):
-        with pytest.raises(BadInput, match="checksum does not hold"):
+        with pytest.raises(BadInput, match="checksum"):
             read(path)
 
 
@@ -128,7 +128,7 @@ def test_whatever_stands_in_place_of_a_record_is_refused_by_name(content, length
                 read_record(path)
         path.unlink()
         path.mkdir()
-        with pytest.raises(BadInput, match=r"record\.json: cannot be read"):
+        with pytest.raises(BadInput, match=r"record\.json: cannot"):
             read_record(path)
 
 

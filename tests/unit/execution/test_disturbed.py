@@ -20,6 +20,8 @@ from transect.launch.processes import Outcome
 from transect.measure import guard
 from transect.measure.guard import Guard, snapshot
 
+pytestmark = pytest.mark.env
+
 
 class Counts:
     """A stage whose payload leaves a line, so that its runs can be counted."""

@@ -125,7 +125,7 @@ def test_files_that_are_edited_while_they_are_used_make_no_environment(place):
     assert builder.wait() == 0
     facts = place.facts
     assert facts["status"] == "failed"
-    assert f"{place.source} was edited while it was built" in facts["message"]
+    assert f"{place.source} was edited while" in facts["message"]
     assert not Path(facts["python"]).parents[1].exists()
 
 
@@ -134,7 +134,7 @@ def test_files_that_were_edited_since_the_plan_make_no_environment(place):
     facts = place.facts
     # So that the next plan, which has the new hash, does not take this for an answer.
     assert (facts["status"], facts["lock_hash"]) == ("failed", "0123456789abcdef")
-    assert f"{place.source} was edited since the study was planned" in facts["message"]
+    assert f"{place.source} was edited since" in facts["message"]
     assert not place.cache.exists()
 
 
@@ -187,7 +187,7 @@ def test_a_cache_that_cannot_be_written_is_a_cause_and_no_traceback(place, below
     assert place.builder().wait() == 0
     facts = place.facts
     assert facts["status"] == "failed"
-    assert "could not be built" in facts["message"]
+    assert "not be built" in facts["message"]
     assert str(place.cache if below_a_file else "/fd") in facts["message"]
     assert "TRANSECT_ENVS" in facts["message"]
 
@@ -217,5 +217,5 @@ def test_a_full_disk_at_the_last_moment_is_a_failed_build(quick, monkeypatch):
     monkeypatch.setattr(build_environment, "write_atomic", full)
     facts = quick.build()
     assert facts["status"] == "failed"
-    assert "No space left on device" in facts["message"]
+    assert os.strerror(28) in facts["message"]
     assert not Path(facts["python"]).parents[1].exists()

@@ -13,6 +13,8 @@ from transect.domain.errors import BadInput
 from transect.execution import build_environment
 from transect.planning import environments
 
+pytestmark = pytest.mark.env
+
 Build = Callable[[str], dict[str, Any]]
 
 

@@ -54,6 +54,7 @@ CASES = {
 }
 
 
+@pytest.mark.env
 @pytest.mark.parametrize("name", CASES)
 def test_processes_end_as_said_and_leave_none_behind(tmp_path, monkeypatch, name):
     monkeypatch.setattr(processes, "_GRACE_S", 2.0)
@@ -84,6 +85,7 @@ TREE += "str(int(sys.argv[1]) - 1)]); open(f'there-{sys.argv[1]}', 'w'); "
 TREE += "import time; time.sleep(6000 if sys.argv[1] == '0' else 0)"
 
 
+@pytest.mark.env
 @pytest.mark.parametrize("kernel", [True, False])
 def test_memory_of_all_that_a_payload_started_counts(tmp_path, monkeypatch, kernel):
     monkeypatch.setattr(processes, "_KERNEL_LISTS_CHILDREN", kernel)
@@ -98,6 +100,7 @@ def test_memory_of_all_that_a_payload_started_counts(tmp_path, monkeypatch, kern
         root.wait()
 
 
+@pytest.mark.env
 @pytest.mark.parametrize("told", [True, False])
 def test_the_end_of_each_rank_is_noticed(tmp_path, monkeypatch, told):
     if not told:
@@ -112,6 +115,7 @@ def test_the_end_of_each_rank_is_noticed(tmp_path, monkeypatch, told):
     assert len(list(Path("/proc/self/fd").iterdir())) == opened
 
 
+@pytest.mark.env
 def test_a_process_that_died_by_a_signal_comes_before_those_that_failed_without_it(
     tmp_path, monkeypatch
 ):
@@ -138,6 +142,7 @@ def locked(folder):
     return lock
 
 
+@pytest.mark.env
 def test_lock_of_a_dead_owner_is_cleared(tmp_path):
     lock = locked(tmp_path)
     child = subprocess.Popen([sys.executable, "-c", "pass"])

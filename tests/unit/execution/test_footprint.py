@@ -115,5 +115,5 @@ def test_an_image_folder_that_is_not_there_is_generated_only_where_it_says_so(tm
     assert resolve("images-mlp", given, study).dataset_options["folder"] == str(tmp_path / "scenes")
     del given["dataset_options"]["otherwise"]
     (tmp_path / "scenes").rmdir()
-    with pytest.raises(BadInput, match="no such file or folder"):
+    with pytest.raises(BadInput, match="no such file"):
         resolve("images-mlp", given, study)

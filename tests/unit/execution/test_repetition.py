@@ -22,7 +22,7 @@ from transect.domain.paths import StudyPaths
 from transect.domain.record import MetricValue, Record, Status, write_record
 from transect.domain.until import Contest
 from transect.execution.job import Job
-from transect.execution.repetition import Repetition, deadline_of
+from transect.execution.repetition import TIME, Repetition, deadline_of
 from transect.planning.stage import STAGES
 
 UNTIL = {
@@ -166,7 +166,7 @@ def test_a_budget_goes_to_the_pairs_that_are_nearest_to_a_verdict(tmp_path: Path
     bench = Bench(tmp_path, {"a": 1.0, "b": 1.08, "c": 1.02}, dict.fromkeys("abc", 0.04))
     repetition = run(bench, budget_s=4.5)
     assert {runtime for runtime, _ in bench.ran} == {"a", "b"} and len(bench.ran) == 4
-    assert ends(repetition)["c"] == "no verdict in reach of the cap"
+    assert "cap" in ends(repetition)["c"]
 
 
 def test_what_a_whole_study_compares_makes_a_verdict_harder(tmp_path: Path) -> None:
@@ -211,7 +211,7 @@ def test_the_best_of_each_runtime_race_and_the_others_are_not_measured_on() -> N
         (("a", 1, 1), ("b", 1, 1)), (("a", 1, 8), ("b", 1, 8)), (("a", 1, 8), ("b", 1, 8)),
     ]  # fmt: skip
     stand = standings(groups, contest, Floors(groups), interval=None, decide=True, looks=1).of
-    assert {c.threads for c, why in stand.items() if why == "nothing to compare with"} == {2}
+    assert {c.threads for c, why in stand.items() if "nothing to compare" in why} == {2}
 
 
 def test_a_cell_that_others_disturbed_goes_on_until_they_count_no_more(tmp_path: Path) -> None:
@@ -263,10 +263,10 @@ def test_a_job_whose_time_is_up_begins_nothing_more(tmp_path: Path) -> None:
     bench.floor(jobs)
     repetition = Repetition(jobs, deadline=time.monotonic() - 1)
     repetition.run(bench.run_one)
-    assert bench.ran == [] and set(ends(repetition).values()) == {"time of the job"}
+    assert bench.ran == [] and set(ends(repetition).values()) == {TIME}
     short = Repetition(jobs, deadline=time.monotonic() + 3)
     short.run(bench.run_one)
-    assert bench.ran == [] and set(ends(short).values()) == {"time of the job"}
+    assert bench.ran == [] and set(ends(short).values()) == {TIME}
     assert deadline_of({"minutes": None}, jobs) is None
     assert (deadline_of({"minutes": 0}, jobs) or math.inf) < time.monotonic()
 
@@ -308,13 +308,14 @@ def test_a_stricter_until_goes_on_where_the_last_one_stopped(tmp_path: Path) -> 
 
 def test_one_without_a_result_or_a_rival_is_not_measured_on(tmp_path: Path) -> None:
     bench = Bench(tmp_path, {"a": 1.0})
-    assert ends(run(bench)) == {"a": "nothing to compare with"}
+    alone = ends(run(bench))
+    assert alone.keys() == {"a"} and "nothing to compare" in alone["a"]
     empty = Bench(tmp_path / "none", {"a": 1.0, "b": 1.0})
     jobs = empty.jobs()
     empty.floor(jobs[:1] + jobs[2:3])
     repetition = Repetition(jobs)
     repetition.run(empty.run_one)
-    assert ends(repetition)["a"] == "nothing to compare with"
+    assert "nothing to compare" in ends(repetition)["a"]
     assert all(runtime != "a" for runtime, _ in empty.ran)
 
 
@@ -339,6 +340,6 @@ def test_a_cell_that_leaves_no_record_does_not_run_for_ever(tmp_path: Path) -> N
     jobs = bench.jobs()
     bench.floor(jobs)
     ran: list[str] = []
-    with pytest.raises(BadInput, match=r"record\.json: gone or unreadable"):
+    with pytest.raises(BadInput, match=r"record\.json: gone"):
         Repetition(jobs).run(lambda job: ran.append(job.cell.id))
     assert len(ran) == 1

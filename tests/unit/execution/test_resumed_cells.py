@@ -18,6 +18,8 @@ from transect.execution.run_cell import fingerprint_of, run_job
 from transect.launch import Request
 from transect.measure.guard import Guard, snapshot
 
+pytestmark = pytest.mark.env
+
 STATE = "checkpoint.bin"
 
 

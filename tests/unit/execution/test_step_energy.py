@@ -16,6 +16,8 @@ from transect.execution.job import Job, Result
 from transect.execution.step_energy import COUNTER, counts_energy, note_energy, step_name
 from transect.launch.processes import Outcome
 
+pytestmark = pytest.mark.env
+
 OUTCOME = Outcome(end="exited", code=0, seconds=12.5, peak_bytes=0)
 CELL = Cell.of(stage="train", workload="w", framework="numpy", strategy="single", batch=4)
 
@@ -101,7 +103,9 @@ def test_without_sacct_or_outside_of_slurm_nothing_is_asked(
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     result = noted(kept=1)
     assert result.metrics == []
-    assert result.details == {"kept": 1, "step_energy": {"missing": "sacct does not answer"}}
+    assert result.details["kept"] == 1 and result.details.keys() == {"kept", "step_energy"}
+    assert result.details["step_energy"].keys() == {"missing"}
+    assert "sacct" in result.details["step_energy"]["missing"]
     assert not counts_energy(job(told=False))
     monkeypatch.delenv("SLURM_JOB_ID")
     assert not counts_energy(job()) and noted().details == {}

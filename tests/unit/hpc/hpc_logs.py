@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
-
-from transect.hpc.base import Run
-from transect.hpc.scan import Scanner
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "hpc"
 
@@ -53,23 +49,3 @@ LOGS = {
     "memory-bandwidth-probe": MEMORY,
     "matrix-multiply-probe": MATRIX,
 }
-
-
-SCANNER = Scanner()
-
-
-def scan(text: str | bytes, scanner: Scanner = SCANNER) -> list[Run]:
-    raw = text.encode() if isinstance(text, str) else text
-    return list(scanner.scan(io.BytesIO(raw), "log"))
-
-
-def no_fault(runs: list[Run]) -> list[Run]:
-    assert runs, "nothing may be lost"
-    for run in runs:
-        assert "fault of the parser" not in run.reason, run.reason
-        assert bool(run.reason) == (run.status != "ok")
-    return runs
-
-
-def results(runs: list[Run]) -> list[object]:
-    return [(r.benchmark, r.status, [(m.name, m.printed) for m in r.metrics]) for r in runs]

@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import json
 
+from log_scan import scan
+
 from transect.hpc.base import Run
-from transect.hpc.scan import Scanner
-
-SCANNER = Scanner()
-
-
-def scan(text: str | bytes, scanner: Scanner = SCANNER) -> list[Run]:
-    raw = text.encode() if isinstance(text, str) else text
-    runs = list(scanner.scan(io.BytesIO(raw), "log"))
-    assert runs, "nothing may be lost"
-    for run in runs:
-        assert "fault of the parser" not in run.reason, run.reason
-        assert bool(run.reason) == (run.status != "ok")
-    return runs
 
 
 def one(text: str) -> Run:

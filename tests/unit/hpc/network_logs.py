@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import io
+from log_scan import scan
 
 from transect.hpc.base import Run
-from transect.hpc.scan import Scanner
 
 
 def table(header: str, rows: list[tuple[object, ...]], first: int = 10, width: int = 18) -> str:
@@ -203,17 +202,18 @@ NPB = """\
 """
 
 
-SCANNER = Scanner()
+OSU = OSU_LATENCY + OSU_BW + OSU_ALLREDUCE + OSU_IALLREDUCE + OSU_MBW_MR + OSU_BARRIER
 
 
-def scan(text: str | bytes, scanner: Scanner = SCANNER) -> list[Run]:
-    raw = text.encode() if isinstance(text, str) else text
-    runs = list(scanner.scan(io.BytesIO(raw), "log"))
-    assert runs, "nothing may be lost"
-    for run in runs:
-        assert "fault of the parser" not in run.reason, run.reason
-        assert bool(run.reason) == (run.status != "ok")
-    return runs
+IMB_BARRIER = (
+    "#---------------------------------------------------\n# Benchmarking Barrier \n"
+    "# #processes = 4 \n#---------------------------------------------------\n"
+    " #repetitions  t_min[usec]  t_max[usec]  t_avg[usec]\n"
+    + imb_rows([(1000, "3.10", "3.30", "3.20")])
+)
+
+
+IMB = IMB_HEAD + IMB_PINGPONG + IMB_ALLREDUCE + IMB_BARRIER + IMB_END
 
 
 def first(text: str) -> Run:

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import math
 import re
 
 from io500_logs import bash, ini, pretty, summary
-
-from transect.hpc.base import Run
-from transect.hpc.scan import Scanner
-
-SCANNER = Scanner()
-
 
 OLD_COLUMNS = (
     "access    bw(MiB/s)  block(KiB) xfer(KiB)  open(s)    wr/rd(s)   close(s)   total(s)   iter"
@@ -254,22 +247,3 @@ LOGS = {
     "mdtest 3.3.0 times": md("3.3.0", times=True),
     "mdtest 4.1.0 times": md("4.1.0", times=True),
 }
-
-
-def scan(text: str | bytes, scanner: Scanner = SCANNER) -> list[Run]:
-    raw = text.encode() if isinstance(text, str) else text
-    return list(scanner.scan(io.BytesIO(raw), "log"))
-
-
-def no_fault(runs: list[Run]) -> list[Run]:
-    assert runs, "nothing may be lost"
-    for run in runs:
-        assert "fault of the parser" not in run.reason, run.reason
-        assert bool(run.reason) == (run.status != "ok")
-    return runs
-
-
-def results(runs: list[Run]) -> list[object]:
-    return [
-        (r.benchmark, r.status, [(m.phase, m.name, m.printed) for m in r.metrics]) for r in runs
-    ]

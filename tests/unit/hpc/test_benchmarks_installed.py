@@ -149,6 +149,7 @@ def test_command_lines(asked: Cell, argv: list[str], tmp_path: Path) -> None:
     assert benchmark.command(asked, tmp_path, "P", []) == argv
 
 
+@pytest.mark.env
 @pytest.mark.parametrize("name", ["ior", "mdtest"])
 def test_files_go_to_the_payloads_own_scratch(name: str, tmp_path: Path) -> None:
     show = program(tmp_path, "show", 'for word in "$@"; do echo "$word"; done')

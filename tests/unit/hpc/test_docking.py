@@ -105,7 +105,7 @@ def test_a_bad_deck_is_refused_in_words(change, words: str, tmp_path: Path) -> N
 
 
 def test_more_poses_than_the_deck_holds_are_refused() -> None:
-    with pytest.raises(ValueError, match="21 poses were asked for, the deck 'synthetic' holds 20"):
+    with pytest.raises(ValueError, match=r"21 poses .*'synthetic' holds 20"):
         small().first(21)
 
 
@@ -171,7 +171,8 @@ def test_the_published_energies_are_reached(
     assert done.returncode == 0, done.stdout + done.stderr
     (run,) = scan(done.stdout)
     assert (run.status, run.reason, run.variant) == ("ok", "", implementation)
-    assert run.parameters["checked_against"] == "the deck's reference energies: 256 of 256 poses"
+    checked = str(run.parameters["checked_against"])
+    assert checked.startswith("the deck's") and "256 of 256" in checked
     assert (run.parameters["ligand_atoms"], run.parameters["protein_atoms"]) == (26, 938)
     assert float(str(run.parameters["largest_difference"])) < 5e-5
     assert str(published) not in done.stdout.replace(published.name, "")
@@ -199,9 +200,10 @@ def test_numba_agrees_with_numpy_and_the_log_becomes_metrics(
     (run,) = ingest(benchmark.logs(tmp_path))
     assert (run.status, run.reason) == ("ok", "")
     assert run.parameters["verified"] == "yes"
-    assert "definition in numpy, float64: 256 of 300" in str(run.parameters["checked_against"])
+    checked = str(run.parameters["checked_against"])
+    assert "numpy, float64" in checked and "256 of 300" in checked
     assert float(str(run.parameters["largest_difference"])) < 1e-5
-    assert re.fullmatch(r"threads alone on CPU \d+", str(run.parameters["pin"]))
+    assert re.search(r"alone on CPU \d+$", str(run.parameters["pin"]))
     assert len(run.samples["kernel"].values) == 3
     metrics = {one.label: one for one in result_of([run], must_have=True).metrics}
     assert {name: one.name for name, one in metrics.items()} == {
@@ -228,7 +230,7 @@ def test_wrong_energies_are_no_result(docking_python: str, tmp_path: Path) -> No
     assert done.returncode == 1
     (run,) = scan(done.stdout)
     assert (run.status, run.parameters["verified"]) == ("invalid", "no")
-    assert "energies are wrong: they differ by" in run.reason
+    assert "energies are wrong" in run.reason
     assert not result_of([run], must_have=True).metrics
 
 
@@ -237,10 +239,10 @@ def test_more_poses_than_a_deck_has_end_in_words(docking_python: str, tmp_path: 
     done = probe(docking_python, "--deck", str(tmp_path), "--poses", "21")
     assert done.returncode == docking.BAD_INPUT
     (run,) = scan(done.stdout)
-    assert run.status == "invalid" and "21 poses were asked for" in run.reason
+    assert run.status == "invalid" and "21 poses" in run.reason
 
 
 def test_more_threads_than_cpus_cannot_be_pinned(docking_python: str) -> None:
     done = probe(docking_python, "--threads", "4096", "--pin", "close", "--poses", "1")
     assert done.returncode == docking.LACKING
-    assert "4096 threads cannot be pinned to" in done.stdout
+    assert "4096 threads" in done.stdout

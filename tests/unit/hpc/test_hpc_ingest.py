@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import os
 import shutil
@@ -43,12 +44,12 @@ def test_loops_of_links_end(tmp_path: Path) -> None:
 
 
 def test_a_path_that_does_not_exist_is_named(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"missing\.log: no such file"):
+    with pytest.raises(BadInput, match=r"missing\.log: no such"):
         ingest([tmp_path / "missing.log"])
 
 
 def test_an_unknown_benchmark_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="did you mean 'stream'"):
+    with pytest.raises(BadInput, match=r"'streem'.*'stream'"):
         ingest([tmp_path], benchmark="streem")
 
 
@@ -81,7 +82,7 @@ def test_what_is_not_a_benchmark_is_reported_with_its_reason(
 def test_unreadable_things_are_reported(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (run,) = ingest([tmp_path])
-    assert run.reason == "cannot be read: not a regular file"
+    assert run.reason.endswith("not a regular file")
 
 
 @pytest.fixture
@@ -107,7 +108,7 @@ def test_what_may_not_be_read_is_reported(nobody: Path, kind: str) -> None:
     locked.chmod(0)
     for paths in ([locked], [nobody]):
         (run,) = ingest(paths)
-        assert (run.file, run.reason) == (str(locked), "cannot be read: Permission denied")
+        assert run.file == str(locked) and run.reason.endswith(os.strerror(errno.EACCES))
 
 
 def test_the_guess_can_be_overridden() -> None:
@@ -137,6 +138,7 @@ def test_json_and_csv_hold_every_run(tmp_path: Path) -> None:
     assert all(run.file in table for run in runs)
 
 
+@pytest.mark.env
 def test_a_plugin_folder_adds_a_parser(tmp_path: Path) -> None:
     import subprocess
     import sys

@@ -6,14 +6,15 @@ import re
 from collections.abc import Callable
 
 import pytest
-from hpc_logs import HPCC, HPL, LOGS, MATRIX, MEMORY, STREAM, no_fault, results, scan
+from hpc_logs import HPCC, HPL, LOGS, MATRIX, MEMORY, STREAM
+from log_scan import results, scan
 
 from transect.hpc.base import PARSERS
 
 
 @pytest.mark.parametrize("name", LOGS)
 def test_a_whole_log_is_ok_and_all_its_rates_are_normalised(name: str) -> None:
-    (run,) = no_fault(scan(LOGS[name]))
+    (run,) = scan(LOGS[name])
     assert (run.benchmark, run.status, run.reason) == (name, "ok", "")
     assert any(m.normalised is not None for m in run.metrics)
 
@@ -124,7 +125,7 @@ def test_status_and_reason(
 ) -> None:
     changed = change(log)
     assert changed != log
-    run = no_fault(scan(changed))[-1]
+    run = scan(changed)[-1]
     assert run.status == status, run.reason
     assert reason in "; ".join((run.reason, *run.suspicions))
 
@@ -144,7 +145,7 @@ def test_hpl_rows_of_amd_and_nvidia_and_a_rewritten_n() -> None:
         "T/V            SWP       N    NB     P     Q          Time          Gflops\n"
         "WRC11C2R4o     Mix  100000   384     1     2        100.00      6.6668e+03\n" + residual
     )
-    one, two = no_fault(scan(nvidia + "HPLinpack 2.3  --  x\n" + amd))
+    one, two = scan(nvidia + "HPLinpack 2.3  --  x\n" + amd)
     assert (one.variant, one.version, one.parameters["N"], one.status) == (
         "nvidia",
         "23.5.0",
@@ -162,27 +163,27 @@ def test_hpl_rows_of_amd_and_nvidia_and_a_rewritten_n() -> None:
 
 def test_hpl_names_the_tests_of_a_sweep_that_never_came() -> None:
     cut = HPL.replace("NB     :      80", "NB     :      80      160")
-    runs = no_fault(scan(cut[: cut.index("Finished")]))
+    runs = scan(cut[: cut.index("Finished")])
     assert [r.status for r in runs] == ["ok", "truncated"] and "1 of 2 results" in runs[1].reason
 
 
 def test_stream_tables_of_64_labelled_ranks_are_kept_apart() -> None:
     lines = STREAM.splitlines()
     text = "".join(f"{rank:2d}: {line}\n" for line in lines for rank in range(64))
-    runs = no_fault(scan(text))
+    runs = scan(text)
     assert len(runs) == 64 and {r.status for r in runs} == {"ok"}
     assert {m.printed for r in runs for m in r.metrics if m.name == "copy"} == {"20000.0"}
 
 
 def test_stream_tables_without_labels_are_all_found_and_warned_about() -> None:
     text = "".join(f"{line}\n" * 8 for line in STREAM.splitlines())
-    runs = no_fault(scan(text))
+    runs = scan(text)
     assert len(runs) == 8 and {r.status for r in runs} == {"ok"}
     assert all("interleave" in r.warnings[0] for r in runs)
 
 
 def test_a_cut_run_before_a_whole_one_does_not_take_its_rows() -> None:
-    runs = no_fault(scan(STREAM[: STREAM.index("Scale")] + STREAM))
+    runs = scan(STREAM[: STREAM.index("Scale")] + STREAM)
     assert [r.status for r in runs] == ["truncated", "ok"]
 
 
@@ -192,7 +193,7 @@ def test_stream_in_binary_units() -> None:
         .replace("20000.0", "18.626")
         .replace("16000.0", "14.901")
     )
-    (run,) = no_fault(scan(text.replace("24000.0", "22.352")))
+    (run,) = scan(text.replace("24000.0", "22.352"))
     copy = run.metric("copy")
     assert run.status == "ok" and copy is not None and copy.normalised is not None
     assert copy.normalised.value == pytest.approx(2e10, rel=1e-4)
@@ -200,19 +201,19 @@ def test_stream_in_binary_units() -> None:
 
 def test_stream_of_mpi_counts_the_arrays_of_all_ranks() -> None:
     text = STREAM.replace("Array size = 10000000", "Total Aggregate Array size = 10000000")
-    (run,) = no_fault(scan(text.replace("Offset", " Array size per MPI rank = 5000000, Offset")))
+    (run,) = scan(text.replace("Offset", " Array size per MPI rank = 5000000, Offset"))
     assert run.status == "ok" and run.parameters["array_size"] == 10_000_000
 
 
 def test_old_versions_of_hpcc_that_misspell_their_name() -> None:
     old = HPCC.replace("Challenge", "Challange").replace("Success=1\n", "")
-    assert results(no_fault(scan(old))) == results(scan(HPCC))
+    assert results(scan(old)) == results(scan(HPCC))
 
 
 def test_probe_below_cache_size_claims_no_memory_bandwidth() -> None:
     (run,) = scan(MEMORY)
     assert run.parameters["beyond_cache"] == "no"
-    assert any("not the bandwidth of main memory" in w for w in run.warnings)
+    assert any("main memory" in w for w in run.warnings)
     assert len(run.samples["copy"].values) == MEMORY.count("sample copy ")
 
 

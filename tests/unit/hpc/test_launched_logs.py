@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from storage_logs import scan
+from log_scan import scan
 
 IOR = "mpirun -n 4 ./ior -w\n"
 DIED = "{}: error while loading shared libraries: libmpi.so.40\n"
@@ -45,7 +45,7 @@ def test_one_launch_that_is_said_twice_is_one(text: str) -> None:
 
 @pytest.mark.parametrize("line", ["srun ls /data/ior", "srun -n 1 /bin/cat results/hpcg"])
 def test_a_file_named_like_a_program_is_no_launch(line: str) -> None:
-    assert told(f"{line}\nfatal: it is gone\n") == [("unknown", "no-result", 0)]
+    assert told(f"{line}\nfatal: gone\n") == [("unknown", "no-result", 0)]
     assert (
         told(line.replace("ls", "numactl -l").replace("/bin/cat", "env") + "\nfatal: gone\n")[0][1]
         == "failed"
@@ -79,6 +79,6 @@ def test_a_launch_behind_another_benchmarks_output_is_told() -> None:
     ],
 )
 def test_a_program_as_an_options_value_is_no_launch(line: str) -> None:
-    assert told(f"{line}\nfatal: it is gone\n") == [("unknown", "no-result", 0)]
+    assert told(f"{line}\nfatal: gone\n") == [("unknown", "no-result", 0)]
     started = line.replace("./train.py", "--oversubscribe ./xhpl")
-    assert told(f"{started}\nfatal: it is gone\n")[0][:2] == ("hpl", "failed")
+    assert told(f"{started}\nfatal: gone\n")[0][:2] == ("hpl", "failed")

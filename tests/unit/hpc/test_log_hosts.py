@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import random
 
 import pytest
 from hpc_logs import STREAM
+from log_scan import scan
 from log_variants import own_logs
 
 from transect.hpc import scan as scanning
 from transect.hpc.base import Run
-from transect.hpc.scan import Scanner
 
 LOGS = {name: text for name, text in own_logs().items() if not text.lstrip().startswith(("{", "["))}
-SCANNER = Scanner()
-
-
-def scan(text: str, scanner: Scanner = SCANNER) -> list[Run]:
-    return list(scanner.scan(io.BytesIO(text.encode()), "log"))
 
 
 def facts(runs: list[Run]) -> list[object]:
@@ -94,7 +88,7 @@ def test_a_long_file_is_split_between_its_labels() -> None:
 
 
 def test_a_benchmark_that_is_named_is_read_behind_labels_too() -> None:
-    (run,) = scan(labelled(STREAM, "node1: "), Scanner("stream"))
+    (run,) = scan(labelled(STREAM, "node1: "), "stream")
     assert (run.benchmark, run.status.value) == ("stream", "ok")
 
 

@@ -123,7 +123,7 @@ def test_nccl_without_a_gpu_ends_in_words(torch_python: str) -> None:
     assert done.returncode == 1
     (run,) = scan(done.stdout)
     assert (run.status, run.variant) == ("invalid", "nccl")
-    assert "nccl needs a GPU for every rank" in run.reason
+    assert "nccl" in run.reason and "GPU" in run.reason
 
 
 BROKEN = """
@@ -149,7 +149,7 @@ def test_what_arrives_wrong_is_no_result(test: str, base_python: str) -> None:
     assert done.returncode != 0
     (run,) = scan(done.stdout)
     assert run.status == "invalid"
-    assert run.reason == "what arrived is wrong at 64 B"
+    assert run.reason.endswith("wrong at 64 B")
     assert not result_of([run], must_have=True).metrics
 
 
@@ -169,7 +169,7 @@ def test_sizes_that_would_take_too_long_are_left_out_and_named(base_python: str)
     assert done.returncode == 0, done.stderr
     (run,) = scan(done.stdout)
     assert run.status == "ok"
-    assert "sizes left out from 4096 B on: they do not fit into the time" in run.warnings
+    assert any("left out from 4096 B on" in warning for warning in run.warnings)
 
 
 def test_the_launch_gives_each_library_its_rendezvous(

@@ -18,8 +18,8 @@ from compute_logs import (
     BUDE_V1,
     D500,
     printed,
-    scan,
 )
+from log_scan import scan
 from solver_logs import (
     HPCG,
     HPCG_2017,

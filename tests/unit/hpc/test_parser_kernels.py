@@ -14,8 +14,8 @@ from compute_logs import (
     BUDE_V1,
     D500,
     printed,
-    scan,
 )
+from log_scan import scan
 
 from transect.hpc.parsers.minibude import minibude_gflop
 

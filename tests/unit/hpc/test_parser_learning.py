@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable
 
 import pytest
-from learning_logs import HOROVOD, ORT, TF, normalised, one, printed, scan
+from learning_logs import HOROVOD, ORT, TF, normalised, one, printed
+from log_scan import scan
 
 
 def test_tf_cnn_total_steps_and_columns() -> None:

@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable
 
 import pytest
-from learning_logs import OLD, T0, mllog, mlperf, normalised, one, printed, scan
+from learning_logs import OLD, T0, mllog, mlperf, normalised, one, printed
+from log_scan import scan
 
 
 def test_mlperf_time_to_train_is_stop_minus_start_in_the_digits_of_the_log() -> None:

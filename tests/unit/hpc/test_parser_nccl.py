@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
+from log_scan import scan
 from network_logs import (
     NCCL,
     first,
     nccl,
-    scan,
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from log_scan import scan
 from network_logs import (
     GRAPH500,
     IMB_ALLREDUCE,
@@ -22,7 +23,6 @@ from network_logs import (
     first,
     imb_rows,
     nccl,
-    scan,
     table,
 )
 

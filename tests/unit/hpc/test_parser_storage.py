@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable
 
 import pytest
-from storage_logs import LOGS, long_summary, maxima, no_fault, results, scan
+from log_scan import results, scan
+from storage_logs import LOGS, long_summary, maxima
 
 
 def change(pattern: str, new: str) -> Callable[[str], str]:
@@ -96,7 +97,7 @@ CASES = [
 def test_status_and_reason(name: str, how: Callable[[str], str], status: str, reason: str) -> None:
     changed = how(LOGS[name])
     assert changed != LOGS[name]
-    run = no_fault(scan(changed))[-1]
+    run = scan(changed)[-1]
     assert run.status == status, run.reason
     assert reason in "; ".join((run.reason, *run.suspicions))
 
@@ -139,12 +140,12 @@ def test_an_invalid_optional_phase_does_not_spoil_the_official_score() -> None:
     text = text.replace(
         "[      ]  ior-rnd", "ERROR INVALID (main.c:443) Runtime is smaller\n[      ]  ior-rnd"
     )
-    (run,) = no_fault(scan(text))
+    (run,) = scan(text)
     assert run.status == "ok" and "ior-rnd4K-easy-read" in run.warnings[0]
 
 
 def test_a_score_line_alone_is_a_result_with_a_warning() -> None:
-    (run,) = no_fault(scan(LOGS["io500 summary"].splitlines()[-1] + "\n"))
+    (run,) = scan(LOGS["io500 summary"].splitlines()[-1] + "\n")
     assert run.status == "ok" and "cannot be recomputed" in run.warnings[0]
 
 
@@ -178,7 +179,7 @@ def test_ior_with_a_deadline_counts_the_bytes_that_it_says_it_used() -> None:
     text = text[:first] + moved + text[first:]
     text = text.replace("aggregate filesize", "stonewallingTime    : 300\naggregate filesize", 1)
     text = text.replace("write     1024.00", "write     600.00 ", 1)
-    run = no_fault(scan(text))[0]
+    run = scan(text)[0]
     assert "over its time" not in run.reason  # 300 MiB in 0.5 s
     assert run.parameters["stonewallingTime"] == 300
 
@@ -189,18 +190,18 @@ def test_ior_tests_of_one_script_are_runs_of_their_own() -> None:
     second = one[begin:end].replace(": 0\n", ": 1\n", 1).replace("POSIX", "MPIIO")
     rows_of_second = long_summary("3.2.1", 1).replace("POSIX", "MPIIO").split("\n", 2)[2]
     text = one[:end] + second + long_summary("3.2.1") + rows_of_second + "Finished : x\n"
-    first, other = no_fault(scan(text))
+    first, other = scan(text)
     assert [first.status, other.status] == ["ok", "ok"]
     assert (first.parameters["api"], other.parameters["api"]) == ("POSIX", "MPIIO")
     assert first.line < other.line
     # The second test never came to its end: the first one did.
-    cut = no_fault(scan(one[:end] + second[: second.index("read  ")] + CANCELLED))
+    cut = scan(one[:end] + second[: second.index("read  ")] + CANCELLED)
     assert [run.status for run in cut] == ["ok", "failed"]
 
 
 def test_ior_csv_of_3_3_0_has_no_results() -> None:
     text = "3.3.0Fri Jan  2 20:28:45 2026ior -w -O summaryFormat=CSVLinux n10POSIX/fs/fsingle-shared-fileindependent1"
-    (run,) = no_fault(scan(text))
+    (run,) = scan(text)
     assert (run.benchmark, run.variant, run.version, run.status) == (
         "ior",
         "csv",
@@ -214,11 +215,11 @@ def test_ior_csv_of_3_3_0_has_no_results() -> None:
 @pytest.mark.parametrize("name", ["ior 3.3.0", "ior 3.0.1"])
 def test_ior_without_its_head(name: str) -> None:
     text = LOGS[name]
-    (run,) = no_fault(scan(text[text.index("access    bw") :]))
+    (run,) = scan(text[text.index("access    bw") :])
     assert run.status == "ok" and run.metric("bandwidth_max", "read")
-    (run,) = no_fault(scan(text[text.index("Operation ") :]))
+    (run,) = scan(text[text.index("Operation ") :])
     assert run.status == "ok" and run.parameters["tasks"] == 4
-    (run,) = no_fault(scan(maxima()))
+    (run,) = scan(maxima())
     assert run.status == "ok" and run.version == ""
 
 
@@ -255,11 +256,11 @@ def test_mdtest_takes_the_second_table_for_times_whatever_its_label(form: str) -
 
 def test_mdtest_headers_alone_with_other_numbers_of_tasks_and_statistics_of_ranks() -> None:
     text = LOGS["mdtest 3.3.0"]
-    (run,) = no_fault(scan(text[text.index("SUMMARY") :]))
+    (run,) = scan(text[text.index("SUMMARY") :])
     assert run.status == "ok" and run.version == "" and run.metric("rate_mean", "Tree removal")
     begin, end = text.index("4 tasks"), text.index("-- finished")
     again = text[:end] + text[begin:end].replace("4 tasks, 400", "2 tasks, 200") + text[end:]
-    one, two = no_fault(scan(again))
+    one, two = scan(again)
     assert (one.parameters["tasks"], two.parameters["tasks"], two.version) == (4, 2, "3.3.0")
     ranks = re.sub(r"(File stat +:)", r"\1 9.000 8.000 8.500    ", text)
     assert results(scan(ranks)) == results(scan(text))
@@ -268,12 +269,12 @@ def test_mdtest_headers_alone_with_other_numbers_of_tasks_and_statistics_of_rank
 def test_mdtest_lines_of_single_iterations_are_samples() -> None:
     once = "V-1: Rank   0 Line  1223   File creation     :          0.160 sec,       2500.000 ops/sec\n"
     wall = "V-1:   File creation (stonewall):          0.160 sec,       99.000 ops/sec\n"
-    (run,) = no_fault(scan(LOGS["mdtest 3.3.0"].replace("\nSUMMARY", once + wall + "\nSUMMARY")))
+    (run,) = scan(LOGS["mdtest 3.3.0"].replace("\nSUMMARY", once + wall + "\nSUMMARY"))
     assert run.samples["File creation"].values == [2500.0]
     assert results([run]) == results(scan(LOGS["mdtest 3.3.0"]))
 
 
 def test_a_deviation_of_one_iteration_may_be_nan() -> None:
     text = LOGS["mdtest 4.1.0 times"].replace("        0.000\n", "         -nan\n")
-    (run,) = no_fault(scan(text))
+    (run,) = scan(text)
     assert run.status == "ok"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from learning_logs import scan
+from log_scan import scan
 
 HEAD = """\
 STREAM Benchmark

@@ -21,8 +21,8 @@ from learning_logs import (
     normalised,
     one,
     printed,
-    scan,
 )
+from log_scan import scan
 
 
 @pytest.mark.parametrize(

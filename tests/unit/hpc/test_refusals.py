@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from io500_logs import bash
 from learning_logs import T0, mllog, mlperf, one
-from storage_logs import LOGS, scan
+from log_scan import scan
+from storage_logs import LOGS
 
 from transect.domain.errors import BadInput
 from transect.hpc.ingest import ingest
@@ -152,7 +153,7 @@ def test_windows_into_the_kernel_are_listed_and_not_read() -> None:
     runs = ingest([Path(f"/proc/{os.getpid()}/fd"), Path("/proc/self/status")])
     # The listing's own descriptor is gone by then.
     said = {run.reason.removeprefix("cannot be read: ") for run in runs}
-    assert "a window into the kernel, not a stored file" in said and len(said) <= 2
+    assert any("window into the kernel" in one for one in said) and len(said) <= 2
 
 
 def test_a_folder_that_nobody_may_enter_is_listed(tmp_path: Path, monkeypatch) -> None:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
 
+import pytest
+
 from transect.measure.node_probe import gathered, probe, told
+
+pytestmark = pytest.mark.env
 
 
 def order(folder: Path, scratch: Path) -> dict[str, object]:
@@ -32,7 +38,7 @@ def test_probes_at_the_same_time_with_the_same_process_id_both_write(tmp_path):
 
 def test_a_probe_says_why(tmp_path):
     found = probe(order(tmp_path, tmp_path / "nowhere"))
-    assert "No such file or directory" in found["scratch"]
+    assert os.strerror(errno.ENOENT) in found["scratch"]
     assert found["token_seen"] and found["interfaces"] == {"lo": True, "ib": False}
     assert found["pythons"] == {"none": False}
 

@@ -15,6 +15,8 @@ from transect.planner.problem import Link
 from transect.stages.bench.cell import BenchCell
 from transect.stages.profile.cell import ProfileCell
 
+PROFILES = "profiles of micro-batches of"
+
 
 def profiled(folder: Path, ranks: int, batch: int) -> Path:
     """A profile whose layers take as many seconds as ranks took it at once."""
@@ -46,8 +48,8 @@ def test_profiles_by_other_numbers_of_ranks_at_once_are_not_mixed(tmp_path):
     wanted = Wanted(
         workload="digits-mlp", framework="numpy", ranks=2, results=tmp_path, mode="data"
     )
-    assert answer(wanted).costs.startswith("profiles of micro-batches of 8 samples")
-    assert answer(replace(wanted, ranks=8)).costs.startswith("profiles of micro-batches of 16, 64")
+    assert answer(wanted).costs.startswith(f"{PROFILES} 8 ")
+    assert answer(replace(wanted, ranks=8)).costs.startswith(f"{PROFILES} 16, 64 ")
 
 
 @pytest.mark.parametrize("text", [None, "{}", "[]", "{", '{"batch": 8, "layers": [{"name": "0"}]}'])
@@ -64,9 +66,9 @@ def test_profiles_of_an_earlier_call_are_left_out_where_others_are_asked_for(tmp
         workload="digits-mlp", framework="numpy", ranks=2, results=tmp_path, mode="data",
         profiles=frozenset({own.parent.name}),
     )  # fmt: skip
-    assert answer(wanted).costs.startswith("profiles of micro-batches of 8 samples")
+    assert answer(wanted).costs.startswith(f"{PROFILES} 8 ")
     everything = answer(replace(wanted, profiles=None)).costs
-    assert left.exists() and everything.startswith("profiles of micro-batches of 64 samples")
+    assert left.exists() and everything.startswith(f"{PROFILES} 64 ")
 
 
 def probed(folder: Path, nodes: int, network: str | None, latency_s: float) -> None:
@@ -95,7 +97,7 @@ def test_of_several_probed_networks_none_is_taken_unasked(tmp_path):
     wanted = Wanted(workload="digits-mlp", framework="numpy", ranks=2, nodes=2, results=tmp_path)
     assert answer(wanted).machine.between.alpha_s == pytest.approx(0.5)
     probed(tmp_path, 2, "fast", 1e-6)
-    with pytest.raises(BadInput, match=r"several networks \(fast, slow\): expected one, or --link"):
+    with pytest.raises(BadInput, match=r"\(fast, slow\): .*--link"):
         answer(wanted)
     assert answer(replace(wanted, link=Link(0.1, 0.0))).machine.between == Link(0.1, 0.0)
     assert answer(replace(wanted, nodes=1)).machine.source.endswith("messages as probed")

@@ -78,7 +78,7 @@ def test_memory_bounds_a_pass_where_there_is_little_to_compute():
 
 def test_a_model_without_layers_is_refused():
     plugin = WORKLOADS.get("tickets-transformer")
-    with pytest.raises(BadInput, match="no list of layers"):
+    with pytest.raises(BadInput, match="list of layers"):
         counted_costs(model_of(plugin), plugin.defaults, 8, "fp32", RATES)
 
 
@@ -122,6 +122,7 @@ def test_profiles_that_do_not_fit_together_are_refused(profiles, message):
         measured_costs(profiles, 6)
 
 
+@pytest.mark.env
 @pytest.mark.parametrize("spread", [False, True], ids=["single", "spread"])
 @pytest.mark.parametrize("seed", range(15))
 def test_partitions_are_the_best_of_all(seed, spread):
@@ -138,6 +139,7 @@ def test_partitions_are_the_best_of_all(seed, spread):
             assert found.step_s == pytest.approx(best.step_s, rel=1e-6)
 
 
+@pytest.mark.env
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("seed", range(3))
 def test_larger_partitions_are_those_of_dynamic_programming(seed, solver):
@@ -201,7 +203,7 @@ def test_infeasible_says_which_constraint():
     for solve in (partition, dynamic.partition):
         tight = solve(replace(free, memory_bytes=int(least) - 1))
         assert isinstance(tight, Infeasible)
-        assert "8 live micro-batches in the first stage (gpipe)" in tight.reason
+        assert "8 live micro-batches" in tight.reason and "(gpipe)" in tight.reason
         assert isinstance(solve(replace(free, memory_bytes=int(least))), Solution)
 
 
@@ -218,6 +220,7 @@ def test_a_problem_that_fits_nothing_is_refused(wrong):
         Problem(**{"layers": layers, "devices": 2} | wrong)
 
 
+@pytest.mark.env
 def test_an_unknown_solver_and_one_that_has_no_time_are_errors():
     problem = random_problem(np.random.default_rng(4), 30, 4)
     with pytest.raises(BadInput, match="highs or cbc"):

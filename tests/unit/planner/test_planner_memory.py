@@ -56,6 +56,7 @@ def problem(generator: np.random.Generator) -> MemoryProblem:
     )  # fmt: skip
 
 
+@pytest.mark.env
 def test_it_is_the_best_of_all_choices():
     generator = np.random.default_rng(0)
     seen = set()
@@ -77,6 +78,7 @@ def test_it_is_the_best_of_all_choices():
     assert seen == {"none", "keep", "recompute", "offload"}
 
 
+@pytest.mark.env
 def test_layers_of_microseconds_are_decided_as_those_of_seconds_are():
     """Solvers take a reduced cost of less than a ten-millionth for none."""
     layers = (
@@ -91,6 +93,7 @@ def test_layers_of_microseconds_are_decided_as_those_of_seconds_are():
     assert isinstance(found, Decision) and found.extra_s == 0
 
 
+@pytest.mark.env
 def test_with_room_for_all_nothing_is_done():
     case = problem(np.random.default_rng(1))
     roomy = MemoryProblem(
@@ -102,6 +105,7 @@ def test_with_room_for_all_nothing_is_done():
     assert (found.runs, found.extra_s) == ((("keep", 0, len(case.layers)),), 0)
 
 
+@pytest.mark.env
 def test_of_many_layers_neighbours_share_a_decision():
     count = 100
     layers = tuple(
@@ -131,6 +135,7 @@ def test_of_many_layers_neighbours_share_a_decision():
     assert 0 < found.extra_s < count
 
 
+@pytest.mark.env
 def test_what_was_found_in_time_is_taken_and_called_unproved():
     import pulp
 

@@ -115,10 +115,11 @@ def test_duplicate_name_is_refused(tmp_path, monkeypatch):
 
 
 def test_unknown_name_has_a_hint():
-    with pytest.raises(BadInput, match="did you mean 'torch'"):
+    with pytest.raises(BadInput, match=r"'troch'.*'torch'"):
         FRAMEWORKS.get("troch")
 
 
+@pytest.mark.env
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -158,9 +159,7 @@ def test_every_stage_has_the_files_of_its_roles():
 )
 def test_a_name_that_shows_what_it_does_not_say_is_refused(name):
     registry: Registry[object] = Registry("workload", "transect.training.workloads")
-    with pytest.raises(
-        BadInput, match=r"workload '.*' cannot have this name: expected one line"
-    ) as told:
+    with pytest.raises(BadInput, match=r"workload '.*' cannot have this name") as told:
         registry.register(name)(object_of_this_file())
     assert str(told.value).isprintable() and __file__ in str(told.value)
 

@@ -34,9 +34,7 @@ def plan(folder: Path, rest: str, rule: str = ""):
 
 
 def test_an_unknown_precision_is_an_error_of_the_study(tmp_path):
-    with pytest.raises(
-        BadInput, match=r"small\.yaml: train\.grids\.0\.precisions: unknown pre.*fp16"
-    ):
+    with pytest.raises(BadInput, match=r"train\.grids\.0\.precisions: .*fp7.*fp16"):
         plan(tmp_path, "precisions: [fp32, fp7]")
 
 
@@ -89,14 +87,12 @@ def test_a_grid_may_sweep_the_batch(tmp_path):
     made = plan(tmp_path, "batches: [null, 32], scaling: weak, ranks: [2]")
     assert sorted(p.cell.batch for p in made.stage("train").values()) == [64, 128]
     assert sorted(p.cell.batch for p in made.stage("reference").values()) == [64, 128]
-    with pytest.raises(BadInput, match=r"train\.grids\.0\.batches\.0.*greater than or equal to 1"):
+    with pytest.raises(BadInput, match=r"train\.grids\.0\.batches\.0.*\b1\b"):
         plan(tmp_path, "batches: [0]")
 
 
 def test_an_accuracy_of_more_than_one_is_no_target(tmp_path):
-    with pytest.raises(
-        BadInput, match=r"digits-cnn\.quality_target': an accuracy is at most 1, found 1\.5"
-    ):
+    with pytest.raises(BadInput, match=r"digits-cnn\.quality_target': .* at most 1, found 1\.5"):
         plan(tmp_path, "ranks: [1]", "quality_target: 1.5")
     assert plan(tmp_path, "ranks: [1]", "quality_target: 1").stage("train")
 

@@ -1,0 +1,168 @@
+"""Whole logs of all benchmarks disguised, doubled and cut: `make test` takes a few of each, `make test-all` all."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from log_scan import results, scan, values
+from whole_logs import DISGUISES, LOGS, chosen
+
+from transect.hpc.base import Run
+
+EVERY = pytest.mark.exhaustive
+# With `srun` a log's last line ends; without, a result that it may have cut is none in these.
+NEEDS_ITS_LAST_END = {
+    "hpl-mxp reference", "hpl-mxp riken", "hpcg 2017", "hpcg amd", "babelstream", "babelstream 5",
+    "babelstream after 5", "babelstream float", "babelstream gpu-stream", "babelstream csv",
+    "minibude kernel", "horovod", "onnxruntime-perf-test", "dllogger", "dllogger units",
+    "dllogger json", "neuron", "mxnet gluon", "tensorflow", "fairseq", "fairseq json", "megatron",
+    "deepspeed",
+}  # fmt: skip
+
+
+def disguises(name: str) -> list[str]:
+    """Return the disguises in which a log says the same."""
+    return [
+        disguise for disguise in DISGUISES
+        if (disguise != "no line end" or name not in NEEDS_ITS_LAST_END)
+        # Its rows of statistics are those that begin with blanks.
+        and (name, disguise) != ("graph500", "indented")
+    ]  # fmt: skip
+
+
+# Two of each log, one behind the other: all are among them.
+FEW = [
+    (name, one)
+    for place, name in enumerate(LOGS)
+    for one in (2 * disguises(name))[2 * place % len(DISGUISES) :][:2]
+]
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_a_whole_log_is_ok(name: str) -> None:
+    log = LOGS[name]
+    runs = scan(log.text)
+    assert [(run.benchmark, run.status) for run in runs] == [(log.benchmark, "ok")] * log.runs
+    assert not log.rate or log.rate in [one[-1] for one in values(runs[0])]
+    for run in runs:
+        assert any(one.normalised is not None for one in run.metrics)
+        assert Run.model_validate_json(run.model_dump_json()) == run
+
+
+def check_disguise(name: str, disguise: str) -> None:
+    text = LOGS[name].text
+    assert results(scan(DISGUISES[disguise](text))) == results(scan(text)), disguise
+
+
+@pytest.mark.parametrize(("name", "disguise"), FEW)
+def test_a_disguised_log_yields_the_same_results(name: str, disguise: str) -> None:
+    check_disguise(name, disguise)
+
+
+@EVERY
+@pytest.mark.parametrize("name", LOGS)
+def test_a_log_in_any_disguise_yields_the_same_results(name: str) -> None:
+    for disguise in disguises(name):
+        check_disguise(name, disguise)
+
+
+def test_every_disguise_is_among_the_few() -> None:
+    assert {disguise for _, disguise in FEW} == set(DISGUISES)
+
+
+@pytest.mark.parametrize("between", ["", "Done\n", "\nunrelated\n"])
+@pytest.mark.parametrize("name", [name for name in LOGS if name != "dllogger json"])
+def test_the_same_log_twice_is_two_runs(name: str, between: str) -> None:
+    text = LOGS[name].text
+    runs = scan(text + between + text)
+    assert results(runs) == results(scan(text)) * 2
+    assert [run.line for run in runs] == sorted({run.line for run in runs})
+
+
+# IOR's rows are all there, and what it sums up below them is not: IO500 never prints it.
+ROWS_ALONE = "its rows alone, no summary and no 'Finished': as IO500 runs IOR"
+# A result stands before the log ends and others follow: a table of times behind that of rates, one rate an
+# epoch, a summary behind a row. What a cut log says is then a part of what the whole one says...
+GROWS = {
+    "mdtest 3.3.0 times", "mdtest 4.1.0 times", "hpcg", "hpcg yaml", "minibude", "minibude csv",
+    "minibude v1", "osu", "onnxruntime-perf-test", "mxnet gluon", "tensorflow",
+    "nvidia-bert-tensorflow",
+}  # fmt: skip
+# ... or a mean over fewer lines, a line of Intel's build with one digit more, a table that says nowhere that it ends.
+CHANGES = {"ior csv", "hpcg intel", "mxnet", "deepspeed", "hf-trainer"}
+# Another table or run begins behind a whole one.
+BEGINS_AGAIN = {"mdtest 3.3.0 times", "mdtest 4.1.0 times", "osu"}
+
+
+def check_lines(name: str, some: int | None) -> None:
+    """Cut behind lines: nothing is ok before its result is complete, and what is ok stays so."""
+    text = LOGS[name].text
+    lines = text.splitlines(keepends=True)
+    runs = scan(text)
+    whole, all_values = results(runs), {one for run in runs for one in values(run)}
+    seen_ok = False
+    ends = list(range(1, len(lines)))
+    for end in ends if some is None else chosen(name, ends, some):
+        runs = scan("".join(lines[:end]))
+        # The last of several numbers of which each one is a result.
+        if any(ROWS_ALONE in run.suspicions for run in runs) or "stddev_TEPS" in lines[end - 1]:
+            continue
+        said = {one for run in runs if run.status == "ok" for one in values(run)}
+        assert said <= all_values or name in CHANGES, lines[end - 1]
+        assert {run.status.value for run in runs} <= {"ok", "truncated", "no-result"}
+        if all(run.status == "ok" for run in runs):
+            seen_ok = True
+            assert results(runs) == whole or name in GROWS | CHANGES, lines[end - 1]
+        else:
+            assert not seen_ok or name in BEGINS_AGAIN, (end, runs[-1].reason)
+
+
+NUMBERS = re.compile(r"\d:\d\d:[\d.]+|-?[\d.]*\d(?:[eE][-+]?\d+)?")
+# The last number of these has a digit less when the last line is cut, and still fits what the rest says.
+ENDS_IN_A_NUMBER = {"io500 bash", "babelstream mojo", "osu"}
+# What an unfinished run of these has measured so far is not what it says in the end.
+SO_FAR = CHANGES | {
+    "stream", "ior 3.0.1", "ior 3.2.1", "ior 3.3.0", "ior 4.1.0", "ior json", "babelstream mojo", "mlperf",
+    "mlperf 0.5", "mlperf hpc", "tf-cnn-benchmarks", "dllogger", "dllogger units", "dllogger json",
+    "neuron", "tensorflow", "nvidia-bert-tensorflow", "fairseq", "megatron",
+}  # fmt: skip
+
+
+def check_bytes(name: str, some: int | None) -> None:
+    """Cut within lines: no number is read that the whole log does not print."""
+    text = LOGS[name].text
+    whole = {one for run in scan(text) for one in values(run)}
+    printed = {one[-1] for one in whole} | set(NUMBERS.findall(text))
+    last = text.rstrip("\n").rfind("\n") + 1 if name in ENDS_IN_A_NUMBER else len(text)
+    ends = list(range(last))
+    for end in ends if some is None else chosen(name, ends, some):
+        for run in scan(text[:end]):
+            said = set(values(run))
+            if ROWS_ALONE in run.suspicions:
+                best = run.metrics[0]
+                near = {one[-1] for one in whole if one[:2] == ("bandwidth_max", best.phase)}
+                assert any(abs(float(one) / best.value - 1) < 1e-3 for one in near)
+                continue
+            if run.status == "ok" or name not in ("stream", "babelstream mojo"):
+                assert {one[-1] for one in said if "computed" not in one[0]} <= printed, end
+            if name not in (CHANGES if run.status == "ok" else SO_FAR):
+                assert said <= whole, text[:end][-60:]
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_a_log_cut_somewhere_is_never_ok_too_soon_nor_yields_a_wrong_number(name: str) -> None:
+    check_lines(name, 25)
+    check_bytes(name, 25)
+
+
+@EVERY
+@pytest.mark.parametrize("name", LOGS)
+def test_a_log_cut_behind_any_line_is_never_ok_before_its_result_is_complete(name: str) -> None:
+    check_lines(name, None)
+
+
+@EVERY
+@pytest.mark.parametrize("name", LOGS)
+def test_a_log_cut_at_any_byte_never_yields_a_wrong_number(name: str) -> None:
+    check_bytes(name, None)

@@ -1,0 +1,78 @@
+"""Several benchmarks in one file, and text that is of none."""
+
+from __future__ import annotations
+
+from hpc_logs import HPCC, HPL, MATRIX, MEMORY, STREAM
+from learning_logs import DLL, FAIRSEQ, HOROVOD, ORT, TF, mlperf
+from log_scan import results, scan
+from network_logs import GRAPH500, IMB, NCCL, NPB, OSU_BW, OSU_LATENCY
+from storage_logs import LOGS as STORAGE
+from whole_logs import LOGS
+
+from transect.hpc.parsers._dl_state import hours, rate_of
+
+
+def benchmarks(text: str) -> list[str]:
+    runs = scan(text)
+    assert {run.status for run in runs} == {"ok"}
+    assert [run.line for run in runs] == sorted({run.line for run in runs})
+    return [run.benchmark for run in runs]
+
+
+def test_several_runs_of_several_benchmarks_keep_their_order() -> None:
+    text = HPL + STREAM + "Done\n" + MEMORY + HPCC + HPL + HPL + STREAM + STREAM + HPCC + MATRIX
+    assert benchmarks(text) == [
+        "hpl", "stream", "memory-bandwidth-probe", "hpcc", "hpl", "hpl", "stream", "stream", "hpcc",
+        "matrix-multiply-probe",
+    ]  # fmt: skip
+    assert benchmarks(NPB + OSU_BW + GRAPH500 + IMB + NCCL + OSU_LATENCY) == [
+        "npb", "osu", "graph500", "imb", "imb", "imb", "nccl-tests", "osu",
+    ]  # fmt: skip
+    assert benchmarks(TF + HOROVOD + ORT + DLL + mlperf() + ORT + FAIRSEQ + HOROVOD) == [
+        "tf-cnn-benchmarks", "horovod", "onnxruntime-perf-test", "dl-training", "mlperf-training",
+        "onnxruntime-perf-test", "dl-training", "horovod",
+    ]  # fmt: skip
+
+
+def test_all_of_storage_in_one_file() -> None:
+    names = [name.split()[0] for name in STORAGE]
+    text = "".join(STORAGE.values()) + "Done\n" + "".join(reversed(STORAGE.values()))
+    assert benchmarks(text) == names + names[::-1]
+
+
+def test_other_text_is_not_taken() -> None:
+    for text in (
+        "access,bw(MiB/s),Latency(ms),block(KiB),xfer(KiB),iter\nwrite,167.46,1.5,1048576,1048576,10\n",
+        '{\n  "Version": "3.3.0",\n  "name": "x"\n}\n',
+        "[RESULT] all tests passed\n[SCORE] 12\n",
+        "[RESULT-INVALID] base: read result.csv failed\n",
+        "[global]\ndatadir = /fs\n[ior-easy-write]\nAPI = POSIX\n",
+        "Max Write: 12.24W\nMax write: 3.00 MB/s\nSUMMARY: 3 of 4\n",
+    ):
+        assert [run.benchmark for run in scan(text)] == ["unknown"], text
+
+
+def test_labels_of_a_million_ranks_do_not_stay_open() -> None:
+    noise = "".join(f"{i}: 12 3.5\n" for i in range(20_000))
+    for name, log in (("osu", OSU_LATENCY), ("imb", IMB), ("nccl-tests", NCCL)):
+        runs = [run for run in scan(log + noise) if run.benchmark == name]
+        assert results(runs) == results(scan(log))
+
+
+def test_of_a_table_of_many_rows_few_are_kept() -> None:
+    text = OSU_LATENCY + "".join(f"{s:<10}{'1.50':>18}\n" for s in range(5_000_000, 5_020_000))
+    (run,) = scan(text)
+    assert len(run.metrics) < 5000 and "not kept" in " ".join(run.warnings)
+
+
+def test_a_second_training_in_dllogger_json_is_told_from_the_first() -> None:
+    log = LOGS["dllogger json"].text
+    assert {run.benchmark for run in scan(log + log)} == {"dl-training"}
+
+
+def test_no_words_or_unlabelled_rates_count_as_samples() -> None:
+    assert rate_of("train_throughput", "") == ("1/s", None)
+    assert rate_of("throughput", "tokens/s") == ("tokens/s", None)
+    assert rate_of("train.compute_ips", "") == ("1/s", "samples_per_second")
+    assert rate_of("loss", "") is None
+    assert hours("1 day, 2:00:00.50") == 93600.5 and hours("1:00") is None
