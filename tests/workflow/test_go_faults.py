@@ -57,8 +57,8 @@ LIMITED = {
 
 
 @pytest.fixture
-def faulty(checkout, go_programs, tmp_path):
-    """A checkout with the plug-in; its program is the trainer's with another main."""
+def faulty(place, go_programs, tmp_path):
+    """A folder with the plug-in; its program is the trainer's with another main."""
     program, module = tmp_path / "go-faults", ROOT / "src" / "trainers" / "go"
     overlay = tmp_path / "overlay.json"
     source = ROOT / "tests" / "data" / "trainers" / "go_faults.go"
@@ -72,21 +72,21 @@ def faulty(checkout, go_programs, tmp_path):
             "PATH": f"{os.environ['PATH']}:{go_programs}",
         },
     )  # fmt: skip
-    folder = checkout.folder / "plugins-of-go"
+    folder = place.folder / "plugins-of-go"
     folder.mkdir()
     names = [*ENDS, *LIMITED]
     (folder / "faulty.py").write_text(PLUGIN.format(program=program, names=names))
-    return checkout
+    return place
 
 
-def study(checkout, name, frameworks, seconds, memory):
+def study(place, name, frameworks, seconds, memory):
     text = STUDY.format(
         study=name, frameworks=", ".join(frameworks), seconds=seconds, memory=memory
     )
-    (checkout.folder / f"{name}.yaml").write_text(text)
-    run = checkout.snakemake("--config", f"study={name}.yaml")
+    (place.folder / f"{name}.yaml").write_text(text)
+    run = place.make(f"{name}.yaml")
     assert run.returncode == 0, run.stderr
-    records = checkout.records(name, "train").values()
+    records = place.records(name, "train").values()
     return {one["cell"]["framework"]: one for one in records}
 
 

@@ -68,7 +68,7 @@ def check(checkout, *wanted: str, report: bool = True) -> dict[str, list[tuple[s
     """
     told = checkout.why("small.yaml")
     assert set(told) == (cells(checkout, *wanted) if wanted else set())
-    assert checkout.pending(CONFIG) == checkout.stamps("small", told) | (
+    assert checkout.summary(CONFIG) == checkout.stamps("small", told) | (
         REPORT if report else set()
     )
     return told
@@ -166,7 +166,7 @@ def test_source_reruns_the_cells_that_run_it(done, file):
 def test_requirement_pin_reruns_its_environment_and_cells(done):
     with edited(done.folder / "envs/torch/requirements.txt", "onnx==", "# a pin\nonnx=="):
         told = done.why("small.yaml")
-        pending = done.pending(CONFIG)
+        pending = done.summary(CONFIG)
     expected = cells(done, "train/iris-mlp-ce.torch", "export/", "infer/")
     assert set(told) == expected
     for cell, reasons in told.items():

@@ -1,93 +1,23 @@
-"""A small study with a parameter server: what can be checked is, what cannot says so, and a death ends all."""
+"""A parameter server: what can be checked is, what cannot says so, and a death ends all."""
 
 from __future__ import annotations
 
 import pytest
 
-pytestmark = pytest.mark.study
+pytestmark = [pytest.mark.study, pytest.mark.timeout(3600)]
 
-# Rank 0 and rank 2 die in the middle of their work; how far the others are by then does not matter.
-PLUGIN = """
-import os, signal
-
-from transect.training.frameworks import FRAMEWORKS
-from transect.training.frameworks.numpy_ import NumpyFramework, NumpyTrainer
-
-
-class Dies(NumpyTrainer):
-    count = 0
-
-    def _work(self):
-        self.count += 1
-        if self.count > 9 and int(os.environ["OMPI_COMM_WORLD_RANK"]) == self.rank:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    def forward_backward(self, x, y):
-        self._work()
-        return super().forward_backward(x, y)
-
-    def update(self, learning_rate):
-        self._work()
-        super().update(learning_rate)
-
-
-class DyingServer(Dies):
-    rank = 0
-
-
-class DyingWorker(Dies):
-    rank = 2
-
-
-@FRAMEWORKS.register("test-server-dies")
-class ServerDies(NumpyFramework):
-    def trainer(self, plan):
-        return DyingServer(plan)
-
-
-@FRAMEWORKS.register("test-worker-dies")
-class WorkerDies(NumpyFramework):
-    def trainer(self, plan):
-        return DyingWorker(plan)
-"""
-STUDY = """
-name: asynchronous
-plugins: [async-plugins]
-limits: {seconds: 120, repeats_if_disturbed: 0}
-workloads: {iris-mlp-ce: {epochs: 12, batch: 12, quality_target: 0.6}}
-train:
-  repeats: 2
-  grids:
-    - {workloads: [iris-mlp-ce], frameworks: [numpy], strategies: [mpi-allreduce], ranks: [2, 3]}
-    - workloads: [iris-mlp-ce]
-      frameworks: [numpy]
-      strategies: [async]
-      ranks: [1, 3]
-      repeats: 2
-      options: [{staleness: 0}, {staleness: 2}, {staleness: null}]
-    - workloads: [iris-mlp-ce]
-      frameworks: [test-server-dies, test-worker-dies]
-      strategies: [async]
-      ranks: [3]
-      repeats: 1
-"""
 WORKERS = 2
 
 
 @pytest.fixture(scope="module")
-def study(checkout):
-    """The project's folder after the study ran to its report."""
-    (checkout.folder / "async-plugins").mkdir()
-    (checkout.folder / "async-plugins" / "dying.py").write_text(PLUGIN)
-    (checkout.folder / "asynchronous.yaml").write_text(STUDY)
-    run = checkout.snakemake("--config", "study=asynchronous.yaml")
-    assert run.returncode == 0, run.stdout + run.stderr
-    return checkout
-
-
-@pytest.fixture(scope="module")
-def records(study) -> list[dict]:
-    return list(study.records("asynchronous", "train").values())
+def records(shared) -> list[dict]:
+    """The cells of the parameter server, and those of the same numbers of ranks in step."""
+    found = shared.records("shared", "train").values()
+    return [
+        one
+        for one in found
+        if (one["cell"]["workload"], one["cell"]["batch"]) == ("iris-mlp-ce", 12)
+    ]
 
 
 def of(records, **axes):
@@ -146,8 +76,8 @@ def test_a_rank_that_dies_ends_all_and_is_named(records, framework, who):
     assert who in record["message"]
 
 
-def test_the_report_judges_by_time_to_quality_and_says_what_was_not_checked(study):
-    page = (study.folder / "results" / "asynchronous" / "report.html").read_text()
+def test_the_report_judges_by_time_to_quality_and_says_what_was_not_checked(shared):
+    page = (shared.folder / "results" / "shared" / "report.html").read_text()
     for said in (
         "Asynchronous updates", "Staleness of gradients", "not checkable: asynchronous",
         "its gradients are stale by", "Beside training in step",
