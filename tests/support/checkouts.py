@@ -54,14 +54,14 @@ class Place:
         return self._call("module", name, *arguments)
 
     def make(
-        self, study: str, *, dry: bool = False, **config: str
+        self, study: str, *, dry: bool = False, report: bool = True, **config: object
     ) -> subprocess.CompletedProcess[str]:
-        """Bring a study up to date, without Snakemake."""
-        return self._call("study", {"study": study, **config}, dry)
+        """Bring a study up to date without Snakemake: its records, and its report."""
+        return self._call("study", {"study": study, **config}, dry, report, False)
 
-    def pending(self, study: str) -> set[str]:
+    def pending(self, study: str, *, report: bool = True) -> set[str]:
         """Return the outputs that `make` would make again."""
-        run = self._call("study", {"study": study}, False, True)
+        run = self._call("study", {"study": study}, False, report, True)
         assert run.returncode == 0, run.stderr
         return set(run.stdout.splitlines())
 

@@ -138,8 +138,11 @@ def _module(name: str, *arguments: str) -> int:
     return int(importlib.import_module(name).main())
 
 
-def _study(config: dict[str, Any], dry: bool = False, summary: bool = False) -> int:
-    """Bring a study up to date as Snakemake does; `summary` prints what would be made, and makes nothing."""
+def _study(config: dict[str, Any], dry: bool, report: bool, summary: bool) -> int:
+    """Bring a study up to date as Snakemake does, with its report or without.
+
+    `summary` prints what would be made, and makes nothing.
+    """
     from transect.execution.workflow import open_flow
 
     flow = open_flow(
@@ -147,7 +150,7 @@ def _study(config: dict[str, Any], dry: bool = False, summary: bool = False) -> 
     )
     if not summary:
         flow.targets(SimpleNamespace(dryrun=dry, executor_plugin="local", touch=False))
-    jobs = _jobs(flow, told=summary)
+    jobs = _jobs(flow, report=report, told=summary)
     if summary:
         print(*(path for job in jobs for path in job.outputs), sep="\n", end="")
     if not jobs or dry or summary:
@@ -168,14 +171,11 @@ def _study(config: dict[str, Any], dry: bool = False, summary: bool = False) -> 
     return int(bool(missing))
 
 
-def _jobs(flow: Any, told: bool) -> list[Any]:
+def _jobs(flow: Any, *, report: bool, told: bool) -> list[Any]:
     """Return the jobs that are to run, in an order in which they can.
 
     `told`: also those that are there and were made for another state, which a run drops beforehand.
     """
-    report = [
-        f"{flow.folder}/{name}" for name in ("report.html", "records.parquet", "summary.json")
-    ]
     blocks = [(rule, block) for rule, block in sorted(flow._blocks, key=lambda k: -flow.order(*k))]
     found = []
     for name in flow._facts.environments:
@@ -198,16 +198,19 @@ def _jobs(flow: Any, told: bool) -> list[Any]:
                 f"--state={flow.state(rule, block)}", f"--stamp={stamp}",
             ),
         ))  # fmt: skip
+    if not report:
+        return _needed(_sorted(found), told)
+    made = [f"{flow.folder}/{name}" for name in ("report.html", "records.parquet", "summary.json")]
     found.append(SimpleNamespace(
-        outputs=report, inputs=flow.stamps(), waits=[],
+        outputs=made, inputs=flow.stamps(), waits=[],
         state=(f"{flow.folder}/specs/flow.json", "report_state", flow.report_state()),
         command=lambda _: ("transect.execution.make_report", f"--folder={flow.folder}"),
     ))  # fmt: skip
     if flow.strict:
         found.append(SimpleNamespace(
-            outputs=[f"{flow.folder}/strict.ok"], inputs=report[2:], waits=[], state=None,
+            outputs=[f"{flow.folder}/strict.ok"], inputs=made[2:], waits=[], state=None,
             command=lambda _: (
-                "transect.execution.strict", "--summary", report[2], "--out", f"{flow.folder}/strict.ok"
+                "transect.execution.strict", "--summary", made[2], "--out", f"{flow.folder}/strict.ok"
             ),
         ))  # fmt: skip
     return _needed(_sorted(found), told)

@@ -207,7 +207,7 @@ def cut(path):
 
 def test_a_garbled_input_is_made_again_before_anything_takes_it(place):
     (place.folder / "garbled.yaml").write_text(GARBLED)
-    run = place.make("garbled.yaml")
+    run = place.make("garbled.yaml", report=False)
     assert run.returncode == 0, run.stderr
     folder = place.folder / "results/garbled"
     (arrays,) = folder.glob("data/iris-mlp~*/data.npz")
@@ -217,7 +217,7 @@ def test_a_garbled_input_is_made_again_before_anything_takes_it(place):
         cut(path)
     for path in folder.glob("train/*/record.json"):
         path.unlink()
-    run = place.make("garbled.yaml")
+    run = place.make("garbled.yaml", report=False)
     assert run.returncode == 0, run.stderr
     found = {r["cell"]["workload"]: r for r in place.records("garbled", "train").values()}
     assert {name: one["status"] for name, one in found.items()} == dict.fromkeys(
@@ -273,7 +273,7 @@ def test_a_runner_that_dies_at_every_attempt_leaves_records_and_a_report(place):
     assert all(one["message"] for one in records.values())
     assert (place.folder / "results/every/killers/report.html").is_file()
     # Every cell has its record: the next call runs none.
-    again = place.make("killers.yaml", results="results/every")
+    again = place.make("killers.yaml", report=False, results="results/every")
     assert again.returncode == 0, again.stderr
     after = place.records("every/killers", "train")
     assert {n: r["started"] for n, r in after.items()} == {
@@ -289,7 +289,7 @@ def test_strict_exits_non_zero_but_has_its_report(checkout):
     assert run.returncode != 0
     assert "test-raises" in run.stderr
     assert (checkout.folder / "results/strict/report.html").is_file()
-    assert checkout.make("strict.yaml").returncode == 0
+    assert checkout.make("strict.yaml", report=False).returncode == 0
     # A study that no longer has the cell is not held to it.
     (checkout.folder / "strict.yaml").write_text(text.replace("numpy, test-raises", "numpy"))
     run = checkout.make("strict.yaml", strict="true")

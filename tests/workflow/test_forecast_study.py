@@ -25,7 +25,7 @@ FILE = "told.yaml"
 def done(place):
     """A folder in which the study has run once."""
     (place.folder / FILE).write_text(STUDY)
-    run = place.make(FILE)
+    run = place.make(FILE, report=False)
     assert run.returncode == 0, run.stderr
     return place
 
@@ -59,14 +59,14 @@ def test_the_training_waits_for_it_and_takes_nothing_from_it(done):
 
 def test_nothing_runs_again_without_an_edit(done):
     assert done.why(FILE) == {}
-    assert done.pending(FILE) == set()
+    assert done.pending(FILE, report=False) == set()
 
 
 def test_a_prediction_that_is_made_again_reruns_no_training_and_shows_that_it_is_younger(done):
     before = done.records("told")
     for path in (done.folder / "results/told/profile").glob("*/record.json"):
         path.unlink()
-    run = done.make(FILE)
+    run = done.make(FILE, report=False)
     assert run.returncode == 0, run.stderr
     after = done.records("told")
     again = {name for name in after if after[name]["started"] != before[name]["started"]}

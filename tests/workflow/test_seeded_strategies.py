@@ -44,7 +44,7 @@ def study(place, name, text):
     """Run it; return the training records by strategy."""
     plugins = ROOT / "tests" / "plugins" / "seeded"
     (place.folder / f"{name}.yaml").write_text(text.format(plugins=plugins))
-    run = place.make(f"{name}.yaml")
+    run = place.make(f"{name}.yaml", report=False)
     assert run.returncode == 0, run.stderr
     return {one["cell"]["strategy"]: one for one in place.records(name, "train").values()}
 

@@ -42,7 +42,7 @@ def measured(place):
     (place.folder / "until-plugins").mkdir()
     (place.folder / "until-plugins" / "broken.py").write_text(PLUGIN)
     (place.folder / "known.yaml").write_text(STUDY)
-    run = place.make(FILE)
+    run = place.make(FILE, report=False)
     assert run.returncode == 0, run.stderr
     return place
 
@@ -79,7 +79,7 @@ def test_each_cell_stops_for_a_reason_and_a_higher_cap_runs_only_what_it_adds(me
         may = measured.why(FILE, "train")
         more = {key: [kind for kind, _ in may[key]] for key in may.keys() - others.keys()}
         assert len(more) == 5 and all(kinds == ["until"] for kinds in more.values())
-        run = measured.make(FILE)
+        run = measured.make(FILE, report=False)
         assert run.returncode == 0, run.stderr
         assert measured.why(FILE) == {}
         after = measured.records("known")
