@@ -15,13 +15,13 @@ PLUGINS = ROOT / "tests" / "plugins" / "failing"
 STUDY = """
 name: failing
 plugins: [{plugins}]
-limits: {{seconds: 30, memory_mb: 400}}
+limits: {{memory_mb: 400}}
 workloads: {{iris-mlp-ce: {{epochs: 3}}}}
 train:
   repeats: 1
   grids:
     - workloads: [iris-mlp-ce]
-      frameworks: [numpy, test-raises, test-killed, test-sleeps, test-eats-memory, test-wrong,
+      frameworks: [numpy, test-raises, test-killed, test-eats-memory, test-wrong,
                    test-needs-module, test-broken-environment, test-kills-its-runner,
                    test-truncates, test-supports-raises, test-quits]
       strategies: [single]
@@ -43,7 +43,6 @@ CAUSES = {
     "test-killed.single.n1x1": "killed",
     "test-killed.mpi-allreduce.n1x2": "killed",
     "test-killed.mpi-allreduce.n1x3": "unsupported",
-    "test-sleeps.single.n1x1": "timeout",
     "test-eats-memory.single.n1x1": "out-of-memory",
     "test-wrong.single.n1x1": "wrong-result",
     "test-needs-module.single.n1x1": "missing-dependency",
@@ -97,13 +96,31 @@ def test_messages_and_log_tails_tell_what_happened(failed):
     place, _ = failed
     found = trained(place)
     assert "about to be killed" in found["test-killed.single.n1x1"]["log_tail"]
-    assert "sleeping past the limit" in found["test-sleeps.single.n1x1"]["log_tail"]
     assert "Traceback" in found["test-raises.single.n1x1"]["log_tail"]
     assert "SystemExit: 0" in found["test-quits.single.n1x1"]["message"]
     assert "SystemExit: 0" in found["test-quits.mpi-allreduce.n1x2"]["message"]
     assert "asked whether it can" in found["test-supports-raises.single.n1x1"]["message"]
     assert "rank 0" in found["test-truncates.single.n1x1"]["message"]
     assert "rank 0" in found["test-truncates.mpi-allreduce.n1x2"]["message"]
+
+
+SLEEPING = """
+name: sleeping
+plugins: [{plugins}]
+limits: {{seconds: 30}}
+workloads: {{iris-mlp-ce: {{epochs: 3}}}}
+train:
+  repeats: 1
+  grids: [{{workloads: [iris-mlp-ce], frameworks: [test-sleeps], strategies: [single]}}]
+"""
+
+
+def test_a_cell_that_sleeps_past_its_limit_is_ended(place):
+    (place.folder / "sleeping.yaml").write_text(SLEEPING.format(plugins=PLUGINS))
+    assert place.make("sleeping.yaml", report=False).returncode == 0
+    (record,) = trained(place, "sleeping").values()
+    assert record["cause"] == "timeout", record["message"]
+    assert "sleeping past the limit" in record["log_tail"]
 
 
 def test_no_process_is_left(failed):

@@ -63,7 +63,7 @@ def test_what_ends_a_pipeline_is_named(place):
     at = float(re.search(r"killed at ([0-9.]+)", killed["log_tail"])[1])
     # The others wait for its results, and nobody sends them: they are ended with it, in two seconds on
     # an idle machine.
-    assert datetime.fromisoformat(killed["ended"]).timestamp() - at < 60
+    assert datetime.fromisoformat(killed["ended"]).timestamp() - at < 200
     left = []
     for process in psutil.process_iter():
         try:
