@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 
 import pytest
@@ -87,10 +88,10 @@ def damage(done) -> dict[str, str]:
     assert '"started": "20' in text
     path.write_text(text.replace('"started": "20', '"started": "19'))
     return {
-        cut: "300 bytes that are no JSON",
+        cut: "300 bytes",
         empty: "empty",
-        other: f"is the record of {changed}",
-        changed: "its checksum does not hold",
+        other: changed,
+        changed: "checksum",
     }
 
 
@@ -101,7 +102,7 @@ def test_a_damaged_record_is_named_by_every_command_and_made_again(done):
     # What takes from them may come out as it was: it is asked again, not thrown away.
     assert {n for n, reasons in why.items() if reasons[0][0] == "missing"} == set(told)
     for name, words in told.items():
-        assert "cannot be read" in why[name][0][1] and words in why[name][0][1]
+        assert words in why[name][0][1]
     status = json.loads(done.transect("status", FOLDER, "--json").stdout)
     assert status["others"] == {"unreadable": 4}
     assert {f"{row['stage']}/{row['cell']}" for row in status["cells"]} == set(told)
@@ -114,7 +115,7 @@ def test_a_damaged_record_is_named_by_every_command_and_made_again(done):
     summary = json.loads((done.folder / FOLDER / "summary.json").read_text())
     assert len(summary["unreadable"]) == 4
     verify = done.transect("verify", FILE)
-    assert verify.returncode == 1 and "4 of them do not hold" in verify.stdout
+    assert verify.returncode == 1 and "4 of them" in verify.stdout
     strict = done.folder / FOLDER / "strict.ok"
     assert not strict.exists()
     run = done.make(FILE, strict="true")
@@ -122,7 +123,7 @@ def test_a_damaged_record_is_named_by_every_command_and_made_again(done):
     assert made_again(done, before | dict.fromkeys(told, "")) == set(told)
     for name, words in told.items():
         (line,) = (one for one in run.stderr.splitlines() if one.startswith(f"[transect] {name}: "))
-        assert "could not be read" in line and words in line and "made again" in line
+        assert words in line and "made again" in line
         kept = done.folder / FOLDER / "damaged" / f"{name}.json"
         assert str(kept.relative_to(done.folder)) in line and kept.is_file()
     assert strict.is_file()
@@ -168,6 +169,11 @@ def test_a_damaged_record_is_seen_although_its_stamp_is_younger(done):
     assert [path.read_text() for path in stamps] == noted
 
 
+def file_of(text: str) -> str:
+    """Return which file a reason names, and whether it lacks."""
+    return text.split()[0] + (", not there" if text.endswith(" not there") else "")
+
+
 def test_a_garbled_file_runs_the_cell_again_that_made_it(done):
     before = started(done)
     data, trained = one(done, "data/iris-mlp-ce~"), one(done, "train/iris-mlp-ce.torch")
@@ -179,20 +185,16 @@ def test_a_garbled_file_runs_the_cell_again_that_made_it(done):
     alone = one(done, "train/iris-mlp.numpy")
     garbled(done.folder / FOLDER / alone / "samples.npz")
     why = done.why(FILE)
-    assert {name: reasons for name, reasons in why.items() if reasons[0][0] == "damaged"} == {
-        data: [("damaged", "data.npz is not what its record says")],
-        reference: [("damaged", "trajectory.npz is not what its record says")],
-        trained: [("damaged", "weights.npz is not there")],
-    }
+    assert {name: file_of(r[0][1]) for name, r in why.items() if r[0][0] == "damaged"} == {
+        data: "data.npz", reference: "trajectory.npz", trained: "weights.npz, not there",
+    }  # fmt: skip
     told = done.transect("verify", FOLDER, "--json")
     assert told.returncode == 1
-    wrong = {f"{c['stage']}/{c['cell']}": c["wrong"] for c in json.loads(told.stdout)["cells"]}
-    assert wrong == {
-        data: "data.npz is not what its record says",
-        reference: "trajectory.npz is not what its record says",
-        trained: "weights.npz is not there",
-        alone: "samples.npz is not what its record says",
-    }
+    cells = json.loads(told.stdout)["cells"]
+    assert {f"{one['stage']}/{one['cell']}": file_of(one["wrong"]) for one in cells} == {
+        data: "data.npz", reference: "trajectory.npz", trained: "weights.npz, not there",
+        alone: "samples.npz",
+    }  # fmt: skip
     run = done.make(FILE, report=False)
     assert run.returncode == 0, run.stderr
     # Made from the same, they came out the same: what takes them kept its records.
@@ -237,7 +239,7 @@ def test_what_else_is_cut_is_written_again(done):
     # Where no cell is to run the plan is written all the same.
     (folder / "plan.json").write_bytes(b"")
     clean = done.transect("clean", FOLDER, "--dry-run")
-    assert clean.returncode == 2 and "plan.json cannot be read" in clean.stderr
+    assert clean.returncode == 2 and "plan.json" in clean.stderr
     assert done.make(FILE).returncode == 0
     origin = json.loads((folder / "plan.json").read_text())["origin"]
     assert origin["file"] == str(done.folder / FILE)
@@ -245,7 +247,7 @@ def test_what_else_is_cut_is_written_again(done):
     orders.write_bytes(orders.read_bytes()[:-40] + b"{" * 40)
     stamp.unlink()
     run = done.make(FILE, report=False)
-    assert run.returncode != 0 and "no readable block of cells" in run.stderr
+    assert run.returncode != 0 and "no readable block" in run.stderr
     assert done.make(FILE).returncode == 0
     assert made_again(done, before) == set()
 
@@ -275,10 +277,11 @@ def test_limits_run_again_what_ended_at_them_and_what_no_longer_fits(done):
         assert done.why(FILE) == {}
     with limits(done, "seconds: 300, memory_mb: 100000"):
         why = done.why(FILE)
-        assert why[ended] == [("limit", "it ended at limits.seconds: 250, which is 300 now")]
-        assert why[large] == [
-            ("limit", "it held 1048576 MB, more than limits.memory_mb: 100000 now allows")
-        ]
+        for name, key, numbers in (
+            (ended, "limits.seconds", {"250", "300"}), (large, "limits.memory_mb", {"1048576", "100000"})
+        ):  # fmt: skip
+            ((kind, text),) = why[name]
+            assert kind == "limit" and key in text and set(re.findall(r"\d+", text)) == numbers
         before = started(done)
         run = done.make(FILE, report=False)
         assert run.returncode == 0, run.stderr

@@ -95,11 +95,11 @@ def test_each_cell_has_its_cause(failed):
 def test_messages_and_log_tails_tell_what_happened(failed):
     place, _ = failed
     found = trained(place)
-    assert "about to be killed" in found["test-killed.single.n1x1"]["log_tail"]
+    assert "to be killed" in found["test-killed.single.n1x1"]["log_tail"]
     assert "Traceback" in found["test-raises.single.n1x1"]["log_tail"]
     assert "SystemExit: 0" in found["test-quits.single.n1x1"]["message"]
     assert "SystemExit: 0" in found["test-quits.mpi-allreduce.n1x2"]["message"]
-    assert "asked whether it can" in found["test-supports-raises.single.n1x1"]["message"]
+    assert "ZeroDivisionError" in found["test-supports-raises.single.n1x1"]["message"]
     assert "rank 0" in found["test-truncates.single.n1x1"]["message"]
     assert "rank 0" in found["test-truncates.mpi-allreduce.n1x2"]["message"]
 
@@ -120,7 +120,7 @@ def test_a_cell_that_sleeps_past_its_limit_is_ended(place):
     assert place.make("sleeping.yaml", report=False).returncode == 0
     (record,) = trained(place, "sleeping").values()
     assert record["cause"] == "timeout", record["message"]
-    assert "sleeping past the limit" in record["log_tail"]
+    assert "sleeping past" in record["log_tail"]
 
 
 def test_no_process_is_left(failed):
@@ -241,9 +241,9 @@ def test_a_garbled_input_is_made_again_before_anything_takes_it(place):
         ("iris-mlp", "iris-mlp-ce", "digits-mlp"), "ok"
     )
     for path, words in (
-        (arrays, "data.npz is not what its record says"),
-        (record, "its record could not be read"),
-        (trajectory, "trajectory.npz is not what its record says"),
+        (arrays, "data.npz is not"),
+        (record, "its record could"),
+        (trajectory, "trajectory.npz is not"),
     ):
         assert f"[transect] {path.parts[-3]}/{path.parts[-2]}: {words}" in run.stderr
 
@@ -283,7 +283,7 @@ def test_a_runner_that_dies_at_every_attempt_leaves_records_and_a_report(place):
     run = place.make("killers.yaml", results="results/every")
     # The machine's fault, not a cell's.
     assert run.returncode != 0
-    assert "have no result of their own" in run.stderr
+    assert "no result" in run.stderr
     records = place.records("every/killers", "train")
     causes = sorted(one["cause"] for one in records.values())
     assert causes == ["crash", "crash", *["killed"] * 6]

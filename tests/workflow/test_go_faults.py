@@ -41,18 +41,18 @@ train:
 # Cause, and what the message says.
 ENDS = {
     "go-panics": (
-        "crash", "rank 1: panic: runtime error: index out of range [4] with length 3, in main.(*faulty).fail"
+        "crash", ["rank 1", "index out of range [4]", "main.(*faulty).fail"]
     ),
     "go-panics-beside": (
-        "crash", "rank 1: panic: a goroutine of its own went wrong, in main.(*faulty).fail.func1()"
+        "crash", ["rank 1", "panic", "main.(*faulty).fail.func1()"]
     ),
-    "go-killed": ("killed", "rank 1 was ended by SIGKILL, not by transect"),
-    "go-out-of-addresses": ("out-of-memory", "out of memory"),
+    "go-killed": ("killed", ["rank 1", "SIGKILL"]),
+    "go-out-of-addresses": ("out-of-memory", []),
 }  # fmt: skip
 # The limits of a cell end these.
 LIMITED = {
-    "go-hangs": ("timeout", "ended after its limit of 25 s"),
-    "go-fills": ("out-of-memory", "its ranks held more than the limit of 1500 MB"),
+    "go-hangs": ("timeout", ["25 s"]),
+    "go-fills": ("out-of-memory", ["ranks", "1500 MB"]),
 }
 
 
@@ -97,7 +97,7 @@ def test_ranks_in_go_that_end_badly_have_their_cause_and_leave_nothing(faulty):
         name: ("failed", cause) for name, (cause, _) in expected.items()
     }, {name: one["message"] for name, one in found.items()}
     for name, (_, said) in expected.items():
-        assert said in found[name]["message"], found[name]["message"]
+        assert all(part in found[name]["message"] for part in said), found[name]["message"]
     left = []
     for process in psutil.process_iter():
         try:

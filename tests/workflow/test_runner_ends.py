@@ -55,7 +55,7 @@ infer:
 ENDS = {
     "aborts": ("crash", "SIGABRT"),
     "leaks": ("out-of-memory", "4000 MB"),
-    "scribbles": ("crash", "without a readable record"),
+    "scribbles": ("crash", "readable record"),
     "lies": ("bad-input", "ran on cuda"),
     "leaves": ("crash", "exit code 7"),
 }

@@ -33,10 +33,10 @@ STOPS = (
 )
 CAUSES = {
     # Cause, and what the message says.
-    "seeded-nan": ("diverged", "the loss is nan at step 3"),
+    "seeded-nan": ("diverged", "step 3"),
     "seeded-short": ("crash", "rank 1, stage 1 (layers 2 to 4): "),
-    "seeded-killed": ("killed", "rank 1, stage 1 (layers 2 to 4) was ended by SIGKILL"),
-    "seeded-stops": ("timeout", "ended after its limit of 30 s"),
+    "seeded-killed": ("killed", "rank 1, stage 1 (layers 2 to 4)"),
+    "seeded-stops": ("timeout", "30 s"),
 }
 
 

@@ -45,7 +45,7 @@ def test_right_energies_make_times(records):
 def test_wrong_energies_are_a_wrong_result(records):
     for one in [one for one in records if "wrong" in str(dict(one["cell"]["options"])["deck"])]:
         assert (one["status"], one["cause"]) == ("failed", "wrong-result")
-        assert "energies are wrong: they differ by" in one["message"]
+        assert "energies" in one["message"]
         assert one["metrics"] == []
 
 
@@ -54,7 +54,7 @@ def test_a_cut_deck_is_bad_input(records):
     assert len(cut) == 2
     for one in cut:
         assert (one["status"], one["cause"]) == ("failed", "bad-input")
-        assert "protein.in has 637 bytes, expected a multiple of 16" in one["message"]
+        assert "protein.in has 637 bytes" in one["message"]
 
 
 def test_what_is_missing_is_skipped_with_its_own_words(records):

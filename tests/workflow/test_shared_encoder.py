@@ -69,7 +69,7 @@ def test_a_runtime_of_layers_says_that_it_is_none(records):
         one["cell"]["runtime"]: (one["status"], one["message"]) for one in records["infer"].values()
     }
     assert states["python"][0] == states["torch-eager"][0] == "ok"
-    assert states["tensorflow"] == ("skipped", "it builds lists of layers, not a TextEncoder")
+    assert states["tensorflow"][0] == "skipped" and "TextEncoder" in states["tensorflow"][1]
 
 
 def test_costs_come_from_the_model_where_there_is_no_graph(records):

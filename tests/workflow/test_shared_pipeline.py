@@ -41,8 +41,6 @@ def test_a_record_says_who_had_which_layers(records):
 
 
 def test_what_cannot_be_cut_is_skipped_with_its_reason(records):
-    said = {one["message"] for one in records.values() if one["status"] == "skipped"}
-    assert said == {
-        "3 ranks are no replicas of 2 stages",
-        "cut 2-1 leaves a stage of the model's 8 layers without one",
-    }
+    skipped = [one for one in records.values() if one["status"] == "skipped"]
+    assert {one["cause"] for one in skipped} == {"unsupported"}
+    assert sorted(one["message"].split()[0] for one in skipped) == ["3", "cut"]

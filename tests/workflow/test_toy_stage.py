@@ -162,7 +162,7 @@ BROKEN = {
     "cells of another stage": ("plan.py", "yield ToyCell(workload=name, framework=section.framework, order=order)",
                                "yield context.cells['train'][0]", ["stage 'toy'", "expected ToyCell"]),
     "takes nothing": ("plan.py", '{"weights": weights}', '{"weights": None}',
-                      ["stage 'toy' takes as its weights None"]),
+                      ["stage 'toy'", "weights None"]),
     "waits for itself": ("plan.py", 'needs = ("train",)',
                          'needs = ("train",)\n    placement = Placement(group="prepare")',
                          ["in a circle", "prepare", "train"]),
@@ -194,7 +194,7 @@ def test_a_stage_whose_records_would_be_lost_is_refused(done, name):
     with edited(done.folder / FILE, "plugins: [mine]", f"plugins: [mine, named-{name}]"):
         told = done.transect("check", FILE)
     assert told.returncode == 2
-    assert f"stage '{name}' cannot have this name" in told.stderr
+    assert f"stage '{name}' cannot" in told.stderr
 
 
 def test_a_stage_without_a_runner_is_refused(done):
