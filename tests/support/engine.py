@@ -26,7 +26,7 @@ __all__ = ["Engine"]
 
 # A block that fails is tried again, as `profiles/local` has it.
 _ATTEMPTS = 6
-_PACKAGES = ("cli", "domain", "execution", "launch", "planning")
+_PACKAGES = ("cli", "domain", "execution", "launch", "planning", "report")
 
 
 class Engine:
@@ -49,9 +49,16 @@ class Engine:
                 "out": str(out), "err": str(err),
             }  # fmt: skip
             assert server.stdin is not None and server.stdout is not None
-            server.stdin.write(json.dumps(call) + "\n")
-            server.stdin.flush()
-            answer = server.stdout.readline()
+            answer = ""
+            try:
+                server.stdin.write(json.dumps(call) + "\n")
+                server.stdin.flush()
+                answer = server.stdout.readline()
+            finally:
+                if not answer:
+                    # A test that was cut short must not leave its answer to the next one.
+                    server.kill()
+                    self._server = None
             assert answer, "the engine has gone"
             texts = (path.read_text(encoding="utf-8", errors="replace") for path in (out, err))
             return subprocess.CompletedProcess([kind, *map(str, arguments)], int(answer), *texts)
@@ -87,10 +94,42 @@ def _serve() -> None:
         package = importlib.import_module(f"transect.{name}")
         for module in pkgutil.iter_modules(package.__path__):
             importlib.import_module(f"transect.{name}.{module.name}")
+    from transect.execution.stage import RUNNERS
+    from transect.planning.stage import STAGES
+
+    assert STAGES.names() and RUNNERS.names()
+    hashed = _hash_sources()
     for line in sys.stdin:
-        code = _forked(_call, json.loads(line))
+        code = _forked(_call, json.loads(line), hashed)
         answers.write(f"{code}\n")
         answers.flush()
+
+
+def _sources() -> dict[Path, tuple[int, int]]:
+    """Return the size of each source file, and when it was changed last."""
+    from transect.planning.code_hash import PACKAGE
+
+    facts = {path: path.stat() for path in PACKAGE.rglob("*") if "__pycache__" not in path.parts}
+    return {path: (one.st_mtime_ns, one.st_size) for path, one in facts.items() if path.is_file()}
+
+
+def _hash_sources() -> dict[Path, tuple[int, int]]:
+    """Hash the sources for all forks to come; return what they are a function of."""
+    from transect.planning import code_hash
+
+    before = _sources()
+    for path in before:
+        code_hash._file_hash(path)
+        if path.suffix == ".py":
+            code_hash._imports(path)
+    return before
+
+
+def _forget_hashes() -> None:
+    from transect.planning import code_hash
+
+    for cached in (code_hash._text, code_hash._imports, code_hash._file_hash):
+        cached.cache_clear()
 
 
 def _forked(run: Any, *given: Any) -> int:
@@ -113,7 +152,9 @@ def _forked(run: Any, *given: Any) -> int:
         os._exit(code)
 
 
-def _call(call: dict[str, Any]) -> int:
+def _call(call: dict[str, Any], hashed: dict[Path, tuple[int, int]]) -> int:
+    if _sources() != hashed:
+        _forget_hashes()
     os.environ.clear()
     os.environ.update(call["environment"])
     os.chdir(call["folder"])

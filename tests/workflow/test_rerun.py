@@ -156,10 +156,7 @@ ASKED = ("training/strategies/_mpi.py", "hpc/parsers/hpl.py", "stages/train/plan
 def test_source_reruns_the_cells_that_run_it(done, file):
     wanted = SOURCES[file]
     with edited(done.folder / SRC / file, *COMMENT):
-        if file in ASKED:
-            told = check(done, *wanted, report=bool(wanted))
-        else:
-            told = done.why(FILE)
+        told = check(done, *wanted, report=bool(wanted)) if file in ASKED else done.why(FILE)
     assert set(told) == (cells(done, *wanted) if wanted else set())
     for reasons in told.values():
         assert {kind for kind, _ in reasons} <= {"source", "input"}
