@@ -1,4 +1,4 @@
-"""A copy of the repository in which a test may edit anything, and where the repository is."""
+"""Where the repository is, a folder for studies, and a copy of the repository in which a test may edit anything."""
 
 from __future__ import annotations
 
@@ -10,31 +10,30 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-__all__ = ["ROOT", "Checkout", "edited", "environment_python"]
+from engine import Engine
+
+__all__ = ["ROOT", "Checkout", "Place", "edited", "environment_python"]
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-class Checkout:
-    """A copy of the repository in which a test may edit anything."""
+class Place:
+    """A folder in which a test plans and runs studies with the repository's own sources."""
+
+    _shared: ClassVar[Engine | None] = None
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
-        for name in ("Snakefile", "workflow", "config", "envs", "profiles", "src", "tests/data"):
-            source = ROOT / name
-            if source.is_dir():
-                skip = shutil.ignore_patterns("__pycache__", "*.egg-info")
-                shutil.copytree(source, folder / name, ignore=skip)
-            else:
-                shutil.copy2(source, folder / name)
 
-    def command(self, *arguments: str) -> list[str]:
-        """Return the argv of Snakemake in this checkout."""
-        snakemake = Path(sys.executable).parent / "snakemake"
-        return [str(snakemake), "--profile", "profiles/local", *arguments]
+    @property
+    def engine(self) -> Engine:
+        """What runs transect here: one for all places of this process."""
+        if Place._shared is None:
+            Place._shared = Engine(ROOT / "src")
+        return Place._shared
 
     def environment(self) -> dict[str, str]:
         """Return variables in which nothing of the tests' own run is left."""
@@ -43,39 +42,28 @@ class Checkout:
             kept["TRANSECT_ENVS"] = os.environ["TRANSECT_ENVS"]
         return kept
 
-    def snakemake(self, *arguments: str, timeout: float = 600) -> subprocess.CompletedProcess[str]:
-        """Run Snakemake to its end."""
-        return subprocess.run(
-            self.command(*arguments),
-            cwd=self.folder,
-            env=self.environment(),
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-        )
+    def _call(self, kind: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+        return self.engine(kind, *arguments, folder=self.folder, environment=self.environment())
 
     def transect(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run the command line with this checkout's sources."""
-        return self.python("-m", "transect", *arguments)
+        """Run the command line."""
+        return self._call("command", *arguments)
 
-    def python(self, *arguments: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
-        """Run the driver's Python with this checkout's sources."""
-        return subprocess.run(
-            [sys.executable, *arguments],
-            cwd=self.folder,
-            env=self.environment() | {"PYTHONPATH": str(self.folder / "src")},
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-        )
+    def module(self, name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run a module of transect, as `python -m` does."""
+        return self._call("module", name, *arguments)
 
-    def pending(self, *config: str) -> set[str]:
-        """Return the outputs that Snakemake's own summary says would be made again."""
-        run = self.snakemake("--summary", "--config", *config)
+    def make(
+        self, study: str, *, dry: bool = False, report: bool = True, **config: object
+    ) -> subprocess.CompletedProcess[str]:
+        """Bring a study up to date without Snakemake: its records, and its report."""
+        return self._call("study", {"study": study, **config}, dry, report, False)
+
+    def pending(self, study: str, *, report: bool = True) -> set[str]:
+        """Return the outputs that `make` would make again."""
+        run = self._call("study", {"study": study}, False, report, True)
         assert run.returncode == 0, run.stderr
-        rows = [line.split("\t") for line in run.stdout.splitlines() if line.startswith("results/")]
-        assert rows, run.stdout
-        return {row[0] for row in rows if row[-1] != "no update"}
+        return set(run.stdout.splitlines())
 
     def why(self, study: str, *patterns: str) -> dict[str, list[tuple[str, str]]]:
         """Return which cells would run again: kind and text of the reasons by `STAGE/ID`."""
@@ -109,6 +97,61 @@ class Checkout:
         while more := {stamp for stamp, taken in inputs.items() if taken & found} - found:
             found |= more
         return found
+
+
+class Checkout(Place):
+    """A copy of the repository in which a test may edit anything."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        for name in ("Snakefile", "workflow", "config", "envs", "profiles", "src", "tests/data"):
+            source = ROOT / name
+            if source.is_dir():
+                skip = shutil.ignore_patterns("__pycache__", "*.egg-info")
+                shutil.copytree(source, folder / name, ignore=skip)
+            else:
+                shutil.copy2(source, folder / name)
+        self._engine = Engine(folder / "src")
+
+    @property
+    def engine(self) -> Engine:
+        """What runs transect with this checkout's sources."""
+        return self._engine
+
+    def command(self, *arguments: str) -> list[str]:
+        """Return the argv of Snakemake in this checkout."""
+        snakemake = Path(sys.executable).parent / "snakemake"
+        return [str(snakemake), "--profile", "profiles/local", *arguments]
+
+    def snakemake(self, *arguments: str, timeout: float = 600) -> subprocess.CompletedProcess[str]:
+        """Run Snakemake to its end."""
+        return subprocess.run(
+            self.command(*arguments),
+            cwd=self.folder,
+            env=self.environment(),
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+        )
+
+    def python(self, *arguments: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+        """Run the driver's Python with this checkout's sources."""
+        return subprocess.run(
+            [sys.executable, *arguments],
+            cwd=self.folder,
+            env=self.environment() | {"PYTHONPATH": str(self.folder / "src")},
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+        )
+
+    def summary(self, *config: str) -> set[str]:
+        """Return the outputs that Snakemake's own summary says would be made again."""
+        run = self.snakemake("--summary", "--config", *config)
+        assert run.returncode == 0, run.stderr
+        rows = [line.split("\t") for line in run.stdout.splitlines() if line.startswith("results/")]
+        assert rows, run.stdout
+        return {row[0] for row in rows if row[-1] != "no update"}
 
 
 @contextlib.contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["ENVIRONMENTS", "ROWS", "SINGLE"]
+__all__ = ["ENVIRONMENTS", "ROWS", "SINGLE", "SKIPPED"]
 
 SINGLE = (
     "numpy", "torch", "tensorflow", "keras-tensorflow", "keras-torch", "keras-jax", "keras-2",
@@ -22,3 +22,11 @@ ENVIRONMENTS = (
     "torch", "tensorflow", "keras-jax", "mxnet",
     "horovod-torch", "horovod-tensorflow", "horovod-mxnet",
 )  # fmt: skip
+# What no wheel of this machine can do, with the reason that the record has to give.
+SKIPPED = {
+    ("torch", "ddp-nccl"): "nccl works between GPUs",
+    ("torch", "ddp-mpi"): "built from source with MPI",
+    ("tensorflow", "multiworker-nccl"): "works on cuda",
+    ("numpy", "ddp-gloo"): "of torch, not of numpy",
+    ("keras-torch", "horovod-mpi"): "keras-torch",
+}

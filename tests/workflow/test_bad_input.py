@@ -52,30 +52,39 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_check_and_run_give_the_same_clear_message(checkout, name):
+def test_check_and_run_give_the_same_clear_message(place, name):
     text, expected = CASES[name]
-    (checkout.folder / "bad.yaml").write_text(text)
-    checked = checkout.transect("check", "bad.yaml")
-    ran = checkout.snakemake("--config", "study=bad.yaml")
+    (place.folder / "bad.yaml").write_text(text)
+    checked, ran = place.transect("check", "bad.yaml"), place.make("bad.yaml")
     assert (checked.returncode, ran.returncode) == (2, 2)
+    assert checked.stderr == ran.stderr
+    for part in expected:
+        assert part in checked.stderr
+    assert "Traceback" not in checked.stderr
+    assert not (place.folder / "results" / "bad").exists()
+
+
+def test_snakemake_says_nothing_besides(checkout, place):
+    for folder in (checkout.folder, place.folder):
+        (folder / "bad.yaml").write_text(CASES["unknown framework, nearest named"][0])
+    ran = checkout.snakemake("--config", "study=bad.yaml")
     # Without what Snakemake says of its own profile.
     lines = ran.stderr.splitlines()
     ours = [line for line in lines if line.startswith("transect:") or "profile" not in line]
-    assert checked.stderr.splitlines() == ours
-    for part in expected:
-        assert part in checked.stderr
-    assert "Traceback" not in checked.stderr + ran.stderr
+    assert ran.returncode == 2
+    checked = place.transect("check", "bad.yaml").stderr
+    assert ours == checked.replace(str(place.folder), str(checkout.folder)).splitlines()
     assert not (checkout.folder / "results" / "bad").exists()
 
 
-def test_missing_study_is_named(checkout):
-    run = checkout.snakemake("--config", "study=nosuch")
+def test_missing_study_is_named(place):
+    run = place.make("nosuch")
     assert run.returncode == 2
     assert "nosuch.yaml: no such file" in run.stderr
 
 
-def test_unknown_config_key_is_named(checkout):
-    run = checkout.snakemake("--config", "studdy=quick")
+def test_unknown_config_key_is_named(place):
+    run = place.make("quick", studdy="quick")
     assert run.returncode == 2
     assert "unknown key 'studdy'" in run.stderr
 
@@ -87,17 +96,26 @@ UNUSABLE = {
 }
 
 
-@pytest.mark.parametrize("name", UNUSABLE)
-def test_results_that_cannot_be_used_are_told_although_snakemake_is_quiet(checkout, name):
+def is_told(run, name):
     results, expected = UNUSABLE[name]
-    (checkout.folder / "bad.yaml").write_text(study())
-    run = checkout.snakemake("--config", "study=bad.yaml", f"results='{results}'")
     assert run.returncode == 2, run.stderr
     assert expected in run.stderr and results in run.stderr
     assert "Traceback" not in run.stderr
 
 
-def test_unreadable_log_is_an_error_that_names_it(checkout):
-    told = checkout.transect("ingest", "no-such.log")
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_results_that_cannot_be_used_are_told(place, name):
+    (place.folder / "bad.yaml").write_text(study())
+    is_told(place.make("bad.yaml", results=UNUSABLE[name][0]), name)
+
+
+def test_they_are_told_although_snakemake_is_quiet(checkout):
+    (checkout.folder / "bad.yaml").write_text(study())
+    run = checkout.snakemake("--config", "study=bad.yaml", "results=/proc/results")
+    is_told(run, "no place for a folder")
+
+
+def test_unreadable_log_is_an_error_that_names_it(place):
+    told = place.transect("ingest", "no-such.log")
     assert told.returncode == 2
     assert "no-such.log" in told.stderr

@@ -17,14 +17,14 @@ infer:
 """
 
 
-def test_each_batch_is_held_beside_its_own_outputs(checkout):
-    study = checkout.folder / "ranges.yaml"
+def test_each_batch_is_held_beside_its_own_outputs(place):
+    study = place.folder / "ranges.yaml"
     study.write_text(STUDY)
-    run = checkout.snakemake("--config", "study=ranges.yaml")
+    run = place.make("ranges.yaml", report=False)
     assert run.returncode == 0, run.stderr
 
     def records(stage: str) -> dict[int, dict]:
-        found = checkout.records("ranges", stage).values()
+        found = place.records("ranges", stage).values()
         assert {record["status"] for record in found} == {"ok"}, found
         return {record["cell"].get("batch", 0): record for record in found}
 
@@ -33,7 +33,7 @@ def test_each_batch_is_held_beside_its_own_outputs(checkout):
     for batch, record in first.items():
         assert record["details"]["mean_tolerance"] == told[str(batch)]["mean_tolerance"]
     study.write_text(STUDY.replace("[1, 32]", "[1, 8, 32]"))
-    run = checkout.snakemake("--config", "study=ranges.yaml")
+    run = place.make("ranges.yaml", report=False)
     assert run.returncode == 0, run.stderr
     again = records("infer")
     assert again.keys() == {1, 8, 32}

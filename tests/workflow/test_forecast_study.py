@@ -18,20 +18,20 @@ train:
     - {workloads: [iris-mlp-ce], frameworks: [numpy], strategies: [single]}
 forecast: {grids: [{}]}
 """
-CONFIG = "study=told.yaml"
+FILE = "told.yaml"
 
 
 @pytest.fixture(scope="module")
-def done(checkout):
-    """A checkout in which the study has run once."""
-    (checkout.folder / "told.yaml").write_text(STUDY)
-    run = checkout.snakemake("--config", CONFIG)
+def done(place):
+    """A folder in which the study has run once."""
+    (place.folder / FILE).write_text(STUDY)
+    run = place.make(FILE, report=False)
     assert run.returncode == 0, run.stderr
-    return checkout
+    return place
 
 
-def of(checkout, stage):
-    return list(checkout.records("told", stage).values())
+def of(place, stage):
+    return list(place.records("told", stage).values())
 
 
 def test_one_prediction_for_all_repeats_is_stored_before_they_begin(done):
@@ -58,15 +58,15 @@ def test_the_training_waits_for_it_and_takes_nothing_from_it(done):
 
 
 def test_nothing_runs_again_without_an_edit(done):
-    assert done.why("told.yaml") == {}
-    assert done.pending(CONFIG) == set()
+    assert done.why(FILE) == {}
+    assert done.pending(FILE, report=False) == set()
 
 
 def test_a_prediction_that_is_made_again_reruns_no_training_and_shows_that_it_is_younger(done):
     before = done.records("told")
     for path in (done.folder / "results/told/profile").glob("*/record.json"):
         path.unlink()
-    run = done.snakemake("--config", CONFIG)
+    run = done.make(FILE, report=False)
     assert run.returncode == 0, run.stderr
     after = done.records("told")
     again = {name for name in after if after[name]["started"] != before[name]["started"]}
@@ -79,7 +79,7 @@ def test_a_chosen_training_has_its_prediction_made_first(done):
     for stage in ("forecast", "train"):
         for path in (done.folder / "results/told" / stage).glob("*/record.json"):
             path.unlink()
-    run = done.transect("run", "told.yaml", "train/*", "--results", "results")
+    run = done.transect("run", FILE, "train/*", "--results", "results")
     assert run.returncode == 0, run.stderr
     (told,) = of(done, "forecast")
     assert all(one["started"] >= told["ended"] for one in of(done, "train"))

@@ -1,4 +1,4 @@
-"""Only what changed runs again: each kind of edit, against `transect why` and Snakemake's summary."""
+"""Only what changed runs again: each kind of edit, against `transect why`, what would be made, and Snakemake."""
 
 from __future__ import annotations
 
@@ -38,14 +38,15 @@ REPORT = {
     "results/small/records.parquet",
     "results/small/summary.json",
 }
-CONFIG = "study=small.yaml"
+FILE = "small.yaml"
+CONFIG = f"study={FILE}"
 SRC = Path("src/transect")
 
 
 @pytest.fixture(scope="module")
 def done(checkout):
     """A checkout in which the study has run once."""
-    (checkout.folder / "small.yaml").write_text(STUDY)
+    (checkout.folder / FILE).write_text(STUDY)
     (checkout.folder / "logs").mkdir()
     (checkout.folder / "logs" / "notes.txt").write_text("nothing that a parser knows\n")
     run = checkout.snakemake("--config", CONFIG)
@@ -61,16 +62,20 @@ def cells(checkout, *wanted: str) -> set[str]:
     return {name for name in names if name.startswith(wanted)}
 
 
-def check(checkout, *wanted: str, report: bool = True) -> dict[str, list[tuple[str, str]]]:
+def check(
+    checkout, *wanted: str, report: bool = True, snakemake: bool = False
+) -> dict[str, list[tuple[str, str]]]:
     """Assert that exactly these cells would run again; return the reasons.
 
-    Snakemake wants exactly their blocks, those that take from these blocks, and the report.
+    Exactly their blocks would be made, those that take from these blocks, and the report; Snakemake goes
+    by the same fingerprints, and is asked now and then.
     """
-    told = checkout.why("small.yaml")
+    told = checkout.why(FILE)
     assert set(told) == (cells(checkout, *wanted) if wanted else set())
-    assert checkout.pending(CONFIG) == checkout.stamps("small", told) | (
-        REPORT if report else set()
-    )
+    outputs = checkout.stamps("small", told) | (REPORT if report else set())
+    assert checkout.pending(FILE) == outputs
+    if snakemake:
+        assert checkout.summary(CONFIG) == outputs
     return told
 
 
@@ -80,18 +85,18 @@ def test_every_cell_is_ok(done):
 
 
 def test_no_edit_reruns_nothing(done):
-    check(done, report=False)
+    check(done, report=False, snakemake=True)
     again = done.snakemake("--config", CONFIG)
     assert again.returncode == 0
     assert "[transect]" not in again.stderr
-    dry = done.snakemake("--dry-run", "--config", CONFIG)
+    dry = done.make(FILE, dry=True)
     assert "no cell would run" in dry.stderr
 
 
 def test_learning_rate_reruns_its_workload_but_not_its_data(done):
-    with edited(done.folder / "small.yaml", "epochs: 3", "epochs: 3, learning_rate: 0.01"):
-        told = check(done, "reference/iris", "train/iris", "export/", "infer/")
-        dry = done.snakemake("--dry-run", "--config", CONFIG)
+    with edited(done.folder / FILE, "epochs: 3", "epochs: 3, learning_rate: 0.01"):
+        told = check(done, "reference/iris", "train/iris", "export/", "infer/", snakemake=True)
+        dry = done.make(FILE, dry=True)
     (name,) = cells(done, "train/iris-mlp-ce.torch")
     changed = [text for kind, text in told[name] if kind == "parameter"]
     assert len(changed) == 1 and changed[0].startswith("parameters.learning_rate: ")
@@ -143,7 +148,7 @@ SOURCES = {
 }  # fmt: skip
 
 
-# Snakemake is asked about a few of them: it goes by the same fingerprints.
+# Of a few of them: what would be made follows from the same fingerprints.
 ASKED = ("training/strategies/_mpi.py", "hpc/parsers/hpl.py", "stages/train/plan.py")
 
 
@@ -151,10 +156,7 @@ ASKED = ("training/strategies/_mpi.py", "hpc/parsers/hpl.py", "stages/train/plan
 def test_source_reruns_the_cells_that_run_it(done, file):
     wanted = SOURCES[file]
     with edited(done.folder / SRC / file, *COMMENT):
-        if file in ASKED:
-            told = check(done, *wanted, report=bool(wanted))
-        else:
-            told = done.why("small.yaml")
+        told = check(done, *wanted, report=bool(wanted)) if file in ASKED else done.why(FILE)
     assert set(told) == (cells(done, *wanted) if wanted else set())
     for reasons in told.values():
         assert {kind for kind, _ in reasons} <= {"source", "input"}
@@ -165,8 +167,8 @@ def test_source_reruns_the_cells_that_run_it(done, file):
 
 def test_requirement_pin_reruns_its_environment_and_cells(done):
     with edited(done.folder / "envs/torch/requirements.txt", "onnx==", "# a pin\nonnx=="):
-        told = done.why("small.yaml")
-        pending = done.pending(CONFIG)
+        told = done.why(FILE)
+        pending = done.summary(CONFIG)
     expected = cells(done, "train/iris-mlp-ce.torch", "export/", "infer/")
     assert set(told) == expected
     for cell, reasons in told.items():
@@ -190,7 +192,7 @@ def test_a_deleted_record_runs_again_alone(done):
     kept, times = path.read_bytes(), path.stat()
     path.unlink()
     try:
-        told = done.why("small.yaml")
+        told = done.why(FILE)
         assert told == {name: [("missing", "it has no record")]}
     finally:
         path.write_bytes(kept)
@@ -214,7 +216,7 @@ def test_what_takes_a_cell_that_is_judged_otherwise_runs_again(done):
     kept = path.read_bytes()
     resealed(path, lambda content: content.update(status="failed", cause="wrong-result"))
     try:
-        told = done.why("small.yaml")
+        told = done.why(FILE)
     finally:
         path.write_bytes(kept)
     # The same weights, which are now known to be wrong.
@@ -257,7 +259,7 @@ def test_really_what_takes_an_unchanged_input_is_kept(done):
     before = started(done)
     path = done.folder / SRC / "stages/data/worker.py"
     path.write_text(path.read_text().replace(*COMMENT, 1))
-    run = done.snakemake("--config", CONFIG)
+    run = done.make(FILE)
     assert run.returncode == 0, run.stderr
     # The data came out equal: nothing that takes it ran, although all of it was asked.
     assert ran(before, started(done)) == cells(done, "data/")
@@ -268,7 +270,7 @@ def test_really_an_edit_is_seen_from_a_folder_that_snakemake_does_not_know(done)
     # As another clone on the same results: what Snakemake keeps of earlier runs is not there.
     shutil.rmtree(done.folder / ".snakemake")
     before = started(done)
-    path = done.folder / "small.yaml"
+    path = done.folder / FILE
     path.write_text(
         path.read_text().replace("iris-mlp-ce: {", "iris-mlp-ce: {learning_rate: 0.03, ")
     )
@@ -276,4 +278,4 @@ def test_really_an_edit_is_seen_from_a_folder_that_snakemake_does_not_know(done)
     assert run.returncode == 0, run.stderr
     expected = cells(done, "reference/iris", "train/iris", "export/", "infer/")
     assert ran(before, started(done)) == expected
-    check(done, report=False)
+    check(done, report=False, snakemake=True)

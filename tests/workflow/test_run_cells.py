@@ -27,13 +27,13 @@ FILE = "chosen.yaml"
 
 
 @pytest.fixture(scope="module")
-def study(checkout):
-    """A checkout with a study of which nothing has run."""
+def study(place):
+    """A folder with a study of which nothing has run."""
     plugins = ROOT / "tests" / "plugins" / "failing"
-    (checkout.folder / FILE).write_text(STUDY.format(plugins=plugins))
-    (checkout.folder / "logs").mkdir()
-    (checkout.folder / "logs" / "notes.txt").write_text("nothing that a parser knows\n")
-    return checkout
+    (place.folder / FILE).write_text(STUDY.format(plugins=plugins))
+    (place.folder / "logs").mkdir()
+    (place.folder / "logs" / "notes.txt").write_text("nothing that a parser knows\n")
+    return place
 
 
 def run(study, *arguments):
@@ -56,10 +56,8 @@ def test_before_anything_ran_all_is_missing_and_told_by_stage(study):
     assert {kind for reasons in told.values() for kind, _ in reasons} == {"missing"}
     assert short(told) >= IRIS and len(told) == 2 + 4 + 5 + 1
     words = study.transect("why", FILE, "--results", "results")
-    assert "12 of 12 cells would run again: 1 ingest, 2 data, 4 reference, 5 train" in " ".join(
-        words.stdout.split()
-    )
-    dry = study.snakemake("--dry-run", "--config", f"study={FILE}")
+    assert "1 ingest, 2 data, 4 reference, 5 train" in " ".join(words.stdout.split())
+    dry = study.make(FILE, dry=True)
     for line in ("data: 2 cells", "reference: 4 cells", "train: 5 cells", "ingest: 1 cells"):
         assert f"[transect] {line} would run: " in dry.stderr
     assert "5 missing" in dry.stderr
@@ -126,7 +124,7 @@ def test_a_results_folder_that_another_run_holds_is_refused(study):
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLD], cwd=study.folder, stdin=subprocess.PIPE,
         stdout=subprocess.PIPE, text=True,
-        env=study.environment() | {"PYTHONPATH": str(study.folder / "src")},
+        env=study.environment() | {"PYTHONPATH": str(ROOT / "src")},
     )  # fmt: skip
     try:
         assert holder.stdout.readline() == "held\n"
@@ -138,24 +136,24 @@ def test_a_results_folder_that_another_run_holds_is_refused(study):
     assert study.records("chosen") == before
 
 
-def test_snakemake_runs_the_rest_alone(study):
+def test_a_run_of_the_study_runs_the_rest_alone(study):
     before = study.records("chosen")
-    done = study.snakemake("--config", f"study={FILE}")
+    done = study.make(FILE, report=False)
     assert done.returncode == 0, done.stderr
     after = study.records("chosen")
     assert len(after) == 12
     assert {n for n in before if after[n]["started"] != before[n]["started"]} == set()
     assert study.why(FILE) == {}
-    assert study.pending(f"study={FILE}") == set()
+    assert study.pending(FILE, report=False) == set()
 
 
 def test_run_makes_the_block_be_looked_at_again(study):
-    """The next Snakemake has to see that a record was made anew, for what follows from it."""
+    """The next run of the study has to see that a record was made anew, for what follows from it."""
     (name,) = (n for n in study.records("chosen", "data") if "iris-mlp-ce" in n)
     assert run(study, name, "--again").returncode == 0
-    assert study.stamps("chosen", [name]) <= study.pending(f"study={FILE}")
+    assert study.stamps("chosen", [name]) <= study.pending(FILE, report=False)
     before = study.records("chosen")
-    assert study.snakemake("--config", f"study={FILE}").returncode == 0
+    assert study.make(FILE, report=False).returncode == 0
     # The same data: nothing ran again.
     assert study.records("chosen") == before
 

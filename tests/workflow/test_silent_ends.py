@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from checkouts import ROOT, Checkout
+from checkouts import ROOT, Checkout, Place
 
 pytestmark = pytest.mark.study
 
@@ -20,14 +20,16 @@ NAMES = ["run-{n}.txt", "a<b>.txt", "{{x}}.txt", "*.txt", 'it\'s "q" $HOME.txt',
 PLACES = ["supports", "command", "inputs", "collect", "payload"]
 
 
-def test_no_name_of_a_file_reaches_the_pattern_language(checkout):
+def test_no_name_of_a_folder_or_file_reaches_a_pattern_language_or_a_shell(tmp_path):
+    checkout = Checkout(tmp_path / 'a {b} <c> it\'s "q" $HOME; ü[x]*?')
     folder = checkout.folder / "st{u}dy <x> 'q'"
     (folder / "lo{gs}").mkdir(parents=True)
     for name in NAMES:
         shutil.copy(LOG, folder / "lo{gs}" / name)
     study = {"name": "names", "ingest": {"paths": ["lo{gs}", *(f"lo{{gs}}/{n}" for n in NAMES)]}}
     (folder / "na{m}e.yaml").write_text(json.dumps(study))
-    run = checkout.snakemake("--config", f'study="{folder / "na{m}e.yaml"}"')
+    given = (folder / "na{m}e.yaml").relative_to(checkout.folder)
+    run = checkout.snakemake("--config", f'study="{given}"')
     assert run.returncode == 0, run.stderr
     records = checkout.records("names", "ingest").values()
     assert len(records) == len(NAMES) + 1
@@ -35,31 +37,23 @@ def test_no_name_of_a_file_reaches_the_pattern_language(checkout):
     counts = [record["details"]["status_counts"] for record in records]
     assert sum(one["ok"] for one in counts) == 2 * len(NAMES) * counts[-1]["ok"]
     assert "\x1b" not in run.stderr
-
-
-def test_a_checkout_in_an_odd_folder_runs(tmp_path):
-    for name in ("a {b} <c>", 'it\'s "q" $HOME;', "ü[x]*?"):
-        checkout = Checkout(tmp_path / name)
-        (checkout.folder / "odd.yaml").write_text(f"name: odd\ningest: {{paths: ['{LOG}']}}\n")
-        run = checkout.snakemake("--config", "study=odd.yaml")
-        assert run.returncode == 0, (name, run.stderr)
-        assert (checkout.folder / "results/odd/report.html").is_file()
+    assert (checkout.folder / "results/names/report.html").is_file()
 
 
 @pytest.fixture(scope="module")
-def quitting(checkout):
-    """A checkout in which a study has run whose plug-ins quit."""
+def quitting(place):
+    """A folder in which a study has run whose plug-ins quit."""
     skip = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "tests/plugins/quitting", checkout.folder / "quitting", ignore=skip)
+    shutil.copytree(ROOT / "tests/plugins/quitting", place.folder / "quitting", ignore=skip)
     study = {"name": "quits", "plugins": ["quitting"], "quits": {"places": PLACES}}
-    (checkout.folder / "quits.yaml").write_text(json.dumps(study))
-    return checkout, checkout.snakemake("--config", "study=quits.yaml")
+    (place.folder / "quits.yaml").write_text(json.dumps(study))
+    return place, place.make("quits.yaml")
 
 
 def test_a_cell_whose_plug_in_quits_has_a_record_of_it(quitting):
-    checkout, run = quitting
+    place, run = quitting
     assert run.returncode == 0, run.stderr
-    records = {r["cell"]["where"]: r for r in checkout.records("quits", "quits").values()}
+    records = {r["cell"]["where"]: r for r in place.records("quits", "quits").values()}
     assert sorted(records) == sorted(PLACES)
     for place, record in records.items():
         assert (record["status"], record["cause"]) == ("failed", "crash"), place
@@ -68,14 +62,14 @@ def test_a_cell_whose_plug_in_quits_has_a_record_of_it(quitting):
 
 
 def test_a_report_whose_part_quits_comes_and_says_so(quitting):
-    checkout, _ = quitting
-    html = (checkout.folder / "results/quits/report.html").read_text()
+    place, _ = quitting
+    html = (place.folder / "results/quits/report.html").read_text()
     assert "SystemExit: 0" in html and "quits/report.py" in html
 
 
 def test_check_names_a_cell_whose_plug_in_quits(quitting):
-    checkout, _ = quitting
-    told = checkout.transect("check", "quits.yaml")
+    place, _ = quitting
+    told = place.transect("check", "quits.yaml")
     assert told.returncode == 0, told.stderr
     assert "SystemExit: 0" in told.stdout and "5 cells" in told.stdout
 
@@ -92,23 +86,23 @@ QUITS = {
 
 
 @pytest.mark.parametrize("name", QUITS)
-def test_a_plug_in_that_quits_while_a_study_is_planned_is_named(checkout, name):
+def test_a_plug_in_that_quits_while_a_study_is_planned_is_named(place, name):
     files, section, *expected = QUITS[name]
-    folder = checkout.folder / "quitting-early"
+    folder = place.folder / "quitting-early"
     shutil.rmtree(folder, ignore_errors=True)
     skip = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "tests/plugins/quitting", folder, ignore=skip)
     for file, text in files.items():
         (folder / file).write_text(text)
     study = {"name": "early", "plugins": [folder.name], "quits": section}
-    (checkout.folder / "early.yaml").write_text(json.dumps(study))
-    checked = checkout.transect("check", "early.yaml")
-    ran = checkout.snakemake("--config", "study=early.yaml")
+    (place.folder / "early.yaml").write_text(json.dumps(study))
+    checked = place.transect("check", "early.yaml")
+    ran = place.make("early.yaml")
     for run in (checked, ran):
         assert run.returncode == 2, run.stderr
         assert all(part in run.stderr for part in ["transect: ", "SystemExit", *expected])
         assert "Traceback" not in run.stderr
-    assert not (checkout.folder / "results/early").exists()
+    assert not (place.folder / "results/early").exists()
 
 
 ODD = {
@@ -123,51 +117,51 @@ ODD = {
 
 
 @pytest.mark.parametrize("name", ODD)
-def test_a_study_that_cannot_be_read_is_told_in_one_message(checkout, name):
+def test_a_study_that_cannot_be_read_is_told_in_one_message(place, name):
     text, expected = ODD[name]
-    (checkout.folder / "odd.yaml").write_bytes(text)
+    (place.folder / "odd.yaml").write_bytes(text)
     for run in (
-        checkout.transect("check", "odd.yaml"),
-        checkout.snakemake("--config", "study=odd.yaml"),
+        place.transect("check", "odd.yaml"),
+        place.make("odd.yaml"),
     ):
         assert run.returncode == 2
         assert expected in run.stderr and "Traceback" not in run.stderr, run.stderr
 
 
 CONFIG = {
-    "a number": ("results=017", "'results': expected text, found"),
-    "an escape": ("results='a\x1b[31m'", "control characters"),
-    "a study's folder that is a file": ("results=taken", "taken/quick: not a folder"),
-    "below a file": ("results=taken/quick/x", "taken/quick: not a folder"),
-    "a variable of a path": ("results=re<s>", "re<s>"),
+    "a number": (17, "'results': expected text, found"),
+    "an escape": ("a\x1b[31m", "control characters"),
+    "a study's folder that is a file": ("taken", "taken/quick: not a folder"),
+    "below a file": ("taken/quick/x", "taken/quick: not a folder"),
+    "a variable of a path": ("re<s>", "re<s>"),
 }
 
 
 @pytest.mark.parametrize("name", CONFIG)
-def test_configuration_that_cannot_be_used_is_told(checkout, name):
+def test_configuration_that_cannot_be_used_is_told(place, name):
     given, expected = CONFIG[name]
-    (checkout.folder / "taken").mkdir(exist_ok=True)
-    (checkout.folder / "taken/quick").write_text("a file")
-    run = checkout.snakemake("--config", given)
+    (place.folder / "taken").mkdir(exist_ok=True)
+    (place.folder / "taken/quick").write_text("a file")
+    run = place.make("quick", results=given)
     assert run.returncode == 2, run.stderr
     assert expected in run.stderr and "Traceback" not in run.stderr, run.stderr
     assert "\x1b" not in run.stderr
 
 
 @pytest.fixture(scope="module")
-def logs(checkout):
-    """A checkout in which a study of logs has run."""
-    (checkout.folder / "logs.yaml").write_text(f"name: logs\ningest: {{paths: ['{LOG}']}}\n")
-    run = checkout.snakemake("--config", "study=logs.yaml")
+def logs(place):
+    """A folder in which a study of logs has run."""
+    (place.folder / "logs.yaml").write_text(f"name: logs\ningest: {{paths: ['{LOG}']}}\n")
+    run = place.make("logs.yaml")
     assert run.returncode == 0, run.stderr
-    return checkout
+    return place
 
 
-def limited(checkout: Checkout, *module: str) -> subprocess.CompletedProcess[str]:
+def limited(place: Place, *module: str) -> subprocess.CompletedProcess[str]:
     """Run a module of ours that may write no file of more than 4 kB."""
     return subprocess.run(
-        [sys.executable, "-m", *module], cwd=checkout.folder, capture_output=True, text=True,
-        env=checkout.environment() | {"PYTHONPATH": str(checkout.folder / "src")},
+        [sys.executable, "-m", *module], cwd=place.folder, capture_output=True, text=True,
+        env=place.environment() | {"PYTHONPATH": str(ROOT / "src")},
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)),
     )  # fmt: skip
 
@@ -196,15 +190,15 @@ def test_a_limit_on_files_leaves_the_cell_to_run_again(logs):
     assert not path.exists()
 
 
-def test_environments_that_cannot_be_kept_are_a_cause_of_their_cells(checkout, tmp_path):
+def test_environments_that_cannot_be_kept_are_a_cause_of_their_cells(place, tmp_path):
     (tmp_path / "file").write_text("")
     stamp = tmp_path / "base.json"
     run = subprocess.run(
         [sys.executable, "-m", "transect.execution.build_environment", "--name", "base",
          "--out", str(stamp)],
-        cwd=checkout.folder, capture_output=True, text=True,
-        env=checkout.environment() | {
-            "PYTHONPATH": str(checkout.folder / "src"), "TRANSECT_ENVS": str(tmp_path / "file" / "x"),
+        cwd=place.folder, capture_output=True, text=True,
+        env=place.environment() | {
+            "PYTHONPATH": str(ROOT / "src"), "TRANSECT_ENVS": str(tmp_path / "file" / "x"),
         },
     )  # fmt: skip
     assert (run.returncode, "Traceback" in run.stderr) == (0, False), run.stderr

@@ -68,4 +68,4 @@ def test_the_command_writes_formats_and_a_crate_beside_it_and_snakemake_goes_on(
     assert told.returncode == 1 and "report.md" in told.stdout
     refused = done.transect("report", "logs.yaml", "--format", "markdown")
     assert refused.returncode == 2 and "report.md would be overwritten" in refused.stderr
-    assert done.pending(CONFIG) == set()
+    assert done.summary(CONFIG) == set()

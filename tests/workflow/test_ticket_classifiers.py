@@ -25,12 +25,12 @@ FILE = "told.yaml"
 
 
 @pytest.fixture(scope="module")
-def study(checkout):
-    """A checkout with the study, run once."""
-    (checkout.folder / FILE).write_text(STUDY)
-    ran = checkout.python("-m", "transect", "run", FILE, "classify", "search", timeout=900)
+def study(place):
+    """A folder with the study, run once."""
+    (place.folder / FILE).write_text(STUDY)
+    ran = place.transect("run", FILE, "classify", "search")
     assert ran.returncode == 1, ran.stdout + ran.stderr  # one rate of the search is far too high
-    return checkout
+    return place
 
 
 def test_a_longer_run_goes_on_with_the_shorter_one(study):
@@ -60,14 +60,11 @@ def test_the_point_that_did_not_diverge_goes_on(study):
 
 def test_a_second_run_keeps_all_and_more_epochs_add_one_cell(study):
     before = {name: one["ended"] for name, one in study.records("told").items()}
-    assert (
-        study.python("-m", "transect", "run", FILE, "classify", "search", timeout=900).returncode
-        == 1
-    )
+    assert study.transect("run", FILE, "classify", "search").returncode == 1
     assert {name: one["ended"] for name, one in study.records("told").items()} == before
     file = study.folder / FILE
     file.write_text(STUDY.replace("epochs: [3, 1]", "epochs: [3, 1, 4]"))
-    assert study.python("-m", "transect", "run", FILE, "classify", timeout=900).returncode == 0
+    assert study.transect("run", FILE, "classify").returncode == 0
     after = study.records("told", "classify")
     [new] = after.keys() - before.keys()
     assert after[new]["details"]["went_on_from"].startswith(

@@ -37,8 +37,8 @@ SECRETS = [
 
 
 @pytest.fixture(scope="module")
-def study(checkout):
-    """A checkout with the study."""
+def study(place):
+    """A folder with the study."""
     tickets = [
         {
             "id": f"T-47{number}", "owner": OWNERS[number % 2], "queue": "it",
@@ -51,16 +51,16 @@ def study(checkout):
         for number in range(40)
     ]  # fmt: skip
     lines = [*map(json.dumps, tickets), '{"id": "T-471", "text": "Schmidt"}', '{"text": "Schmidt']
-    (checkout.folder / "own.jsonl").write_text("\n".join(lines))
-    (checkout.folder / "mine.yaml").write_text(STUDY)
-    return checkout
+    (place.folder / "own.jsonl").write_text("\n".join(lines))
+    (place.folder / "mine.yaml").write_text(STUDY)
+    return place
 
 
 def run(study, settings) -> dict[str, dict]:
     """Run it with the salt in a folder of settings; return its records by stage."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CONFIG_HOME", str(settings))
-        ran = study.snakemake("--config", "study=mine.yaml", timeout=900)
+        ran = study.make("mine.yaml")
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert not any(secret in ran.stdout + ran.stderr for secret in SECRETS)
     return {record["stage"]: record for record in study.records("mine").values()}

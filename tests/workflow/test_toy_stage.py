@@ -22,31 +22,31 @@ train:
     - {workloads: [iris-mlp-ce], frameworks: [numpy], strategies: [single]}
 toy: {workloads: [iris-mlp-ce], orders: [1, 2]}
 """
-CONFIG = "study=toys.yaml"
+FILE = "toys.yaml"
 
 
 @pytest.fixture(scope="module")
-def done(checkout):
-    """A checkout in which the study has run once, with a copy of the plug-in folder."""
+def done(place):
+    """A folder in which the study has run once, with a copy of the plug-in folder."""
     skip = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "tests/plugins/toy", checkout.folder / "mine", ignore=skip)
-    (checkout.folder / "toys.yaml").write_text(STUDY)
-    run = checkout.snakemake("--config", CONFIG)
+    shutil.copytree(ROOT / "tests/plugins/toy", place.folder / "mine", ignore=skip)
+    (place.folder / FILE).write_text(STUDY)
+    run = place.make(FILE)
     assert run.returncode == 0, run.stderr
-    return checkout
+    return place
 
 
-def toys(checkout):
+def toys(place):
     """Return the toy records by the order of their norm."""
     return {
         record["cell"].get("order", 2): record
-        for name, record in checkout.records("toys").items()
+        for name, record in place.records("toys").items()
         if name.startswith("toy/")
     }
 
 
 def test_it_is_planned_and_checked(done):
-    told = done.transect("check", "toys.yaml", "--json")
+    told = done.transect("check", FILE, "--json")
     assert told.returncode == 0, told.stderr
     rows = [row for row in json.loads(told.stdout)["cells"] if row["stage"] == "toy"]
     names = sorted(row["cell"].split("~")[0] for row in rows)
@@ -79,8 +79,8 @@ def test_its_section_is_in_the_report_and_its_axes_in_the_table(done):
 
 
 def test_nothing_runs_again_without_an_edit(done):
-    assert done.why("toys.yaml") == {}
-    assert done.pending(CONFIG) == set()
+    assert done.why(FILE) == {}
+    assert done.pending(FILE) == set()
 
 
 # File of the stage, text, another text.
@@ -95,7 +95,7 @@ EDITS = {
 @pytest.mark.parametrize("file", EDITS)
 def test_an_edit_of_the_stage_reruns_it_alone(done, file):
     with edited(done.folder / "mine/toy" / file, *EDITS[file]):
-        told = done.why("toys.yaml")
+        told = done.why(FILE)
     assert told.keys() == {name for name in done.records("toys") if name.startswith("toy/")}
     expected = ("parameter", "offset: 0 -> 1") if file == "plan.py" else ("source", file)
     assert all(reasons == [expected] for reasons in told.values()), told
@@ -103,16 +103,16 @@ def test_an_edit_of_the_stage_reruns_it_alone(done, file):
 
 def test_an_edit_of_its_report_reruns_the_report_alone(done):
     with edited(done.folder / "mine/toy/report.py", "How large", "How very large"):
-        assert done.why("toys.yaml") == {}
-        pending = done.pending(CONFIG)
+        assert done.why(FILE) == {}
+        pending = done.pending(FILE)
     assert {path.rsplit("/", 1)[1] for path in pending} == {
         "report.html", "records.parquet", "summary.json",
     }  # fmt: skip
 
 
 def test_an_edit_of_what_training_takes_reruns_it_too(done):
-    with edited(done.folder / "toys.yaml", "epochs: 2", "epochs: 2, learning_rate: 0.01"):
-        told = done.why("toys.yaml")
+    with edited(done.folder / FILE, "epochs: 2", "epochs: 2, learning_rate: 0.01"):
+        told = done.why(FILE)
     stages = {name.split("/")[0] for name in told}
     assert stages == {"reference", "train", "toy"}
     assert {kind for name in told if name.startswith("toy/") for kind, _ in told[name]} == {"input"}
@@ -122,7 +122,7 @@ def test_a_real_edit_runs_it_again_alone(done):
     before = done.records("toys")
     path = done.folder / "mine/toy/plan.py"
     path.write_text(path.read_text().replace(*EDITS["plan.py"]))
-    run = done.snakemake("--config", CONFIG)
+    run = done.make(FILE, report=False)
     assert run.returncode == 0, run.stderr
     after = done.records("toys")
     again = {name for name in after if after[name]["started"] != before[name]["started"]}
@@ -135,22 +135,22 @@ def test_a_real_edit_runs_it_again_alone(done):
 BAD = {
     "unknown key": (
         "orders: [1, 2]", "order: [1, 2]",
-        ["toys.yaml", "toy.order", "did you mean 'orders'", "framework", "workloads"],
+        [FILE, "toy.order", "did you mean 'orders'", "framework", "workloads"],
     ),
-    "bad value": ("orders: [1, 2]", "orders: [0]", ["toys.yaml", "toy.orders.0", "0"]),
+    "bad value": ("orders: [1, 2]", "orders: [0]", [FILE, "toy.orders.0", "0"]),
     "nobody trains it": (
         "toy: {workloads: [iris-mlp-ce]", "toy: {workloads: [iris-mlp]",
-        ["toys.yaml", "toy.workloads", "nobody trains 'iris-mlp'"],
+        [FILE, "toy.workloads", "nobody trains 'iris-mlp'"],
     ),
-    "without its plug-in folder": ("plugins: [mine]", "plugins: []", ["toys.yaml", "'toy'"]),
+    "without its plug-in folder": ("plugins: [mine]", "plugins: []", [FILE, "'toy'"]),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", BAD)
 def test_a_mistake_in_its_section_is_told_like_any_other(done, name):
     old, new, expected = BAD[name]
-    with edited(done.folder / "toys.yaml", old, new):
-        told = done.transect("check", "toys.yaml")
+    with edited(done.folder / FILE, old, new):
+        told = done.transect("check", FILE)
     assert told.returncode == 2
     assert all(part in told.stderr for part in expected), told.stderr
     assert "Traceback" not in told.stderr
@@ -162,7 +162,7 @@ BROKEN = {
     "cells of another stage": ("plan.py", "yield ToyCell(workload=name, framework=section.framework, order=order)",
                                "yield context.cells['train'][0]", ["stage 'toy'", "expected ToyCell"]),
     "takes nothing": ("plan.py", '{"weights": weights}', '{"weights": None}',
-                      ["stage 'toy' takes as its weights None"]),
+                      ["stage 'toy'", "weights None"]),
     "waits for itself": ("plan.py", 'needs = ("train",)',
                          'needs = ("train",)\n    placement = Placement(group="prepare")',
                          ["in a circle", "prepare", "train"]),
@@ -177,8 +177,8 @@ def test_a_stage_that_misbehaves_is_named(done, name):
         edited(done.folder / "mine/toy/plan.py", "import STAGES, Stage", imported),
         edited(done.folder / "mine/toy" / file, old, new),
     ):
-        told = done.transect("check", "toys.yaml")
-        ran = done.snakemake("--config", CONFIG)
+        told = done.transect("check", FILE)
+        ran = done.make(FILE)
     assert (told.returncode, ran.returncode) == (2, 2)
     for text in (told.stderr, ran.stderr):
         assert all(part in text for part in expected), text
@@ -191,17 +191,17 @@ def test_a_stage_whose_records_would_be_lost_is_refused(done, name):
     shutil.copytree(done.folder / "mine/toy", other / name)
     plan = other / name / "plan.py"
     plan.write_text(plan.read_text().replace('register("toy")', f'register("{name}")'))
-    with edited(done.folder / "toys.yaml", "plugins: [mine]", f"plugins: [mine, named-{name}]"):
-        told = done.transect("check", "toys.yaml")
+    with edited(done.folder / FILE, "plugins: [mine]", f"plugins: [mine, named-{name}]"):
+        told = done.transect("check", FILE)
     assert told.returncode == 2
-    assert f"stage '{name}' cannot have this name" in told.stderr
+    assert f"stage '{name}' cannot" in told.stderr
 
 
 def test_a_stage_without_a_runner_is_refused(done):
     path = done.folder / "mine/toy/run.py"
     aside = path.rename(path.with_suffix(".aside"))
     try:
-        told = done.transect("check", "toys.yaml")
+        told = done.transect("check", FILE)
     finally:
         aside.rename(path)
     assert told.returncode == 2
@@ -218,8 +218,8 @@ FAULTS = {
 def test_a_runner_that_misbehaves_costs_its_own_cells_alone(done, name):
     before = done.records("toys")
     with edited(done.folder / "mine/toy/run.py", *FAULTS[name]):
-        run = done.snakemake("--config", CONFIG)
-        dry = done.snakemake("--dry-run", "--config", CONFIG)
+        run = done.make(FILE, report=False)
+        dry = done.make(FILE, dry=True)
     assert (run.returncode, dry.returncode) == (0, 0), run.stderr + dry.stderr
     after = done.records("toys")
     for cell, record in after.items():
@@ -227,12 +227,12 @@ def test_a_runner_that_misbehaves_costs_its_own_cells_alone(done, name):
             assert record["cause"] == "crash", record
         else:
             assert record == before[cell]
-    assert done.snakemake("--config", CONFIG).returncode == 0
+    assert done.make(FILE, report=False).returncode == 0
     assert {record["status"] for record in done.records("toys").values()} == {"ok"}
 
 
 def test_a_study_that_is_edited_while_it_runs_has_its_report(done):
-    path, report = done.folder / "toys.yaml", done.folder / "results/toys/report.html"
+    path, report = done.folder / FILE, done.folder / "results/toys/report.html"
     text, before = path.read_text(), report.stat().st_mtime_ns
     old = "        weights = need("
     with edited(
@@ -240,7 +240,7 @@ def test_a_study_that_is_edited_while_it_runs_has_its_report(done):
         old,
         f"        open({str(path)!r}, 'w').write('a: [')\n{old}",
     ):
-        run = done.snakemake("--config", CONFIG)
+        run = done.make(FILE)
     assert path.read_text() == "a: ["
     path.write_text(text)
     assert run.returncode == 0, run.stderr
@@ -251,10 +251,10 @@ def test_a_study_that_is_edited_while_it_runs_has_its_report(done):
 def test_a_stage_that_is_there_twice_is_named_with_both_places(done, name):
     other = done.folder / f"other-{name}"
     shutil.copytree(done.folder / "mine/toy", other / name)
-    with edited(done.folder / "toys.yaml", "plugins: [mine]", f"plugins: [mine, other-{name}]"):
-        told = done.transect("check", "toys.yaml")
-        ran = done.snakemake("--config", CONFIG)
-    first = done.folder / ("mine/toy" if name == "toy" else "src/transect/stages/train")
+    with edited(done.folder / FILE, "plugins: [mine]", f"plugins: [mine, other-{name}]"):
+        told = done.transect("check", FILE)
+        ran = done.make(FILE)
+    first = done.folder / "mine/toy" if name == "toy" else ROOT / "src/transect/stages/train"
     assert (told.returncode, ran.returncode) == (2, 2)
     for text in (told.stderr, ran.stderr):
         assert f"stage '{name}' is there twice" in text

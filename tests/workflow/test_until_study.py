@@ -33,23 +33,22 @@ train:
     - {workloads: [iris-mlp-ce], frameworks: [numpy, test-broken], strategies: [single]}
 """
 STAMP = "results/known/blocks/train/iris-mlp-ce.n1.json"
-# No report: what is asked here is in the stamp.
-TARGET = (STAMP, "--config", "study=known.yaml")
+FILE = "known.yaml"
 
 
 @pytest.fixture(scope="module")
-def measured(checkout):
+def measured(place):
     """The project's folder after the study ran once."""
-    (checkout.folder / "until-plugins").mkdir()
-    (checkout.folder / "until-plugins" / "broken.py").write_text(PLUGIN)
-    (checkout.folder / "known.yaml").write_text(STUDY)
-    run = checkout.snakemake(*TARGET)
+    (place.folder / "until-plugins").mkdir()
+    (place.folder / "until-plugins" / "broken.py").write_text(PLUGIN)
+    (place.folder / "known.yaml").write_text(STUDY)
+    run = place.make(FILE, report=False)
     assert run.returncode == 0, run.stderr
-    return checkout
+    return place
 
 
-def stamp(checkout):
-    return json.loads((checkout.folder / STAMP).read_text())
+def stamp(place):
+    return json.loads((place.folder / STAMP).read_text())
 
 
 def repeats(records):
@@ -61,8 +60,8 @@ def repeats(records):
     return found
 
 
-def why_ended(checkout):
-    return {name.split(".")[1]: why for name, why in stamp(checkout)["ends"].items()}
+def why_ended(place):
+    return {name.split(".")[1]: why for name, why in stamp(place)["ends"].items()}
 
 
 def test_each_cell_stops_for_a_reason_and_a_higher_cap_runs_only_what_it_adds(measured):
@@ -77,12 +76,12 @@ def test_each_cell_stops_for_a_reason_and_a_higher_cap_runs_only_what_it_adds(me
     others = {key: one["started"] for key, one in measured.records("known").items()}
     with edited(measured.folder / "known.yaml", "cap: 3", "cap: 5"):
         # Which of them run is only known when their block looks: all that may are told.
-        may = measured.why("known.yaml", "train")
+        may = measured.why(FILE, "train")
         more = {key: [kind for kind, _ in may[key]] for key in may.keys() - others.keys()}
         assert len(more) == 5 and all(kinds == ["until"] for kinds in more.values())
-        run = measured.snakemake(*TARGET)
+        run = measured.make(FILE, report=False)
         assert run.returncode == 0, run.stderr
-        assert measured.why("known.yaml") == {}
+        assert measured.why(FILE) == {}
         after = measured.records("known")
         again = {key for key in others if after[key]["started"] != others[key]}
         # It draws a start for each repeat that there may be; those that were there are the same.

@@ -2,56 +2,21 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from framework_rows import ROWS, SINGLE
+from framework_rows import ROWS, SINGLE, SKIPPED
 
-# The first run compiles Horovod three times.
 pytestmark = [pytest.mark.study, pytest.mark.timeout(3600)]
-
-# What no wheel of this machine can do, with the reason that the record has to give.
-SKIPPED = {
-    ("torch", "ddp-nccl"): "nccl works between GPUs",
-    ("torch", "ddp-mpi"): "built from source with MPI",
-    ("tensorflow", "multiworker-nccl"): "works on cuda",
-    ("numpy", "ddp-gloo"): "of torch, not of numpy",
-    ("keras-torch", "horovod-mpi"): "keras-torch",
-}
-
-# A residual net with batch norm, so that every kind of layer is in it; eight images a class.
-STUDY = """
-name: rows
-limits: {{seconds: 240}}
-workloads:
-  images-resnet20:
-    batch: 12
-    epochs: 3
-    reference_steps: 8
-    dataset_options: {{generate: 8}}
-train:
-  repeats: 1
-  grids:
-    - {{workloads: [images-resnet20], frameworks: [{single}], strategies: [single]}}
-{rows}
-"""
-ROW = "    - {{workloads: [images-resnet20], frameworks: [{}], strategies: [{}], ranks: [2]}}"
 
 
 @pytest.fixture(scope="module")
-def records(checkout):
+def records(shared):
     """The training records by framework and strategy."""
-    rows = "\n".join(ROW.format(*row) for row in [*ROWS, *SKIPPED])
-    study = STUDY.format(single=", ".join(SINGLE), rows=rows)
-    (checkout.folder / "rows.yaml").write_text(study)
-    run = checkout.snakemake("--config", "study=rows.yaml", timeout=3000)
-    assert run.returncode == 0, run.stderr
-    found = {}
-    for path in checkout.folder.glob("results/rows/train/*/record.json"):
-        record = json.loads(path.read_text())
-        found[record["cell"]["framework"], record["cell"]["strategy"]] = record
-    return found
+    return {
+        (record["cell"]["framework"], record["cell"]["strategy"]): record
+        for record in shared.records("shared", "train").values()
+        if record["cell"]["workload"] == "images-resnet20"
+    }
 
 
 def metrics(record):

@@ -1,4 +1,4 @@
-"""A cut-down study of ranks: Go and numpy, all-reduce and messages, sums beside means, and what its report says."""
+"""Ranks in Go and numpy, all-reduce and messages, sums beside means, and what its report says."""
 
 from __future__ import annotations
 
@@ -7,50 +7,17 @@ from math import isclose
 
 import pytest
 
-pytestmark = pytest.mark.study
-
-STUDY = """
-name: ranks
-limits: {seconds: 300, repeats_if_disturbed: 0}
-workloads:
-  iris-mlp: {batch: 4, epochs: 3, reference_steps: 20}
-  images-mlp:
-    batch: 4
-    epochs: 1
-    reference_steps: 1
-    dataset_options: {folder: nowhere, otherwise: generate, generate: 4}
-train:
-  repeats: 1
-  grids:
-    - &alone
-      workloads: [iris-mlp]
-      frameworks: [numpy, go]
-      strategies: [single]
-      scaling: weak
-    - {<<: *alone, strategies: [mpi-allreduce, mpi-sendrecv], ranks: [2]}
-    - {<<: *alone, strategies: [published-allreduce, published-sendrecv], ranks: [3], reduce: [sum]}
-    - {<<: *alone, frameworks: [numpy], strategies: [mpi-allreduce], ranks: [2, 3], learning_rate_rule: linear}
-    - {<<: *alone, frameworks: [numpy], strategies: [mpi-allreduce], ranks: [3]}
-    - {<<: *alone, frameworks: [go], workloads: [images-mlp]}
-bench: {grids: [{benchmarks: [network-probe], ranks: [2]}]}
-"""
+pytestmark = [pytest.mark.study, pytest.mark.timeout(3600)]
 
 
 @pytest.fixture(scope="module")
-def done(checkout):
-    """A checkout in which the study has run once."""
-    (checkout.folder / "ranks.yaml").write_text(STUDY)
-    run = checkout.snakemake("--config", "study=ranks.yaml", timeout=1500)
-    assert run.returncode == 0, run.stderr
-    return checkout
-
-
-@pytest.fixture(scope="module")
-def trained(done) -> dict[tuple[str, str, int], dict]:
+def trained(shared) -> dict[tuple[str, str, int], dict]:
     """The training records by framework, strategy, ranks; the mean at a larger rate as `linear`."""
     found = {}
-    for record in done.records("ranks", "train").values():
+    for record in shared.records("shared", "train").values():
         cell = record["cell"]
+        if cell["workload"] not in ("iris-mlp", "images-mlp"):
+            continue
         way = "linear" if cell.get("learning_rate_rule") == "linear" else cell["strategy"]
         workload = "" if cell["workload"] == "iris-mlp" else f"{cell['workload']} "
         found[f"{workload}{cell['framework']}", way, cell.get("ranks_per_node", 1)] = record
@@ -96,14 +63,14 @@ def test_a_record_tells_what_has_to_be_installed_and_what_it_holds_at_rest(train
         assert 0 < value(record, "memory_at_rest") <= value(record, "peak_memory")
 
 
-def test_a_twin_of_the_images_says_that_it_is_one(done, trained):
-    (data,) = (r for r in done.records("ranks", "data").values() if "images" in r["cell_id"])
+def test_a_twin_of_the_images_says_that_it_is_one(shared, trained):
+    (data,) = (r for r in shared.records("shared", "data").values() if "images-mlp" in r["cell_id"])
     assert data["details"]["generated"] is True and "textures" in data["details"]["source"]
     assert trained["images-mlp go", "single", 1]["status"] == "ok"
 
 
-def test_the_report_says_what_was_published_beside_what_ran(done):
-    folder = done.folder / "results/ranks"
+def test_the_report_says_what_was_published_beside_what_ran(shared):
+    folder = shared.folder / "results/shared"
     page = (folder / "report.html").read_text(encoding="utf-8")
     for key in ("ranks", "languages"):
         assert f'<section id="{key}">' in page

@@ -1,0 +1,293 @@
+"""transect without its start: a process that has it imported forks for each command, study and module.
+
+A fork runs the product's own code: the planning, the block runner, the command line. What stands in is
+Snakemake's part alone: which of its jobs are to run by what it goes by, and their order and attempts.
+A fork takes plug-ins, caches, variables and its working folder with it when it ends, so that no call
+knows of another. The sources are those that were imported first: for an edit of the driver's own code
+that is to do something, start a process.
+
+`python engine.py` serves: a line of JSON on stdin for each call, a line with the exit code back.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import weakref
+from collections.abc import Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+__all__ = ["Engine"]
+
+# A block that fails is tried again, as `profiles/local` has it.
+_ATTEMPTS = 6
+_PACKAGES = ("cli", "domain", "execution", "launch", "planning", "report")
+
+
+class Engine:
+    """Calls transect as its sources in `source` are, from the folder `src` of a checkout."""
+
+    def __init__(self, source: Path) -> None:
+        self._source = source
+        self._server: subprocess.Popen[str] | None = None
+
+    def __call__(
+        self, kind: str, *arguments: object, folder: Path, environment: Mapping[str, str]
+    ) -> subprocess.CompletedProcess[str]:
+        """Run in a fork and a folder: `command`, the command line; `module`, one by name; `study`, all of it."""
+        server = self._started(environment)
+        with tempfile.TemporaryDirectory() as scratch:
+            out, err = Path(scratch, "out"), Path(scratch, "err")
+            call = {
+                "kind": kind, "arguments": arguments, "folder": str(folder),
+                "environment": {**environment, "PYTHONPATH": str(self._source)},
+                "out": str(out), "err": str(err),
+            }  # fmt: skip
+            assert server.stdin is not None and server.stdout is not None
+            answer = ""
+            try:
+                server.stdin.write(json.dumps(call) + "\n")
+                server.stdin.flush()
+                answer = server.stdout.readline()
+            finally:
+                if not answer:
+                    # A test that was cut short must not leave its answer to the next one.
+                    server.kill()
+                    self._server = None
+            assert answer, "the engine has gone"
+            texts = (path.read_text(encoding="utf-8", errors="replace") for path in (out, err))
+            return subprocess.CompletedProcess([kind, *map(str, arguments)], int(answer), *texts)
+
+    def _started(self, environment: Mapping[str, str]) -> subprocess.Popen[str]:
+        if self._server is None:
+            self._server = subprocess.Popen(
+                [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                env={**environment, "PYTHONPATH": str(self._source)},
+            )  # fmt: skip
+            weakref.finalize(self, _end, self._server)
+        return self._server
+
+
+def _end(server: subprocess.Popen[str]) -> None:
+    assert server.stdin is not None and server.stdout is not None
+    server.stdin.close()
+    server.wait(60)
+    server.stdout.close()
+
+
+# From here on: the process that serves.
+
+
+def _serve() -> None:
+    import importlib
+    import pkgutil
+
+    # What prints must not answer.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    for name in _PACKAGES:
+        package = importlib.import_module(f"transect.{name}")
+        for module in pkgutil.iter_modules(package.__path__):
+            importlib.import_module(f"transect.{name}.{module.name}")
+    from transect.execution.stage import RUNNERS
+    from transect.planning.stage import STAGES
+
+    assert STAGES.names() and RUNNERS.names()
+    hashed = _hash_sources()
+    for line in sys.stdin:
+        code = _forked(_call, json.loads(line), hashed)
+        answers.write(f"{code}\n")
+        answers.flush()
+
+
+def _sources() -> dict[Path, tuple[int, int]]:
+    """Return the size of each source file, and when it was changed last."""
+    from transect.planning.code_hash import PACKAGE
+
+    facts = {path: path.stat() for path in PACKAGE.rglob("*") if "__pycache__" not in path.parts}
+    return {path: (one.st_mtime_ns, one.st_size) for path, one in facts.items() if path.is_file()}
+
+
+def _hash_sources() -> dict[Path, tuple[int, int]]:
+    """Hash the sources for all forks to come; return what they are a function of."""
+    from transect.planning import code_hash
+
+    before = _sources()
+    for path in before:
+        code_hash._file_hash(path)
+        if path.suffix == ".py":
+            code_hash._imports(path)
+    return before
+
+
+def _forget_hashes() -> None:
+    from transect.planning import code_hash
+
+    for cached in (code_hash._text, code_hash._imports, code_hash._file_hash):
+        cached.cache_clear()
+
+
+def _forked(run: Any, *given: Any) -> int:
+    """Run a function in a fork; return its exit code, or less than 0 for the signal that ended it."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    child = os.fork()
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    code = 70
+    try:
+        code = run(*given)
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _call(call: dict[str, Any], hashed: dict[Path, tuple[int, int]]) -> int:
+    if _sources() != hashed:
+        _forget_hashes()
+    os.environ.clear()
+    os.environ.update(call["environment"])
+    os.chdir(call["folder"])
+    for number, name in ((1, call["out"]), (2, call["err"])):
+        os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND), number)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    if call["kind"] == "command":
+        from transect.cli.main import run
+
+        sys.argv = ["transect", *call["arguments"]]
+        run()
+    if call["kind"] == "module":
+        return _module(*call["arguments"])
+    return _study(*call["arguments"])
+
+
+def _module(name: str, *arguments: str) -> int:
+    """Do what `python -m NAME` does."""
+    import importlib
+
+    sys.argv = [name, *arguments]
+    return int(importlib.import_module(name).main())
+
+
+def _study(config: dict[str, Any], dry: bool, report: bool, summary: bool) -> int:
+    """Bring a study up to date as Snakemake does, with its report or without.
+
+    `summary` prints what would be made, and makes nothing.
+    """
+    from transect.execution.workflow import open_flow
+
+    flow = open_flow(
+        {"study": "quick", "system": "laptop", "results": "results", "strict": False} | config
+    )
+    if not summary:
+        flow.targets(SimpleNamespace(dryrun=dry, executor_plugin="local", touch=False))
+    jobs = _jobs(flow, report=report, told=summary)
+    if summary:
+        print(*(path for job in jobs for path in job.outputs), sep="\n", end="")
+    if not jobs or dry or summary:
+        return 0
+    flow.start([SimpleNamespace(output=job.outputs) for job in jobs])
+    missing: set[str] = set()
+    for job in jobs:
+        for path in map(Path, job.outputs):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.unlink(missing_ok=True)
+        attempts = () if missing & {*job.inputs, *job.waits} else range(1, _ATTEMPTS + 1)
+        if not any(_forked(_module, *job.command(attempt)) == 0 for attempt in attempts):
+            missing.update(job.outputs)
+    if missing:
+        flow.fail()
+    else:
+        flow.finish()
+    return int(bool(missing))
+
+
+def _jobs(flow: Any, *, report: bool, told: bool) -> list[Any]:
+    """Return the jobs that are to run, in an order in which they can.
+
+    `told`: also those that are there and were made for another state, which a run drops beforehand.
+    """
+    blocks = [(rule, block) for rule, block in sorted(flow._blocks, key=lambda k: -flow.order(*k))]
+    found = []
+    for name in flow._facts.environments:
+        stamp = f"{flow.results}/environments/{name}.json"
+        found.append(SimpleNamespace(
+            outputs=[stamp], inputs=[], waits=[], state=(stamp, "lock_hash", flow.lock_hash(name)),
+            command=lambda _, name=name, stamp=stamp: (
+                "transect.execution.build_environment", "--name", name,
+                f"--system={flow.system_file}", "--lock", flow.lock_hash(name), f"--out={stamp}",
+            ),
+        ))  # fmt: skip
+    for rule, block in blocks:
+        stamp = flow.pattern(rule).format(block=block)
+        found.append(SimpleNamespace(
+            outputs=[stamp], inputs=flow.inputs(rule, block), waits=flow.waits(rule, block),
+            state=(stamp, "state", flow.state(rule, block)),
+            command=lambda attempt, rule=rule, block=block, stamp=stamp: (
+                "transect.execution.run_block", f"--results={flow.results}",
+                f"--block={flow.folder}/specs/{rule}/{block}.json", f"--attempt={attempt}",
+                f"--state={flow.state(rule, block)}", f"--stamp={stamp}",
+            ),
+        ))  # fmt: skip
+    if not report:
+        return _needed(_sorted(found), told)
+    made = [f"{flow.folder}/{name}" for name in ("report.html", "records.parquet", "summary.json")]
+    found.append(SimpleNamespace(
+        outputs=made, inputs=flow.stamps(), waits=[],
+        state=(f"{flow.folder}/specs/flow.json", "report_state", flow.report_state()),
+        command=lambda _: ("transect.execution.make_report", f"--folder={flow.folder}"),
+    ))  # fmt: skip
+    if flow.strict:
+        found.append(SimpleNamespace(
+            outputs=[f"{flow.folder}/strict.ok"], inputs=made[2:], waits=[], state=None,
+            command=lambda _: (
+                "transect.execution.strict", "--summary", made[2], "--out", f"{flow.folder}/strict.ok"
+            ),
+        ))  # fmt: skip
+    return _needed(_sorted(found), told)
+
+
+def _sorted(jobs: list[Any]) -> list[Any]:
+    """Put each job behind those that make what it takes; what can run first stays first."""
+    ordered: list[Any] = []
+    made: set[str] = set()
+    makes = {path for job in jobs for path in job.outputs}
+    while jobs:
+        job = next(one for one in jobs if ({*one.inputs, *one.waits} & makes) <= made)
+        jobs.remove(job)
+        ordered.append(job)
+        made.update(job.outputs)
+    return ordered
+
+
+def _needed(jobs: list[Any], told: bool) -> list[Any]:
+    from transect.execution.stamps import stamp_entry
+
+    needed, again = [], set()
+    for job in jobs:
+        outputs = [Path(path) for path in job.outputs]
+        runs = not again.isdisjoint(job.inputs) or not all(path.exists() for path in outputs)
+        if not runs:
+            oldest = min(path.stat().st_mtime_ns for path in outputs)
+            runs = any(Path(path).stat().st_mtime_ns > oldest for path in job.inputs)
+        if not runs and told and job.state is not None:
+            path, key, state = job.state
+            runs = stamp_entry(Path(path), key) != state
+        if runs:
+            needed.append(job)
+            again.update(job.outputs)
+    return needed
+
+
+if __name__ == "__main__":
+    _serve()

@@ -1,0 +1,66 @@
+"""What the shared study of tests/workflow takes: decks to dock, tickets to classify, and its file."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from checkouts import ROOT
+from docking_parts import small
+from framework_rows import ROWS, SINGLE, SKIPPED
+
+__all__ = ["write_shared_study"]
+
+STUDY = ROOT / "tests" / "workflow" / "shared.yaml"
+ROW = "    - {{workloads: [images-resnet20], frameworks: [{}], strategies: [{}], ranks: [2]}}"
+PEOPLE = ("Anna Schmidt", "Bernd Gröner", "chloé.durand@example.org")
+
+
+def tickets() -> list[dict[str, Any]]:
+    """Return real tickets, dressed up with people, addresses, quotes, markup and text that is no word."""
+    with (ROOT / "src/transect/text/data/tickets-sample.csv").open(newline="") as stream:
+        rows = list(csv.DictReader(stream))[:240]
+    made = []
+    for number, row in enumerate(rows):
+        text, queue = row["Document"], row["Topic_group"]
+        person, other = PEOPLE[number % 3], PEOPLE[(number + 1) % 3]
+        asked = (
+            f"Hallo {other}, 日本\u0301 {text} <b>Gru\u0308ße</b>\n-- \n{person}, +49 551 1234567"
+        )
+        answer = f"Dear {person}, mail me at a{number}@example.org\n\n> {text}\n> {text}"
+        made.append({
+            "id": f"ticket {number}", "queue": queue, "messages": [
+                {"role": "customer", "author": person, "text": asked},
+                {"role": "agent", "author": other, "text": answer},
+            ],
+        })  # fmt: skip
+    return made
+
+
+def write_decks(folder: Path) -> None:
+    """Write a deck whose reference energies are wrong, and one that is cut."""
+    from transect.hpc.probes._docking_deck import ENERGIES, write_deck
+
+    for name in ("wrong", "cut"):
+        (folder / name).mkdir(parents=True)
+        write_deck(small(), folder / name)
+    (folder / "wrong" / ENERGIES).write_text("12345.0\n" * 20)
+    protein = folder / "cut" / "protein.in"
+    protein.write_bytes(protein.read_bytes()[:-3])
+
+
+def write_shared_study(folder: Path) -> Path:
+    """Write the study and what it takes into a folder; return its file."""
+    write_decks(folder / "decks")
+    (folder / "own.jsonl").write_text("".join(json.dumps(one) + "\n" for one in tickets()))
+    (folder / "logs").mkdir()
+    (folder / "logs" / "extra.log").write_text("noise\nEXTRA BENCH: 12.5 GB/s\n")
+    text = Template(STUDY.read_text(encoding="utf-8")).substitute(
+        plugins=ROOT / "tests" / "plugins", decks=folder / "decks", single=", ".join(SINGLE),
+        rows="\n".join(ROW.format(*row) for row in [*ROWS, *SKIPPED]),
+    )  # fmt: skip
+    (folder / STUDY.name).write_text(text)
+    return folder / STUDY.name
