@@ -23,9 +23,9 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-__all__ = ["Run", "in_child", "prepare", "pytest_here"]
+__all__ = ["Run", "append", "in_child", "prepare", "pytest_here", "share"]
 
 _HEAVY = (
     "pytest", "hypothesis", "hypothesis.extra.numpy", "syrupy", "xdist.scheduler", "pytest_timeout",
@@ -75,6 +75,45 @@ def in_child(work: Callable[[], Any], seconds: float) -> tuple[str, Any]:
         return end, None
     told = b"".join(parts)
     return ("done", json.loads(told)) if told.endswith(b"\n") else ("died", status)
+
+
+def share(items: list[Any], jobs: int, work: Callable[[Any], None]) -> None:
+    """Do `work` with each item, in so many processes at a time."""
+    if jobs == 1:
+        for item in items:
+            work(item)
+        return
+    children: list[int] = []
+    try:
+        for job in range(jobs):
+            if (child := os.fork()) == 0:
+                _be_worker(lambda job=job: share(items[job::jobs], 1, work))
+            children.append(child)
+        while children:
+            if os.waitpid(children[0], 0)[1]:
+                raise SystemExit("mutants: a process that shares the work ended early")
+            children.pop(0)
+    finally:
+        for child in children:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child, signal.SIGTERM)
+
+
+def _be_worker(work: Callable[[], None]) -> NoReturn:
+    code = 1
+    try:
+        work()
+        code = 0
+    finally:
+        sys.stdout.flush()
+        os._exit(code)
+
+
+def append(path: Path, entry: dict[str, Any]) -> None:
+    """Add a line to a file to which others add lines."""
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    os.write(file, json.dumps(entry).encode() + b"\n")
+    os.close(file)
 
 
 def _be_child(work: Callable[[], Any], reading: int, writing: int) -> None:

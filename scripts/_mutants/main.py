@@ -26,15 +26,15 @@ LIST = ROOT / "tests" / "mutants.json"
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; 1 when fewer mutants are caught than were."""
     parser = argparse.ArgumentParser(prog="scripts/mutants")
-    parser.add_argument("command", choices=["list", "map", "run", "table"])
-    parser.add_argument(
-        "results", nargs="?", type=Path, help="of `run`, `table`: a line for each mutant"
-    )
+    parser.add_argument("command", choices=["list", "map", "run", "table", "keep"])
+    parser.add_argument("results", nargs="?", type=Path, help="a line for each mutant")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--only", choices=[*AREAS], help="mutants of one area")
     parser.add_argument("--checkout", type=Path, default=ROOT, help="whose source and tests")
     parser.add_argument("--seconds", type=float, default=60, help="what a trial may take at least")
+    parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
+    parser.add_argument("--resume", action="store_true", help="keep the results that are there")
     parser.add_argument("--list", type=Path, default=LIST, help="the mutants")
     asked = parser.parse_args(arguments)
     checkout = asked.checkout.resolve()
@@ -52,10 +52,15 @@ def main(arguments: list[str] | None = None) -> int:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))
         made.mkdir(parents=True, exist_ok=True)
         forked.prepare()
-        make_map(mutants, checkout, made / "map.jsonl")
+        make_map(mutants, checkout, made / "map.jsonl", asked.jobs)
     mutants = [mutant for mutant in mutants if asked.only in (None, mutant.area)]
     if asked.command == "run":
-        _run(mutants, Trial(checkout, read_map(made / "map.jsonl"), asked.seconds), results)
+        if not asked.resume:
+            results.unlink(missing_ok=True)
+        trial = Trial(checkout, read_map(made / "map.jsonl"), asked.seconds)
+        _run(mutants, trial, results, asked.jobs)
+    if asked.command == "keep":
+        asked.list.write_text(_listed(_keep(listed, _read(results))))
     if asked.command in ("run", "table"):
         return _tell(mutants, _read(results), before)
     return 0
@@ -71,21 +76,28 @@ def _read(results: Path) -> dict[str, dict[str, Any]]:
     return {entry["id"]: entry for entry in map(json.loads, lines)}
 
 
-def _run(mutants: list[Mutant], trial: Trial, results: Path) -> None:
+def _run(mutants: list[Mutant], trial: Trial, results: Path, jobs: int) -> None:
     """Try what has no result yet; each result is a line as soon as it is there."""
     known = _read(results)
-    with results.open("a") as file:
-        for number, mutant in enumerate(sorted(mutants, key=lambda m: m.id), 1):
-            if mutant.id not in known:
-                entry = {
-                    "id": mutant.id,
-                    "area": mutant.area,
-                    **trial.of(mutant),
-                    "name": mutant.name,
-                }
-                file.write(json.dumps(entry) + "\n")
-                file.flush()
-                print(number, entry["outcome"], entry["seconds"], mutant.name[:120], flush=True)
+
+    def work(mutant: Mutant) -> None:
+        told = {"id": mutant.id, "area": mutant.area, **trial.of(mutant), "name": mutant.name}
+        forked.append(results, told)
+        print(told["outcome"], told["seconds"], mutant.name[:120], flush=True)
+
+    # In no order of areas: what is there after a while tells of all.
+    left = [mutant for mutant in mutants if mutant.id not in known]
+    forked.share(sorted(left, key=lambda mutant: mutant.id), jobs, work)
+
+
+def _keep(listed: list[dict[str, Any]], results: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the list with what became of each mutant: later runs are held to it."""
+    return [
+        entry | {"was": results[mutant]["outcome"]}
+        if (mutant := Mutant(**entry).id) in results
+        else entry
+        for entry in listed
+    ]
 
 
 def _tell(mutants: list[Mutant], results: dict[str, dict[str, Any]], before: dict[str, str]) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from _mutants.edits import Mutant, find
-from _mutants.forked import in_child, pytest_here
+from _mutants.forked import append, in_child, pytest_here, share
 
 __all__ = ["TestFile", "make_map", "read_map"]
 
@@ -38,7 +38,7 @@ def read_map(path: Path) -> dict[str, TestFile]:
     }
 
 
-def make_map(mutants: list[Mutant], checkout: Path, path: Path) -> None:
+def make_map(mutants: list[Mutant], checkout: Path, path: Path, jobs: int) -> None:
     """Map the files of tests that are not in the map, or that changed since: they or the source."""
     lines: dict[str, dict[str, frozenset[int]]] = defaultdict(dict)
     for mutant in mutants:
@@ -68,17 +68,15 @@ def make_map(mutants: list[Mutant], checkout: Path, path: Path) -> None:
         else:
             todo.append((name, key))
     path.write_text("".join(kept))
-    with path.open("a") as out:
-        for name, key in todo:
-            end, told = in_child(
-                lambda name=name: _measure(checkout, name, lines), 2 * _LONGEST_FILE_S
-            )
-            told = told if end == "done" else {"seconds": {}, "met": {}, "end": [end, told]}
-            out.write(json.dumps({"path": name, "state": key, **told}) + "\n")
-            out.flush()
-            print(
-                f"{name}: {len(told['seconds'])} tests, {len(told['met'])} mutants", end, flush=True
-            )
+
+    def work(file: tuple[str, str]) -> None:
+        name, key = file
+        end, told = in_child(lambda: _measure(checkout, name, lines), 2 * _LONGEST_FILE_S)
+        told = told if end == "done" else {"seconds": {}, "met": {}, "end": [end, told]}
+        append(path, {"path": name, "state": key, **told})
+        print(f"{name}: {len(told['seconds'])} tests, {len(told['met'])} mutants", end, flush=True)
+
+    share(todo, jobs, work)
 
 
 def _measure(

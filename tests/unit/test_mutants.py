@@ -151,7 +151,16 @@ def test_a_mutant_is_caught_survives_is_uncovered_or_gone(tmp_path: Path) -> Non
     by_id = {mutants[before].id: before for before in chosen} | {gone.id: "not sizes"}
     results = tmp_path / "results.jsonl"
     command = [sys.executable, str(ROOT / "scripts" / "mutants"), "run", str(results)]
-    options = ["--checkout", str(tmp_path), "--list", str(tmp_path / "list.json"), "--seconds", "2"]
+    options = [
+        "--checkout",
+        str(tmp_path),
+        "--list",
+        str(tmp_path / "list.json"),
+        "--seconds",
+        "2",
+        "--jobs",
+        "2",
+    ]
     done = subprocess.run([*command, *options], capture_output=True, text=True)
     told = {
         by_id[entry["id"]]: entry for entry in map(json.loads, results.read_text().splitlines())
@@ -161,3 +170,8 @@ def test_a_mutant_is_caught_survives_is_uncovered_or_gone(tmp_path: Path) -> Non
     assert told["size < LIMIT"]["by"] == "tests/unit/test_plan.py::test_fits"
     assert done.returncode == 1, done.stderr
     assert "of 4 that stand, 2 are caught; 4 were" in done.stdout
+    subprocess.run([*command[:2], "keep", str(results), *options], check=True)
+    kept = json.loads((tmp_path / "list.json").read_text())
+    assert [entry["was"] for entry in kept] == ["caught", "survived", "uncovered", "caught", "gone"]
+    again = subprocess.run([*command[:2], "table", str(results), *options], capture_output=True)
+    assert again.returncode == 0
