@@ -1,0 +1,56 @@
+"""The modules that decide, by area: what a wrong line there would turn into a wrong result."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+__all__ = ["AREAS", "modules_of"]
+
+# Patterns below src/transect. A module that two areas name belongs to the first.
+AREAS = {
+    "fingerprints": [
+        "planning/code_hash.py", "planning/sources.py", "planning/environments.py",
+        "planning/images.py", "domain/checksums.py", "domain/files.py", "domain/inventory.py",
+        "domain/options.py", "execution/stamps.py", "execution/staleness.py",
+    ],
+    "planning": ["planning/**/*.py", "stages/*/plan.py", "stages/*/section.py", "domain/study.py"],
+    "records": [
+        "domain/record.py", "domain/cell.py", "domain/metrics.py", "domain/strict_yaml.py",
+        "domain/until.py", "execution/run_cell.py", "execution/limits.py", "execution/verify.py",
+        "execution/side_files.py", "execution/attempts.py", "execution/repetition.py",
+        "execution/payload.py", "execution/plan_files.py", "execution/result_folders.py",
+        "execution/settle.py", "analysis/load.py", "analysis/entries.py",
+    ],
+    "statistics": [
+        "analysis/statistics.py", "analysis/estimates.py", "analysis/noise.py",
+        "analysis/verdicts.py", "analysis/comparisons.py", "analysis/contests.py",
+        "analysis/groups.py", "analysis/bounds.py", "analysis/change_points.py",
+        "analysis/drift.py", "analysis/scaling.py", "analysis/set_*.py", "analysis/twins.py",
+        "analysis/side_by_side.py", "analysis/amdahl.py", "analysis/kinds.py",
+        "analysis/rank_costs.py", "analysis/distribution.py", "analysis/network.py",
+        "analysis/offered_load.py", "analysis/conditions.py", "measure/intervals.py",
+    ],
+    "equality": [
+        "training/tolerance.py", "training/divergence.py", "training/distance.py",
+        "training/restarts.py", "training/sharpness.py", "stages/train/result*.py",
+        "stages/retrain/worker_verdict.py", "stages/step/worker_check.py",
+    ],
+    "parsers": ["hpc/parsers/*.py", "hpc/*.py"],
+    "exports": [
+        "onnx_models/comparison.py", "onnx_models/agreement.py", "onnx_models/tolerance.py",
+        "onnx_models/dynamic_tolerance.py", "onnx_models/lowered_tolerance.py",
+        "onnx_models/accumulation.py", "onnx_models/results.py", "onnx_models/tensors.py",
+        "runtimes/conformance.py", "runtimes/outputs.py",
+    ],
+}  # fmt: skip
+
+
+def modules_of(area: str, source: Path) -> list[Path]:
+    """Return an area's modules below `source` (the folder of the package `transect`)."""
+    taken: set[Path] = set()
+    for name, patterns in AREAS.items():
+        found = {path for pattern in patterns for path in source.glob(pattern)} - taken
+        if name == area:
+            return sorted(path for path in found if path.name != "__init__.py")
+        taken |= found
+    raise KeyError(area)
