@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +29,18 @@ ARGUMENTS = [
     "--no-sandbox", "--disable-gpu", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--no-first-run",
 ]  # fmt: skip
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compilers_asked() -> None:
+    """Ask each compiler and mpiexec what it is, as planning does once in a process: no fast test is the one to start them."""
+    from transect.launch.launchers import mpiexec
+    from transect.planning import environments
+
+    for _, variable, program, flag in environments._COMPILERS:
+        environments.program_version(os.environ.get(variable) or program, flag)
+    if found := shutil.which("mpiexec"):
+        mpiexec._is_open_mpi(found)
 
 
 @pytest.fixture(scope="session")

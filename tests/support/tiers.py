@@ -69,16 +69,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _turn(path: Path) -> int:
-    """What mostly waits for Slurm begins first, so that other workers compute beside it."""
-    return 0 if path.parent.name == "cluster" else 1
+    """What mostly waits for Slurm begins first, so that other workers compute beside it; then what is shared."""
+    if path.parent.name == "cluster":
+        return 0
+    return 1 if path.name.startswith("test_shared_") else 2
 
 
 class Scheduler(LoadScopeScheduling):
-    """A worker takes whole files; all of `tests/cluster` go to one, for they share a cluster."""
+    """A worker takes whole files; those that share a cluster or a study go to one."""
+
+    SHARED = ("tests/cluster/", "tests/workflow/test_shared_")
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.split("::", 1)[0]
-        return "cluster" if file.startswith("tests/cluster/") else file
+        return next((shared for shared in self.SHARED if file.startswith(shared)), file)
 
 
 @pytest.hookimpl(optionalhook=True)

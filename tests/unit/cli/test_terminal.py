@@ -13,14 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compilers_asked import compilers_asked
 from transect.cli.launch import script
 from transect.cli.main import run
 from transect.cli.output import add_row, new_table, print_table
 from transect.domain.errors import BadInput, say_fault
 from transect.domain.terminal import printable, say
-
-__all__ = ["compilers_asked"]
 
 SRC = Path(__file__).resolve().parents[3] / "src"
 # Clears the screen, forges a line, turns text around, and is no UTF-8.
@@ -158,9 +155,7 @@ def check_error(arguments: list[str | bytes], code: int, out: bytes, err: bytes)
     ["launch", "--framework", EVIL, "--strategy", "ddp", "--", "true"], [EVIL], [b"--" + EVIL],
     ["check", b"--" + EVIL],
 ])  # fmt: skip
-def test_names_in_errors_are_shown_and_not_obeyed(
-    tmp_path, monkeypatch, compilers_asked, transect, arguments
-):
+def test_names_in_errors_are_shown_and_not_obeyed(tmp_path, monkeypatch, transect, arguments):
     monkeypatch.chdir(tmp_path)
     check_error(arguments, *transect(*arguments))
 

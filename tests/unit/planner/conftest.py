@@ -1,4 +1,4 @@
-"""Plans ask the compilers of this machine, once, and are told its rates, measured once."""
+"""Plans are told the rates of this machine, measured once."""
 
 from __future__ import annotations
 
@@ -6,11 +6,8 @@ from functools import cache
 
 import pytest
 
-from compilers_asked import compilers_asked
 from transect.execution import planned_training
 from transect.planner.machine import Machine, measured_here
-
-__all__ = ["compilers_asked"]
 
 _measured = cache(measured_here)
 

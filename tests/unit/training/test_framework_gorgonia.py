@@ -127,6 +127,7 @@ def test_what_it_refuses_is_said(axes, reason):
     assert said is None if reason is None else reason in str(said)
 
 
+@pytest.mark.env
 @pytest.mark.skipif(
     shutil.which("go") is None, reason="no go on PATH: its tests need the toolchain"
 )
