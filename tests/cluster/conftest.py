@@ -43,7 +43,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     ours.sort(key=lambda item: item.path.stem in _LAST and _LAST.index(item.path.stem) + 1)
     for place, item in zip(places, ours, strict=True):
         items[place] = item
-        item.add_marker(pytest.mark.timeout(3600))
+        item.add_marker(pytest.mark.timeout(7200))
 
 
 @pytest.fixture(scope="session")

@@ -73,7 +73,7 @@ def run(make, rows, others=""):
     checkout.study(HEAD + "".join(ROW.format(*row) for row in rows) + others)
     # Nothing is measured here: two blocks at a time, each on nodes of its own.
     arguments = ("--jobs", "2", "--config", "study=study.yaml", "system=virtual-cluster")
-    checkout.start(*arguments).ends(bound_s=3000)
+    checkout.start(*arguments).ends(bound_s=7000)
     found = {}
     for record in Checkout.records(checkout, "nodes", "train").values():
         cell = record["cell"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import inf
 from pathlib import Path
 
@@ -22,10 +22,15 @@ from clusters import (
 )
 from links import answers, reaches
 
-pytestmark = pytest.mark.exhaustive
-
 NO_CLUSTER = why_not()
-needs_cluster = pytest.mark.skipif(bool(NO_CLUSTER), reason=NO_CLUSTER)
+_skips = pytest.mark.skipif(bool(NO_CLUSTER), reason=NO_CLUSTER)
+
+
+def needs_cluster(test: Callable[..., None]) -> Callable[..., None]:
+    """Mark what has a cluster of its own, which takes minutes: what the tests of studies need is asked there."""
+    return pytest.mark.exhaustive(_skips(test))
+
+
 NODES = ["g1", "n1", "n2"]
 
 

@@ -105,7 +105,9 @@ def claims(*records: Record) -> dict[str, Finding]:
     """The published claims' findings, by who they are about."""
     names = ("OpenMP", "Julia", "CUDA")
     found = [one for one in said(*records) if one.kind == "claim"]
-    return dict(zip(names, found, strict=True))
+    told = dict(zip(names, found, strict=True))
+    assert all(name in one.text for name, one in told.items())
+    return told
 
 
 def uneven() -> list[Record]:

@@ -70,6 +70,7 @@ def test_the_section_follows_failures_and_nothing_went_wrong(page: Page) -> None
     assert page.summary["problems"] == []
     assert len(page.ids) == len(set(page.ids))
     assert not re.search(r"\bnan\b", page.text, re.IGNORECASE)
+    assert "NaN" not in str(page.soup)
 
 
 def test_rows_are_sorted_by_time_to_quality_and_none_of_the_usual_kind_is_missing(

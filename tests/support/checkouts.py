@@ -123,7 +123,7 @@ class Checkout(Place):
         snakemake = Path(sys.executable).parent / "snakemake"
         return [str(snakemake), "--profile", "profiles/local", *arguments]
 
-    def snakemake(self, *arguments: str, timeout: float = 600) -> subprocess.CompletedProcess[str]:
+    def snakemake(self, *arguments: str, timeout: float = 3000) -> subprocess.CompletedProcess[str]:
         """Run Snakemake to its end."""
         return subprocess.run(
             self.command(*arguments),
@@ -134,7 +134,7 @@ class Checkout(Place):
             timeout=timeout,
         )
 
-    def python(self, *arguments: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+    def python(self, *arguments: str, timeout: float = 600) -> subprocess.CompletedProcess[str]:
         """Run the driver's Python with this checkout's sources."""
         return subprocess.run(
             [sys.executable, *arguments],

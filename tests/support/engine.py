@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -24,8 +25,7 @@ from typing import Any
 
 __all__ = ["Engine"]
 
-# A block that fails is tried again, as `profiles/local` has it.
-_ATTEMPTS = 6
+_PROFILE = Path(__file__).resolve().parents[2] / "profiles" / "local" / "config.yaml"
 _PACKAGES = ("cli", "domain", "execution", "launch", "planning", "report")
 
 
@@ -202,7 +202,7 @@ def _study(config: dict[str, Any], dry: bool, report: bool, summary: bool) -> in
         for path in map(Path, job.outputs):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.unlink(missing_ok=True)
-        attempts = () if missing & {*job.inputs, *job.waits} else range(1, _ATTEMPTS + 1)
+        attempts = () if missing & {*job.inputs, *job.waits} else range(1, _attempts() + 1)
         if not any(_forked(_module, *job.command(attempt)) == 0 for attempt in attempts):
             missing.update(job.outputs)
     if missing:
@@ -210,6 +210,13 @@ def _study(config: dict[str, Any], dry: bool, report: bool, summary: bool) -> in
     else:
         flow.finish()
     return int(bool(missing))
+
+
+def _attempts() -> int:
+    """How often a block that fails is begun, as the profile has it."""
+    found = re.search(r"^retries: (\d+)$", _PROFILE.read_text(), re.MULTILINE)
+    assert found is not None
+    return 1 + int(found[1])
 
 
 def _jobs(flow: Any, *, report: bool, told: bool) -> list[Any]:

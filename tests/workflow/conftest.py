@@ -23,6 +23,6 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     checkout = Checkout(tmp_path_factory.mktemp("shared") / "transect")
     study = write_shared_study(checkout.folder)
     # The first run compiles Horovod three times.
-    run = checkout.snakemake("--config", f"study={study.name}", timeout=3000)
+    run = checkout.snakemake("--config", f"study={study.name}", timeout=7000)
     assert run.returncode == 0, run.stdout + run.stderr
     return checkout

@@ -107,7 +107,7 @@ def test_messages_and_log_tails_tell_what_happened(failed):
 SLEEPING = """
 name: sleeping
 plugins: [{plugins}]
-limits: {{seconds: 30}}
+limits: {{seconds: 120}}
 workloads: {{iris-mlp-ce: {{epochs: 3}}}}
 train:
   repeats: 1
@@ -275,12 +275,13 @@ def test_a_killed_runner_costs_the_cell_that_ran_and_no_other(checkout):
     assert all("runner" in one["message"] for one in found.values() if one["cause"])
 
 
-def test_a_runner_that_dies_at_every_attempt_leaves_records_and_a_report(place):
+def test_a_runner_that_dies_at_every_attempt_leaves_records_and_a_report(checkout):
+    place = checkout
     # One more than there are attempts.
     (place.folder / "killers.yaml").write_text(
         KILLERS.format(plugins=PLUGINS, repeats=8, frameworks="test-kills-its-runner")
     )
-    run = place.make("killers.yaml", results="results/every")
+    run = checkout.snakemake("--config", "study=killers.yaml", "results=results/every")
     # The machine's fault, not a cell's.
     assert run.returncode != 0
     assert "no result" in run.stderr

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.study
 ENDS = """
 name: ends
 plugins: [{plugins}]
-limits: {{seconds: 240, repeats_if_disturbed: 0}}
+limits: {{seconds: 600, repeats_if_disturbed: 0}}
 workloads:
   digits-cnn: {{batch: 32, epochs: 1, reference_steps: 0}}
 train:
@@ -28,7 +28,7 @@ train:
 # Those who wait for ever are ended by the cell's limit; they have none of their own.
 STOPS = (
     ENDS.replace("ends", "stops")
-    .replace("240", "30")
+    .replace("600", "30")
     .replace("seeded-nan, seeded-short, seeded-killed", "seeded-stops")
 )
 CAUSES = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-pytestmark = [pytest.mark.study, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.study, pytest.mark.timeout(7200)]
 
 WORKERS = 2
 

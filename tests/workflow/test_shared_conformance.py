@@ -8,7 +8,7 @@ import pytest
 
 from checkouts import edited
 
-pytestmark = [pytest.mark.study, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.study, pytest.mark.timeout(7200)]
 
 STUDY = """
 name: operators

@@ -8,7 +8,7 @@ import pytest
 
 from checkouts import ROOT
 
-pytestmark = [pytest.mark.study, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.study, pytest.mark.timeout(7200)]
 
 # A study whose corpus is spelt wrong.
 WRONG = """

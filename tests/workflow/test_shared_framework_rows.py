@@ -6,7 +6,7 @@ import pytest
 
 from framework_rows import ROWS, SINGLE, SKIPPED
 
-pytestmark = [pytest.mark.study, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.study, pytest.mark.timeout(7200)]
 
 
 @pytest.fixture(scope="module")

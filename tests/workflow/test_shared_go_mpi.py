@@ -7,7 +7,7 @@ from math import isclose
 
 import pytest
 
-pytestmark = [pytest.mark.study, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.study, pytest.mark.timeout(7200)]
 
 
 @pytest.fixture(scope="module")

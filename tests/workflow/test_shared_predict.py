@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytestmark = [pytest.mark.study, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.study, pytest.mark.timeout(7200)]
 
 
 def test_new_tickets_are_told_as_those_of_the_test_were(shared: Any) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from checkouts import edited
 
-pytestmark = [pytest.mark.study, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.study, pytest.mark.timeout(7200)]
 
 FILE = "shared.yaml"
 RELAY = "python>python-iobinding>python>python-iobinding"

@@ -106,7 +106,7 @@ def test_a_command_runs_inside_with_its_folders_and_variables(images, wrapper, t
         input="asked",
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
     assert done.stdout == f"{tmp_path} ['two words'] asked\n"
     assert (tmp_path / "made").read_text() == "inside3"
@@ -115,7 +115,7 @@ def test_a_command_runs_inside_with_its_folders_and_variables(images, wrapper, t
 
 def test_exit_codes_come_through(images, wrapper, tmp_path):
     argv, variables = start(images, wrapper, tmp_path, "sh", "-c", "exit 41")
-    assert subprocess.run(argv, env=os.environ | variables, timeout=120).returncode == 41
+    assert subprocess.run(argv, env=os.environ | variables, timeout=600).returncode == 41
 
 
 def test_the_end_of_time_ends_what_runs_inside(images, wrapper, tmp_path):
@@ -345,7 +345,7 @@ def test_launch_runs_ranks_in_the_image_of_an_environment(images, wrapper, tmp_p
     program = "import os, sys; print(os.environ['RANK'], os.path.exists('/etc/debian_version'), sys.prefix)"
     done = subprocess.run(
         [*command, "--ranks-per-node", "2", "--container", f"{wrapper}:tiny", "--", "python", "-c", program],
-        env=os.environ | images.variables, cwd=tmp_path, capture_output=True, text=True, timeout=300,
+        env=os.environ | images.variables, cwd=tmp_path, capture_output=True, text=True, timeout=600,
     )  # fmt: skip
     prefix = Path(images.python).parents[1]
     assert sorted(done.stdout.splitlines()) == [f"[{r}] {r} False {prefix}" for r in range(2)], (
@@ -394,8 +394,8 @@ def test_launch_says_which_image_is_not_made(images, tmp_path):
     ]
     empty = images.variables | {"TRANSECT_ENVS": str(tmp_path / "none")}
     done = subprocess.run([*command, "--container", "tiny", "--", "true"], env=os.environ | empty,
-                          capture_output=True, text=True, timeout=300)  # fmt: skip
+                          capture_output=True, text=True, timeout=600)  # fmt: skip
     assert done.returncode == 3 and "`transect image tiny`" in done.stderr
     done = subprocess.run([*command, "--container", "podman:/no/image", "--", "true"], env=os.environ | empty,
-                          capture_output=True, text=True, timeout=300)  # fmt: skip
+                          capture_output=True, text=True, timeout=600)  # fmt: skip
     assert done.returncode == 3 and "image /no/image " in done.stderr

@@ -49,7 +49,7 @@ def published() -> Path:
 def probe(python: str, *options: str) -> subprocess.CompletedProcess[str]:
     keep = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT / "src")}
     argv = [python, "-m", "transect.hpc.probes.docking", *options]
-    return subprocess.run(argv, env=keep, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(argv, env=keep, capture_output=True, text=True, timeout=600, check=False)
 
 
 # decks

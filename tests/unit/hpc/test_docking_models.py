@@ -103,7 +103,7 @@ def test_a_program_refuses_a_bad_deck_in_one_line(name: str, bins, tmp_path: Pat
     ):  # fmt: skip
         path.write_bytes(content)
         argv = [program, "--deck", str(path), "--energies", str(tmp_path / "energies")]
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=600, check=False)
         assert done.returncode == 2 and words in done.stderr
         assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
 
@@ -155,7 +155,7 @@ def test_opencl_gives_right_energies_or_says_that_it_has_no_platform(per_item: i
             "--deck", "small", "--poses", str(POSES), "--ppwi", str(per_item), "--iterations", "2"]  # fmt: skip
     done = subprocess.run(
         argv, env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT / "src"), "HOME": "/tmp"},
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     if done.returncode == docking.LACKING:
         assert "status: lacks: OpenCL: " in done.stdout

@@ -75,7 +75,7 @@ def test_none_of_many_lines_that_a_parser_asks_for_breaks_it(name, data):
 DRAWN = settings(FUZZED, max_examples=2, phases=[Phase.generate])
 
 
-@pytest.mark.parametrize("size", [20_000, pytest.param(400_000, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("size", [100_000, pytest.param(400_000, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("name", PARSERS.names())
 @DRAWN
 @given(data=st.data())
@@ -87,11 +87,11 @@ def test_a_long_log_of_its_own_lines_takes_linear_time(name, size, data):
     repeated = text * (size // len(text) + 1)
     begin = time.process_time()
     scan(repeated)
-    # Generous, a thousand times what it takes: what grows with the square does not pass.
-    assert time.process_time() - begin < max(10, size / 6000)
+    # Generous, hundreds of times what it takes: what grows with the square does not pass, whichever size.
+    assert time.process_time() - begin < 60 * (size / 400_000) ** 2
 
 
-@pytest.mark.parametrize("size", [50_000, pytest.param(1_000_000, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("size", [200_000, pytest.param(1_000_000, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("name", PARSERS.names())
 @DRAWN
 @given(data=st.data())
@@ -101,4 +101,4 @@ def test_a_line_of_a_million_characters_is_survived(name, size, data):
     for filler in ("x", " ", "9", "1 ", "=", ".", "a:"):
         begin = time.process_time()
         scan(f"{first}\n{first} {filler * (size // len(filler))}\n{first}\n")
-        assert time.process_time() - begin < 30
+        assert time.process_time() - begin < 30 * (size / 1_000_000) ** 2

@@ -40,7 +40,7 @@ def start(argv: list[str]) -> Result:
     keep = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/")}
     fixed = {"PYTHONPATH": str(ROOT / "src"), "OMPI_MCA_mpi_yield_when_idle": "1"}
     return subprocess.run(
-        argv, env=keep | fixed, capture_output=True, text=True, timeout=120, check=False
+        argv, env=keep | fixed, capture_output=True, text=True, timeout=600, check=False
     )
 
 

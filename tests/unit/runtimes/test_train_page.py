@@ -133,7 +133,6 @@ def _go_on(folder: Path, state: Path, step: int, out: Path) -> dict[str, Any]:
     return dict(json.loads((out / "record.json").read_text()))
 
 
-@pytest.mark.exhaustive
 def test_rate_acts_between_steps_and_is_marked(opened: Any) -> None:
     page = opened()
     first = _train(page, 10)
@@ -143,7 +142,6 @@ def test_rate_acts_between_steps_and_is_marked(opened: Any) -> None:
     assert page.locator("#loss-plot .change").count() == 1
 
 
-@pytest.mark.exhaustive
 def test_training_starts_over(opened: Any) -> None:
     page = opened()
     before = page.inner_text("#accuracy")

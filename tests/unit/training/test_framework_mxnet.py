@@ -206,7 +206,7 @@ def test_two_workers_and_a_server(mxnet_python, tmp_path, operation):
     workers = [warm(mxnet_python).start(*program, env=meet | {"DMLC_ROLE": "worker"}) for _ in "ab"]
     try:
         done = ended(workers, 120)
-        said = [one.communicate(timeout=120)[0] for one in serving]
+        said = [one.communicate(timeout=600)[0] for one in serving]
     finally:
         for one in serving:
             one.kill()
@@ -235,7 +235,7 @@ def test_killed_worker_ends_all(mxnet_python, tmp_path):
             "kvstore-dist-sync", "--ranks-per-node", "2", "--", mxnet_python, str(script),
             str(tmp_path), "mean", "die",
         ],
-        env=environment(), capture_output=True, text=True, timeout=120,
+        env=environment(), capture_output=True, text=True, timeout=600,
     )  # fmt: skip
     assert done.returncode == 137, done.stderr
     assert "SIGKILL" in done.stderr

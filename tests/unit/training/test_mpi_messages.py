@@ -39,12 +39,12 @@ def on_ranks(python: str, ranks: int, *command: str) -> str:
 
 
 @pytest.mark.env
-# Float64 on one rank and by torch is the matrix's too (test_equality_matrix.py); here are float32, sums and AdamW.
+# Float64 on one rank is the matrix's too (test_equality_matrix.py); here are float32, sums and AdamW.
 @pytest.mark.parametrize(
     ("framework", "ranks"),
     [
         pytest.param("numpy", 1, marks=pytest.mark.exhaustive), ("numpy", 3),
-        pytest.param("torch", 2, marks=pytest.mark.exhaustive),
+        ("torch", 2),
     ],
 )  # fmt: skip
 def test_every_strategy_trains_as_one_process(framework, ranks, request):
