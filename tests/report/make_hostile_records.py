@@ -13,6 +13,7 @@ from typing import Any
 from make_framework_records import train_record
 from make_records import make_record
 
+from factories import write_records
 from transect.domain.cell import Cell
 from transect.domain.record import (
     Cause,
@@ -21,7 +22,6 @@ from transect.domain.record import (
     Record,
     Samples,
     Status,
-    write_record,
 )
 
 __all__ = ["PAYLOADS", "QUESTIONS", "TITLE", "payload", "write_hostile_study"]
@@ -126,7 +126,7 @@ def write_hostile_study(root: Path) -> Path:
     """Write `root/hostile` and return it."""
     study = root / "hostile"
     for record in _records():
-        write_record(study / record.stage / record.cell_id / "record.json", record)
+        write_records(study, record)
     broken = study / "train" / "half~00000000" / "record.json"
     broken.parent.mkdir()
     broken.write_text('{"message": "' + QUESTIONS[0])

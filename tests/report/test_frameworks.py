@@ -13,10 +13,11 @@ from make_records import make_record
 from pages import Page, Part
 from said_of_records import context, findings, only
 
+from factories import write_records
 from transect.analysis.comparisons import Verdict
 from transect.analysis.distribution import distribution_costs
 from transect.domain.cell import Cell
-from transect.domain.record import Cause, Record, Status, write_record
+from transect.domain.record import Cause, Record, Status
 from transect.report.build import build_report, write_page
 from transect.report.charts.theme import Styles
 from transect.report.findings.finding import Finding
@@ -241,7 +242,7 @@ def test_synthetic_input_never_wins_nor_is_its_speed_the_workloads() -> None:
 def test_a_study_on_synthetic_input_alone_says_so_everywhere(tmp_path: Path) -> None:
     for record in (*repeats("torch", "single", 1, input="synthetic"),
                    *repeats("torch", "ddp-gloo", 2, input="synthetic")):  # fmt: skip
-        write_record(tmp_path / "s" / "train" / record.cell_id / "record.json", record)
+        write_records(tmp_path / "s", record)
     build_report(tmp_path / "s", tmp_path / "r.html", title="t", questions=[])
     page = Page.read(tmp_path / "r.html")
     assert page.summary["problems"] == []

@@ -13,12 +13,13 @@ from typing import Any
 
 import pytest
 
-from result_runs import START, cell, noisy, plan, record, write_run
+from factories import train_cell, write_records
+from result_runs import START, noisy, run_record, write_planned, write_run
 from transect.analysis.set_lines import Outcome
 from transect.analysis.surroundings import differences, facts_of
 from transect.cli.main import run
 from transect.domain.cell import Cell
-from transect.domain.record import Cause, Status, write_record
+from transect.domain.record import Cause, Status
 from transect.report.comparison.badge import badge
 from transect.report.comparison.markdown import code
 
@@ -31,10 +32,6 @@ def rates(seed: int, **factors: float) -> dict[str, list[float]]:
         name: noisy(100 * (place + 1) * factors.get(name, 1.0), 100 * seed + place)
         for place, name in enumerate(FRAMEWORKS)
     }
-
-
-def put(folder: Path, one: Any) -> None:
-    write_record(folder / one.stage / one.cell_id / "record.json", one)
 
 
 @pytest.fixture
@@ -159,8 +156,10 @@ def test_unlike_settings_under_one_name_are_refused_and_named(tmp_path, compared
     write_run(tmp_path / "b", rates(2), day=1)
     told = {"learning_rate": 0.3, "epochs": 3, "only_here": 1}
     for repeat, rate in enumerate(noisy(90, 3)):
-        one = cell("torch", repeat)
-        put(tmp_path / "b", record(one, {"samples_per_second": rate}, parameters=told))
+        one = train_cell("torch", repeat)
+        write_records(
+            tmp_path / "b", run_record(one, {"samples_per_second": rate}, parameters=told)
+        )
     code, facts = compared()
     (refused,) = facts["others"][0]["refused"]
     assert refused["unlike"] == [{"setting": "learning_rate", "base": "0.1", "other": "0.3"}]
@@ -175,7 +174,7 @@ def test_another_data_set_under_the_same_workload_is_refused(tmp_path, compared)
     for name, sha, day in (("a", "aa", 0), ("b", "bb", 1)):
         write_run(tmp_path / name, rates(1 + day), day=day)
         made = Cell.of(stage="data", workload="iris-mlp")
-        put(tmp_path / name, record(made, {}, details={"source_sha256": sha}))
+        write_records(tmp_path / name, run_record(made, {}, details={"source_sha256": sha}))
     code, facts = compared()
     assert code == 5 and facts["outcome"] == "not comparable"
     assert len(facts["others"][0]["refused"]) == 6
@@ -185,8 +184,8 @@ def test_another_data_set_under_the_same_workload_is_refused(tmp_path, compared)
 def test_seeds_of_repeats_are_no_unlike_settings(tmp_path, compared):
     for name, repeats, day in (("a", 5, 0), ("b", 3, 1)):
         for repeat, rate in enumerate(noisy(100, day, repeats)):
-            put(tmp_path / name, record(
-                cell("torch", repeat), {"samples_per_second": rate}, parameters={"seed": 17 + repeat},
+            write_records(tmp_path / name, run_record(
+                train_cell("torch", repeat), {"samples_per_second": rate}, parameters={"seed": 17 + repeat},
                 at=START + timedelta(days=day, minutes=repeat)))  # fmt: skip
     _, facts = compared()
     assert facts["others"][0]["refused"] == [] and len(facts["others"][0]["lines"]) == 1
@@ -199,7 +198,7 @@ def test_qualities_of_other_seeds_are_no_gain(tmp_path, compared):
                 "samples_per_second": 100.0 + repeat,
                 "accuracy": value + 0.02 * (repeat - first),
             }
-            put(tmp_path / name, record(cell("torch", repeat), told))
+            write_records(tmp_path / name, run_record(train_cell("torch", repeat), told))
     _, facts = compared()
     assert lines_of(facts, "open", "accuracy") == ["torch"]
 
@@ -209,8 +208,8 @@ def test_cells_of_one_side_are_listed_and_a_renamed_one_finds_its_counterpart(tm
     write_run(
         tmp_path / "b", {k: v for k, v in rates(2).items() if k not in ("jax", "keras")}, day=1
     )
-    renamed = cell("keras", workload="iris-mlp-ce")
-    put(tmp_path / "b", record(renamed, {"samples_per_second": 300.0}))
+    renamed = train_cell("keras", workload="iris-mlp-ce")
+    write_records(tmp_path / "b", run_record(renamed, {"samples_per_second": 300.0}))
     code, facts = compared()
     alone = {one["cell"].split(".")[1]: one for one in facts["others"][0]["only_base"]}
     assert sorted(alone) == ["jax", "keras"] and code == 0
@@ -228,7 +227,9 @@ def test_a_cell_that_fails_now_is_worse_and_one_that_is_skipped_is_not_comparabl
         ("torch", Status.FAILED, Cause.CRASH), ("keras", Status.SKIPPED, Cause.MISSING_DEPENDENCY),
     ):  # fmt: skip
         for repeat in range(5):
-            put(tmp_path / "b", record(cell(name, repeat), {}, status=status, cause=cause))
+            write_records(
+                tmp_path / "b", run_record(train_cell(name, repeat), {}, status=status, cause=cause)
+            )
     code, facts = compared()
     told = {
         one["cell"].split(".")[1]: (one["outcome"], one["reason"])
@@ -243,9 +244,9 @@ def test_a_cell_that_fails_now_is_worse_and_one_that_is_skipped_is_not_comparabl
 def test_one_wrong_result_makes_a_cell_worse_and_its_speed_no_gain(tmp_path, compared):
     write_run(tmp_path / "a", rates(1))
     write_run(tmp_path / "b", rates(2, torch=3), day=1)
-    put(
+    write_records(
         tmp_path / "b",
-        record(cell("torch", 1), {"samples_per_second": 9e9, "equality_ratio": 40.0}),
+        run_record(train_cell("torch", 1), {"samples_per_second": 9e9, "equality_ratio": 40.0}),
     )
     code, facts = compared()
     assert code == 4 and lines_of(facts, "better") == []
@@ -270,7 +271,10 @@ def test_tentatively_worse_counts_when_asked_for(tmp_path, compared):
 def test_facts_alone_do_not_make_a_comparison_the_same(tmp_path, compared):
     for name, rate in (("a", 100.0), ("b", 300.0)):
         told = {"samples_per_second": rate, "top1_agreement": 1.0}
-        put(tmp_path / name, record(cell("torch", 0), told, at=START + timedelta(days=rate)))
+        write_records(
+            tmp_path / name,
+            run_record(train_cell("torch", 0), told, at=START + timedelta(days=rate)),
+        )
     code, facts = compared()
     assert (code, facts["outcome"]) == (5, "open")
     assert lines_of(facts, "same", "top1_agreement") == ["torch"]
@@ -325,9 +329,9 @@ def test_half_a_run_is_compared_as_far_as_it_is_there_and_says_so(tmp_path, tran
     write_run(tmp_path / "a", rates(1))
     there = {name: rates(2)[name] for name in FRAMEWORKS[:3]}
     write_run(tmp_path / "b", there, day=1)
-    every = [cell(name, repeat) for name in FRAMEWORKS for repeat in range(5)]
-    plan(tmp_path / "b", every)
-    damaged = tmp_path / "b" / "train" / cell("keras", 4).id / "record.json"
+    every = [train_cell(name, repeat) for name in FRAMEWORKS for repeat in range(5)]
+    write_planned(tmp_path / "b", every)
+    damaged = tmp_path / "b" / "train" / train_cell("keras", 4).id / "record.json"
     damaged.write_text(damaged.read_text()[:500])
     code, facts = compared()
     other = facts["others"][0]
@@ -343,12 +347,16 @@ def test_half_a_run_is_compared_as_far_as_it_is_there_and_says_so(tmp_path, tran
 def test_cells_that_are_planned_no_more_do_not_count(tmp_path, compared):
     write_run(tmp_path / "a", rates(1))
     write_run(tmp_path / "b", rates(2, torch=0.5), day=1)
-    plan(tmp_path / "b", [cell(n, r) for n in FRAMEWORKS if n != "torch" for r in range(5)])
+    write_planned(
+        tmp_path / "b", [train_cell(n, r) for n in FRAMEWORKS if n != "torch" for r in range(5)]
+    )
     code, facts = compared()
     (alone,) = facts["others"][0]["only_base"]
     assert code == 0 and alone["state"] == "no longer planned"
     # Records of an earlier plan of the same cells do not count either.
-    plan(tmp_path / "b", [cell(n, r) for n in FRAMEWORKS for r in range(5)], fingerprint="new")
+    write_planned(
+        tmp_path / "b", [train_cell(n, r) for n in FRAMEWORKS for r in range(5)], fingerprint="new"
+    )
     code, facts = compared()
     assert code == 5 and len(facts["others"][0]["without_record"]) == 30
 
@@ -364,8 +372,8 @@ def test_a_plan_that_cannot_be_read_is_told(tmp_path, compared):
 def test_a_clock_that_was_set_back_is_told(tmp_path, compared):
     write_run(tmp_path / "a", rates(1))
     write_run(tmp_path / "b", rates(2), day=1)
-    one = record(cell("torch", 0), {"samples_per_second": 200.0})
-    put(tmp_path / "b", one.model_copy(update={"ended": "2020-01-01T00:00:00+00:00"}))
+    one = run_record(train_cell("torch", 0), {"samples_per_second": 200.0})
+    write_records(tmp_path / "b", one.model_copy(update={"ended": "2020-01-01T00:00:00+00:00"}))
     assert compared()[1]["others"][0]["ended_before_started"] == 1
 
 
@@ -378,20 +386,20 @@ def test_machine_and_versions_that_differ_are_named(tmp_path, compared):
 
 
 def test_an_environment_of_one_side_alone_is_no_difference_of_versions():
-    mine, theirs = (facts_of([record(cell(name), {})]) for name in ("torch", "keras"))
+    mine, theirs = (facts_of([run_record(train_cell(name), {})]) for name in ("torch", "keras"))
     assert differences(mine, theirs) == []
-    both = facts_of([record(cell(name), {}) for name in ("torch", "keras")])
+    both = facts_of([run_record(train_cell(name), {}) for name in ("torch", "keras")])
     assert differences(mine, both) == []
 
 
 def test_a_unit_that_changed_is_not_compared(tmp_path, compared):
     write_run(tmp_path / "a", rates(1))
     for repeat in range(3):
-        one = record(
-            cell("torch", repeat), {"samples_per_second": 1.0}, at=START + timedelta(days=1)
+        one = run_record(
+            train_cell("torch", repeat), {"samples_per_second": 1.0}, at=START + timedelta(days=1)
         )
         raw = one.metrics[0].model_copy(update={"unit": "kHz"})
-        put(tmp_path / "b", one.model_copy(update={"metrics": [raw]}))
+        write_records(tmp_path / "b", one.model_copy(update={"metrics": [raw]}))
     code, facts = compared()
     (line,) = facts["others"][0]["lines"]
     assert code == 5 and "unit" in line["reason"]
@@ -405,11 +413,11 @@ def test_hostile_names_are_escaped_everywhere(tmp_path, transect):
     for name, seed in (("a", 1), ("b", 2)):
         folder = tmp_path / f"{name}<img src=x>`@everyone`"
         for repeat, rate in enumerate(noisy(100.0 / seed, seed)):
-            evil = cell(EVIL, repeat)
-            put(folder, record(evil, {"samples_per_second": rate}, host=EVIL + name,
+            evil = train_cell(EVIL, repeat)
+            write_records(folder, run_record(evil, {"samples_per_second": rate}, host=EVIL + name,
                                at=START + timedelta(days=seed, minutes=repeat)))  # fmt: skip
-            odd = cell(EVIL + name, repeat)
-            put(folder, record(odd, {"samples_per_second": rate}))
+            odd = train_cell(EVIL + name, repeat)
+            write_records(folder, run_record(odd, {"samples_per_second": rate}))
     a, b = sorted(tmp_path.iterdir())
     page, text, drawn = (tmp_path / name for name in ("o.html", "o.md", "o.svg"))
     code, out, err = transect("compare", a, b, "--html", page, "--markdown", text, "--badge", drawn)

@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
-from result_runs import START, cell, noisy, plan, record, write_run
+from factories import train_cell, write_records
+from result_runs import START, noisy, run_record, write_planned, write_run
 from transect.cli.main import run
-from transect.domain.record import Cause, Status, write_record
+from transect.domain.cell import Cell
+from transect.domain.record import Cause, Status
 
 
 @pytest.fixture
@@ -41,8 +43,10 @@ def fail(folder: Path, name: str, repeats: int, day: int) -> None:
     """Let the first repeats of a cell have failed."""
     for repeat in range(repeats):
         at = START + timedelta(days=day, minutes=repeat)
-        one = record(cell(name, repeat), {}, at=at, status=Status.FAILED, cause=Cause.CRASH)
-        write_record(folder / "train" / one.cell_id / "record.json", one)
+        one = run_record(
+            train_cell(name, repeat), {}, at=at, status=Status.FAILED, cause=Cause.CRASH
+        )
+        write_records(folder, one)
 
 
 @pytest.mark.parametrize(
@@ -97,10 +101,10 @@ def test_what_is_worse_as_a_whole_is_in_the_outcome(tmp_path, compared):
 def test_a_cell_that_is_damaged_in_the_base_was_not_compared(tmp_path, compared):
     for day, name in enumerate("ab"):
         write_run(tmp_path / name, {"torch": noisy(100, day), "jax": noisy(9, day + 5)}, day=day)
-    cells = [cell(name, repeat) for name in ("torch", "jax") for repeat in range(5)]
-    plan(tmp_path / "a", cells)
+    cells = [train_cell(name, repeat) for name in ("torch", "jax") for repeat in range(5)]
+    write_planned(tmp_path / "a", cells)
     for repeat in range(5):
-        (tmp_path / "a" / "train" / cell("jax", repeat).id / "record.json").write_text("{")
+        (tmp_path / "a" / "train" / train_cell("jax", repeat).id / "record.json").write_text("{")
     code, facts = facts_of(compared, "--complete")
     assert facts["not_compared"] == 1 and code == 5
 
@@ -115,7 +119,7 @@ def test_two_outputs_of_one_name_are_refused_before_anything_is_written(tmp_path
 def test_no_output_takes_the_place_of_results(tmp_path, compared):
     for day, name in enumerate("ab"):
         write_run(tmp_path / name, {"torch": noisy(100, day)}, day=day)
-    plan(tmp_path / "b", [cell("torch", repeat) for repeat in range(5)])
+    write_planned(tmp_path / "b", [train_cell("torch", repeat) for repeat in range(5)])
     before = (tmp_path / "b" / "plan.json").read_bytes()
     code, _ = compared("--markdown", str(tmp_path / "b" / "plan.json"))
     assert code == 2 and (tmp_path / "b" / "plan.json").read_bytes() == before
@@ -137,10 +141,12 @@ def test_what_no_correction_reaches_is_not_firm(tmp_path, compared):
         for repeat in range(6):
             told = {"samples_per_second": 100.0 + repeat, "log_loss": loss * (1 + repeat / 100)}
             at = START + timedelta(days=day, minutes=repeat)
-            one = record(cell("torch", repeat), told, at=at)
-            write_record(tmp_path / name / "train" / one.cell_id / "record.json", one)
-            other = record(cell("jax", repeat), told | {"log_loss": 0.2 + repeat / 100}, at=at)
-            write_record(tmp_path / name / "train" / other.cell_id / "record.json", other)
+            one = run_record(train_cell("torch", repeat), told, at=at)
+            write_records(tmp_path / name, one)
+            other = run_record(
+                train_cell("jax", repeat), told | {"log_loss": 0.2 + repeat / 100}, at=at
+            )
+            write_records(tmp_path / name, other)
     _, facts = facts_of(compared)
     (told,) = (
         one for one in facts["others"][0]["lines"]
@@ -151,11 +157,9 @@ def test_what_no_correction_reaches_is_not_firm(tmp_path, compared):
 
 def read_logs(folder: Path, day: int, **values: float) -> None:
     """Write what reading two logs gave on a day."""
-    one = cell(
-        stage="ingest", source="logs", workload=None, framework=None, strategy=None, batch=None
-    )
+    one = Cell.of(stage="ingest", source="logs")
     at = START + timedelta(days=day)
-    write_record(folder / "ingest" / one.id / "record.json", record(one, values, at=at))
+    write_records(folder, run_record(one, values, at=at))
 
 
 def test_a_log_that_is_read_again_says_nothing_of_what_was_measured(tmp_path, compared):
