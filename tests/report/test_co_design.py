@@ -6,9 +6,8 @@ from functools import partial
 
 import pytest
 from co_design_records import changed, measured, write_measured
-from golden import prose
 from pages import Page
-from said_of_records import Made, context, findings, only
+from said_of_records import Made, context, findings, only, prose
 
 from transect.analysis.claims import CLAIMS, Judgement
 from transect.analysis.comparisons import Sureness, Verdict

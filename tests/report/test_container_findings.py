@@ -7,8 +7,7 @@ import random
 from typing import Any
 
 import pytest
-from golden import prose
-from said_of_records import Made, context, findings, rows
+from said_of_records import Made, context, findings, prose, rows
 
 from factories import bench_cell, make_record, train_cell
 from transect.analysis.containers import ContainerCost, Published, container_costs, published_answer

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from golden import written
 from make_records import make_record
-from said_of_records import Made
+from said_of_records import Made, written
 from said_of_records import context as context_of
 
 from transect.analysis.comparisons import Sureness

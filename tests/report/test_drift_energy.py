@@ -6,9 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from golden import prose
 from make_records import make_record
-from said_of_records import context, findings, only
+from said_of_records import context, findings, only, prose
 
 from transect.analysis.comparisons import Sureness
 from transect.analysis.drift import drift_of

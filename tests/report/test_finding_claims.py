@@ -6,10 +6,9 @@ import re
 from typing import Any
 
 import pytest
-from golden import prose
 from make_framework_records import train_record
 from make_records import make_record
-from said_of_records import context, findings
+from said_of_records import context, findings, prose
 
 from transect.analysis.bounds import run_bound, step_bound
 from transect.analysis.distribution import DistributionCost

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from golden import prose, written
 from make_framework_records import train_record, write_framework_study
 from make_records import make_record
 from pages import Page, Part
-from said_of_records import context, findings, only
+from said_of_records import context, findings, only, prose, written
 
 from factories import write_records
 from transect.analysis.comparisons import Verdict

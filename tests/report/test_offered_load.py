@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from make_records import make_record
 from make_runtime_records import load_record
-from said_of_records import Sets, context, findings
+from said_of_records import Sets, context, findings, prose
 
 from transect.analysis.groups import group_records
 from transect.analysis.offered_load import highest_load, is_saturated
@@ -123,7 +123,7 @@ SETS = Sets(
 
 
 def test_prose(snapshot: Any) -> None:
-    assert SETS.prose("load") == snapshot
+    assert prose(SETS, "load") == snapshot
 
 
 def highest(name: str) -> dict[str, float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pages import Page
 from rank_records import data_record, probe, rank_record, repeated, scaling
-from said_of_records import Made, Sets, context, findings
+from said_of_records import Made, Sets, context, findings, prose
 
 from transect.analysis.batch_sweeps import batch_sweeps
 from transect.analysis.comparisons import Sureness
@@ -96,7 +96,7 @@ def test_prose(snapshot):
         f"section of {name}": Made("ranks", *SETS[name]).prose
         for name in ("exact", "sum_is_rate", "messages", "batches")
     }
-    assert SETS.prose(*KINDS) | sections == snapshot
+    assert prose(SETS, *KINDS) | sections == snapshot
 
 
 def series(*records):
