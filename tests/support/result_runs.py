@@ -14,14 +14,23 @@ from factories import make_record, train_cell, write_records
 from transect.domain.cell import Cell
 from transect.domain.record import Record
 
-__all__ = ["START", "noisy", "run_record", "write_planned", "write_run"]
+__all__ = ["FRAMEWORKS", "START", "noisy", "rates", "run_record", "write_planned", "write_run"]
 
+FRAMEWORKS = ("numpy", "torch", "keras", "tensorflow", "mxnet", "jax")
 START = datetime(2026, 3, 1, 4, 0, tzinfo=UTC)
 
 
 def noisy(rate: float, seed: int, repeats: int = 5, noise: float = 0.01) -> list[float]:
     """Return repeats of a rate; equal seeds give equal noise."""
     return (rate * np.exp(noise * np.random.default_rng(seed).standard_normal(repeats))).tolist()
+
+
+def rates(seed: int, **factors: float) -> dict[str, list[float]]:
+    """Return the rates of six frameworks, some times a factor."""
+    return {
+        name: noisy(100 * (place + 1) * factors.get(name, 1.0), 100 * seed + place)
+        for place, name in enumerate(FRAMEWORKS)
+    }
 
 
 def run_record(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,26 +11,14 @@ import pytest
 
 from factories import train_cell, write_records
 from result_runs import START, noisy, run_record, write_planned, write_run
-from transect.cli.main import run
 from transect.domain.cell import Cell
 from transect.domain.record import Cause, Status
 
 
 @pytest.fixture
-def compared(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> Any:
+def compared(transect: Any, tmp_path: Path) -> Any:
     """Return what compares the folders a and b of the test: its exit code and what it prints."""
-
-    def call(*options: str) -> tuple[int, str]:
-        command = ["transect", "compare", str(tmp_path / "a"), str(tmp_path / "b"), *options]
-        monkeypatch.setattr(sys, "argv", command)
-        monkeypatch.setenv("COLUMNS", "200")
-        with pytest.raises(SystemExit) as end:
-            run()
-        return int(end.value.code or 0), capsys.readouterr().out
-
-    return call
+    return lambda *options: transect("compare", tmp_path / "a", tmp_path / "b", *options)[:2]
 
 
 def facts_of(compared: Any, *options: str) -> tuple[int, dict[str, Any]]:
@@ -181,6 +168,7 @@ def test_of_logs_of_which_one_changed_the_others_are_the_same(tmp_path, compared
     assert told == {"memory_bandwidth": "open", "latency": "same"} and code == 5
 
 
+@pytest.mark.env
 def test_what_changed_is_drawn_among_many_cells(tmp_path, compared):
     names = [f"framework-{number:02}" for number in range(24)]
     for day, name in enumerate(("a", "b")):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,26 +14,10 @@ import pytest
 from factories import train_cell, write_records
 from result_runs import START, noisy, run_record, write_run
 from transect.analysis.change_points import MIN_RUNS, change_points
-from transect.cli.main import run
 from transect.domain.record import Cause, Status, write_record
 from transect.execution.result_folders import find_runs, letter_of
 
 FRAMEWORKS = ("numpy", "torch", "keras", "jax")
-
-
-@pytest.fixture
-def transect(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
-    """Return what runs a command in this process: its exit code, output and errors."""
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["transect", *map(str, arguments)])
-        monkeypatch.setenv("COLUMNS", "200")
-        with pytest.raises(SystemExit) as end:
-            run()
-        printed = capsys.readouterr()
-        return int(end.value.code or 0), printed.out, printed.err
-
-    return call
 
 
 def write_runs(folder: Path, amount: int, **changes: tuple[int, float]) -> Path:
